@@ -1,0 +1,1 @@
+"""The verbs: each joins core and edge in a short paragraph."""

@@ -1,0 +1,1 @@
+"""The command line: parse, call one action, print; the only folder that imports click."""

@@ -1,0 +1,103 @@
+"""The errors a user may see, as one tree; the exit codes are the project's contract.
+
+    SkyError                 1  anything of ours
+    ├─ UserError             2  the user's file or flags
+    │  └─ InvalidFiles          carries every problem found, with its place
+    ├─ ClusterError          3  the cluster said no, or said nothing
+    │  ├─ NotFound              the object is not there
+    │  ├─ Forbidden             RBAC says no
+    │  ├─ Conflict              somebody else changed it, or it exists already
+    │  └─ Expired               a watch's version is too old (410): list again
+    ├─ TaskFailed            4  the task itself failed
+    └─ Interrupted         130  Ctrl-C
+
+A message is one line: what is wrong, then what to do next.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class SkyError(Exception):
+    """An error that is told to the user in one line, without a traceback."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, then: str = "") -> None:
+        super().__init__(f"{what}; {then}" if then else what)
+        self.what = what
+        self.then = then
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """Something wrong in a file, and where. Lines and columns count from 1; 0 means the whole file."""
+
+    file: str
+    line: int
+    column: int
+    path: str
+    message: str
+    hint: str = ""
+    severity: str = "error"
+
+    def __str__(self) -> str:
+        """`task.yaml:7:3: resources.acelerators: unknown field; did you mean 'accelerators'?`."""
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        parts = [place, self.path] if self.path else [place]
+        if self.severity != "error":
+            parts.append(self.severity)
+        text = f"{': '.join(parts)}: {self.message}"
+        return f"{text}; {self.hint}" if self.hint else text
+
+    def as_json(self) -> dict[str, object]:
+        """The problem for programs."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+class UserError(SkyError):
+    """The user's file or flags are wrong; nothing was sent."""
+
+    exit_code = 2
+
+
+class InvalidFiles(UserError):
+    """Files with problems; the message is one problem a line."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)
+
+
+class ClusterError(SkyError):
+    """The cluster refused, failed or did not answer."""
+
+    exit_code = 3
+
+
+class NotFound(ClusterError):
+    """The object is not there."""
+
+
+class Forbidden(ClusterError):
+    """RBAC or an admission check says no."""
+
+
+class Conflict(ClusterError):
+    """Somebody else changed the object, or it exists already."""
+
+
+class Expired(ClusterError):
+    """The resource version is too old (HTTP 410): list again."""
+
+
+class TaskFailed(SkyError):
+    """The task ran and failed."""
+
+    exit_code = 4
+
+
+class Interrupted(SkyError):
+    """The user pressed Ctrl-C."""
+
+    exit_code = 130

@@ -1,0 +1,46 @@
+"""Kubernetes kinds as values: where each lives in the API."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of object. `group` is empty for the core API (`/api/v1`)."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """As manifests write it: `v1`, `batch/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def resource(self) -> str:
+        """As kubectl and RBAC write it: `pods`, `jobs.batch`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+EVENT = Kind("", "v1", "Event", "events")
+JOB = Kind("batch", "v1", "Job", "jobs")
+MPI_JOB = Kind("kubeflow.org", "v2beta1", "MPIJob", "mpijobs")
+NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+POD = Kind("", "v1", "Pod", "pods")
+PVC = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+SECRET = Kind("", "v1", "Secret", "secrets")
+SELF_SUBJECT_REVIEW = Kind(
+    "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
+)
+SERVICE = Kind("", "v1", "Service", "services")
+
+_BY_NAME = {(kind.api_version, kind.kind): kind for kind in list(vars().values()) if isinstance(kind, Kind)}
+
+
+def kind_of(manifest: dict[str, object]) -> Kind | None:
+    """Return the kind of a manifest, or None for a kind this program does not know."""
+    return _BY_NAME.get((str(manifest.get("apiVersion")), str(manifest.get("kind"))))

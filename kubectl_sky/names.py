@@ -1,0 +1,56 @@
+"""Labels, annotations and object names: the index by which the cluster is the only state."""
+
+import re
+
+MANAGER = "kubectl-sky"  # field manager of server-side apply
+
+TASK = "skypilot-task"
+TASK_ID = "task-id"
+TASK_NAME = "task-name"
+USERNAME = "username"
+NODE_IDX = "node-idx"
+VOLUME = "skypilot-volume"
+VOLUME_ID = "volume-id"
+VOLUME_NAME = "volume-name"
+
+ORIGINAL_NAME = "kubectl-sky/name"
+ORIGINAL_USER = "kubectl-sky/user"
+NUM_NODES = "kubectl-sky/num-nodes"
+
+CONTAINER = "main"  # the container that runs setup and run
+
+ID_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # Kubernetes' own: no vowels, no look-alikes
+ID_LENGTH = 8
+ID = re.compile(r"[a-z]([a-z0-9]{7})")
+
+_LABEL_MAX = 63
+_NAME_MAX = 40  # leaves room for "-{id}-node-{index}" within a DNS label
+
+
+def label_value(text: str) -> str:
+    """Return the text as a label value: `user@example.com` becomes `user-example.com`."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", text)[:_LABEL_MAX].strip("-._")
+
+
+def dns_label(text: str, fallback: str = "task") -> str:
+    """Return the text as the start of a DNS-1035 name, short enough for the suffixes of nodes."""
+    slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if not slug or not slug[0].isalpha():
+        slug = f"{fallback}-{slug}" if slug else fallback
+    return slug[:_NAME_MAX].rstrip("-")
+
+
+def task_object(name: str, task_id: str) -> str:
+    """Name of the objects a task has once: `{name}-{id}`."""
+    return f"{name}-{task_id}"
+
+
+def node_object(name: str, task_id: str, index: int, nodes: int) -> str:
+    """Name of a node's Job: as the task's when it has one node, else with the node's index."""
+    whole = task_object(name, task_id)
+    return whole if nodes == 1 else f"{whole}-node-{index}"
+
+
+def selector(**labels: str) -> str:
+    """A label selector; underscores in names stand for dashes: `selector(task_id="abc")`."""
+    return ",".join(f"{name.replace('_', '-')}={value}" for name, value in labels.items())

@@ -1,0 +1,1 @@
+"""What was seen, told as values: status, logs, differences."""

@@ -1,0 +1,1 @@
+"""What was decided: the plan of a task, made of task, facts and settings."""

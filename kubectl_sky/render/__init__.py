@@ -1,0 +1,1 @@
+"""The manifests of a plan; the only folder that imports jinja2."""

@@ -1,0 +1,1 @@
+"""What the user wrote: load, validate, and the task as a value."""

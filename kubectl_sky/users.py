@@ -1,0 +1,28 @@
+"""Who a task or volume belongs to. Labels are for finding; RBAC is for protecting."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kubectl_sky import names
+
+
+@dataclass(frozen=True)
+class User:
+    """A user by the name that they go by: `alice@example.com`."""
+
+    name: str
+
+    @property
+    def label(self) -> str:
+        """The name as a label value: `alice-example.com`."""
+        return names.label_value(self.name)
+
+    def owns(self, metadata: Mapping[str, object]) -> bool:
+        """Say whether an object's metadata names this user.
+
+        The label decides; where two names look alike as labels, the annotation tells them apart.
+        """
+        labels, annotations = metadata.get("labels"), metadata.get("annotations")
+        labelled = isinstance(labels, Mapping) and labels.get(names.USERNAME) == self.label
+        original = annotations.get(names.ORIGINAL_USER) if isinstance(annotations, Mapping) else None
+        return labelled and original in (None, self.name)

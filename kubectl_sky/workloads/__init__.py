@@ -1,0 +1,1 @@
+"""How a plan runs: one file a backend, and their registry."""
