@@ -22,6 +22,7 @@ class SkyError(Exception):
     """An error that is told to the user in one line, without a traceback."""
 
     exit_code = 1
+    bare = False  # whether the message stands as it is, without "error: " before it
 
     def __init__(self, what: str, then: str = "") -> None:
         super().__init__(f"{what}; {then}" if then else what)
@@ -64,6 +65,8 @@ class UserError(SkyError):
 class InvalidFiles(UserError):
     """Files with problems; the message is one problem a line."""
 
+    bare = True
+
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = tuple(problems)
@@ -85,6 +88,10 @@ class Forbidden(ClusterError):
 
 class Conflict(ClusterError):
     """Somebody else changed the object, or it exists already."""
+
+
+class Unreachable(ClusterError):
+    """The server does not answer, or the connection was lost."""
 
 
 class Expired(ClusterError):

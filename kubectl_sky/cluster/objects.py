@@ -1,0 +1,185 @@
+"""The verbs of the Kubernetes API over any kind, objects as plain dicts."""
+
+import contextlib
+from typing import Literal
+from urllib.parse import quote
+
+from kubectl_sky import names
+from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster.session import Answer, Json, Session
+from kubectl_sky.errors import Expired, NotFound
+from kubectl_sky.kinds import Kind, kind_of
+
+PAGE = 500  # kubectl's
+
+Propagation = Literal["Background", "Foreground", "Orphan"]
+Patch = Literal["merge", "json", "strategic"]
+
+_PATCHES = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+}
+_APPLY = "application/apply-patch+yaml"
+
+
+def path(kind: Kind, namespace: str | None = None, name: str = "", sub: str = "") -> str:
+    """Return the path of a collection, an object or its subresource."""
+    parts = ["/apis", kind.group, kind.version] if kind.group else ["/api", kind.version]
+    if kind.namespaced and namespace:
+        parts += ["namespaces", quote(namespace, safe="")]
+    parts += [kind.plural, quote(name, safe=""), sub]
+    return "/".join(part for part in parts if part)
+
+
+def get(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json:
+    """Return one object. Raises NotFound."""
+    return session.request("GET", path(kind, _place(session, kind, namespace), name))
+
+
+def list_all(
+    session: Session,
+    kind: Kind,
+    namespace: str | None = None,
+    *,
+    label_selector: str = "",
+    field_selector: str = "",
+    page: int = PAGE,
+) -> list[Json]:
+    """Return all objects of a selection; a namespace of None means all namespaces."""
+    return collect(session, kind, namespace, selectors(label_selector, field_selector), page)[0]
+
+
+def selectors(labels: str = "", fields: str = "") -> dict[str, str]:
+    """Return selectors as query parameters."""
+    pairs = {"labelSelector": labels, "fieldSelector": fields}
+    return {key: value for key, value in pairs.items() if value}
+
+
+def collect(
+    session: Session, kind: Kind, namespace: str | None, query: dict[str, str], page: int = PAGE
+) -> tuple[list[Json], str]:
+    """Return all objects of a query, and the resource version of the whole list.
+
+    The items get the apiVersion and kind that the server leaves out in lists. A list that grows
+    too old between two pages is read again from its start, in one page.
+    """
+    try:
+        return _collect(session, kind, namespace, query | {"limit": str(page)})
+    except Expired:
+        return _collect(session, kind, namespace, query)
+
+
+def _collect(
+    session: Session, kind: Kind, namespace: str | None, query: dict[str, str]
+) -> tuple[list[Json], str]:
+    found: list[Json] = []
+    while True:
+        answer = session.request("GET", path(kind, namespace), query=query)
+        kinded = {"apiVersion": kind.api_version, "kind": kind.kind}
+        found += [kinded | item for item in answer.get("items") or ()]
+        following = answer["metadata"].get("continue")
+        if not following:
+            return found, str(answer["metadata"].get("resourceVersion") or "")
+        query = query | {"continue": str(following)}
+
+
+def create(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
+    """Create an object. Raises Conflict if it exists; dry runs are done by the server."""
+    kind = known_kind(manifest)
+    query = {"fieldManager": names.MANAGER, "fieldValidation": "Strict"} | _dry(dry_run)
+    place = path(kind, _place(session, kind, _namespace(manifest)))
+    return session.request("POST", place, query=query, body=manifest)
+
+
+def apply(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
+    """Make an object what the manifest says, by server-side apply."""
+    return send_apply(session, manifest, dry_run=dry_run).body
+
+
+def send_apply(session: Session, manifest: Json, *, dry_run: bool = False) -> Answer:
+    """Apply an object; the answer's status is 201 where it was created, else 200."""
+    kind = known_kind(manifest)
+    place = path(kind, _place(session, kind, _namespace(manifest)), manifest["metadata"]["name"])
+    query = {"fieldManager": names.MANAGER, "force": "true", "fieldValidation": "Strict"}
+    return session.send(
+        Call("PATCH", place, session.server),
+        query=query | _dry(dry_run),
+        body=manifest,
+        content_type=_APPLY,
+    )
+
+
+def patch(
+    session: Session,
+    kind: Kind,
+    name: str,
+    namespace: str | None,
+    body: object,
+    how: Patch = "merge",
+) -> Json:
+    """Patch an object; the body of a `json` patch is a list of operations. Raises NotFound."""
+    return session.request(
+        "PATCH",
+        path(kind, _place(session, kind, namespace), name),
+        query={"fieldManager": names.MANAGER},
+        body=body,
+        content_type=_PATCHES[how],
+    )
+
+
+def delete(
+    session: Session,
+    kind: Kind,
+    name: str,
+    namespace: str | None = None,
+    *,
+    propagation: Propagation = "Background",
+    grace: int | None = None,
+) -> bool:
+    """Delete an object; False if it was gone already. `grace` is in seconds."""
+    options: Json = {"propagationPolicy": propagation}
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
+    with contextlib.suppress(NotFound):
+        session.request("DELETE", path(kind, _place(session, kind, namespace), name), body=options)
+        return True
+    return False
+
+
+def delete_collection(
+    session: Session,
+    kind: Kind,
+    namespace: str,
+    label_selector: str,
+    *,
+    propagation: Propagation = "Background",
+) -> None:
+    """Delete all objects of a namespace that have the labels, in one request."""
+    session.request(
+        "DELETE",
+        path(kind, namespace),
+        query=selectors(label_selector),
+        body={"propagationPolicy": propagation},
+    )
+
+
+def known_kind(manifest: Json) -> Kind:
+    """Return the kind of a manifest; a kind that nobody registered is a bug of the caller."""
+    kind = kind_of(manifest)
+    if kind is None:
+        raise ValueError(f"unknown kind {manifest.get('apiVersion')}/{manifest.get('kind')}")
+    return kind
+
+
+def _place(session: Session, kind: Kind, namespace: str | None) -> str | None:
+    return (namespace or session.namespace) if kind.namespaced else None
+
+
+def _namespace(manifest: Json) -> str | None:
+    namespace = manifest["metadata"].get("namespace")
+    return str(namespace) if namespace else None
+
+
+def _dry(dry_run: bool) -> dict[str, str]:
+    return {"dryRun": "All"} if dry_run else {}
