@@ -51,6 +51,8 @@ def _connect_timed_out(call: Call, error: Exception) -> ClusterError:
 
 def _untrusted(call: Call, error: Exception) -> ClusterError:
     text = str(error)
+    if "EOF" in text:
+        return Unreachable(f"cannot reach {call.host}: it hung up before TLS began", _CHECK)
     why = next((why for word, why in _TLS if word in text), " ".join(text.split()))
     return ClusterError(f"no trusted connection to {call.host}: {why}", _TRUST)
 

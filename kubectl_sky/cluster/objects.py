@@ -7,7 +7,7 @@ from urllib.parse import quote
 from kubectl_sky import names
 from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.session import Answer, Json, Session
-from kubectl_sky.errors import Expired, NotFound
+from kubectl_sky.errors import Expired, NotFound, UserError
 from kubectl_sky.kinds import Kind, kind_of
 
 PAGE = 500  # kubectl's
@@ -165,10 +165,13 @@ def delete_collection(
 
 
 def known_kind(manifest: Json) -> Kind:
-    """Return the kind of a manifest; a kind that nobody registered is a bug of the caller."""
+    """Return the kind of a manifest. Raises UserError if this program does not know it."""
     kind = kind_of(manifest)
     if kind is None:
-        raise ValueError(f"unknown kind {manifest.get('apiVersion')}/{manifest.get('kind')}")
+        raise UserError(
+            f"unknown kind {manifest.get('kind')} of {manifest.get('apiVersion')} in a manifest",
+            "templates may use the kinds of kubectl-sky's own templates",
+        )
     return kind
 
 

@@ -12,7 +12,15 @@ from typing import Any
 
 from kubectl_sky.cluster import admission
 from kubectl_sky.cluster.call import Call
-from kubectl_sky.errors import ClusterError, Conflict, Expired, Forbidden, NotFound, Unreachable
+from kubectl_sky.errors import (
+    ClusterError,
+    Conflict,
+    Expired,
+    Forbidden,
+    NotFound,
+    Refused,
+    Unreachable,
+)
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,7 @@ def _unauthorized(refusal: Refusal) -> ClusterError:
 def _forbidden(refusal: Refusal) -> ClusterError:
     told = admission.explain(refusal.message)
     if told:
-        return Forbidden(*told)
+        return Refused(*told)
     rbac = re.match(
         r'.*is forbidden: User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<what>[^"]*)"'
         r' in API group "(?P<group>[^"]*)"(?: in the namespace "(?P<namespace>[^"]*)")?',
@@ -148,7 +156,7 @@ def _gone(refusal: Refusal) -> ClusterError:
 def _invalid(refusal: Refusal) -> ClusterError:
     told = admission.explain(refusal.message)
     if told:
-        return Forbidden(*told)
+        return Refused(*told)
     what = f"{refusal.kind or refusal.call.resource} {refusal.name}".strip()
     causes = [f"{field}: {why}" if field else why for field, why in refusal.causes]
     if not causes:
@@ -159,7 +167,7 @@ def _invalid(refusal: Refusal) -> ClusterError:
 def _bad_request(refusal: Refusal) -> ClusterError:
     told = admission.explain(refusal.message)
     if told:
-        return Forbidden(*told)
+        return Refused(*told)
     strict = re.match(
         r"(.*) cannot be handled as .*?: strict decoding error: (.*)", refusal.message
     )
@@ -189,7 +197,8 @@ def _failed(refusal: Refusal) -> ClusterError:
     )
     if typed:
         fields = typed[2].removeprefix("errors: ").replace("schema .", "schema, and .")
-        return ClusterError(f"the cluster refuses {typed[1]} as invalid: {fields}")
+        name = refusal.call.parts["name"]
+        return ClusterError(f"the cluster refuses {typed[1]} {name} as invalid: {fields}")
     if "request is too large" in refusal.message:
         return _too_large(refusal)
     told = admission.explain(refusal.message)

@@ -1,0 +1,72 @@
+"""The core API: pods and their logs, namespaces, nodes, events, claims, and who is asking."""
+
+from collections.abc import Mapping
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.stream import Stream
+
+
+class CoreManager:
+    """What the project does with `/api/v1`; every method raises ClusterError."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def list_pods(
+        self, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
+    ) -> list[Json]:
+        """Return pods; a namespace of None means all namespaces."""
+        return objects.list_all(
+            self._session,
+            kinds.POD,
+            namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+        )
+
+    def create_namespace(self, name: str, labels: Mapping[str, str] | None = None) -> Json:
+        """Create a namespace. Raises Conflict if it exists."""
+        metadata: Json = {"name": name}
+        if labels:
+            metadata["labels"] = dict(labels)
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+        return objects.create(self._session, manifest)
+
+    def delete_namespace(self, name: str) -> bool:
+        """Start the deletion of a namespace with all it holds; False if there is none."""
+        return objects.delete(self._session, kinds.NAMESPACE, name)
+
+    def patch_node(self, name: str, body: Json) -> Json:
+        """Merge the body into a node: labels, taints, `spec.unschedulable`. Raises NotFound."""
+        return objects.patch(self._session, kinds.NODE, name, None, body)
+
+    def list_events(self, namespace: str | None = None, involved: Json | None = None) -> list[Json]:
+        """Return events, oldest first: of one object, or of a whole namespace."""
+        fields = ""
+        if involved:
+            namespace = involved["metadata"].get("namespace") or namespace
+            fields = f"involvedObject.uid={involved['metadata']['uid']}"
+        found = objects.list_all(self._session, kinds.EVENT, namespace, field_selector=fields)
+        return sorted(found, key=_when)
+
+    def list_claims(self, namespace: str | None = None, label_selector: str = "") -> list[Json]:
+        """Return PersistentVolumeClaims."""
+        return objects.list_all(self._session, kinds.PVC, namespace, label_selector=label_selector)
+
+    def pod_log(self, namespace: str, pod: str, query: Mapping[str, str]) -> Stream:
+        """Open the log of a pod's container; the query is that of the API (`follow`, …)."""
+        return self._session.stream(objects.path(kinds.POD, namespace, pod, "log"), query)
+
+    def whoami(self) -> str:
+        """Return the name by which the API server knows the caller."""
+        kind = kinds.SELF_SUBJECT_REVIEW
+        body = {"apiVersion": kind.api_version, "kind": kind.kind}
+        answer = self._session.request("POST", objects.path(kind), body=body)
+        return str(answer["status"]["userInfo"].get("username") or "")
+
+
+def _when(event: Json) -> str:
+    times = (event.get("eventTime"), event.get("lastTimestamp"), event.get("firstTimestamp"))
+    return next((str(time) for time in times if time), event["metadata"]["creationTimestamp"])

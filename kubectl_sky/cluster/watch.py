@@ -1,0 +1,215 @@
+"""Watch the objects of a selection: first those that exist, then every change, without a gap."""
+
+import json
+import queue
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from threading import Event, Thread
+from time import monotonic
+
+from kubectl_sky.cluster import objects, problems
+from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster.patience import Patience
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.stream import Stream
+from kubectl_sky.errors import ClusterError, Expired, Unreachable
+from kubectl_sky.kinds import Kind
+
+_TICK = 0.5
+_AHEAD = 1000  # events read before the caller wants them
+_SERVER_SECONDS = 290  # the server ends the request, and it is sent again
+_SILENCE = 150.0  # bookmarks come every minute: a longer silence is a dead line
+_BROKEN = 500
+
+
+class Change(StrEnum):
+    """What happened. SYNCED has no object: all that existed at one moment has been told."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    SYNCED = "SYNCED"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A change; the object as it is now, or as it was last where it is gone."""
+
+    type: Change
+    object: Json
+
+
+def watch(
+    session: Session,
+    kind: Kind,
+    namespace: str | None,
+    label_selector: str = "",
+    *,
+    timeout: float | None = None,
+    stop: Event | None = None,
+) -> Iterator[Seen | None]:
+    """Yield each existing object as ADDED, then SYNCED, then changes; None when nothing happens.
+
+    None comes twice a second, so that a caller can show progress and notice Ctrl-C. A lost
+    connection is taken up where it was; where the server no longer knows that place, objects are
+    listed again and only differences are told, DELETED for those that vanished, then SYNCED.
+    The iterator ends after `timeout` seconds or soon after `stop` is set. Raises ClusterError when
+    the server refuses, or is unreachable for longer than `patience.SECONDS`.
+    """
+    source = _Source(session, kind, namespace, objects.selectors(label_selector))
+    end = None if timeout is None else monotonic() + timeout
+    Thread(target=source.run, name=f"watch {kind.plural}", daemon=True).start()
+    try:
+        while not (stop and stop.is_set()):
+            left = _TICK if end is None else min(_TICK, end - monotonic())
+            if left <= 0:
+                return
+            yield source.next(left)
+    finally:
+        source.close()
+
+
+class _Source:
+    """Reads in its own thread, so that waiting for the server never blocks the caller."""
+
+    def __init__(
+        self, session: Session, kind: Kind, namespace: str | None, query: dict[str, str]
+    ) -> None:
+        self.session = session
+        self.kind = kind
+        self.namespace = namespace
+        self.query = query
+        self.known: dict[str, Json] = {}
+        self.version = ""
+        self.queue: queue.Queue[Seen | ClusterError] = queue.Queue(_AHEAD)
+        self.stopped = Event()
+        self.ended = Event()
+        self.stream: Stream | None = None
+        self.patience = Patience(self.stopped)
+
+    def next(self, seconds: float) -> Seen | None:
+        try:
+            item = self.queue.get(timeout=seconds)
+        except queue.Empty:
+            if self.ended.is_set() and self.queue.empty():
+                raise RuntimeError("the thread that watches has died") from None
+            return None
+        if isinstance(item, ClusterError):
+            raise item
+        return item
+
+    def close(self) -> None:
+        self.stopped.set()
+        if self.stream:
+            self.stream.close()
+
+    def run(self) -> None:
+        try:
+            while not self.stopped.is_set():
+                self._go_on()
+        except ClusterError as error:
+            self._put(error)
+        finally:
+            self.ended.set()
+
+    def _go_on(self) -> None:
+        """List if the place is not known, then watch until the connection ends."""
+        try:
+            if not self.version:
+                self._list()
+            self._watch()
+        except Expired:
+            self.version = ""
+            self.patience.pause()
+        except Unreachable as error:
+            self.patience.bear(error)
+
+    def _list(self) -> None:
+        found, version = objects.collect(self.session, self.kind, self.namespace, self.query)
+        now = {item["metadata"]["uid"]: item for item in found}
+        for uid in self.known.keys() - now.keys():
+            self._put(Seen(Change.DELETED, self.known[uid]))
+        for uid, item in now.items():
+            old = self.known.get(uid)
+            if old is None:
+                self._put(Seen(Change.ADDED, item))
+            elif _version(old) != _version(item):
+                self._put(Seen(Change.MODIFIED, item))
+        self.known, self.version = now, version
+        self.patience.restore()
+        self._put(Seen(Change.SYNCED, {}))
+
+    def _watch(self) -> None:
+        path = objects.path(self.kind, self.namespace)
+        query = self.query | {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self.version,
+            "timeoutSeconds": str(_SERVER_SECONDS),
+        }
+        begun = monotonic()
+        with self.session.stream(path, query, _SILENCE) as self.stream:
+            if self.stopped.is_set():
+                return
+            for event in _events(self.stream):
+                self._take(event)
+                self.patience.restore()
+        if monotonic() - begun < 1:  # a server that ends at once is not asked in a tight loop
+            self.patience.pause()
+
+    def _take(self, event: Json) -> None:
+        item: Json = event["object"]
+        if event["type"] == "ERROR":
+            self._fail(item)
+        self.version = _version(item)
+        if event["type"] == "BOOKMARK":
+            return
+        if event["type"] == Change.DELETED:
+            self.known.pop(item["metadata"]["uid"], None)
+        else:
+            self.known[item["metadata"]["uid"]] = item
+        self._put(Seen(Change(event["type"]), item))
+
+    def _fail(self, status: Json) -> None:
+        call = Call("GET", objects.path(self.kind, self.namespace), self.session.server)
+        error = problems.refused_status(call, status)
+        if not isinstance(error, Expired) and int(status.get("code") or _BROKEN) >= _BROKEN:
+            raise Unreachable(error.what, error.then)
+        raise error
+
+    def _put(self, item: Seen | ClusterError) -> None:
+        while not self.stopped.is_set():
+            with suppress(queue.Full):
+                self.queue.put(item, timeout=_TICK)
+                return
+
+
+def _version(item: Json) -> str:
+    return str(item["metadata"]["resourceVersion"])
+
+
+def _events(stream: Stream) -> Iterator[Json]:
+    """Decode one JSON object a line; a line that was cut off is not an event."""
+    parts: list[bytes] = []
+    for chunk in stream:
+        head, newline, rest = chunk.partition(b"\n")
+        parts.append(head)
+        if not newline:
+            continue
+        *lines, tail = (b"".join(parts) + b"\n" + rest).split(b"\n")
+        for line in lines:
+            if line.strip():
+                yield _decode(line)
+        parts = [tail]
+
+
+def _decode(line: bytes) -> Json:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        event = None
+    if not isinstance(event, dict) or "object" not in event:
+        raise Unreachable("a watch answered with something that is no event", "try again")
+    return event
