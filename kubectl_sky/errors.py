@@ -6,6 +6,7 @@
     ├─ ClusterError          3  the cluster said no, or said nothing
     │  ├─ NotFound              the object is not there
     │  ├─ Forbidden             RBAC says no
+    │  ├─ Refused               an admission check says no: quota, limits, policy, webhook
     │  ├─ Conflict              somebody else changed it, or it exists already
     │  └─ Expired               a watch's version is too old (410): list again
     ├─ TaskFailed            4  the task itself failed
@@ -32,7 +33,7 @@ class SkyError(Exception):
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """Something wrong in a file, and where. Lines and columns count from 1; 0 means the whole file."""
+    """Something wrong in a file. Lines and columns count from 1; 0 means the whole file."""
 
     file: str
     line: int
@@ -83,7 +84,11 @@ class NotFound(ClusterError):
 
 
 class Forbidden(ClusterError):
-    """RBAC or an admission check says no."""
+    """RBAC says no."""
+
+
+class Refused(ClusterError):
+    """An admission check says no: a quota, limits, a policy or a webhook."""
 
 
 class Conflict(ClusterError):

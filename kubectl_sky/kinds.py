@@ -38,7 +38,9 @@ SELF_SUBJECT_REVIEW = Kind(
 )
 SERVICE = Kind("", "v1", "Service", "services")
 
-_BY_NAME = {(kind.api_version, kind.kind): kind for kind in list(vars().values()) if isinstance(kind, Kind)}
+_BY_NAME = {
+    (kind.api_version, kind.kind): kind for kind in list(vars().values()) if isinstance(kind, Kind)
+}
 
 
 def kind_of(manifest: dict[str, object]) -> Kind | None:

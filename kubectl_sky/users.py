@@ -24,5 +24,7 @@ class User:
         """
         labels, annotations = metadata.get("labels"), metadata.get("annotations")
         labelled = isinstance(labels, Mapping) and labels.get(names.USERNAME) == self.label
-        original = annotations.get(names.ORIGINAL_USER) if isinstance(annotations, Mapping) else None
+        original = (
+            annotations.get(names.ORIGINAL_USER) if isinstance(annotations, Mapping) else None
+        )
         return labelled and original in (None, self.name)

@@ -2,7 +2,7 @@
 
 import json
 import queue
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -58,24 +58,56 @@ def watch(
     The iterator ends after `timeout` seconds or soon after `stop` is set. Raises ClusterError when
     the server refuses, or is unreachable for longer than `patience.SECONDS`.
     """
-    source = _Source(session, kind, namespace, objects.selectors(label_selector))
+    return watch_kinds(session, (kind,), namespace, label_selector, timeout=timeout, stop=stop)
+
+
+def watch_kinds(
+    session: Session,
+    kinds: Sequence[Kind],
+    namespace: str | None,
+    label_selector: str = "",
+    *,
+    timeout: float | None = None,
+    stop: Event | None = None,
+) -> Iterator[Seen | None]:
+    """Watch several kinds at once, as `watch` does one; SYNCED is told once for each kind."""
+    told: queue.Queue[Seen | ClusterError] = queue.Queue(_AHEAD)
+    query = objects.selectors(label_selector)
+    sources = [_Source(session, kind, namespace, query, told) for kind in kinds]
     end = None if timeout is None else monotonic() + timeout
-    Thread(target=source.run, name=f"watch {kind.plural}", daemon=True).start()
+    for source in sources:
+        Thread(target=source.run, name=f"watch {source.kind.plural}", daemon=True).start()
     try:
         while not (stop and stop.is_set()):
             left = _TICK if end is None else min(_TICK, end - monotonic())
             if left <= 0:
                 return
-            yield source.next(left)
+            yield _next(told, left)
     finally:
-        source.close()
+        for source in sources:
+            source.close()
+
+
+def _next(told: "queue.Queue[Seen | ClusterError]", seconds: float) -> Seen | None:
+    try:
+        item = told.get(timeout=seconds)
+    except queue.Empty:
+        return None
+    if isinstance(item, ClusterError):
+        raise item
+    return item
 
 
 class _Source:
     """Reads in its own thread, so that waiting for the server never blocks the caller."""
 
     def __init__(
-        self, session: Session, kind: Kind, namespace: str | None, query: dict[str, str]
+        self,
+        session: Session,
+        kind: Kind,
+        namespace: str | None,
+        query: dict[str, str],
+        told: "queue.Queue[Seen | ClusterError]",
     ) -> None:
         self.session = session
         self.kind = kind
@@ -83,22 +115,11 @@ class _Source:
         self.query = query
         self.known: dict[str, Json] = {}
         self.version = ""
-        self.queue: queue.Queue[Seen | ClusterError] = queue.Queue(_AHEAD)
+        self.queue = told
         self.stopped = Event()
         self.ended = Event()
         self.stream: Stream | None = None
         self.patience = Patience(self.stopped)
-
-    def next(self, seconds: float) -> Seen | None:
-        try:
-            item = self.queue.get(timeout=seconds)
-        except queue.Empty:
-            if self.ended.is_set() and self.queue.empty():
-                raise RuntimeError("the thread that watches has died") from None
-            return None
-        if isinstance(item, ClusterError):
-            raise item
-        return item
 
     def close(self) -> None:
         self.stopped.set()

@@ -1,1 +1,1 @@
-"""How a plan runs: one file a backend, and their registry."""
+"""How a plan runs: one file a backend."""

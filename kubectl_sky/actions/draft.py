@@ -1,0 +1,125 @@
+"""From a file and flags to a checked task: what `render` and `submit` share."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from kubectl_sky import names
+from kubectl_sky.actions import files
+from kubectl_sky.errors import InvalidFiles, Problem, UserError
+from kubectl_sky.facts import Facts
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.plan.resolve import resolve
+from kubectl_sky.render import manifests
+from kubectl_sky.render.manifests import Manifests
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.task import Task, task_of
+from kubectl_sky.spec.unsupported import refusals
+from kubectl_sky.spec.validate import validate
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the flags say in place of the file; None and empty leave it to the file."""
+
+    task_id: str | None = None
+    name: str | None = None
+    env: tuple[str, ...] = ()
+    env_files: tuple[str, ...] = ()
+    secret: tuple[str, ...] = ()
+    num_nodes: str | None = None
+    cpus: str | None = None
+    memory: str | None = None
+    gpus: str | None = None
+    image: str | None = None
+    templates: str | None = None
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A checked task with the id that it will have, and what the user should know about it."""
+
+    task: Task
+    task_id: str
+    given_id: bool  # whether the user chose it; a fresh one cannot be taken
+    templates: Path | None
+    warnings: tuple[Problem, ...]
+
+    def plan(self, facts: Facts, settings: Settings) -> Plan:
+        """Decide everything that was left open."""
+        return resolve(self.task, self.task_id, facts, settings)
+
+    def manifests(self, plan: Plan) -> Manifests:
+        """Render the plan of this draft."""
+        return manifests.render(plan, self.templates)
+
+
+def draft(path: str, overrides: Overrides, environ: Mapping[str, str], stdin: BinaryIO) -> Draft:
+    """Read, override and check a task; raise InvalidFiles with everything that is wrong."""
+    loaded = files.documents(path, stdin)
+    document = _overridden(loaded[-1], overrides, environ)
+    problems = [problem for other in loaded[:-1] for problem in validate(other)]
+    problems += validate(document)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    refused = [] if errors else refusals(document)
+    if errors or refused:
+        raise InvalidFiles([*errors, *refused])
+    return Draft(
+        task=task_of(document),
+        task_id=_checked_id(overrides.task_id) or new_id(),
+        given_id=overrides.task_id is not None,
+        templates=Path(overrides.templates) if overrides.templates else None,
+        warnings=tuple(problems),
+    )
+
+
+def new_id() -> str:
+    """Return a fresh id of a task or volume: 8 characters that begin with a letter."""
+    letters = [letter for letter in names.ID_ALPHABET if letter.isalpha()]
+    rest = (secrets.choice(names.ID_ALPHABET) for _ in range(names.ID_LENGTH - 1))
+    return secrets.choice(letters) + "".join(rest)
+
+
+def _checked_id(task_id: str | None) -> str | None:
+    if task_id is not None and not names.ID.fullmatch(task_id):
+        raise UserError(
+            f"--id {task_id}: an id is {names.ID_LENGTH} small letters and digits, a letter first",
+            "such as --id train001",
+        )
+    return task_id
+
+
+def _overridden(document: Document, overrides: Overrides, environ: Mapping[str, str]) -> Document:
+    """Put the flags' values into the document, so that they are checked like its own."""
+    fields: dict[str, tuple[tuple[str, ...], object]] = {
+        "--name": (("name",), overrides.name),
+        "--num-nodes": (("num_nodes",), _number(overrides.num_nodes)),
+        "--cpus": (("resources", "cpus"), overrides.cpus),
+        "--memory": (("resources", "memory"), overrides.memory),
+        "--gpus": (("resources", "accelerators"), overrides.gpus),
+        "--image": (("resources", "image_id"), overrides.image),
+    }
+    for flag, (field, value) in fields.items():
+        if value is not None:
+            document = document.override(field, value, flag)
+    for name, value in files.variable_files(overrides.env_files):
+        secret = name in _keys(document, "secrets")
+        document = document.override(("secrets" if secret else "envs", name), value, "--env-file")
+    for name, value in files.variables(overrides.env, "--env", environ):
+        document = document.override(("envs", name), value, "--env")
+    for name, value in files.variables(overrides.secret, "--secret", environ):
+        document = document.override(("secrets", name), value, "--secret")
+    return document
+
+
+def _number(text: str | None) -> object:
+    """A whole number as such; anything else as it is, for the schema to refuse."""
+    return int(text) if text is not None and text.isdecimal() else text
+
+
+def _keys(document: Document, field: str) -> Mapping[str, object]:
+    value = document.data.get(field)
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,49 @@
+"""`render`: submit, stopped before anything is sent. Needs no cluster."""
+
+import getpass
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from kubectl_sky import settings, users
+from kubectl_sky.actions.draft import Draft
+from kubectl_sky.errors import UserError
+from kubectl_sky.facts import Facts
+from kubectl_sky.render.manifests import Manifests, redacted
+
+
+def offline_facts(user: str | None, namespace: str | None, environ: Mapping[str, str]) -> Facts:
+    """What is known without a cluster; an empty namespace leaves the choice to kubectl."""
+    name = user or settings.logged_in(environ) or system_user()
+    return Facts(user=users.User(name), namespace=namespace or "")
+
+
+def system_user() -> str:
+    """Return the operating system's name for the user; `nobody` where it has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without an entry in its passwd
+        return "nobody"
+
+
+def render(draft: Draft, facts: Facts, show_secrets: bool) -> Manifests:
+    """Return the manifests of a draft, with secrets' values only when asked for."""
+    plan = draft.plan(facts, settings.Settings())
+    return draft.manifests(plan if show_secrets else redacted(plan))
+
+
+def write(manifests: Manifests, folder: Path) -> list[Path]:
+    """Write one file an object, numbered in the order of sending; return the paths."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        written = []
+        for number, manifest in enumerate(manifests.all):
+            name = re.sub(r"[^a-z0-9.-]", "-", manifest.name.lower())
+            path = folder / f"{number:02}-{name}.yaml"
+            path.write_text(manifest.text, encoding="utf-8")
+            written.append(path)
+    except OSError as error:
+        raise UserError(
+            f"--output-dir {folder}: {(error.strerror or str(error)).lower()}"
+        ) from error
+    return written

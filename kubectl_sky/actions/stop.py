@@ -1,0 +1,78 @@
+"""`stop` and `clean`: delete tasks' Jobs, and what interrupted submits left behind."""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from kubectl_sky import kinds, names
+from kubectl_sky.actions.find import Scope
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import Forbidden
+from kubectl_sky.observe.status import TaskStatus
+
+AUXILIARY = (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE)
+_WORKERS = 16
+
+
+def stop(session: Session, tasks: Sequence[TaskStatus]) -> None:
+    """Delete the Jobs with propagation Background: pods and all that the Jobs own follow."""
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        list(pool.map(lambda task: _stop(session, task), tasks))
+
+
+def _stop(session: Session, task: TaskStatus) -> None:
+    """One request for all nodes; one each for users who may not delete collections."""
+    selector = names.selector(task_id=task.id)
+    try:
+        objects.delete_collection(session, kinds.JOB, task.namespace, selector)
+    except Forbidden:
+        for node in task.nodes:
+            objects.delete(session, kinds.JOB, node.job, task.namespace)
+    if len(task.nodes) < task.num_nodes:  # cut short before its Jobs owned the rest
+        _delete(session, _auxiliary(session, task.namespace, selector))
+
+
+def orphans(session: Session, scope: Scope, before: str) -> list[Json]:
+    """Return what interrupted submits left: objects of tasks that have no Job.
+
+    `before` is an RFC 3339 time in UTC: younger objects may belong to a submit that is under way.
+    """
+    labels = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
+    jobs = objects.list_all(session, kinds.JOB, scope.namespace, label_selector=labels)
+    alive = {_task(job) for job in jobs}
+    return [
+        item
+        for item in _auxiliary(session, scope.namespace, labels)
+        if scope.owns(item)
+        and _task(item) not in alive
+        and item["metadata"]["creationTimestamp"] < before
+        and not item["metadata"].get("ownerReferences")
+    ]
+
+
+def remove(session: Session, items: Sequence[Json]) -> None:
+    """Delete orphans."""
+    _delete(session, items)
+
+
+def _task(item: Json) -> tuple[str, str]:
+    metadata = item["metadata"]
+    return metadata["namespace"], metadata["labels"].get(names.TASK_ID, "")
+
+
+def _auxiliary(session: Session, namespace: str | None, labels: str) -> list[Json]:
+    with ThreadPoolExecutor(len(AUXILIARY)) as pool:
+        lists = pool.map(
+            lambda kind: objects.list_all(session, kind, namespace, label_selector=labels),
+            AUXILIARY,
+        )
+        return [item for items in lists for item in items]
+
+
+def _delete(session: Session, items: Iterable[Json]) -> None:
+    def delete(item: Json) -> None:
+        metadata = item["metadata"]
+        objects.delete(session, objects.known_kind(item), metadata["name"], metadata["namespace"])
+
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        list(pool.map(delete, items))

@@ -1,0 +1,160 @@
+"""`submit`: send what `render` shows, and make it one thing that lives and dies together."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from kubectl_sky import kinds, names, settings
+from kubectl_sky.actions import volumes, who
+from kubectl_sky.actions.draft import Draft
+from kubectl_sky.actions.stop import AUXILIARY
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.apply import Applied, apply_all
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import Forbidden, SkyError, UserError
+from kubectl_sky.facts import Facts
+from kubectl_sky.observe.difference import differences
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.render.manifests import Manifest, Manifests
+
+_WORKERS = 16
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan for this cluster, its manifests, and what of them is there already."""
+
+    plan: Plan
+    manifests: Manifests
+    present: tuple[Json, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the same task has been submitted already, to the last object."""
+        owned = [item for item in self.present if item["kind"] != kinds.JOB.kind]
+        adopted = all(item["metadata"].get("ownerReferences") for item in owned)
+        return adopted and len(self.present) == len(self.manifests.all)
+
+
+def facts(session: Session, draft: Draft, user: str | None) -> Facts:
+    """Ask the cluster what the plan depends on: who asks, and what the volume names stand for."""
+    found = who.user(session, user)
+    claims = volumes.claims(session, found) if draft.task.volumes else {}
+    return Facts(user=found, namespace=session.namespace, claims=claims)
+
+
+def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
+    """Decide everything, and compare with what is there. Sends nothing.
+
+    Raises UserError when another task has the id, naming the fields that differ.
+    """
+    plan = draft.plan(facts(session, draft, user), settings.Settings())
+    manifests = draft.manifests(plan)
+    present = _present(session, manifests, plan) if draft.given_id else []
+    _refuse_other(manifests, present, plan)
+    return Prepared(plan, manifests, tuple(present))
+
+
+def send(session: Session, prepared: Prepared, dry_run: bool = False) -> list[Applied]:
+    """Apply everything in order, and let the Jobs own the rest.
+
+    If a step fails, what this call created is removed again. Raises ClusterError.
+    """
+    _admitted(session, prepared.manifests.workload[0])
+    stages = [
+        [manifest.object for manifest in prepared.manifests.auxiliary],
+        [manifest.object for manifest in prepared.manifests.workload],
+    ]
+    applied = apply_all(session, stages, dry_run=dry_run, workers=_WORKERS)
+    if not dry_run:
+        _adopt(session, applied)
+    return applied
+
+
+def _present(session: Session, manifests: Manifests, plan: Plan) -> list[Json]:
+    """List what has the task's id, one request a kind."""
+    found_kinds = dict.fromkeys(objects.known_kind(m.object) for m in manifests.all)
+    found_kinds.update(dict.fromkeys(kind for kind in AUXILIARY if kind is not kinds.SECRET))
+    selector = names.selector(task_id=plan.id)
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        lists = pool.map(
+            lambda kind: objects.list_all(session, kind, plan.namespace, label_selector=selector),
+            found_kinds,
+        )
+        return [item for items in lists for item in items]
+
+
+def _refuse_other(manifests: Manifests, present: Sequence[Json], plan: Plan) -> None:
+    """The same id means the same task; anything else would change a task that runs."""
+    wanted = {manifest.name: manifest.object for manifest in manifests.all}
+    found: list[str] = []
+    for live in present:
+        name = f"{live['kind']}/{live['metadata']['name']}"
+        if live["metadata"].get("deletionTimestamp"):
+            raise UserError(
+                f"task {plan.id} is being deleted", "wait a moment, or use another --id"
+            )
+        if name not in wanted:
+            found.append(f"{name}: would go")
+        else:
+            found += [f"{name}: {item}" for item in differences(wanted[name], live)]
+    if not found:
+        return
+    shown = "\n  ".join(found[:12]) + (f"\n  and {len(found) - 12} more" if found[12:] else "")
+    raise UserError(
+        f"--id {plan.id} is another task already; these fields differ:\n  {shown}\n"
+        f"use another --id, or stop that one first: kubectl sky stop {plan.id}"
+    )
+
+
+def _admitted(session: Session, job: Manifest) -> None:
+    """Ask the cluster to pretend to create a node's pod, so that what it refuses is known before.
+
+    A Job is accepted whatever its pods are; a full quota, a policy or a webhook would only be seen
+    as a Job without pods. Users who may create Jobs but not pods go without this.
+    """
+    template = job.object["spec"]["template"]
+    metadata = {
+        **template["metadata"],
+        "generateName": job.object["metadata"]["name"] + "-",
+        "namespace": job.object["metadata"]["namespace"],
+    }
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    try:
+        objects.create(session, pod, dry_run=True)
+    except Forbidden:
+        return
+
+
+def _adopt(session: Session, applied: Sequence[Applied]) -> None:
+    """Make the Jobs the owners of what they need: it goes when the last of them has gone."""
+    jobs = [done.object for done in applied if done.object["kind"] == kinds.JOB.kind]
+    owners = [
+        {
+            "apiVersion": kinds.JOB.api_version,
+            "kind": kinds.JOB.kind,
+            "name": job["metadata"]["name"],
+            "uid": job["metadata"]["uid"],
+        }
+        for job in jobs
+    ]
+    owned = [done.object for done in applied if done.object["kind"] != kinds.JOB.kind]
+
+    def adopt(item: Json) -> None:
+        kind, metadata = objects.known_kind(item), item["metadata"]
+        body = {"metadata": {"ownerReferences": owners}}
+        objects.patch(session, kind, metadata["name"], metadata["namespace"], body)
+
+    try:
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            list(pool.map(adopt, owned))
+    except (SkyError, KeyboardInterrupt):
+        _undo(session, [done.object for done in applied if done.created])
+        raise
+
+
+def _undo(session: Session, items: Sequence[Json]) -> None:
+    """Remove what was created, Jobs first, so that no pod starts without what it needs."""
+    for item in sorted(items, key=lambda item: item["kind"] != kinds.JOB.kind):
+        metadata = item["metadata"]
+        objects.delete(session, objects.known_kind(item), metadata["name"], metadata["namespace"])

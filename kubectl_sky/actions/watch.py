@@ -1,0 +1,82 @@
+"""Watch a task: its status each time that something changed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from threading import Event
+from time import monotonic
+
+from kubectl_sky import kinds, names
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.watch import Change, watch_kinds
+from kubectl_sky.errors import SkyError, TaskFailed
+from kubectl_sky.observe import status
+from kubectl_sky.observe.status import TaskStatus
+
+_KINDS = (kinds.JOB, kinds.POD)
+
+
+@dataclass(frozen=True)
+class Glimpse:
+    """A task as it was at one moment, with the pods that it had."""
+
+    task: TaskStatus
+    pods: tuple[Json, ...]
+
+
+def glimpses(
+    session: Session, seen: TaskStatus, stop: Event | None = None
+) -> Iterator[Glimpse | None]:
+    """Yield the task at each change, beginning with how it is; None when nothing happens.
+
+    Raises TaskFailed when its Jobs are deleted: somebody has stopped it.
+    """
+    items: dict[str, Json] = {}
+    unsynced = len(_KINDS)
+    selector = names.selector(task_id=seen.id)
+    for change in watch_kinds(session, _KINDS, seen.namespace, selector, stop=stop):
+        if change is None:
+            yield None
+            continue
+        if change.type is Change.SYNCED:
+            unsynced -= 1
+        elif change.type is Change.DELETED:
+            items.pop(change.object["metadata"]["uid"], None)
+        else:
+            items[change.object["metadata"]["uid"]] = change.object
+        if unsynced <= 0:
+            yield _glimpse(seen, list(items.values()))
+
+
+def _glimpse(seen: TaskStatus, items: list[Json]) -> Glimpse:
+    jobs = [item for item in items if item["kind"] == kinds.JOB.kind]
+    pods = [item for item in items if item["kind"] == kinds.POD.kind]
+    folded = status.tasks(jobs, pods)
+    if not folded:
+        raise TaskFailed(f"task {seen.id} ({seen.name}) was stopped: its Jobs have been deleted")
+    return Glimpse(folded[0], tuple(pods))
+
+
+def all_ended(
+    session: Session, tasks: Sequence[TaskStatus], timeout: float | None
+) -> list[TaskStatus]:
+    """Wait until each task has completed or failed. Raises SkyError after `timeout` seconds."""
+    end = None if timeout is None else monotonic() + timeout
+    return [_ended(session, task, end) for task in tasks]  # the others go on meanwhile
+
+
+def _ended(session: Session, seen: TaskStatus, end: float | None) -> TaskStatus:
+    if seen.state.ended:
+        return seen
+    latest = seen
+    for glimpse in glimpses(session, seen):
+        if glimpse:
+            latest = glimpse.task
+        if latest.state.ended:
+            return latest
+        if end is not None and monotonic() >= end:
+            break
+    note = f": {latest.note}" if latest.note else ""
+    raise SkyError(
+        f"gave up waiting for task {seen.id} ({seen.name}), which is {latest.state}{note}",
+        f"see `kubectl sky status {seen.id}`",
+    )

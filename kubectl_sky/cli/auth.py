@@ -1,0 +1,59 @@
+"""`kubectl sky auth`: whose name stands on tasks and volumes. It finds; RBAC protects."""
+
+import click
+
+from kubectl_sky import settings, users
+from kubectl_sky.cli import options, output
+from kubectl_sky.errors import UserError
+
+
+@click.group("auth")
+def command() -> None:
+    """Say who you are to the tasks and volumes that you make.
+
+    The name is a label for finding them. What you may do is decided by the cluster's RBAC alone.
+    """
+
+
+@command.command("login")
+@click.argument("name", metavar="USER")
+def login(name: str) -> None:
+    """Act as USER from now on, such as alice@example.com."""
+    name = name.strip()
+    label = users.User(name).label
+    if not label or not name.isprintable():
+        raise UserError(
+            f"{name!r} cannot be a user name",
+            "it needs a letter or digit, and no control characters",
+        )
+    settings.log_in(name)
+    written = "" if label == name else f" (as a label: {label})"
+    output.out(f"Logged in as {name}{written}")
+
+
+@command.command("whoami")
+@options.where
+@options.output("json", "yaml", "name")
+def whoami(where: options.Where, form: str | None) -> None:
+    """Print the user, and on stderr where the name comes from."""
+    from kubectl_sky.actions import who
+
+    known = where.user or settings.logged_in()
+    source = "--user" if where.user else "auth login"
+    user = users.User(known) if known else None
+    if user is None:
+        user, source = who.whoami(where.session(), None)
+    if form in ("json", "yaml"):
+        output.out(
+            output.data({"username": user.name, "label": user.label, "source": source}, form)
+        )
+    else:
+        output.out(user.name)
+        output.note(f"as said by {source}")
+
+
+@command.command("logout")
+def logout() -> None:
+    """Forget the name that `auth login` was given."""
+    name = settings.log_out()
+    output.out(f"Logged out {name}" if name else "Nobody was logged in")

@@ -1,0 +1,216 @@
+"""Options that several commands share, each group handed to the command as one value."""
+
+import functools
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kubectl_sky.actions.draft import Overrides
+from kubectl_sky.errors import UserError
+
+if TYPE_CHECKING:
+    from kubectl_sky.actions.find import Scope
+    from kubectl_sky.cluster.session import Session
+
+Command = Callable[..., Any]
+Option = Callable[[Command], Command]
+
+
+@dataclass(frozen=True)
+class Where:
+    """Which cluster, which namespaces, and as whom: kubectl's flags, and `--user`."""
+
+    connection: Mapping[str, Any]
+    user: str | None
+    all_namespaces: bool = False
+
+    @property
+    def namespace(self) -> str | None:
+        """The namespace that the flag names."""
+        return self.connection["namespace"]
+
+    def session(self) -> "Session":
+        """Connect. The Kubernetes client is imported here, so that other commands start fast."""
+        from kubectl_sky.cluster.session import Connection, Session
+
+        return Session.connect(Connection(**self.connection))
+
+
+def _grouped(options: list[Option], keys: list[str], name: str, make: Command) -> Option:
+    """Add options to a command, and hand it their values as one argument."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def wrapper(**flags: Any) -> Any:  # noqa: ANN401 -- whatever the command takes and gives
+            own = {key: flags.pop(key) for key in keys}
+            return command(**flags, **{name: make(**own)})
+
+        for option in reversed(options):
+            option(wrapper)
+        return wrapper
+
+    return decorate
+
+
+def _where(user: str | None, all_namespaces: bool = False, **connection: Any) -> Where:  # noqa: ANN401
+    groups = connection.pop("as_groups")
+    return Where({**connection, "as_groups": tuple(groups)}, user, all_namespaces)
+
+
+_NAMESPACE = click.option("-n", "--namespace", help="Namespace; else the context's.")
+_ALL_NAMESPACES = click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
+_USER = click.option(
+    "--user",
+    help="Whose tasks and volumes; else as `auth login` said, else as the cluster knows you.",
+)
+_CONNECTION = [
+    click.option("--context", help="Context of the kubeconfig."),
+    click.option(
+        "--kubeconfig", help="Path of the kubeconfig; else $KUBECONFIG, else ~/.kube/config."
+    ),
+    click.option("--cluster", help="Cluster of the kubeconfig, instead of the context's."),
+    click.option("-s", "--server", help="Address of the API server, instead of the cluster's."),
+    click.option("--token", help="Bearer token. Seen in the process list: prefer the kubeconfig."),
+    click.option("--as", "as_user", help="User to impersonate."),
+    click.option(
+        "--as-group", "as_groups", multiple=True, help="Group to impersonate; repeatable."
+    ),
+    click.option(
+        "--request-timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Seconds that one request may take.",
+    ),
+    click.option(
+        "--insecure-skip-tls-verify",
+        "insecure",
+        is_flag=True,
+        default=None,
+        help="Do not check the server's certificate.",
+    ),
+]
+_KEYS = [
+    "namespace",
+    "user",
+    "context",
+    "kubeconfig",
+    "cluster",
+    "server",
+    "token",
+    "as_user",
+    "as_groups",
+    "request_timeout",
+    "insecure",
+]
+
+where = _grouped([_NAMESPACE, _USER, *_CONNECTION], _KEYS, "where", _where)
+where_all = _grouped(
+    [_NAMESPACE, _ALL_NAMESPACES, _USER, *_CONNECTION], [*_KEYS, "all_namespaces"], "where", _where
+)
+
+
+def _overrides(**flags: Any) -> Overrides:  # noqa: ANN401 -- click's own types
+    return Overrides(
+        **{key: tuple(v) if isinstance(v, list | tuple) else v for key, v in flags.items()}
+    )
+
+
+task = _grouped(
+    [
+        click.option(
+            "--id", "task_id", help="The task's id; a second submit of the same is a no-op."
+        ),
+        click.option("--name", help="Name, instead of the file's."),
+        click.option(
+            "--env", "env", multiple=True, metavar="K=V", help="Variable; K alone takes yours."
+        ),
+        click.option(
+            "--env-file", "env_files", multiple=True, metavar="FILE", help="File of K=V lines."
+        ),
+        click.option(
+            "--secret",
+            "secret",
+            multiple=True,
+            metavar="K=V",
+            help="Secret; K alone takes your variable, off the command line.",
+        ),
+        click.option("--num-nodes", help="Number of nodes."),
+        click.option("--cpus", help="CPUs of each node: 2, 4+, 500m."),
+        click.option("--memory", help="Memory of each node: 8 (GiB), 16+, 512Mi."),
+        click.option("--gpus", help="GPUs of each node: 1, H100:8."),
+        click.option("--image", help="Container image."),
+        click.option(
+            "--templates", metavar="DIR", help="Folder of templates to use instead of ours."
+        ),
+    ],
+    [
+        "task_id",
+        "name",
+        "env",
+        "env_files",
+        "secret",
+        "num_nodes",
+        "cpus",
+        "memory",
+        "gpus",
+        "image",
+        "templates",
+    ],
+    "overrides",
+    _overrides,
+)
+
+
+def output(*formats: str) -> Option:
+    """`-o`, with the formats that the command can write."""
+    return click.option(
+        "-o", "--output", "form", type=click.Choice(formats), default=None, help="Output format."
+    )
+
+
+all_users = click.option("--all-users", is_flag=True, help="Other users' too.")
+yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+
+
+def scope(session: "Session", where: Where, everybody: bool) -> "Scope":
+    """Return where to look and whose tasks are meant; asks the cluster who you are if need be."""
+    from kubectl_sky.actions import find, who
+
+    namespace = None if where.all_namespaces else session.namespace
+    return find.Scope(namespace, None if everybody else who.user(session, where.user))
+
+
+def confirm(question: str) -> None:
+    """Ask on a terminal; refuse elsewhere, where nobody can answer. Raises UserError for a no."""
+    if not sys.stdin.isatty():
+        raise UserError(f"{question} Nobody is there to answer", "say it with --yes or --force")
+    if not click.confirm(question, err=True):
+        raise UserError("nothing was done")
+
+
+class Duration(click.ParamType):
+    """Durations as kubectl takes them: 90s, 5m, 1h30m; a bare number is seconds."""
+
+    name = "duration"
+    _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}  # noqa: RUF012 -- a table
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        """Read a duration; fail with how it is written."""
+        if isinstance(value, timedelta):
+            return value
+        text = str(value)
+        if re.fullmatch(r"[0-9]{1,9}", text):
+            return timedelta(seconds=int(text))
+        if not re.fullmatch(r"(?:[0-9]{1,9}(?:\.[0-9]{1,6})?(?:ms|[smhd]))+", text):
+            self.fail(f"{text!r} is no duration; write 90s, 5m or 1h30m", param, ctx)
+        parts = re.findall(r"([0-9.]+)(ms|[smhd])", text)
+        return timedelta(seconds=sum(float(number) * self._UNITS[unit] for number, unit in parts))
+
+
+DURATION = Duration()

@@ -1,0 +1,40 @@
+"""`kubectl sky render`."""
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from kubectl_sky.actions import render as action
+from kubectl_sky.actions.draft import Overrides, draft
+from kubectl_sky.cli import options, output
+from kubectl_sky.render import manifests
+
+
+@click.command("render")
+@click.argument("file")
+@options.task
+@options.output("yaml", "json")
+@click.option("--output-dir", metavar="DIR", help="Write one file an object into DIR.")
+@click.option("--show-secrets", is_flag=True, help="Print secrets' values instead of REDACTED.")
+@click.option("-n", "--namespace", help="Namespace to write into the manifests.")
+@click.option("--user", help="Owner; else as `auth login` said, else your name on this machine.")
+def command(file: str, overrides: Overrides, form: str | None, **flags: str | None) -> None:
+    """Print the manifests that submit would send for FILE (`-` is standard input).
+
+    Needs no cluster; `--id` makes the output the same each time. Volumes are taken as names of
+    claims, and the owner as this machine knows you: `submit --dry-run=client -o yaml` asks the
+    cluster for both.
+    """
+    drafted = draft(file, overrides, os.environ, sys.stdin.buffer)
+    for problem in drafted.warnings:
+        output.note(str(problem))
+    facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
+    rendered = action.render(drafted, facts, show_secrets=bool(flags["show_secrets"]))
+    if flags["output_dir"]:
+        for path in action.write(rendered, Path(flags["output_dir"])):
+            output.out(str(path))
+        return
+    write = manifests.as_json if form == "json" else manifests.as_yaml
+    output.out(write(rendered.all).rstrip("\n"))

@@ -1,0 +1,48 @@
+"""`kubectl sky stop`."""
+
+import click
+
+from kubectl_sky.cli import options, output
+from kubectl_sky.errors import UserError
+
+
+@click.command("stop")
+@click.argument("wanted", nargs=-1, metavar="[TASK...]")
+@click.option("--all", "everything", is_flag=True, help="All of your tasks in the namespace.")
+@options.where_all
+@options.all_users
+@options.yes
+@options.output("json", "yaml", "name")
+def command(
+    wanted: tuple[str, ...],
+    everything: bool,
+    where: options.Where,
+    all_users: bool,
+    **flags: object,
+) -> None:
+    """Stop TASKs and remove what they consist of, logs included."""
+    from kubectl_sky.actions import find, stop
+
+    if bool(wanted) == everything:
+        raise UserError("name the tasks to stop, or all of them with --all")
+    session = where.session()
+    scope = options.scope(session, where, all_users)
+    found = find.tasks(session, scope) if everything else find.many(session, scope, wanted)
+    if everything and found and not flags["yes"]:
+        users = len({task.user for task in found})
+        options.confirm(
+            f"Stop {output.count(len(found), 'task')} of {output.count(users, 'user')}?"
+        )
+    stop.stop(session, found)
+    form = flags["form"]
+    message = f"Stopped {output.count(len(found), 'task')}"
+    if form == "name":
+        output.out("\n".join(f"task/{task.id}" for task in found))
+    elif form:
+        ids = [task.id for task in found]
+        answer = {"count": len(ids), "status": "stopped", "message": message, "task_ids": ids}
+        output.out(output.data(answer, str(form)))
+    else:
+        for task in found:
+            output.out(f"task/{task.id} ({task.name}) stopped")
+        output.note(message)

@@ -1,0 +1,91 @@
+"""How tasks are shown: tables for people, the seed's JSON for programs."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from kubectl_sky.cli import output
+from kubectl_sky.observe import age
+from kubectl_sky.observe.status import State, TaskStatus
+
+FORMATS = ("wide", "json", "yaml", "name")
+
+
+def since(time: str) -> str:
+    """How long ago a time was, as kubectl says it."""
+    return age.since(time, datetime.now(UTC))
+
+
+def listing(tasks: Sequence[TaskStatus], form: str | None, columns: Sequence[str]) -> str:
+    """Write many tasks; `columns` are the extra ones that the flags ask for."""
+    if form in ("json", "yaml"):
+        return output.data({"tasks": [task.as_json() for task in tasks]}, form)
+    if form == "name":
+        return "\n".join(f"task/{task.id}" for task in tasks)
+    wide = form == "wide"
+    names = [
+        "ID",
+        "NAME",
+        "STATUS",
+        "NODES",
+        "AGE",
+        *columns,
+        *(["UPDATED", "NOTE"] if wide else []),
+    ]
+    return output.table(names, [[_CELLS[name](task) for name in names] for task in tasks])
+
+
+def _nodes(task: TaskStatus) -> str:
+    """How many nodes have got where the task is going."""
+    done = task.count(State.COMPLETED if task.state is State.COMPLETED else State.RUNNING)
+    return f"{done}/{task.num_nodes}"
+
+
+_CELLS = {
+    "ID": lambda task: task.id,
+    "NAME": lambda task: task.name,
+    "STATUS": lambda task: str(task.state),
+    "NODES": _nodes,
+    "AGE": lambda task: since(task.created_at),
+    "UPDATED": lambda task: since(task.updated_at),
+    "NAMESPACE": lambda task: task.namespace,
+    "USER": lambda task: task.user,
+    "JOBS": lambda task: _some([node.job for node in task.nodes]),
+    "NOTE": lambda task: task.note,
+}
+
+
+def _some(items: Sequence[str], most: int = 3) -> str:
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ",".join(items[:most]) + more
+
+
+def details(task: TaskStatus) -> str:
+    """Write one task in full, as `kubectl describe` does."""
+    counts = [f"{task.count(state)} {state}" for state in State if task.count(state)]
+    facts = {
+        "Id": task.id,
+        "Name": task.name,
+        "Status": f"{task.state}{f' — {task.note}' if task.note else ''}",
+        "Namespace": task.namespace,
+        "User": task.user,
+        "Created": f"{task.created_at} ({since(task.created_at)} ago)",
+        "Updated": f"{task.updated_at} ({since(task.updated_at)} ago)",
+        "Nodes": f"{task.num_nodes} ({', '.join(counts)})",
+    }
+    head = "\n".join(f"{name + ':':<12}{value}" for name, value in facts.items())
+    rows = [
+        [
+            str(node.index),
+            str(node.state),
+            "" if node.exit_code is None else str(node.exit_code),
+            node.reason,
+            node.host,
+            node.job,
+            node.pod,
+        ]
+        for node in task.nodes
+    ]
+    table = output.table(["NODE", "STATUS", "EXIT", "REASON", "HOST", "JOB", "POD"], rows)
+    messages = dict.fromkeys(node.message for node in task.nodes if node.message)
+    notes = "".join(f"\n{message}" for message in list(messages)[:5])
+    return f"{head}\n\n{table}{notes and chr(10)}{notes}"

@@ -1,0 +1,153 @@
+"""`kubectl sky volumes`."""
+
+import click
+
+from kubectl_sky.cli import options, output, tasks
+from kubectl_sky.errors import UserError
+from kubectl_sky.observe.volumes import VolumeStatus
+
+
+@click.group("volumes")
+def command() -> None:
+    """Create, list and delete volumes: claims with a name and an owner."""
+
+
+@command.command("create")
+@click.argument("name")
+@click.argument("size")
+@click.option("--storage-class", help="Storage class; else the cluster's default.")
+@click.option(
+    "--access-modes",
+    default="ReadWriteOnce",
+    show_default=True,
+    metavar="MODE,...",
+    help="ReadWriteOnce (RWO), ReadOnlyMany (ROX), ReadWriteMany (RWX), ReadWriteOncePod (RWOP).",
+)
+@options.where
+@options.output("json", "yaml", "name")
+def create(
+    name: str,
+    size: str,
+    storage_class: str | None,
+    access_modes: str,
+    where: options.Where,
+    form: str | None,
+) -> None:
+    """Make a volume of SIZE (10Gi, 1Ti; a number is GiB) that tasks mount by NAME."""
+    from kubectl_sky.actions import draft, volumes, who
+
+    modes = [mode.strip() for mode in access_modes.split(",") if mode.strip()]
+    request = volumes.Request(name, size, storage_class, modes)
+    volumes.check(request)
+    session = where.session()
+    made = volumes.create(session, who.user(session, where.user), request, draft.new_id())
+    message = f"Volume created successfully with ID: {made.id}"
+    if form in ("json", "yaml"):
+        answer = {"volume_id": made.id, "status": "created", "message": message}
+        output.out(output.data(answer, form))
+    else:
+        output.out(
+            f"volume/{made.id}" if form == "name" else f"volume/{made.id} ({made.name}) created"
+        )
+
+
+@command.command("list")
+@options.where_all
+@options.all_users
+@options.output("wide", "json", "yaml", "name")
+@click.option("--details", is_flag=True, help="Show class, modes and claims too.")
+def list_volumes(where: options.Where, all_users: bool, form: str | None, details: bool) -> None:
+    """List your volumes, newest first."""
+    from kubectl_sky.actions import volumes
+
+    session = where.session()
+    found = volumes.listing(session, options.scope(session, where, all_users))
+    if form in ("json", "yaml"):
+        output.out(output.data({"volumes": [volume.as_json() for volume in found]}, form))
+    elif form == "name":
+        output.out("\n".join(f"volume/{volume.id}" for volume in found))
+    elif not found:
+        output.note("No volumes found.")
+    else:
+        columns = ["ID", "NAME", "SIZE", "STATUS", "AGE"]
+        columns += ["NAMESPACE"] if where.all_namespaces else []
+        columns += ["USER"] if all_users or details else []
+        columns += ["CLASS", "MODES", "CLAIM"] if details or form == "wide" else []
+        output.out(output.table(columns, [[_CELLS[name](v) for name in columns] for v in found]))
+
+
+_CELLS = {
+    "ID": lambda volume: volume.id,
+    "NAME": lambda volume: volume.name,
+    "SIZE": lambda volume: volume.size,
+    "STATUS": lambda volume: volume.phase,
+    "AGE": lambda volume: tasks.since(volume.created_at),
+    "NAMESPACE": lambda volume: volume.namespace,
+    "USER": lambda volume: volume.user,
+    "CLASS": lambda volume: volume.storage_class,
+    "MODES": lambda volume: ",".join(volume.access_modes),
+    "CLAIM": lambda volume: volume.claim,
+}
+
+
+@command.command("status")
+@click.argument("volume")
+@options.where_all
+@options.all_users
+@options.output("json", "yaml", "name")
+def status(volume: str, where: options.Where, all_users: bool, form: str | None) -> None:
+    """Show VOLUME (an id, the beginning of one, or a name) and what uses it."""
+    from kubectl_sky.actions import volumes
+
+    session = where.session()
+    found = volumes.find(session, options.scope(session, where, all_users), volume)
+    users = volumes.in_use(session, found)
+    if form == "name":
+        output.out(f"volume/{found.id}")
+    elif form:
+        output.out(output.data(found.as_json() | {"used_by": users}, form))
+    else:
+        output.out(_details(found, users))
+
+
+def _details(volume: VolumeStatus, users: list[str]) -> str:
+    facts = {
+        "Id": volume.id,
+        "Name": volume.name,
+        "Status": volume.phase,
+        "Size": volume.size,
+        "Class": volume.storage_class or "(the cluster's default)",
+        "Modes": ", ".join(volume.access_modes),
+        "Claim": volume.claim,
+        "Namespace": volume.namespace,
+        "User": volume.user,
+        "Created": f"{volume.created_at} ({tasks.since(volume.created_at)} ago)",
+        "Used by": ", ".join(users) or "nothing",
+    }
+    return "\n".join(f"{name + ':':<12}{value}" for name, value in facts.items())
+
+
+@command.command("delete")
+@click.argument("volume")
+@options.where_all
+@options.all_users
+@click.option(
+    "-f", "--force", is_flag=True, help="Do not ask, and delete it even while it is used."
+)
+def delete(volume: str, where: options.Where, all_users: bool, force: bool) -> None:
+    """Delete VOLUME and the data in it."""
+    from kubectl_sky.actions import volumes
+
+    session = where.session()
+    found = volumes.find(session, options.scope(session, where, all_users), volume)
+    users = volumes.in_use(session, found)
+    if users and not force:
+        raise UserError(
+            f"volume {found.id} ({found.name}) is used by {', '.join(users)}",
+            "stop that first, or delete with --force: it goes when its last user has ended",
+        )
+    if not force:
+        options.confirm(f"Delete volume {found.name} ({found.id}, {found.size}) and its data?")
+    volumes.delete(session, found)
+    late = f"; it goes when {', '.join(users)} has ended" if users else ""
+    output.out(f"volume/{found.id} ({found.name}) deleted{late}")

@@ -1,0 +1,141 @@
+"""How an object in the cluster differs from what would be sent: the fields, by name.
+
+Fields that the server filled in do not count; fields that were sent earlier and are sent no more
+do: the object's `managedFields` tell which those are.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_sky import names
+from kubectl_sky.spec import quantity
+
+_IDENTITIES = ("name", "mountPath", "containerPort", "topologyKey", "key", "uid")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One field: where it is, what the cluster has, what would be sent (None: nothing)."""
+
+    path: str
+    live: Any
+    wanted: Any
+
+    def __str__(self) -> str:
+        """`spec.containers[main].image: "a" would become "b"`; long values are left out."""
+        if self.wanted is None:
+            return f"{self.path}: {_short(self.live)} would go"
+        if self.live is None:
+            return f"{self.path}: {_short(self.wanted)} would be added"
+        if isinstance(self.live, str) and len(self.live) + len(str(self.wanted)) > 120:
+            return f"{self.path}: the text differs"
+        return f"{self.path}: {_short(self.live)} would become {_short(self.wanted)}"
+
+
+def differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[Difference]:
+    """Return every field in which `wanted` would change `live`. Secret values stay hidden."""
+    found = list(_compare("", wanted, live))
+    found += _dropped("", _sent(live), wanted, live)
+    if wanted.get("kind") == "Secret":
+        found = [Difference(item.path, "(hidden)", "(another value)") for item in found]
+    return found
+
+
+def _compare(path: str, wanted: object, live: object) -> Iterator[Difference]:
+    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
+        for key, value in wanted.items():
+            yield from _compare(_join(path, key), value, live.get(key))
+    elif (
+        isinstance(wanted, Sequence) and isinstance(live, Sequence) and not isinstance(wanted, str)
+    ):
+        yield from _compare_lists(path, wanted, live)
+    elif not _same(path, wanted, live):
+        yield Difference(path, live, wanted)
+
+
+def _compare_lists(path: str, wanted: Sequence[Any], live: Sequence[Any]) -> Iterator[Difference]:
+    """Lists of named things are compared by name, others by place."""
+    identity = _identity(wanted)
+    if identity is None:
+        if len(wanted) != len(live):
+            yield Difference(path, live, wanted)
+            return
+        for index, (ours, theirs) in enumerate(zip(wanted, live, strict=True)):
+            yield from _compare(f"{path}[{index}]", ours, theirs)
+        return
+    by_name = {item.get(identity): item for item in live if isinstance(item, Mapping)}
+    for item in wanted:
+        yield from _compare(f"{path}[{item[identity]}]", item, by_name.get(item[identity]))
+
+
+def _identity(items: Sequence[Any]) -> str | None:
+    if not items or not all(isinstance(item, Mapping) for item in items):
+        return None
+    return next((key for key in _IDENTITIES if all(key in item for item in items)), None)
+
+
+def _same(path: str, wanted: object, live: object) -> bool:
+    if wanted == live:
+        return True
+    if ".resources." in path and wanted is not None and live is not None:
+        return quantity.quantity(str(wanted)) == quantity.quantity(str(live))
+    return False
+
+
+def _sent(live: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Which fields were sent by this program before, in the form of `fieldsV1`."""
+    for entry in live.get("metadata", {}).get("managedFields", ()):
+        if entry.get("manager") == names.MANAGER and entry.get("operation") == "Apply":
+            return dict(entry.get("fieldsV1", {}))
+    return {}
+
+
+def _dropped(path: str, sent: Mapping[str, Any], wanted: Any, live: Any) -> list[Difference]:  # noqa: ANN401 -- JSON
+    """Fields that were sent and are sent no more."""
+    found: list[Difference] = []
+    for key, inner in sent.items():
+        if key == ".":
+            continue
+        name, ours, theirs = _step(path, key, wanted, live)
+        if theirs is not None and ours is None:
+            found.append(Difference(name, theirs, None))
+        elif ours is not None and theirs is not None:
+            found += _dropped(name, inner, ours, theirs)
+    return found
+
+
+def _step(path: str, key: str, wanted: Any, live: Any) -> tuple[str, Any, Any]:  # noqa: ANN401 -- JSON
+    """Follow one key of `fieldsV1` (`f:name`, or `k:{"name": "x"}` in a list) into both objects."""
+    form, _, rest = key.partition(":")
+    if form == "f":
+        return _join(path, rest), _get(wanted, rest), _get(live, rest)
+    if form != "k":
+        return path, wanted, live
+    identity = json.loads(rest)
+    label = next(iter(identity.values()))
+    return f"{path}[{label}]", _find(wanted, identity), _find(live, identity)
+
+
+def _get(value: Any, key: str) -> Any:  # noqa: ANN401 -- JSON
+    return value.get(key) if isinstance(value, Mapping) else None
+
+
+def _find(items: Any, identity: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- JSON
+    """Return the item with these fields; what an item leaves out is the server's default."""
+    for item in items if isinstance(items, Sequence) else ():
+        if all(item.get(key, value) == value for key, value in identity.items()):
+            return item
+    return None
+
+
+def _join(path: str, key: str) -> str:
+    if not path:
+        return key
+    return f"{path}.{key}" if "." not in key and "/" not in key else f"{path}[{key}]"
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,128 @@
+"""The status of one node of a task, folded from its Job and its newest pod."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from kubectl_sky import names
+from kubectl_sky.workloads import jobs as backend
+
+Object = Mapping[str, Any]
+
+
+class State(StrEnum):
+    """What a task or a node is doing."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    FAILED = "failed"
+    COMPLETED = "completed"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen."""
+        return self in (State.FAILED, State.COMPLETED)
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """One node of a task: rank, Job, pod, and what is known of its end or of its waiting."""
+
+    index: int
+    job: str
+    state: State
+    pod: str = ""
+    host: str = ""  # the cluster's node that the pod runs on
+    reason: str = ""  # why it waits, or how it failed: OOMKilled, ImagePullBackOff
+    message: str = ""
+    exit_code: int | None = None
+    ended_at: str = ""
+
+    @property
+    def started(self) -> bool:
+        """Whether its container has run, so that there is a log."""
+        return bool(self.pod) and (self.state is not State.PENDING or self.exit_code is not None)
+
+    def as_json(self) -> dict[str, object]:
+        """The node for programs; what is unknown is left out."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: value for name, value in values.items() if value not in ("", None)}
+
+
+def index_of(item: Object) -> int:
+    """Return the rank that an object's labels say."""
+    index = item["metadata"].get("labels", {}).get(names.NODE_IDX, "")
+    return int(index) if index.isdecimal() else 0
+
+
+def container(pod: Object) -> Object:
+    """Status of the container that runs the task; empty before the kubelet has reported one."""
+    for status in pod.get("status", {}).get("containerStatuses", ()):
+        if status.get("name") == names.CONTAINER:
+            return dict(status)
+    return {}
+
+
+def node(job: Object, pods: Iterable[Object]) -> NodeStatus:
+    """Fold a node's Job and pods; the Job says how it ended, the pod why."""
+    newest = max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), default=None)
+    base = NodeStatus(index=index_of(job), job=job["metadata"]["name"], state=State.PENDING)
+    seen = _of_pod(base, newest) if newest else _of_job(base, job)
+    if backend.condition(job, "Complete"):
+        return replace(seen, state=State.COMPLETED, reason="", message="")
+    failed = backend.condition(job, "Failed")
+    if not failed:
+        return seen
+    return replace(
+        seen,
+        state=State.FAILED,
+        reason=seen.reason or failed.get("reason") or "Failed",
+        message=seen.message or failed.get("message") or "",
+        ended_at=seen.ended_at or failed.get("lastTransitionTime") or "",
+    )
+
+
+def _of_job(base: NodeStatus, job: Object) -> NodeStatus:
+    """A node without a pod: never made, held back, or gone."""
+    if job.get("spec", {}).get("suspend"):
+        return replace(base, reason="Suspended", message="the Job is suspended")
+    return base
+
+
+def _of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
+    status = pod.get("status", {})
+    seen = replace(base, pod=pod["metadata"]["name"], host=pod.get("spec", {}).get("nodeName", ""))
+    state = container(pod).get("state", {})
+    if "terminated" in state:
+        return _ended(seen, status, state["terminated"])
+    if (
+        status.get("phase") == "Failed"
+    ):  # evicted, or its machine was lost, before a container ended
+        return _ended(seen, status, {})
+    if "running" in state:
+        return replace(seen, state=State.RUNNING)
+    return _waiting(seen, status, state.get("waiting", {}))
+
+
+def _ended(seen: NodeStatus, status: Object, end: Object) -> NodeStatus:
+    """The container has ended; the Job's verdict is still to come."""
+    fine = end.get("exitCode") == 0
+    return replace(
+        seen,
+        state=State.RUNNING,
+        reason="" if fine else status.get("reason") or end.get("reason") or "Failed",
+        message="" if fine else (status.get("message") or end.get("message") or "").strip(),
+        exit_code=end.get("exitCode"),
+        ended_at=end.get("finishedAt") or "",
+    )
+
+
+def _waiting(seen: NodeStatus, status: Object, waiting: Object) -> NodeStatus:
+    """Not scheduled, or its container is not there yet; the scheduler's reason comes first."""
+    for condition in status.get("conditions", ()):
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return replace(
+                seen, reason=condition.get("reason", ""), message=condition.get("message", "")
+            )
+    return replace(seen, reason=waiting.get("reason", ""), message=waiting.get("message", ""))

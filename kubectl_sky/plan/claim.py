@@ -1,0 +1,81 @@
+"""A volume to be made: its claim, checked before anything is sent."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kubectl_sky import names
+from kubectl_sky.errors import UserError
+from kubectl_sky.spec import quantity
+from kubectl_sky.users import User
+
+ACCESS_MODES = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Size, class and modes as the user writes them."""
+
+    size: str
+    storage_class: str | None
+    access_modes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A PersistentVolumeClaim, decided."""
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    size: str
+    storage_class: str | None
+    access_modes: tuple[str, ...]
+
+
+def claim(user: User, namespace: str, name: str, volume_id: str, storage: Storage) -> Claim:
+    """Decide a volume's claim. Raises UserError for a name, size or mode that cannot be."""
+    if not names.label_value(name):
+        raise UserError(f"volume name {name!r} has no letter or digit")
+    return Claim(
+        name=f"{names.dns_label(name, 'volume')}-{volume_id}",
+        namespace=namespace,
+        labels={
+            names.VOLUME: "true",
+            names.VOLUME_ID: volume_id,
+            names.VOLUME_NAME: names.label_value(name),
+            names.USERNAME: user.label,
+        },
+        annotations={names.ORIGINAL_NAME: name, names.ORIGINAL_USER: user.name},
+        size=_size(storage.size),
+        storage_class=storage.storage_class,
+        access_modes=_modes(storage.access_modes),
+    )
+
+
+def _size(text: str) -> str:
+    try:
+        return quantity.storage(text)
+    except ValueError as error:
+        raise UserError(f"size {text!r}: {error}") from error
+
+
+def _modes(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return Kubernetes' names of the modes; kubectl's abbreviations are understood too."""
+    whole = {short: mode for mode, short in ACCESS_MODES.items()}
+    modes = tuple(dict.fromkeys(whole.get(mode.upper(), mode) for mode in given))
+    wrong = [mode for mode in modes if mode not in ACCESS_MODES]
+    if wrong or not modes:
+        known = ", ".join(f"{mode} ({short})" for mode, short in ACCESS_MODES.items())
+        raise UserError(
+            f"access mode {', '.join(wrong) or '(none)'}: there is no such mode",
+            f"choose of {known}",
+        )
+    if "ReadWriteOncePod" in modes and len(modes) > 1:
+        raise UserError("access mode ReadWriteOncePod stands alone", "ask for it or for the others")
+    return modes

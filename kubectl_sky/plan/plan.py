@@ -1,0 +1,53 @@
+"""The plan: everything a manifest may mention, decided."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Node:
+    """One of the task's nodes: its rank, its Job's name, and its host name within the task."""
+
+    index: int
+    job: str
+    hostname: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A claim mounted at a path. Mounts of one claim share its `volume` in the pod."""
+
+    volume: str
+    claim: str
+    path: str
+    sub_path: str | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One task, decided.
+
+    `name` names the objects that the task has once, `namespace` is empty for the one in force,
+    `env` and `secrets` are name to value, `requests` and `limits` are resource name to Kubernetes
+    quantity, `scripts` is file name to text, `selector` finds the task's pods, and `service` is the
+    headless Service through which nodes find each other (None for one node).
+    """
+
+    id: str
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    selector: Mapping[str, str]
+    nodes: tuple[Node, ...]
+    image: str
+    env: Mapping[str, str]
+    secrets: Mapping[str, str]
+    requests: Mapping[str, str]
+    limits: Mapping[str, str]
+    mounts: tuple[Mount, ...]
+    claims: Mapping[str, str]
+    shared_memory: bool
+    scripts: Mapping[str, str]
+    service: str | None

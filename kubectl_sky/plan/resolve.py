@@ -1,0 +1,106 @@
+"""Task, facts and settings become a plan; nothing is asked of the world."""
+
+from collections.abc import Mapping
+
+from kubectl_sky import assets, names
+from kubectl_sky.errors import UserError
+from kubectl_sky.facts import Facts
+from kubectl_sky.plan import environment, storage
+from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.task import Resources, Task
+
+GPU = "nvidia.com/gpu"
+MAX_SCRIPTS = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around them
+
+
+def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
+    """Decide everything about a task; raise UserError where something that it needs is missing."""
+    title = task.name or f"task-{task_id}"
+    name = names.dns_label(title)
+    labels = _labels(task, title, task_id, facts)
+    whole = names.task_object(name, task_id)
+    requests, limits = _resources(task.resources)
+    mounts = storage.mounts(task.volumes, facts.claims)
+    return Plan(
+        id=task_id,
+        name=whole,
+        namespace=facts.namespace,
+        labels=labels,
+        annotations={
+            names.ORIGINAL_NAME: title,
+            names.ORIGINAL_USER: facts.user.name,
+            names.NUM_NODES: str(task.num_nodes),
+        },
+        selector={names.TASK: "true", names.TASK_ID: task_id},
+        nodes=tuple(
+            Node(
+                index=index,
+                job=names.node_object(name, task_id, index, task.num_nodes),
+                hostname=f"node-{index}",
+                labels=labels | {names.NODE_IDX: str(index)},
+            )
+            for index in range(task.num_nodes)
+        ),
+        image=task.resources.image or settings.image,
+        env={
+            key: environment.literal(value)
+            for key, value in environment.variables(task, name, task_id, facts).items()
+        },
+        secrets=_given(task.secrets, "secret"),
+        requests=requests,
+        limits=limits,
+        mounts=mounts,
+        claims={mount.volume: mount.claim for mount in mounts},
+        shared_memory=task.resources.accelerator is not None,
+        scripts=_scripts(task),
+        service=whole if task.num_nodes > 1 else None,
+    )
+
+
+def _labels(task: Task, title: str, task_id: str, facts: Facts) -> dict[str, str]:
+    """The user's labels under ours, so that no task can pose as another."""
+    return dict(task.labels) | {
+        names.TASK: "true",
+        names.TASK_ID: task_id,
+        names.TASK_NAME: names.label_value(title),
+        names.USERNAME: facts.user.label,
+    }
+
+
+def _given(values: Mapping[str, str | None], flag: str) -> Mapping[str, str]:
+    """Refuse values that the file leaves to the command line and nobody gave."""
+    missing = [name for name, value in values.items() if value is None]
+    if missing:
+        flags = " ".join(f"--{flag} {name}=…" for name in missing)
+        raise UserError(
+            f"{flag}s.{missing[0]}: the file leaves the value open", f"give it with {flags}"
+        )
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _resources(resources: Resources) -> tuple[dict[str, str], dict[str, str]]:
+    """CPU and memory are requests and limits alike; GPUs are limits (Kubernetes copies them)."""
+    sizes = {"cpu": resources.cpus, "memory": resources.memory}
+    asked = {name: size for name, size in sizes.items() if size is not None}
+    gpus = resources.accelerator
+    return asked, asked | ({GPU: str(gpus.count)} if gpus else {})
+
+
+def _scripts(task: Task) -> Mapping[str, str]:
+    """The files that a node starts from."""
+    _given(task.envs, "env")
+    scripts = {"entry.sh": assets.read("templates", "entry.sh")}
+    if task.num_nodes > 1:
+        scripts["barrier.py"] = assets.read("templates", "barrier.py")
+    if task.setup:
+        scripts["setup.sh"] = task.setup
+    if task.run:
+        scripts["run.sh"] = task.run
+    size = sum(len(text.encode()) for text in scripts.values())
+    if size > MAX_SCRIPTS:
+        raise UserError(
+            f"setup and run hold {size:,} bytes; a ConfigMap carries {MAX_SCRIPTS:,}",
+            "move large text into a volume or the image",
+        )
+    return scripts

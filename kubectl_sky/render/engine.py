@@ -1,0 +1,36 @@
+"""The template engine: where templates come from, and what they may do."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import jinja2
+
+from kubectl_sky import assets
+from kubectl_sky.errors import UserError
+from kubectl_sky.render import writer
+
+
+def engine(overrides: Path | None = None) -> jinja2.Environment:
+    """Return an environment that reads our templates, a user's own of the same name first."""
+    loaders: list[jinja2.BaseLoader] = [jinja2.FunctionLoader(_ours)]
+    if overrides is not None:
+        if not overrides.is_dir():
+            raise UserError(f"--templates {overrides}: no such folder")
+        loaders.insert(0, jinja2.FileSystemLoader(overrides))
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(loaders),
+        autoescape=True,
+        finalize=writer.write,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(block=writer.block, base64=writer.b64)
+    return environment
+
+
+def _ours(name: str) -> tuple[str, str | None, Callable[[], bool]] | None:
+    try:
+        return assets.read("templates", name), name, lambda: True
+    except FileNotFoundError:
+        return None

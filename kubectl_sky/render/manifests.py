@@ -1,0 +1,96 @@
+"""The manifests of a plan, in the order in which they are sent."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import yaml
+
+from kubectl_sky.errors import UserError
+from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.render.engine import engine
+from kubectl_sky.workloads import jobs
+
+REDACTED = "REDACTED"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One object, as text for people and as a value for the API."""
+
+    text: str
+    object: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """`Job/train-abc`, as messages name it."""
+        return f"{self.object['kind']}/{self.object['metadata']['name']}"
+
+
+@dataclass(frozen=True)
+class Manifests:
+    """What a task consists of: the objects that its workload needs, and the workload."""
+
+    auxiliary: tuple[Manifest, ...]
+    workload: tuple[Manifest, ...]
+
+    @property
+    def all(self) -> tuple[Manifest, ...]:
+        """In the order in which they are sent."""
+        return self.auxiliary + self.workload
+
+
+def render(plan: Plan, templates: Path | None = None) -> Manifests:
+    """Render a plan; the same plan gives the same bytes."""
+    environment = engine(templates)
+    return Manifests(
+        auxiliary=tuple(_manifest(environment, name, plan) for name in _auxiliary(plan)),
+        workload=tuple(_manifest(environment, jobs.TEMPLATE, plan, node) for node in plan.nodes),
+    )
+
+
+def redacted(plan: Plan) -> Plan:
+    """Return the plan without its secrets' values, for showing."""
+    return replace(plan, secrets=dict.fromkeys(plan.secrets, REDACTED))
+
+
+def as_yaml(manifests: Iterable[Manifest]) -> str:
+    """One stream of documents, ready for `kubectl apply -f -`."""
+    return "---\n".join(manifest.text for manifest in manifests)
+
+
+def as_json(manifests: Iterable[Manifest]) -> str:
+    """One List, as kubectl writes several objects."""
+    items = [manifest.object for manifest in manifests]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=4) + "\n"
+
+
+def _auxiliary(plan: Plan) -> Iterator[str]:
+    yield "configmap.yaml.j2"
+    if plan.secrets:
+        yield "secret.yaml.j2"
+    if plan.service:
+        yield "service.yaml.j2"
+
+
+def _manifest(
+    environment: jinja2.Environment, name: str, plan: Plan, node: Node | None = None
+) -> Manifest:
+    try:
+        text = environment.get_template(name).render(plan=plan, node=node)
+        value = yaml.load(text, Loader=yaml.CSafeLoader)
+    except jinja2.TemplateError as error:
+        line = getattr(error, "lineno", None)
+        raise UserError(f"template {name}{f':{line}' if line else ''}: {error}") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"template {name} does not give YAML: {error}") from error
+    if (
+        not isinstance(value, dict)
+        or "kind" not in value
+        or "name" not in value.get("metadata", {})
+    ):
+        raise UserError(f"template {name} gives no object with kind and metadata.name")
+    return Manifest(text if text.endswith("\n") else text + "\n", value)

@@ -1,0 +1,45 @@
+"""What the user decided once for all tasks, and who is logged in: two files in one folder."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_IMAGE = "python:3.13-slim"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Choices that apply where a task is silent."""
+
+    image: str = DEFAULT_IMAGE
+
+
+def folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the files are: `$KUBECTL_SKY_CONFIG_HOME`, else a folder in the XDG config home."""
+    own = environ.get("KUBECTL_SKY_CONFIG_HOME")
+    if own:
+        return Path(own)
+    return Path(environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "kubectl-sky"
+
+
+def logged_in(environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return the name given to `auth login`, or None."""
+    try:
+        return (folder(environ) / "login").read_text(encoding="utf-8").strip() or None
+    except FileNotFoundError:
+        return None
+
+
+def log_in(name: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Remember the name for every later command of this operating-system user."""
+    home = folder(environ)
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "login").write_text(name + "\n", encoding="utf-8")
+
+
+def log_out(environ: Mapping[str, str] = os.environ) -> str | None:
+    """Forget the name, and return it; None when nobody was logged in."""
+    name = logged_in(environ)
+    (folder(environ) / "login").unlink(missing_ok=True)
+    return name

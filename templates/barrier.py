@@ -1,0 +1,90 @@
+"""The start barrier of a task: all nodes meet at rank 0, which tells each of them all addresses.
+
+Usage: barrier.py SERVICE, with NODE_RANK, NUM_NODES, POD_IP and SKYPILOT_TASK_ID in the environment.
+Prints the nodes' addresses in rank order. Runs on whatever Python 3 the image has.
+"""
+
+import os
+import socket
+import sys
+import time
+
+PORT = 61137  # above the ephemeral ports, and closed again before the user's program starts
+HELLO = os.environ["SKYPILOT_TASK_ID"]
+RANK = int(os.environ["NODE_RANK"])
+NODES = int(os.environ["NUM_NODES"])
+ADDRESS = os.environ["POD_IP"]
+DEADLINE = time.monotonic() + float(os.environ.get("KUBECTL_SKY_BARRIER_TIMEOUT", "1800"))
+
+
+def give_up(reason):
+    """Leave the reason where Kubernetes shows it, and end."""
+    message = "gave up waiting for the other nodes: " + reason
+    try:
+        with open("/dev/termination-log", "w") as log:
+            log.write(message)
+    except OSError:
+        pass
+    sys.exit("kubectl-sky: " + message)
+
+
+def greet(connection):
+    """Return the rank and address that a node says it has, or None for a stranger."""
+    connection.settimeout(5)
+    try:
+        words = connection.makefile().readline().split()
+        hello, rank, address = words
+        return (int(rank), address) if hello == HELLO and 0 < int(rank) < NODES else None
+    except (OSError, ValueError):
+        return None
+
+
+def host():
+    """Rank 0: collect every node, then tell all of them."""
+    family = socket.AF_INET6 if ":" in ADDRESS else socket.AF_INET
+    server = socket.socket(family, socket.SOCK_STREAM)
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server.bind((ADDRESS, PORT))
+    server.listen(1024)
+    met = {0: (ADDRESS, None)}
+    while len(met) < NODES:
+        server.settimeout(max(DEADLINE - time.monotonic(), 0.01))
+        try:
+            connection = server.accept()[0]
+        except socket.timeout:
+            missing = [str(rank) for rank in range(NODES) if rank not in met]
+            give_up("no sign of rank " + ", ".join(missing[:20]) + (" …" if missing[20:] else ""))
+        guest = greet(connection)
+        if guest:
+            met[guest[0]] = (guest[1], connection)
+        else:
+            connection.close()
+    addresses = "".join(met[rank][0] + "\n" for rank in range(NODES))
+    for _, connection in met.values():
+        if connection:
+            try:
+                connection.sendall(addresses.encode() + b"\n")
+            except OSError:
+                pass  # that node will say so itself
+            connection.close()
+    return addresses
+
+
+def join(service):
+    """Any other rank: keep calling rank 0 until it answers with all addresses."""
+    name = "node-0." + service
+    while time.monotonic() < DEADLINE:
+        try:
+            with socket.create_connection((name, PORT), timeout=5) as connection:
+                connection.sendall("{} {} {}\n".format(HELLO, RANK, ADDRESS).encode())
+                connection.settimeout(max(DEADLINE - time.monotonic(), 0.01))
+                answer = connection.makefile().read()
+            if answer.endswith("\n\n"):
+                return answer
+        except OSError:
+            pass  # not there yet: no address, no listener, or it went away
+        time.sleep(0.2)
+    give_up("rank 0 did not answer at " + name)
+
+
+print((host() if RANK == 0 else join(sys.argv[1])).strip())

@@ -1,0 +1,71 @@
+"""Objects as a cluster shows them, valid by default; say only what a test is about."""
+
+from typing import Any
+
+Json = dict[str, Any]
+
+ID = "bcdf2345"
+CREATED = "2026-01-01T00:00:00Z"
+
+
+def make_metadata(
+    name: str, node: int | None = None, task_id: str = ID, user: str = "alice", nodes: int = 1
+) -> Json:
+    labels = {"skypilot-task": "true", "task-id": task_id, "task-name": "train", "username": user}
+    if node is not None:
+        labels["node-idx"] = str(node)
+    return {
+        "name": name,
+        "namespace": "default",
+        "uid": f"uid-{name}",
+        "creationTimestamp": CREATED,
+        "labels": labels,
+        "annotations": {
+            "kubectl-sky/name": "train",
+            "kubectl-sky/user": user,
+            "kubectl-sky/num-nodes": str(nodes),
+        },
+    }
+
+
+def make_job(node: int = 0, nodes: int = 1, end: str = "", **more: Any) -> Json:
+    """A Job of a task; `end` is the type of its final condition: Complete or Failed."""
+    metadata = make_metadata(f"train-{ID}-node-{node}", node, nodes=nodes, **more)
+    conditions = [
+        {"type": "FailureTarget", "status": "False"},
+        {
+            "type": end,
+            "status": "True",
+            "reason": "BackoffLimitExceeded" if end == "Failed" else "CompletionsReached",
+            "message": "Job has reached the specified backoff limit",
+            "lastTransitionTime": "2026-01-01T00:09:00Z",
+        },
+    ]
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {},
+        "status": {"conditions": conditions if end else [], "startTime": CREATED},
+    }
+
+
+def make_pod(
+    node: int = 0, phase: str = "Running", state: Json | None = None, **status: Any
+) -> Json:
+    """A pod of a task; `state` is its container's, such as `{"running": {}}`."""
+    metadata = make_metadata(f"train-{ID}-node-{node}-x", node)
+    statuses = [{"name": "sidecar", "state": {"running": {}}}, {"name": "main", "state": state}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"nodeName": "worker-1"},
+        "status": {"phase": phase, **status, "containerStatuses": statuses if state else []},
+    }
+
+
+def terminated(code: int, reason: str = "", at: str = "2026-01-01T00:05:00Z") -> Json:
+    """State of a container that has ended."""
+    reason = reason or ("Error" if code else "Completed")
+    return {"terminated": {"exitCode": code, "reason": reason, "finishedAt": at}}

@@ -1,0 +1,157 @@
+"""The fold of Jobs and pods into the status of tasks."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.status import TaskStatus, tasks
+from tests.builders import make_job, make_metadata, make_pod, terminated
+
+RUNNING = {"running": {"startedAt": "2026-01-01T00:01:00Z"}}
+
+
+def fold(jobs: list[dict[str, Any]], pods: list[dict[str, Any]]) -> TaskStatus:
+    (task,) = tasks(jobs, pods)
+    return task
+
+
+@pytest.mark.parametrize(
+    ("jobs", "pods", "state"),
+    [
+        pytest.param([make_job()], [], State.PENDING, id="no pod yet"),
+        pytest.param([make_job()], [make_pod(phase="Pending")], State.PENDING, id="not scheduled"),
+        pytest.param(
+            [make_job()],
+            [make_pod(phase="Pending", state={"waiting": {"reason": "ContainerCreating"}})],
+            State.PENDING,
+            id="being created",
+        ),
+        pytest.param([make_job()], [make_pod(state=RUNNING)], State.RUNNING, id="running"),
+        pytest.param(
+            [make_job(0, 2), make_job(1, 2)],
+            [make_pod(0, state=RUNNING), make_pod(1, "Pending")],
+            State.RUNNING,
+            id="one of two runs",
+        ),
+        pytest.param(
+            [make_job(0, 2, "Complete"), make_job(1, 2)],
+            [make_pod(1, "Pending")],
+            State.RUNNING,
+            id="one has completed, the other waits",
+        ),
+        pytest.param(
+            [make_job(0, 2, "Complete"), make_job(1, 2, "Complete")],
+            [],
+            State.COMPLETED,
+            id="all done",
+        ),
+        pytest.param(
+            [make_job(0, 2, "Failed"), make_job(1, 2)],
+            [make_pod(1, state=RUNNING)],
+            State.FAILED,
+            id="one failed, one runs",
+        ),
+        pytest.param(
+            [make_job(0, 2, "Complete")], [], State.RUNNING, id="a node was never submitted"
+        ),
+        pytest.param(
+            [make_job()],
+            [make_pod(state=terminated(1))],
+            State.RUNNING,
+            id="the Job has not judged yet",
+        ),
+    ],
+)
+def test_state(jobs: list[dict[str, Any]], pods: list[dict[str, Any]], state: State) -> None:
+    assert fold(jobs, pods).state is state
+
+
+def test_conditions_are_found_by_type_not_by_place() -> None:
+    job = make_job(end="Complete")
+    job["status"]["conditions"].append({"type": "SuccessCriteriaMet", "status": "True"})
+    job["status"]["conditions"].insert(0, {"type": "Failed", "status": "False"})
+    assert fold([job], []).state is State.COMPLETED
+
+
+def test_the_first_failure_is_the_earliest() -> None:
+    jobs = [make_job(n, 3, "Failed") for n in range(3)]
+    pods = [
+        make_pod(0, "Failed", terminated(1, at="2026-01-01T00:05:02Z")),
+        make_pod(1, "Failed", terminated(137, "OOMKilled", at="2026-01-01T00:05:01Z")),
+        make_pod(2, "Failed", terminated(1, at="2026-01-01T00:05:03Z")),
+    ]
+    task = fold(jobs, pods)
+    assert task.first_failure and task.first_failure.index == 1
+    assert task.note == "node-1: OOMKilled (exit code 137)"
+
+
+def test_an_evicted_pod_says_so() -> None:
+    pod = make_pod(0, "Failed", reason="Evicted", message="The node was low on resource: memory.")
+    node = fold([make_job(end="Failed")], [pod]).nodes[0]
+    assert (node.reason, node.message) == ("Evicted", "The node was low on resource: memory.")
+
+
+def test_a_failure_without_a_pod_is_told_by_the_job() -> None:
+    node = fold([make_job(end="Failed")], []).nodes[0]
+    assert node.reason == "BackoffLimitExceeded"
+    assert node.ended_at == "2026-01-01T00:09:00Z"
+
+
+def test_why_a_node_waits() -> None:
+    message = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+    scheduled = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": message,
+    }
+    pods = [make_pod(0, "Pending", conditions=[scheduled])]
+    task = fold([make_job()], pods)
+    assert task.note == "node-0: Unschedulable"
+    assert task.nodes[0].message == message
+
+
+def test_the_newest_pod_counts() -> None:
+    old = make_pod(0, "Failed", terminated(1))
+    new = make_pod(0, state=RUNNING)
+    new["metadata"]["creationTimestamp"] = "2026-01-01T00:06:00Z"
+    assert fold([make_job()], [new, old]).nodes[0].state is State.RUNNING
+
+
+def test_tasks_are_apart_and_newest_first() -> None:
+    old, new = make_job(), make_job(task_id="zzzz2345")
+    new["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
+    assert [task.id for task in tasks([old, new], [])] == ["zzzz2345", "bcdf2345"]
+
+
+def test_an_incomplete_submit_is_told() -> None:
+    assert fold([make_job(0, 3)], []).note == "incomplete: 1 of 3 nodes were submitted"
+
+
+def test_the_seed_s_json() -> None:
+    jobs = [make_job(0, 2, "Complete"), make_job(1, 2)]
+    shown = fold(jobs, [make_pod(1, state=RUNNING)]).as_json()
+    metadata = shown.pop("metadata")
+    assert shown == {
+        "task_id": "bcdf2345",
+        "name": "train",
+        "status": "running",
+        "created_at": "2026-01-01T00:00:00Z",
+        "updated_at": "2026-01-01T00:09:00Z",
+        "username": "alice",
+    }
+    assert isinstance(metadata, dict)
+    assert metadata["node_jobs"] == ["train-bcdf2345-node-0", "train-bcdf2345-node-1"]
+    assert [metadata[f"{s}_nodes"] for s in ("succeeded", "failed", "running", "pending")] == [
+        1,
+        0,
+        1,
+        0,
+    ]
+
+
+def test_an_object_with_bare_metadata_does_not_break_a_list() -> None:
+    job = make_job()
+    job["metadata"] = make_metadata("x") | {"labels": {"skypilot-task": "true"}, "annotations": {}}
+    assert fold([job], []).num_nodes == 1

@@ -1,0 +1,64 @@
+"""Names and labels: valid for Kubernetes, whatever a user writes."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky import names
+from kubectl_sky.users import User
+
+LABEL = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?\Z")
+DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
+
+
+@given(st.text())
+def test_any_text_becomes_a_label_value(text: str) -> None:
+    value = names.label_value(text)
+    assert len(value) <= 63 and LABEL.match(value)
+
+
+@given(st.text(), st.integers(0, 99_999))
+def test_any_name_becomes_names_of_objects(text: str, index: int) -> None:
+    name = names.dns_label(text)
+    job = names.node_object(name, "bcdf2345", index, 2)
+    assert len(job) <= 63 and DNS_1035.match(job)
+    assert DNS_1035.match(names.task_object(name, "bcdf2345"))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("user@example.com", "user-example.com"),
+        ("alice", "alice"),
+        ("system:serviceaccount:ns:bot", "system-serviceaccount-ns-bot"),
+        ("-x-", "x"),
+        ("…", ""),
+    ],
+)
+def test_usernames_as_labels(text: str, value: str) -> None:
+    assert names.label_value(text) == value
+
+
+def test_names_of_the_seed() -> None:
+    assert names.node_object("train", "abc12345", 0, 1) == "train-abc12345"
+    assert names.node_object("train", "abc12345", 1, 2) == "train-abc12345-node-1"
+
+
+def metadata(label: str, original: str | None) -> dict[str, object]:
+    annotations = {"kubectl-sky/user": original} if original else {}
+    return {"labels": {"username": label}, "annotations": annotations}
+
+
+def test_users_whose_labels_collide_are_told_apart() -> None:
+    alike = User("a@b")
+    assert alike.owns(metadata("a-b", "a@b"))
+    assert not alike.owns(metadata("a-b", "a-b"))
+    assert alike.owns(metadata("a-b", None)), "objects of other tools have the label alone"
+    assert not alike.owns(metadata("c", None))
+    assert not alike.owns({})
+
+
+def test_selector() -> None:
+    assert names.selector(task_id="x", skypilot_task="true") == "task-id=x,skypilot-task=true"
