@@ -1,0 +1,55 @@
+"""Build programs out of Go modules, into the cache."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.cluster import cache, packages
+from tests.cluster.shell import Unavailable, find, run
+
+_OLDEST = (1, 21)  # the first that fetches the toolchain which a module asks for
+_TOOLCHAIN = "golang.org/toolchain@v0.0.1-go1.26.0.linux-"
+
+
+def build(name: str, module: Path, programs: Mapping[str, str], flags: str = "") -> Path:
+    """Build {file name: package} in a module's folder and return the folder of the programs."""
+    recipe = sorted(path for path in module.iterdir() if path.is_file())
+    key = cache.digest(flags, json.dumps(programs, sort_keys=True), *recipe)
+
+    def make(folder: Path) -> None:
+        cache.say(f"building {', '.join(programs)}: minutes, once")
+        go = _go()
+        environment = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "auto", "GOFLAGS": "", "GOWORK": "off"}
+        for program, package in programs.items():
+            options = ["-mod=readonly", "-trimpath", "-buildvcs=false", f"-ldflags=-s -w {flags}"]
+            run(
+                [go, "build", *options, "-o", folder / program, package],
+                environment=environment,
+                folder=module,
+            )
+
+    return cache.keep(name, key, make)
+
+
+def _go() -> str:
+    """Return a Go that is new enough, through Debian's when there is none."""
+    if not find("go"):
+        packages.require("golang-go")
+    go = find("go")
+    if not go:
+        raise Unavailable("Go is not installed, and Debian's golang-go could not be had")
+    found = re.search(r"go(\d+)\.(\d+)", run([go, "version"]))
+    if found and (int(found[1]), int(found[2])) >= _OLDEST:
+        return go
+    return _newer(go)
+
+
+def _newer(go: str) -> str:
+    """Fetch a toolchain as the module that it also is, with a Go too old to do so by itself."""
+    architecture = run([go, "env", "GOARCH"]).strip()
+    answer = run([go, "mod", "download", "-json", _TOOLCHAIN + architecture], folder=cache.ROOT)
+    folder = Path(json.loads(answer)["Dir"])
+    for program in (*folder.glob("bin/*"), *folder.glob("pkg/tool/*/*")):
+        program.chmod(0o755)  # a module's files are never executable
+    return str(folder / "bin" / "go")
