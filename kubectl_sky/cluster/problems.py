@@ -201,6 +201,13 @@ def _failed(refusal: Refusal) -> ClusterError:
         return ClusterError(f"the cluster refuses {typed[1]} {name} as invalid: {fields}")
     if "request is too large" in refusal.message:
         return _too_large(refusal)
+    node = re.match(
+        r'(?:Get|Post) "?https://([^/:"]+):\d+/(?:containerLogs|exec)/', refusal.message
+    )
+    if node:
+        return Unreachable(
+            f"the API server cannot reach node {node[1]}", f"see `kubectl describe node {node[1]}`"
+        )
     told = admission.explain(refusal.message)
     if told:
         return ClusterError(*told)

@@ -1,0 +1,155 @@
+"""Follow the logs of many pods at once: one thread a log, one bounded queue to the reader."""
+
+import queue
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from threading import Event, Lock, Thread
+from typing import NamedTuple
+
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.tail import Batch, LogOptions, LogSource, Tail
+from kubectl_sky.errors import ClusterError
+
+__all__ = ["Batch", "Following", "Line", "LogOptions", "LogSource", "lines", "merged"]
+
+_TICK = 0.5
+_AHEAD = 64  # batches of at most about 64 KiB: the memory does not grow with the logs
+_ENDED = "ended"
+
+
+class Line(NamedTuple):
+    """A line without its newline; or a note for the user, which is not part of the log.
+
+    `whole` is False for the end of a log that does not end with a newline.
+    """
+
+    source: LogSource
+    text: bytes
+    whole: bool = True
+    note: bool = False
+
+
+def lines(
+    session: Session, source: LogSource, options: LogOptions, stop: Event | None = None
+) -> Iterator[Line]:
+    """Yield one container's log, each line once, in order. Raises ClusterError."""
+    for batch in Tail(session, source, options, stop).batches():
+        yield from _lines(batch)
+
+
+def merged(session: Session, sources: Iterable[LogSource], options: LogOptions) -> Iterator[Line]:
+    """Yield the lines of many logs as they come; each log's own lines stay in order.
+
+    `sources` is read in a thread of its own, so it may wait for pods to appear. The end comes when
+    it has ended and so have all logs. Raises ClusterError, also what reading `sources` raises.
+    """
+    with Following(session, options) as following:
+        Thread(target=following.add_all, args=(sources,), name="log sources", daemon=True).start()
+        for batch in following.batches():
+            if batch:
+                yield from _lines(batch)
+
+
+def _lines(batch: Batch) -> Iterator[Line]:
+    if batch.note:
+        yield Line(batch.source, batch.note.encode(), note=True)
+    source, last = batch.source, len(batch.lines) - 1
+    if batch.whole:
+        for text in batch.lines:
+            yield Line(source, text)
+    else:
+        for index, text in enumerate(batch.lines):
+            yield Line(source, text, index != last)
+
+
+class Following:
+    """A set of logs that are read together, to which logs can be added at any time.
+
+    A reader that is slow slows the logs down, and nothing piles up. Use it in a `with`.
+    """
+
+    def __init__(self, session: Session, options: LogOptions) -> None:
+        self._session = session
+        self._options = options
+        self._queue: queue.Queue[Batch | ClusterError | str] = queue.Queue(_AHEAD)
+        self._stop = Event()
+        self._lock = Lock()
+        self._tails: dict[LogSource, Tail] = {}
+        self._active = 0
+        self._complete = False
+
+    def add(self, source: LogSource) -> bool:
+        """Begin to read a log; False if it is, or was, read already."""
+        tail = Tail(self._session, source, self._options, self._stop)
+        with self._lock:
+            if source in self._tails or self._stop.is_set():
+                return False
+            self._tails[source] = tail
+            self._active += 1
+        Thread(target=self._run, args=(tail,), name=f"log {source.pod}", daemon=True).start()
+        return True
+
+    def add_all(self, sources: Iterable[LogSource]) -> None:
+        """Add logs as they appear, and then say that there are no more."""
+        try:
+            for source in sources:
+                if self._stop.is_set():
+                    return
+                self.add(source)
+        except ClusterError as error:
+            self._put(error)
+        finally:
+            self.no_more()
+
+    def no_more(self) -> None:
+        """Say that no log will be added, so that `batches` ends with those that are read."""
+        self._complete = True
+
+    def batches(self) -> Iterator[Batch | None]:
+        """Yield lines as they come, and None about twice a second when there are none.
+
+        Raises the ClusterError of any log, which names its pod.
+        """
+        # asked in this order: once complete, the number of active logs only falls
+        while not self._complete or self._active or not self._queue.empty():
+            try:
+                item = self._queue.get(timeout=_TICK)
+            except queue.Empty:
+                yield None
+                continue
+            if isinstance(item, ClusterError):
+                raise item
+            if isinstance(item, Batch):
+                yield item
+            else:
+                with self._lock:
+                    self._active -= 1
+
+    def close(self) -> None:
+        """Hang up on all logs."""
+        self._stop.set()
+        with self._lock:
+            tails = list(self._tails.values())
+        for tail in tails:
+            tail.close()
+
+    def __enter__(self) -> "Following":
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    def _run(self, tail: Tail) -> None:
+        try:
+            for batch in tail.batches():
+                self._put(batch)
+        except ClusterError as error:
+            self._put(error)
+        finally:
+            self._put(_ENDED)
+
+    def _put(self, item: Batch | ClusterError | str) -> None:
+        while not self._stop.is_set():
+            with suppress(queue.Full):
+                self._queue.put(item, timeout=_TICK)
+                return

@@ -1,0 +1,209 @@
+"""Read one container's log to its end, through lost connections, each line once."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.loglines import Cutter, Place, stamp, stamped, without_stamps
+from kubectl_sky.cluster.patience import Patience
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.stream import Stream
+from kubectl_sky.errors import ClusterError, NotFound, Unreachable
+
+_AGAIN = 0.5  # seconds between two looks at a container that waits to start
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """A container whose log is read; the rank is the node's, for whoever prints the lines."""
+
+    namespace: str
+    pod: str
+    container: str
+    rank: int = 0
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """Which lines: as the flags of `kubectl logs` of the same names."""
+
+    follow: bool = False
+    tail: int | None = None
+    since_seconds: int | None = None
+    timestamps: bool = False
+    previous: bool = False
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Lines that came together, without newlines; or a note for the user and no lines.
+
+    `whole` is False where the last line is the end of a log that does not end with a newline.
+    """
+
+    source: LogSource
+    lines: list[bytes]
+    whole: bool = True
+    note: str = ""
+
+
+class Tail:
+    """One reading of one log. `stop` may be set, and `close` called, from any thread."""
+
+    def __init__(
+        self, session: Session, source: LogSource, options: LogOptions, stop: Event | None = None
+    ) -> None:
+        self._session = session
+        self._source = source
+        self._options = options
+        self._stop = stop or Event()
+        self._patience = Patience(self._stop)
+        self._place = Place()
+        self._cutter = Cutter()
+        self._stream: Stream | None = None
+        self._told = ""
+
+    def close(self) -> None:
+        """Hang up."""
+        self._stop.set()
+        if self._stream:
+            self._stream.close()
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the log; when following, until the container has ended for good.
+
+        An end of the answer is believed only when the container has ended and its last line is
+        there: load balancers end long answers as well. Raises ClusterError.
+        """
+        last = not self._options.follow
+        try:
+            while not self._stop.is_set():
+                try:
+                    yield from self._read(follow=not last)
+                    if last:
+                        break
+                    last = self._ended()
+                    if last and self._have_all():
+                        break
+                    if not last:
+                        self._stop.wait(_AGAIN)
+                except Unreachable as error:
+                    self._patience.bear(error)
+        except NotFound:
+            yield from self._note(f"pod {self._source.pod} is gone")
+        yield from self._rest()
+
+    def _read(self, *, follow: bool) -> Iterator[Batch]:
+        """Ask once, and yield what is new in the answer."""
+        self._cutter = Cutter()
+        self._place.resume()
+        source = self._source
+        path = objects.path(kinds.POD, source.namespace, source.pod, "log")
+        try:
+            opened = self._session.stream(path, self._query(follow=follow))
+        except (NotFound, Unreachable):
+            raise
+        except ClusterError as error:
+            yield from self._refused(error)
+            return
+        with opened as self._stream:
+            for chunk in opened:
+                if self._stop.is_set():
+                    return
+                lines, notes = stamped(self._cutter.feed(chunk))
+                yield from self._new(lines)
+                for note in notes:
+                    yield from self._unavailable(note)
+
+    def _new(self, lines: list[bytes]) -> Iterator[Batch]:
+        lines = self._place.fresh(lines)
+        if self._place.rotated:
+            yield from self._note(
+                f"the log of pod {self._source.pod} was rotated while the connection was lost;"
+                " lines may be missing"
+            )
+        if lines:
+            self._place.advance(lines)
+            self._patience.restore()
+            yield Batch(self._source, self._plain(lines))
+
+    def _query(self, *, follow: bool, tail: int | None = None) -> dict[str, str]:
+        """Ask for what the user wants, or for what came since the connection was lost."""
+        options = self._options
+        query = {"timestamps": "true", "follow": str(follow).lower()}
+        if self._source.container:
+            query["container"] = self._source.container
+        if options.previous:
+            query["previous"] = "true"
+        if tail is not None:
+            return query | {"tailLines": str(tail)}
+        if self._place.since:
+            return query | {"sinceTime": self._place.since}
+        if options.tail is not None and options.tail >= 0:
+            query["tailLines"] = str(options.tail)
+        if options.since_seconds:
+            query["sinceSeconds"] = str(options.since_seconds)
+        return query
+
+    def _refused(self, error: ClusterError) -> Iterator[Batch]:
+        """A container that has not started is waited for, or told about; all else is an error."""
+        _, found, reason = error.what.partition("is waiting to start: ")
+        if not found:
+            raise type(error)(f"logs of pod {self._source.pod}: {error.what}", error.then)
+        if not self._options.follow:
+            yield from self._note(f"pod {self._source.pod} has not started: {reason}")
+
+    def _unavailable(self, line: bytes) -> Iterator[Batch]:
+        why = line.decode(errors="replace")
+        pod = self._source.pod
+        yield from self._note(f"the log of pod {pod} is not available any more: {why}")
+
+    def _note(self, text: str) -> Iterator[Batch]:
+        if text != self._told:  # a node that is asked again says the same again
+            self._told = text
+            yield Batch(self._source, [], note=text)
+
+    def _rest(self) -> Iterator[Batch]:
+        """The end of a log that does not end with a newline."""
+        rest, notes = stamped([self._cutter.rest()])
+        for note in filter(None, notes):
+            yield from self._unavailable(note)
+        rest = self._place.fresh(rest)
+        if rest and not self._stop.is_set():
+            yield Batch(self._source, self._plain(rest), whole=False)
+
+    def _have_all(self) -> bool:
+        """Compare the last line of a log that has ended with the last that was read."""
+        query = self._query(follow=False, tail=1)
+        path = objects.path(kinds.POD, self._source.namespace, self._source.pod, "log")
+        with self._session.stream(path, query) as stream:
+            text = b"".join(stream)
+        rest = self._cutter.rest()
+        return text == rest if rest else stamp(text) == self._place.last
+
+    def _plain(self, lines: list[bytes]) -> list[bytes]:
+        return lines if self._options.timestamps else without_stamps(lines)
+
+    def _ended(self) -> bool:
+        """Ask whether the container has ended for good. Raises NotFound when its pod is gone."""
+        source = self._source
+        pod = objects.get(self._session, kinds.POD, source.pod, source.namespace)
+        return ended(pod, source.container)
+
+
+def ended(pod: Json, container: str) -> bool:
+    """Say whether a container of a pod will write no more."""
+    status: dict[str, Any] = pod.get("status") or {}
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return True
+    every = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    found = next((one for one in every if container in ("", one["name"])), None)
+    terminated = found["state"].get("terminated") if found else None
+    if not terminated:
+        return False
+    policy = pod["spec"].get("restartPolicy")
+    done = policy == "Never" or (policy == "OnFailure" and terminated.get("exitCode") == 0)
+    return done or "deletionTimestamp" in pod["metadata"]
