@@ -82,7 +82,10 @@ def watch_kinds(
             left = _TICK if end is None else min(_TICK, end - monotonic())
             if left <= 0:
                 return
-            yield _next(told, left)
+            seen = _next(told, left)
+            if seen is None and told.empty() and any(source.ended.is_set() for source in sources):
+                raise RuntimeError("a thread that watches has died")
+            yield seen
     finally:
         for source in sources:
             source.close()
