@@ -1,0 +1,103 @@
+"""Accelerators as the user writes them: a count, a name, name:count, or several candidates."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+from kubectl_sky.spec import quantity
+from kubectl_sky.spec.document import Data
+
+MAX_COUNT = 1024
+
+_EXPECTED = 'a GPU is a count such as 1, a name such as V100, or both: "V100:2"'
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """GPUs of one node; no name means any that the cluster has."""
+
+    name: str | None
+    count: int
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One candidate as the user wrote it: the count may be a fraction."""
+
+    name: str | None
+    count: Fraction
+
+    @property
+    def whole(self) -> Accelerator:
+        """The candidate in whole GPUs: Kubernetes hands out no parts."""
+        return Accelerator(self.name, ceil(self.count))
+
+
+def candidates(value: Data) -> tuple[Asked, ...]:
+    """Read 1, "V100", "V100:2", "{V100:2, A100}", {V100: 2}, {"V100:2": null} or a list.
+
+    Raises ValueError with a message for the user.
+    """
+    asked = tuple(_one(text) for text in _texts(value))
+    if not asked:
+        raise ValueError(_EXPECTED)
+    return asked
+
+
+def _texts(value: Data) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, count in value.items():
+            yield str(name) if count is None else f"{name}:{count}"
+    elif isinstance(value, list):
+        for item in value:
+            yield str(item)
+    elif isinstance(value, str) and value.strip().startswith("{"):
+        for item in value.strip().strip("{}").split(","):
+            yield item.strip(" '\"")
+    else:
+        yield str(value)
+
+
+def _one(text: str) -> Asked:
+    """Read one candidate. SkyPilot's memory form (`80GB+`, `nvidia:80GB:2`) stays a name."""
+    text = text.strip()
+    head, colon, tail = text.rpartition(":")
+    if _number(text) is not None:
+        return Asked(None, _counted(text))
+    if not colon:
+        return Asked(_named(text), Fraction(1))
+    if _number(tail) is None and _is_memory(tail):
+        return Asked(_named(text), Fraction(1))
+    return Asked(_named(head), _counted(tail))
+
+
+def _is_memory(text: str) -> bool:
+    return text.rstrip("+").lower().endswith(("gb", "mb", "tb"))
+
+
+def _named(text: str) -> str:
+    parts = text.split(":")
+    plain = all(part and part.strip() == part and part.isascii() for part in parts)
+    memory = all(_is_memory(part) for part in parts[1:])
+    if not plain or not memory or not parts[0][:1].isalnum() or len(text) > 63:
+        raise ValueError(_EXPECTED)
+    return text
+
+
+def _number(text: str) -> Fraction | None:
+    try:
+        return quantity.number(text)
+    except ValueError:
+        return None
+
+
+def _counted(text: str) -> Fraction:
+    count = _number(text)
+    if count is None:
+        raise ValueError(f"the count is a number, got {text[:20]!r}")
+    if count <= 0:
+        raise ValueError("the count has to be more than 0")
+    if count > MAX_COUNT:
+        raise ValueError(f"more than {MAX_COUNT} GPUs on one node; no machine has that")
+    return count

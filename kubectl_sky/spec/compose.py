@@ -1,0 +1,176 @@
+"""Events of the YAML parser become nodes, without recursion: depth and size are bounded."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import yaml
+
+from kubectl_sky.spec import scalar
+from kubectl_sky.spec.document import Node, Place, printable
+
+MAX_DEPTH = 100
+MAX_NODES = 100_000  # with aliases expanded; a long task has some hundred
+
+_PREFIX = "tag:yaml.org,2002:"
+_TEMPLATE = "`{{…}}` looks like a template: fill it in first"
+
+Said = tuple[Place, str, str]  # place, message, hint
+
+
+class TooLarge(Exception):
+    """The document is not worth reading on; the composer has the problem."""
+
+
+class _Open:
+    """A mapping or list that is being read, with the key that waits for its value."""
+
+    def __init__(self, node: Node, anchor: str | None, mapping: bool) -> None:
+        self.node = node
+        self.anchor = anchor
+        self.mapping = mapping
+        self.key: Node | None = None
+        self.merges: list[tuple[Node, Place]] = []
+
+
+class Composer:
+    """Builds the nodes of a stream; what is wrong is collected in `problems`."""
+
+    def __init__(self) -> None:
+        self.problems: list[Said] = []
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, Node | None] = {}  # None: still being read
+        self._handlers: dict[type, Callable[[Any], Node | None]] = {
+            yaml.ScalarEvent: self._scalar,
+            yaml.AliasEvent: self._alias,
+            yaml.MappingStartEvent: self._start,
+            yaml.SequenceStartEvent: self._start,
+            yaml.MappingEndEvent: self._end,
+            yaml.SequenceEndEvent: self._end,
+        }
+
+    def documents(self, events: Iterable[yaml.Event]) -> Iterator[Node]:
+        """Yield the root of each document. Raises yaml.YAMLError for what is no YAML."""
+        for event in events:
+            handler = self._handlers.get(type(event))
+            if handler is None:
+                self._anchors.clear()  # anchors do not outlive their document
+                continue
+            node = handler(event)
+            if node is None:
+                continue
+            if self._stack:
+                self._add(self._stack[-1], node)
+            else:
+                yield node
+
+    def _say(self, place: Place, message: str, hint: str = "") -> None:
+        self.problems.append((place, message, hint))
+
+    def _scalar(self, event: yaml.ScalarEvent) -> Node:
+        place = _place(event)
+        try:
+            value = scalar.value(event.value, event.tag, plain=event.implicit[0])
+        except ValueError as error:
+            self._say(place, str(error))
+            value = event.value
+        node = Node(value, place, event.value)
+        if event.anchor:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _alias(self, event: yaml.AliasEvent) -> Node:
+        place = _place(event)
+        name = event.anchor or ""
+        node = self._anchors.get(name)
+        if node is None:
+            if name in self._anchors:
+                self._say(place, f"alias *{name} refers to what it stands in")
+            else:
+                self._say(place, f"alias *{name} has no anchor &{name} before it")
+            return Node(None, place)
+        return node
+
+    def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
+        place = _place(event)
+        mapping = isinstance(event, yaml.MappingStartEvent)
+        if event.tag not in (None, "!", _PREFIX + ("map" if mapping else "seq")):
+            self._say(
+                place, f"tag {scalar.short(event.tag)} is not allowed", "write it without a tag"
+            )
+        if len(self._stack) >= MAX_DEPTH:
+            self._say(place, f"nests more than {MAX_DEPTH} levels deep")
+            raise TooLarge
+        if event.anchor:
+            self._anchors[event.anchor] = None
+        self._stack.append(_Open(Node({} if mapping else [], place), event.anchor, mapping))
+
+    def _end(self, event: yaml.Event) -> Node:
+        done = self._stack.pop()
+        for merged, place in reversed(
+            done.merges
+        ):  # what is merged first wins, what is own wins over it
+            self._merge(done.node, merged, place)
+        if done.anchor:
+            self._anchors[done.anchor] = done.node
+        return done.node
+
+    def _add(self, parent: _Open, node: Node) -> None:
+        """Put a finished node into what it stands in: as an item, a key or a key's value."""
+        self._grow(parent.node, node)
+        if not parent.mapping:
+            parent.node.children[len(parent.node.value)] = node
+            parent.node.value.append(node.value)
+        elif parent.key is None:
+            parent.key = node
+        else:
+            key, parent.key = parent.key, None
+            self._put(parent, key, node)
+
+    def _grow(self, parent: Node, node: Node) -> None:
+        parent.size += node.size
+        parent.depth = max(parent.depth, node.depth + 1)
+        if parent.size > MAX_NODES or parent.depth > MAX_DEPTH:
+            hint = "aliases count as often as they are used"
+            message = f"holds more than {MAX_NODES:,} values, or {MAX_DEPTH} levels"
+            self._say((parent.line, parent.column), message, hint)
+            raise TooLarge
+
+    def _put(self, parent: _Open, key: Node, node: Node) -> None:
+        place, target = (key.line, key.column), parent.node
+        if isinstance(key.value, dict | list):
+            hint = _TEMPLATE if isinstance(key.value, dict) else ""
+            self._say(place, "a key is a map or a list; it has to be text", hint)
+        elif key.value is scalar.MERGE:
+            if parent.merges:
+                self._say(place, "the key << is there twice", "merge a list: <<: [*one, *other]")
+            parent.merges += [(item, place) for item in self._merged(node)]
+        elif key.value in target.keys:
+            line = target.keys[key.value][0]
+            text = printable(key.text)
+            self._say(
+                place, f"the key {text!r} is there already, in line {line}", "remove one of them"
+            )
+        else:
+            target.keys[key.value] = place
+            target.children[key.value] = node
+            target.value[key.value] = node.value
+
+    def _merged(self, node: Node) -> list[Node]:
+        """Return the maps that `<<` merges."""
+        items = list(node.children.values()) if isinstance(node.value, list) else [node]
+        for item in items:
+            if not isinstance(item.value, dict):
+                self._say((item.line, item.column), "<< merges maps, and this is none")
+        return [item for item in reversed(items) if isinstance(item.value, dict)]
+
+    def _merge(self, target: Node, merged: Node, place: Place) -> None:
+        for key, node in merged.children.items():
+            if key not in target.children:
+                target.keys[key] = place
+                target.children[key] = node
+                target.value[key] = node.value
+
+
+def _place(event: yaml.Event) -> Place:
+    mark = event.start_mark
+    return (mark.line + 1, mark.column + 1) if mark else (0, 0)

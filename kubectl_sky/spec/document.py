@@ -1,0 +1,128 @@
+"""A loaded YAML document: its data, and where each part of it stands in the file."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kubectl_sky.errors import Problem
+
+Path = tuple[str | int, ...]  # keys and list indexes from the document's root
+Data = Any  # what YAML gives: dict, list, str, int, float, bool, None, date
+Place = tuple[int, int]  # line and column, from 1; (0, 0) means the whole file
+
+
+class Node:
+    """A value with its place; a mapping also knows its keys' places.
+
+    Aliases share nodes, so that a small file cannot become a large tree.
+    """
+
+    __slots__ = ("children", "column", "depth", "keys", "line", "size", "text", "value")
+
+    def __init__(self, value: Data, place: Place, text: str = "") -> None:
+        self.value = value
+        self.line, self.column = place
+        self.text = text  # a scalar as written
+        self.keys: dict[Data, Place] = {}
+        self.children: dict[Data, Node] = {}
+        self.size = 1  # nodes of the whole tree below, shared ones counted each time
+        self.depth = 1
+
+    def child(self, key: Data) -> "Node | None":
+        """Return the node of an entry, if there is one."""
+        return self.children.get(key)
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document of a file.
+
+    `index` is its number among the file's `count` documents, from 0. `sources` names, by path, the
+    flags that replaced what the file said.
+    """
+
+    file: str
+    data: Data
+    root: Node = field(repr=False, compare=False)
+    index: int = 0
+    count: int = 1
+    sources: Mapping[Path, str] = field(default_factory=dict)
+
+    def place(self, path: Path, key: bool = False) -> Place:
+        """Return where the value at the path stands, or its key; else the nearest ancestor."""
+        node, last = self.root, (self.root.line, self.root.column)
+        for step in path:
+            child = node.child(step)
+            if child is None:
+                break
+            last = node.keys.get(step, last) if key else (child.line, child.column)
+            node = child
+        return last
+
+    def source(self, path: Path) -> str | None:
+        """Return the flag that set the value at the path or around it; None for the file."""
+        ends = range(len(path), 0, -1)
+        return next((self.sources[path[:end]] for end in ends if path[:end] in self.sources), None)
+
+    def problem(
+        self, path: Path, message: str, hint: str = "", severity: str = "error", key: bool = False
+    ) -> Problem:
+        """A problem with the value at the path, or with its key."""
+        source = self.source(path)
+        line, column = (0, 0) if source else self.place(path, key)
+        return Problem(source or self.file, line, column, dotted(path), message, hint, severity)
+
+    def override(self, path: Path, value: Data, source: str) -> "Document":
+        """Return the document with another value at the path; `source` is the flag that says so.
+
+        Parents are made where they are missing; what is no mapping stays, for the schema to refuse.
+        """
+        data = _with(self.data, path, value)
+        sources = {known: by for known, by in self.sources.items() if known[: len(path)] != path}
+        return replace(self, data=data, sources=sources | {path: source})
+
+    def get(self, *path: str | int) -> Data:
+        """Return the value at the path; None where there is none."""
+        value = self.data
+        for step in path:
+            if isinstance(value, dict):
+                value = value.get(step)
+            elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+                value = value[step]
+            else:
+                return None
+        return value
+
+
+def _with(data: Data, path: Path, value: Data) -> Data:
+    if not path:
+        return value
+    if data is not None and not isinstance(data, dict):
+        return data
+    known = data or {}
+    return known | {path[0]: _with(known.get(path[0]), path[1:], value)}
+
+
+def entries(value: Data) -> Iterator[tuple[str, Data]]:
+    """Iterate over a mapping's entries that have text keys; over nothing for anything else."""
+    if isinstance(value, dict):
+        yield from ((key, item) for key, item in value.items() if isinstance(key, str))
+
+
+def dotted(path: Path) -> str:
+    """Return the path as people write it: `resources.any_of[0].cpus`, `volumes."/data"`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+            continue
+        plain = str(step).replace("_", "").replace("-", "").replace("/", "").isalnum()
+        shown = str(step) if plain else f'"{printable(str(step), 60)}"'
+        text += f".{shown}" if text else shown
+    return text
+
+
+def printable(text: str, length: int = 40) -> str:
+    """Return the text on one line, cut to a length, without control characters."""
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:length])
+    return shown + ("…" if len(text) > length else "")

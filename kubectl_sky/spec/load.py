@@ -1,0 +1,137 @@
+"""Read YAML without executing, exhausting or forgetting anything: values with their places.
+
+SkyPilot reads with PyYAML's SafeLoader; scalars mean the same here. Beyond it, this refuses, and
+says where, what SafeLoader lets pass or fails on: duplicate keys, keys that are lists or maps,
+alias bombs, recursive aliases, very deep nesting.
+"""
+
+import re
+from collections.abc import Iterator
+
+import yaml
+
+from kubectl_sky.errors import InvalidFiles, Problem
+from kubectl_sky.spec.compose import MAX_DEPTH, MAX_NODES, Composer, TooLarge
+from kubectl_sky.spec.document import Document, Node, printable
+
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "load"]
+
+MAX_BYTES = 4 * 1024 * 1024
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is 8 times as fast
+_UNPRINTABLE = re.compile(r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+
+
+def load(text: bytes, file: str) -> tuple[Document, ...]:
+    """Read the documents of a file's bytes; `file` is the name that problems give.
+
+    Null documents beside others are skipped, as SkyPilot does. Raises InvalidFiles with every
+    problem.
+    """
+    composer = Composer()
+    decoded = _decoded(text, file)
+    problems: list[Problem] = []
+    try:
+        roots = list(composer.documents(_events(decoded)))
+    except (yaml.YAMLError, TooLarge) as error:
+        roots = []
+        if isinstance(error, yaml.YAMLError):
+            problems.append(_syntax(error, decoded, file))
+    problems = [Problem(file, *place, "", *what) for place, *what in composer.problems] + problems
+    count = len(roots)
+    kept = [(index, root) for index, root in enumerate(roots) if root.value is not None]
+    documents = tuple(Document(file, root.value, root, index, count) for index, root in kept)
+    if not problems and not documents:
+        hint = "a task needs at least run: |"
+        problems.append(Problem(file, 0, 0, "", "is empty: it has no task", hint))
+    problems += (_no_mapping(file, root) for _, root in kept if not isinstance(root.value, dict))
+    if problems:
+        raise InvalidFiles(sorted(problems))
+    return documents
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    yield from yaml.parse(text, Loader=_LOADER)
+
+
+def _no_mapping(file: str, root: Node) -> Problem:
+    kind = "a list" if isinstance(root.value, list) else f"the text {printable(root.text)!r}"
+    return Problem(
+        file, root.line, root.column, "", f"expected fields such as `run: …`, got {kind}"
+    )
+
+
+def _decoded(text: bytes, file: str) -> str:
+    """Decode and check the characters; raise InvalidFiles."""
+    if len(text) > MAX_BYTES:
+        limit = MAX_BYTES // 1024 // 1024
+        raise _invalid(file, "", 0, f"is larger than {limit} MiB", "is it a task file?")
+    if text.startswith(_UTF_16_OR_32):
+        raise _invalid(file, "", 0, "is encoded as UTF-16 or UTF-32", "save it as UTF-8")
+    try:
+        decoded = text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # `start` counts from after a byte order mark
+        good = text.removeprefix(b"\xef\xbb\xbf")[: error.start].decode("utf-8")
+        byte = error.object[error.start]
+        message = f"is not UTF-8: byte 0x{byte:02x} at offset {error.start}"
+        raise _invalid(file, good, len(good), message, "save it as UTF-8") from error
+    bad = _UNPRINTABLE.search(decoded)
+    if bad:
+        name = f"U+{ord(bad.group()):04X}"
+        message = f"holds the character {name}, which YAML does not allow"
+        hint = "is it a text file?" if bad.group() == "\0" else 'write it as an escape in "quotes"'
+        raise _invalid(file, decoded, bad.start(), message, hint)
+    return decoded
+
+
+def _invalid(file: str, text: str, offset: int, message: str, hint: str) -> InvalidFiles:
+    line = text.count("\n", 0, offset) + 1 if text else 0
+    column = offset - (text.rfind("\n", 0, offset) + 1) + 1 if text else 0
+    return InvalidFiles([Problem(file, line, column, "", message, hint)])
+
+
+# The parser's words, where they would not help, as the user's.
+_SAID = (
+    (r"found character '\\t'|found a tab|found character that cannot start any token",
+     "a character that YAML does not allow here"),
+    (r"could not find expected ':'", "expected `key: value`"),
+    (r"mapping values are not allowed", "a `:` where no field can start"),
+    (r"did not find expected '-' indicator", "expected another `- item` at this level"),
+    (r"did not find expected key", "expected a field at this level"),
+    (r"did not find expected ',' or '\]'", "expected `,` or `]`"),
+    (r"did not find expected ',' or '\}'", "expected `,` or `}`"),
+    (r"did not find expected node content", "expected a value"),
+    (r"found unexpected end of stream", "a quote is not closed"),
+    (r"found undefined tag handle", "an unknown tag"),
+    (r"found unexpected document indicator", "a quote is not closed before `---`"),
+)  # fmt: skip
+_HINTS = {
+    "a `:` where no field can start": "check the indentation, or quote a value that holds `: `",
+    "expected `key: value`": "check the indentation",
+    "expected a field at this level": "check the indentation and the quotes",
+}
+
+
+def _syntax(error: yaml.YAMLError, text: str, file: str) -> Problem:
+    """Say in plain words what the parser stumbled over."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return Problem(file, 0, 0, "", f"is not YAML: {printable(str(error), 100)}")
+    mark = error.problem_mark or error.context_mark
+    said = error.problem or error.context or "cannot be read"
+    message = next(
+        (ours for pattern, ours in _SAID if re.search(pattern, said)), printable(said, 100)
+    )
+    hint = _HINTS.get(message, "")
+    line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+    lines = text.splitlines()
+    here = lines[line - 1] if 0 < line <= len(lines) else ""
+    if "\t" in here[: len(here) - len(here.lstrip())]:
+        column, message = here.index("\t") + 1, "a tab indents this line"
+        hint = "YAML indents with spaces"
+    elif here[column - 1 : column] in ("@", "`", "%"):
+        message, hint = f"a value cannot start with {here[column - 1]!r}", "put it in quotes"
+    elif "{{" in here:
+        hint = "`{{…}}` looks like a template: fill it in first"
+    return Problem(file, line, column, "", f"is not YAML: {message}", hint)

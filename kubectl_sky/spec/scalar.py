@@ -1,0 +1,77 @@
+"""What a YAML scalar means: YAML 1.1, as PyYAML's SafeLoader and so SkyPilot read it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+from yaml.constructor import SafeConstructor
+
+from kubectl_sky.spec.document import Data, printable
+
+
+class _Merge:
+    """The key `<<`."""
+
+
+MERGE = _Merge()
+MAX_NUMBER = 100  # characters
+
+_PREFIX = "tag:yaml.org,2002:"
+_RESOLVERS: dict[str, list[tuple[str, Any]]] = yaml.SafeLoader.yaml_implicit_resolvers
+_CONSTRUCTOR = SafeConstructor()
+_READERS: dict[str, Callable[[yaml.ScalarNode], Any]] = {
+    "int": _CONSTRUCTOR.construct_yaml_int,
+    "float": _CONSTRUCTOR.construct_yaml_float,
+    "bool": _CONSTRUCTOR.construct_yaml_bool,
+    "timestamp": _CONSTRUCTOR.construct_yaml_timestamp,
+}
+_NAMES = {"int": "a number", "float": "a number", "bool": "true or false", "timestamp": "a date"}
+
+
+def value(text: str, tag: str | None, plain: bool) -> Data:
+    """Return what a scalar stands for; `plain` says that it has neither quotes nor a tag.
+
+    Raises ValueError, with a message for the user, for what has no value.
+    """
+    kind = _resolved(text) if plain else _kind(tag)
+    if kind in _READERS:
+        return _read(kind, text)
+    if kind == "null":
+        return None
+    return MERGE if kind == "merge" else text
+
+
+def short(tag: str) -> str:
+    """Return a tag as people write it: `!!python/name`, `!secret`."""
+    return printable(tag.replace(_PREFIX, "!!") if tag.startswith(_PREFIX) else tag)
+
+
+def _resolved(text: str) -> str:
+    """Return the kind of a plain scalar."""
+    for tag, pattern in _RESOLVERS.get(text[:1], []):
+        if pattern.match(text):
+            return tag.removeprefix(_PREFIX)
+    return "str"
+
+
+def _kind(tag: str | None) -> str:
+    """Return the kind that a tag names."""
+    kind = (tag or "!").removeprefix(_PREFIX)
+    if kind not in ("!", "str", "null", *_READERS):
+        raise ValueError(f"tag {short(tag or '')} is not allowed; write the value without it")
+    return kind
+
+
+def _read(kind: str, text: str) -> Data:
+    """Read with SafeLoader's own readers, which fail on what their patterns let pass."""
+    if len(text) > MAX_NUMBER:
+        raise ValueError(
+            f"{printable(text, 20)!r} is too long for a number; quote it if it is text"
+        )
+    try:
+        return _READERS[kind](yaml.ScalarNode(_PREFIX + kind, text))
+    except (ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
+        message = (
+            f"{printable(text)!r} reads like {_NAMES[kind]} but is none; quote it if it is text"
+        )
+        raise ValueError(message) from error
