@@ -3,7 +3,6 @@
 import fcntl
 import hashlib
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -11,8 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.cluster import mounts
+
 # Read when imported: the tests give themselves another home later.
-ROOT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kubectl-sky"
+HOME = Path.home()
+ROOT = Path(os.environ.get("XDG_CACHE_HOME") or HOME / ".cache") / "kubectl-sky"
 
 _UNUSED_SECONDS = 30 * 24 * 3600.0
 
@@ -33,7 +35,7 @@ def digest(*parts: str | Path) -> str:
 
 @contextmanager
 def lock(name: str) -> Iterator[None]:
-    """Hold the only lock of this name on this machine; it ends with the process, however that ends."""
+    """Hold the only lock of this name on this machine, at most until the process ends."""
     ROOT.mkdir(parents=True, exist_ok=True)
     with (ROOT / f"{name}.lock").open("w") as file:
         try:
@@ -42,6 +44,23 @@ def lock(name: str) -> Iterator[None]:
             say(f"waiting for another run that is busy with {name}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def own(file: Path) -> None:
+    """Mark a file as this process's, until the process ends, however that ends."""
+    fcntl.flock(os.open(file, os.O_CREAT | os.O_RDWR), fcntl.LOCK_EX)  # open to the end
+
+
+def owned(file: Path) -> bool:
+    """Say whether a process that lives has marked the file."""
+    if not file.exists():
+        return False
+    with file.open() as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def keep(name: str, key: str, make: Callable[[Path], None]) -> Path:
@@ -65,7 +84,7 @@ def _sweep(name: str) -> None:
     """Remove what interrupted builds left, and versions that nobody has used for a month."""
     unused = time.time() - _UNUSED_SECONDS
     for folder in ROOT.glob(f".{name}-*"):
-        shutil.rmtree(folder)
+        mounts.remove(folder)
     for folder in ROOT.glob(f"{name}-*"):
         if folder.is_dir() and folder.stat().st_mtime < unused:
-            shutil.rmtree(folder)
+            mounts.remove(folder)

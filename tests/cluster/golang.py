@@ -2,34 +2,30 @@
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from tests.cluster import cache, packages
 from tests.cluster.shell import Unavailable, find, run
 
 _OLDEST = (1, 21)  # the first that fetches the toolchain which a module asks for
+_ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "auto", "GOFLAGS": "", "GOWORK": "off"}
 _TOOLCHAIN = "golang.org/toolchain@v0.0.1-go1.26.0.linux-"
 
 
-def build(name: str, module: Path, programs: Mapping[str, str], flags: str = "") -> Path:
-    """Build {file name: package} in a module's folder and return the folder of the programs."""
+def build(name: str, module: Path, package: str, flags: str = "") -> Path:
+    """Return the program that is a package of the module in a folder, built once."""
     recipe = sorted(path for path in module.iterdir() if path.is_file())
-    key = cache.digest(flags, json.dumps(programs, sort_keys=True), *recipe)
+    key = cache.digest(package, flags, *recipe)
 
     def make(folder: Path) -> None:
-        cache.say(f"building {', '.join(programs)}: minutes, once")
+        cache.say(f"building {name}: this takes minutes, once")
         go = _go()
-        environment = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "auto", "GOFLAGS": "", "GOWORK": "off"}
-        for program, package in programs.items():
-            options = ["-mod=readonly", "-trimpath", "-buildvcs=false", f"-ldflags=-s -w {flags}"]
-            run(
-                [go, "build", *options, "-o", folder / program, package],
-                environment=environment,
-                folder=module,
-            )
+        options = ["-mod=readonly", "-trimpath", "-buildvcs=false", f"-ldflags=-s -w {flags}"]
+        environment = {**_ENVIRONMENT, "HOME": str(cache.HOME)}
+        command = [go, "build", *options, "-o", str(folder / name), package]
+        run(command, environment=environment, folder=module)
 
-    return cache.keep(name, key, make)
+    return cache.keep(name, key, make) / name
 
 
 def _go() -> str:

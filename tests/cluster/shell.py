@@ -6,11 +6,17 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+Command = Sequence[str | Path]
+
 _SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/go/bin")
 
 
 class Unavailable(Exception):
-    """There is no way to a Kubernetes here; the text says why."""
+    """No Kubernetes can be had here; the text says why."""
+
+
+class Broken(Exception):
+    """A Kubernetes could be had here, but it does not work; the text says what went wrong."""
 
 
 def path() -> str:
@@ -24,13 +30,13 @@ def find(program: str) -> str | None:
 
 
 def run(
-    command: Sequence[str | Path],
+    command: Command,
     *,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
     text: str | None = None,
 ) -> str:
-    """Run a command to its end and return what it printed. Raises Unavailable when it fails."""
+    """Run a command to its end and return what it printed. Raises Broken when it fails."""
     done = subprocess.run(
         [str(part) for part in command],
         env={**os.environ, "PATH": path(), **(environment or {})},
@@ -43,5 +49,5 @@ def run(
     )
     if done.returncode:
         end = "\n  ".join((done.stderr or done.stdout).strip().splitlines()[-8:])
-        raise Unavailable(f"`{' '.join(map(str, command))}` failed ({done.returncode}):\n  {end}")
+        raise Broken(f"`{' '.join(map(str, command))}` failed ({done.returncode}):\n  {end}")
     return done.stdout

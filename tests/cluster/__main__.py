@@ -1,0 +1,70 @@
+"""The test cluster by hand: `python -m tests.cluster prepare|up|env|down`."""
+
+import os
+import shlex
+import sys
+
+from tests.cluster import cache, drivers, hold
+from tests.cluster.cache import say
+from tests.cluster.shell import Broken, Unavailable
+from tests.cluster.target import Cluster
+
+
+def prepare() -> int:
+    """Install and build what takes long. Not to be able to is a failure in CI only."""
+    try:
+        driver = drivers.prepare()
+    except Unavailable as error:
+        say(f"NO KUBERNETES: tests that need one will not run: {error}")
+        return 1 if os.environ.get("CI") else 0
+    say(f"the tests use {driver.name}")
+    return 0
+
+
+def up() -> int:
+    """Start a cluster that stays until `down`, and say how to use it."""
+    if not hold.by_hand():
+        drivers.prepare()
+        with (cache.ROOT / "by-hand.log").open("w") as log:
+            hold.Holder.start(os.environ, log).cluster()
+    return env()
+
+
+def env() -> int:
+    """Print how a shell, and `make test`, come to use the cluster."""
+    found = hold.by_hand()
+    if not found:
+        say("none is up")
+        return 1
+    sys.stdout.write(_exports(found[1]))
+    return 0
+
+
+def down() -> int:
+    """Stop the cluster of `up`."""
+    if not hold.stop_by_hand():
+        say("none is up")
+    return 0
+
+
+def held() -> int:
+    """Have a cluster for the process that started this one."""
+    hold.hold("--by-hand" in sys.argv)
+    return 0
+
+
+def _exports(cluster: Cluster) -> str:
+    folder = shlex.quote(str(cluster.kubectl.parent))
+    kubeconfig = shlex.quote(str(cluster.kubeconfig))
+    return f"export KUBECONFIG={kubeconfig}\nexport PATH={folder}:$PATH\n"
+
+
+COMMANDS = {"prepare": prepare, "up": up, "env": env, "down": down, "hold": held}
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:
+        sys.exit(f"usage: python -m tests.cluster {'|'.join(COMMANDS)}")
+    try:
+        sys.exit(COMMANDS[sys.argv[1]]())
+    except (Unavailable, Broken) as problem:
+        sys.exit(f"cluster: {problem}")

@@ -1,0 +1,210 @@
+"""The programs that make up the cluster of this machine: their settings and command lines."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.images import PAUSE
+from tests.cluster.packages import CNI
+from tests.cluster.place import Place
+
+NODE = "localhost"  # a name that leads the API server to a kubelet on the loopback address
+USERS = {
+    "test": ("admin", "system:masters"),
+    "alice": ("alice@example.com", "team-a"),
+    "bob": ("bob@example.com", "team-b"),
+}
+
+_CONTAINERD = """\
+version = 2
+root = "{folder}/containerd/root"
+state = "{folder}/containerd/state"
+[grpc]
+  address = "{folder}/containerd.sock"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{pause}"
+  restrict_oom_score_adj = true   # works without CAP_SYS_RESOURCE too
+  netns_mounts_under_state_dir = true
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      Root = "{folder}/runc"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{cni}"
+    conf_dir = "{folder}/cni"
+"""
+
+_COREFILE = """\
+cluster.local:53 {{
+  bind {address}
+  kubernetes cluster.local {{
+    kubeconfig {kubeconfig} test
+    ttl 1
+  }}
+}}
+"""
+
+
+def files(place: Place) -> dict[str, str]:
+    """Return what must be in the cluster's folder before anything starts, by file name."""
+    return {
+        "cni/10-test.conflist": json.dumps(_network(place)),
+        "containerd.toml": _CONTAINERD.format(folder=place.folder, pause=PAUSE, cni=CNI),
+        "Corefile": _COREFILE.format(address=place.address, kubeconfig=place.kubeconfig),
+        "kubeconfig": json.dumps(_kubeconfig(place)),
+        "kubelet.yaml": json.dumps(_kubelet(place)),
+        "tokens.csv": "".join(
+            f"{context}-token,{user},{context},{group}\n"
+            for context, (user, group) in USERS.items()
+        ),
+    }
+
+
+def containerd(place: Place) -> Sequence[str]:
+    """The container runtime."""
+    return ["containerd", "--config", f"{place.folder}/containerd.toml"]
+
+
+def etcd(place: Place) -> Sequence[str]:
+    """The store; nothing in it has to survive."""
+    client = f"http://127.0.0.1:{place.ports.etcd}"
+    peer = f"http://127.0.0.1:{place.ports.peer}"
+    return [
+        "etcd",
+        f"--data-dir={place.folder}/etcd",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--unsafe-no-fsync",
+    ]
+
+
+def api_server(place: Place) -> Sequence[str]:
+    """The API server, with RBAC and the users of USERS."""
+    return [
+        "kube-apiserver",
+        f"--etcd-servers=http://127.0.0.1:{place.ports.etcd}",
+        "--bind-address=127.0.0.1",
+        f"--advertise-address={place.address}",
+        f"--secure-port={place.ports.api}",
+        f"--cert-dir={place.folder}/certificates",
+        f"--service-account-key-file={place.folder}/accounts.key",
+        f"--service-account-signing-key-file={place.folder}/accounts.key",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--token-auth-file={place.folder}/tokens.csv",
+        "--authorization-mode=Node,RBAC",
+        "--service-cluster-ip-range=10.96.0.0/16",
+        "--allow-privileged=true",
+        "--kubelet-preferred-address-types=Hostname",
+    ]
+
+
+def controllers(place: Place) -> Sequence[str]:
+    """The controllers, among them one that provisions volumes as folders."""
+    return [
+        "kube-controller-manager",
+        *_client(place),
+        f"--service-account-private-key-file={place.folder}/accounts.key",
+        f"--root-ca-file={place.folder}/certificates/apiserver.crt",
+        "--enable-hostpath-provisioner=true",
+        "--secure-port=0",
+        "--leader-elect=false",
+    ]
+
+
+def scheduler(place: Place) -> Sequence[str]:
+    """The scheduler."""
+    return ["kube-scheduler", *_client(place), "--secure-port=0", "--leader-elect=false"]
+
+
+def dns(place: Place) -> Sequence[str]:
+    """The names of Services and pods."""
+    return ["coredns", "-conf", f"{place.folder}/Corefile"]
+
+
+def kubelet(place: Place) -> Sequence[str]:
+    """The node."""
+    return [
+        "kubelet",
+        f"--config={place.folder}/kubelet.yaml",
+        f"--kubeconfig={place.kubeconfig}",
+        f"--root-dir={place.folder}/kubelet",
+        f"--cert-dir={place.folder}/kubelet/pki",
+        f"--hostname-override={NODE}",
+    ]
+
+
+def _client(place: Place) -> Sequence[str]:
+    return [f"--kubeconfig={place.kubeconfig}", "--kube-api-qps=300", "--kube-api-burst=500"]
+
+
+def _network(place: Place) -> dict[str, Any]:
+    addresses = {"subnet": str(place.subnet), "rangeStart": f"10.{place.number}.1.1"}
+    bridge = {
+        "type": "bridge",
+        "bridge": place.bridge,
+        "isGateway": True,
+        "ipam": {
+            "type": "host-local",
+            "dataDir": f"{place.folder}/cni/addresses",
+            "ranges": [[addresses]],
+            "routes": [{"dst": "0.0.0.0/0"}],
+        },
+    }
+    return {"cniVersion": "0.4.0", "name": place.bridge, "plugins": [bridge]}
+
+
+def _kubeconfig(place: Place) -> dict[str, Any]:
+    certificate = Path(place.folder, "certificates", "apiserver.crt")
+    server = f"https://127.0.0.1:{place.ports.api}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                "name": "test",
+                "cluster": {"server": server, "certificate-authority": str(certificate)},
+            }
+        ],
+        "users": [{"name": name, "user": {"token": f"{name}-token"}} for name in USERS],
+        "contexts": [
+            {"name": name, "context": {"cluster": "test", "user": name}} for name in USERS
+        ],
+        "current-context": "test",
+    }
+
+
+def _kubelet(place: Place) -> dict[str, Any]:
+    return {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": "127.0.0.1",
+        "port": place.ports.kubelet,
+        "healthzPort": 0,
+        "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+        "authorization": {"mode": "AlwaysAllow"},
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": f"/{place.cgroup.name}",
+        "failCgroupV1": False,
+        "failSwapOn": False,
+        "clusterDNS": [place.address],
+        "clusterDomain": "cluster.local",
+        "containerRuntimeEndpoint": f"unix://{place.folder}/containerd.sock",
+        "podLogsDir": f"{place.folder}/logs",
+        "volumePluginDir": f"{place.folder}/volume-plugins",
+        "makeIPTablesUtilChains": False,
+        "maxPods": 250,
+        "syncFrequency": "10s",
+        "kubeAPIQPS": 300,
+        "kubeAPIBurst": 500,
+        "imageGCHighThresholdPercent": 100,
+        "evictionHard": {
+            "imagefs.available": "1%",
+            "memory.available": "100Mi",
+            "nodefs.available": "1%",
+            "nodefs.inodesFree": "1%",
+        },
+    }

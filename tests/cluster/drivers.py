@@ -1,0 +1,86 @@
+"""The ways to a cluster, in the order in which they are tried."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster import kind, machine
+from tests.cluster.access import Access
+from tests.cluster.components import USERS
+from tests.cluster.shell import Broken, Unavailable, find
+from tests.cluster.target import OTHERS, Cluster
+
+
+@dataclass(frozen=True)
+class Driver:
+    """One way. `prepare` does what takes long once; `start` has a cluster while it is open."""
+
+    name: str
+    usable: Callable[[], bool]
+    prepare: Callable[[], object]
+    start: Callable[[], AbstractContextManager[Cluster]]
+
+
+def choose() -> Driver:
+    """Return the first way that is open here."""
+    return next(driver for driver in DRIVERS if driver.usable())
+
+
+def prepare() -> Driver:
+    """Choose, and do what takes long the first time. Raises Unavailable."""
+    driver = choose()
+    try:
+        driver.prepare()
+    except (Broken, OSError) as error:
+        raise Unavailable(str(error)) from error
+    return driver
+
+
+def _kubectl() -> Path:
+    found = find("kubectl")
+    return Path(found) if found else machine.kubectl()
+
+
+@contextmanager
+def _with_users(driver: str, kubeconfig: str) -> Iterator[Cluster]:
+    """The cluster of a kubeconfig, with the users that the tests expect."""
+    kubectl = _kubectl()
+    folder = Path(tempfile.mkdtemp(prefix="kubectl-sky-"))
+    access = Access(kubectl, kubeconfig, folder)
+    try:
+        users = access.create()
+        yield Cluster(access.kubeconfig, kubectl, driver, users)
+    finally:
+        access.remove()
+        shutil.rmtree(folder)
+
+
+def _given() -> AbstractContextManager[Cluster]:
+    return _with_users("KUBECONFIG", os.environ["KUBECONFIG"])
+
+
+@contextmanager
+def _kind() -> Iterator[Cluster]:
+    with kind.cluster(_kubectl()) as kubeconfig, _with_users("kind", str(kubeconfig)) as cluster:
+        yield cluster
+
+
+@contextmanager
+def _machine() -> Iterator[Cluster]:
+    place = machine.up()
+    try:
+        users = {name: USERS[name][0] for name in OTHERS}
+        yield Cluster(place.kubeconfig, machine.kubectl(), "machine", users)
+    finally:
+        machine.down(place)
+
+
+DRIVERS = (
+    Driver("the cluster of KUBECONFIG", lambda: "KUBECONFIG" in os.environ, _kubectl, _given),
+    Driver("kind", kind.usable, kind.prepare, _kind),
+    Driver("a cluster built from Go modules", lambda: True, machine.prepare, _machine),
+)

@@ -1,0 +1,96 @@
+"""The fixtures `cluster` and `namespace`, and what becomes of their tests without a Kubernetes."""
+
+import os
+import re
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from kubectl_sky.cluster.session import Connection, Session
+from kubectl_sky.errors import ClusterError
+from tests.cluster import drivers
+from tests.cluster.hold import Holder
+from tests.cluster.shell import Unavailable
+from tests.cluster.target import ADMIN, Cluster
+
+# As the user has it: the tests change their own.
+_ENVIRONMENT = dict(os.environ)
+_FAILING = bool(os.environ.get("CI"))
+_absent = pytest.StashKey[str]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that use the cluster, so that nobody has to."""
+    for item in items:
+        if "cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.cluster)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Do what takes minutes before the first test, whose time is limited."""
+    chosen = [item for item in session.items if item.get_closest_marker("cluster")]
+    if not chosen or session.config.option.collectonly:
+        return
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    try:
+        with capture.global_and_fixture_disabled():
+            drivers.prepare()
+    except Unavailable as error:
+        session.config.stash[_absent] = str(error)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say at the end, and loudly, what did not run."""
+    reason = terminalreporter.config.stash.get(_absent, None)
+    if reason:
+        terminalreporter.section("NO KUBERNETES", red=True, bold=True)
+        terminalreporter.line(f"No test that needs a cluster has run, because: {reason}")
+
+
+@pytest.fixture(scope="session")
+def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
+    """A cluster that is ready. Without any, its tests are skipped; in CI they fail."""
+    reason = pytestconfig.stash.get(_absent, None)
+    if reason:
+        (pytest.fail if _FAILING else pytest.skip)(f"no Kubernetes: {reason}")
+    holder = Holder.start(_ENVIRONMENT)
+    try:
+        yield holder.cluster()
+    finally:
+        holder.stop()
+
+
+@pytest.fixture
+def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A new namespace of the test alone, in which pods can be made."""
+    stem = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:40].strip("-")
+    name = f"{stem}-{secrets.token_hex(3)}"
+    connection = Connection(kubeconfig=str(cluster.kubeconfig), context=ADMIN)
+    session = Session.connect(connection)
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    session.request("POST", "/api/v1/namespaces", body=body)
+    try:
+        _wait_for_account(session, name)
+        yield name
+    finally:
+        session.request("DELETE", f"/api/v1/namespaces/{name}")
+        session.close()
+
+
+def _wait_for_account(session: Session, namespace: str) -> None:
+    """Wait for what each pod needs, and a controller makes soon after the namespace."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    query = {"fieldSelector": "metadata.name=default"}
+    listed = session.request("GET", path, query=query)
+    if listed["items"]:
+        return
+    version = listed["metadata"]["resourceVersion"]
+    watch = {**query, "watch": "true", "resourceVersion": version, "timeoutSeconds": "30"}
+    stream = session.stream(path, watch, timeout=40)
+    try:
+        if not next(iter(stream), b""):
+            raise ClusterError(f"namespace {namespace} got no account within 30 seconds")
+    finally:
+        stream.close()

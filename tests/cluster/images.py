@@ -1,0 +1,141 @@
+"""Container images for the tests, made of Debian's packages: no registry is asked.
+
+They carry the names of the real ones, and as much of them as the tests use: `sh`, `python3`, `tar`.
+"""
+
+import hashlib
+import io
+import json
+import platform
+import shutil
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.cluster import cache, packages
+from tests.cluster.shell import find, run
+
+SUITE = "trixie"
+INCLUDE = "bash,ca-certificates,gzip,procps,python3,tar"
+PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PAUSE = "registry.k8s.io/pause:3.10"
+_EMPTY = ("dev", "proc", "sys")
+_USELESS = ("usr/share/doc", "usr/share/locale", "usr/share/man", "var/cache", "var/lib/apt/lists")
+_OCI = "application/vnd.oci.image"
+
+
+@dataclass(frozen=True)
+class Image:
+    """A name, and the command that runs when a pod gives none."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+PYTHON = (
+    Image("docker.io/library/python:3.13-slim", ("python3",)),
+    Image("docker.io/library/python:3.11", ("python3",)),
+)
+BUSYBOX = (
+    Image("docker.io/library/busybox:1.36", ("sh",)),
+    Image(PAUSE, ("/bin/sleep", "2147483647")),
+)
+
+
+def archives() -> tuple[Path, ...]:
+    """Return the OCI archives of all images, from the cache or made now."""
+    key = cache.digest(SUITE, INCLUDE, Path(__file__))
+
+    def make(folder: Path) -> None:
+        packages.require("debootstrap", "busybox")
+        cache.say("making the images with debootstrap: this takes a minute, once")
+        root = folder / "root"
+        command = ["debootstrap", "--variant=minbase", f"--include={INCLUDE}", SUITE, str(root)]
+        run(command, environment={"LC_ALL": "C"})
+        for useless in _USELESS:
+            shutil.rmtree(root / useless, ignore_errors=True)
+        (root / "usr/bin/python").symlink_to("python3")
+        _archive(root, folder / "python.tar", PYTHON)
+        shutil.rmtree(root)
+        _busybox(root)
+        _archive(root, folder / "busybox.tar", BUSYBOX)
+        shutil.rmtree(root)
+
+    folder = cache.keep("images", key, make)
+    return folder / "busybox.tar", folder / "python.tar"
+
+
+def _busybox(root: Path) -> None:
+    """Lay out a root of busybox alone: each applet is a link to it."""
+    program = find("busybox") or ""
+    for name in ("bin", "etc", "root", "tmp", "usr/bin", "var"):
+        (root / name).mkdir(parents=True)
+    (root / "tmp").chmod(0o1777)
+    shutil.copy(program, root / "bin/busybox")
+    for applet in run([program, "--list"]).split():
+        if applet != "busybox":
+            (root / "bin" / applet).symlink_to("busybox")
+    (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:\n")
+    (root / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
+
+
+def _archive(root: Path, archive: Path, images: tuple[Image, ...]) -> None:
+    """Write a root folder as an OCI archive that holds it once under several names."""
+    layer = archive.with_suffix(".layer")
+    with tarfile.open(layer, "w") as tar:
+        for entry in sorted(root.iterdir()):
+            if entry.name in _EMPTY:
+                tar.addfile(_folder(entry.name))
+            else:
+                tar.add(entry, arcname=entry.name)
+    with layer.open("rb") as file:
+        diff = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    described = {"mediaType": f"{_OCI}.layer.v1.tar", "digest": diff, "size": layer.stat().st_size}
+    with tarfile.open(archive, "w") as tar:
+        manifests = [_image(tar, image, described) for image in images]
+        _add(tar, "oci-layout", {"imageLayoutVersion": "1.0.0"})
+        _add(tar, "index.json", {"schemaVersion": 2, "manifests": manifests})
+        tar.add(layer, arcname=_blob(diff))
+    layer.unlink()
+
+
+def _image(tar: tarfile.TarFile, image: Image, layer: dict[str, Any]) -> dict[str, Any]:
+    """Add an image's config and manifest; return the index's entry for it."""
+    architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "amd64")
+    settings = {"Env": [PATH], "Cmd": list(image.command)}
+    files = {"type": "layers", "diff_ids": [layer["digest"]]}
+    config = {"architecture": architecture, "os": "linux", "config": settings, "rootfs": files}
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": f"{_OCI}.manifest.v1+json",
+        "config": _add_blob(tar, config, "config"),
+        "layers": [layer],
+    }
+    described = _add_blob(tar, manifest, "manifest")
+    return {**described, "annotations": {"io.containerd.image.name": image.name}}
+
+
+def _add_blob(tar: tarfile.TarFile, document: dict[str, Any], kind: str) -> dict[str, Any]:
+    data = json.dumps(document).encode()
+    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+    if _blob(digest) not in tar.getnames():
+        _add(tar, _blob(digest), document)
+    return {"mediaType": f"{_OCI}.{kind}.v1+json", "digest": digest, "size": len(data)}
+
+
+def _add(tar: tarfile.TarFile, name: str, document: dict[str, Any]) -> None:
+    data = json.dumps(document).encode()
+    entry = tarfile.TarInfo(name)
+    entry.size = len(data)
+    tar.addfile(entry, io.BytesIO(data))
+
+
+def _blob(digest: str) -> str:
+    return f"blobs/{digest.replace(':', '/')}"
+
+
+def _folder(name: str) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+    return entry

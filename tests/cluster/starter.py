@@ -1,0 +1,100 @@
+"""Start the programs of a cluster in an order that lets as much as possible go on side by side."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.cluster import components, images
+from tests.cluster.api import request
+from tests.cluster.place import Place
+from tests.cluster.shell import Broken, path, run
+
+_GPUS = "nvidia.com/gpu"
+_STORAGE_CLASS = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {
+        "name": "standard",
+        "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+    },
+    "provisioner": "kubernetes.io/host-path",
+}
+
+
+class Starter:
+    """Starts one cluster: what can go on side by side does."""
+
+    def __init__(self, place: Place, kube: Path) -> None:
+        self._place = place
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._kube = str(kube)
+
+    def start(self) -> None:
+        """Start everything. Raises Broken when something ends or takes too long."""
+        place = self._place
+        place.cgroup.create()
+        for name, text in components.files(place).items():
+            file = place.folder / name
+            file.parent.mkdir(exist_ok=True)
+            file.touch(mode=0o600)
+            file.write_text(text)
+        key = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout"]
+        run([*key, "-out", place.folder / "accounts.key"])
+        self._run("etcd", [self._kube, *components.etcd(place)])
+        self._run("apiserver", [self._kube, *components.api_server(place)])
+        self._run("containerd", components.containerd(place))
+        self._import()
+        self._wait("the API server", lambda: request(place, "GET", "/readyz") == {})
+        for command in (components.kubelet, components.controllers, components.scheduler):
+            self._run(command.__name__, [self._kube, *command(place)])
+        self._run("dns", [self._kube, *components.dns(place)])
+        request(place, "POST", "/apis/storage.k8s.io/v1/storageclasses", _STORAGE_CLASS)
+        self._wait("the node", self._node_ready)
+        gpus = {"status": {"capacity": {_GPUS: "8"}, "allocatable": {_GPUS: "8"}}}
+        request(place, "PATCH", f"/api/v1/nodes/{components.NODE}/status", gpus)
+
+    def _run(self, name: str, command: Sequence[str]) -> None:
+        """Start a program in the control group, with its output in a file."""
+        enter = ["sh", "-c", 'echo $$ > "$0"; exec "$@"', str(self._place.cgroup.members)]
+        with (self._place.folder / f"{name}.log").open("wb") as log:
+            self._processes[name] = subprocess.Popen(
+                [*enter, *command],
+                cwd=self._place.folder,
+                env={**os.environ, "PATH": path()},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _import(self) -> None:
+        ctr = ["ctr", "--address", str(self._place.folder / "containerd.sock"), "-n", "k8s.io"]
+        self._wait("containerd", lambda: bool(run([*ctr, "version"])))
+        for archive in images.archives():
+            run([*ctr, "images", "import", archive])
+
+    def _node_ready(self) -> bool:
+        node = request(self._place, "GET", f"/api/v1/nodes/{components.NODE}")
+        conditions = node["status"]["conditions"]
+        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+    def _wait(self, what: str, ready: Callable[[], bool], seconds: float = 90) -> None:
+        deadline = time.monotonic() + seconds
+        while not _true(ready):
+            for name, process in self._processes.items():
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise Broken(f"{what} did not become ready; {self._log(name)}")
+            time.sleep(0.05)
+
+    def _log(self, name: str) -> str:
+        lines = (self._place.folder / f"{name}.log").read_text(errors="replace").splitlines()
+        return "\n  ".join((f"{name}.log ends with:", *lines[-8:]))
+
+
+def _true(ready: Callable[[], bool]) -> bool:
+    try:
+        return ready()
+    except (OSError, KeyError, Broken):
+        return False
