@@ -20,6 +20,7 @@ _FAILING = bool(os.environ.get("CI"))
 _absent = pytest.StashKey[str]()
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that use the cluster, so that nobody has to."""
     for item in items:

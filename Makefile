@@ -1,0 +1,57 @@
+# The few commands of the README. `make test` needs Python 3.11 or newer and sets up the rest itself.
+
+PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(if \
+	$(shell $(name) -c 'import sys; print(sys.version_info >= (3, 11) or "")' 2>/dev/null),$(name))))
+BIN := .venv/bin
+# Another pyproject.toml, or another Python, is another environment.
+INSTALLED := .venv/installed-$(shell { cat pyproject.toml; $(PYTHON) --version; } | sha256sum | cut -c1-12)
+HEADING = printf '\n==== %s ====\n'
+
+.DEFAULT_GOAL := help
+.PHONY: help test lint unit venv cluster-up cluster-env cluster-down dist clean
+
+help: ## say what there is
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+test: lint unit ## run all checks and tests, on a real Kubernetes too
+	@$(HEADING) 'tests with a Kubernetes: get it ready'
+	$(BIN)/python -m tests.cluster prepare
+	@$(HEADING) 'tests with a Kubernetes'
+	$(BIN)/pytest -m cluster
+
+lint: venv ## check style, types and the layers
+	@$(HEADING) 'style'
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	@$(HEADING) 'types'
+	$(BIN)/mypy
+	@$(HEADING) 'layers'
+	$(BIN)/lint-imports
+
+unit: venv ## run the tests that need no Kubernetes
+	@$(HEADING) 'tests without a Kubernetes'
+	$(BIN)/pytest -m 'not cluster'
+
+venv: $(INSTALLED) ## make .venv, with the project in it as it stands
+
+$(INSTALLED):
+	@$(if $(PYTHON),:,echo 'Python 3.11 or newer is needed, and none is on PATH' >&2; exit 1)
+	@$(HEADING) 'virtual environment'
+	rm -rf .venv
+	$(PYTHON) -m venv .venv || { apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; }
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+cluster-up: venv ## start a Kubernetes and leave it on, until cluster-down
+	@$(BIN)/python -m tests.cluster up
+
+cluster-env: ## print the settings of a shell that uses it
+	@$(BIN)/python -m tests.cluster env
+
+cluster-down: ## stop it
+	@$(BIN)/python -m tests.cluster down
+
+clean: ## remove what was made in the checkout; what is kept for all checkouts stays in the XDG cache
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +

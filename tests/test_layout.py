@@ -1,0 +1,85 @@
+"""The house rules that a linter cannot say: sizes, names, and where files may lie."""
+
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "kubectl_sky"
+TESTS = ROOT / "tests"
+FILES = sorted((*PACKAGE.rglob("*.py"), *TESTS.rglob("*.py")))
+VAGUE = {"util", "utils", "helper", "helpers", "common", "misc", "tools", "stuff"}
+TOP_LEVEL = {
+    ".ci",
+    ".gitignore",
+    "CHANGELOG.md",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "examples",
+    "kubectl_sky",
+    "plugin.yaml",
+    "pyproject.toml",
+    "schemas",
+    "templates",
+    "tests",
+}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_file(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    assert len(text.splitlines()) <= 300, "split the file"
+    assert ast.get_docstring(tree) or not text, "say what the file is for"
+    for node in ast.walk(tree):
+        if isinstance(node, Function):
+            assert length(node) <= 50, f"split {node.name}()"
+            assert parameters(node) <= 6, f"{node.name}() lacks a noun for its parameters"
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_place_and_name(path: Path) -> None:
+    inside = path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else TESTS)
+    assert len(inside.parts) <= 2, "one folder deep, no deeper"
+    assert not VAGUE & {part.strip("_") for part in inside.with_suffix("").parts}, "name its noun"
+
+
+def test_top_level() -> None:
+    listed = subprocess.run(
+        ["git", "ls-tree", "--name-only", "HEAD"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert set(listed.stdout.split()) <= TOP_LEVEL
+
+
+def test_measures() -> None:
+    """The rulers themselves, at their marks."""
+    tree = ast.parse("def f(self, a, /, b, *c, d, **e):\n" + "    pass\n" * 49)
+    (function,) = tree.body
+    assert isinstance(function, Function)
+    assert (length(function), parameters(function)) == (50, 5)
+
+
+def length(function: Function) -> int:
+    """Lines from `def` to the end."""
+    return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
+def parameters(function: Function) -> int:
+    """How many values a caller may give; `self` and `cls` are not given."""
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    counted = [argument for argument in named if argument.arg not in {"self", "cls"}]
+    return len(counted) + bool(arguments.vararg) + bool(arguments.kwarg)

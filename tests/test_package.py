@@ -1,0 +1,50 @@
+"""The wheel carries every template and schema of the checkout, and nothing that git ignores."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ASSETS = ("templates/", "schemas/")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def packed(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def known(*paths: str) -> set[str]:
+    """Return the files that git has, or would take: not those that it ignores."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *paths]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return set(listed.stdout.split())
+
+
+def test_wheel_carries_assets(wheel: Path) -> None:
+    wanted = known(*ASSETS)
+    assert wanted, "no assets in the checkout"
+    names = {name.removeprefix("kubectl_sky/") for name in packed(wheel)}
+    assert wanted == {name for name in names if name.startswith(ASSETS)}
+
+
+def test_wheel_carries_the_package_alone(wheel: Path) -> None:
+    modules = {name for name in packed(wheel) if name.endswith(".py")}
+    assert modules == known("kubectl_sky")
+    folders = {name.split("/")[0] for name in packed(wheel)}
+    assert {name for name in folders if not name.endswith(".dist-info")} == {"kubectl_sky"}
+
+
+def test_wheel_carries_the_license(wheel: Path) -> None:
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in packed(wheel))
