@@ -37,7 +37,8 @@ class Node:
 class Document:
     """One document of a file.
 
-    `index` is its number among the file's `count` documents, from 0. `sources` names, by path, the
+    `index` is its number among the file's `count` documents, from 0;
+    `tasks` is how many of these are tasks and not their header. `sources` names, by path, the
     flags that replaced what the file said.
     """
 
@@ -46,7 +47,13 @@ class Document:
     root: Node = field(repr=False, compare=False)
     index: int = 0
     count: int = 1
+    tasks: int = 1
     sources: Mapping[Path, str] = field(default_factory=dict)
+
+    @property
+    def is_header(self) -> bool:
+        """Whether this names the tasks that follow in the file: a pipeline's or group's header."""
+        return self.index == 0 and self.count > 1 and is_header(self.data)
 
     def place(self, path: Path, key: bool = False) -> Place:
         """Return where the value at the path stands, or its key; else the nearest ancestor."""
@@ -101,6 +108,13 @@ def _with(data: Data, path: Path, value: Data) -> Data:
         return data
     known = data or {}
     return known | {path[0]: _with(known.get(path[0]), path[1:], value)}
+
+
+def is_header(data: Data) -> bool:
+    """Say whether SkyPilot takes the first of several documents as their header."""
+    if not isinstance(data, dict):
+        return False
+    return set(data) in ({"name"}, {"name", "execution"}) or data.get("execution") == "parallel"
 
 
 def entries(value: Data) -> Iterator[tuple[str, Data]]:

@@ -12,7 +12,7 @@ import yaml
 
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.spec.compose import MAX_DEPTH, MAX_NODES, Composer, TooLarge
-from kubectl_sky.spec.document import Document, Node, printable
+from kubectl_sky.spec.document import Document, Node, is_header, printable
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "load"]
 
@@ -39,13 +39,16 @@ def load(text: bytes, file: str) -> tuple[Document, ...]:
         if isinstance(error, yaml.YAMLError):
             problems.append(_syntax(error, decoded, file))
     problems = [Problem(file, *place, "", *what) for place, *what in composer.problems] + problems
-    count = len(roots)
-    kept = [(index, root) for index, root in enumerate(roots) if root.value is not None]
-    documents = tuple(Document(file, root.value, root, index, count) for index, root in kept)
+    kept = [root for root in roots if root.value is not None]
+    count = len(kept)
+    tasks = count - (count > 1 and is_header(kept[0].value))
+    documents = tuple(
+        Document(file, root.value, root, index, count, tasks) for index, root in enumerate(kept)
+    )
     if not problems and not documents:
         hint = "a task needs at least run: |"
         problems.append(Problem(file, 0, 0, "", "is empty: it has no task", hint))
-    problems += (_no_mapping(file, root) for _, root in kept if not isinstance(root.value, dict))
+    problems += (_no_mapping(file, root) for root in kept if not isinstance(root.value, dict))
     if problems:
         raise InvalidFiles(sorted(problems))
     return documents

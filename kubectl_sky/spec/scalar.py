@@ -65,13 +65,9 @@ def _kind(tag: str | None) -> str:
 def _read(kind: str, text: str) -> Data:
     """Read with SafeLoader's own readers, which fail on what their patterns let pass."""
     if len(text) > MAX_NUMBER:
-        raise ValueError(
-            f"{printable(text, 20)!r} is too long for a number; quote it if it is text"
-        )
+        raise ValueError("this is too long for a number; quote it if it is text")
     try:
         return _READERS[kind](yaml.ScalarNode(_PREFIX + kind, text))
     except (ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
-        message = (
-            f"{printable(text)!r} reads like {_NAMES[kind]} but is none; quote it if it is text"
-        )
+        message = f"this reads like {_NAMES[kind]} but is none; quote it if it is text"
         raise ValueError(message) from error

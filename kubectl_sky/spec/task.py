@@ -10,6 +10,7 @@ from typing import Any
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.document import Data, Document
+from kubectl_sky.spec.substitute import Filled
 
 __all__ = ["Accelerator", "Resources", "Task", "VolumeMount", "image_of", "task_of"]
 
@@ -50,7 +51,7 @@ class Task:
 
 def task_of(document: Document) -> Task:
     """Return the task of a document that `validate` finds no error in and `refusals` nothing."""
-    data = document.data
+    data = Filled(document).document.data
     resources = data.get("resources") or {}
     return Task(
         name=data.get("name"),

@@ -1,14 +1,161 @@
-"""What of SkyPilot's language this version does not carry out, and what to do instead."""
+"""What of SkyPilot's language this version does not carry out, and what to do instead.
 
+The fields are listed in schemas/unsupported.yaml; here are those that are carried out in some forms.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import yaml
+
+from kubectl_sky import assets
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec.document import Document
+from kubectl_sky.spec import accelerator
+from kubectl_sky.spec.document import Data, Document, Path, entries
+from kubectl_sky.spec.substitute import Filled
+from kubectl_sky.spec.variables import REFERENCE
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A field that is not carried out; `*` in it is any name, `[]` any item.
+
+    `refuse` says that the task would not do what the file says. Values that match `unless` are what
+    happens anyway.
+    """
+
+    field: tuple[str, ...]
+    reason: str
+    instead: str
+    refuse: bool
+    unless: re.Pattern[str] | None
+
+
+@dataclass(frozen=True)
+class _Found:
+    path: Path
+    reason: str
+    instead: str
+    refuse: bool
+
+
+@cache
+def listed() -> tuple[Entry, ...]:
+    """Return the entries of schemas/unsupported.yaml."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    items = yaml.load(assets.read("schemas", "unsupported.yaml"), Loader=loader)
+    return tuple(_entry(item) for item in items)
+
+
+def _entry(item: Mapping[str, str]) -> Entry:
+    return Entry(
+        field=tuple(item["field"].split(".")),
+        reason=item["reason"],
+        instead=item["instead"],
+        refuse={"refuse": True, "warning": False}[item["severity"]],
+        unless=re.compile(item["unless"]) if "unless" in item else None,
+    )
 
 
 def findings(document: Document) -> list[Problem]:
     """Return a warning for each field that is understood and not carried out."""
-    return []
+    return [
+        document.problem(
+            found.path,
+            f"not carried out yet, submit refuses it: {found.reason}"
+            if found.refuse
+            else f"ignored: {found.reason}",
+            found.instead,
+            "warning",
+            key=True,
+        )
+        for found in _found(document)
+    ]
 
 
 def refusals(document: Document) -> list[Problem]:
     """Return an error for each field without which the task would not do what the file says."""
-    return []
+    problems = [
+        document.problem(
+            found.path, f"not carried out yet: {found.reason}", found.instead, key=True
+        )
+        for found in _found(document)
+        if found.refuse
+    ]
+    if not document.get("run"):
+        problems.append(document.problem((), "the task has no command", "add run: |"))
+    return sorted(problems)
+
+
+def _found(document: Document) -> Iterator[_Found]:
+    if not isinstance(document.data, dict):
+        return
+    for entry in listed():
+        for path, value in _matches(document.data, entry.field, ()):
+            if not (entry.unless and entry.unless.fullmatch(str(value).lower())):
+                yield _Found(path, entry.reason, entry.instead, entry.refuse)
+    filled = Filled(document).document
+    for form in (_tasks, _gpus, _images, _secrets, _home):
+        yield from form(filled)
+
+
+def _matches(data: Data, field: tuple[str, ...], path: Path) -> Iterator[tuple[Path, Data]]:
+    """Yield the values that a field's pattern finds, with their paths; null is absent."""
+    if not field:
+        if data is not None:
+            yield path, data
+        return
+    step, rest = field[0], field[1:]
+    if step == "*":
+        for key, value in entries(data):
+            yield from _matches(value, rest, (*path, key))
+    elif isinstance(data, dict) and step in data:
+        yield from _matches(data[step], rest, (*path, step))
+
+
+def _tasks(document: Document) -> Iterator[_Found]:
+    if document.tasks > 1:
+        reason = f"the file holds {document.tasks} tasks"
+        yield _Found((), reason, "give each task a file of its own", True)
+
+
+def _gpus(document: Document) -> Iterator[_Found]:
+    for field in ("accelerators", "gpus"):
+        value = document.get("resources", field)
+        if value is None:
+            continue
+        try:
+            several = len(accelerator.candidates(value)) > 1
+        except ValueError:
+            continue  # the rules tell
+        if several:
+            reason = "several kinds of GPU are a choice, which is not made yet"
+            yield _Found(("resources", field), reason, "name one of them", True)
+
+
+def _images(document: Document) -> Iterator[_Found]:
+    if isinstance(document.get("resources", "image_id"), dict):
+        reason = "an image for each region means nothing in one cluster"
+        yield _Found(("resources", "image_id"), reason, "name one image", True)
+
+
+def _secrets(document: Document) -> Iterator[_Found]:
+    secrets = document.get("secrets")
+    reason = "secrets that SkyPilot's API server keeps are not known here"
+    instead = "write {NAME: null} and give the value by --secret"
+    if isinstance(secrets, list):
+        yield _Found(("secrets",), reason, instead, True)
+    for name, _ in entries(secrets):
+        if name.startswith(REFERENCE):
+            yield _Found(("secrets", name), reason, instead, True)
+
+
+def _home(document: Document) -> Iterator[_Found]:
+    for path, _ in entries(document.get("volumes")):
+        if path.startswith("~"):
+            reason = "where the home directory is depends on the image"
+            yield _Found(
+                ("volumes", path), reason, "write the whole path, such as /root/data", True
+            )

@@ -1,9 +1,92 @@
-"""Every problem of a document at once."""
+"""Every problem of a document at once: the schema's, the rules across fields, what is ignored."""
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec.document import Document
+from kubectl_sky.spec import rules, schema, unsupported
+from kubectl_sky.spec.document import Data, Document, Path
+from kubectl_sky.spec.substitute import Filled
+
+# Mappings whose null fields count as absent, as SkyPilot takes them, and their fields' schema.
+_NULLS_PASS: dict[tuple[str | type, ...], str] = {
+    ("resources",): "resources",
+    ("resources", "any_of", int): "resources",
+    ("resources", "ordered", int): "resources",
+    ("file_mounts", str): "storage",
+    ("service",): "service",
+}
+_ANY_KEYS = (("envs",), ("secrets",))  # SkyPilot takes str() of these keys
 
 
 def validate(document: Document, schema: str = "task") -> list[Problem]:
-    """Return the problems of a document, by place; warnings have the severity "warning"."""
-    return []
+    """Return the problems of a document, by place; warnings have the severity "warning".
+
+    `schema` is the language of the document: "task", or "volume". A header of several tasks is
+    recognised.
+    """
+    if schema != "task" or document.is_header:
+        return _sorted(_schema(document, "header" if schema == "task" else schema))
+    filled = Filled(document)
+    found = _schema(filled.document, schema)
+    told = {problem.path for problem in found} | filled.unknown
+    found = [problem for problem in found if problem.path not in filled.unknown]
+    found += [problem for problem in rules.problems(filled.document) if problem.path not in told]
+    return _sorted(found + unsupported.findings(document))
+
+
+def _sorted(problems: list[Problem]) -> list[Problem]:
+    return sorted(dict.fromkeys(problems))
+
+
+def _schema(document: Document, name: str) -> list[Problem]:
+    cleaned = _Cleaned(document, name)
+    data = cleaned.mapping(document.data, ())
+    return cleaned.problems + [
+        document.problem(found.path, found.message, found.hint, found.severity, found.key)
+        for found in schema.check(data, name)
+    ]
+
+
+class _Cleaned:
+    """The data as a schema can check it: keys are text, and absent is absent."""
+
+    def __init__(self, document: Document, name: str) -> None:
+        self.document = document
+        self.root = name
+        self.problems: list[Problem] = []
+
+    def _any(self, value: Data, path: Path) -> Data:
+        if isinstance(value, dict):
+            return self.mapping(value, path)
+        if isinstance(value, list):
+            return [self._any(item, (*path, index)) for index, item in enumerate(value)]
+        return value
+
+    def mapping(self, values: Data, path: Path) -> Data:
+        """Return the mapping with text keys; say which were none."""
+        droppable = self._droppable(path)
+        cleaned = {}
+        for key, value in values.items():
+            if not isinstance(key, str) and path not in _ANY_KEYS:
+                self._say(path, key)
+            if value is None and key in droppable:
+                continue
+            cleaned[str(key)] = self._any(value, (*path, str(key)))
+        return cleaned
+
+    def _droppable(self, path: Path) -> frozenset[str]:
+        """Return the fields of a mapping that are absent when they are null."""
+        if not path:
+            return schema.fields(self.root)
+        for pattern, name in _NULLS_PASS.items():
+            if len(pattern) == len(path) and all(map(_fits, pattern, path)):
+                return schema.fields(name)
+        return frozenset()
+
+    def _say(self, path: Path, key: Data) -> None:
+        message = f"a field's name is text, this is read as {schema.described(key)}"
+        self.problems.append(
+            self.document.problem((*path, key), message, "put it in quotes", key=True)
+        )
+
+
+def _fits(expected: str | type, step: str | int) -> bool:
+    return step == expected if isinstance(expected, str) else isinstance(step, expected)

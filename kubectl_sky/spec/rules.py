@@ -1,0 +1,69 @@
+"""Rules that a schema cannot say: of one task's fields together, and of what Kubernetes accepts.
+
+A rule takes the document and yields problems; it passes over what has the wrong type, which the
+schema has told already.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+from kubectl_sky.errors import Problem
+from kubectl_sky.spec import mounts, serving, sizes, variables
+from kubectl_sky.spec.document import Document
+
+MAX_NODES = 10_000
+
+_NAME = re.compile(r"[a-zA-Z0-9]+(?:[._-]{1,2}[a-zA-Z0-9]+)*")  # SkyPilot's rule of task names
+
+
+def problems(document: Document) -> list[Problem]:
+    """Return what all rules find in a task."""
+    return [found for rule in _RULES for found in rule(document)]
+
+
+def _manifest(document: Document) -> Iterator[Problem]:
+    kind = document.get("kind")
+    if document.get("apiVersion") and isinstance(kind, str):
+        hint = "kubectl apply is for those"
+        yield document.problem((), f"this is a Kubernetes {kind}, not a task", hint)
+
+
+def _name(document: Document) -> Iterator[Problem]:
+    name = document.get("name")
+    if not isinstance(name, str) or _NAME.fullmatch(name):
+        return
+    if not any(char.isascii() and char.isalnum() for char in name):
+        yield document.problem(("name",), "a name has at least one letter or digit")
+    else:
+        message = "objects and labels get this name with dashes for what Kubernetes does not allow"
+        yield document.problem(("name",), message, severity="warning")
+
+
+def _nodes(document: Document) -> Iterator[Problem]:
+    nodes = document.get("num_nodes")
+    if isinstance(nodes, float) and nodes.is_integer():  # an integer in JSON Schema
+        yield document.problem(("num_nodes",), "expected a whole number of nodes, without a point")
+    elif isinstance(nodes, int) and nodes > MAX_NODES:
+        yield document.problem(("num_nodes",), f"more than {MAX_NODES:,} nodes are not possible")
+
+
+def _commands(document: Document) -> Iterator[Problem]:
+    run, setup = document.get("run"), document.get("setup")
+    for field, script in (("run", run), ("setup", setup)):
+        if isinstance(script, str) and "\0" in script:
+            yield document.problem((field,), "holds a NUL character, which no shell can read")
+    if not run and document.get("pool") is None:
+        hint = "submit needs run: |"
+        yield document.problem((), "the task has no command: run is missing", hint, "warning")
+
+
+_RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
+    _manifest,
+    _name,
+    _nodes,
+    _commands,
+    *variables.RULES,
+    *mounts.RULES,
+    *sizes.RULES,
+    *serving.RULES,
+)

@@ -1,0 +1,123 @@
+"""Rules of resources: sizes, GPUs, images, labels, and fields that exclude each other."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from kubectl_sky.errors import Problem
+from kubectl_sky.spec import accelerator, quantity
+from kubectl_sky.spec.document import Data, Document, Path, entries, printable
+
+_LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_LABEL_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_IMAGE = re.compile(r"[^\s\x00-\x1f\x7f]+")
+
+_SIZES: dict[str, Callable[[str | int | float], str]] = {
+    "cpus": quantity.cpus,
+    "memory": quantity.memory,
+}
+
+
+def _candidates(document: Document) -> Iterator[tuple[Path, dict[Data, Data]]]:
+    """Yield the resources and each candidate, with its path."""
+    resources = document.get("resources")
+    if not isinstance(resources, dict):
+        return
+    yield ("resources",), resources
+    for field in ("any_of", "ordered"):
+        items = resources.get(field)
+        for index, item in enumerate(items if isinstance(items, list) else []):
+            if isinstance(item, dict):
+                yield ("resources", field, index), item
+
+
+def _sizes(document: Document) -> Iterator[Problem]:
+    for path, values in _candidates(document):
+        for field, read in _SIZES.items():
+            value = values.get(field)
+            if isinstance(value, bool) or not isinstance(value, str | int | float):
+                continue
+            try:
+                read(value)
+            except ValueError as error:
+                yield document.problem((*path, field), _said(error, value))
+
+
+def _said(error: ValueError, value: Data) -> str:
+    shown = f"'{printable(value)}'" if isinstance(value, str) else printable(str(value))
+    return f"{error}, got {shown}"
+
+
+def _gpus(document: Document) -> Iterator[Problem]:
+    for path, values in _candidates(document):
+        for field in ("accelerators", "gpus"):
+            yield from _gpu(document, (*path, field), values.get(field))
+        if values.get("accelerators") is not None and values.get("gpus") is not None:
+            where = (*path, "gpus")
+            if not document.source((*path, "accelerators")):
+                yield document.problem(
+                    where, "is another name of accelerators; keep one of them", key=True
+                )
+
+
+def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, list) and not all(isinstance(item, str) for item in value):
+        return  # the schema's to tell
+    try:
+        found = accelerator.candidates(value)
+    except ValueError as error:
+        yield document.problem(path, f"{error}, got {_shown(value)}")
+        return
+    for asked in found:
+        if asked.count.denominator != 1:
+            whole = asked.whole.count
+            message = f"Kubernetes hands out whole GPUs: each node asks for {whole}"
+            yield document.problem(path, message, severity="warning")
+            return
+
+
+def _shown(value: Data) -> str:
+    if isinstance(value, dict | list):
+        return "a map" if isinstance(value, dict) else "a list"
+    return f"'{printable(str(value))}'"
+
+
+def _images(document: Document) -> Iterator[Problem]:
+    for path, values in _candidates(document):
+        image = values.get("image_id")
+        name = image.removeprefix("docker:") if isinstance(image, str) else "image"
+        if not _IMAGE.fullmatch(name):
+            message = "expected an image such as python:3.13-slim"
+            yield document.problem((*path, "image_id"), message)
+
+
+def _labels(document: Document) -> Iterator[Problem]:
+    for path, values in _candidates(document):
+        for key, value in entries(values.get("labels")):
+            where = (*path, "labels", key)
+            prefix, slash, name = key.rpartition("/")
+            good_prefix = not slash or (len(prefix) <= 253 and _LABEL_PREFIX.fullmatch(prefix))
+            if not good_prefix or not _LABEL_NAME.fullmatch(name):
+                message = "is no Kubernetes label: letters, digits, - _ . and at most 63 characters"
+                yield document.problem(where, message, "such as team or example.com/team", key=True)
+            if isinstance(value, str) and not _LABEL_VALUE.fullmatch(value):
+                message = f"'{printable(value)}' is no label's value: letters, digits, - _ . only"
+                yield document.problem(
+                    where, message, "at most 63 characters, ends with a letter or digit"
+                )
+
+
+def _exclusive(document: Document) -> Iterator[Problem]:
+    for path, values in _candidates(document):
+        for other in ("cloud", "region", "zone"):
+            if values.get("infra") is not None and values.get(other) is not None:
+                message = "is the old form of infra; keep one of them"
+                yield document.problem((*path, other), message, key=True)
+        if values.get("any_of") is not None and values.get("ordered") is not None:
+            message = "any_of and ordered exclude each other"
+            yield document.problem((*path, "ordered"), message, "keep one of them", key=True)
+
+
+RULES = (_sizes, _gpus, _images, _labels, _exclusive)

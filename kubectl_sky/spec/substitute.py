@@ -1,0 +1,55 @@
+"""Variables in fields: SkyPilot puts envs and secrets into workdir, file_mounts, service and volumes.
+
+Unlike there, values are put in as they are: quotes and backslashes in them do no harm. `run` and
+`setup` see variables as the shell does; no other field sees them.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kubectl_sky.spec.document import Data, Document, Path, dotted
+
+FIELDS = ("workdir", "file_mounts", "service", "volumes")
+
+_REFERENCE = re.compile(r"\$\{?\b([a-zA-Z_][a-zA-Z0-9_]*)\b\}?", re.ASCII)
+
+
+class Filled:
+    """A document with its variables put in; `unknown` has the paths that cannot be judged yet.
+
+    These are texts whose variables come from the command line, and texts with secrets in them, which
+    no message may show.
+    """
+
+    def __init__(self, document: Document) -> None:
+        envs, secrets = _texts(document.get("envs")), _texts(document.get("secrets"))
+        self._values = {name: text for name, text in (envs | secrets).items() if text is not None}
+        self._hidden = {name for name, text in envs.items() if text is None} | set(secrets)
+        self.unknown: set[str] = set()
+        data = document.data
+        if isinstance(data, dict):
+            texts = {name: self._any(data[name], (name,)) for name in FIELDS if name in data}
+            data = data | texts
+        self.document = replace(document, data=data)
+
+    def _any(self, value: Data, path: Path) -> Data:
+        if isinstance(value, dict):
+            return {self._text(k, (*path, k)): self._any(v, (*path, k)) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self._any(item, (*path, index)) for index, item in enumerate(value)]
+        return self._text(value, path)
+
+    def _text(self, value: Data, path: Path) -> Data:
+        if not isinstance(value, str) or "$" not in value:
+            return value
+        filled = _REFERENCE.sub(lambda found: self._values.get(found[1], found[0]), value)
+        if self._hidden.intersection(_REFERENCE.findall(value)):
+            self.unknown |= {dotted(path), dotted((*path[:-1], filled))}
+        return filled
+
+
+def _texts(values: Data) -> Mapping[str, str | None]:
+    if not isinstance(values, dict):
+        return {}
+    return {str(name): None if text is None else str(text) for name, text in values.items()}

@@ -1,0 +1,85 @@
+"""What the user may have meant by a field or value that is not there."""
+
+import difflib
+import json
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+from kubectl_sky import assets
+from kubectl_sky.spec.document import Path
+
+# Names that people write, and SkyPilot's. Spelling alone would not find them.
+_RENAMED = {
+    "args": "run",
+    "cmd": "run",
+    "command": "run",
+    "container_image": "image_id",
+    "cpu": "cpus",
+    "docker_image": "image_id",
+    "env": "envs",
+    "environment": "envs",
+    "gpu": "accelerators",
+    "gpu_count": "accelerators",
+    "image": "image_id",
+    "mem": "memory",
+    "mounts": "file_mounts",
+    "node_count": "num_nodes",
+    "nodes": "num_nodes",
+    "ram": "memory",
+    "replicas": "num_nodes",
+    "script": "run",
+    "spot": "use_spot",
+    "spot_recovery": "job_recovery",
+    "storage": "file_mounts",
+    "working_dir": "workdir",
+}
+_GONE = {
+    "experimental": "it is called config now: config_overrides' fields go there",
+    "hooks": "hooks belong under config",
+}
+_OTHER_LEVEL = (("resources.json", "under resources"), ("task.json", "at the top level"))
+_INTERNAL = ("_", "file_mounts_mapping", "volume_mounts")
+
+
+def closest(text: str, known: Iterable[str]) -> str:
+    """Return the hint that names the known text most like this one, or ""."""
+    by_case = {name.lower(): name for name in known}
+    found = difflib.get_close_matches(text.lower(), by_case, n=1, cutoff=0.7)
+    return f"did you mean {by_case[found[0]]!r}?" if found else ""
+
+
+def field(path: Path, known: Sequence[str]) -> str:
+    """Return a hint for an unknown field: a field that is like it here, or where it belongs."""
+    key, parent = str(path[-1]), path[:-1]
+    if key in _GONE and key not in known:
+        return _GONE[key]
+    meant = _RENAMED.get(key, key)
+    public = [name for name in known if not name.startswith(_INTERNAL)]
+    if meant in public:
+        return f"did you mean {meant!r}?"
+    return _elsewhere(key, meant, parent) or closest(key, public) or _nearly(key, parent)
+
+
+def _elsewhere(key: str, meant: str, parent: Path) -> str:
+    """Return a hint for a field of the task below resources, or the other way round."""
+    name = "it" if meant == key else repr(meant)
+    if parent == () and meant in _fields("resources.json"):
+        return f"{name} belongs under resources"
+    if parent[:1] == ("resources",) and meant in _fields("task.json"):
+        return f"{name} belongs at the top level"
+    return ""
+
+
+def _nearly(key: str, parent: Path) -> str:
+    """Return a hint for a misspelt field at the wrong level."""
+    if parent not in ((), ("resources",)):
+        return ""
+    other, where = _OTHER_LEVEL[len(parent)]
+    found = difflib.get_close_matches(key, _fields(other), n=1, cutoff=0.8)
+    return f"did you mean {found[0]!r} {where}?" if found else ""
+
+
+@cache
+def _fields(schema: str) -> tuple[str, ...]:
+    properties = json.loads(assets.read("schemas", schema))["properties"]
+    return tuple(name for name in properties if not name.startswith(_INTERNAL))

@@ -1,0 +1,82 @@
+"""Rules of variables and secrets."""
+
+import re
+from collections.abc import Iterator
+
+from kubectl_sky.errors import Problem
+from kubectl_sky.spec.document import Data, Document
+
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+REFERENCE = "secrets:"  # begins the names of secrets that SkyPilot's API server keeps
+
+# What each node is told about the task; it would be wrong with any other value.
+RESERVED = frozenset(
+    {
+        "NODE_RANK",
+        "NUM_NODES",
+        "SKYPILOT_NODE_IPS",
+        "SKYPILOT_NODE_RANK",
+        "SKYPILOT_NUM_GPUS_PER_NODE",
+        "SKYPILOT_NUM_NODES",
+        "SKYPILOT_TASK_ID",
+        "SKYPILOT_USER",
+    }
+)
+
+
+def _mapping(document: Document, field: str) -> dict[Data, Data]:
+    value = document.get(field)
+    return value if isinstance(value, dict) else {}
+
+
+def _names(document: Document) -> Iterator[Problem]:
+    """The schema sees names of variables; a line break at their end it cannot see."""
+    for field in ("envs", "secrets"):
+        for name in map(str, _mapping(document, field)):
+            if not _NAME.fullmatch(name) and not name.startswith(REFERENCE):
+                expected = "expected a variable's name: letters, digits and _, no digit first"
+                yield document.problem((field, name), expected, key=True)
+            elif name in RESERVED:
+                message = "ignored: every node is told its own value"
+                yield document.problem((field, name), message, severity="warning", key=True)
+
+
+def _values(document: Document) -> Iterator[Problem]:
+    for field in ("envs", "secrets"):
+        for name, value in _mapping(document, field).items():
+            path = (field, str(name))
+            if isinstance(value, dict | list):
+                message = "the task sees this as Python writes it"
+                yield document.problem(
+                    path, message, "write text, such as JSON in quotes", "warning"
+                )
+            elif value is not None and "\0" in str(value):
+                yield document.problem(path, "holds a NUL character, which no variable can hold")
+
+
+def _as_written(document: Document) -> Iterator[Problem]:
+    """`yes` is true and `0755` is 493 in YAML 1.1: say so where the task would see another text."""
+    for field in ("envs", "secrets"):
+        node = document.root.child(field)
+        for name, value in _mapping(document, field).items():
+            written = node.child(name) if node else None
+            if (
+                written is None
+                or written.value is not value
+                or isinstance(value, str | dict | list)
+            ):
+                continue
+            if value is not None and str(value) != written.text:
+                shown = f" {str(value)!r}" if field == "envs" else " something else"
+                message = f"YAML reads this as{shown}; that is what the task sees"
+                yield document.problem((field, str(name)), message, "put it in quotes", "warning")
+
+
+def _both(document: Document) -> Iterator[Problem]:
+    envs, secrets = _mapping(document, "envs"), _mapping(document, "secrets")
+    for name in envs.keys() & secrets.keys():
+        message = "is a secret too; the secret's value is used"
+        yield document.problem(("envs", str(name)), message, severity="warning", key=True)
+
+
+RULES = (_names, _values, _as_written, _both)
