@@ -8,6 +8,7 @@ from kubectl_sky.errors import Problem
 
 Path = tuple[str | int, ...]  # keys and list indexes from the document's root
 Data = Any  # what YAML gives: dict, list, str, int, float, bool, None, date
+VOLUME_TYPES = ("k8s-pvc", "k8s-hostpath", "runpod-network-volume")
 Place = tuple[int, int]  # line and column, from 1; (0, 0) means the whole file
 
 
@@ -54,6 +55,11 @@ class Document:
     def is_header(self) -> bool:
         """Whether this names the tasks that follow in the file: a pipeline's or group's header."""
         return self.index == 0 and self.count > 1 and is_header(self.data)
+
+    @property
+    def is_volume(self) -> bool:
+        """Whether this is a volume to create, as `sky volumes apply` takes, and no task."""
+        return self.get("type") in VOLUME_TYPES and self.get("run") is None
 
     def place(self, path: Path, key: bool = False) -> Place:
         """Return where the value at the path stands, or its key; else the nearest ancestor."""

@@ -1,11 +1,10 @@
-"""Variables in fields: SkyPilot puts envs and secrets into workdir, file_mounts, service and volumes.
+"""SkyPilot puts envs and secrets into the fields workdir, file_mounts, service and volumes.
 
 Unlike there, values are put in as they are: quotes and backslashes in them do no harm. `run` and
 `setup` see variables as the shell does; no other field sees them.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
 from kubectl_sky.spec.document import Data, Document, Path, dotted
@@ -18,8 +17,8 @@ _REFERENCE = re.compile(r"\$\{?\b([a-zA-Z_][a-zA-Z0-9_]*)\b\}?", re.ASCII)
 class Filled:
     """A document with its variables put in; `unknown` has the paths that cannot be judged yet.
 
-    These are texts whose variables come from the command line, and texts with secrets in them, which
-    no message may show.
+    These are texts whose variables come from the command line, and texts with secrets in them,
+    which no message may show.
     """
 
     def __init__(self, document: Document) -> None:
@@ -49,7 +48,7 @@ class Filled:
         return filled
 
 
-def _texts(values: Data) -> Mapping[str, str | None]:
+def _texts(values: Data) -> dict[str, str | None]:
     if not isinstance(values, dict):
         return {}
     return {str(name): None if text is None else str(text) for name, text in values.items()}

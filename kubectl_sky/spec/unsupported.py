@@ -1,6 +1,7 @@
 """What of SkyPilot's language this version does not carry out, and what to do instead.
 
-The fields are listed in schemas/unsupported.yaml; here are those that are carried out in some forms.
+The fields are listed in schemas/unsupported.yaml; here are those that are carried out in some
+forms.
 """
 
 import re
@@ -72,6 +73,7 @@ def findings(document: Document) -> list[Problem]:
             key=True,
         )
         for found in _found(document)
+        if found.path or document.index == document.count - document.tasks  # said once a file
     ]
 
 
@@ -84,7 +86,7 @@ def refusals(document: Document) -> list[Problem]:
         for found in _found(document)
         if found.refuse
     ]
-    if not document.get("run"):
+    if not document.get("run") and not document.is_volume:
         problems.append(document.problem((), "the task has no command", "add run: |"))
     return sorted(problems)
 
@@ -116,6 +118,9 @@ def _matches(data: Data, field: tuple[str, ...], path: Path) -> Iterator[tuple[P
 
 
 def _tasks(document: Document) -> Iterator[_Found]:
+    if document.is_volume:
+        reason = "this is a volume, not a task"
+        yield _Found((), reason, "kubectl sky volumes create makes volumes", True)
     if document.tasks > 1:
         reason = f"the file holds {document.tasks} tasks"
         yield _Found((), reason, "give each task a file of its own", True)

@@ -19,11 +19,13 @@ _ANY_KEYS = (("envs",), ("secrets",))  # SkyPilot takes str() of these keys
 def validate(document: Document, schema: str = "task") -> list[Problem]:
     """Return the problems of a document, by place; warnings have the severity "warning".
 
-    `schema` is the language of the document: "task", or "volume". A header of several tasks is
-    recognised.
+    `schema` is the language of the document. A task file may also hold a header of several tasks,
+    or a volume; both are recognised.
     """
-    if schema != "task" or document.is_header:
-        return _sorted(_schema(document, "header" if schema == "task" else schema))
+    if schema == "task" and (document.is_header or document.is_volume):
+        schema = "header" if document.is_header else "volume"
+    if schema != "task":
+        return _sorted(_schema(document, schema))
     filled = Filled(document)
     found = _schema(filled.document, schema)
     told = {problem.path for problem in found} | filled.unknown
