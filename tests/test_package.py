@@ -40,8 +40,9 @@ def test_wheel_carries_assets(wheel: Path) -> None:
 
 
 def test_wheel_carries_the_package_alone(wheel: Path) -> None:
-    modules = {name for name in packed(wheel) if name.endswith(".py")}
-    assert modules == known("kubectl_sky")
+    assets = tuple(f"kubectl_sky/{folder}" for folder in ASSETS)
+    code = {name for name in packed(wheel) if not name.startswith(assets) and "-info/" not in name}
+    assert code == known("kubectl_sky")
     folders = {name.split("/")[0] for name in packed(wheel)}
     assert {name for name in folders if not name.endswith(".dist-info")} == {"kubectl_sky"}
 

@@ -70,6 +70,8 @@ class Holder:
 def hold(by_hand: bool) -> None:
     """Be that process."""
     signal.signal(signal.SIGTERM, _leave)
+    for number in (signal.SIGINT, signal.SIGQUIT):  # the terminal's are for the tests
+        signal.signal(number, _stay)
     try:
         with drivers.prepare().start() as cluster:
             if by_hand:
@@ -113,6 +115,10 @@ def _wait(by_hand: bool) -> None:
     if by_hand:
         signal.pause()
     sys.stdin.read()
+
+
+def _stay(_signal: int, _frame: FrameType | None) -> None:
+    """Go on. To ignore the signal would make all pods ignore it too: that is inherited."""
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:
