@@ -20,7 +20,9 @@ resolve() {
   if command -v getent > /dev/null; then
     getent hosts "$1" | { read -r address _ && echo "$address"; }
   elif command -v nslookup > /dev/null; then
-    nslookup "$1" 2> /dev/null | sed -n '/^Name:/,$s/^Address[^:]*: *\([^ ]*\).*/\1/p' | sed -n 1p
+    # busybox leaves the search list alone where a name has dots; its first entry is our namespace
+    domain=$(sed -n 's/^search  *\([^ ]*\).*/\1/p' /etc/resolv.conf)
+    nslookup "$1${domain:+.$domain}" 2> /dev/null | sed -n '/^Name:/,$s/^Address[^:]*: *\([^ ]*\).*/\1/p' | sed -n 1p
   else
     fail 1 "the image has none of python3, getent and nslookup, so the nodes cannot find each other"
   fi

@@ -1,6 +1,6 @@
 """Find tasks in the cluster by user, id, prefix of an id, or name."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -25,9 +25,9 @@ class Scope:
         """The label that narrows a list to the user."""
         return {names.USERNAME: self.user.label} if self.user else {}
 
-    def owns(self, item: Json) -> bool:
-        """Say whether an object is in scope; labels alone cannot tell alike users apart."""
-        return self.user is None or self.user.owns(item["metadata"])
+    def own(self, items: Iterable[Json]) -> list[Json]:
+        """Return the objects in scope; labels alone cannot tell alike users apart."""
+        return [item for item in items if self.user is None or self.user.owns(item["metadata"])]
 
 
 def tasks(session: Session, scope: Scope) -> list[TaskStatus]:
@@ -68,7 +68,7 @@ def _fold(session: Session, scope: Scope, labels: dict[str, str]) -> list[TaskSt
             lambda kind: objects.list_all(session, kind, scope.namespace, label_selector=selector),
             (kinds.JOB, kinds.POD),
         )
-    return status.tasks(filter(scope.owns, jobs), filter(scope.owns, pods))
+    return status.tasks(scope.own(jobs), scope.own(pods))
 
 
 def _identify(session: Session, scope: Scope, text: str) -> tuple[str, str]:
@@ -81,7 +81,7 @@ def _identify(session: Session, scope: Scope, text: str) -> tuple[str, str]:
             return _own(scope, text, jobs)
     selector = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
     jobs = objects.list_all(session, kinds.JOB, scope.namespace, label_selector=selector)
-    known = status.tasks(filter(scope.owns, jobs), [])
+    known = status.tasks(scope.own(jobs), [])
     matching = [t for t in known if t.name == text] or [t for t in known if t.id.startswith(text)]
     if not matching:
         raise _missing(text, scope)
@@ -92,7 +92,7 @@ def _identify(session: Session, scope: Scope, text: str) -> tuple[str, str]:
 
 
 def _own(scope: Scope, task_id: str, jobs: Sequence[Json]) -> tuple[str, str]:
-    own = [job for job in jobs if scope.owns(job)]
+    own = scope.own(jobs)
     if not own:
         owner = status.tasks(jobs, [])[0].user
         raise UserError(

@@ -42,9 +42,8 @@ def orphans(session: Session, scope: Scope, before: str) -> list[Json]:
     alive = {_task(job) for job in jobs}
     return [
         item
-        for item in _auxiliary(session, scope.namespace, labels)
-        if scope.owns(item)
-        and _task(item) not in alive
+        for item in scope.own(_auxiliary(session, scope.namespace, labels))
+        if _task(item) not in alive
         and item["metadata"]["creationTimestamp"] < before
         and not item["metadata"].get("ownerReferences")
     ]

@@ -1,8 +1,5 @@
 """`volumes`: claims with a name and an owner."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from kubectl_sky import kinds, names
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
@@ -10,47 +7,31 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe import volumes
 from kubectl_sky.observe.volumes import VolumeStatus
-from kubectl_sky.plan import claim as plan
+from kubectl_sky.plan.claim import Storage, claim
 from kubectl_sky.render import manifests
 from kubectl_sky.users import User
 
 
-@dataclass(frozen=True)
-class Request:
-    """A volume as the user asks for it."""
-
-    name: str
-    size: str
-    storage_class: str | None
-    access_modes: Sequence[str]
-
-
 def create(
-    session: Session, user: User, request: Request, volume_id: str, dry_run: bool = False
+    session: Session, user: User, name: str, volume_id: str, storage: Storage
 ) -> VolumeStatus:
-    """Make a volume. Raises UserError, before anything is sent, for a wrong name, size or mode."""
-    claim = plan.claim(
-        user,
-        session.namespace,
-        request.name,
-        volume_id,
-        plan.Storage(request.size, request.storage_class, tuple(request.access_modes)),
-    )
-    manifest = manifests.claim(claim)
-    same = [v for v in listing(session, Scope(session.namespace, user)) if v.name == request.name]
+    """Make a volume. Raises UserError, before anything is sent, for a name that cannot be."""
+    decided = claim(user, session.namespace, name, volume_id, storage)
+    manifest = manifests.claim(decided)
+    same = [v for v in listing(session, Scope(session.namespace, user)) if v.name == name]
     if same:
         raise UserError(
-            f"you have a volume {request.name!r} already, {same[0].id} of {same[0].size}",
+            f"you have a volume {name!r} already, {same[0].id} of {same[0].size}",
             "choose another name or delete that one",
         )
-    return volumes.volume(objects.create(session, manifest.object, dry_run=dry_run))
+    return volumes.volume(objects.create(session, manifest.object))
 
 
 def listing(session: Session, scope: Scope) -> list[VolumeStatus]:
     """Return the volumes of a scope, newest first."""
     labels = ",".join(f"{k}={v}" for k, v in ({names.VOLUME: "true"} | scope.labels).items())
     claims = objects.list_all(session, kinds.PVC, scope.namespace, label_selector=labels)
-    return volumes.volumes(filter(scope.owns, claims))
+    return volumes.volumes(scope.own(claims))
 
 
 def find(session: Session, scope: Scope, text: str) -> VolumeStatus:

@@ -32,7 +32,8 @@ class Where:
     @property
     def namespace(self) -> str | None:
         """The namespace that the flag names."""
-        return self.connection["namespace"]
+        namespace: str | None = self.connection["namespace"]
+        return namespace
 
     def session(self) -> "Session":
         """Connect. The Kubernetes client is imported here, so that other commands start fast."""
@@ -114,9 +115,7 @@ where_all = _grouped(
 
 
 def _overrides(**flags: Any) -> Overrides:  # noqa: ANN401 -- click's own types
-    return Overrides(
-        **{key: tuple(v) if isinstance(v, list | tuple) else v for key, v in flags.items()}
-    )
+    return Overrides(**flags)
 
 
 task = _grouped(
@@ -192,7 +191,7 @@ def confirm(question: str) -> None:
         raise UserError("nothing was done")
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[timedelta]):
     """Durations as kubectl takes them: 90s, 5m, 1h30m; a bare number is seconds."""
 
     name = "duration"

@@ -12,10 +12,11 @@ from kubectl_sky.cli import options, output, tasks
 @options.output("json", "yaml", "name")
 def command(task: str, where: options.Where, all_users: bool, form: str | None) -> None:
     """Show TASK (an id, the beginning of one, or a name) and each of its nodes."""
-    from kubectl_sky.actions import find
+    from kubectl_sky.actions import find, why
 
     session = where.session()
     found = find.task(session, options.scope(session, where, all_users), task)
+    found = why.explained(session, found)
     if form == "name":
         output.out(f"task/{found.id}")
     else:

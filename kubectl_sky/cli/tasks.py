@@ -1,11 +1,12 @@
 """How tasks are shown: tables for people, the seed's JSON for programs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from kubectl_sky.cli import output
 from kubectl_sky.observe import age
-from kubectl_sky.observe.status import State, TaskStatus
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.status import TaskStatus
 
 FORMATS = ("wide", "json", "yaml", "name")
 
@@ -40,7 +41,7 @@ def _nodes(task: TaskStatus) -> str:
     return f"{done}/{task.num_nodes}"
 
 
-_CELLS = {
+_CELLS: dict[str, Callable[[TaskStatus], str]] = {
     "ID": lambda task: task.id,
     "NAME": lambda task: task.name,
     "STATUS": lambda task: str(task.state),

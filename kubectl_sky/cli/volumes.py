@@ -1,5 +1,7 @@
 """`kubectl sky volumes`."""
 
+from collections.abc import Callable
+
 import click
 
 from kubectl_sky.cli import options, output, tasks
@@ -35,12 +37,13 @@ def create(
 ) -> None:
     """Make a volume of SIZE (10Gi, 1Ti; a number is GiB) that tasks mount by NAME."""
     from kubectl_sky.actions import draft, volumes, who
+    from kubectl_sky.plan import claim
 
     modes = [mode.strip() for mode in access_modes.split(",") if mode.strip()]
-    request = volumes.Request(name, size, storage_class, modes)
-    volumes.check(request)
+    storage = claim.storage(size, storage_class, modes)
     session = where.session()
-    made = volumes.create(session, who.user(session, where.user), request, draft.new_id())
+    user = who.user(session, where.user)
+    made = volumes.create(session, user, name, draft.new_id(), storage)
     message = f"Volume created successfully with ID: {made.id}"
     if form in ("json", "yaml"):
         answer = {"volume_id": made.id, "status": "created", "message": message}
@@ -76,7 +79,7 @@ def list_volumes(where: options.Where, all_users: bool, form: str | None, detail
         output.out(output.table(columns, [[_CELLS[name](v) for name in columns] for v in found]))
 
 
-_CELLS = {
+_CELLS: dict[str, Callable[[VolumeStatus], str]] = {
     "ID": lambda volume: volume.id,
     "NAME": lambda volume: volume.name,
     "SIZE": lambda volume: volume.size,

@@ -5,7 +5,7 @@ from datetime import timedelta
 import click
 
 from kubectl_sky.cli import options, output
-from kubectl_sky.observe.status import State
+from kubectl_sky.observe.nodes import State
 
 
 @click.command("wait")

@@ -1,6 +1,6 @@
 """A volume to be made: its claim, checked before anything is sent."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubectl_sky import names
@@ -18,7 +18,7 @@ ACCESS_MODES = {
 
 @dataclass(frozen=True)
 class Storage:
-    """Size, class and modes as the user writes them."""
+    """Size, class and modes, checked. An unwritten class is the cluster's default."""
 
     size: str
     storage_class: str | None
@@ -39,7 +39,7 @@ class Claim:
 
 
 def claim(user: User, namespace: str, name: str, volume_id: str, storage: Storage) -> Claim:
-    """Decide a volume's claim. Raises UserError for a name, size or mode that cannot be."""
+    """Decide a volume's claim. Raises UserError for a name that cannot be."""
     if not names.label_value(name):
         raise UserError(f"volume name {name!r} has no letter or digit")
     return Claim(
@@ -52,10 +52,15 @@ def claim(user: User, namespace: str, name: str, volume_id: str, storage: Storag
             names.USERNAME: user.label,
         },
         annotations={names.ORIGINAL_NAME: name, names.ORIGINAL_USER: user.name},
-        size=_size(storage.size),
+        size=storage.size,
         storage_class=storage.storage_class,
-        access_modes=_modes(storage.access_modes),
+        access_modes=storage.access_modes,
     )
+
+
+def storage(size: str, storage_class: str | None, access_modes: Sequence[str]) -> Storage:
+    """Check what the user writes. Raises UserError for a size or mode that cannot be."""
+    return Storage(_size(size), storage_class, _modes(access_modes))
 
 
 def _size(text: str) -> str:
@@ -65,7 +70,7 @@ def _size(text: str) -> str:
         raise UserError(f"size {text!r}: {error}") from error
 
 
-def _modes(given: tuple[str, ...]) -> tuple[str, ...]:
+def _modes(given: Sequence[str]) -> tuple[str, ...]:
     """Return Kubernetes' names of the modes; kubectl's abbreviations are understood too."""
     whole = {short: mode for mode, short in ACCESS_MODES.items()}
     modes = tuple(dict.fromkeys(whole.get(mode.upper(), mode) for mode in given))

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kubectl_sky import names
+
 
 @dataclass(frozen=True)
 class Node:
@@ -51,3 +53,8 @@ class Plan:
     shared_memory: bool
     scripts: Mapping[str, str]
     service: str | None
+
+    @property
+    def title(self) -> str:
+        """The name as the user wrote it."""
+        return self.annotations[names.ORIGINAL_NAME]

@@ -10,6 +10,8 @@ import jinja2
 import yaml
 
 from kubectl_sky.errors import UserError
+from kubectl_sky.kinds import kind_of
+from kubectl_sky.plan.claim import Claim
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.render.engine import engine
 from kubectl_sky.workloads import jobs
@@ -47,9 +49,16 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
     """Render a plan; the same plan gives the same bytes."""
     environment = engine(templates)
     return Manifests(
-        auxiliary=tuple(_manifest(environment, name, plan) for name in _auxiliary(plan)),
-        workload=tuple(_manifest(environment, jobs.TEMPLATE, plan, node) for node in plan.nodes),
+        auxiliary=tuple(_manifest(environment, name, plan=plan) for name in _auxiliary(plan)),
+        workload=tuple(
+            _manifest(environment, jobs.TEMPLATE, plan=plan, node=node) for node in plan.nodes
+        ),
     )
+
+
+def claim(claim: Claim, templates: Path | None = None) -> Manifest:
+    """Render a volume's claim."""
+    return _manifest(engine(templates), "pvc.yaml.j2", claim=claim)
 
 
 def redacted(plan: Plan) -> Plan:
@@ -77,10 +86,10 @@ def _auxiliary(plan: Plan) -> Iterator[str]:
 
 
 def _manifest(
-    environment: jinja2.Environment, name: str, plan: Plan, node: Node | None = None
+    environment: jinja2.Environment, name: str, **context: Plan | Node | Claim
 ) -> Manifest:
     try:
-        text = environment.get_template(name).render(plan=plan, node=node)
+        text = environment.get_template(name).render(context)
         value = yaml.load(text, Loader=yaml.CSafeLoader)
     except jinja2.TemplateError as error:
         line = getattr(error, "lineno", None)
@@ -93,4 +102,8 @@ def _manifest(
         or "name" not in value.get("metadata", {})
     ):
         raise UserError(f"template {name} gives no object with kind and metadata.name")
+    if kind_of(value) is None:
+        raise UserError(
+            f"template {name} gives a {value['kind']}, which is not sent by this program"
+        )
     return Manifest(text if text.endswith("\n") else text + "\n", value)

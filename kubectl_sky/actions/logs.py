@@ -1,0 +1,157 @@
+"""`logs`: the lines of all nodes of a task, and the outcome at the end."""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from threading import Event, Thread
+from time import monotonic
+
+from kubectl_sky import names
+from kubectl_sky.actions import why
+from kubectl_sky.actions.watch import glimpses
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.streams import Batch, Following, LogOptions, LogSource
+from kubectl_sky.errors import SkyError, UserError
+from kubectl_sky.observe.logs import prefixed
+from kubectl_sky.observe.nodes import NodeStatus, State
+from kubectl_sky.observe.status import TaskStatus
+
+_EVENTS = 3.0  # seconds between two looks at why a Job has no pod
+
+Write = Callable[[bytes], object]
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which lines of which nodes; `patience` is how many seconds the first node may take to start."""
+
+    options: LogOptions
+    ranks: Collection[int] = ()
+    patience: float = 300.0
+
+    def wants(self, node: NodeStatus) -> bool:
+        """Say whether a node's log is asked for."""
+        return not self.ranks or node.index in self.ranks
+
+
+def show(session: Session, task: TaskStatus, request: Request, write: Write, note: Note) -> None:
+    """Write the logs that are there, node after node."""
+    _known(task, request)
+    for node in task.nodes:
+        if not request.wants(node):
+            continue
+        if not node.started:
+            why_not = f": {node.reason}" if node.reason else ""
+            note(f"node-{node.index} has not started{why_not}")
+            continue
+        with Following(session, request.options) as following:
+            following.add(_source(task, node))
+            following.no_more()
+            _pump(following, task, write, note)
+
+
+def follow(
+    session: Session, task: TaskStatus, request: Request, write: Write, note: Note
+) -> TaskStatus:
+    """Write all lines as they come until every node has ended; return how the task ended.
+
+    Says on the way what it waits for. Raises SkyError when no node starts in time, TaskFailed when
+    the task is stopped meanwhile.
+    """
+    _known(task, request)
+    watcher = _Watcher(session, task, request, note)
+    with Following(session, request.options) as following:
+        reader = Thread(target=following.add_all, args=(watcher.sources(),), daemon=True)
+        reader.start()
+        try:
+            _pump(following, task, write, note)
+        finally:
+            watcher.stop.set()
+    if watcher.error:
+        raise watcher.error
+    return watcher.latest
+
+
+def _pump(following: Following, task: TaskStatus, write: Write, note: Note) -> None:
+    """Write batches as they come, each node's lines with its prefix if there are several nodes."""
+    for batch in following.batches():
+        if batch and batch.note:
+            note(batch.note)
+        if batch and batch.lines:
+            write(prefixed(batch.lines, _prefix(task, batch), batch.whole))
+
+
+def _prefix(task: TaskStatus, batch: Batch) -> bytes:
+    return b"node-%d | " % batch.source.rank if task.num_nodes > 1 else b""
+
+
+def _source(task: TaskStatus, node: NodeStatus) -> LogSource:
+    return LogSource(task.namespace, node.pod, names.CONTAINER, node.index)
+
+
+def _known(task: TaskStatus, request: Request) -> None:
+    unknown = sorted(set(request.ranks) - {node.index for node in task.nodes})
+    if unknown:
+        raise UserError(
+            f"task {task.id} has no rank {unknown[0]}", f"it has ranks 0 to {task.num_nodes - 1}"
+        )
+
+
+class _Watcher:
+    """Watches the task in a thread: which logs there are to read, what it waits for, how it ends."""
+
+    def __init__(self, session: Session, task: TaskStatus, request: Request, note: Note) -> None:
+        self.session = session
+        self.request = request
+        self.note = note
+        self.latest = task
+        self.error: SkyError | None = None
+        self.stop = Event()
+        self.deadline = monotonic() + request.patience
+        self.told: dict[int, str] = {}
+        self.next_look = monotonic() + 1
+
+    def sources(self) -> Iterator[LogSource]:
+        """Yield the log of each node as it starts, until the task is over."""
+        try:
+            for glimpse in glimpses(self.session, self.latest, self.stop):
+                if glimpse:
+                    self.latest = glimpse.task
+                    yield from self._started()
+                if self.latest.over:
+                    return
+                self._tell()
+        except SkyError as error:
+            self.error = error
+
+    def _started(self) -> Iterator[LogSource]:
+        for node in self.latest.nodes:
+            if node.started and self.request.wants(node):
+                yield _source(self.latest, node)
+
+    def _tell(self) -> None:
+        """Say once of each node why it waits, or that it failed while others go on."""
+        waiting = [node for node in self.latest.nodes if node.state is State.PENDING]
+        if waiting and monotonic() >= self.next_look:
+            self.next_look = monotonic() + _EVENTS
+            self.latest = why.explained(self.session, self.latest)
+        for node in self.latest.nodes:
+            text = _waiting_for(node)
+            if text and self.told.get(node.index) != text:
+                self.told[node.index] = text
+                self.note(text)
+        if len(waiting) == len(self.latest.nodes) and monotonic() > self.deadline:
+            raise SkyError(
+                f"task {self.latest.id} has not started in time: {self.latest.note or 'no pod yet'}",
+                f"it stays there: see `kubectl sky status {self.latest.id}`, or stop it",
+            )
+
+
+def _waiting_for(node: NodeStatus) -> str:
+    if node.state is State.FAILED:
+        return f"node-{node.index} failed: {node.reason}; waiting for the other nodes to end"
+    if node.state is State.PENDING and node.reason and node.reason != "ContainerCreating":
+        return f"waiting for node-{node.index}: {node.reason}" + (
+            node.message and f": {node.message}"
+        )
+    return ""

@@ -1,0 +1,122 @@
+"""`kubectl sky submit`."""
+
+import os
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from kubectl_sky.actions.draft import Draft, Overrides, draft
+from kubectl_sky.cli import options, output
+from kubectl_sky.cli.logs import follow
+
+if TYPE_CHECKING:
+    from kubectl_sky.actions.submit import Prepared
+    from kubectl_sky.cluster.session import Session
+
+_PLACES = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
+
+
+@click.command("submit")
+@click.argument("file")
+@click.option("-d", "--detach", is_flag=True, help="Do not follow the logs.")
+@options.task
+@click.option(
+    "--dry-run",
+    type=click.Choice(list(_PLACES)),
+    default="none",
+    show_default=True,
+    help="client: only say what would be sent; server: let the cluster check it.",
+)
+@click.option("--show-secrets", is_flag=True, help="With --dry-run -o yaml: secrets' values too.")
+@click.option(
+    "--wait-timeout",
+    type=options.DURATION,
+    default="5m",
+    show_default=True,
+    help="How long the first node may take to start.",
+)
+@options.where
+@options.output("json", "yaml", "name")
+def command(
+    file: str, overrides: Overrides, where: options.Where, form: str | None, **flags: object
+) -> int:
+    """Run the task in FILE (`-` is standard input) and follow its logs.
+
+    Prints the task's id at once, and exits as the task does: with 4 when it failed. Ctrl-C leaves the
+    task running.
+    """
+    drafted = draft(file, overrides, os.environ, sys.stdin.buffer)
+    for problem in drafted.warnings:
+        output.note(str(problem))
+    session = where.session()
+    if flags["dry_run"] != "none":
+        return _dry_run(session, drafted, where, form, flags)
+    return _submit(session, drafted, where, form, flags)
+
+
+def _submit(
+    session: "Session",
+    drafted: Draft,
+    where: options.Where,
+    form: str | None,
+    flags: dict[str, object],
+) -> int:
+    from kubectl_sky.actions import find, logs, submit
+    from kubectl_sky.cluster.streams import LogOptions
+
+    prepared = submit.prepare(session, drafted, where.user)
+    if not prepared.complete:
+        submit.send(session, prepared)
+    output.out(_told(prepared, form))
+    if flags["detach"] or form:
+        return 0
+    task = find.task(session, find.Scope(session.namespace, None), drafted.task_id)
+    timeout = flags["wait_timeout"]
+    assert isinstance(timeout, timedelta)
+    sys.stdout.flush()
+    return follow(
+        session, task, logs.Request(LogOptions(follow=True), patience=timeout.total_seconds())
+    )
+
+
+def _told(prepared: "Prepared", form: str | None) -> str:
+    """What was done, in the seed's words for programs."""
+    plan = prepared.plan
+    status = "unchanged" if prepared.complete else "submitted"
+    if form == "name":
+        return f"task/{plan.id}"
+    if form:
+        message = f"Task submitted successfully with ID: {plan.id}"
+        return output.data({"task_id": plan.id, "status": status, "message": message}, form)
+    nodes = output.count(len(plan.nodes), "node")
+    return f"task/{plan.id} {status}: {plan.title}, {nodes} in namespace {plan.namespace}"
+
+
+def _dry_run(
+    session: "Session",
+    drafted: Draft,
+    where: options.Where,
+    form: str | None,
+    flags: dict[str, object],
+) -> int:
+    """Say what would be sent, or print it; with `server`, after the cluster has checked it."""
+    from kubectl_sky.actions import submit
+    from kubectl_sky.render import manifests
+
+    prepared = submit.prepare(session, drafted, where.user)
+    if flags["dry_run"] == "server":
+        submit.send(session, prepared, dry_run=True)
+    shown = prepared.manifests
+    if not flags["show_secrets"]:
+        shown = drafted.manifests(manifests.redacted(prepared.plan))
+    if form == "name":
+        output.out("\n".join(manifest.name.lower() for manifest in shown.all))
+    elif form:
+        write = manifests.as_json if form == "json" else manifests.as_yaml
+        output.out(write(shown.all).rstrip("\n"))
+    else:
+        suffix = _PLACES[str(flags["dry_run"])]
+        output.out("\n".join(f"{manifest.name} created{suffix}" for manifest in shown.all))
+    return 0

@@ -1,0 +1,95 @@
+"""The real command against the real cluster: `sky` runs it, `kubectl` is kubectl."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster.target import Cluster
+
+Done = subprocess.CompletedProcess[str]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program with an environment of its own; calling it runs it to its end."""
+
+    program: tuple[str, ...]
+    environment: Mapping[str, str]
+    folder: Path
+
+    def __call__(self, *arguments: str, stdin: str = "", timeout: float = 120) -> Done:
+        """Run, and return what came of it; the streams are apart."""
+        return subprocess.run(
+            [*self.program, *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start it and return at once."""
+        return subprocess.Popen(
+            [*self.program, *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def json(self, *arguments: str) -> Any:
+        """Run with `-o json`, which has to go well, and return what it printed."""
+        done = self(*arguments, "-o", "json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def write(self, name: str, text: str) -> str:
+        """Write a file into the folder where the program runs; return its name."""
+        (self.folder / name).write_text(text)
+        return name
+
+
+def submitted(done: Done) -> str:
+    """Return the id that submit printed first."""
+    word = done.stdout.split(maxsplit=1)[0] if done.stdout else ""
+    assert word.startswith("task/"), f"{done.stdout}\n{done.stderr}"
+    return word.removeprefix("task/")
+
+
+@pytest.fixture
+def environment(cluster: Cluster, namespace: str, tmp_path: Path) -> dict[str, str]:
+    """A home of its own, and a kubeconfig whose contexts begin in the test's namespace."""
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    for context in config["contexts"]:
+        context["context"]["namespace"] = namespace
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(json.dumps(config))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {"HOME": str(tmp_path), "KUBECONFIG": str(kubeconfig), "PATH": path, "LC_ALL": "C.UTF-8"}
+
+
+@pytest.fixture
+def sky(environment: dict[str, str], tmp_path: Path) -> Command:
+    """This program, logged in as `tester`."""
+    command = Command((sys.executable, "-m", "kubectl_sky"), environment, tmp_path)
+    assert command("auth", "login", "tester").returncode == 0
+    return command
+
+
+@pytest.fixture
+def kubectl(environment: dict[str, str], cluster: Cluster, tmp_path: Path) -> Command:
+    """kubectl, which finds this program as a plugin."""
+    return Command((str(cluster.kubectl),), environment, tmp_path)

@@ -1,0 +1,285 @@
+"""Submit: outcome, idempotence, undoing, and what a user is told."""
+
+import json
+import signal
+import time
+
+import pytest
+
+from tests.e2e.conftest import Command, submitted
+
+HELLO = "name: hello\nrun: echo hello from $NODE_RANK of $NUM_NODES\n"
+
+
+def objects(kubectl: Command, task_id: str) -> list[str]:
+    """What of a task is in the cluster, pods apart."""
+    kinds = "jobs,configmaps,secrets,services"
+    found = kubectl("get", kinds, "-l", f"task-id={task_id}", "-o", "json")
+    return sorted(
+        f"{item['kind']}/{item['metadata']['name']}" for item in json.loads(found.stdout)["items"]
+    )
+
+
+def test_one_node(sky: Command, kubectl: Command) -> None:
+    done = sky("submit", "-", stdin=HELLO)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, *rest = done.stdout.splitlines()
+    task_id = submitted(done)
+    assert len(task_id) == 8
+    assert first.startswith(f"task/{task_id} submitted: hello, 1 node in namespace ")
+    assert rest == ["hello from 0 of 1"]
+    assert objects(kubectl, task_id) == [f"ConfigMap/hello-{task_id}", f"Job/hello-{task_id}"]
+
+
+def test_several_nodes_meet_and_print_with_prefixes(sky: Command, kubectl: Command) -> None:
+    script = """
+name: ring
+num_nodes: 3
+secrets: {TOKEN: s3cr3t}
+run: |
+  echo "$NODE_RANK/$NUM_NODES $SKYPILOT_NODE_RANK/$SKYPILOT_NUM_NODES ${#TOKEN}"
+  test "$(echo "$SKYPILOT_NODE_IPS" | wc -l)" = 3
+  test "$(echo "$SKYPILOT_NODE_IPS" | sed -n "$((NODE_RANK + 1))p")" = "$POD_IP"
+  test "$MASTER_ADDR" = "$(echo "$SKYPILOT_NODE_IPS" | head -n 1)" && echo met
+"""
+    done = sky("submit", "-", stdin=script)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()[1:]
+    for rank in range(3):
+        mine = [line for line in lines if line.startswith(f"node-{rank} | ")]
+        assert mine == [f"node-{rank} | {rank}/3 {rank}/3 6", f"node-{rank} | met"]
+    task_id = submitted(done)
+    assert objects(kubectl, task_id) == [
+        f"ConfigMap/ring-{task_id}",
+        *(f"Job/ring-{task_id}-node-{rank}" for rank in range(3)),
+        f"Secret/ring-{task_id}",
+        f"Service/ring-{task_id}",
+    ]
+
+
+def test_labels_sizes_and_names_of_the_seed(sky: Command, kubectl: Command) -> None:
+    script = """
+name: My Task
+resources: {cpus: 100m, memory: 64Mi, accelerators: "V100:2", image_id: "python:3.11"}
+envs: {A: "it's $(not) $HOME"}
+run: echo "$A"
+"""
+    done = sky("submit", "-", "--detach", "--id", "labels01", stdin=script)
+    assert done.returncode == 0, done.stderr
+    job = kubectl.json("get", "job", "my-task-labels01")
+    expected = {
+        "skypilot-task": "true",
+        "task-id": "labels01",
+        "task-name": "My-Task",
+        "username": "tester",
+        "node-idx": "0",
+    }
+    assert expected.items() <= job["metadata"]["labels"].items()
+    template = job["spec"]["template"]
+    assert expected.items() <= template["metadata"]["labels"].items()
+    container = template["spec"]["containers"][0]
+    assert container["image"] == "python:3.11"
+    sizes = {"cpu": "100m", "memory": "64Mi"}
+    assert container["resources"]["limits"] == sizes | {"nvidia.com/gpu": "2"}
+    assert sizes.items() <= container["resources"]["requests"].items()
+    assert template["spec"]["automountServiceAccountToken"] is False
+    done = sky("wait", "labels01", "--timeout", "60s")
+    assert done.returncode == 0, done.stderr
+    assert sky("logs", "labels01").stdout == "it's $(not) $HOME\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        pytest.param(
+            "run: echo last words; exit 7", ["Error (exit code 7)", "last words"], id="exit 7"
+        ),
+        pytest.param(
+            "setup: exit 9\nrun: echo never",
+            ["setup failed with exit code 9", "code 9"],
+            id="setup",
+        ),
+        pytest.param(
+            "resources: {memory: 32Mi}\nrun: python3 -c 'x = bytearray(10**9)'",
+            ["OOMKilled (exit code 137)"],
+            id="out of memory",
+        ),
+        pytest.param("run: kill -9 $$", ["exit code 137"], id="killed"),
+    ],
+)
+def test_a_failing_task(sky: Command, script: str, told: list[str]) -> None:
+    done = sky("submit", "-", stdin=f"name: bad\n{script}\n")
+    assert done.returncode == 4
+    task_id = submitted(done)
+    assert f"error: task {task_id} (bad) failed: node-0: " in done.stderr
+    for words in told:
+        assert words in done.stderr
+    assert "never" not in done.stdout
+    assert sky("logs", task_id).returncode == 4
+    assert sky("wait", task_id).returncode == 4
+
+
+def test_the_first_failing_node_is_named(sky: Command) -> None:
+    script = (
+        "num_nodes: 3\nrun: sleep $((NODE_RANK * 2)); test $NODE_RANK = 2 || exit 1$NODE_RANK\n"
+    )
+    done = sky("submit", "-", stdin=script)
+    assert done.returncode == 4
+    assert "failed: node-0: Error (exit code 10)" in done.stderr
+
+
+def test_the_same_again_is_a_no_op(sky: Command) -> None:
+    first = sky("submit", "-", "--id", "twice001", stdin=HELLO)
+    again = sky("submit", "-", "--id", "twice001", stdin=HELLO)
+    assert first.returncode == again.returncode == 0
+    assert again.stdout.startswith("task/twice001 unchanged: hello")
+    assert again.stdout.splitlines()[1:] == ["hello from 0 of 1"]
+
+
+def test_another_task_under_the_same_id_is_refused(sky: Command, kubectl: Command) -> None:
+    assert sky("submit", "-", "--id", "other001", "--env", "A=1", stdin=HELLO).returncode == 0
+    before = kubectl("get", "jobs,configmaps", "-o", "yaml").stdout
+    changed = HELLO.replace("hello from", "goodbye from")
+    done = sky("submit", "-", "--id", "other001", "--env", "A=2", "--cpus", "1", stdin=changed)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "error: --id other001 is another task already; these fields differ:" in done.stderr
+    assert 'containers[main].env[A].value: "1" would become "2"' in done.stderr
+    assert "containers[main].resources.limits" in done.stderr
+    assert "ConfigMap/hello-other001: data[run.sh]" in done.stderr
+    assert kubectl("get", "jobs,configmaps", "-o", "yaml").stdout == before
+
+
+def test_a_submit_that_was_cut_short_is_completed(sky: Command, kubectl: Command) -> None:
+    script = HELLO + "num_nodes: 2\n"
+    rendered = sky("render", "-", "--id", "repair01", "--user", "tester", stdin=script)
+    one = rendered.stdout.split("---\n")[0]  # only the ConfigMap got there
+    assert one.startswith("apiVersion: v1\nkind: ConfigMap")
+    assert (
+        kubectl(
+            "apply", "--server-side", "--field-manager=kubectl-sky", "-f", "-", stdin=one
+        ).returncode
+        == 0
+    )
+    done = sky("submit", "-", "--id", "repair01", stdin=script)
+    assert done.returncode == 0, done.stderr
+    assert len(objects(kubectl, "repair01")) == 4
+    owners = kubectl.json("get", "configmap", "hello-repair01")["metadata"]["ownerReferences"]
+    assert {owner["name"] for owner in owners} == {f"hello-repair01-node-{rank}" for rank in (0, 1)}
+
+
+def test_killed_in_the_middle_nothing_is_beyond_repair(sky: Command, kubectl: Command) -> None:
+    script = "name: many\nnum_nodes: 40\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
+    path = sky.write("many.yaml", script)
+    running = sky.start("submit", path, "--id", "killed01", "--detach")
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and not objects(kubectl, "killed01"):
+        pass
+    running.send_signal(signal.SIGKILL)
+    running.communicate()
+    left = objects(kubectl, "killed01")
+    assert left, "it was killed before it had begun"
+    done = sky("submit", path, "--id", "killed01", "--detach")
+    assert done.returncode == 0, done.stderr
+    assert len(objects(kubectl, "killed01")) == 42
+    assert sky("stop", "killed01").returncode == 0
+    gone(kubectl, "killed01")
+
+
+def gone(kubectl: Command, task_id: str, seconds: float = 30) -> None:
+    """Wait until nothing of a task is left."""
+    deadline = time.monotonic() + seconds
+    while objects(kubectl, task_id):
+        assert time.monotonic() < deadline, objects(kubectl, task_id)
+        time.sleep(0.2)
+
+
+def test_clean_finds_what_has_no_job(sky: Command, kubectl: Command) -> None:
+    rendered = sky("render", "-", "--id", "orphan01", "--user", "tester", stdin=HELLO)
+    kubectl("apply", "-f", "-", stdin=rendered.stdout.split("---\n")[0])
+    assert sky("submit", "-", "--id", "alive001", stdin=HELLO).returncode == 0
+    done = sky("clean", "--dry-run", "--older-than", "0s")
+    assert "ConfigMap/hello-orphan01" in done.stdout
+    assert "alive001" not in done.stdout
+    assert objects(kubectl, "orphan01")
+    assert sky("clean", "--yes").stdout == "", "young objects may belong to a submit under way"
+    done = sky("clean", "--yes", "--older-than", "0s")
+    assert (done.returncode, done.stderr) == (0, "Removed 1 object\n")
+    assert not objects(kubectl, "orphan01")
+    assert len(objects(kubectl, "alive001")) == 2
+
+
+def test_a_failure_half_way_leaves_nothing(sky: Command, kubectl: Command) -> None:
+    kubectl("create", "quota", "few", "--hard=count/jobs.batch=2")
+    done = sky("submit", "-", "--id", "quota001", "--num-nodes", "4", stdin=HELLO)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "quota few is full: count/jobs.batch: asked 1, used 2 of 2" in done.stderr
+    assert "what was created has been removed again" in done.stderr
+    assert done.stderr.count("\n") == 1
+    gone(kubectl, "quota001")
+
+
+def test_a_quota_of_pods_is_told_before_anything_is_created(sky: Command, kubectl: Command) -> None:
+    kubectl("create", "quota", "cpu", "--hard=requests.cpu=1,limits.cpu=1")
+    done = sky("submit", "-", "--id", "quota002", "--cpus", "2", stdin=HELLO)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "quota cpu is full: limits.cpu: asked 2, used 0 of 1" in done.stderr
+    assert objects(kubectl, "quota002") == []
+    silent = sky("submit", "-", "--id", "quota003", stdin=HELLO)
+    assert silent.returncode == 3
+    assert "say how much cpu and memory the task needs" in silent.stderr
+
+
+def test_dry_runs_leave_nothing(sky: Command, kubectl: Command) -> None:
+    for form in ("client", "server"):
+        done = sky("submit", "-", "--id", "dryrun01", f"--dry-run={form}", stdin=HELLO)
+        assert done.returncode == 0, done.stderr
+        assert (
+            f"Job/hello-dryrun01 created ({'server ' * (form == 'server')}dry run)" in done.stdout
+        )
+    rendered = sky("render", "-", "--id", "dryrun01", "--user", "tester", stdin=HELLO).stdout
+    sent = sky(
+        "submit", "-", "--id", "dryrun01", "--dry-run=client", "-o", "yaml", stdin=HELLO
+    ).stdout
+    assert [line for line in sent.splitlines() if "namespace:" not in line] == rendered.splitlines()
+    assert objects(kubectl, "dryrun01") == []
+
+
+def test_ctrl_c_leaves_the_task_running(sky: Command) -> None:
+    running = sky.start("submit", sky.write("t.yaml", "run: sleep 60\n"), "--id", "ctrlc001")
+    assert running.stdout and running.stdout.readline().startswith("task/ctrlc001 submitted")
+    time.sleep(1.5)
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert "task ctrlc001 goes on" in told
+    assert sky.json("status", "ctrlc001")["status"] in ("pending", "running")
+    assert sky("stop", "ctrlc001").returncode == 0
+
+
+def test_what_is_not_scheduled_is_told(sky: Command) -> None:
+    done = sky("submit", "-", "--cpus", "500", "--wait-timeout", "3s", stdin=HELLO)
+    assert done.returncode == 1
+    assert "waiting for node-0: Unschedulable: 0/" in done.stderr
+    assert "Insufficient cpu" in done.stderr
+    assert "has not started in time" in done.stderr
+
+
+def test_secrets_travel_only_in_secrets(sky: Command, kubectl: Command) -> None:
+    script = """
+secrets: {TOKEN: null}
+run: |
+  test "$TOKEN" = "$(printf 's3cr3t:\\n#x')" && echo same
+"""
+    missing = sky("submit", "-", stdin=script)
+    assert missing.returncode == 2
+    assert "--secret TOKEN=" in missing.stderr
+    done = sky("submit", "-", "--id", "secret01", "--secret", "TOKEN=s3cr3t:\n#x", stdin=script)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("\nsame\n")
+    # What the script itself says is not the secret's value.
+    everything = kubectl("get", "jobs,pods,configmaps,services,events", "-o", "yaml").stdout
+    assert "s3cr3t" not in everything.replace("printf 's3cr3t", "") + done.stdout + done.stderr
+    other = sky("submit", "-", "--id", "secret01", "--secret", "TOKEN=another", stdin=script)
+    assert other.returncode == 2
+    assert "data.TOKEN" in other.stderr
+    assert "another\n" not in other.stderr and "s3cr3t" not in other.stderr
