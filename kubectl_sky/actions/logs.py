@@ -23,7 +23,7 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Request:
-    """Which lines of which nodes; `patience` is how many seconds the first node may take to start."""
+    """Which lines of which nodes; `patience` is seconds the first node may take to start."""
 
     options: LogOptions
     ranks: Collection[int] = ()
@@ -98,7 +98,7 @@ def _known(task: TaskStatus, request: Request) -> None:
 
 
 class _Watcher:
-    """Watches the task in a thread: which logs there are to read, what it waits for, how it ends."""
+    """Watches the task in a thread: which logs there are, what it waits for, how it ends."""
 
     def __init__(self, session: Session, task: TaskStatus, request: Request, note: Note) -> None:
         self.session = session
@@ -150,8 +150,7 @@ class _Watcher:
 def _waiting_for(node: NodeStatus) -> str:
     if node.state is State.FAILED:
         return f"node-{node.index} failed: {node.reason}; waiting for the other nodes to end"
-    if node.state is State.PENDING and node.reason and node.reason != "ContainerCreating":
-        return f"waiting for node-{node.index}: {node.reason}" + (
-            node.message and f": {node.message}"
-        )
+    if node.state is State.PENDING and node.reason not in why.UNTOLD:
+        message = node.message and f": {node.message}"
+        return f"waiting for node-{node.index}: {node.reason}{message}"
     return ""

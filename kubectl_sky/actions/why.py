@@ -9,7 +9,7 @@ from kubectl_sky.errors import Forbidden
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 
-_UNTOLD = ("", "ContainerCreating", "PodInitializing")  # reasons that explain nothing
+UNTOLD = ("", "ContainerCreating", "PodInitializing")  # reasons that explain nothing
 
 
 def explained(session: Session, task: TaskStatus) -> TaskStatus:
@@ -35,7 +35,7 @@ def _when(event: Json) -> str:
 
 
 def _unexplained(node: NodeStatus) -> bool:
-    return node.state is State.PENDING and node.reason in _UNTOLD
+    return node.state is State.PENDING and node.reason in UNTOLD
 
 
 def _with_event(node: NodeStatus, latest: dict[str, Json]) -> NodeStatus:

@@ -75,7 +75,7 @@ def command(
     following: bool,
     where: options.Where,
     all_users: bool,
-    **flags: Any,
+    **flags: Any,  # noqa: ANN401 -- click's own types
 ) -> int:
     """Print the logs of TASK: `node-1 | line` of several nodes, plain lines of one.
 

@@ -44,8 +44,8 @@ def command(
 ) -> int:
     """Run the task in FILE (`-` is standard input) and follow its logs.
 
-    Prints the task's id at once, and exits as the task does: with 4 when it failed. Ctrl-C leaves the
-    task running.
+    Prints the task's id at once, and exits as the task does: with 4 when it failed. Ctrl-C leaves
+    the task running.
     """
     drafted = draft(file, overrides, os.environ, sys.stdin.buffer)
     for problem in drafted.warnings:

@@ -99,7 +99,12 @@ def _from_files(connection: Connection, paths: str) -> Target:
         active = _with_cluster(merger, entry, connection.cluster, paths)
     configuration = Configuration(connection_pool_maxsize=32)
     with _plain(paths, user):
-        loader = KubeConfigLoader(merger.config, active, config_persister=merger.save_changes)
+        loader = KubeConfigLoader(
+            merger.config,
+            active,
+            config_base_path=None,  # relative to the file that says it
+            config_persister=merger.save_changes,
+        )
         loader.load_and_set(configuration)
     server = _override(configuration, connection)
     return Target(

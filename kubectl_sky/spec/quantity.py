@@ -112,11 +112,7 @@ def _split(text: str) -> tuple[Fraction | None, str]:
 
 
 def _canonical(size: int) -> str:
-    """Return bytes in the largest unit that divides them: 8589934592 is "8Gi"."""
-    for unit, factor in reversed(_BINARY.items()):
-        if size % factor == 0:
-            return f"{size // factor}{unit}"
-    for unit, factor in reversed(_DECIMAL.items()):
-        if size % factor == 0:
-            return f"{size // factor}{unit}"
-    return str(size)
+    """Return bytes as shortly as they can be written: 8589934592 is "8Gi", 4000000000 is "4G"."""
+    units = {**_BINARY, **_DECIMAL, "": 1}
+    texts = [f"{size // factor}{unit}" for unit, factor in units.items() if size % factor == 0]
+    return min(texts, key=len)

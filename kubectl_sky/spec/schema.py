@@ -13,7 +13,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
-from referencing import Registry, Resource
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
 
 from kubectl_sky import assets
 from kubectl_sky.spec import suggest
@@ -49,14 +50,17 @@ def fields(schema: str) -> frozenset[str]:
 
 @cache
 def _texts() -> dict[str, Any]:
-    return {f"{name}.json": json.loads(assets.read("schemas", f"{name}.json")) for name in NAMES}
+    texts = {f"{name}.json": json.loads(assets.read("schemas", f"{name}.json")) for name in NAMES}
+    for text in texts.values():
+        del text["$schema"]  # jsonschema would leave our `x-unknown` at a file's border
+    return texts
 
 
 @cache
 def _validator(schema: str) -> Draft202012Validator:
     texts = _texts()
     registry: Registry[Any] = Registry().with_resources(
-        (name, Resource.from_contents(text)) for name, text in texts.items()
+        (name, DRAFT202012.create_resource(text)) for name, text in texts.items()
     )
     kind = extend(Draft202012Validator, {"x-unknown": _unknown})  # type: ignore[no-untyped-call]
     found: Draft202012Validator = kind(texts[f"{schema}.json"], registry=registry)
@@ -154,13 +158,12 @@ _TYPES = {
     "null": "nothing",
 }
 _BOUNDS = {
-    "minimum": "of at least {}",
-    "exclusiveMinimum": "above {}",
-    "maximum": "of at most {}",
-    "minItems": "of at least {}",
-    "maxItems": "of at most {}",
-    "maxProperties": "of at most {}",
-    "uniqueItems": "without repetitions",
+    "minimum": "at least {}",
+    "exclusiveMinimum": "more than {}",
+    "maximum": "at most {}",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "uniqueItems": "different items",
 }
 
 
@@ -172,9 +175,8 @@ def expectation(schema: Mapping[str, Any]) -> str:
     if values:
         return "one of " + ", ".join(map(str, values))
     bounds = [text.format(schema[name]) for name, text in _BOUNDS.items() if name in schema]
-    return " ".join(
-        [_TYPES.get(str(schema.get("type")), "something else"), " and ".join(bounds)]
-    ).strip()
+    kind = _TYPES.get(str(schema.get("type")), "something else")
+    return f"{kind} of {' and '.join(bounds)}" if bounds else kind
 
 
 def described(value: Data) -> str:

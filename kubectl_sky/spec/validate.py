@@ -31,7 +31,9 @@ def validate(document: Document, schema: str = "task") -> list[Problem]:
     told = {problem.path for problem in found} | filled.unknown
     found = [problem for problem in found if problem.path not in filled.unknown]
     found += [problem for problem in rules.problems(filled.document) if problem.path not in told]
-    return _sorted(found + unsupported.findings(document))
+    wrong = {problem.path for problem in found}
+    found += [problem for problem in unsupported.findings(document) if problem.path not in wrong]
+    return _sorted(found)
 
 
 def _sorted(problems: list[Problem]) -> list[Problem]:
