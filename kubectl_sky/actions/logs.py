@@ -141,8 +141,9 @@ class _Watcher:
                 self.told[node.index] = text
                 self.note(text)
         if len(waiting) == len(self.latest.nodes) and monotonic() > self.deadline:
+            reason = self.latest.note or "no pod yet"
             raise SkyError(
-                f"task {self.latest.id} has not started in time: {self.latest.note or 'no pod yet'}",
+                f"task {self.latest.id} has not started in time: {reason}",
                 f"it stays there: see `kubectl sky status {self.latest.id}`, or stop it",
             )
 

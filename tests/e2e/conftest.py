@@ -82,6 +82,13 @@ def environment(cluster: Cluster, namespace: str, tmp_path: Path) -> dict[str, s
 
 
 @pytest.fixture
+def offline(tmp_path: Path) -> Command:
+    """This program, with neither a cluster nor a login."""
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+    return Command((sys.executable, "-m", "kubectl_sky"), environment, tmp_path)
+
+
+@pytest.fixture
 def sky(environment: dict[str, str], tmp_path: Path) -> Command:
     """This program, logged in as `tester`."""
     command = Command((sys.executable, "-m", "kubectl_sky"), environment, tmp_path)

@@ -1,0 +1,87 @@
+"""Each example: valid, rendered as its golden file says, accepted by the cluster, and run."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Command, submitted
+
+ROOT = Path(__file__).parent.parent.parent
+GOLDEN = ROOT / "tests" / "golden"
+EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+
+
+@dataclass(frozen=True)
+class Run:
+    """How an example is run, and a pattern for each line that it prints, in any order."""
+
+    flags: tuple[str, ...]
+    prints: tuple[str, ...]
+    volume: str = ""
+
+
+RUNS = {
+    "01-hello": Run((), (r"Hello from Python 3\.\d+.*",)),
+    "02-variables-and-secrets": Run(
+        ("--env", "EPOCHS=3", "--secret", "TOKEN=s3cr3t"),
+        ("epochs: 3", r'greeting: it\'s \$\(not expanded\) and "quoted"', "token: 6 characters"),
+    ),
+    "03-resources": Run((), ("sum: 499999500000",)),
+    "04-setup": Run((), ("weights: 42",)),
+    "05-multi-node": Run(
+        (),
+        tuple(rf"node-{rank} \| rank {rank} of 3; rank 0 is [\d.]+" for rank in range(3))
+        + tuple(rf"node-{rank} \| peer [\d.]+" for rank in range(3) for _ in range(3)),
+    ),
+    "06-volume": Run((), ("runs so far: 1",), volume="notes"),
+    "07-gpu": Run((), ("GPUs of this node: 1",)),
+    "08-busybox": Run((), tuple(rf"node-{r} \| rank {r} of 2 on node-{r}" for r in range(2))),
+}
+
+
+@pytest.fixture(params=EXAMPLES, ids=lambda path: path.stem)
+def example(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path
+
+
+def test_every_example_is_run() -> None:
+    assert {path.stem for path in EXAMPLES} == set(RUNS)
+
+
+def test_golden(offline: Command, example: Path) -> None:
+    """Rendering is byte-stable; `UPDATE_GOLDEN=1` writes the files anew, for review."""
+    flags = ("--id", "example1", "--user", "alice@example.com", "-n", "team-a")
+    done = offline("render", str(example), *flags, *RUNS[example.stem].flags)
+    assert done.returncode == 0, done.stderr
+    golden = GOLDEN / f"{example.stem}.yaml"
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(done.stdout)
+    assert done.stdout == golden.read_text()
+
+
+def test_valid(offline: Command, example: Path) -> None:
+    done = offline("validate", "--strict", str(example))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_server_accepts_it(sky: Command, example: Path) -> None:
+    flags = RUNS[example.stem].flags
+    done = sky("submit", str(example), *flags, "--dry-run=server")
+    assert done.returncode == 0, done.stderr
+
+
+def test_run(sky: Command, example: Path) -> None:
+    run = RUNS[example.stem]
+    if run.volume:
+        assert sky("volumes", "create", run.volume, "1Gi").returncode == 0
+    done = sky("submit", str(example), *run.flags)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()[1:]
+    assert len(lines) == len(run.prints)
+    for pattern in run.prints:
+        assert any(re.fullmatch(pattern, line) for line in lines), f"{pattern} not in {lines}"
+    assert sky.json("status", submitted(done))["status"] == "completed"
