@@ -116,6 +116,8 @@ class Composer:
 
     def _add(self, parent: _Open, node: Node) -> None:
         """Put a finished node into what it stands in: as an item, a key or a key's value."""
+        if node.value is scalar.MERGE and not (parent.mapping and parent.key is None):
+            node = Node(node.text, (node.line, node.column), node.text)  # << is text but as a key
         self._grow(parent.node, node)
         if not parent.mapping:
             parent.node.children[len(parent.node.value)] = node

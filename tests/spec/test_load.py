@@ -1,0 +1,234 @@
+"""YAML in, values with places out; whatever comes in, only InvalidFiles comes out."""
+
+import datetime
+import subprocess
+import sys
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.errors import InvalidFiles
+from kubectl_sky.spec.load import MAX_BYTES, load
+from tests.spec.documents import load_problems, read
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+REFUSED = {
+    b"": ["task.yaml: is empty: it has no task; a task needs at least run: |"],
+    b"# nothing\n---\n": ["task.yaml: is empty: it has no task; a task needs at least run: |"],
+    b"a: 1\nb: 2\na: 3\n": [
+        "task.yaml:3:1: the key 'a' is there already, in line 1; remove one of them"
+    ],
+    b"x:\n  a: 1\n  a: 2\ny: {b: 1, b: 2}\n": [
+        "task.yaml:3:3: the key 'a' is there already, in line 2; remove one of them",
+        "task.yaml:4:11: the key 'b' is there already, in line 4; remove one of them",
+    ],
+    b"- a\n- b\n": ["task.yaml:1:1: expected fields such as `run: …`, got a list"],
+    b"hello": ["task.yaml:1:1: expected fields such as `run: …`, got the text 'hello'"],
+    b"a: &x [*x]": ["task.yaml:1:8: alias *x refers to what it stands in"],
+    b"a: &x {b: {c: *x}}": ["task.yaml:1:15: alias *x refers to what it stands in"],
+    b"a: *y": ["task.yaml:1:4: alias *y has no anchor &y before it"],
+    b"a: &x 1\n---\nb: *x": ["task.yaml:3:4: alias *x has no anchor &x before it"],
+    BOMB.encode(): [
+        "task.yaml:5:4: holds more than 100,000 values, or 100 levels;"
+        " aliases count as often as they are used"
+    ],
+    b"a: !!python/object/apply:os.system ['touch /tmp/x']": [
+        "task.yaml:1:4: tag !!python/object/apply:os.system is not allowed; write it without a tag"
+    ],
+    b"a: !!python/name:os.system ''": [
+        "task.yaml:1:4: tag !!python/name:os.system is not allowed; write the value without it"
+    ],
+    b"a: !secret x": ["task.yaml:1:4: tag !secret is not allowed; write the value without it"],
+    b"[" * 100_000: ["task.yaml:1:101: nests more than 100 levels deep"],
+    b"- " * 100_000: ["task.yaml:1:201: nests more than 100 levels deep"],
+    b"{a: " * 100_000: ["task.yaml:1:401: nests more than 100 levels deep"],
+    b"a:\n\t- b": [
+        "task.yaml:2:1: is not YAML: a tab indents this line; YAML indents with spaces"
+    ],
+    b"name: caf\xe9\n": [
+        "task.yaml:1:10: is not UTF-8: byte 0xe9 at offset 9; save it as UTF-8"
+    ],
+    b"a: 1\nb: \xff": ["task.yaml:2:4: is not UTF-8: byte 0xff at offset 8; save it as UTF-8"],
+    "a: 1".encode("utf-16"): ["task.yaml: is encoded as UTF-16 or UTF-32; save it as UTF-8"],
+    "a: 1".encode("utf-32"): ["task.yaml: is encoded as UTF-16 or UTF-32; save it as UTF-8"],
+    b"a: 1\nb: \x00": [
+        "task.yaml:2:4: holds the character U+0000, which YAML does not allow; is it a text file?"
+    ],
+    b"a: \x1b[31m": [
+        "task.yaml:1:4: holds the character U+001B, which YAML does not allow;"
+        ' write it as an escape in "quotes"'
+    ],
+    b"#" * (MAX_BYTES + 1): ["task.yaml: is larger than 4 MiB; is it a task file?"],
+    b"name: {{name}}\n": [
+        "task.yaml:1:8: a key is a map or a list; it has to be text;"
+        " `{{…}}` looks like a template: fill it in first"
+    ],
+    b"? [a, b]\n: 1": ["task.yaml:1:3: a key is a map or a list; it has to be text"],
+    b"a: b: c": [
+        "task.yaml:1:5: is not YAML: a `:` where no field can start;"
+        " check the indentation, or quote a value that holds `: `"
+    ],
+    b"a: 'x\nb: 1\n": ["task.yaml:3:1: is not YAML: a quote is not closed"],
+    b"a: @x": ["task.yaml:1:4: is not YAML: a value cannot start with '@'; put it in quotes"],
+    b"a: [1\nb: 2": ["task.yaml:2:2: is not YAML: expected `,` or `]`"],
+    b"a: 2023-99-99": [
+        "task.yaml:1:4: this reads like a date but is none; quote it if it is text"
+    ],
+    b"a: 0b_": ["task.yaml:1:4: this reads like a number but is none; quote it if it is text"],
+    b"a: " + b"9" * 5000: [
+        "task.yaml:1:4: this is too long for a number; quote it if it is text"
+    ],
+    b"a: !!int x": ["task.yaml:1:4: this reads like a number but is none; quote it if it is text"],
+    b"a: {<<: 4}": ["task.yaml:1:9: << merges maps, and this is none"],
+    b"<<: {a: 1}\n<<: {b: 1}": [
+        "task.yaml:2:1: the key << is there twice; merge a list: <<: [*one, *other]"
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", REFUSED, ids=lambda text: repr(text[:30]))
+def test_refused(text: bytes) -> None:
+    assert load_problems(text) == REFUSED[text]
+
+
+def test_scalars_mean_what_pyyaml_says() -> None:
+    text = (
+        "a: yes\nb: 0755\nc: 1e3\nd: 12:30:45\ne: 2024-01-02\nf: ~\ng: .inf\nh: 0x1f\ni: 1_000\n"
+        "j: '12'\nk: \"yes\"\nl: |\n  text\nm: !!str 12\nn: 1.5\no: =\np:\nq: ! 12\nr: !!float 1\n"
+        "s: >-\n  folded\n  text\nu: 2001-12-14t21:59:43.10-05:00\n"
+    )
+    (document,) = read(text)
+    expected = yaml.safe_load(text.replace("o: =", "o: '='"))
+    assert document.data == expected
+    assert [type(v) for v in document.data.values()] == [type(v) for v in expected.values()]
+    assert document.data["e"] == datetime.date(2024, 1, 2)
+
+
+def test_the_merge_sign_is_text_where_it_merges_nothing() -> None:
+    (document,) = read("a: <<\nb: [<<, &x '<<', *x]\nc: {'<<': 1}\n")
+    assert document.data == {"a": "<<", "b": ["<<", "<<", "<<"], "c": {"<<": 1}}
+
+
+def test_merge_keys_and_aliases() -> None:
+    text = (
+        "base: &base {cpus: 1, memory: 2}\nother: &other {memory: 3, disk: 4}\n"
+        "one: {<<: *base, cpus: 5}\ntwo: {<<: [*base, *other]}\nthree: *base\n"
+    )
+    (document,) = read(text)
+    assert document.data == yaml.safe_load(text)
+    assert document.data["two"] == {"cpus": 1, "memory": 2, "disk": 4}
+
+
+def test_places_of_keys_and_values() -> None:
+    (document,) = read("name: x\nresources:\n  cpus: 4\n  any_of:\n    - {memory: 8}\n    - 7\n")
+    assert document.place(("resources", "cpus")) == (3, 9)
+    assert document.place(("resources", "cpus"), key=True) == (3, 3)
+    assert document.place(("resources", "any_of", 0, "memory")) == (5, 16)
+    assert document.place(("resources", "any_of", 1)) == (6, 7)
+    assert document.place(("resources", "nothing", "below")) == (3, 3)
+    assert document.place(()) == (1, 1)
+
+
+def test_an_alias_has_the_place_of_what_it_stands_for() -> None:
+    (document,) = read("a: &a\n  b: 1\nc: *a\n")
+    assert document.place(("c", "b")) == (2, 6)
+
+
+def test_documents_and_their_header() -> None:
+    header, one, two = read("name: p\n---\nname: a\nrun: x\n---\n---\nname: b\nrun: y\n")
+    assert header.is_header
+    assert not one.is_header
+    assert [(d.index, d.count, d.tasks) for d in (header, one, two)] == [
+        (0, 3, 2),
+        (1, 3, 2),
+        (2, 3, 2),
+    ]
+    (lonely,) = read("name: p\n")
+    assert not lonely.is_header
+
+
+def test_a_byte_order_mark_is_no_error() -> None:
+    (document,) = read(b"\xef\xbb\xbfname: x\n")
+    assert document.data == {"name": "x"}
+    assert load_problems(b"\xef\xbb\xbfa: \xe9") == [
+        "task.yaml:1:4: is not UTF-8: byte 0xe9 at offset 3; save it as UTF-8"
+    ]
+
+
+def test_windows_line_ends() -> None:
+    (document,) = read(b"name: x\r\nrun: |\r\n  a\r\n  b\r\n")
+    assert document.data == {"name": "x", "run": "a\nb\n"}
+
+
+def test_override_tells_the_flag() -> None:
+    (document,) = read("run: x\nresources:\n")
+    changed = document.override(("resources", "cpus"), "abc", "--cpus")
+    assert changed.data == {"run": "x", "resources": {"cpus": "abc"}}
+    assert document.data == {"run": "x", "resources": None}
+    problem = changed.problem(("resources", "cpus"), "is bad")
+    assert str(problem) == "--cpus: resources.cpus: is bad"
+    assert changed.problem(("run",), "is bad").line == 1
+
+
+def test_override_of_what_is_no_mapping_leaves_it_to_the_schema() -> None:
+    (document,) = read("run: x\nresources: [a]\n")
+    assert document.override(("resources", "cpus"), "4", "--cpus").data["resources"] == ["a"]
+
+
+def test_loading_imports_no_validator() -> None:
+    code = (
+        "import sys, kubectl_sky.spec.load, kubectl_sky.spec.task;"
+        "sys.exit('jsonschema' in sys.modules or 'kubernetes' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+PIECES = [*"ab:-?&*!|>'\"[]{},#%@~<= \t\n01.", "---\n", "<<: ", "*a", "&a ", "  ", "{<<: *a}"]
+YAMLISH = st.lists(st.sampled_from(PIECES), max_size=60).map("".join)
+
+
+def check_places(data: bytes) -> None:
+    try:
+        documents = load(data, "f")
+    except InvalidFiles as error:
+        lines = data.count(b"\n") + data.count(b"\r") + data.count(b"\x85") + 2
+        lines += data.decode("utf-8", "replace").count("\u2028")
+        lines += data.decode("utf-8", "replace").count("\u2029")
+        assert error.problems
+        assert all(0 <= p.line <= lines and p.column >= 0 for p in error.problems)
+        assert all(p.message and "Traceback" not in p.message for p in error.problems)
+    else:
+        assert all(isinstance(document.data, dict) for document in documents)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes(data: bytes) -> None:
+    check_places(data)
+
+
+@given(YAMLISH)
+def test_any_text(text: str) -> None:
+    check_places(text.encode())
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=5),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=5), inner),
+            max_leaves=20,
+        ),
+        min_size=1,
+    )
+)
+def test_what_is_dumped_is_read(data: dict[str, object]) -> None:
+    text = yaml.safe_dump(data, allow_unicode=True)
+    (document,) = load(text.encode(), "f")
+    assert document.data == yaml.safe_load(text)
