@@ -1,5 +1,6 @@
 """Accelerators as the user writes them: a count, a name, name:count, or several candidates."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,6 +11,8 @@ from kubectl_sky.spec.document import Data
 
 MAX_COUNT = 1024
 
+_MEMORY = re.compile(r"[0-9]{1,6}[GMT]B\+?", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.+]{0,62}")
 _EXPECTED = 'a GPU is a count such as 1, a name such as V100, or both: "V100:2"'
 
 
@@ -73,14 +76,12 @@ def _one(text: str) -> Asked:
 
 
 def _is_memory(text: str) -> bool:
-    return text.rstrip("+").lower().endswith(("gb", "mb", "tb"))
+    return bool(_MEMORY.fullmatch(text))
 
 
 def _named(text: str) -> str:
-    parts = text.split(":")
-    plain = all(part and part.strip() == part and part.isascii() for part in parts)
-    memory = all(_is_memory(part) for part in parts[1:])
-    if not plain or not memory or not parts[0][:1].isalnum() or len(text) > 63:
+    name, *memory = text.split(":")
+    if not _NAME.fullmatch(name) or not all(map(_is_memory, memory)):
         raise ValueError(_EXPECTED)
     return text
 

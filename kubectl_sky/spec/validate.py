@@ -1,8 +1,10 @@
 """Every problem of a document at once: the schema's, the rules across fields, what is ignored."""
 
+from dataclasses import replace
+
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import rules, schema, unsupported
-from kubectl_sky.spec.document import Data, Document, Path
+from kubectl_sky.spec.document import Data, Document, Path, dotted
 from kubectl_sky.spec.substitute import Filled
 
 # Mappings whose null fields count as absent, as SkyPilot takes them, and their fields' schema.
@@ -43,10 +45,12 @@ def _sorted(problems: list[Problem]) -> list[Problem]:
 def _schema(document: Document, name: str) -> list[Problem]:
     cleaned = _Cleaned(document, name)
     data = cleaned.mapping(document.data, ())
-    return cleaned.problems + [
+    found = [
         document.problem(found.path, found.message, found.hint, found.severity, found.key)
         for found in schema.check(data, name)
     ]
+    told = {problem.path for problem in cleaned.problems}
+    return cleaned.problems + [problem for problem in found if problem.path not in told]
 
 
 class _Cleaned:
@@ -87,9 +91,8 @@ class _Cleaned:
 
     def _say(self, path: Path, key: Data) -> None:
         message = f"a field's name is text, this is read as {schema.described(key)}"
-        self.problems.append(
-            self.document.problem((*path, key), message, "put it in quotes", key=True)
-        )
+        problem = self.document.problem((*path, key), message, "put it in quotes", key=True)
+        self.problems.append(replace(problem, path=dotted((*path, str(key)))))
 
 
 def _fits(expected: str | type, step: str | int) -> bool:

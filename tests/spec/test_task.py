@@ -1,0 +1,185 @@
+"""Documents become tasks."""
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.spec.accelerator import Accelerator, candidates
+from kubectl_sky.spec.task import Resources, Task, VolumeMount, task_of
+from kubectl_sky.spec.unsupported import refusals
+from kubectl_sky.spec.validate import validate
+from tests.spec.documents import make_document, read
+
+SEED = """
+name: training-job
+num_nodes: 2
+resources:
+  cpus: "4"
+  memory: "8Gi"
+  accelerators: "1"
+  image_id: "python:3.11"
+volumes:
+  /data: data-vol
+envs:
+  EPOCHS: "100"
+setup: |
+  pip install torch numpy
+run: |
+  python train.py --data /data --epochs $EPOCHS
+"""
+
+
+def test_a_whole_task() -> None:
+    (document,) = read(SEED)
+    assert validate(document) == []
+    assert refusals(document) == []
+    assert task_of(document) == Task(
+        name="training-job",
+        num_nodes=2,
+        resources=Resources("4", "8Gi", Accelerator(None, 1), "python:3.11"),
+        envs={"EPOCHS": "100"},
+        volumes=(VolumeMount("/data", "data-vol"),),
+        setup="pip install torch numpy\n",
+        run="python train.py --data /data --epochs $EPOCHS\n",
+    )
+
+
+def test_the_least_task() -> None:
+    assert task_of(make_document()) == Task(run="echo hi")
+
+
+def test_nothing_written_is_nothing() -> None:
+    (document,) = read("run: x\nname:\nresources:\nenvs:\nsecrets:\nvolumes:\nnum_nodes:\nsetup:\n")
+    assert task_of(document) == Task(run="x")
+
+
+@pytest.mark.parametrize("image", ["busybox:1.36", "docker:busybox:1.36"])
+def test_images(image: str) -> None:
+    document = make_document(resources={"image_id": image})
+    assert task_of(document).resources.image == "busybox:1.36"
+
+
+def test_variables_are_texts_as_skypilot_writes_them() -> None:
+    (document,) = read(
+        "run: x\nenvs: {A: 1, B: yes, C: 1.50, D: , E: '', F: [1, a], 5: x}\n"
+        "secrets: {T: , U: 12}\n"
+    )
+    task = task_of(document)
+    expected = {"A": "1", "B": "True", "C": "1.5", "D": None, "E": "", "F": "[1, 'a']", "5": "x"}
+    assert task.envs == expected
+    assert task.secrets == {"T": None, "U": "12"}
+
+
+def test_volumes() -> None:
+    (document,) = read(
+        "run: x\nenvs: {V: data, P: '/q\"x'}\n"
+        "volumes: {/a: v, /b: {name: w, sub_path: c/d}, '$P/${V}': '$V-1', /c: $UNSET}\n"
+    )
+    assert task_of(document).volumes == (
+        VolumeMount("/a", "v"),
+        VolumeMount("/b", "w", "c/d"),
+        VolumeMount('/q"x/data', "data-1"),
+        VolumeMount("/c", "$UNSET"),
+    )
+
+
+def test_labels() -> None:
+    assert task_of(make_document(resources={"labels": {"a": "b"}})).labels == {"a": "b"}
+
+
+ACCELERATORS = [
+    (1, Accelerator(None, 1)),
+    ("1", Accelerator(None, 1)),
+    ("8", Accelerator(None, 8)),
+    (0.5, Accelerator(None, 1)),
+    ("V100", Accelerator("V100", 1)),
+    ("V100:2", Accelerator("V100", 2)),
+    ("V100:0.5", Accelerator("V100", 1)),
+    ("V100:1.5", Accelerator("V100", 2)),
+    ("A100-80GB:8", Accelerator("A100-80GB", 8)),
+    ({"V100": 2}, Accelerator("V100", 2)),
+    ({"V100:2": None}, Accelerator("V100", 2)),
+    ({"V100": None}, Accelerator("V100", 1)),
+    (["V100:2"], Accelerator("V100", 2)),
+    ("{V100:2}", Accelerator("V100", 2)),
+    ("80GB+", Accelerator("80GB+", 1)),
+    ("80GB:2", Accelerator("80GB", 2)),
+    ("nvidia:80GB+:2", Accelerator("nvidia:80GB+", 2)),
+    ("nvidia:80GB", Accelerator("nvidia:80GB", 1)),
+    ("tpu-v5litepod-4", Accelerator("tpu-v5litepod-4", 1)),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), ACCELERATORS)
+@pytest.mark.parametrize("field", ["accelerators", "gpus"])
+def test_accelerators(field: str, value: Any, expected: Accelerator) -> None:
+    document = make_document(resources={field: value})
+    assert [p for p in validate(document) if p.severity == "error"] == []
+    assert task_of(document).resources.accelerator == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", ":", "V100:", ":1", "V100:x", "V100:0", "V100:-1", "a b", "V100:9999", {}, "{}", "-1"],
+)
+def test_no_accelerators(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"GPU|count"):
+        candidates(value)
+
+
+@given(
+    st.text()
+    | st.integers()
+    | st.floats()
+    | st.lists(st.text())
+    | st.dictionaries(st.text(), st.integers())
+)
+def test_any_accelerators(value: Any) -> None:
+    try:
+        found = candidates(value)
+    except ValueError as error:
+        assert str(error)
+    else:
+        assert all(asked.whole.count >= 1 for asked in found)
+
+
+SIZES = st.sampled_from([1, 0.5, "4+", "500m", "2"])
+TASKS = st.fixed_dictionaries(
+    {"run": st.text(min_size=1)},
+    optional={
+        "name": st.text(),
+        "num_nodes": st.integers(1, 20),
+        "setup": st.text(),
+        "resources": st.none()
+        | st.fixed_dictionaries(
+            {},
+            optional={
+                "cpus": SIZES | st.none() | st.text(),
+                "memory": st.sampled_from([1, "4G", "4GB"]) | st.text(),
+                "accelerators": st.sampled_from([1, "V100:2", {"A": 1}]) | st.text(),
+                "image_id": st.none() | st.text(),
+                "labels": st.dictionaries(st.text(), st.text()),
+            },
+        ),
+        "envs": st.dictionaries(st.text() | st.integers(), st.none() | st.text() | st.integers()),
+        "secrets": st.dictionaries(st.text(), st.none() | st.text()) | st.lists(st.text()),
+        "volumes": st.dictionaries(
+            st.text() | st.just("/data"),
+            st.text()
+            | st.fixed_dictionaries({}, optional={"name": st.text(), "sub_path": st.text()}),
+        ),
+    },
+)
+
+
+@given(TASKS)
+def test_what_is_valid_and_not_refused_is_a_task(data: dict[str, Any]) -> None:
+    (document,) = read(yaml.safe_dump(data))
+    errors = [problem for problem in validate(document) if problem.severity == "error"]
+    if not errors and not refusals(document):
+        task = task_of(document)
+        assert task.run == document.get("run")
+        assert task.num_nodes >= 1

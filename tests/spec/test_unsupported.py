@@ -1,0 +1,225 @@
+"""Nothing of the language is passed over in silence: it is read, or listed as not carried out."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kubectl_sky import assets
+from kubectl_sky.errors import Problem
+from kubectl_sky.spec.task import task_of
+from kubectl_sky.spec.unsupported import Entry, listed, refusals
+from kubectl_sky.spec.validate import validate
+from tests.spec.documents import make_document, read
+
+Path = tuple[str, ...]
+
+
+def texts() -> dict[str, Any]:
+    names = ("config", "resources", "service", "storage", "task", "volume")
+    return {f"{name}.json": json.loads(assets.read("schemas", f"{name}.json")) for name in names}
+
+
+def properties(file: str, node: Any, path: Path, seen: tuple[str, ...] = ()) -> set[Path]:
+    """The paths of all properties below a schema's node; `*` stands for any name or item."""
+    schemas = texts()
+    found: set[Path] = set()
+    if not isinstance(node, dict):
+        return found
+    if "$ref" in node:
+        reference = node["$ref"]
+        target, _, pointer = reference.partition("#")
+        file, key = target or file, f"{file}{reference}"
+        if key in seen:
+            return found
+        node, seen = schemas[file], (*seen, key)
+        for step in pointer.strip("/").split("/") if pointer else []:
+            node = node[step]
+    for name, below in node.get("properties", {}).items():
+        found |= {(*path, name)} | properties(file, below, (*path, name), seen)
+    for alternative in node.get("anyOf", []):
+        found |= properties(file, alternative, path, seen)
+    for keyword in ("additionalProperties", "items"):
+        found |= properties(file, node.get(keyword), (*path, "*"), seen)
+    return found
+
+
+class Recorder(dict[str, Any]):
+    """A mapping that notes which of its fields are read."""
+
+    def __init__(self, data: dict[str, Any], path: Path, read: set[Path], any_name: bool) -> None:
+        super().__init__()
+        self.path, self.read, self.any_name = path, read, any_name
+        for key, value in data.items():
+            step = "*" if any_name else key
+            free = (*path, step) in FREE
+            if isinstance(value, dict):
+                value = Recorder(value, (*path, step), read, free)
+            self[key] = value
+
+    def note(self, key: str) -> None:
+        if not self.any_name:
+            self.read.add((*self.path, key))
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.note(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key: str) -> Any:
+        self.note(key)
+        return super().__getitem__(key)
+
+
+FREE = {("envs",), ("secrets",), ("volumes",), ("resources", "labels"), ("resources", "gpus")}
+
+
+def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
+    read_fields: set[Path] = set()
+    document = make_document(
+        name="x",
+        num_nodes=1,
+        setup="x",
+        resources={
+            "cpus": 1,
+            "memory": 1,
+            "gpus": 1,
+            "image_id": "x",
+            "labels": {"a": "b"},
+        },
+        envs={"A": "1"},
+        secrets={"B": "1"},
+        volumes={"/a": {"name": "v", "sub_path": "x"}},
+    )
+    recorder = Recorder(document.data, (), read_fields, False)
+    monkeypatch.setattr(
+        "kubectl_sky.spec.task.Filled",
+        lambda given: type("Filled", (), {"document": type("D", (), {"data": recorder})}),
+    )
+    task_of(document)
+    return read_fields
+
+
+def covers(entry: Entry, path: Path) -> bool:
+    return entry.field == path[: len(entry.field)]
+
+
+def test_every_property_is_read_or_listed_and_not_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = properties("task.json", texts()["task.json"], ())
+    reads = fields_read(monkeypatch)
+    assert len(known) > 150
+    assert {("run",), ("resources", "cpus"), ("volumes", "*", "sub_path")} <= reads
+    unread = {path for path in known if not any(covers(entry, path) for entry in listed())}
+    parents = {path[:end] for path in known for end in range(len(path))}
+    assert unread - reads - parents == set(), "neither read nor listed"
+    assert {path for path in reads - unread if path in known} == set(), "read and listed"
+    for entry in listed():
+        assert any(covers(entry, path) for path in known), f"no such field: {entry.field}"
+    fields = [entry.field for entry in listed()]
+    assert len(fields) == len(set(fields))
+
+
+def test_the_list_says_why_in_one_line() -> None:
+    for entry in listed():
+        assert entry.reason
+        assert "\n" not in entry.reason + entry.instead
+        assert not entry.reason.endswith(".")
+
+
+def said(text: str) -> list[str]:
+    return [str(problem) for document in read(text) for problem in refusals(document)]
+
+
+REFUSED = {
+    "workdir: .": (
+        "task.yaml:2:1: workdir: not carried out yet: files are not sent to the nodes;"
+        " put them into the image or a volume"
+    ),
+    "resources: {accelerators: {A100: 1, V100: 1}}": (
+        "task.yaml:2:13: resources.accelerators: not carried out yet:"
+        " several kinds of GPU are a choice, which is not made yet; name one of them"
+    ),
+    "resources: {gpus: ['A100:1', V100]}": (
+        "task.yaml:2:13: resources.gpus: not carried out yet:"
+        " several kinds of GPU are a choice, which is not made yet; name one of them"
+    ),
+    "resources: {image_id: {us-east-1: x}}": (
+        "task.yaml:2:13: resources.image_id: not carried out yet:"
+        " an image for each region means nothing in one cluster; name one image"
+    ),
+    "resources: {any_of: [{cpus: 1}]}": (
+        "task.yaml:2:13: resources.any_of: not carried out yet:"
+        " candidates are a choice, which is not made yet; write one of them into resources"
+    ),
+    "secrets: ['secrets:TOKEN']": (
+        "task.yaml:2:1: secrets: not carried out yet: secrets that SkyPilot's API server keeps"
+        " are not known here; write {NAME: null} and give the value by --secret"
+    ),
+    "secrets: {'secrets:TOKEN': }": (
+        'task.yaml:2:11: secrets."secrets:TOKEN": not carried out yet: secrets that SkyPilot\'s'
+        " API server keeps are not known here; write {NAME: null} and give the value by --secret"
+    ),
+    "volumes: {~/data: v}": (
+        'task.yaml:2:11: volumes."~/data": not carried out yet: where the home directory is'
+        " depends on the image; write the whole path, such as /root/data"
+    ),
+    "volumes: {/a: {size: 1Gi}}": (
+        "task.yaml:2:16: volumes./a.size: not carried out yet: volumes that live as long as"
+        " the task are not made; kubectl sky volumes create NAME SIZE, then mount it by its name"
+    ),
+    "config: {kubernetes: {kueue: {local_queue_name: q}}}": (
+        "task.yaml:2:23: config.kubernetes.kueue: not carried out yet:"
+        " tasks do not wait in a queue; remove it"
+    ),
+    "config: {kubernetes: {enable_docker: true}}": (
+        "task.yaml:2:23: config.kubernetes.enable_docker: not carried out yet:"
+        " containers cannot be built or run within the task; remove it"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_refused_and_warned_of(field: str) -> None:
+    text = "run: x\n" + field
+    assert said(text) == [REFUSED[field]]
+    warned = [p for document in read(text) for p in validate(document)]
+    assert [p.severity for p in warned] == ["warning"]
+    assert "not carried out yet, submit refuses it: " in warned[0].message
+
+
+ACCEPTED = (
+    "resources: {use_spot: true, disk_size: 100, infra: aws, ports: 80, autostop: 10}",
+    "config: {kubernetes: {enable_docker: false}, gcp: {vpc_name: x}}",
+    "workdir: ",
+    "resources: {accelerators: {A100:1}}",
+    "volumes: {/a: {name: v, labels: {a: b}}}",
+)
+
+
+@pytest.mark.parametrize("field", ACCEPTED)
+def test_not_refused(field: str) -> None:
+    assert said("run: x\n" + field) == []
+
+
+def test_a_task_without_a_command_is_refused() -> None:
+    expected = ["task.yaml:1:1: the task has no command; add run: |"]
+    assert said("name: x\n") == expected
+    assert said("setup: x\n") == expected
+    assert said("run: ''\n") == expected
+
+
+def test_several_tasks_are_refused_one_with_a_header_is_not() -> None:
+    two = "name: a\nrun: x\n---\nname: b\nrun: y\n"
+    documents = read(two)
+    assert "the file holds 2 tasks" in str(refusals(documents[1])[0])
+    found: list[Problem] = [problem for document in documents for problem in validate(document)]
+    assert len([p for p in found if "holds 2 tasks" in p.message]) == 1
+    header, task = read("name: p\n---\nrun: x\n")
+    assert refusals(task) == []
+    assert validate(header) + validate(task) == []
+
+
+def test_a_volume_is_no_task() -> None:
+    assert said("name: v\ntype: k8s-pvc\nsize: 1Gi\n") == [
+        "task.yaml:1:1: not carried out yet: this is a volume, not a task;"
+        " kubectl sky volumes create makes volumes"
+    ]

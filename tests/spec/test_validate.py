@@ -1,0 +1,530 @@
+"""What validate says, word for word: where, what, and what to do."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from kubectl_sky import assets
+from kubectl_sky.spec import schema
+from kubectl_sky.spec.document import Document, Node
+from kubectl_sky.spec.unsupported import refusals
+from kubectl_sky.spec.validate import validate
+from tests.spec.documents import found_in, make_document, problems, read
+
+RUN = "run: echo hi\n"
+
+# One wrong field each; the first line is `run`.
+WRONG = {
+    "nmae: x": "task.yaml:2:1: nmae: unknown field; did you mean 'name'?",
+    "foo:": "task.yaml:2:1: foo: unknown field",
+    "env: {A: 1}": "task.yaml:2:1: env: unknown field; did you mean 'envs'?",
+    "image: x": "task.yaml:2:1: image: unknown field; 'image_id' belongs under resources",
+    "gpu: 1": "task.yaml:2:1: gpu: unknown field; 'accelerators' belongs under resources",
+    "cpus: 4": "task.yaml:2:1: cpus: unknown field; it belongs under resources",
+    "metadata: {}": "task.yaml:2:1: metadata: unknown field",
+    "experimental: {}": (
+        "task.yaml:2:1: experimental: unknown field;"
+        " it is called config now: config_overrides' fields go there"
+    ),
+    "resources: {acelerators: V100}": (
+        "task.yaml:2:13: resources.acelerators: unknown field; did you mean 'accelerators'?"
+    ),
+    "resources: {cpu: 1}": "task.yaml:2:13: resources.cpu: unknown field; did you mean 'cpus'?",
+    "resources: {image: a}": (
+        "task.yaml:2:13: resources.image: unknown field; did you mean 'image_id'?"
+    ),
+    "resources: {num_nodes: 2}": (
+        "task.yaml:2:13: resources.num_nodes: unknown field; it belongs at the top level"
+    ),
+    "resources: {num_node: 2}": (
+        "task.yaml:2:13: resources.num_node: unknown field;"
+        " did you mean 'num_nodes' at the top level?"
+    ),
+    "resources: {spot_recovery: x}": (
+        "task.yaml:2:13: resources.spot_recovery: unknown field; did you mean 'job_recovery'?"
+    ),
+    "resources: {hooks: []}": (
+        "task.yaml:2:13: resources.hooks: unknown field; hooks belong under config"
+    ),
+    "resources: {foo: null}": "task.yaml:2:13: resources.foo: unknown field",
+    "resources: [a]": (
+        "task.yaml:2:12: resources: expected fields such as cpus: 4, got a list"
+    ),
+    "resources: {cpus: lots}": (
+        "task.yaml:2:19: resources.cpus:"
+        " CPUs are a number such as 2, 0.5, \"4+\" or \"500m\", got 'lots'"
+    ),
+    "resources: {cpus: true}": (
+        "task.yaml:2:19: resources.cpus:"
+        ' expected a number of CPUs such as 2, 0.5, "4+" or "500m", got true'
+    ),
+    "resources: {cpus: -1}": "task.yaml:2:19: resources.cpus: has to be more than 0, got -1",
+    "resources: {memory: 16g}": (
+        "task.yaml:2:21: resources.memory:"
+        " memory is GiB such as 8, or has a unit: \"16GB\", \"512Mi\", got '16g'"
+    ),
+    "resources: {memory: .nan}": (
+        "task.yaml:2:21: resources.memory:"
+        ' memory is GiB such as 8, or has a unit: "16GB", "512Mi", got nan'
+    ),
+    "resources: {accelerators: [{A100: 8}]}": (
+        "task.yaml:2:28: resources.accelerators[0]: expected text such as V100:2, got a map"
+    ),
+    "resources: {accelerators: {A100: '8'}}": (
+        "task.yaml:2:34: resources.accelerators.A100: expected the number of GPUs, got '8'"
+    ),
+    "resources: {accelerators: 'A:B:8'}": (
+        "task.yaml:2:27: resources.accelerators: a GPU is a count such as 1,"
+        " a name such as V100, or both: \"V100:2\", got 'A:B:8'"
+    ),
+    "resources: {accelerators: 'V100:0'}": (
+        "task.yaml:2:27: resources.accelerators: the count has to be more than 0, got 'V100:0'"
+    ),
+    "resources: {accelerators: []}": (
+        "task.yaml:2:27: resources.accelerators: a GPU is a count such as 1,"
+        ' a name such as V100, or both: "V100:2", got a list'
+    ),
+    "resources: {gpus: 1, accelerators: 1}": (
+        "task.yaml:2:13: resources.gpus: is another name of accelerators; keep one of them"
+    ),
+    "resources: {infra: kubernets}": (
+        "task.yaml:2:20: resources.infra: expected k8s, k8s/CONTEXT, or a SkyPilot provider"
+        " such as aws/us-east-1, got 'kubernets'; did you mean 'kubernetes'?"
+    ),
+    "resources: {infra: k8s, region: x}": (
+        "task.yaml:2:25: resources.region: is the old form of infra; keep one of them"
+    ),
+    "resources: {disk_tier: hihg}": (
+        "task.yaml:2:24: resources.disk_tier: expected one of low, medium, high, ultra, best,"
+        " none, got 'hihg'; did you mean 'high'?"
+    ),
+    "resources: {disk_size: 100G}": (
+        'task.yaml:2:24: resources.disk_size: expected a size in GB such as 256,'
+        " or with a unit: \"1TB\", \"512Mi\", got '100G'"
+    ),
+    "resources: {labels: {a: 1}}": (
+        "task.yaml:2:25: resources.labels.a: expected text, got 1; put it in quotes"
+    ),
+    "resources: {labels: {'a b': x}}": (
+        'task.yaml:2:22: resources.labels."a b": is no Kubernetes label: letters, digits, - _ .'
+        " and at most 63 characters; such as team or example.com/team"
+    ),
+    "resources: {labels: {a: 'x y'}}": (
+        "task.yaml:2:25: resources.labels.a: 'x y' is no label's value: letters, digits, - _ ."
+        " only; at most 63 characters, ends with a letter or digit"
+    ),
+    "resources: {image_id: 'a b'}": (
+        "task.yaml:2:23: resources.image_id: expected an image such as python:3.13-slim"
+    ),
+    "resources: {image_id: 'docker:'}": (
+        "task.yaml:2:23: resources.image_id: expected an image such as python:3.13-slim"
+    ),
+    "resources: {autostop: {idle: 5}}": (
+        "task.yaml:2:24: resources.autostop.idle: unknown field"
+    ),
+    "resources: {priority: 2000}": (
+        "task.yaml:2:23: resources.priority:"
+        " expected a whole number of at least -1000 and at most 1000, got 2000"
+    ),
+    "resources: {max_hourly_cost: 0}": (
+        "task.yaml:2:30: resources.max_hourly_cost: expected a number of more than 0, got 0"
+    ),
+    "resources: {any_of: [{cpus: 2}, {cpus: x}]}": (
+        "task.yaml:2:40: resources.any_of[1].cpus:"
+        " CPUs are a number such as 2, 0.5, \"4+\" or \"500m\", got 'x'"
+    ),
+    "resources: {any_of: [], ordered: []}": (
+        "task.yaml:2:25: resources.ordered: any_of and ordered exclude each other;"
+        " keep one of them"
+    ),
+    'num_nodes: "2"': (
+        "task.yaml:2:12: num_nodes: expected a whole number of nodes, at least 1, got '2'"
+    ),
+    "num_nodes: 0": (
+        "task.yaml:2:12: num_nodes: expected a whole number of nodes, at least 1, got 0"
+    ),
+    "num_nodes: 2.0": (
+        "task.yaml:2:12: num_nodes: expected a whole number of nodes, without a point"
+    ),
+    "num_nodes: 1000000000": (
+        "task.yaml:2:12: num_nodes: more than 10,000 nodes are not possible"
+    ),
+    "name: 123": (
+        "task.yaml:2:7: name: expected text such as my-task, got 123; put it in quotes"
+    ),
+    "name: 2024-01-01": (
+        "task.yaml:2:7: name: expected text such as my-task, got 2024-01-01; put it in quotes"
+    ),
+    "name: '!!!'": "task.yaml:2:7: name: a name has at least one letter or digit",
+    "setup: [a]": "task.yaml:2:8: setup: expected a script: setup: |, got a list",
+    'setup: "a\\0b"': "task.yaml:2:8: setup: holds a NUL character, which no shell can read",
+    "envs: {A-B: 1}": (
+        "task.yaml:2:8: envs.A-B: expected a variable's name: letters, digits and _,"
+        " no digit first"
+    ),
+    'envs: {"A\\n": 1}': (
+        'task.yaml:2:8: envs."A\ufffd": expected a variable\'s name: letters, digits and _,'
+        " no digit first"
+    ),
+    'envs: {A: "x\\0"}': (
+        "task.yaml:2:11: envs.A: holds a NUL character, which no variable can hold"
+    ),
+    "envs: [A]": "task.yaml:2:7: envs: expected variables such as A: 1, got a list",
+    "secrets: {A B: x}": (
+        'task.yaml:2:11: secrets."A B": expected a variable\'s name: letters, digits and _,'
+        " no digit first"
+    ),
+    "secrets: hunter2": "task.yaml:2:10: secrets: expected variables such as TOKEN: null",
+    "secrets: [hunter2]": "task.yaml:2:11: secrets[0]: expected secrets:NAME",
+    "volumes: {data: v}": (
+        "task.yaml:2:11: volumes.data: expected an absolute path such as /data"
+    ),
+    "volumes: {/a/: v}": "task.yaml:2:11: volumes./a/: a mount path does not end with /",
+    "volumes: {/a//b: v}": "task.yaml:2:11: volumes./a//b: a mount path has no empty parts",
+    "volumes: {/a/../b: v}": (
+        'task.yaml:2:11: volumes."/a/../b": a mount path cannot hold . or ..'
+    ),
+    "volumes: {'/a:b': v}": (
+        'task.yaml:2:11: volumes."/a:b": a mount path cannot hold a colon'
+    ),
+    "volumes: {/etc/kubectl-sky/x: v}": (
+        "task.yaml:2:11: volumes./etc/kubectl-sky/x:"
+        " /etc/kubectl-sky is where the task's scripts are"
+    ),
+    "volumes: {/a: 5}": (
+        "task.yaml:2:15: volumes./a:"
+        " expected a volume's name, or {name: …, sub_path: …}, got 5"
+    ),
+    "volumes: {/a: }": (
+        "task.yaml:2:15: volumes./a:"
+        " expected a volume's name, or {name: …, sub_path: …}, got nothing"
+    ),
+    "volumes: {/a: {sub_path: b}}": (
+        "task.yaml:2:15: volumes./a: the field 'name' is missing;"
+        " such as {name: my-volume, sub_path: runs/1}"
+    ),
+    "volumes: {/a: {name: v, sub_path: ../b}}": (
+        "task.yaml:2:35: volumes./a.sub_path: a path within a volume cannot hold .."
+    ),
+    "volumes: {/a: {name: v, subpath: b}}": (
+        "task.yaml:2:25: volumes./a.subpath: unknown field; did you mean 'sub_path'?"
+    ),
+    "volumes: {/a: 'my volume'}": (
+        "task.yaml:2:15: volumes./a: 'my volume' can be no volume's name:"
+        " letters, digits, - and . only"
+    ),
+    "volumes: []": (
+        "task.yaml:2:10: volumes: expected mounts such as /data: my-volume, got an empty list"
+    ),
+    "file_mounts: {/a: {sorce: x}}": (
+        "task.yaml:2:20: file_mounts./a.sorce: unknown field; did you mean 'source'?"
+    ),
+    "file_mounts: {/a: {store: gs}}": (
+        "task.yaml:2:27: file_mounts./a.store: expected one of S3, GCS, AZURE, R2, IBM, OCI,"
+        " NEBIUS, COREWEAVE, VASTDATA, HF, VOLUME, got 'gs'; did you mean 'GCS'?"
+    ),
+    "file_mounts: {/a: 5}": (
+        "task.yaml:2:19: file_mounts./a:"
+        " expected a path, a URL such as s3://bucket, or a bucket's fields, got 5"
+    ),
+    "workdir: {ref: main}": "task.yaml:2:10: workdir: the field 'url' is missing",
+    "service: {replicas: 1, replica_policy: {min_replicas: 1}}": (
+        "task.yaml:2:24: service.replica_policy: excludes replicas; keep one of them"
+    ),
+    "service: {readiness_probe: health}": (
+        "task.yaml:2:28: service.readiness_probe: expected a path that begins with /"
+    ),
+    "service: {readiness_probe: {path: /, post_data: '{'}}": (
+        "task.yaml:2:49: service.readiness_probe.post_data:"
+        " expected JSON, or fields in place of text"
+    ),
+    "service: {replica_policy: {min_replicas: 1, max_replicas: 2}}": (
+        "task.yaml:2:59: service.replica_policy.max_replicas: differs from min_replicas,"
+        " which needs target_qps_per_replica; set it, or make both equal"
+    ),
+    "service: {replica_policy: {min_replicas: 2, max_replicas: 1}}": (
+        "task.yaml:2:59: service.replica_policy.max_replicas: is less than min_replicas, 2"
+    ),
+    "service: {ports: 0}": (
+        "task.yaml:2:18: service.ports:"
+        " expected a whole number of at least 1 and at most 65535, got 0"
+    ),
+    "pool: {}": "task.yaml:2:7: pool: expected workers, or min_workers and max_workers",
+    "pool: {min_workers: 1}": "task.yaml:2:7: pool: min_workers needs max_workers",
+    "config: {hooks: [{}]}": "task.yaml:2:18: config.hooks[0]: the field 'run' is missing",
+    "config: {kubernetes: {custom_metadata: {name: x}}}": (
+        "task.yaml:2:40: config.kubernetes.custom_metadata:"
+        " expected labels and annotations, without name and namespace, got a map"
+    ),
+    "inputs: {a: 1, b: 2}": (
+        "task.yaml:2:9: inputs:"
+        " expected one URL with its size in GB: {s3://bucket/data: 10}, got a map"
+    ),
+    "on: push": (
+        "task.yaml:2:1: True: a field's name is text, this is read as true; put it in quotes"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", WRONG)
+def test_wrong(field: str) -> None:
+    assert problems(RUN + field) == [WRONG[field]]
+
+
+WARNED = {
+    "name: my task": (
+        "task.yaml:2:7: name: warning: objects and labels get this name with dashes"
+        " for what Kubernetes does not allow"
+    ),
+    "resources: {accelerators: 'V100:0.5'}": (
+        "task.yaml:2:27: resources.accelerators: warning:"
+        " Kubernetes hands out whole GPUs: each node asks for 1"
+    ),
+    "envs: {X: yes}": (
+        "task.yaml:2:11: envs.X: warning: YAML reads this as 'True'; that is what the task sees;"
+        " put it in quotes"
+    ),
+    "envs: {X: 0755}": (
+        "task.yaml:2:11: envs.X: warning: YAML reads this as '493'; that is what the task sees;"
+        " put it in quotes"
+    ),
+    "secrets: {X: 12:30}": (
+        "task.yaml:2:14: secrets.X: warning: YAML reads this as something else;"
+        " that is what the task sees; put it in quotes"
+    ),
+    "envs: {X: [1]}": (
+        "task.yaml:2:11: envs.X: warning: the task sees this as Python writes it;"
+        " write text, such as JSON in quotes"
+    ),
+    "envs: {NODE_RANK: 5}": (
+        "task.yaml:2:8: envs.NODE_RANK: warning: ignored: every node is told its own value"
+    ),
+    "volumes: {/usr: v}": (
+        "task.yaml:2:11: volumes./usr: warning: hides the image's own /usr,"
+        " without which containers rarely start"
+    ),
+    "config: {kubernets: {}}": (
+        "task.yaml:2:10: config.kubernets: warning: unknown field, ignored;"
+        " did you mean 'kubernetes'?"
+    ),
+    "config: {kubernetes: {kuee: {}}}": (
+        "task.yaml:2:23: config.kubernetes.kuee: warning: unknown field, ignored;"
+        " did you mean 'kueue'?"
+    ),
+    "resources: {use_spot: true}": (
+        "task.yaml:2:13: resources.use_spot: warning: ignored: the cluster chooses the nodes"
+    ),
+    "workdir: .": (
+        "task.yaml:2:1: workdir: warning: not carried out yet, submit refuses it:"
+        " files are not sent to the nodes; put them into the image or a volume"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", WARNED)
+def test_warned(field: str) -> None:
+    assert problems(RUN + field, "warning") == [WARNED[field]]
+    assert problems(RUN + field) == []
+
+
+FINE = (
+    "name: a.b_c-D",
+    "num_nodes: 2",
+    "resources:",
+    "envs:",
+    "volumes:",
+    "resources: {cpus: , memory: }",
+    "resources: {cpus: 4+, memory: 8+, accelerators: {A100:1}}",
+    "resources: {accelerators: 'V100:2'}",
+    "resources: {accelerators: 1}",
+    "resources: {gpus: '1'}",
+    "resources: {infra: k8s}",
+    "resources: {infra: Kubernetes}",
+    "resources: {cloud: kubernetes, use_spot: false, autostop: false}",
+    "resources: {labels: {example.com/team: research, empty: ''}}",
+    "envs: {A: 1, B: x, C: , D: 1.5, E: 2024-01-01}",
+    "secrets: {A: , B: x}",
+    "volumes: {/data: v, /more/data: {name: v, sub_path: runs/1}}",
+    "envs: {V: data}\nvolumes: {/data: $V, '/${V}': v}",
+)
+
+
+@pytest.mark.parametrize("field", FINE)
+def test_fine(field: str) -> None:
+    assert found_in(RUN + field) == []
+
+
+def test_all_problems_at_once_in_order() -> None:
+    text = "nmae: x\nnum_nodes: 0\nresources:\n  cpus: -1\n  foo: 1\nrun: [a]\n"
+    lines = [problem.line for problem in found_in(text) if problem.severity == "error"]
+    assert lines == [1, 2, 4, 5, 6]
+
+
+def test_no_command() -> None:
+    expected = (
+        "task.yaml:1:1: warning: the task has no command: run is missing; submit needs run: |"
+    )
+    assert problems("name: x\n", "warning") == [expected]
+
+
+def test_a_kubernetes_manifest_is_called_one() -> None:
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"
+    expected = "task.yaml:1:1: this is a Kubernetes Pod, not a task; kubectl apply is for those"
+    assert expected in problems(text)
+
+
+def test_internal_fields_are_never_suggested() -> None:
+    for name in ("metadata", "metadat", "is_image_managed", "volume_mount", "requires_fuse"):
+        for text in (f"{name}: 1", f"resources: {{{name}: 1}}"):
+            (told,) = problems(RUN + text)
+            assert "_metadata" not in told
+            assert "'_" not in told
+            assert "volume_mounts" not in told
+
+
+def test_secrets_are_never_shown() -> None:
+    text = (
+        RUN
+        + "secrets: {KEY: hunter2, N: 0123}\n"
+        + "file_mounts: {/a: {store: $KEY}, /b: {mode: x$KEY}}\n"
+        + "volumes: {'/${KEY}/..': '! $KEY', /c: {name: $KEY $KEY}}\n"
+        + "service: {readiness_probe: $KEY}\n"
+    )
+    found = found_in(text) + refusals(read(text)[0])
+    assert found
+    assert not [str(problem) for problem in found if "hunter2" in str(problem)]
+    assert not [str(problem) for problem in found if "'83'" in str(problem)]
+
+
+def test_variables_are_put_in_before_the_schema_looks() -> None:
+    mount = "file_mounts: {/a: {store: $STORE}}\n"
+    assert problems(RUN + "envs: {STORE: s3}\n" + mount) == []
+    assert problems(RUN + "envs: {STORE: }\n" + mount) == []
+    assert len(problems(RUN + "envs: {STORE: what}\n" + mount)) == 1
+    assert len(problems(RUN + mount)) == 1
+
+
+def test_a_flag_is_named_in_place_of_the_file() -> None:
+    document = make_document().override(("resources", "cpus"), "abc", "--cpus")
+    assert [str(problem) for problem in validate(document)] == [
+        "--cpus: resources.cpus:"
+        " CPUs are a number such as 2, 0.5, \"4+\" or \"500m\", got 'abc'"
+    ]  # fmt: skip
+    document = make_document().override(("envs", "A-B"), "1", "--env")
+    assert [str(problem) for problem in validate(document)] == [
+        "--env: envs.A-B: expected a variable's name: letters, digits and _, no digit first"
+    ]
+
+
+def test_a_flag_wins_over_the_files_other_name_of_the_field() -> None:
+    document = make_document(resources={"gpus": "V100"})
+    assert validate(document.override(("resources", "accelerators"), "T4:2", "--gpus")) == []
+
+
+def test_headers_and_volumes_are_recognised() -> None:
+    task = "\n---\nname: t\nrun: x\n"
+    assert problems("name: p" + task) == []
+    assert problems("name: p\nexecution: parallel\nprimary_tasks: [t]" + task) == []
+    assert problems("name: p\nexecution: paralel" + task) == [
+        "task.yaml:2:12: execution: expected one of serial, parallel, got 'paralel';"
+        " did you mean 'parallel'?"
+    ]
+    assert problems("name: p\nexecution: parallel\nprimary: [t]" + task, "warning") == [
+        "task.yaml:3:1: primary: warning: unknown field, ignored; did you mean 'primary_tasks'?"
+    ]
+    assert problems("name: v\ntype: k8s-pvc\nsize: 10Gi\n") == []
+    assert problems("name: v\ntype: k8s-pvc\nsize: lots\n") == [
+        "task.yaml:3:7: size: expected a size such as \"10Gi\", got 'lots'"
+    ]
+
+
+def test_hand_made_documents_are_checked() -> None:
+    document = Document("f", {"run": 1}, Node({"run": 1}, (1, 1)))
+    assert [str(found) for found in validate(document)] == [
+        "f:1:1: run: expected a script: run: |, got 1; put it in quotes"
+    ]
+
+
+def test_schemas_are_schemas() -> None:
+    for name in schema.NAMES:
+        text = json.loads(assets.read("schemas", f"{name}.json"))
+        Draft202012Validator.check_schema(text)
+        assert text["$id"] == f"{name}.json"
+        assert text["title"]
+
+
+def undescribed(node: Any, where: str = "") -> list[str]:
+    """Properties without a description, or without an example where they are free."""
+    found = []
+    for key, value in node.items() if isinstance(node, dict) else []:
+        if key == "properties":
+            for name, field in value.items():
+                free = field.get("type") not in ("boolean", None) and not (
+                    {"enum", "pattern", "properties", "items", "additionalProperties"}
+                    & field.keys()
+                )
+                internal = field.get("description") == "Internal."
+                if "$ref" not in field and "description" not in field:
+                    found.append(f"{where}.{name}: description")
+                if free and not internal and "examples" not in field:
+                    found.append(f"{where}.{name}: examples")
+        found += undescribed(value, f"{where}.{key}")
+    for item in node if isinstance(node, list) else []:
+        found += undescribed(item, where)
+    return found
+
+
+@pytest.mark.parametrize("name", schema.NAMES)
+def test_every_property_is_described_with_an_example(name: str) -> None:
+    assert undescribed(json.loads(assets.read("schemas", f"{name}.json"))) == []
+
+
+def test_examples_of_the_schemas_are_valid() -> None:
+    for name in ("task", "resources", "volume"):
+        for field, sub in json.loads(assets.read("schemas", f"{name}.json"))["properties"].items():
+            for example in sub.get("examples", []):
+                found = [f for f in schema.check({field: example}, name) if f.path]
+                assert found == [], (field, example)
+
+
+def test_a_typical_task_is_checked_at_once() -> None:
+    (document,) = read(
+        "name: train\nnum_nodes: 2\nresources: {cpus: 4, memory: 16, accelerators: 'A100:8'}\n"
+        "envs: {EPOCHS: 10, MODEL: big, RATE: 0.1}\nsecrets: {TOKEN: }\nvolumes: {/data: data}\n"
+        "setup: pip install torch\nrun: python train.py\n"
+    )
+    validate(document)
+    times = []
+    for _ in range(20):
+        start = time.perf_counter()
+        assert validate(document) == []
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.02, "the validator is compiled once a process"
+
+
+FIELDS = ["run", "name", "resources", "envs", "secrets", "volumes", "service", "pool", "config"]
+FIELDS += ["file_mounts", "cpus", "memory", "accelerators", "any_of", "labels", "kubernetes"]
+FIELDS += ["infra", "image_id", "readiness_probe", "replica_policy", "execution", "type", "gpus"]
+DATA = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=5) | st.integers(), inner)
+    ),
+    max_leaves=15,
+)
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=5), DATA), st.integers(1, 3))
+def test_any_data(data: dict[str, Any], count: int) -> None:
+    document = Document("f", data, Node(data, (1, 1)), 0, count, count)
+    for problem in [*validate(document), *refusals(document)]:
+        text = str(problem)
+        assert "\n" not in text
+        assert "schema" not in problem.message
+        assert "^" not in problem.message or "^" in str(data)
