@@ -20,6 +20,7 @@ SUITE = "trixie"
 INCLUDE = "bash,ca-certificates,gzip,procps,python3,tar"
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PAUSE = "registry.k8s.io/pause:3.10"
+STANDINS = Path(__file__).parent / "standins"
 _EMPTY = ("dev", "proc", "sys")
 _USELESS = ("usr/share/doc", "usr/share/locale", "usr/share/man", "var/cache", "var/lib/apt/lists")
 _OCI = "application/vnd.oci.image"
@@ -36,6 +37,7 @@ class Image:
 PYTHON = (
     Image("docker.io/library/python:3.13-slim", ("python3",)),
     Image("docker.io/library/python:3.11", ("python3",)),
+    Image("nvcr.io/nvidia/pytorch:23.10-py3", ("python3",)),
 )
 BUSYBOX = (
     Image("docker.io/library/busybox:1.36", ("sh",)),
@@ -45,7 +47,7 @@ BUSYBOX = (
 
 def archives() -> tuple[Path, ...]:
     """Return the OCI archives of all images, from the cache or made now."""
-    key = cache.digest(SUITE, INCLUDE, Path(__file__))
+    key = cache.digest(SUITE, INCLUDE, Path(__file__), *_standins())
 
     def make(folder: Path) -> None:
         packages.require("debootstrap", "busybox")
@@ -56,6 +58,7 @@ def archives() -> tuple[Path, ...]:
         for useless in _USELESS:
             shutil.rmtree(root / useless, ignore_errors=True)
         (root / "usr/bin/python").symlink_to("python3")
+        _stand_in(root)
         _archive(root, folder / "python.tar", PYTHON)
         shutil.rmtree(root)
         _busybox(root)
@@ -64,6 +67,23 @@ def archives() -> tuple[Path, ...]:
 
     folder = cache.keep("images", key, make)
     return folder / "busybox.tar", folder / "python.tar"
+
+
+def _standins() -> list[Path]:
+    return sorted(path for path in STANDINS.rglob("*") if path.is_file())
+
+
+def _stand_in(root: Path) -> None:
+    """Add what the seed's examples start: `pip`, `torch` and two scripts of a user's."""
+    for path in _standins():
+        name = path.relative_to(STANDINS)
+        library = len(name.parts) > 1
+        target = root / ("usr/lib/python3/dist-packages" if library else "") / name
+        if name.name == "pip":
+            target = root / "usr/local/bin/pip"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+        target.chmod(0o755)
 
 
 def _busybox(root: Path) -> None:

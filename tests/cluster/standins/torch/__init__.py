@@ -1,0 +1,1 @@
+"""Stands in for PyTorch: only `torch.distributed.launch`."""

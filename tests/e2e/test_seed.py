@@ -1,0 +1,131 @@
+"""The workflows of the document that the project began with, through kubectl, as written."""
+
+import re
+import time
+
+import pytest
+
+from tests.cluster.images import STANDINS
+from tests.cluster.target import Cluster
+from tests.e2e.conftest import Command, submitted
+
+TASK = """\
+name: training-job
+num_nodes: 2
+resources:
+  cpus: "4"
+  memory: "8Gi"
+  accelerators: "1"
+  image_id: "python:3.11"
+volumes:
+  /data: data-vol
+envs:
+  EPOCHS: "100"
+setup: |
+  pip install torch numpy
+run: |
+  python train.py --data /data --epochs $EPOCHS
+"""
+
+MULTI_NODE = """\
+name: distributed-training
+num_nodes: 4
+resources:
+  cpus: "8"
+  memory: "16Gi"
+  accelerators: "2"
+  image_id: "nvcr.io/nvidia/pytorch:23.10-py3"
+envs:
+  MASTER_ADDR: "master-service"
+  MASTER_PORT: "29500"
+setup: |
+  pip install transformers datasets
+run: |
+  python -m torch.distributed.launch \\
+    --nproc_per_node=2 \\
+    --nnodes=$NUM_NODES \\
+    --node_rank=$NODE_RANK \\
+    --master_addr=$MASTER_ADDR \\
+    --master_port=$MASTER_PORT \\
+    train_distributed.py
+"""
+
+# The Service that the example's MASTER_ADDR names: the user's own, found by the task's labels.
+MASTER = """\
+apiVersion: v1
+kind: Service
+metadata: {name: master-service}
+spec:
+  clusterIP: None
+  publishNotReadyAddresses: true
+  selector: {task-name: distributed-training, node-idx: "0"}
+"""
+
+
+@pytest.fixture
+def images(cluster: Cluster) -> None:
+    """The images have stand-ins for what the examples install and start."""
+    if cluster.driver != "machine":
+        pytest.skip(
+            f"needs the images with {STANDINS.name}, which a {cluster.driver} cluster lacks"
+        )
+
+
+@pytest.mark.usefixtures("images")
+def test_complete_task_lifecycle(kubectl: Command) -> None:
+    done = kubectl("sky", "auth", "login", "myuser")
+    assert done.returncode == 0, done.stderr
+    done = kubectl("sky", "volumes", "create", "data-vol", "10Gi")
+    volume = re.search(r"volume/([a-z0-9]{8})", done.stdout)
+    assert volume, done.stderr
+    path = kubectl.write("task.yaml", TASK)
+
+    # A node of the tests has two cores: only the sizes are smaller.
+    done = kubectl("sky", "submit", path, "--cpus", "100m", "--memory", "128Mi")
+    assert done.returncode == 0, done.stderr
+    task = submitted(done)
+    for rank in range(2):
+        assert f"node-{rank} | pip (a stand-in): install torch numpy\n" in done.stdout
+        assert f"node-{rank} | rank {rank} of 2 trained 100 epochs\n" in done.stdout
+
+    (listed,) = kubectl.json("sky", "list")["tasks"]
+    assert (listed["task_id"], listed["status"], listed["username"]) == (
+        task,
+        "completed",
+        "myuser",
+    )
+    status = kubectl.json("sky", "status", task)
+    assert status["metadata"]["node_jobs"] == [
+        f"training-job-{task}-node-{rank}" for rank in (0, 1)
+    ]
+    assert sorted(kubectl("sky", "logs", task).stdout.splitlines()) == sorted(
+        done.stdout.splitlines()[1:]
+    )
+
+    assert kubectl("sky", "stop", task).returncode == 0
+    until(lambda: kubectl("get", "pods", "-o", "name").stdout == "")
+    done = kubectl("sky", "volumes", "delete", volume[1], "--force")
+    assert done.returncode == 0, done.stderr
+    until(lambda: kubectl("get", "pvc", "-o", "name").stdout == "")
+
+
+@pytest.mark.usefixtures("images")
+def test_multi_node_distributed_training(kubectl: Command) -> None:
+    assert kubectl("apply", "-f", "-", stdin=MASTER).returncode == 0
+    path = kubectl.write("task.yaml", MULTI_NODE)
+    done = kubectl("sky", "submit", path, "--cpus", "100m", "--memory", "128Mi")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()[1:]
+    for node in range(4):
+        assert f"node-{node} | pip (a stand-in): install transformers datasets" in lines
+        for process in (2 * node, 2 * node + 1):
+            assert f"node-{node} | process {process} of 8 met 8" in lines, done.stdout
+
+
+def until(fact: object, seconds: float = 60) -> None:
+    """Wait for something to become true."""
+    assert callable(fact)
+    deadline = time.monotonic() + seconds
+    while not fact():
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
