@@ -12,7 +12,7 @@ from kubectl_sky.spec.document import Data
 MAX_COUNT = 1024
 
 _MEMORY = re.compile(r"[0-9]{1,6}[GMT]B\+?", re.IGNORECASE)
-_NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.+]{0,62}")
+_NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.+ ]{0,61}[A-Za-z0-9+]?")
 _EXPECTED = 'a GPU is a count such as 1, a name such as V100, or both: "V100:2"'
 
 

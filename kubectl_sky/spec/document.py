@@ -39,7 +39,8 @@ class Document:
     """One document of a file.
 
     `index` is its number among the file's `count` documents, from 0;
-    `tasks` is how many of these are tasks and not their header. `sources` names, by path, the
+    `tasks` is how many of these are tasks and not their header, `names` what they are called, and
+    `parallel` that the header makes them a group that runs at once. `sources` names, by path, the
     flags that replaced what the file said.
     """
 
@@ -49,6 +50,8 @@ class Document:
     index: int = 0
     count: int = 1
     tasks: int = 1
+    names: tuple[Data, ...] = ()
+    parallel: bool = False
     sources: Mapping[Path, str] = field(default_factory=dict)
 
     @property

@@ -39,19 +39,38 @@ def load(text: bytes, file: str) -> tuple[Document, ...]:
         if isinstance(error, yaml.YAMLError):
             problems.append(_syntax(error, decoded, file))
     problems = [Problem(file, *place, "", *what) for place, *what in composer.problems] + problems
-    kept = [root for root in roots if root.value is not None]
-    count = len(kept)
-    tasks = count - (count > 1 and is_header(kept[0].value))
-    documents = tuple(
-        Document(file, root.value, root, index, count, tasks) for index, root in enumerate(kept)
-    )
+    documents = _documents(file, [root for root in roots if root.value is not None])
     if not problems and not documents:
         hint = "a task needs at least run: |"
         problems.append(Problem(file, 0, 0, "", "is empty: it has no task", hint))
-    problems += (_no_mapping(file, root) for root in kept if not isinstance(root.value, dict))
+    problems += (
+        _no_mapping(file, root) for root in roots if not isinstance(root.value, dict | None)
+    )
     if problems:
         raise InvalidFiles(sorted(problems))
     return documents
+
+
+def _documents(file: str, roots: list[Node]) -> tuple[Document, ...]:
+    """Return the documents, each with what it has to know of the others."""
+    first = roots[0].value if roots else None
+    headed = len(roots) > 1 and is_header(first)
+    parallel = headed and isinstance(first, dict) and first.get("execution") == "parallel"
+    named = [root.child("name") for root in roots[headed:]]
+    names = tuple(name.value if name else None for name in named)
+    return tuple(
+        Document(
+            file,
+            root.value,
+            root,
+            index=index,
+            count=len(roots),
+            tasks=len(roots) - headed,
+            names=names,
+            parallel=parallel,
+        )
+        for index, root in enumerate(roots)
+    )
 
 
 def _events(text: str) -> Iterator[yaml.Event]:

@@ -30,13 +30,30 @@ def _manifest(document: Document) -> Iterator[Problem]:
 
 def _name(document: Document) -> Iterator[Problem]:
     name = document.get("name")
-    if not isinstance(name, str) or _NAME.fullmatch(name):
-        return
-    if not any(char.isascii() and char.isalnum() for char in name):
-        yield document.problem(("name",), "a name has at least one letter or digit")
-    else:
+    if isinstance(name, str) and name and not _NAME.fullmatch(name):
         message = "objects and labels get this name with dashes for what Kubernetes does not allow"
         yield document.problem(("name",), message, severity="warning")
+
+
+def _group(document: Document) -> Iterator[Problem]:
+    """Tasks of a group find each other by name."""
+    if not document.parallel:
+        return
+    before = document.names[: document.index - 1]
+    if document.get("name") is None:
+        yield document.problem((), "a task of a parallel group needs a name", "add name: …")
+    elif document.get("name") in before:
+        yield document.problem(("name",), "another task of the group has this name")
+
+
+def header_problems(document: Document) -> list[Problem]:
+    """Return what rules find in the header of a file's tasks."""
+    primary = document.get("primary_tasks")
+    return [
+        document.problem(("primary_tasks", index), "no task of the file has this name")
+        for index, name in enumerate(primary if isinstance(primary, list) else [])
+        if name not in document.names
+    ]
 
 
 def _nodes(document: Document) -> Iterator[Problem]:
@@ -60,6 +77,7 @@ def _commands(document: Document) -> Iterator[Problem]:
 _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     _manifest,
     _name,
+    _group,
     _nodes,
     _commands,
     *variables.RULES,

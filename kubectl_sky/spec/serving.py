@@ -64,8 +64,7 @@ def _policy(document: Document) -> Iterator[Problem]:
 
 def _balancing(document: Document) -> Iterator[Problem]:
     qps = document.get("service", "replica_policy", "target_qps_per_replica")
-    policy = document.get("service", "load_balancing_policy")
-    aware = isinstance(policy, str) and policy.lower() == _AWARE
+    aware = document.get("service", "load_balancing_policy") == _AWARE
     if isinstance(qps, dict) and not aware:
         path: Path = ("service", "replica_policy", "target_qps_per_replica")
         yield document.problem(path, f"one number a GPU needs load_balancing_policy: {_AWARE}")

@@ -16,7 +16,9 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.spec import accelerator
 from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.substitute import Filled
-from kubectl_sky.spec.variables import REFERENCE
+from kubectl_sky.spec.variables import REFERENCE, is_name
+
+_SCOPES = ("personal.", "workspace.", "global.")  # of secrets that are kept elsewhere
 
 
 @dataclass(frozen=True)
@@ -127,17 +129,18 @@ def _tasks(document: Document) -> Iterator[_Found]:
 
 
 def _gpus(document: Document) -> Iterator[_Found]:
-    for field in ("accelerators", "gpus"):
-        value = document.get("resources", field)
-        if value is None:
-            continue
-        try:
-            several = len(accelerator.candidates(value)) > 1
-        except ValueError:
-            continue  # the rules tell
-        if several:
-            reason = "several kinds of GPU are a choice, which is not made yet"
-            yield _Found(("resources", field), reason, "name one of them", True)
+    given = (field for field in ("accelerators", "gpus") if document.get("resources", field))
+    field = next(given, "")  # the first is read
+    try:
+        candidates = accelerator.candidates(document.get("resources", field)) if field else ()
+    except ValueError:
+        return  # the rules tell
+    if len(candidates) > 1:
+        reason = "several kinds of GPU are a choice, which is not made yet"
+        yield _Found(("resources", field), reason, "name one of them", True)
+    elif candidates and candidates[0].name:
+        reason = f"nodes are not chosen by {candidates[0].name}; any GPU of the cluster is used"
+        yield _Found(("resources", field), reason, "", False)
 
 
 def _images(document: Document) -> Iterator[_Found]:
@@ -153,8 +156,11 @@ def _secrets(document: Document) -> Iterator[_Found]:
     if isinstance(secrets, list):
         yield _Found(("secrets",), reason, instead, True)
     for name, _ in entries(secrets):
-        if name.startswith(REFERENCE):
+        if name.startswith((REFERENCE, *_SCOPES)):
             yield _Found(("secrets", name), reason, instead, True)
+        elif not is_name(name):
+            why = "no variable can be called this"
+            yield _Found(("secrets", name), why, "letters, digits and _, no digit first", True)
 
 
 def _home(document: Document) -> Iterator[_Found]:

@@ -26,6 +26,8 @@ def validate(document: Document, schema: str = "task") -> list[Problem]:
     """
     if schema == "task" and (document.is_header or document.is_volume):
         schema = "header" if document.is_header else "volume"
+    if schema == "header":
+        return _sorted(_schema(document, schema) + rules.header_problems(document))
     if schema != "task":
         return _sorted(_schema(document, schema))
     filled = Filled(document)
@@ -83,7 +85,7 @@ class _Cleaned:
     def _droppable(self, path: Path) -> frozenset[str]:
         """Return the fields of a mapping that are absent when they are null."""
         if not path:
-            return schema.fields(self.root)
+            return schema.fields(self.root) if self.root != "header" else frozenset()
         for pattern, name in _NULLS_PASS.items():
             if len(pattern) == len(path) and all(map(_fits, pattern, path)):
                 return schema.fields(name)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec.document import Data, Document
+from kubectl_sky.spec.document import Data, Document, entries
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 REFERENCE = "secrets:"  # begins the names of secrets that SkyPilot's API server keeps
@@ -29,16 +29,31 @@ def _mapping(document: Document, field: str) -> dict[Data, Data]:
     return value if isinstance(value, dict) else {}
 
 
+def is_name(text: str) -> bool:
+    """Say whether a shell can have a variable of this name."""
+    return bool(_NAME.fullmatch(text))
+
+
 def _names(document: Document) -> Iterator[Problem]:
-    """The schema sees names of variables; a line break at their end it cannot see."""
+    """The schema sees names of variables; a line break at their end it cannot see.
+
+    SkyPilot takes any name for a secret; refusals tell what no variable can be called.
+    """
+    for name in map(str, _mapping(document, "envs")):
+        if not is_name(name):
+            expected = "expected a variable's name: letters, digits and _, no digit first"
+            yield document.problem(("envs", name), expected, key=True)
     for field in ("envs", "secrets"):
-        for name in map(str, _mapping(document, field)):
-            if not _NAME.fullmatch(name) and not name.startswith(REFERENCE):
-                expected = "expected a variable's name: letters, digits and _, no digit first"
-                yield document.problem((field, name), expected, key=True)
-            elif name in RESERVED:
-                message = "ignored: every node is told its own value"
-                yield document.problem((field, name), message, severity="warning", key=True)
+        for name in RESERVED.intersection(map(str, _mapping(document, field))):
+            message = "ignored: every node is told its own value"
+            yield document.problem((field, name), message, severity="warning", key=True)
+
+
+def _references(document: Document) -> Iterator[Problem]:
+    for name, value in entries(document.get("secrets")):
+        if name.startswith(REFERENCE) and value is not None:
+            message = f"a name that begins with {REFERENCE} stands for a secret kept elsewhere"
+            yield document.problem(("secrets", name), message, "leave its value out")
 
 
 def _values(document: Document) -> Iterator[Problem]:
@@ -79,4 +94,4 @@ def _both(document: Document) -> Iterator[Problem]:
         yield document.problem(("envs", str(name)), message, severity="warning", key=True)
 
 
-RULES = (_names, _values, _as_written, _both)
+RULES = (_names, _references, _values, _as_written, _both)

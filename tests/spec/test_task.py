@@ -109,6 +109,7 @@ ACCELERATORS = [
     ("80GB:2", Accelerator("80GB", 2)),
     ("nvidia:80GB+:2", Accelerator("nvidia:80GB+", 2)),
     ("nvidia:80GB", Accelerator("nvidia:80GB", 1)),
+    ("Radeon Pro V520:1", Accelerator("Radeon Pro V520", 1)),
     ("tpu-v5litepod-4", Accelerator("tpu-v5litepod-4", 1)),
 ]
 
@@ -123,7 +124,21 @@ def test_accelerators(field: str, value: Any, expected: Accelerator) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["", ":", "V100:", ":1", "V100:x", "V100:0", "V100:-1", "a b", "V100:9999", {}, "{}", "-1"],
+    [
+        "",
+        ":",
+        "V100:",
+        ":1",
+        "V100:x",
+        "V100:0",
+        "V100:-1",
+        " ",
+        "a\tb",
+        "V100:9999",
+        {},
+        "{}",
+        "-1",
+    ],
 )
 def test_no_accelerators(value: Any) -> None:
     with pytest.raises(ValueError, match=r"GPU|count"):

@@ -158,6 +158,10 @@ REFUSED = {
         'task.yaml:2:11: secrets."secrets:TOKEN": not carried out yet: secrets that SkyPilot\'s'
         " API server keeps are not known here; write {NAME: null} and give the value by --secret"
     ),
+    "secrets: {my-token: }": (
+        "task.yaml:2:11: secrets.my-token: not carried out yet: no variable can be called this;"
+        " letters, digits and _, no digit first"
+    ),
     "volumes: {~/data: v}": (
         'task.yaml:2:11: volumes."~/data": not carried out yet: where the home directory is'
         " depends on the image; write the whole path, such as /root/data"
