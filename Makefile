@@ -25,6 +25,7 @@ lint: venv ## check style, types and the layers
 	$(BIN)/ruff format --check
 	@$(HEADING) 'types'
 	$(BIN)/mypy
+	$(BIN)/mypy .ci/dist.py
 	@$(HEADING) 'layers'
 	$(BIN)/lint-imports
 
@@ -52,6 +53,9 @@ cluster-env: ## print the settings of a shell that uses it
 cluster-down: ## stop it
 	@$(BIN)/python -m tests.cluster down
 
+dist: venv ## build the plugin's archive for this platform, and its krew manifest
+	@$(BIN)/python .ci/dist.py dist
+
 clean: ## remove what was made in the checkout; what is kept for all checkouts stays in the XDG cache
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

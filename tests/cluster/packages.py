@@ -10,6 +10,8 @@ CNI = Path("/usr/lib/cni")
 PROGRAMS = {
     "busybox": "busybox-static",
     "containerd": "containerd",
+    "objdump": "binutils",
+    "strip": "binutils",
     "ctr": "containerd",
     "debootstrap": "debootstrap",
     "ip": "iproute2",

@@ -1,0 +1,153 @@
+"""The plugin as a user gets it: built, installed by the real krew, and run by kubectl."""
+
+import subprocess
+import sys
+import sysconfig
+import tarfile
+from ctypes.util import find_library
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubectl_sky import __version__
+from tests.cluster import golang, packages
+from tests.cluster.target import Cluster
+
+ROOT = Path(__file__).parent.parent.parent
+MODULE = ROOT / "tests" / "cluster" / "modules" / "krew"
+COMMANDS = "sigs.k8s.io/krew/cmd/"
+SYSTEM = "/usr/local/bin:/usr/bin:/bin"
+DEVELOPMENT = ("hypothesis", "mypy", "pip", "pytest", "setuptools", "tests")
+
+pytestmark = pytest.mark.cluster
+
+
+class Shell:
+    """A shell of a user who has krew, but neither this checkout nor its Python."""
+
+    def __init__(self, home: Path, cluster: Cluster) -> None:
+        programs = home / "programs"
+        programs.mkdir()
+        (programs / "kubectl").symlink_to(cluster.kubectl)
+        (programs / "kubectl-krew").symlink_to(golang.build("krew", MODULE, f"{COMMANDS}krew"))
+        self._home = home
+        self._environment = {
+            "HOME": str(home),
+            "KREW_ROOT": str(home / "krew"),
+            "KUBECONFIG": str(cluster.kubeconfig),
+            "PATH": f"{home / 'krew' / 'bin'}:{programs}:{SYSTEM}",
+        }
+
+    def kubectl(self, *arguments: str) -> str:
+        """Run kubectl, which has to go well, and return its standard output."""
+        done = subprocess.run(
+            ["kubectl", *arguments],
+            cwd=self._home,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            executable=str(self._home / "programs" / "kubectl"),
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the archive and its manifest, as `make dist` makes it."""
+    packages.require("objdump", "strip")
+    library = f"python3.{sys.version_info.minor}"
+    if sys.base_prefix == "/usr" and not find_library(library):  # Debian's is apart
+        packages.require(f"lib{library}")
+    assert sysconfig.get_config_var("Py_ENABLE_SHARED") or sys.base_prefix == "/usr"
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run([sys.executable, str(ROOT / ".ci" / "dist.py"), str(folder)], check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shell(dist: Path, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """A shell in which krew has installed the plugin."""
+    found = Shell(tmp_path_factory.mktemp("user"), cluster)
+    found.kubectl(
+        "krew", "install", f"--manifest={dist / 'sky.yaml'}", f"--archive={archive(dist)}"
+    )
+    return found
+
+
+def archive(dist: Path) -> Path:
+    (found,) = dist.glob("kubectl-sky-*.tar.gz")
+    return found
+
+
+def test_archive_has_what_it_needs_and_no_more(dist: Path) -> None:
+    with tarfile.open(archive(dist)) as tar:
+        entries = tar.getmembers()
+    names = {entry.name for entry in entries}
+    assert all(entry.isfile() for entry in entries), "krew refuses links"
+    assert {"LICENSE", "kubectl-sky"} <= names
+    command = ["git", "ls-files", "templates", "schemas"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    assert {f"lib/kubectl_sky/{asset}" for asset in listed.stdout.split()} <= names
+    inside = {name.removeprefix("lib/").split("/")[0] for name in names}
+    assert not inside & set(DEVELOPMENT)
+    assert archive(dist).stat().st_size < 25_000_000
+
+
+def test_manifest_is_valid(dist: Path) -> None:
+    validate = golang.build("krew-validate", MODULE, f"{COMMANDS}validate-krew-manifest")
+    command = [str(validate), "-manifest", str(dist / "sky.yaml"), "-skip-install"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_manifest_in_the_checkout_is_of_this_version() -> None:
+    manifest = yaml.safe_load((ROOT / "plugin.yaml").read_text())
+    assert manifest["spec"]["version"] == f"v{__version__}"
+    for entry in manifest["spec"]["platforms"]:
+        labels = entry["selector"]["matchLabels"]
+        name = f"kubectl-sky-{__version__}-{labels['os']}-{labels['arch']}.tar.gz"
+        assert entry["uri"].endswith(f"/v{__version__}/{name}")
+
+
+def test_installed_plugin_answers(shell: Shell) -> None:
+    assert shell.kubectl("sky", "version") == f"{__version__}\n"
+    assert shell.kubectl("sky", "--help").startswith("Usage: kubectl sky ")
+
+
+def test_installed_plugin_runs_a_task(shell: Shell, namespace: str) -> None:
+    example = str(ROOT / "examples" / "01-hello.yaml")
+    shell.kubectl("sky", "validate", example)
+    assert "kind: Job" in shell.kubectl("sky", "render", example)
+    assert "Hello from Python 3." in shell.kubectl("sky", "submit", example, "-n", namespace)
+    assert "hello" in shell.kubectl("sky", "list", "-n", namespace)
+
+
+def test_credential_plugins_get_the_users_libraries(shell: Shell, tmp_path: Path) -> None:
+    """A credential plugin must not load the libraries that came with the plugin."""
+    seen = tmp_path / "seen"
+    plugin = tmp_path / "credentials"
+    credential = (
+        '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",'
+        ' "status": {"token": "none"}}'
+    )
+    plugin.write_text(f"#!/bin/sh\nenv > {seen}\necho '{credential}'\n")
+    plugin.chmod(0o755)
+    version = "client.authentication.k8s.io/v1"
+    execution = {"apiVersion": version, "command": str(plugin), "interactiveMode": "Never"}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"exec": execution}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    with pytest.raises(AssertionError):  # there is no such server
+        shell.kubectl("sky", "list", "--kubeconfig", str(kubeconfig))
+    assert "LD_LIBRARY_PATH" not in seen.read_text()
