@@ -1,6 +1,6 @@
 """The start barrier of a task: all nodes meet at rank 0, which tells each of them all addresses.
 
-Usage: barrier.py SERVICE, with NODE_RANK, NUM_NODES, POD_IP and SKYPILOT_TASK_ID in the environment.
+Usage: barrier.py SERVICE; NODE_RANK, NUM_NODES, POD_IP, SKYPILOT_TASK_ID are in the environment.
 Prints the nodes' addresses in rank order. Runs on whatever Python 3 the image has.
 """
 

@@ -18,10 +18,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Mount:
-    """A claim mounted at a path. Mounts of one claim share its `volume` in the pod."""
+    """A volume of the pod, mounted at a path."""
 
     volume: str
-    claim: str
     path: str
     sub_path: str | None = None
 
@@ -33,7 +32,8 @@ class Plan:
     `name` names the objects that the task has once, `namespace` is empty for the one in force,
     `env` and `secrets` are name to value, `requests` and `limits` are resource name to Kubernetes
     quantity, `scripts` is file name to text, `selector` finds the task's pods, and `service` is the
-    headless Service through which nodes find each other (None for one node).
+    headless Service through which nodes find each other (None for one node). `claims` is volume
+    of the pod to claim.
     """
 
     id: str

@@ -21,7 +21,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     labels = _labels(task, title, task_id, facts)
     whole = names.task_object(name, task_id)
     requests, limits = _resources(task.resources)
-    mounts = storage.mounts(task.volumes, facts.claims)
+    mounts, claims = storage.mounts(task.volumes, facts.claims)
     return Plan(
         id=task_id,
         name=whole,
@@ -51,7 +51,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         requests=requests,
         limits=limits,
         mounts=mounts,
-        claims={mount.volume: mount.claim for mount in mounts},
+        claims=claims,
         shared_memory=task.resources.accelerator is not None,
         scripts=_scripts(task),
         service=whole if task.num_nodes > 1 else None,

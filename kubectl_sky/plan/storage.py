@@ -6,18 +6,17 @@ from kubectl_sky.plan.plan import Mount
 from kubectl_sky.spec.task import VolumeMount
 
 
-def mounts(volumes: Sequence[VolumeMount], claims: Mapping[str, str]) -> tuple[Mount, ...]:
-    """Return the mounts; a name that the user has no volume of is a claim's own name."""
+def mounts(
+    volumes: Sequence[VolumeMount], claims: Mapping[str, str]
+) -> tuple[tuple[Mount, ...], Mapping[str, str]]:
+    """Return the mounts, and the claim of each volume of the pod; a claim is one volume.
+
+    A name that the user has no volume of is a claim's own name.
+    """
     named: dict[str, str] = {}
+    found = []
     for volume in volumes:
         claim = claims.get(volume.name, volume.name)
-        named.setdefault(claim, f"volume-{len(named)}")
-    return tuple(
-        Mount(
-            volume=named[claims.get(volume.name, volume.name)],
-            claim=claims.get(volume.name, volume.name),
-            path=volume.path,
-            sub_path=volume.sub_path,
-        )
-        for volume in volumes
-    )
+        name = named.setdefault(claim, f"volume-{len(named)}")
+        found.append(Mount(volume=name, path=volume.path, sub_path=volume.sub_path))
+    return tuple(found), {name: claim for claim, name in named.items()}

@@ -96,11 +96,8 @@ def _manifest(
         raise UserError(f"template {name}{f':{line}' if line else ''}: {error}") from error
     except yaml.YAMLError as error:
         raise UserError(f"template {name} does not give YAML: {error}") from error
-    if (
-        not isinstance(value, dict)
-        or "kind" not in value
-        or "name" not in value.get("metadata", {})
-    ):
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    if not isinstance(metadata, dict) or not metadata.get("name") or "kind" not in value:
         raise UserError(f"template {name} gives no object with kind and metadata.name")
     if kind_of(value) is None:
         raise UserError(

@@ -1,0 +1,93 @@
+"""The door: exit codes, where output goes, and that no error is a traceback."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def sky(
+    *arguments: str, stdin: str = "", home: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(home or "/nonexistent"),
+        "LC_ALL": "C.UTF-8",
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "kubectl_sky", *arguments],
+        input=stdin,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "code", "told"),
+    [
+        (("--help",), "", 0, ""),
+        (("nonsense",), "", 2, "No such command 'nonsense'"),
+        (("render",), "", 2, "Missing argument 'FILE'"),
+        (("render", "--nonsense", "-"), "", 2, "No such option"),
+        (("render", "none.yaml"), "", 2, "none.yaml: cannot be read: no such file"),
+        (("render", "/"), "", 2, "/: cannot be read: is a directory"),
+        (("render", "-"), "", 2, "<stdin>: is empty"),
+        (("render", "-"), "run: [", 2, "is not YAML"),
+        (("render", "-", "--id", "X"), "run: a", 2, "error: --id X: an id is 8 small letters"),
+        (("render", "-", "--num-nodes", "0"), "run: a", 2, "--num-nodes: num_nodes: "),
+        (("render", "-", "--cpus", "abc"), "run: a", 2, "--cpus: resources.cpus: "),
+        (("render", "-", "--env", "NOPE"), "run: a", 2, "error: --env NOPE: has no value"),
+        (("render", "-", "--env-file", "none"), "run: a", 2, "error: --env-file none: no such file"),
+        (("render", "-", "--templates", "none"), "run: a", 2, "error: --templates none: no such"),
+        (("render", "-"), "run: a\nenvs: {A: }", 2, "error: envs.A: the file leaves the value open"),
+        (("list",), "", 3, "error: no kubeconfig: none at ~/.kube/config"),
+        (("wait", "x", "--timeout", "soon"), "", 2, "'soon' is no duration; write 90s"),
+    ],
+)  # fmt: skip
+def test_errors(
+    arguments: tuple[str, ...], stdin: str, code: int, told: str, tmp_path: Path
+) -> None:
+    done = sky(*arguments, stdin=stdin, home=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    if code:
+        assert done.stdout == ""
+
+
+def test_all_problems_at_once_with_places() -> None:
+    done = sky("render", "-", stdin="name: x\nresources:\n  acelerators: 1\n  cpus: abc\nrunn: 1\n")
+    assert done.returncode == 2
+    places = [line.split(": ")[0] for line in done.stderr.splitlines() if "warning" not in line]
+    assert places == ["<stdin>:3:3", "<stdin>:4:9", "<stdin>:5:1"]
+
+
+def test_validate_for_programs() -> None:
+    done = sky("validate", "-", "-o", "json", stdin="runn: 1\n")
+    assert done.returncode == 2
+    assert '"valid": false' in done.stdout
+    assert '"line": 1' in done.stdout
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    task = tmp_path / "task.yaml"
+    task.write_text("num_nodes: 500\nrun: a\n")
+    command = f"{sys.executable} -m kubectl_sky render {task} | head -n 1"
+    done = subprocess.run(
+        ["/bin/bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "apiVersion: v1\n"
+
+
+def test_login_is_remembered_and_forgotten(tmp_path: Path) -> None:
+    assert sky("auth", "login", "alice@example.com", home=tmp_path).stdout == (
+        "Logged in as alice@example.com (as a label: alice-example.com)\n"
+    )
+    assert sky("auth", "whoami", home=tmp_path).stdout == "alice@example.com\n"
+    assert sky("auth", "logout", home=tmp_path).stdout == "Logged out alice@example.com\n"
+    assert sky("auth", "whoami", home=tmp_path).returncode == 3
+    assert sky("auth", "login", "…", home=tmp_path).returncode == 2

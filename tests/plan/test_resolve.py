@@ -1,0 +1,119 @@
+"""The plan: what is decided about a task."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.errors import UserError
+from kubectl_sky.facts import Facts
+from kubectl_sky.plan.environment import literal
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.plan.resolve import resolve
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.task import Accelerator, Resources, Task, VolumeMount
+from kubectl_sky.users import User
+
+FACTS = Facts(User("alice@example.com"), "team-a", {"data": "data-vvvv2345"})
+
+
+def make_plan(task: Task | None = None, facts: Facts = FACTS) -> Plan:
+    return resolve(task or make_task(), "bcdf2345", facts, Settings())
+
+
+def make_task(nodes: int = 1, resources: Resources | None = None, run: str = "true") -> Task:
+    return Task(name="train", num_nodes=nodes, resources=resources or Resources(), run=run)
+
+
+def test_silence_means_nothing() -> None:
+    plan = make_plan()
+    assert (plan.requests, plan.limits, plan.mounts, plan.service) == ({}, {}, (), None)
+    assert plan.image == "python:3.13-slim"
+
+
+def test_sizes() -> None:
+    plan = make_plan(make_task(resources=Resources("4", "8Gi", Accelerator("V100", 2))))
+    assert plan.requests == {"cpu": "4", "memory": "8Gi"}
+    assert plan.limits == {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2"}
+    assert plan.env["SKYPILOT_NUM_GPUS_PER_NODE"] == "2"
+
+
+def test_names_and_labels() -> None:
+    plan = make_plan(make_task(nodes=2))
+    assert [node.job for node in plan.nodes] == ["train-bcdf2345-node-0", "train-bcdf2345-node-1"]
+    assert plan.service == plan.name == "train-bcdf2345"
+    assert plan.nodes[1].labels == plan.labels | {"node-idx": "1"}
+    assert plan.labels["username"] == "alice-example.com"
+
+
+def test_a_task_without_a_name_has_the_seed_s() -> None:
+    plan = make_plan(replace(make_task(), name=None))
+    assert plan.title == "task-bcdf2345"
+
+
+def test_a_task_cannot_pose_as_another() -> None:
+    labels = {"username": "bob", "task-id": "zzzz2345", "team": "x"}
+    plan = make_plan(replace(make_task(), labels=labels))
+    assert plan.labels["username"] == "alice-example.com"
+    assert plan.labels["task-id"] == "bcdf2345"
+    assert plan.labels["team"] == "x"
+
+
+def test_volumes_by_name_else_as_claims() -> None:
+    volumes = (
+        VolumeMount("/a", "data"),
+        VolumeMount("/b", "data", "part"),
+        VolumeMount("/c", "other"),
+    )
+    plan = make_plan(replace(make_task(), volumes=volumes))
+    assert plan.claims == {"volume-0": "data-vvvv2345", "volume-1": "other"}
+    assert [(mount.volume, mount.sub_path) for mount in plan.mounts] == [
+        ("volume-0", None),
+        ("volume-0", "part"),
+        ("volume-1", None),
+    ]
+
+
+def test_what_places_a_node_is_not_the_user_s_to_say() -> None:
+    envs = {"NODE_RANK": "7", "NUM_NODES": "7", "MASTER_ADDR": "mine", "A": "1"}
+    plan = make_plan(replace(make_task(nodes=2), envs=envs))
+    assert "NODE_RANK" not in plan.env, "written by the pod template, for each node"
+    assert plan.env["NUM_NODES"] == "2"
+    assert plan.env["MASTER_ADDR"] == "mine"
+    assert plan.env["A"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"envs": {"A": None, "B": None}}, "--env A=… --env B=…"),
+        ({"secrets": {"T": None}}, "--secret T=…"),
+        ({"run": "x" * 1_000_000}, "a ConfigMap carries 900,000"),
+    ],
+)
+def test_what_cannot_be_planned(change: Mapping[str, object], told: str) -> None:
+    task = replace(make_task(), **change)  # type: ignore[arg-type]
+    with pytest.raises(UserError) as caught:
+        make_plan(task)
+    assert told in str(caught.value)
+
+
+def expand(text: str) -> str:
+    """What Kubernetes makes of a variable's value (third_party/forked/golang/expansion)."""
+    out, at = "", 0
+    while at < len(text):
+        following = text[at + 1 : at + 2]
+        if text[at] == "$" and following == "$":
+            out, at = out + "$", at + 2
+        elif text[at] == "$" and following == "(" and ")" in text[at:]:
+            out, at = out + "EXPANDED", text.index(")", at) + 1
+        else:
+            out, at = out + text[at], at + 1
+    return out
+
+
+@given(st.text("$()A{} "))
+def test_no_value_is_expanded_by_kubernetes(value: str) -> None:
+    assert expand(literal(value)) == value

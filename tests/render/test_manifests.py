@@ -1,0 +1,90 @@
+"""Templates: what they may say, what they must say, and how a user replaces them."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubectl_sky import assets
+from kubectl_sky.errors import UserError
+from kubectl_sky.plan.plan import Mount, Node, Plan
+from kubectl_sky.render import manifests
+from kubectl_sky.spec.task import Accelerator, Resources, Task, VolumeMount
+from tests.plan.test_resolve import make_plan
+
+TEMPLATES = {
+    path.name: path.read_text() for path in Path(str(assets.folder("templates"))).glob("*.j2")
+}
+FULL = Task(
+    name="full",
+    num_nodes=2,
+    resources=Resources("1", "1Gi", Accelerator(None, 1), "busybox"),
+    envs={"A": "kind: Secret\n"},
+    secrets={"TOKEN": "s3cr3t"},
+    volumes=(VolumeMount("/data", "data", "part"),),
+    setup="a\nb\n",
+    run="c\n",
+)
+
+
+@pytest.mark.parametrize("kind", [Plan, Node, Mount], ids=lambda kind: kind.__name__)
+def test_every_field_is_used_by_some_template(kind: type) -> None:
+    written = "\n".join(TEMPLATES.values())
+    for field in dataclasses.fields(kind):
+        if (kind, field.name) not in {(Plan, "nodes"), (Plan, "id"), (Node, "index")}:
+            assert re.search(rf"\.{field.name}\b", written), f"{kind.__name__}.{field.name}"
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_templates_only_tell(name: str) -> None:
+    """No arithmetic, and no choice within a choice of their own: choices belong in the plan."""
+    for expression in re.findall(r"{%-? *(?:if|elif|set) ([^%]*)%}", TEMPLATES[name]):
+        assert re.fullmatch(r"[a-z_.]+( is not none)? *-?", expression), expression
+
+
+def test_the_whole_task() -> None:
+    rendered = manifests.render(make_plan(FULL))
+    kinds = [manifest.object["kind"] for manifest in rendered.all]
+    assert kinds == ["ConfigMap", "Secret", "Service", "Job", "Job"]
+    again = list(yaml.safe_load_all(manifests.as_yaml(rendered.all)))
+    assert again == [manifest.object for manifest in rendered.all]
+    data = rendered.auxiliary[0].object["data"]
+    assert (data["setup.sh"], data["run.sh"]) == ("a\nb\n", "c\n")
+    env = rendered.workload[0].object["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert len({variable["name"] for variable in env}) == len(env)
+
+
+def test_secrets_are_redacted() -> None:
+    shown = manifests.as_yaml(manifests.render(manifests.redacted(make_plan(FULL))).all)
+    assert "s3cr3t" not in shown and "czNjcjN0" not in shown
+    assert manifests.render(make_plan(FULL)).auxiliary[1].object["data"] == {"TOKEN": "czNjcjN0"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "kind: {{ plan.nothing }}",
+            "template job.yaml.j2: 'kubectl_sky.plan.plan.Plan object' has no",
+        ),
+        ("a: b: c", "template job.yaml.j2 does not give YAML"),
+        ("{% if %}", "template job.yaml.j2:1: "),
+        ("- a", "gives no object"),
+        ("kind: Pod\nmetadata: [name]", "gives no object"),
+        ("apiVersion: v1\nkind: Alien\nmetadata: {name: x}", "gives a Alien"),
+    ],
+)
+def test_a_user_s_template_that_is_wrong(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "job.yaml.j2").write_text(text)
+    with pytest.raises(UserError) as caught:
+        manifests.render(make_plan(), tmp_path)
+    assert told in str(caught.value)
+
+
+def test_a_user_s_template_replaces_ours(tmp_path: Path) -> None:
+    ours = TEMPLATES["job.yaml.j2"].replace("backoffLimit: 0", "backoffLimit: 0\n  suspend: true")
+    (tmp_path / "job.yaml.j2").write_text(ours)
+    (job,) = manifests.render(make_plan(), tmp_path).workload
+    assert job.object["spec"]["suspend"] is True
