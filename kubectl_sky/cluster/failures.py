@@ -58,6 +58,9 @@ def _untrusted(call: Call, error: Exception) -> ClusterError:
 
 
 _TLS = (
+    ("PEM", "the kubeconfig's certificates or keys are damaged"),
+    ("no certificate or crl found", "the kubeconfig's certificate-authority is damaged"),
+    ("no start line", "the kubeconfig's certificates or keys are damaged"),
     ("Hostname mismatch", "its certificate is for another host name"),
     ("IP address mismatch", "its certificate is for another address"),
     ("certificate has expired", "its certificate has expired"),

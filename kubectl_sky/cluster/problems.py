@@ -145,7 +145,7 @@ def _conflict(refusal: Refusal) -> ClusterError:
             "wait until it is gone" if being else "choose another name, or delete it first",
         )
     if "exceeded quota" in refusal.message or "object has been modified" not in refusal.message:
-        return Conflict(refusal.message)
+        return Conflict(refusal.message or f"{call.resource} {name}{where} is in conflict")
     return Conflict(f"{call.resource} {name}{where} was changed by somebody else", "try again")
 
 

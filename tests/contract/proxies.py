@@ -1,0 +1,161 @@
+"""Loopback proxies between a session and the real API server: one cuts lines, one refuses."""
+
+import contextlib
+import json
+import socket
+import struct
+import threading
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl, urlsplit
+
+from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError
+
+
+class CuttingProxy:
+    """Forwards TCP to the API server, and breaks its connections when told.
+
+    With `budget` each connection breaks after so many bytes of answers, but no more than `cuts`
+    connections in all.
+    """
+
+    def __init__(self, server: str) -> None:
+        parts = urlsplit(server)
+        self._target = (parts.hostname or "", parts.port or 443)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._lock = threading.Lock()
+        self.budget: int | None = None
+        self.cuts = 0
+        self.refusing = False
+        self.accepted = 0
+        self._start(self._accept)
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def cut(self) -> None:
+        """Break every connection that is open now."""
+        with self._lock:
+            pairs, self._pairs = self._pairs, []
+        for pair in pairs:
+            for line in pair:
+                _reset(line)
+
+    def close(self) -> None:
+        # closing alone would leave the accepting thread asleep
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.cut()
+
+    def _start(self, work: object, *args: object) -> None:
+        threading.Thread(target=work, args=args, daemon=True).start()  # type: ignore[arg-type]
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self.accepted += 1
+            if self.refusing:
+                _reset(client)
+                continue
+            try:
+                server = socket.create_connection(self._target)
+            except OSError:
+                _reset(client)
+                continue
+            with self._lock:
+                self._pairs.append((client, server))
+            self._start(self._pump, client, server, False)
+            self._start(self._pump, server, client, True)
+
+    def _pump(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
+        passed = 0
+        with contextlib.suppress(OSError):
+            while data := source.recv(16384):
+                sink.sendall(data)
+                passed += len(data)
+                if answers and self.budget and passed > self.budget and self.cuts > 0:
+                    self.cuts -= 1
+                    break
+        _reset(source)
+        _reset(sink)
+
+
+def _reset(line: socket.socket) -> None:
+    """Close with RST, as a broken network or a killed server does."""
+    with contextlib.suppress(OSError):
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        line.shutdown(socket.SHUT_RDWR)
+    line.close()
+
+
+class FrontProxy:
+    """An HTTP server before the API server that refuses the first requests and forwards the rest.
+
+    `refusals` are pairs of status and headers, used up one a request.
+    """
+
+    def __init__(self, direct: Session, refusals: Sequence[tuple[int, dict[str, str]]]) -> None:
+        self.refusals = list(refusals)
+        self.seen: list[tuple[str, str]] = []
+        self.headers: list[dict[str, str]] = []
+        front = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _serve(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                front.seen.append((self.command, self.path))
+                front.headers.append(dict(self.headers.items()))
+                if front.refusals:
+                    status, headers = front.refusals.pop(0)
+                    self._answer(status, headers, b"{}")
+                else:
+                    self._answer(*front.forward(direct, self, body))
+
+            do_GET = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815
+
+            def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args: object) -> None:
+                """Nothing on stderr."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def forward(
+        self, direct: Session, request: BaseHTTPRequestHandler, body: bytes
+    ) -> tuple[int, dict[str, str], bytes]:
+        path = urlsplit(request.path)
+        try:
+            answer = direct.send(
+                Call(request.command, path.path, direct.server),
+                query=dict(parse_qsl(path.query)),
+                body=json.loads(body) if body else None,
+                content_type=request.headers.get("Content-Type", ""),
+            )
+        except ClusterError:
+            return 404, {}, b"{}"
+        return answer.status, {}, json.dumps(answer.body).encode()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()

@@ -1,0 +1,306 @@
+"""What the cluster refuses is told in one line: what, and what next."""
+
+import socket
+import ssl
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import admission, objects, problems
+from kubectl_sky.cluster.apply import apply_all
+from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster.session import Connection, Session
+from kubectl_sky.errors import ClusterError, Conflict, Forbidden, NotFound, Refused, Unreachable
+from tests.contract.makers import make_config_map, make_job
+
+pytestmark = pytest.mark.cluster
+
+
+def connect(cluster: Any, **flags: Any) -> Session:
+    return Session.connect(Connection(kubeconfig=str(cluster.kubeconfig), **flags))
+
+
+def told(error: pytest.ExceptionInfo[ClusterError]) -> str:
+    assert "\n" not in str(error.value)
+    assert error.value.exit_code == 3
+    return str(error.value)
+
+
+def test_forbidden_names_user_verb_resource_and_namespace(cluster: Any, namespace: str) -> None:
+    alice = connect(cluster, context="alice", namespace=namespace)
+    with pytest.raises(Forbidden) as error:
+        objects.list_all(alice, kinds.JOB, namespace)
+    assert told(error) == (
+        f"forbidden: user {cluster.users['alice']} may not list jobs.batch"
+        f" in namespace {namespace};"
+        f" check with `kubectl auth can-i list jobs.batch -n {namespace}`,"
+        " or ask the cluster's administrator"
+    )
+    with pytest.raises(Forbidden, match="may not list nodes in the whole cluster"):
+        objects.list_all(alice, kinds.NODE)
+
+
+def test_bad_token(cluster: Any) -> None:
+    with pytest.raises(ClusterError) as error:
+        objects.list_all(connect(cluster, token="very-secret"), kinds.NODE)
+    assert "unauthorized" in told(error)
+    assert "expired" in told(error)
+    assert "very-secret" not in told(error)
+
+
+def test_dead_server(cluster: Any) -> None:
+    begun = time.monotonic()
+    with pytest.raises(Unreachable) as error:
+        objects.list_all(connect(cluster, server="https://127.0.0.1:1"), kinds.NODE)
+    assert told(error).startswith("cannot reach 127.0.0.1:1: connection refused; check")
+    assert time.monotonic() - begun < 5
+
+
+def test_unknown_host(cluster: Any) -> None:
+    with pytest.raises(Unreachable, match=r"the host name nosuch\.invalid is not known"):
+        objects.list_all(connect(cluster, server="https://nosuch.invalid:6443"), kinds.NODE)
+
+
+def test_silent_server(cluster: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        url = f"http://127.0.0.1:{mute.getsockname()[1]}"
+        session = connect(cluster, server=url, request_timeout=0.5)
+        begun = time.monotonic()
+        with pytest.raises(Unreachable, match="did not answer GET nodes in time") as error:
+            objects.list_all(session, kinds.NODE)
+    assert "--request-timeout" in told(error)
+    assert time.monotonic() - begun < 2
+
+
+def test_untrusted_certificate(cluster: Any, session: Session, tmp_path: Path) -> None:
+    config = yaml.safe_load(Path(cluster.kubeconfig).read_text())
+    entry = config["clusters"][0]["cluster"]
+    entry.pop("certificate-authority-data", None)
+    (tmp_path / "ca.crt").write_text(
+        next(iter(ssl.DER_cert_to_PEM_cert(der) for der in _system_certificates()))
+    )
+    entry["certificate-authority"] = str(tmp_path / "ca.crt")
+    entry["server"] = session.server
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(config))
+    with pytest.raises(ClusterError, match="not signed by the expected authority") as error:
+        objects.list_all(Session.connect(Connection(kubeconfig=str(path))), kinds.NODE)
+    assert "certificate-authority" in told(error)
+
+
+def _system_certificates() -> list[bytes]:
+    found = ssl.create_default_context().get_ca_certs(binary_form=True)
+    if not found:
+        pytest.skip("this machine has no certificates of public authorities")
+    return found
+
+
+def test_not_found(session: Session, namespace: str) -> None:
+    with pytest.raises(NotFound) as error:
+        objects.get(session, kinds.POD, "absent", namespace)
+    assert told(error) == f"pods absent not found in namespace {namespace}"
+
+
+def test_unknown_namespace(session: Session) -> None:
+    with pytest.raises(NotFound, match="namespace nosuch does not exist; create it with") as error:
+        objects.apply(session, make_config_map("a", "nosuch"))
+    assert "`kubectl create namespace nosuch`" in told(error)
+
+
+def test_kind_that_is_not_served(session: Session, namespace: str) -> None:
+    absent = kinds.Kind("absent.example.com", "v1", "Absent", "absents")
+    with pytest.raises(ClusterError) as error:
+        objects.list_all(session, absent, namespace)
+    assert not isinstance(error.value, NotFound)
+    assert "does not serve absents.absent.example.com" in told(error)
+
+
+def test_exists_already(session: Session, namespace: str) -> None:
+    objects.create(session, make_config_map("a", namespace))
+    with pytest.raises(Conflict, match=f"configmaps a already exists in namespace {namespace}"):
+        objects.create(session, make_config_map("a", namespace))
+
+
+def test_changed_by_somebody_else(session: Session, namespace: str) -> None:
+    made = objects.create(session, make_config_map("a", namespace))
+    objects.patch(session, kinds.CONFIG_MAP, "a", namespace, {"data": {"x": "1"}})
+    old = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]}}
+    with pytest.raises(Conflict, match="was changed by somebody else; try again"):
+        objects.patch(session, kinds.CONFIG_MAP, "a", namespace, old)
+
+
+def test_invalid_object_names_every_field(session: Session, namespace: str) -> None:
+    with pytest.raises(ClusterError) as error:
+        objects.apply(session, make_job("a", namespace, parallelism=-1, backoffLimit=-2))
+    assert "Job a" in told(error)
+    assert "spec.parallelism" in told(error)
+    assert "spec.backoffLimit" in told(error)
+
+
+def test_unknown_fields_are_refused(session: Session, namespace: str) -> None:
+    with pytest.raises(ClusterError, match=r"refuses Job a as invalid: \.spec\.bogus") as error:
+        objects.apply(session, make_job("a", namespace, bogus=1))
+    assert "try again" not in told(error)
+    with pytest.raises(ClusterError, match=r'unknown field "spec\.bogus"'):
+        objects.create(session, make_job("a", namespace, bogus=1))
+
+
+def test_full_quota(session: Session, namespace: str) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": namespace},
+        "spec": {"hard": {"count/jobs.batch": "0"}},
+    }
+    session.request("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body=quota)
+    deadline = time.monotonic() + 30
+    while True:  # the quota counts once the controller has seen it
+        found = session.request("GET", f"/api/v1/namespaces/{namespace}/resourcequotas/few")
+        if found.get("status", {}).get("hard") or time.monotonic() > deadline:
+            break
+        time.sleep(0.2)
+    with pytest.raises(Refused) as error:
+        apply_all(session, [[make_job("a", namespace)]])
+    assert told(error).startswith(
+        "quota few is full: count/jobs.batch: asked 1, used 0 of 0; stop something"
+    )
+
+
+def test_limit_range(session: Session, namespace: str) -> None:
+    limits = {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "small", "namespace": namespace},
+        "spec": {"limits": [{"type": "Container", "max": {"memory": "64Mi"}}]},
+    }
+    session.request("POST", f"/api/v1/namespaces/{namespace}/limitranges", body=limits)
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a", "namespace": namespace},
+        "spec": {
+            "containers": [{"name": "x", "image": "x", "resources": {"limits": {"memory": "1Gi"}}}]
+        },
+    }
+    deadline = time.monotonic() + 15
+    while True:  # the admission plugin reads LimitRanges from a cache
+        try:
+            objects.create(session, pod, dry_run=True)
+        except Refused as error:
+            assert "a LimitRange of the namespace refused it" in str(error)
+            assert "maximum memory usage per Container is 64Mi" in str(error)
+            return
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_too_large(session: Session, namespace: str) -> None:
+    with pytest.raises(ClusterError, match="may not be more than 1048576 bytes"):
+        objects.apply(session, make_config_map("a", namespace, data={"x": "x" * 1_100_000}))
+    with pytest.raises(ClusterError, match="configmaps a is too large for the cluster") as error:
+        objects.apply(session, make_config_map("a", namespace, data={"x": "x" * 4_000_000}))
+    assert "volume" in told(error)
+
+
+def test_pod_security(session: Session, namespace: str) -> None:
+    label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
+    objects.patch(session, kinds.NAMESPACE, namespace, None, label)
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a", "namespace": namespace},
+        "spec": {"containers": [{"name": "x", "image": "x"}]},
+    }
+    deadline = time.monotonic() + 15
+    while True:
+        try:
+            objects.create(session, pod, dry_run=True)
+        except Refused as error:
+            assert str(error).startswith("pod security level restricted:latest")
+            return
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_values_of_secrets_are_never_told(session: Session, namespace: str) -> None:
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "a", "namespace": namespace},
+        "stringData": {"x": ["hunter2"]},
+    }
+    with pytest.raises(ClusterError) as error:
+        objects.apply(session, secret)
+    assert "hunter2" not in told(error)
+    assert ".stringData.x" in told(error)
+
+
+CALL = Call("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "expected"),
+    [
+        (
+            400,
+            'admission webhook "check.example.com" denied the request: no root please',
+            "admission webhook check.example.com refused it: no root please",
+        ),
+        (
+            500,
+            'Internal error occurred: failed calling webhook "check.example.com": failed to call'
+            ' webhook: Post "https://x": dial tcp: connect: connection refused',
+            "admission webhook check.example.com does not answer; the cluster's administrator",
+        ),
+        (
+            422,
+            "jobs.batch \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied"
+            " request: too many",
+            "admission policy p refused it: too many",
+        ),
+        (
+            403,
+            'pods "a" is forbidden: failed quota: q: must specify limits.cpu for: main;'
+            " limits.memory for: main",
+            "quota q wants limits.cpu for: main; limits.memory for: main to be set",
+        ),
+        (
+            403,
+            'jobs.batch "a" is forbidden: unable to create new content in namespace n because it'
+            " is being terminated",
+            "namespace n is being deleted; wait",
+        ),
+        (429, "too many requests", "s:1 has too much to do"),
+        (503, "not ready", "s:1 cannot serve now: not ready; try again later"),
+        (
+            500,
+            'Get "https://node-1:10250/containerLogs/n/p/main?follow=true": dial tcp: refused',
+            "the API server cannot reach node node-1; see",
+        ),
+    ],
+)
+def test_messages_of_other_clusters(status: int, message: str, expected: str) -> None:
+    """Texts of the API server's source for what the test cluster has no cause to say."""
+    body = b'{"kind": "Status", "reason": "X", "message": %s}' % _quoted(message)
+    assert str(problems.refused(CALL, status, body)).startswith(expected)
+
+
+def _quoted(text: str) -> bytes:
+    return b'"' + text.replace("\\", "\\\\").replace('"', '\\"').encode() + b'"'
+
+
+@pytest.mark.parametrize("text", ["a plain refusal", "", "x" * 10_000])
+def test_no_rule_named(text: str) -> None:
+    assert admission.explain(text) is None
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"[1]", b"<html>bad\ngateway</html>", b"{}"])
+@pytest.mark.parametrize("status", [400, 401, 403, 409, 410, 413, 418, 422, 429, 500, 502, 599])
+def test_any_answer_has_a_message(status: int, body: bytes) -> None:
+    text = str(problems.refused(CALL, status, body))
+    assert text.strip()
+    assert "\n" not in text
