@@ -15,7 +15,7 @@ from tests.cluster.shell import Unavailable
 from tests.cluster.target import ADMIN, Cluster
 
 # As the user has it: the tests change their own.
-_ENVIRONMENT = dict(os.environ)
+ENVIRONMENT = dict(os.environ)
 _FAILING = bool(os.environ.get("CI"))
 _absent = pytest.StashKey[str]()
 
@@ -56,7 +56,7 @@ def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     reason = pytestconfig.stash.get(_absent, None)
     if reason:
         (pytest.fail if _FAILING else pytest.skip)(f"no Kubernetes: {reason}")
-    holder = Holder.start(_ENVIRONMENT)
+    holder = Holder.start(ENVIRONMENT)
     try:
         yield holder.cluster()
     finally:

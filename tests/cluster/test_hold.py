@@ -1,0 +1,54 @@
+"""A cluster ends with who asked for it: however that ends, nothing stays behind."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.fixtures import ENVIRONMENT
+from tests.cluster.mounts import below
+from tests.cluster.place import Place
+from tests.cluster.target import Cluster
+
+ROOT = Path(__file__).parent.parent.parent
+ASK = """
+import os, time
+from tests.cluster.hold import Holder
+print(Holder.start(os.environ).cluster().kubeconfig, flush=True)
+time.sleep(120)
+"""
+
+
+@pytest.fixture
+def asked(cluster: Cluster) -> tuple[subprocess.Popen[str], Place]:
+    """A process with a cluster of its own beside that of the tests."""
+    if cluster.driver != "machine":
+        pytest.skip("only the cluster that is built here can leave something behind")
+    command = [sys.executable, "-c", ASK]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout
+    with process.stdout as answers:
+        return process, Place(int(Path(answers.readline().strip()).parent.name))
+
+
+def remains(place: Place) -> list[str]:
+    """What is still there of a cluster."""
+    links = Path("/sys/class/net") / place.bridge
+    groups = Path("/sys/fs/cgroup").glob(f"**/{place.cgroup.name}")
+    paths = [place.folder, links, *groups]
+    return [str(path) for path in paths if path.exists()] + below(place.folder)
+
+
+def test_killed_asker(asked: tuple[subprocess.Popen[str], Place]) -> None:
+    process, place = asked
+    assert len(remains(place)) > 3
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 20
+    while remains(place) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert remains(place) == []
