@@ -14,8 +14,10 @@ from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.observe.logs import prefixed
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.observe.waiting import notes
 
-_EVENTS = 3.0  # seconds between two looks at why a Job has no pod
+_EVENTS = 3.0  # seconds between two looks at why a node does not start
+_USUAL = 2.0  # seconds that a start may take before it is mentioned
 
 Write = Callable[[bytes], object]
 Note = Callable[[str], None]
@@ -107,9 +109,9 @@ class _Watcher:
         self.latest = task
         self.error: SkyError | None = None
         self.stop = Event()
-        self.deadline = monotonic() + request.patience
-        self.told: dict[int, str] = {}
-        self.next_look = monotonic() + 1
+        self.begun = monotonic()
+        self.told: set[str] = set()
+        self.next_look = self.begun + 1
 
     def sources(self) -> Iterator[LogSource]:
         """Yield the log of each node as it starts, until the task is over."""
@@ -130,28 +132,19 @@ class _Watcher:
                 yield _source(self.latest, node)
 
     def _tell(self) -> None:
-        """Say once of each node why it waits, or that it failed while others go on."""
+        """Say once what nodes wait for, or that some failed while others go on."""
         waiting = [node for node in self.latest.nodes if node.state is State.PENDING]
-        if waiting and monotonic() >= self.next_look:
-            self.next_look = monotonic() + _EVENTS
+        now = monotonic()
+        if waiting and now >= self.next_look:
+            self.next_look = now + _EVENTS
             self.latest = why.explained(self.session, self.latest)
-        for node in self.latest.nodes:
-            text = _waiting_for(node)
-            if text and self.told.get(node.index) != text:
-                self.told[node.index] = text
+        for text in notes(self.latest, patient=now < self.begun + _USUAL):
+            if text not in self.told:
+                self.told.add(text)
                 self.note(text)
-        if len(waiting) == len(self.latest.nodes) and monotonic() > self.deadline:
+        if len(waiting) == len(self.latest.nodes) and now > self.begun + self.request.patience:
             reason = self.latest.note or "no pod yet"
             raise SkyError(
                 f"task {self.latest.id} has not started in time: {reason}",
                 f"it stays there: see `kubectl sky status {self.latest.id}`, or stop it",
             )
-
-
-def _waiting_for(node: NodeStatus) -> str:
-    if node.state is State.FAILED:
-        return f"node-{node.index} failed: {node.reason}; waiting for the other nodes to end"
-    if node.state is State.PENDING and node.reason not in why.UNTOLD:
-        message = node.message and f": {node.message}"
-        return f"waiting for node-{node.index}: {node.reason}{message}"
-    return ""

@@ -8,8 +8,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
-
-UNTOLD = ("", "ContainerCreating", "PodInitializing")  # reasons that explain nothing
+from kubectl_sky.observe.waiting import USUAL
 
 
 def explained(session: Session, task: TaskStatus) -> TaskStatus:
@@ -35,7 +34,7 @@ def _when(event: Json) -> str:
 
 
 def _unexplained(node: NodeStatus) -> bool:
-    return node.state is State.PENDING and node.reason in UNTOLD
+    return node.state is State.PENDING and node.reason in USUAL
 
 
 def _with_event(node: NodeStatus, latest: dict[str, Json]) -> NodeStatus:
