@@ -1,10 +1,12 @@
 # The few commands of the README. `make test` needs Python 3.11 or newer and sets up the rest itself.
 
-PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(if \
-	$(shell $(name) -c 'import sys; print(sys.version_info >= (3, 11) or "")' 2>/dev/null),$(name))))
+usable = $(shell $(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(1))
+ifndef PYTHON
+PYTHON := $(or $(call usable,python3),$(call usable,python3.13),$(call usable,python3.12),$(call usable,python3.11))
+endif
 BIN := .venv/bin
 # Another pyproject.toml, or another Python, is another environment.
-INSTALLED := .venv/installed-$(shell { cat pyproject.toml; $(PYTHON) --version; } | sha256sum | cut -c1-12)
+INSTALLED := .venv/installed-$(shell { cat pyproject.toml; $(PYTHON) --version; } | cksum | cut -d' ' -f1)
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
