@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from kubectl_sky import kinds
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden
 from kubectl_sky.observe.nodes import NodeStatus, State
@@ -20,17 +19,11 @@ def explained(session: Session, task: TaskStatus) -> TaskStatus:
     if not any(_unexplained(node) for node in task.nodes):
         return task
     try:
-        events = objects.list_all(
-            session, kinds.EVENT, task.namespace, field_selector="type=Warning"
-        )
+        events = CoreManager(session).list_events(task.namespace, field_selector="type=Warning")
     except Forbidden:
         return task
-    latest = {event["involvedObject"]["name"]: event for event in sorted(events, key=_when)}
+    latest = {event["involvedObject"]["name"]: event for event in events}
     return replace(task, nodes=tuple(_with_event(node, latest) for node in task.nodes))
-
-
-def _when(event: Json) -> str:
-    return str(event.get("lastTimestamp") or event["metadata"]["creationTimestamp"])
 
 
 def _unexplained(node: NodeStatus) -> bool:

@@ -42,9 +42,14 @@ class CoreManager:
         """Merge the body into a node: labels, taints, `spec.unschedulable`. Raises NotFound."""
         return objects.patch(self._session, kinds.NODE, name, None, body)
 
-    def list_events(self, namespace: str | None = None, involved: Json | None = None) -> list[Json]:
+    def list_events(
+        self,
+        namespace: str | None = None,
+        involved: Json | None = None,
+        field_selector: str = "",
+    ) -> list[Json]:
         """Return events, oldest first: of one object, or of a whole namespace."""
-        fields = ""
+        fields = field_selector
         if involved:
             namespace = involved["metadata"].get("namespace") or namespace
             fields = f"involvedObject.uid={involved['metadata']['uid']}"
