@@ -10,7 +10,7 @@ INSTALLED := .venv/installed-$(shell { cat pyproject.toml; $(PYTHON) --version; 
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint unit venv cluster-up cluster-env cluster-down dist clean
+.PHONY: help test lint unit bench venv cluster-up cluster-env cluster-down dist clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -45,6 +45,9 @@ $(INSTALLED):
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	touch $@
+
+bench: venv ## time whole commands beside kubectl
+	$(BIN)/python -m tests.bench
 
 cluster-up: venv ## start a Kubernetes and leave it on, until cluster-down
 	@$(BIN)/python -m tests.cluster up

@@ -1,0 +1,1 @@
+"""Whole commands beside their peers, in one run on one machine."""
