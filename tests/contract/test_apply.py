@@ -1,0 +1,181 @@
+"""Applying many objects: in order, side by side, and all or nothing."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.apply import Applied, apply_all
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError, Interrupted, Unreachable
+from tests.contract.makers import make_config_map, make_job
+from tests.contract.proxies import CuttingProxy
+
+pytestmark = pytest.mark.cluster
+
+
+def names(session: Session, namespace: str) -> list[str]:
+    found = objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test")
+    return [
+        item["metadata"]["name"] for item in found if "deletionTimestamp" not in item["metadata"]
+    ]
+
+
+def test_stages_in_order(session: Session, namespace: str) -> None:
+    stages = [
+        [make_config_map(f"a{index}", namespace) for index in range(20)],
+        [make_config_map(f"b{index}", namespace) for index in range(20)],
+    ]
+    done: list[Applied] = []
+    applied = apply_all(session, stages, on_done=done.append)
+    wanted = [manifest["metadata"]["name"] for stage in stages for manifest in stage]
+    assert [one.object["metadata"]["name"] for one in applied] == wanted
+    assert all(one.created for one in applied)
+    assert {one.label[:12] for one in done[:20]} == {"configmaps a"}
+    assert {one.label[:12] for one in done[20:]} == {"configmaps b"}
+    assert not any(one.created for one in apply_all(session, stages))
+
+
+def test_a_failure_removes_what_was_created(session: Session, namespace: str) -> None:
+    objects.apply(session, make_config_map("old", namespace, data={"x": "1"}))
+    stages = [
+        [make_config_map("new", namespace), make_config_map("old", namespace, data={"x": "2"})],
+        [make_config_map("BAD", namespace), make_config_map("newer", namespace)],
+        [make_config_map("never", namespace)],
+    ]
+    with pytest.raises(ClusterError) as error:
+        apply_all(session, stages)
+    assert "ConfigMap BAD as invalid: metadata.name" in str(error.value)
+    assert "what was created has been removed again" in str(error.value)
+    assert "already updated: configmaps old" in str(error.value)
+    assert names(session, namespace) == ["old"]
+
+
+def test_jobs_go_with_their_pods(session: Session, namespace: str) -> None:
+    with pytest.raises(ClusterError, match="removed again"):
+        apply_all(session, [[make_job("a", namespace)], [make_config_map("BAD", namespace)]])
+    deadline = time.monotonic() + 30
+    while objects.list_all(session, kinds.JOB, namespace) or objects.list_all(
+        session, kinds.POD, namespace
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_nothing_created_says_nothing(session: Session, namespace: str) -> None:
+    with pytest.raises(ClusterError) as error:
+        apply_all(session, [[make_config_map("BAD", namespace)]])
+    assert "removed" not in str(error.value)
+
+
+def test_dry_run(session: Session, namespace: str) -> None:
+    applied = apply_all(session, [[make_config_map("a", namespace)]], dry_run=True)
+    assert applied[0].created
+    with pytest.raises(ClusterError) as error:
+        apply_all(
+            session,
+            [[make_config_map("a", namespace)], [make_config_map("BAD", namespace)]],
+            dry_run=True,
+        )
+    assert "removed" not in str(error.value)
+    assert names(session, namespace) == []
+
+
+def test_interrupt_removes_what_was_created(session: Session, namespace: str) -> None:
+    def interrupt(done: Applied) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="what was created has been removed again") as error:
+        apply_all(
+            session,
+            [[make_config_map(f"a{index}", namespace) for index in range(40)]],
+            workers=2,
+            on_done=interrupt,
+        )
+    assert error.value.exit_code == 130
+    assert names(session, namespace) == []
+
+
+def test_another_object_of_the_name_is_left_alone(session: Session, namespace: str) -> None:
+    def replace(done: Applied) -> None:
+        if done.object["metadata"]["name"] == "a":
+            objects.delete(session, kinds.CONFIG_MAP, "a", namespace)
+            objects.create(session, make_config_map("a", namespace, data={"by": "another"}))
+
+    with pytest.raises(ClusterError):
+        apply_all(
+            session,
+            [[make_config_map("a", namespace)], [make_config_map("BAD", namespace)]],
+            on_done=replace,
+        )
+    assert objects.get(session, kinds.CONFIG_MAP, "a", namespace)["data"] == {"by": "another"}
+
+
+def test_what_cannot_be_removed_is_named(
+    cut_session: Session, proxy: CuttingProxy, namespace: str
+) -> None:
+    def lose(done: Applied) -> None:
+        proxy.refusing = True
+        proxy.cut()
+
+    with pytest.raises(Unreachable, match="could not be removed again: configmaps a, ") as error:
+        apply_all(
+            cut_session,
+            [[make_config_map("a", namespace)], [make_config_map("b", namespace)]],
+            on_done=lose,
+        )
+    assert "\n" not in str(error.value)
+
+
+def test_an_answer_that_was_lost_is_found_out(
+    session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
+) -> None:
+    """The object was created, the answer was not heard, and the connection is back for undoing."""
+    manifest = make_config_map("a", namespace)
+
+    class Lossy:
+        """Does what it is asked, and loses the answer to the first request."""
+
+        server = session.server
+        namespace = session.namespace
+        lost = False
+
+        def send(self, *args: object, **more: object) -> object:
+            answer = session.send(*args, **more)  # type: ignore[arg-type]
+            if not self.lost:
+                self.lost = True
+                raise Unreachable("lost")
+            return answer
+
+        def request(self, *args: object, **more: object) -> object:
+            return session.request(*args, **more)  # type: ignore[arg-type]
+
+    with pytest.raises(Unreachable, match="what was created has been removed again"):
+        apply_all(Lossy(), [[manifest]])  # type: ignore[arg-type]
+    assert names(session, namespace) == []
+
+
+def test_nothing_is_left_unsaid(
+    cut_session: Session, session: Session, proxy: CuttingProxy, namespace: str
+) -> None:
+    """Connections break all the time: what was created is removed, or the error names it."""
+    stop = threading.Event()
+
+    def cut() -> None:
+        while not stop.wait(0.1):
+            proxy.cut()
+
+    stages = [[make_config_map(f"a{index}", namespace) for index in range(60)]]
+    with ThreadPoolExecutor(1) as pool:
+        cutting = pool.submit(cut)
+        try:
+            with pytest.raises(ClusterError) as error:
+                apply_all(cut_session, [*stages, [make_config_map("BAD", namespace)]])
+        finally:
+            stop.set()
+        cutting.result()
+    for name in names(session, namespace):
+        assert f"configmaps {name}" in str(error.value)

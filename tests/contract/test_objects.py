@@ -1,0 +1,261 @@
+"""The generic verbs, and the managers over them."""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import custom, objects
+from kubectl_sky.cluster.batch import BatchManager
+from kubectl_sky.cluster.core import CoreManager
+from kubectl_sky.cluster.custom import CustomObjectsManager
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, UserError
+from tests.contract.makers import Json, make_config_map, make_job, make_pod
+
+pytestmark = pytest.mark.cluster
+
+
+def found(session: Session, namespace: str, **how: str) -> list[str]:
+    listed = objects.list_all(
+        session,
+        kinds.CONFIG_MAP,
+        namespace,
+        label_selector="of=test",
+        **how,  # type: ignore[arg-type]
+    )
+    return [item["metadata"]["name"] for item in listed]
+
+
+def test_create_get_list_delete(session: Session, namespace: str) -> None:
+    made = objects.create(session, make_config_map("a", namespace, data={"x": "1"}))
+    got = objects.get(session, kinds.CONFIG_MAP, "a", namespace)
+    assert got["metadata"]["uid"] == made["metadata"]["uid"]
+    [listed] = objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test")
+    assert (listed["apiVersion"], listed["kind"], listed["data"]) == ("v1", "ConfigMap", {"x": "1"})
+    assert found(session, namespace, field_selector="metadata.name=b") == []
+    assert objects.delete(session, kinds.CONFIG_MAP, "a", namespace) is True
+    assert objects.delete(session, kinds.CONFIG_MAP, "a", namespace) is False
+    with pytest.raises(NotFound):
+        objects.get(session, kinds.CONFIG_MAP, "a", namespace)
+
+
+def test_session_namespace_is_the_default(session: Session, namespace: str) -> None:
+    manifest = make_config_map("a", namespace)
+    del manifest["metadata"]["namespace"]
+    assert objects.apply(session, manifest)["metadata"]["namespace"] == namespace
+    assert objects.get(session, kinds.CONFIG_MAP, "a")["metadata"]["namespace"] == namespace
+
+
+def test_all_namespaces(session: Session, namespace: str) -> None:
+    objects.create(session, make_config_map("a", namespace))
+    listed = objects.list_all(session, kinds.CONFIG_MAP, field_selector="metadata.name=a")
+    assert namespace in {item["metadata"]["namespace"] for item in listed}
+
+
+def test_pages(session: Session, namespace: str) -> None:
+    for index in range(7):
+        objects.create(session, make_config_map(f"a{index}", namespace))
+    listed = objects.list_all(
+        session, kinds.CONFIG_MAP, namespace, label_selector="of=test", page=3
+    )
+    assert [item["metadata"]["name"] for item in listed] == [f"a{index}" for index in range(7)]
+
+
+def test_a_page_that_is_too_old_begins_again(session: Session, namespace: str) -> None:
+    for index in range(4):
+        objects.create(session, make_config_map(f"a{index}", namespace))
+
+    class Forgetful:
+        """A session whose second page comes too late."""
+
+        def request(self, method: str, path: str, *, query: dict[str, str]) -> Json:
+            if "continue" in query:
+                raise Expired("too old")
+            return session.request(method, path, query=query)
+
+    names = [
+        item["metadata"]["name"]
+        for item in objects.list_all(
+            Forgetful(),  # type: ignore[arg-type]
+            kinds.CONFIG_MAP,
+            namespace,
+            label_selector="of=test",
+            page=2,
+        )
+    ]
+    assert names == ["a0", "a1", "a2", "a3"]
+
+
+def test_apply_creates_then_updates(session: Session, namespace: str) -> None:
+    first = objects.send_apply(session, make_config_map("a", namespace, data={"x": "1"}))
+    again = objects.send_apply(session, make_config_map("a", namespace, data={"y": "2"}))
+    assert (first.status, again.status) == (201, 200)
+    assert again.body["data"] == {"y": "2"}
+    managers = [field["manager"] for field in again.body["metadata"]["managedFields"]]
+    assert managers == ["kubectl-sky"]
+
+
+def test_dry_runs_leave_nothing(session: Session, namespace: str) -> None:
+    assert objects.apply(session, make_config_map("a", namespace), dry_run=True)["metadata"]["uid"]
+    objects.create(session, make_config_map("b", namespace), dry_run=True)
+    assert found(session, namespace) == []
+
+
+def test_patches(session: Session, namespace: str) -> None:
+    objects.create(session, make_config_map("a", namespace, data={"x": "1", "y": "2"}))
+    merged = objects.patch(
+        session, kinds.CONFIG_MAP, "a", namespace, {"data": {"x": None, "z": "3"}}
+    )
+    assert merged["data"] == {"y": "2", "z": "3"}
+    steps = [{"op": "replace", "path": "/data/y", "value": "4"}]
+    stepped = objects.patch(session, kinds.CONFIG_MAP, "a", namespace, steps, "json")
+    assert stepped["data"] == {"y": "4", "z": "3"}
+    strategic = objects.patch(
+        session, kinds.CONFIG_MAP, "a", namespace, {"data": {"w": "5"}}, "strategic"
+    )
+    assert strategic["data"] == {"y": "4", "z": "3", "w": "5"}
+
+
+def test_delete_collection(session: Session, namespace: str) -> None:
+    for name in ("a", "b"):
+        objects.create(session, make_config_map(name, namespace))
+    other = make_config_map("c", namespace)
+    other["metadata"]["labels"] = {"of": "somebody"}
+    objects.create(session, other)
+    objects.delete_collection(session, kinds.CONFIG_MAP, namespace, "of=test")
+    assert found(session, namespace) == []
+    assert objects.get(session, kinds.CONFIG_MAP, "c", namespace)
+
+
+def test_unknown_kind(session: Session) -> None:
+    with pytest.raises(UserError, match=r"unknown kind Foo of v9"):
+        objects.apply(session, {"apiVersion": "v9", "kind": "Foo", "metadata": {"name": "a"}})
+
+
+def test_core_pods_and_events(session: Session, namespace: str) -> None:
+    core = CoreManager(session)
+    pod = objects.create(session, make_pod("a", namespace, "true"))
+    assert [item["metadata"]["name"] for item in core.list_pods(namespace)] == ["a"]
+    assert core.list_pods(namespace, "of=nobody") == []
+    assert core.list_pods(namespace, field_selector="metadata.name=b") == []
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "a.1", "namespace": namespace},
+        "involvedObject": {"kind": "Pod", "namespace": namespace, "uid": pod["metadata"]["uid"]},
+        "reason": "Told",
+        "lastTimestamp": "2020-01-01T00:00:00Z",
+    }
+    session.request("POST", objects.path(kinds.EVENT, namespace), body=event)
+    assert core.list_events(involved=pod)[0]["reason"] == "Told"
+    assert "Told" in [found["reason"] for found in core.list_events(namespace)]
+    assert core.list_claims(namespace) == []
+
+
+def test_core_namespaces_and_nodes(session: Session, namespace: str) -> None:
+    core = CoreManager(session)
+    name = f"{namespace}-b"
+    made = core.create_namespace(name, {"team": "a"})
+    assert made["metadata"]["labels"]["team"] == "a"
+    with pytest.raises(Conflict):
+        core.create_namespace(name)
+    assert core.delete_namespace(name) is True
+    assert core.delete_namespace("nosuch") is False
+    node = objects.list_all(session, kinds.NODE)[0]["metadata"]["name"]
+    key = f"kubectl-sky.test/{namespace[-6:]}"
+    patched = core.patch_node(node, {"metadata": {"annotations": {key: "1"}}})
+    assert patched["metadata"]["annotations"][key] == "1"
+    removed = core.patch_node(node, {"metadata": {"annotations": {key: None}}})
+    assert key not in removed["metadata"]["annotations"]
+    with pytest.raises(NotFound):
+        core.patch_node("nosuch", {})
+    assert core.whoami()
+
+
+def test_batch(session: Session, namespace: str) -> None:
+    batch = BatchManager(session)
+    batch.create_job(make_job("dry", namespace), dry_run=True)
+    batch.create_job(make_job("a", namespace, suspend=True))
+    with pytest.raises(Conflict):
+        batch.create_job(make_job("a", namespace))
+    assert [job["metadata"]["name"] for job in batch.list_jobs(namespace, "of=test")] == ["a"]
+    assert isinstance(batch.read_job_status("a", namespace), dict)
+    with pytest.raises(NotFound):
+        batch.read_job_status("b", namespace)
+    assert batch.delete_job("a", namespace) is True
+    going = [job["metadata"] for job in batch.list_jobs(namespace)]
+    assert all(job["finalizers"] == ["foregroundDeletion"] for job in going)
+    batch.create_job(make_job("b", namespace, suspend=True))
+    assert batch.delete_job("b", namespace, propagation="Background", grace=None) is True
+    assert batch.delete_job("c", namespace) is False
+
+
+def test_custom_kind_by_any_name() -> None:
+    for name in ("MPIJob", "mpijob", "mpijobs", "mpi_job"):
+        assert custom.supported(name) is kinds.MPI_JOB
+    with pytest.raises(UserError, match=r"unsupported kind Frob; .* kinds are: .*MPIJob"):
+        custom.supported("Frob")
+    assert kinds.JOB not in custom.SUPPORTED
+    assert kinds.SELF_SUBJECT_REVIEW not in custom.SUPPORTED
+
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+DEFINITION: Json = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "mpijobs.kubeflow.org"},
+    "spec": {
+        "group": "kubeflow.org",
+        "scope": "Namespaced",
+        "names": {"kind": "MPIJob", "plural": "mpijobs", "singular": "mpijob"},
+        "versions": [
+            {
+                "name": "v2beta1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }
+        ],
+    },
+}
+
+
+@pytest.fixture
+def mpi_jobs(session: Session) -> Iterator[None]:
+    """A cluster that serves MPIJobs: with its own definition, else with one for this test."""
+    try:
+        session.request("POST", DEFINITIONS, body=DEFINITION)
+    except Conflict:
+        yield
+        return
+    try:
+        deadline = time.monotonic() + 30
+        while True:
+            with suppress(ClusterError):
+                objects.list_all(session, kinds.MPI_JOB)
+                break
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        yield
+    finally:
+        session.request("DELETE", f"{DEFINITIONS}/{DEFINITION['metadata']['name']}")
+
+
+@pytest.mark.usefixtures("mpi_jobs")
+def test_custom_objects(session: Session, namespace: str) -> None:
+    manager = CustomObjectsManager(session)
+    metadata = {"name": "a", "namespace": namespace}
+    job = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": metadata}
+    with pytest.raises(UserError, match="unsupported kind Job"):
+        manager.create(job | {"kind": "Job", "apiVersion": "batch/v1"})
+    manager.create(job, dry_run=True)
+    manager.create(job)
+    assert manager.get(kinds.MPI_JOB, "a", namespace)["metadata"]["uid"]
+    [listed] = manager.list_all(kinds.MPI_JOB, namespace)
+    assert listed["kind"] == "MPIJob"
+    assert manager.list_all(kinds.MPI_JOB, namespace, "of=nobody") == []
+    assert manager.delete(kinds.MPI_JOB, "a", namespace, propagation="Background") is True
+    assert manager.delete(kinds.MPI_JOB, "a", namespace) is False

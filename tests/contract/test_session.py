@@ -1,0 +1,156 @@
+"""Requests that are sent again, and those that are not; many threads on one session."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from kubectl_sky import __version__, kinds
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.session import Connection, Session
+from kubectl_sky.errors import ClusterError, NotFound, Unreachable
+from tests.contract.makers import make_config_map
+from tests.contract.proxies import CuttingProxy, FrontProxy
+
+pytestmark = pytest.mark.cluster
+
+Front = Callable[..., tuple[FrontProxy, Session]]
+
+
+@pytest.fixture
+def front(cluster: Any, session: Session, namespace: str) -> Iterator[Front]:
+    """Make a front proxy with its refusals, and a session through it."""
+    made: list[tuple[FrontProxy, Session]] = []
+
+    def make(*refusals: tuple[int, dict[str, str]]) -> tuple[FrontProxy, Session]:
+        proxy = FrontProxy(session, refusals)
+        through = Session.connect(
+            Connection(kubeconfig=str(cluster.kubeconfig), namespace=namespace, server=proxy.url)
+        )
+        made.append((proxy, through))
+        return made[-1]
+
+    yield make
+    for proxy, through in made:
+        through.close()
+        proxy.close()
+
+
+def test_busy_server_is_asked_again_when_it_says(front: Front, namespace: str) -> None:
+    wait = (429, {"Retry-After": "1"})
+    proxy, session = front(wait, wait)
+    begun = time.monotonic()
+    objects.list_all(session, kinds.CONFIG_MAP, namespace)
+    assert time.monotonic() - begun > 1.9
+    assert len(proxy.seen) == 3
+
+
+def test_create_is_sent_again_only_when_nothing_was_done(front: Front, namespace: str) -> None:
+    proxy, session = front((429, {"Retry-After": "1"}))
+    objects.create(session, make_config_map("a", namespace))
+    assert len(proxy.seen) == 2
+    proxy.refusals = [(503, {})]
+    with pytest.raises(Unreachable, match="cannot serve now"):
+        objects.create(session, make_config_map("b", namespace))
+    assert len(proxy.seen) == 3
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_failing_reads_are_sent_again(front: Front, namespace: str, status: int) -> None:
+    proxy, session = front((status, {}), (status, {}))
+    objects.list_all(session, kinds.CONFIG_MAP, namespace)
+    assert len(proxy.seen) == 3
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_apply_and_delete_are_sent_again(front: Front, namespace: str, status: int) -> None:
+    proxy, session = front((status, {}))
+    objects.apply(session, make_config_map("a", namespace))
+    proxy.refusals = [(status, {})]
+    assert objects.delete(session, kinds.CONFIG_MAP, "a", namespace)
+    assert [method for method, _ in proxy.seen] == ["PATCH", "PATCH", "DELETE", "DELETE"]
+
+
+def test_steps_that_may_add_twice_are_not_sent_again(front: Front, namespace: str) -> None:
+    proxy, session = front((503, {}))
+    with pytest.raises(Unreachable):
+        objects.patch(session, kinds.CONFIG_MAP, "a", namespace, [], "json")
+    assert len(proxy.seen) == 1
+
+
+def test_patience_ends(front: Front, namespace: str) -> None:
+    proxy, session = front(*[(503, {})] * 20)
+    begun = time.monotonic()
+    with pytest.raises(Unreachable, match="try again later"):
+        objects.list_all(session, kinds.CONFIG_MAP, namespace)
+    assert len(proxy.seen) == 6
+    assert time.monotonic() - begun < 15
+
+
+def test_headers(front: Front, namespace: str) -> None:
+    proxy, session = front()
+    objects.list_all(session, kinds.CONFIG_MAP, namespace)
+    assert proxy.headers[0]["User-Agent"] == f"kubectl-sky/{__version__}"
+    assert proxy.headers[0]["Accept-Encoding"] == "gzip"
+
+
+def test_a_lost_connection_is_made_again(
+    cut_session: Session, proxy: CuttingProxy, namespace: str
+) -> None:
+    objects.list_all(cut_session, kinds.CONFIG_MAP, namespace)
+    proxy.cut()
+    objects.list_all(cut_session, kinds.CONFIG_MAP, namespace)
+    proxy.refusing = True
+    proxy.cut()
+    with pytest.raises(Unreachable) as error:
+        objects.list_all(cut_session, kinds.CONFIG_MAP, namespace)
+    assert "127.0.0.1" in str(error.value)
+    proxy.refusing = False
+    objects.list_all(cut_session, kinds.CONFIG_MAP, namespace)
+
+
+def test_many_threads(session: Session, namespace: str) -> None:
+    def work(index: int) -> int:
+        name = f"a{index}"
+        objects.apply(session, make_config_map(name, namespace))
+        objects.get(session, kinds.CONFIG_MAP, name, namespace)
+        assert objects.delete(session, kinds.CONFIG_MAP, name, namespace)
+        with pytest.raises(NotFound):
+            objects.get(session, kinds.CONFIG_MAP, name, namespace)
+        return index
+
+    with ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(work, range(64))) == list(range(64))
+
+
+def test_not_a_kubernetes_server(session: Session) -> None:
+    with pytest.raises(ClusterError, match="does not answer like a Kubernetes API server"):
+        session.request("GET", "/healthz")  # answers `ok`
+
+
+def test_stream_ends_when_it_is_closed(session: Session, namespace: str) -> None:
+    query = {"watch": "1", "timeoutSeconds": "60"}
+    stream = session.stream(objects.path(kinds.CONFIG_MAP, namespace), query)
+    with ThreadPoolExecutor(1) as pool:
+        begun = time.monotonic()
+        reading = pool.submit(lambda: sum(len(chunk) for chunk in stream))
+        time.sleep(0.3)
+        stream.close()
+        stream.close()
+        assert reading.result(timeout=5) >= 0
+        assert time.monotonic() - begun < 5
+    stream.__exit__()
+
+
+def test_import_does_not_load_typed_models() -> None:
+    code = (
+        "import sys, kubectl_sky.cluster.session\n"
+        "print([name for name in sys.modules if name.startswith(('kubernetes.client.models.',"
+        " 'kubernetes.client.api.', 'jinja2', 'click'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.strip() == "[]"
