@@ -68,10 +68,10 @@ def main() -> None:
             if turn >= 2:  # the first two fill caches
                 seconds[name].append(taken)
     base = statistics.median(next(iter(seconds.values())))
-    print("| command | median ms | min–max ms | ratio |\n|---|---|---|---|")
+    print("| command | median ms | min to max ms | ratio |\n|---|---|---|---|")
     for name, all_of in seconds.items():
         median = statistics.median(all_of)
-        spread = f"{min(all_of) * 1000:.0f}–{max(all_of) * 1000:.0f}"
+        spread = f"{min(all_of) * 1000:.0f} to {max(all_of) * 1000:.0f}"
         print(f"| {name} | {median * 1000:.0f} | {spread} | {median / base:.1f} |")
 
 
