@@ -105,7 +105,7 @@ def stamp(line: bytes) -> bytes:
 
 def _key(timestamp: bytes) -> tuple[bytes, bytes]:
     """Timestamps in order: fractions may have any number of digits."""
-    return timestamp[:_SECOND], timestamp[_SECOND:].rstrip(b"Z").ljust(10, b"0")
+    return timestamp[:_SECOND], timestamp[_SECOND:].rstrip(b"Z").lstrip(b".").ljust(9, b"0")
 
 
 def stamped(lines: list[bytes]) -> tuple[list[bytes], list[bytes]]:

@@ -1,9 +1,10 @@
 """Read one container's log to its end, through lost connections, each line once."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from threading import Event
-from typing import Any
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
@@ -13,6 +14,10 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.stream import Stream
 from kubectl_sky.errors import ClusterError, NotFound, Unreachable
 
+# What the node answers for a container that has not started, or not yet again.
+_IDLE = re.compile(
+    r'container "[^"]*" in pod "[^"]*" (is waiting to start.*|is not available|is terminated)'
+)
 _AGAIN = 0.5  # seconds between two looks at a container that waits to start
 
 
@@ -107,7 +112,7 @@ class Tail:
         except (NotFound, Unreachable):
             raise
         except ClusterError as error:
-            yield from self._refused(error)
+            yield from self._refused(error, follow=follow)
             return
         with opened as self._stream:
             for chunk in opened:
@@ -121,10 +126,12 @@ class Tail:
     def _new(self, lines: list[bytes]) -> Iterator[Batch]:
         lines = self._place.fresh(lines)
         if self._place.rotated:
-            yield from self._note(
-                f"the log of pod {self._source.pod} was rotated while the connection was lost;"
-                " lines may be missing"
-            )
+            self._place.rotated = False
+            if not started_since(self._pod(), self._source.container, self._place.last):
+                yield from self._note(
+                    f"the log of pod {self._source.pod} was rotated while the connection was lost;"
+                    " lines may be missing"
+                )
         if lines:
             self._place.advance(lines)
             self._patience.restore()
@@ -148,13 +155,13 @@ class Tail:
             query["sinceSeconds"] = str(options.since_seconds)
         return query
 
-    def _refused(self, error: ClusterError) -> Iterator[Batch]:
+    def _refused(self, error: ClusterError, *, follow: bool) -> Iterator[Batch]:
         """A container that has not started is waited for, or told about; all else is an error."""
-        _, found, reason = error.what.partition("is waiting to start: ")
-        if not found:
+        idle = _IDLE.search(error.what)
+        if not idle:
             raise type(error)(f"logs of pod {self._source.pod}: {error.what}", error.then)
-        if not self._options.follow:
-            yield from self._note(f"pod {self._source.pod} has not started: {reason}")
+        if not follow:
+            yield from self._note(f"pod {self._source.pod} has no log: its container {idle[1]}")
 
     def _unavailable(self, line: bytes) -> Iterator[Batch]:
         why = line.decode(errors="replace")
@@ -179,8 +186,13 @@ class Tail:
         """Compare the last line of a log that has ended with the last that was read."""
         query = self._query(follow=False, tail=1)
         path = objects.path(kinds.POD, self._source.namespace, self._source.pod, "log")
-        with self._session.stream(path, query) as stream:
-            text = b"".join(stream)
+        try:
+            with self._session.stream(path, query) as stream:
+                text = b"".join(stream)
+        except (NotFound, Unreachable):
+            raise
+        except ClusterError:
+            return False  # whoever reads the whole finds out why
         rest = self._cutter.rest()
         return text == rest if rest else stamp(text) == self._place.last
 
@@ -189,21 +201,38 @@ class Tail:
 
     def _ended(self) -> bool:
         """Ask whether the container has ended for good. Raises NotFound when its pod is gone."""
+        return ended(self._pod(), self._source.container)
+
+    def _pod(self) -> Json:
         source = self._source
-        pod = objects.get(self._session, kinds.POD, source.pod, source.namespace)
-        return ended(pod, source.container)
+        return objects.get(self._session, kinds.POD, source.pod, source.namespace)
 
 
 def ended(pod: Json, container: str) -> bool:
     """Say whether a container of a pod will write no more."""
-    status: dict[str, Any] = pod.get("status") or {}
-    if status.get("phase") in ("Succeeded", "Failed"):
+    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return True
-    every = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    found = next((one for one in every if container in ("", one["name"])), None)
-    terminated = found["state"].get("terminated") if found else None
+    terminated = _state(pod, container).get("terminated")
     if not terminated:
         return False
     policy = pod["spec"].get("restartPolicy")
     done = policy == "Never" or (policy == "OnFailure" and terminated.get("exitCode") == 0)
     return done or "deletionTimestamp" in pod["metadata"]
+
+
+def started_since(pod: Json, container: str, timestamp: bytes) -> bool:
+    """Say whether a container has started again since a line was written, to the second."""
+    state = _state(pod, container)
+    started = next((one["startedAt"] for one in state.values() if one.get("startedAt")), None)
+    if not started or not timestamp:
+        return False
+    written = datetime.fromisoformat(timestamp.decode()).replace(microsecond=0)
+    return datetime.fromisoformat(started) >= written
+
+
+def _state(pod: Json, container: str) -> Json:
+    """The state of a container: one of waiting, running and terminated, with its details."""
+    status: Json = pod.get("status") or {}
+    every = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    states = (one.get("state") for one in every if container in ("", one["name"]))
+    return next(states, None) or {}

@@ -17,12 +17,14 @@ from kubectl_sky.errors import ClusterError, Unreachable
 Json = dict[str, Any]
 
 
-def make_config(path: Path, name: str = "here", user: Json | None = None, **cluster: Any) -> Path:
+def make_config(
+    path: Path, name: str = "here", user: Json | None = None, cluster: Json | None = None
+) -> Path:
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [
-            {"name": name, "cluster": {"server": f"https://{name}.invalid:6443"} | cluster}
+            {"name": name, "cluster": {"server": f"https://{name}.invalid:6443"} | (cluster or {})}
         ],
         "users": [{"name": name, "user": user or {"token": "t"}}],
         "contexts": [
@@ -93,7 +95,7 @@ def test_unknown_context_and_cluster_name_those_that_exist(tmp_path: Path) -> No
 
 
 def test_missing_certificate(tmp_path: Path) -> None:
-    path = make_config(tmp_path / "config", **{"certificate-authority": "ca.crt"})
+    path = make_config(tmp_path / "config", cluster={"certificate-authority": "ca.crt"})
     told = message(Connection(kubeconfig=str(path)))
     assert f"the certificate or key file {tmp_path}/ca.crt does not exist" in told
 
@@ -104,7 +106,8 @@ def test_damaged_certificate(cluster: Any, tmp_path: Path, data: str) -> None:
     server = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig))).server
     (tmp_path / "ca.crt").write_text(data)
     path = make_config(
-        tmp_path / "config", server=server, **{"certificate-authority": str(tmp_path / "ca.crt")}
+        tmp_path / "config",
+        cluster={"server": server, "certificate-authority": str(tmp_path / "ca.crt")},
     )
     session = Session.connect(Connection(kubeconfig=str(path)))
     with pytest.raises(ClusterError, match="certificate-authority") as error:
@@ -172,8 +175,7 @@ print(json.dumps({credential!r} | {{"status": {{"token": token}}}}))
     path = make_config(
         tmp_path / "config",
         user=make_plugin(tmp_path, body),
-        server=server,
-        **{"insecure-skip-tls-verify": True},
+        cluster={"server": server, "insecure-skip-tls-verify": True},
     )
     session = Session.connect(Connection(kubeconfig=str(path)))
     assert objects.list_all(session, kinds.NODE)
@@ -190,8 +192,7 @@ def test_token_file_may_end_with_a_newline(cluster: Any, tmp_path: Path) -> None
     path = make_config(
         tmp_path / "config",
         user={"tokenFile": "token"},
-        server=server,
-        **{"insecure-skip-tls-verify": True},
+        cluster={"server": server, "insecure-skip-tls-verify": True},
     )
     assert CoreManager(Session.connect(Connection(kubeconfig=str(path)))).whoami() == "admin"
 

@@ -1,0 +1,95 @@
+"""Cutting a log into lines, and going on where reading stopped: no line lost, none twice."""
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.cluster.loglines import Cutter, Place, stamp, stamped, without_stamps
+
+CHUNKS = st.lists(st.binary(max_size=20).map(lambda data: data.replace(b"x", b"\n")))
+
+
+@given(CHUNKS)
+def test_cutting_loses_no_byte(chunks: list[bytes]) -> None:
+    cutter = Cutter()
+    lines = [line for chunk in chunks for line in cutter.feed(chunk)]
+    assert b"".join(line + b"\n" for line in lines) + cutter.rest() == b"".join(chunks)
+    assert all(b"\n" not in line for line in lines)
+
+
+def make_log(ticks: Sequence[int], zone: bytes = b"Z") -> list[bytes]:
+    """Lines with timestamps so many tenths of a second after midnight."""
+    return [
+        b"2026-01-01T00:%02d:%02d.%d00000000%s line %d"
+        % (tick // 600, tick // 10 % 60, tick % 10, zone, number)
+        for number, tick in enumerate(ticks)
+    ]
+
+
+def since(log: list[bytes], time: str) -> list[bytes]:
+    """What the server sends for `sinceTime`: lines in the file's order, each by its own time."""
+    return [line for line in log if line[:19] >= time.encode()[:19]]
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=60),
+    st.lists(st.integers(0, 60), max_size=6),
+    st.integers(1, 9),
+    st.sampled_from([b"Z", b"+05:30"]),
+)
+def test_each_line_once(steps: list[int], cuts: list[int], size: int, zone: bytes) -> None:
+    """However the connection breaks, and where two writers disagree on the time by a bit."""
+    now, ticks = 0, []
+    for step in steps:
+        now += step
+        ticks.append(max(0, now - (step == 2) * 3))  # some lines are stamped a bit late
+    log = make_log(ticks, zone)
+    place, told = Place(), []
+    for cut in [*cuts, None]:
+        place.resume()
+        answer = since(log, place.since) if place.since else log
+        limited = answer if cut is None else answer[:cut]
+        for start in range(0, len(limited), size):
+            fresh = place.fresh(limited[start : start + size])
+            if fresh:
+                place.advance(fresh)
+                told += fresh
+    assert told == log
+
+
+def test_rotated_log_goes_on_after_the_newest_line() -> None:
+    log = make_log([1, 2, 3, 4, 5, 6, 7])
+    place = Place()
+    place.resume()
+    place.advance(place.fresh(log[:4]))
+    place.resume()
+    assert place.fresh(log[2:]) == log[4:]
+    assert place.rotated
+
+
+def test_fractions_of_any_length() -> None:
+    log = [
+        b"2026-01-01T00:00:00.5Z a",
+        b"2026-01-01T00:00:00.51Z b",
+        b"2026-01-01T00:00:01Z c",
+        b"2026-01-01T00:00:01.000000001Z d",
+    ]
+    for read in range(1, 4):
+        place = Place()
+        place.resume()
+        place.advance(log[:read])
+        assert place.last == stamp(log[read - 1])
+        place.resume()
+        assert place.fresh(log[read - 1 :]) == log[read:]  # as after a rotation
+
+
+def test_lines_of_the_node_are_told_apart() -> None:
+    good = make_log([1, 2])
+    bad = b"unable to retrieve container logs for containerd://1"
+    assert stamped(good) == (good, [])
+    assert stamped([*good, bad]) == (good, [bad])
+    assert stamped([]) == ([], [])
+    assert without_stamps(good) == [b"line 0", b"line 1"]
+    assert without_stamps([b"2026-01-01T00:00:00Z "]) == [b""]
+    assert stamp(bad) == b""

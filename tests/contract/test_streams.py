@@ -1,0 +1,272 @@
+"""Following the logs of real pods: each line once and in order, whatever happens to the line."""
+
+import threading
+import time
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import objects, patience
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.streams import Following, Line, LogOptions, LogSource, lines, merged
+from kubectl_sky.errors import ClusterError, Unreachable
+from tests.contract.makers import make_pod
+from tests.contract.proxies import CuttingProxy
+
+pytestmark = pytest.mark.cluster
+
+FOLLOW = LogOptions(follow=True)
+
+
+def run_pod(session: Session, namespace: str, script: str, name: str = "a") -> LogSource:
+    objects.create(session, make_pod(name, namespace, script))
+    return LogSource(namespace, name, "main")
+
+
+def finished(session: Session, source: LogSource) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        pod = objects.get(session, kinds.POD, source.pod, source.namespace)
+        if pod["status"]["phase"] in ("Succeeded", "Failed"):
+            return
+        assert time.monotonic() < deadline, pod["status"]
+        time.sleep(0.1)
+
+
+def texts(found: Iterator[Line]) -> list[bytes]:
+    return [line.text for line in found if not line.note]
+
+
+def test_waits_for_the_start_and_reads_to_the_end(session: Session, namespace: str) -> None:
+    source = run_pod(session, namespace, "echo one; sleep 1; echo two; printf three")
+    found = list(lines(session, source, FOLLOW))
+    assert [(line.text, line.whole) for line in found] == [
+        (b"one", True),
+        (b"two", True),
+        (b"three", False),
+    ]
+    again = list(lines(session, source, LogOptions()))
+    assert again == found
+
+
+def test_lines_come_as_they_are_written(session: Session, namespace: str) -> None:
+    source = run_pod(session, namespace, "echo one; sleep 4; echo two")
+    reading = lines(session, source, FOLLOW)
+    assert next(reading).text == b"one"
+    begun = time.monotonic()
+    assert next(reading).text == b"two"
+    assert time.monotonic() - begun > 2
+
+
+def test_bytes_are_kept(session: Session, namespace: str) -> None:
+    script = r"printf 'a\rb\n\n\377\000\n  spaces  \n'; head -c 200000 /dev/zero | tr '\0' x; echo"
+    source = run_pod(session, namespace, script)
+    found = texts(lines(session, source, FOLLOW))
+    assert found[:4] == [b"a\rb", b"", b"\xff\x00", b"  spaces  "]
+    assert found[4] == b"x" * 200_000
+    assert len(found) == 5
+
+
+def test_tail_since_and_timestamps(session: Session, namespace: str) -> None:
+    source = run_pod(session, namespace, "echo one; sleep 3; echo two; echo three")
+    finished(session, source)
+    assert texts(lines(session, source, LogOptions(tail=2))) == [b"two", b"three"]
+    assert texts(lines(session, source, LogOptions(tail=0))) == []
+    assert texts(lines(session, source, LogOptions(tail=1, follow=True))) == [b"three"]
+    assert len(texts(lines(session, source, LogOptions(since_seconds=600)))) == 3
+    stamp, _, text = texts(lines(session, source, LogOptions(timestamps=True)))[0].partition(b" ")
+    assert (stamp[4:5], stamp[10:11], text) == (b"-", b"T", b"one")
+
+
+def test_silent_pod(session: Session, namespace: str) -> None:
+    source = run_pod(session, namespace, "true")
+    assert list(lines(session, source, FOLLOW)) == []
+
+
+NUMBERS = """
+i=0
+while [ $i -lt 12000 ]; do
+  i=$((i+1)); echo line $i
+  [ $((i % 100)) != 0 ] || sleep 0.04
+done
+"""
+
+
+def test_cut_again_and_again(
+    session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
+) -> None:
+    source = run_pod(session, namespace, NUMBERS)
+    proxy.budget, proxy.cuts = 200_000, 3
+    found = texts(lines(cut_session, source, FOLLOW))
+    assert found == [b"line %d" % number for number in range(1, 12_001)]
+    assert proxy.cuts == 0
+
+
+def test_cut_while_nothing_is_written(
+    session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
+) -> None:
+    source = run_pod(session, namespace, "echo one; sleep 3; echo two")
+    reading = lines(cut_session, source, FOLLOW)
+    assert next(reading).text == b"one"
+    proxy.cut()
+    assert texts(reading) == [b"two"]
+
+
+def test_cut_until_the_pod_has_ended(
+    session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
+) -> None:
+    source = run_pod(session, namespace, "echo one; sleep 1; echo two; printf three")
+    reading = lines(cut_session, source, FOLLOW)
+    assert next(reading).text == b"one"
+    proxy.refusing = True
+    proxy.cut()
+
+    def come_back() -> None:
+        finished(session, source)
+        proxy.refusing = False
+
+    back = threading.Thread(target=come_back)
+    back.start()
+    assert texts(reading) == [b"two", b"three"]
+    back.join()
+
+
+def test_server_that_stays_away(
+    session: Session,
+    cut_session: Session,
+    proxy: CuttingProxy,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patience, "SECONDS", 0.5)
+    source = run_pod(session, namespace, "echo one; sleep 600")
+    reading = lines(cut_session, source, FOLLOW)
+    assert next(reading).text == b"one"
+    proxy.close()
+    with pytest.raises(Unreachable):
+        next(reading)
+
+
+def test_restarted_container_goes_on(session: Session, namespace: str) -> None:
+    script = "echo run; [ -e /data/ran ] || { touch /data/ran; exit 3; }; sleep 5"
+    pod = make_pod("a", namespace, script, restartPolicy="OnFailure")
+    pod["spec"]["volumes"] = [{"name": "data", "emptyDir": {}}]
+    pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    objects.create(session, pod)
+    source = LogSource(namespace, "a", "main")
+    reading = lines(session, source, FOLLOW)
+    assert [next(reading).text, next(reading).text] == [b"run", b"run"]
+    assert texts(lines(session, source, LogOptions(previous=True))) == [b"run"]
+    assert texts(reading) == []
+
+
+def test_pod_that_does_not_start(session: Session, namespace: str) -> None:
+    pod = make_pod("a", namespace, "true")
+    pod["spec"]["containers"][0]["image"] = "localhost/absent:1"
+    objects.create(session, pod)
+    source = LogSource(namespace, "a", "main")
+    deadline = time.monotonic() + 30
+    while not objects.get(session, kinds.POD, "a", namespace)["status"].get("containerStatuses"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    [note] = lines(session, source, LogOptions())
+    assert note.note
+    assert note.text.startswith(b"pod a has no log: its container is waiting to start: ")
+    with Following(session, FOLLOW) as following:
+        following.add(source)
+        batches = following.batches()
+        assert [next(batches) for _ in range(4)] == [None] * 4
+
+
+def test_deleted_pod(session: Session, namespace: str) -> None:
+    source = run_pod(session, namespace, "echo one; sleep 600")
+    reading = lines(session, source, FOLLOW)
+    assert next(reading).text == b"one"
+    objects.delete(session, kinds.POD, "a", namespace, grace=0)
+    rest = list(reading)
+    assert [line.text for line in rest if not line.note] == []
+    assert any(b"pod a is gone" in line.text for line in rest)
+
+
+def test_unknown_pod_and_container(session: Session, namespace: str) -> None:
+    [note] = lines(session, LogSource(namespace, "absent", "main"), FOLLOW)
+    assert (note.text, note.note) == (b"pod absent is gone", True)
+    source = run_pod(session, namespace, "true")
+    finished(session, source)
+    with pytest.raises(ClusterError, match=r"logs of pod a: .*container x is not valid"):
+        list(lines(session, LogSource(namespace, "a", "x"), LogOptions()))
+    with pytest.raises(ClusterError, match=r"logs of pod a: .*previous terminated container"):
+        list(lines(session, source, LogOptions(previous=True)))
+
+
+def test_merged_keeps_each_log_in_order(
+    session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
+) -> None:
+    for rank in range(3):
+        run_pod(session, namespace, f"for i in $(seq 1 300); do echo {rank} $i; done", f"p{rank}")
+    proxy.budget, proxy.cuts = 8_000, 3
+
+    def appearing() -> Iterator[LogSource]:
+        for rank in range(3):
+            yield LogSource(namespace, f"p{rank}", "main", rank)
+            time.sleep(0.3)
+
+    found = list(merged(cut_session, appearing(), FOLLOW))
+    for rank in range(3):
+        own = [line.text for line in found if line.source.rank == rank]
+        assert own == [b"%d %d" % (rank, number) for number in range(1, 301)]
+
+
+def test_error_of_one_log_reaches_the_reader(session: Session, namespace: str) -> None:
+    source = run_pod(session, namespace, "echo one; sleep 600")
+    next(lines(session, source, FOLLOW))
+    wrong = LogSource(namespace, "a", "wrong")
+    with pytest.raises(ClusterError, match="logs of pod a: "):
+        list(merged(session, [source, wrong], FOLLOW))
+    assert_no_threads()
+
+
+def assert_no_threads() -> None:
+    deadline = time.monotonic() + 5
+    while any(thread.name.startswith("log ") for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_closing_hangs_up(session: Session, namespace: str) -> None:
+    source = run_pod(session, namespace, "echo one; sleep 600")
+    reading = merged(session, [source], FOLLOW)
+    assert next(reading).text == b"one"
+    begun = time.monotonic()
+    reading.close()  # type: ignore[attr-defined]
+    assert_no_threads()
+    assert time.monotonic() - begun < 3
+
+
+def test_sources_may_be_added_and_are_read_once(session: Session, namespace: str) -> None:
+    source = run_pod(session, namespace, "echo one")
+    with Following(session, FOLLOW) as following:
+        assert following.add(source) is True
+        assert following.add(source) is False
+        following.no_more()
+        found = [text for batch in following.batches() if batch for text in batch.lines]
+    assert found == [b"one"]
+
+
+def test_memory_does_not_grow_with_the_log(session: Session, namespace: str) -> None:
+    """The reader sleeps while 15 MB wait: no more than the queue may be in memory."""
+    script = "head -c 15000000 /dev/zero | tr '\\0' x | fold -w 100; echo; echo end"
+    source = run_pod(session, namespace, script)
+    finished(session, source)
+    tracemalloc.start()
+    with Following(session, LogOptions()) as following:
+        following.add(source)
+        following.no_more()
+        time.sleep(2)
+        total = sum(len(batch.lines) for batch in following.batches() if batch)
+        _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert total > 150_000
+    assert peak < 12_000_000

@@ -1,0 +1,236 @@
+"""Watching without a gap: through broken connections, ends, and forgotten versions."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from queue import Queue
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import objects, patience
+from kubectl_sky.cluster import watch as watching
+from kubectl_sky.cluster.session import Connection, Session
+from kubectl_sky.cluster.watch import Change, Seen, watch, watch_kinds
+from kubectl_sky.errors import Expired, Forbidden, Unreachable
+from tests.cluster.target import Cluster
+from tests.contract.makers import make_config_map
+from tests.contract.proxies import CuttingProxy
+
+pytestmark = pytest.mark.cluster
+
+Told = list[tuple[str, str]]
+
+
+def follow(session: Session, namespace: str, timeout: float = 20) -> Iterator[Seen | None]:
+    return watch(session, kinds.CONFIG_MAP, namespace, "of=test", timeout=timeout)
+
+
+def until(seen: Iterator[Seen | None], enough: Callable[[Told], bool]) -> Told:
+    """Read until enough was told; the names that each change is about."""
+    told: Told = []
+    for one in seen:
+        if one:
+            name = one.object["metadata"]["name"] if one.object else ""
+            told.append((str(one.type), name))
+            if enough(told):
+                return told
+    raise AssertionError(f"only {told} was told")
+
+
+def synced(told: Told) -> bool:
+    return told[-1][0] == Change.SYNCED
+
+
+def last(change: Change, name: str) -> Callable[[Told], bool]:
+    return lambda told: told[-1] == (change, name)
+
+
+def test_existing_then_changes(session: Session, namespace: str) -> None:
+    objects.create(session, make_config_map("a", namespace))
+    seen = follow(session, namespace)
+    assert until(seen, synced) == [("ADDED", "a"), ("SYNCED", "")]
+    objects.create(session, make_config_map("b", namespace))
+    objects.patch(session, kinds.CONFIG_MAP, "a", namespace, {"data": {"x": "1"}})
+    objects.delete(session, kinds.CONFIG_MAP, "b", namespace)
+    assert until(seen, last(Change.DELETED, "b")) == [
+        ("ADDED", "b"),
+        ("MODIFIED", "a"),
+        ("DELETED", "b"),
+    ]
+    seen.close()  # type: ignore[attr-defined]
+
+
+def test_objects_have_their_kind(session: Session, namespace: str) -> None:
+    objects.create(session, make_config_map("a", namespace))
+    [first] = [one for one in follow(session, namespace, 1) if one and one.object]
+    assert (first.object["apiVersion"], first.object["kind"]) == ("v1", "ConfigMap")
+
+
+def test_ticks_timeout_and_stop(session: Session, namespace: str) -> None:
+    begun = time.monotonic()
+    ticks = [one for one in follow(session, namespace, 1.6) if one is None]
+    assert len(ticks) >= 2
+    assert 1.5 < time.monotonic() - begun < 3
+    stop = threading.Event()
+    threading.Timer(0.3, stop.set).start()
+    begun = time.monotonic()
+    for _ in watch(session, kinds.CONFIG_MAP, namespace, stop=stop):
+        pass
+    assert time.monotonic() - begun < 3
+
+
+def test_closing_ends_thread_and_connection(session: Session, namespace: str) -> None:
+    seen = follow(session, namespace)
+    until(seen, synced)
+    seen.close()  # type: ignore[attr-defined]
+    deadline = time.monotonic() + 5
+    while any(thread.name.startswith("watch ") for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_broken_connection_misses_nothing(
+    session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
+) -> None:
+    seen = follow(cut_session, namespace)
+    until(seen, synced)
+    proxy.refusing = True
+    proxy.cut()
+    objects.create(session, make_config_map("a", namespace))
+    objects.delete(session, kinds.CONFIG_MAP, "a", namespace)
+    objects.create(session, make_config_map("b", namespace))
+    time.sleep(0.5)
+    proxy.refusing = False
+    assert until(seen, last(Change.ADDED, "b")) == [
+        ("ADDED", "a"),
+        ("DELETED", "a"),
+        ("ADDED", "b"),
+    ]
+
+
+def test_many_cuts(
+    session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
+) -> None:
+    seen = follow(cut_session, namespace, 60)
+    until(seen, synced)
+    wanted = []
+    for index in range(30):
+        objects.create(session, make_config_map(f"a{index}", namespace))
+        wanted.append(("ADDED", f"a{index}"))
+        if index % 5 == 0:
+            proxy.cut()
+    assert until(seen, lambda told: len(told) == 30) == wanted
+
+
+def test_an_end_of_the_answer_is_taken_up(
+    session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_SERVER_SECONDS", 1)
+    seen = follow(session, namespace)
+    until(seen, synced)
+    time.sleep(1.5)
+    objects.create(session, make_config_map("a", namespace))
+    assert until(seen, last(Change.ADDED, "a")) == [("ADDED", "a")]
+
+
+def test_forgotten_version_lists_again_and_tells_differences(
+    session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
+) -> None:
+    for name in ("gone", "changed", "same"):
+        objects.create(session, make_config_map(name, namespace))
+    forgetful = Forgetful(cut_session)
+    seen = follow(forgetful, namespace)  # type: ignore[arg-type]
+    until(seen, synced)
+    objects.create(session, make_config_map("open", namespace))
+    until(seen, last(Change.ADDED, "open"))  # so the stream is, and a cut ends it
+    forgetful.forgets = True
+    proxy.refusing = True
+    proxy.cut()
+    objects.delete(session, kinds.CONFIG_MAP, "gone", namespace)
+    objects.patch(session, kinds.CONFIG_MAP, "changed", namespace, {"data": {"x": "1"}})
+    objects.create(session, make_config_map("new", namespace))
+    proxy.refusing = False
+    assert until(seen, synced) == [
+        ("DELETED", "gone"),
+        ("MODIFIED", "changed"),
+        ("ADDED", "new"),
+        ("SYNCED", ""),
+    ]
+    objects.create(session, make_config_map("newer", namespace))
+    assert until(seen, last(Change.ADDED, "newer")) == [("ADDED", "newer")]
+
+
+class Forgetful:
+    """A session with a server that once does not know a version any more."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.forgets = False
+        self.request = session.request
+        self.server = session.server
+
+    def stream(self, path: str, query: dict[str, str], timeout: float | None = None) -> object:
+        if self.forgets:
+            self.forgets = False
+            raise Expired("too old")
+        return self._session.stream(path, query, timeout)
+
+
+def test_error_event(session: Session, namespace: str) -> None:
+    """The API server sends 410 as an event when the version is older than its cache."""
+    query = {"watch": "1", "resourceVersion": "1", "timeoutSeconds": "2"}
+    stream = session.stream(objects.path(kinds.CONFIG_MAP, namespace), query)
+    with stream:
+        events = list(watching._events(stream))
+    errors = [event["object"] for event in events if event["type"] == "ERROR"]
+    if not errors:
+        pytest.skip("the cluster is so young that it still knows version 1")
+    source = watching._Source(session, kinds.CONFIG_MAP, namespace, {}, Queue())
+    with pytest.raises(Expired):
+        source._take({"type": "ERROR", "object": errors[0]})
+
+
+def test_lost_for_too_long(
+    cut_session: Session,
+    proxy: CuttingProxy,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patience, "SECONDS", 0.5)
+    seen = follow(cut_session, namespace, 60)
+    until(seen, synced)
+    proxy.close()
+    with pytest.raises(Unreachable, match="cannot reach 127"):
+        for _ in seen:
+            pass
+
+
+def test_refused(cluster: Cluster, namespace: str) -> None:
+    alice = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig), context="alice"))
+    with pytest.raises(Forbidden, match="may not list configmaps"):
+        list(follow(alice, namespace))
+
+
+def test_several_kinds(session: Session, namespace: str) -> None:
+    objects.create(session, make_config_map("a", namespace))
+    both = (kinds.CONFIG_MAP, kinds.JOB)
+    told = [one for one in watch_kinds(session, both, namespace, "of=test", timeout=1.5) if one]
+    assert [one.type for one in told].count(Change.SYNCED) == 2
+    assert [one.object["kind"] for one in told if one.object] == ["ConfigMap"]
+
+
+def test_slow_reader_holds_the_server_back(
+    session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_AHEAD", 2)
+    for index in range(12):
+        objects.create(session, make_config_map(f"a{index:02}", namespace))
+    told = []
+    for one in follow(session, namespace, 5):
+        if one:
+            time.sleep(0.02)
+            told.append(one)
+            if one.type is Change.SYNCED:
+                break
+    assert len(told) == 13
