@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from kubectl_sky import names
 from kubectl_sky.actions import files
+from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.plan import Plan
@@ -19,23 +20,6 @@ from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate
-
-
-@dataclass(frozen=True)
-class Overrides:
-    """What the flags say in place of the file; None and empty leave it to the file."""
-
-    task_id: str | None = None
-    name: str | None = None
-    env: tuple[str, ...] = ()
-    env_files: tuple[str, ...] = ()
-    secret: tuple[str, ...] = ()
-    num_nodes: str | None = None
-    cpus: str | None = None
-    memory: str | None = None
-    gpus: str | None = None
-    image: str | None = None
-    templates: str | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_sky.actions.draft import Overrides
+from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:

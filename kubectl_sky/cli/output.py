@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Sequence
 
 import click
-import yaml
 
 
 def out(text: str) -> None:
@@ -31,6 +30,8 @@ def data(value: object, form: str) -> str:
     """A value as JSON or YAML."""
     if form == "json":
         return json.dumps(value, indent=4, ensure_ascii=False)
+    import yaml  # tables need none
+
     text: str = yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
     return text.rstrip("\n")
 

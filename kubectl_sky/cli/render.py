@@ -6,10 +6,8 @@ from pathlib import Path
 
 import click
 
-from kubectl_sky.actions import render as action
-from kubectl_sky.actions.draft import Overrides, draft
+from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.cli import options, output
-from kubectl_sky.render import manifests
 
 
 @click.command("render")
@@ -27,6 +25,10 @@ def command(file: str, overrides: Overrides, form: str | None, **flags: str | No
     claims, and the owner as this machine knows you: `submit --dry-run=client -o yaml` asks the
     cluster for both.
     """
+    from kubectl_sky.actions import render as action
+    from kubectl_sky.actions.draft import draft
+    from kubectl_sky.render import manifests
+
     drafted = draft(file, overrides, os.environ, sys.stdin.buffer)
     for problem in drafted.warnings:
         output.note(str(problem))

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.actions.draft import Draft, Overrides, draft
+from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.cli import options, output
 from kubectl_sky.cli.logs import follow
 
 if TYPE_CHECKING:
+    from kubectl_sky.actions.draft import Draft
     from kubectl_sky.actions.submit import Prepared
     from kubectl_sky.cluster.session import Session
 
@@ -47,6 +48,8 @@ def command(
     Prints the task's id at once, and exits as the task does: with 4 when it failed. Ctrl-C leaves
     the task running.
     """
+    from kubectl_sky.actions.draft import draft
+
     drafted = draft(file, overrides, os.environ, sys.stdin.buffer)
     for problem in drafted.warnings:
         output.note(str(problem))
@@ -58,7 +61,7 @@ def command(
 
 def _submit(
     session: "Session",
-    drafted: Draft,
+    drafted: "Draft",
     where: options.Where,
     form: str | None,
     flags: dict[str, object],
@@ -96,7 +99,7 @@ def _told(prepared: "Prepared", form: str | None) -> str:
 
 def _dry_run(
     session: "Session",
-    drafted: Draft,
+    drafted: "Draft",
     where: options.Where,
     form: str | None,
     flags: dict[str, object],

@@ -4,7 +4,6 @@ import sys
 
 import click
 
-from kubectl_sky.actions.validate import check
 from kubectl_sky.cli import options, output
 
 
@@ -17,6 +16,8 @@ def command(files: tuple[str, ...], form: str | None, strict: bool) -> int:
 
     Exits with 2 when there is an error. Warnings name what is understood but not carried out.
     """
+    from kubectl_sky.actions.validate import check
+
     problems = check(files, sys.stdin.buffer)
     bad = any(strict or problem.severity == "error" for problem in problems)
     if form:

@@ -42,5 +42,8 @@ def test_the_kubernetes_client_is_not_imported(arguments: tuple[str, ...]) -> No
     assert not imported(*arguments) & set(HEAVY)
 
 
-def test_help_imports_neither_templates_nor_schemas() -> None:
-    assert not imported("--help") & {"jinja2", "yaml", "jsonschema"}
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("submit", "--help"), ("version",)], ids=" ".join
+)
+def test_help_imports_neither_templates_nor_schemas(arguments: tuple[str, ...]) -> None:
+    assert not imported(*arguments) & {"jinja2", "yaml", "jsonschema", "dotenv"}

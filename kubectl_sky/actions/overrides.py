@@ -1,0 +1,20 @@
+"""What flags say in place of a task file; light, so that --help loads nothing else."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the flags say in place of the file; None and empty leave it to the file."""
+
+    task_id: str | None = None
+    name: str | None = None
+    env: tuple[str, ...] = ()
+    env_files: tuple[str, ...] = ()
+    secret: tuple[str, ...] = ()
+    num_nodes: str | None = None
+    cpus: str | None = None
+    memory: str | None = None
+    gpus: str | None = None
+    image: str | None = None
+    templates: str | None = None
