@@ -11,6 +11,8 @@ from kubectl_sky.spec.validate import validate
 
 FILE = "task.yaml"
 
+RUN = "run: echo hi\n"
+
 
 def read(text: str | bytes) -> tuple[Document, ...]:
     return load(text.encode() if isinstance(text, str) else text, FILE)

@@ -1,0 +1,90 @@
+"""What validate warns of, word for word, and what it finds nothing wrong with."""
+
+import pytest
+
+from tests.spec.documents import RUN, found_in, problems
+
+WARNED = {
+    "name: my task": (
+        "task.yaml:2:7: name: warning: objects and labels get this name with dashes"
+        " for what Kubernetes does not allow"
+    ),
+    "resources: {accelerators: {A100:1}}": (
+        "task.yaml:2:13: resources.accelerators: warning: ignored:"
+        " nodes are not chosen by A100; any GPU of the cluster is used"
+    ),
+    "resources: {accelerators: 0.5}": (
+        "task.yaml:2:27: resources.accelerators: warning:"
+        " Kubernetes hands out whole GPUs: each node asks for 1"
+    ),
+    "envs: {X: yes}": (
+        "task.yaml:2:11: envs.X: warning: YAML reads this as 'True'; that is what the task sees;"
+        " put it in quotes"
+    ),
+    "envs: {X: 0755}": (
+        "task.yaml:2:11: envs.X: warning: YAML reads this as '493'; that is what the task sees;"
+        " put it in quotes"
+    ),
+    "secrets: {X: 12:30}": (
+        "task.yaml:2:14: secrets.X: warning: YAML reads this as something else;"
+        " that is what the task sees; put it in quotes"
+    ),
+    "envs: {X: [1]}": (
+        "task.yaml:2:11: envs.X: warning: the task sees this as Python writes it;"
+        " write text, such as JSON in quotes"
+    ),
+    "envs: {NODE_RANK: 5}": (
+        "task.yaml:2:8: envs.NODE_RANK: warning: ignored: every node is told its own value"
+    ),
+    "volumes: {/usr: v}": (
+        "task.yaml:2:11: volumes./usr: warning: hides the image's own /usr,"
+        " without which containers rarely start"
+    ),
+    "config: {kubernets: {}}": (
+        "task.yaml:2:10: config.kubernets: warning: unknown field, ignored;"
+        " did you mean 'kubernetes'?"
+    ),
+    "config: {kubernetes: {kuee: {}}}": (
+        "task.yaml:2:23: config.kubernetes.kuee: warning: unknown field, ignored;"
+        " did you mean 'kueue'?"
+    ),
+    "resources: {use_spot: true}": (
+        "task.yaml:2:13: resources.use_spot: warning: ignored: the cluster chooses the nodes"
+    ),
+    "workdir: .": (
+        "task.yaml:2:1: workdir: warning: not carried out yet, submit refuses it:"
+        " files are not sent to the nodes; put them into the image or a volume"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", WARNED)
+def test_warned(field: str) -> None:
+    assert problems(RUN + field, "warning") == [WARNED[field]]
+    assert problems(RUN + field) == []
+
+
+FINE = (
+    "name: a.b_c-D",
+    "num_nodes: 2",
+    "resources:",
+    "envs:",
+    "volumes:",
+    "resources: {cpus: , memory: }",
+    "resources: {cpus: 4+, memory: 8+, accelerators: 1}",
+    "resources: {accelerators: 1}",
+    "resources: {gpus: '1'}",
+    "resources: {infra: k8s}",
+    "resources: {infra: Kubernetes}",
+    "resources: {cloud: kubernetes, use_spot: false, autostop: false}",
+    "resources: {labels: {example.com/team: research, empty: ''}}",
+    "envs: {A: 1, B: x, C: , D: 1.5, E: 2024-01-01}",
+    "secrets: {A: , B: x}",
+    "volumes: {/data: v, /more/data: {name: v, sub_path: runs/1}}",
+    "envs: {V: data}\nvolumes: {/data: $V, '/${V}': v}",
+)
+
+
+@pytest.mark.parametrize("field", FINE)
+def test_fine(field: str) -> None:
+    assert found_in(RUN + field) == []

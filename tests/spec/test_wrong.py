@@ -1,0 +1,264 @@
+"""What validate says of what is wrong, word for word: where, what, and what to do."""
+
+import pytest
+
+from tests.spec.documents import RUN, problems
+
+WRONG = {
+    "nmae: x": "task.yaml:2:1: nmae: unknown field; did you mean 'name'?",
+    "foo:": "task.yaml:2:1: foo: unknown field",
+    "env: {A: 1}": "task.yaml:2:1: env: unknown field; did you mean 'envs'?",
+    "image: x": "task.yaml:2:1: image: unknown field; 'image_id' belongs under resources",
+    "gpu: 1": "task.yaml:2:1: gpu: unknown field; 'accelerators' belongs under resources",
+    "cpus: 4": "task.yaml:2:1: cpus: unknown field; it belongs under resources",
+    "metadata: {}": "task.yaml:2:1: metadata: unknown field",
+    "experimental: {}": (
+        "task.yaml:2:1: experimental: unknown field;"
+        " it is called config now: config_overrides' fields go there"
+    ),
+    "resources: {acelerators: V100}": (
+        "task.yaml:2:13: resources.acelerators: unknown field; did you mean 'accelerators'?"
+    ),
+    "resources: {cpu: 1}": "task.yaml:2:13: resources.cpu: unknown field; did you mean 'cpus'?",
+    "resources: {image: a}": (
+        "task.yaml:2:13: resources.image: unknown field; did you mean 'image_id'?"
+    ),
+    "resources: {num_nodes: 2}": (
+        "task.yaml:2:13: resources.num_nodes: unknown field; it belongs at the top level"
+    ),
+    "resources: {num_node: 2}": (
+        "task.yaml:2:13: resources.num_node: unknown field;"
+        " did you mean 'num_nodes' at the top level?"
+    ),
+    "resources: {spot_recovery: x}": (
+        "task.yaml:2:13: resources.spot_recovery: unknown field; did you mean 'job_recovery'?"
+    ),
+    "resources: {hooks: []}": (
+        "task.yaml:2:13: resources.hooks: unknown field; hooks belong under config"
+    ),
+    "resources: {foo: null}": "task.yaml:2:13: resources.foo: unknown field",
+    "resources: [a]": (
+        "task.yaml:2:12: resources: expected fields such as cpus: 4, got a list"
+    ),
+    "resources: {cpus: lots}": (
+        "task.yaml:2:19: resources.cpus:"
+        " CPUs are a number such as 2, 0.5, \"4+\" or \"500m\", got 'lots'"
+    ),
+    "resources: {cpus: true}": (
+        "task.yaml:2:19: resources.cpus:"
+        ' expected a number of CPUs such as 2, 0.5, "4+" or "500m", got true'
+    ),
+    "resources: {cpus: -1}": "task.yaml:2:19: resources.cpus: has to be more than 0, got -1",
+    "resources: {memory: 16g}": (
+        "task.yaml:2:21: resources.memory:"
+        " memory is GiB such as 8, or has a unit: \"16GB\", \"512Mi\", got '16g'"
+    ),
+    "resources: {memory: .nan}": (
+        "task.yaml:2:21: resources.memory:"
+        ' memory is GiB such as 8, or has a unit: "16GB", "512Mi", got nan'
+    ),
+    "resources: {accelerators: [{A100: 8}]}": (
+        "task.yaml:2:28: resources.accelerators[0]: expected text such as V100:2, got a map"
+    ),
+    "resources: {accelerators: {A100: '8'}}": (
+        "task.yaml:2:34: resources.accelerators.A100: expected the number of GPUs, got '8'"
+    ),
+    "resources: {accelerators: 'A:B:8'}": (
+        "task.yaml:2:27: resources.accelerators: a GPU is a count such as 1,"
+        " a name such as V100, or both: \"V100:2\", got 'A:B:8'"
+    ),
+    "resources: {accelerators: 'V100:0'}": (
+        "task.yaml:2:27: resources.accelerators: the count has to be more than 0, got 'V100:0'"
+    ),
+    "resources: {accelerators: []}": (
+        "task.yaml:2:27: resources.accelerators: a GPU is a count such as 1,"
+        ' a name such as V100, or both: "V100:2", got a list'
+    ),
+    "resources: {gpus: 1, accelerators: 1}": (
+        "task.yaml:2:13: resources.gpus: is another name of accelerators; keep one of them"
+    ),
+    "resources: {infra: kubernets}": (
+        "task.yaml:2:20: resources.infra: expected k8s, k8s/CONTEXT, or a SkyPilot provider"
+        " such as aws/us-east-1, got 'kubernets'; did you mean 'kubernetes'?"
+    ),
+    "resources: {infra: k8s, region: x}": (
+        "task.yaml:2:25: resources.region: is the old form of infra; keep one of them"
+    ),
+    "resources: {disk_tier: hihg}": (
+        "task.yaml:2:24: resources.disk_tier: expected one of low, medium, high, ultra, best,"
+        " got 'hihg'; did you mean 'high'?"
+    ),
+    "resources: {disk_size: 100G}": (
+        'task.yaml:2:24: resources.disk_size: expected a size in GB such as 256,'
+        " or with a unit: \"1TB\", \"512Mi\", got '100G'"
+    ),
+    "resources: {labels: {a: 1}}": (
+        "task.yaml:2:25: resources.labels.a: expected text, got 1; put it in quotes"
+    ),
+    "resources: {labels: {'a b': x}}": (
+        'task.yaml:2:22: resources.labels."a b": is no Kubernetes label: letters, digits, - _ .'
+        " and at most 63 characters; such as team or example.com/team"
+    ),
+    "resources: {labels: {a: 'x y'}}": (
+        "task.yaml:2:25: resources.labels.a: 'x y' is no label's value: letters, digits, - _ ."
+        " only; at most 63 characters, ends with a letter or digit"
+    ),
+    "resources: {image_id: 'a b'}": (
+        "task.yaml:2:23: resources.image_id: expected an image such as python:3.13-slim"
+    ),
+    "resources: {image_id: 'docker:'}": (
+        "task.yaml:2:23: resources.image_id: expected an image such as python:3.13-slim"
+    ),
+    "resources: {autostop: {idle: 5}}": (
+        "task.yaml:2:24: resources.autostop.idle: unknown field"
+    ),
+    "resources: {priority: 2000}": (
+        "task.yaml:2:23: resources.priority:"
+        " expected a whole number of at least -1000 and at most 1000, got 2000"
+    ),
+    "resources: {max_hourly_cost: 0}": (
+        "task.yaml:2:30: resources.max_hourly_cost: expected a number of more than 0, got 0"
+    ),
+    "resources: {any_of: [{cpus: 2}, {cpus: x}]}": (
+        "task.yaml:2:40: resources.any_of[1].cpus:"
+        " CPUs are a number such as 2, 0.5, \"4+\" or \"500m\", got 'x'"
+    ),
+    "resources: {any_of: [], ordered: []}": (
+        "task.yaml:2:25: resources.ordered: any_of and ordered exclude each other;"
+        " keep one of them"
+    ),
+    'num_nodes: "2"': (
+        "task.yaml:2:12: num_nodes: expected a whole number of nodes, at least 1, got '2'"
+    ),
+    "num_nodes: 0": (
+        "task.yaml:2:12: num_nodes: expected a whole number of nodes, at least 1, got 0"
+    ),
+    "num_nodes: 2.0": (
+        "task.yaml:2:12: num_nodes: expected a whole number of nodes, without a point"
+    ),
+    "num_nodes: 1000000000": (
+        "task.yaml:2:12: num_nodes: more than 10,000 nodes are not possible"
+    ),
+    "name: 123": (
+        "task.yaml:2:7: name: expected text such as my-task, got 123; put it in quotes"
+    ),
+    "name: 2024-01-01": (
+        "task.yaml:2:7: name: expected text such as my-task, got 2024-01-01; put it in quotes"
+    ),
+    "setup: [a]": "task.yaml:2:8: setup: expected a script: setup: |, got a list",
+    'setup: "a\\0b"': "task.yaml:2:8: setup: holds a NUL character, which no shell can read",
+    "envs: {A-B: 1}": (
+        "task.yaml:2:8: envs.A-B: expected a variable's name: letters, digits and _,"
+        " no digit first"
+    ),
+    'envs: {"A\\n": 1}': (
+        'task.yaml:2:8: envs."A\ufffd": expected a variable\'s name: letters, digits and _,'
+        " no digit first"
+    ),
+    'envs: {A: "x\\0"}': (
+        "task.yaml:2:11: envs.A: holds a NUL character, which no variable can hold"
+    ),
+    "envs: [A]": "task.yaml:2:7: envs: expected variables such as A: 1, got a list",
+    "secrets: {'secrets:A': x}": (
+        'task.yaml:2:24: secrets."secrets:A": a name that begins with secrets: stands for'
+        " a secret kept elsewhere; leave its value out"
+    ),
+    "resources: {local_disk: foo}": (
+        "task.yaml:2:25: resources.local_disk: expected a disk such as nvme:500+, got 'foo'"
+    ),
+    "config: {gcp: {foo: 1}}": "task.yaml:2:16: config.gcp.foo: unknown field",
+    "secrets: hunter2": "task.yaml:2:10: secrets: expected variables such as TOKEN: null",
+    "secrets: [hunter2]": "task.yaml:2:11: secrets[0]: expected secrets:NAME",
+    "volumes: {data: v}": (
+        "task.yaml:2:11: volumes.data: expected an absolute path such as /data"
+    ),
+    "volumes: {/a/: v}": "task.yaml:2:11: volumes./a/: a mount path does not end with /",
+    "volumes: {/a//b: v}": "task.yaml:2:11: volumes./a//b: a mount path has no empty parts",
+    "volumes: {/a/../b: v}": (
+        'task.yaml:2:11: volumes."/a/../b": a mount path cannot hold . or ..'
+    ),
+    "volumes: {'/a:b': v}": (
+        'task.yaml:2:11: volumes."/a:b": a mount path cannot hold a colon'
+    ),
+    "volumes: {/etc/kubectl-sky/x: v}": (
+        "task.yaml:2:11: volumes./etc/kubectl-sky/x:"
+        " /etc/kubectl-sky is where the task's scripts are"
+    ),
+    "volumes: {/a: 5}": (
+        "task.yaml:2:15: volumes./a:"
+        " expected a volume's name, or {name: …, sub_path: …}, got 5"
+    ),
+    "volumes: {/a: }": (
+        "task.yaml:2:15: volumes./a:"
+        " expected a volume's name, or {name: …, sub_path: …}, got nothing"
+    ),
+    "volumes: {/a: {sub_path: b}}": (
+        "task.yaml:2:15: volumes./a: the field 'name' is missing;"
+        " such as {name: my-volume, sub_path: runs/1}"
+    ),
+    "volumes: {/a: {name: v, sub_path: ../b}}": (
+        "task.yaml:2:35: volumes./a.sub_path: a path within a volume cannot hold .."
+    ),
+    "volumes: {/a: {name: v, subpath: b}}": (
+        "task.yaml:2:25: volumes./a.subpath: unknown field; did you mean 'sub_path'?"
+    ),
+    "volumes: {/a: 'my volume'}": (
+        "task.yaml:2:15: volumes./a: 'my volume' can be no volume's name:"
+        " letters, digits, - and . only"
+    ),
+    "volumes: []": (
+        "task.yaml:2:10: volumes: expected mounts such as /data: my-volume, got an empty list"
+    ),
+    "file_mounts: {/a: {sorce: x}}": (
+        "task.yaml:2:20: file_mounts./a.sorce: unknown field; did you mean 'source'?"
+    ),
+    "file_mounts: {/a: {store: gs}}": (
+        "task.yaml:2:27: file_mounts./a.store: expected one of S3, GCS, AZURE, R2, IBM, OCI,"
+        " NEBIUS, COREWEAVE, VASTDATA, HF, VOLUME, got 'gs'; did you mean 'GCS'?"
+    ),
+    "file_mounts: {/a: 5}": (
+        "task.yaml:2:19: file_mounts./a:"
+        " expected a path, a URL such as s3://bucket, or a bucket's fields, got 5"
+    ),
+    "workdir: {ref: main}": "task.yaml:2:10: workdir: the field 'url' is missing",
+    "service: {replicas: 1, replica_policy: {min_replicas: 1}}": (
+        "task.yaml:2:24: service.replica_policy: excludes replicas; keep one of them"
+    ),
+    "service: {readiness_probe: health}": (
+        "task.yaml:2:28: service.readiness_probe: expected a path that begins with /"
+    ),
+    "service: {readiness_probe: {path: /, post_data: '{'}}": (
+        "task.yaml:2:49: service.readiness_probe.post_data:"
+        " expected JSON, or fields in place of text"
+    ),
+    "service: {replica_policy: {min_replicas: 1, max_replicas: 2}}": (
+        "task.yaml:2:59: service.replica_policy.max_replicas: differs from min_replicas,"
+        " which needs target_qps_per_replica; set it, or make both equal"
+    ),
+    "service: {replica_policy: {min_replicas: 2, max_replicas: 1}}": (
+        "task.yaml:2:59: service.replica_policy.max_replicas: is less than min_replicas, 2"
+    ),
+    "service: {ports: 0}": (
+        "task.yaml:2:18: service.ports:"
+        " expected a whole number of at least 1 and at most 65535, got 0"
+    ),
+    "pool: {}": "task.yaml:2:7: pool: expected workers, or min_workers and max_workers",
+    "pool: {min_workers: 1}": "task.yaml:2:7: pool: min_workers needs max_workers",
+    "config: {hooks: [{}]}": "task.yaml:2:18: config.hooks[0]: the field 'run' is missing",
+    "config: {kubernetes: {custom_metadata: {name: x}}}": (
+        "task.yaml:2:40: config.kubernetes.custom_metadata:"
+        " expected labels and annotations, without name and namespace, got a map"
+    ),
+    "inputs: {a: 1, b: 2}": (
+        "task.yaml:2:9: inputs:"
+        " expected one URL with its size in GB: {s3://bucket/data: 10}, got a map"
+    ),
+    "on: push": (
+        "task.yaml:2:1: True: a field's name is text, this is read as true; put it in quotes"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", WRONG)
+def test_wrong(field: str) -> None:
+    assert problems(RUN + field) == [WRONG[field]]
