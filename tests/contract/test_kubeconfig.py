@@ -56,6 +56,14 @@ def test_no_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "/other does not exist" in message(Connection(kubeconfig="/other"))
 
 
+def test_pod_without_an_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    assert "this pod has no service account to use" in message(Connection())
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

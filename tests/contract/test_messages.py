@@ -1,0 +1,72 @@
+"""Translating what a small test cluster has no cause to say."""
+
+import pytest
+
+from kubectl_sky.cluster import admission, problems
+from kubectl_sky.cluster.call import Call
+
+CALL = Call("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "expected"),
+    [
+        (
+            400,
+            'admission webhook "check.example.com" denied the request: no root please',
+            "admission webhook check.example.com refused it: no root please",
+        ),
+        (
+            500,
+            'Internal error occurred: failed calling webhook "check.example.com": failed to call'
+            ' webhook: Post "https://x": dial tcp: connect: connection refused',
+            "admission webhook check.example.com does not answer; the cluster's administrator",
+        ),
+        (
+            422,
+            "jobs.batch \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied"
+            " request: too many",
+            "admission policy p refused it: too many",
+        ),
+        (
+            403,
+            'pods "a" is forbidden: failed quota: q: must specify limits.cpu for: main;'
+            " limits.memory for: main",
+            "quota q wants limits.cpu for: main; limits.memory for: main to be set",
+        ),
+        (
+            403,
+            'jobs.batch "a" is forbidden: unable to create new content in namespace n because it'
+            " is being terminated",
+            "namespace n is being deleted; wait",
+        ),
+        (429, "too many requests", "s:1 has too much to do"),
+        (503, "not ready", "s:1 cannot serve now: not ready; try again later"),
+        (
+            500,
+            'Get "https://node-1:10250/containerLogs/n/p/main?follow=true": dial tcp: refused',
+            "the API server cannot reach node node-1; see",
+        ),
+    ],
+)
+def test_messages_of_other_clusters(status: int, message: str, expected: str) -> None:
+    """Texts of the API server's source for what the test cluster has no cause to say."""
+    body = b'{"kind": "Status", "reason": "X", "message": %s}' % _quoted(message)
+    assert str(problems.refused(CALL, status, body)).startswith(expected)
+
+
+def _quoted(text: str) -> bytes:
+    return b'"' + text.replace("\\", "\\\\").replace('"', '\\"').encode() + b'"'
+
+
+@pytest.mark.parametrize("text", ["a plain refusal", "", "x" * 10_000])
+def test_no_rule_named(text: str) -> None:
+    assert admission.explain(text) is None
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"[1]", b"<html>bad\ngateway</html>", b"{}"])
+@pytest.mark.parametrize("status", [400, 401, 403, 409, 410, 413, 418, 422, 429, 500, 502, 599])
+def test_any_answer_has_a_message(status: int, body: bytes) -> None:
+    text = str(problems.refused(CALL, status, body))
+    assert text.strip()
+    assert "\n" not in text
