@@ -109,10 +109,17 @@ class Tail:
         path = objects.path(kinds.POD, source.namespace, source.pod, "log")
         try:
             opened = self._session.stream(path, self._query(follow=follow))
-        except (NotFound, Unreachable):
+        except Unreachable:
             raise
+        except NotFound:
+            self._pod()  # else its node does not know it yet
+            yield from self._idle("is not known to its node yet", follow=follow)
+            return
         except ClusterError as error:
-            yield from self._refused(error, follow=follow)
+            idle = _IDLE.search(error.what)
+            if not idle:
+                raise type(error)(f"logs of pod {source.pod}: {error.what}", error.then) from None
+            yield from self._idle(idle[1], follow=follow)
             return
         with opened as self._stream:
             for chunk in opened:
@@ -155,13 +162,10 @@ class Tail:
             query["sinceSeconds"] = str(options.since_seconds)
         return query
 
-    def _refused(self, error: ClusterError, *, follow: bool) -> Iterator[Batch]:
-        """A container that has not started is waited for, or told about; all else is an error."""
-        idle = _IDLE.search(error.what)
-        if not idle:
-            raise type(error)(f"logs of pod {self._source.pod}: {error.what}", error.then)
+    def _idle(self, why: str, *, follow: bool) -> Iterator[Batch]:
+        """A container that has not started is waited for when following, else told about."""
         if not follow:
-            yield from self._note(f"pod {self._source.pod} has no log: its container {idle[1]}")
+            yield from self._note(f"pod {self._source.pod} has no log: its container {why}")
 
     def _unavailable(self, line: bytes) -> Iterator[Batch]:
         why = line.decode(errors="replace")
