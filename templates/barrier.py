@@ -1,10 +1,12 @@
 """The start barrier of a task: all nodes meet at rank 0, which tells each of them all addresses.
 
 Usage: barrier.py SERVICE; NODE_RANK, NUM_NODES, POD_IP, SKYPILOT_TASK_ID are in the environment.
-Prints the nodes' addresses in rank order. Runs on whatever Python 3 the image has.
+Then goes on with entry.sh, which finds the nodes' addresses in rank order in SKYPILOT_NODE_IPS.
+Runs on whatever Python 3 the image has.
 """
 
 import os
+import signal
 import socket
 import sys
 import time
@@ -87,4 +89,13 @@ def join(service):
     give_up("rank 0 did not answer at " + name)
 
 
-print((host() if RANK == 0 else join(sys.argv[1])).strip())
+def end(*_):
+    """Asked to end while waiting: nothing has begun yet."""
+    sys.exit(143)
+
+
+signal.signal(signal.SIGTERM, end)
+found = host() if RANK == 0 else join(sys.argv[1])
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+os.environ.update(SKYPILOT_NODE_IPS=found.strip(), KUBECTL_SKY_MET="1")
+os.execv("/bin/sh", ["/bin/sh", os.path.join(os.path.dirname(__file__), "entry.sh")])

@@ -1,9 +1,11 @@
 #!/bin/sh
 # Starts one node of a task: waits until every rank is there, then runs setup and run.
-# Needs only sh; uses bash for the user's scripts and python3 for the barrier where the image has them.
+# Needs only sh; uses bash for the user's scripts, python3 for the barrier and setsid for signals
+# where the image has them.
 set -u
 dir=/etc/kubectl-sky
 child=
+ending=
 
 say() { echo "kubectl-sky: $*" >&2; }
 
@@ -15,6 +17,14 @@ fail() { # CODE MESSAGE: the message is what `kubectl sky status` shows as the r
 
 nap() { sleep 0.3 2> /dev/null || sleep 1; }
 
+# Asked to end: the user's processes are told, and have the pod's grace period for it.
+end() {
+  ending=1
+  [ -n "$child" ] || exit 143
+  kill -TERM "-$child" 2> /dev/null || kill -TERM "$child" 2> /dev/null
+}
+trap end TERM INT
+
 # Prints the address of a host name, or nothing.
 resolve() {
   if command -v getent > /dev/null; then
@@ -23,21 +33,21 @@ resolve() {
     # busybox leaves the search list alone where a name has dots; its first entry is our namespace
     domain=$(sed -n 's/^search  *\([^ ]*\).*/\1/p' /etc/resolv.conf)
     nslookup "$1${domain:+.$domain}" 2> /dev/null | sed -n '/^Name:/,$s/^Address[^:]*: *\([^ ]*\).*/\1/p' | sed -n 1p
-  else
-    fail 1 "the image has none of python3, getent and nslookup, so the nodes cannot find each other"
   fi
 }
 
-# Prints all addresses in rank order, once every rank has one.
+# Sets SKYPILOT_NODE_IPS to all addresses in rank order, once every rank has one.
 meet_by_name() {
+  command -v getent > /dev/null || command -v nslookup > /dev/null ||
+    fail 1 "the image has none of python3, getent and nslookup, so the nodes cannot find each other"
   rank=0
-  addresses=
+  SKYPILOT_NODE_IPS=
   deadline=$(($(date +%s) + ${KUBECTL_SKY_BARRIER_TIMEOUT:-1800}))
   while [ "$rank" -lt "$NUM_NODES" ]; do
-    if [ "$rank" -eq "$NODE_RANK" ]; then address=$POD_IP; else address=$(resolve "node-$rank.$1"); fi
-    if [ -n "$address" ]; then
-      addresses="$addresses$address
-"
+    if [ "$rank" -eq "$NODE_RANK" ]; then found=$POD_IP; else found=$(resolve "node-$rank.$1"); fi
+    if [ -n "$found" ]; then
+      SKYPILOT_NODE_IPS="$SKYPILOT_NODE_IPS${SKYPILOT_NODE_IPS:+
+}$found"
       rank=$((rank + 1))
     elif [ "$(date +%s)" -ge "$deadline" ]; then
       fail 1 "gave up waiting for the other nodes: rank $rank has no address"
@@ -45,41 +55,40 @@ meet_by_name() {
       nap
     fi
   done
-  printf %s "$addresses"
 }
 
-# A node that ends at once would vanish from DNS before slower nodes have seen it.
-linger() {
-  while [ "$(date +%s)" -lt "$1" ]; do nap; done
-}
-
-# Runs one of the user's scripts and passes SIGTERM on to it; its exit code is ours.
+# Runs one of the user's scripts in a process group of its own; its exit code is ours.
 run_phase() {
-  "$shell" "$dir/$1.sh" &
+  if command -v setsid > /dev/null; then
+    setsid "$shell" "$dir/$1.sh" &
+  else
+    "$shell" "$dir/$1.sh" &
+  fi
   child=$!
   wait "$child"
   code=$?
-  while [ "$code" -gt 128 ] && kill -0 "$child" 2> /dev/null; do
+  while [ "$code" -gt 128 ] && kill -0 "$child" 2> /dev/null; do # a signal woke us, not its end
     wait "$child"
     code=$?
   done
+  while [ -n "$ending" ] && kill -0 "-$child" 2> /dev/null; do nap; done # what it started ends too
   child=
   return "$code"
 }
-
-trap '[ -z "$child" ] || kill -TERM "$child" 2> /dev/null' TERM INT
 
 shell=$(command -v bash || command -v sh)
 stay_until=0
 if [ "$NUM_NODES" -eq 1 ]; then
   SKYPILOT_NODE_IPS=$POD_IP
-elif command -v python3 > /dev/null; then
-  SKYPILOT_NODE_IPS=$(python3 "$dir/barrier.py" "$KUBECTL_SKY_SERVICE") || exit 1
-else
-  SKYPILOT_NODE_IPS=$(meet_by_name "$KUBECTL_SKY_SERVICE") || exit 1
+elif [ -z "${KUBECTL_SKY_MET-}" ]; then
+  if command -v python3 > /dev/null; then
+    exec python3 "$dir/barrier.py" "$KUBECTL_SKY_SERVICE" # comes back here with all addresses
+  fi
+  meet_by_name "$KUBECTL_SKY_SERVICE"
+  # A node that ends at once would vanish from DNS before slower nodes have seen it.
   stay_until=$(($(date +%s) + 10 + NUM_NODES / 20))
 fi
-SKYPILOT_NODE_IPS=$(printf '%s' "$SKYPILOT_NODE_IPS")
+unset KUBECTL_SKY_MET
 export SKYPILOT_NODE_IPS
 export MASTER_ADDR="${MASTER_ADDR-${SKYPILOT_NODE_IPS%%
 *}}"
@@ -88,10 +97,10 @@ export PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}"
 if [ -f "$dir/setup.sh" ]; then
   export SKYPILOT_SETUP_NODE_IPS="$SKYPILOT_NODE_IPS" SKYPILOT_SETUP_NODE_RANK="$NODE_RANK"
   export SKYPILOT_SETUP_NUM_GPUS_PER_NODE="$SKYPILOT_NUM_GPUS_PER_NODE"
-  run_phase setup || fail "$?" "setup failed with exit code $?"
+  run_phase setup || fail "$code" "setup failed with exit code $code"
   unset SKYPILOT_SETUP_NODE_IPS SKYPILOT_SETUP_NODE_RANK SKYPILOT_SETUP_NUM_GPUS_PER_NODE
+  [ -z "$ending" ] || exit 143
 fi
 run_phase run
-code=$?
-linger "$stay_until"
+while [ -z "$ending" ] && [ "$(date +%s)" -lt "$stay_until" ]; do nap; done
 exit "$code"
