@@ -244,18 +244,6 @@ def test_dry_runs_leave_nothing(sky: Command, kubectl: Command) -> None:
     assert objects(kubectl, "dryrun01") == []
 
 
-def test_ctrl_c_leaves_the_task_running(sky: Command) -> None:
-    running = sky.start("submit", sky.write("t.yaml", "run: sleep 60\n"), "--id", "ctrlc001")
-    assert running.stdout and running.stdout.readline().startswith("task/ctrlc001 submitted")
-    time.sleep(1.5)
-    running.send_signal(signal.SIGINT)
-    _, told = running.communicate(timeout=20)
-    assert running.returncode == 130
-    assert "task ctrlc001 goes on" in told
-    assert sky.json("status", "ctrlc001")["status"] in ("pending", "running")
-    assert sky("stop", "ctrlc001").returncode == 0
-
-
 def test_what_is_not_scheduled_is_told(sky: Command) -> None:
     done = sky("submit", "-", "--cpus", "500", "--wait-timeout", "3s", stdin=HELLO)
     assert done.returncode == 1
@@ -283,30 +271,3 @@ run: |
     assert other.returncode == 2
     assert "data.TOKEN" in other.stderr
     assert "another\n" not in other.stderr and "s3cr3t" not in other.stderr
-
-
-STOPPABLE = """
-import os, signal, sys, time
-def save(*_):
-    print("saved", flush=True)
-    sys.exit(0)
-signal.signal(signal.SIGTERM, save)
-print("ready", flush=True)
-time.sleep(300)
-"""
-
-
-@pytest.mark.parametrize("nodes", [1, 2])
-def test_a_stopped_task_may_save_its_work(sky: Command, nodes: int) -> None:
-    """SIGTERM reaches the user's program behind two shells, and the pod waits for its end."""
-    script = f"num_nodes: {nodes}\nrun: |\n  python3 - <<'END'\n"
-    script += "".join(f"  {line}\n" for line in f"{STOPPABLE}END\n".splitlines())
-    running = sky.start("submit", sky.write("t.yaml", script), "--id", "saves001")
-    assert running.stdout
-    seen = [running.stdout.readline() for _ in range(nodes + 1)]
-    assert all(line.endswith("ready\n") for line in seen[1:]), seen
-    assert sky("stop", "saves001").returncode == 0
-    rest, told = running.communicate(timeout=60)
-    assert rest.count("saved") == nodes
-    assert running.returncode == 4
-    assert "task saves001 (task-saves001) was stopped" in told
