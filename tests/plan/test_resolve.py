@@ -44,7 +44,7 @@ def test_names_and_labels() -> None:
     plan = make_plan(make_task(nodes=2))
     assert [node.job for node in plan.nodes] == ["train-bcdf2345-node-0", "train-bcdf2345-node-1"]
     assert plan.service == plan.name == "train-bcdf2345"
-    assert plan.nodes[1].labels == plan.labels | {"node-idx": "1"}
+    assert plan.nodes[1].labels == {**plan.labels, "node-idx": "1"}
     assert plan.labels["username"] == "alice-example.com"
 
 
