@@ -1,7 +1,9 @@
 """The real command against the real cluster: `sky` runs it, `kubectl` is kubectl."""
 
+import functools
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -48,6 +50,8 @@ class Command:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # Where the tests run in the background, Ctrl-C would be ignored from the start.
+            preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         )
 
     def json(self, *arguments: str) -> Any:
