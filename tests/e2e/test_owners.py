@@ -1,0 +1,112 @@
+"""Whose tasks: identity, names that look alike, and what RBAC decides."""
+
+import re
+
+import pytest
+
+from tests.cluster.target import Cluster
+from tests.e2e.conftest import Command
+
+QUICK = "name: mine\nresources: {image_id: 'busybox:1.36'}\nrun: sleep 300\n"
+
+
+def submit(sky: Command, task_id: str, *flags: str) -> None:
+    done = sky("submit", "-", "--id", task_id, "--detach", *flags, stdin=QUICK)
+    assert done.returncode == 0, done.stderr
+
+
+def ids(sky: Command, *flags: str) -> set[str]:
+    return {task["task_id"] for task in sky.json("list", *flags)["tasks"]}
+
+
+def test_who_is_who(sky: Command, cluster: Cluster) -> None:
+    assert sky.json("auth", "whoami") == {
+        "username": "tester",
+        "label": "tester",
+        "source": "auth login",
+    }
+    assert sky("auth", "whoami", "--user", "other").stdout == "other\n"
+    assert sky("auth", "logout").stdout == "Logged out tester\n"
+    done = sky("auth", "whoami", "--context", "alice")
+    assert done.stdout == f"{cluster.users['alice']}\n"
+    assert done.stderr == "as said by the cluster of context alice\n"
+
+
+def test_names_that_look_alike_as_labels_are_told_apart(sky: Command, kubectl: Command) -> None:
+    submit(sky, "athome01", "--user", "user@example.com")
+    submit(sky, "dashed01", "--user", "user-example.com")
+    for task_id in ("athome01", "dashed01"):
+        labels = kubectl.json("get", "job", f"mine-{task_id}")["metadata"]["labels"]
+        assert labels["username"] == "user-example.com"
+    assert ids(sky, "--user", "user@example.com") == {"athome01"}
+    assert ids(sky, "--user", "user-example.com") == {"dashed01"}
+    assert ids(sky) == set()
+    assert ids(sky, "--all-users") == {"athome01", "dashed01"}
+    done = sky("stop", "--all", "-y", "--user", "user@example.com")
+    assert done.stderr == "Stopped 1 task\n"
+    assert ids(sky, "--all-users") == {"dashed01"}
+
+
+def test_only_the_owner_s_tasks_unless_all_users(sky: Command) -> None:
+    submit(sky, "theirs01", "--user", "other")
+    for command in (("status", "theirs01"), ("stop", "theirs01"), ("logs", "theirs01")):
+        done = sky(*command)
+        assert done.returncode == 2
+        assert "task theirs01 belongs to other; add --all-users" in done.stderr
+    assert sky("stop", "--all", "-y").stderr == "Stopped 0 tasks\n"
+    assert sky("status", "theirs01", "--all-users").returncode == 0
+    assert sky("stop", "--all", "--all-users", "-y").stderr == "Stopped 1 task\n"
+
+
+@pytest.fixture
+def allowed(kubectl: Command, cluster: Cluster) -> Command:
+    """Bob may do what a user of this program needs, in the namespace of the test; alice nothing."""
+    role = ("create", "rolebinding", "sky", "--clusterrole=edit")
+    done = kubectl(*role, f"--user={cluster.users['bob']}")
+    assert done.returncode == 0, done.stderr
+    return kubectl
+
+
+@pytest.mark.usefixtures("allowed")
+def test_rbac_decides(sky: Command, cluster: Cluster, namespace: str) -> None:
+    assert sky("auth", "logout").returncode == 0
+    submit(sky, "bobs0001", "--context", "bob")
+    (task,) = sky.json("list", "--context", "bob")["tasks"]
+    assert task["username"] == cluster.users["bob"]
+    alice = re.escape(cluster.users["alice"])
+    for command, verb in (
+        (("list",), "list"),
+        (("status", "bobs0001", "--all-users"), "list"),
+        (("stop", "bobs0001", "--all-users"), "list"),
+        (("stop", "--all", "--all-users", "-y"), "list"),
+        (("logs", "bobs0001", "--all-users", "-f"), "list"),
+    ):
+        done = sky(*command, "--context", "alice")
+        assert (done.returncode, done.stdout) == (3, ""), command
+        assert re.fullmatch(
+            rf"error: forbidden: user {alice} may not {verb} (jobs\.batch|pods) in namespace"
+            rf" {namespace}; check with `kubectl auth can-i [^`]*`,"
+            r" or ask the cluster's administrator\n",
+            done.stderr,
+        ), done.stderr
+    refused = sky("submit", "-", "--context", "alice", stdin=QUICK)
+    assert refused.returncode == 3
+    assert refused.stderr.startswith("error: forbidden: user ")
+    assert ids(sky, "--context", "bob") == {"bobs0001"}
+    assert sky("stop", "bobs0001", "--context", "bob").returncode == 0
+
+
+def test_a_user_with_edit_rights_can_do_everything(sky: Command, allowed: Command) -> None:
+    bob = ("--context", "bob")
+    assert sky("volumes", "create", "notes", "1Gi", *bob).returncode == 0
+    script = (
+        "num_nodes: 2\nsecrets: {T: x}\nresources: {image_id: 'busybox:1.36'}\n"
+        "run: echo $NODE_RANK ${#T}\n"
+    )
+    done = sky("submit", "-", "--id", "edits001", *bob, stdin=script)
+    assert done.returncode == 0, done.stderr
+    assert "node-1 | 1 1" in done.stdout
+    assert sky("submit", "-", "--id", "edits001", *bob, stdin=script).returncode == 0
+    assert sky("clean", "--dry-run", *bob).returncode == 0
+    assert sky("stop", "edits001", *bob).returncode == 0
+    assert sky("volumes", "delete", "notes", "--force", *bob).returncode == 0

@@ -1,0 +1,139 @@
+"""Volumes: made, mounted by name, listed, and deleted with care."""
+
+import re
+
+import pytest
+
+from tests.e2e.conftest import Command
+
+KEEPER = """
+resources: {image_id: "busybox:1.36"}
+volumes: {/data: notes}
+run: echo again >> /data/log; wc -l < /data/log
+"""
+
+
+def create(sky: Command, *arguments: str) -> str:
+    done = sky("volumes", "create", *arguments)
+    assert done.returncode == 0, done.stderr
+    found = re.match(r"volume/([a-z0-9]{8}) ", done.stdout)
+    assert found, done.stdout
+    return found[1]
+
+
+def test_names_labels_and_forms_of_the_seed(sky: Command, kubectl: Command) -> None:
+    volume = create(
+        sky, "Data Vol", "2", "--access-modes", "RWO,ROX", "--storage-class", "standard"
+    )
+    (claim,) = kubectl.json("get", "pvc")["items"]
+    assert claim["metadata"]["name"] == f"data-vol-{volume}"
+    labels = {
+        "skypilot-volume": "true",
+        "volume-id": volume,
+        "volume-name": "Data-Vol",
+        "username": "tester",
+    }
+    assert labels.items() <= claim["metadata"]["labels"].items()
+    assert claim["spec"]["resources"]["requests"] == {"storage": "2Gi"}
+    assert claim["spec"]["accessModes"] == ["ReadWriteOnce", "ReadOnlyMany"]
+    (listed,) = sky.json("volumes", "list")["volumes"]
+    created_at = listed.pop("created_at")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", created_at)
+    assert listed == {
+        "volume_id": volume,
+        "name": "Data Vol",
+        "size": "2Gi",
+        "storage_class": "standard",
+        "access_modes": ["ReadWriteOnce", "ReadOnlyMany"],
+        "status": "Bound",
+        "username": "tester",
+        "metadata": {
+            "pvc_name": f"data-vol-{volume}",
+            "namespace": claim["metadata"]["namespace"],
+        },
+    }
+    assert sky("volumes", "list").stdout.split()[:5] == ["ID", "NAME", "SIZE", "STATUS", "AGE"]
+    assert "CLAIM" in sky("volumes", "list", "--details").stdout.splitlines()[0]
+    answer = sky.json("volumes", "create", "other", "1Gi")
+    assert answer["status"] == "created"
+    assert answer["message"] == f"Volume created successfully with ID: {answer['volume_id']}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("v", "0"), "size '0'"),
+        (("v", "-1Gi"), "No such option"),
+        (("v", "lots"), "size 'lots'"),
+        (
+            ("v", "1Gi", "--access-modes", "RWX,Sometimes"),
+            "access mode Sometimes: there is no",
+        ),
+        (("v", "1Gi", "--access-modes", ""), "access mode (none)"),
+        (("v", "1Gi", "--access-modes", "RWOP,RWO"), "ReadWriteOncePod stands alone"),
+        (("…", "1Gi"), "volume name '…' has no letter or digit"),
+    ],
+)
+def test_what_cannot_be_made_is_not_sent(
+    sky: Command, kubectl: Command, arguments: tuple[str, ...], told: str
+) -> None:
+    done = sky("volumes", "create", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert kubectl.json("get", "pvc")["items"] == []
+
+
+def test_data_outlives_a_task(sky: Command) -> None:
+    create(sky, "notes", "1Gi")
+    for count in ("1", "2"):
+        done = sky("submit", "-", stdin=KEEPER)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[1:] == [count]
+
+
+def test_a_name_that_is_no_volume_is_a_claim(sky: Command, kubectl: Command) -> None:
+    claim = create(sky, "notes", "1Gi")
+    someone = ("--user", "someone")
+    literal = KEEPER.replace("notes", f"notes-{claim}")
+    assert sky("submit", "-", "--id", "literal1", *someone, stdin=literal).returncode == 0
+    other = sky("submit", "-", "--id", "other001", *someone, "--detach", stdin=KEEPER)
+    assert other.returncode == 0
+    job = kubectl.json("get", "job", "task-other001-other001")
+    (mounted,) = (
+        volume["persistentVolumeClaim"]["claimName"]
+        for volume in job["spec"]["template"]["spec"]["volumes"]
+        if "persistentVolumeClaim" in volume
+    )
+    assert mounted == "notes", "another user's volume of that name is not meant"
+
+
+def test_a_volume_in_use_says_by_which_task(sky: Command, kubectl: Command) -> None:
+    volume = create(sky, "notes", "1Gi")
+    script = KEEPER.replace("run: ", "name: keeper\nrun: sleep 300; ")
+    assert sky("submit", "-", "--id", "keeper01", "--detach", stdin=script).returncode == 0
+    asked = sky("volumes", "delete", "notes")
+    assert asked.returncode == 2
+    assert f"volume {volume} (notes) is used by task/keeper01 (keeper)" in asked.stderr
+    assert "Used by:    task/keeper01 (keeper)" in sky("volumes", "status", volume).stdout
+    forced = sky("volumes", "delete", volume, "--force")
+    assert forced.returncode == 0
+    assert "it goes when task/keeper01 (keeper) has ended" in forced.stdout
+    assert sky("stop", "keeper01").returncode == 0
+    kubectl("wait", "--for=delete", "pvc", "--all", "--timeout=90s", timeout=100)
+    assert sky.json("volumes", "list") == {"volumes": []}
+
+
+def test_deleting_asks_and_finds(sky: Command) -> None:
+    volume = create(sky, "notes", "1Gi")
+    alone = sky("volumes", "delete", volume)
+    assert alone.returncode == 2
+    assert "Nobody is there to answer" in alone.stderr
+    again = sky("volumes", "create", "notes", "1Gi")
+    assert again.returncode == 2
+    assert f"you have a volume 'notes' already, {volume} of 1Gi" in again.stderr
+    missing = sky("volumes", "delete", "nothing", "--force")
+    assert missing.returncode == 2
+    assert "there is no volume 'nothing' of tester" in missing.stderr
+    foreign = sky("volumes", "delete", volume, "--force", "--user", "someone")
+    assert foreign.returncode == 2
+    assert sky("volumes", "delete", volume[:4], "--force").returncode == 0
