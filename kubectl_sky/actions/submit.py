@@ -1,6 +1,6 @@
 """`submit`: send what `render` shows, and make it one thing that lives and dies together."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -55,8 +55,13 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
     return Prepared(plan, manifests, tuple(present))
 
 
-def send(session: Session, prepared: Prepared, dry_run: bool = False) -> list[Applied]:
-    """Apply everything in order, and let the Jobs own the rest.
+def send(
+    session: Session,
+    prepared: Prepared,
+    dry_run: bool = False,
+    on_done: Callable[[Applied], None] | None = None,
+) -> list[Applied]:
+    """Apply everything in order, and let the Jobs own the rest; `on_done` hears of each object.
 
     If a step fails, what this call created is removed again. Raises ClusterError.
     """
@@ -65,7 +70,7 @@ def send(session: Session, prepared: Prepared, dry_run: bool = False) -> list[Ap
         [manifest.object for manifest in prepared.manifests.auxiliary],
         [manifest.object for manifest in prepared.manifests.workload],
     ]
-    applied = apply_all(session, stages, dry_run=dry_run, workers=_WORKERS)
+    applied = apply_all(session, stages, dry_run=dry_run, workers=_WORKERS, on_done=on_done)
     if not dry_run:
         _adopt(session, applied)
     return applied

@@ -183,10 +183,10 @@ def scope(session: "Session", where: Where, everybody: bool) -> "Scope":
     return find.Scope(namespace, None if everybody else who.user(session, where.user))
 
 
-def confirm(question: str) -> None:
+def confirm(question: str, flag: str = "--yes") -> None:
     """Ask on a terminal; refuse elsewhere, where nobody can answer. Raises UserError for a no."""
     if not sys.stdin.isatty():
-        raise UserError(f"{question} Nobody is there to answer", "say it with --yes or --force")
+        raise UserError(f"{question} Nobody is there to answer", f"say yes with {flag}")
     if not click.confirm(question, err=True):
         raise UserError("nothing was done")
 

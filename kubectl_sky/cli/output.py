@@ -1,9 +1,13 @@
 """What commands print: tables for people, JSON, YAML and names for programs."""
 
 import json
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import click
+
+_QUICK = 50  # objects that are sent within a second
 
 
 def out(text: str) -> None:
@@ -14,6 +18,14 @@ def out(text: str) -> None:
 def note(text: str) -> None:
     """A note, on stderr."""
     click.echo(text, err=True)
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Callable[[object], None]]:
+    """A bar on stderr where that is a terminal and there is something to wait for."""
+    quick = total < _QUICK or not sys.stderr.isatty()
+    with click.progressbar(length=total, label=label, file=sys.stderr, hidden=quick) as bar:
+        yield lambda done: bar.update(1)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

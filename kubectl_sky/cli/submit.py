@@ -71,7 +71,8 @@ def _submit(
 
     prepared = submit.prepare(session, drafted, where.user)
     if not prepared.complete:
-        submit.send(session, prepared)
+        with output.progress("Sending", len(prepared.manifests.all)) as advance:
+            submit.send(session, prepared, on_done=advance)
     output.out(_told(prepared, form))
     if flags["detach"] or form:
         return 0

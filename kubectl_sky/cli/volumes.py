@@ -150,7 +150,8 @@ def delete(volume: str, where: options.Where, all_users: bool, force: bool) -> N
             "stop that first, or delete with --force: it goes when its last user has ended",
         )
     if not force:
-        options.confirm(f"Delete volume {found.name} ({found.id}, {found.size}) and its data?")
+        question = f"Delete volume {found.name} ({found.id}, {found.size}) and its data?"
+        options.confirm(question, "--force")
     volumes.delete(session, found)
     late = f"; it goes when {', '.join(users)} has ended" if users else ""
     output.out(f"volume/{found.id} ({found.name}) deleted{late}")

@@ -1,0 +1,67 @@
+"""On a terminal: questions are asked, and what takes long shows how far it is."""
+
+import os
+import pty
+import select
+import subprocess
+import time
+
+from tests.e2e.conftest import Command
+
+TASK = "name: quick\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
+
+
+def on_terminal(sky: Command, *arguments: str, types: str = "") -> tuple[int, str]:
+    """Run with a terminal as all streams, type, and return exit code and screen."""
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(
+        [*sky.program, *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=sky.folder,
+        env=sky.environment,
+    )
+    os.close(theirs)
+    os.write(ours, types.encode())
+    screen = b""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if select.select([ours], [], [], 0.2)[0]:
+            try:
+                screen += os.read(ours, 65536)
+            except OSError:  # the other side has closed it
+                break
+    os.close(ours)
+    return running.wait(timeout=10), screen.decode()
+
+
+def test_stop_all_asks(sky: Command) -> None:
+    assert sky("submit", "-", "--id", "asked001", "--detach", stdin=TASK).returncode == 0
+    code, screen = on_terminal(sky, "stop", "--all", types="n\n")
+    assert code == 2
+    assert "Stop 1 task of 1 user? [y/N]:" in screen
+    assert "nothing was done" in screen
+    assert sky("status", "asked001").returncode == 0
+    code, screen = on_terminal(sky, "stop", "--all", types="y\n")
+    assert code == 0
+    assert "Stopped 1 task" in screen
+
+
+def test_deleting_a_volume_asks(sky: Command) -> None:
+    assert sky("volumes", "create", "notes", "1Gi").returncode == 0
+    code, screen = on_terminal(sky, "volumes", "delete", "notes", types="y\n")
+    assert code == 0, screen
+    assert "and its data? [y/N]:" in screen
+    assert sky.json("volumes", "list") == {"volumes": []}
+
+
+def test_sending_many_shows_progress_only_on_a_terminal(sky: Command) -> None:
+    path = sky.write("many.yaml", TASK + "num_nodes: 60\n")
+    code, screen = on_terminal(sky, "submit", path, "--id", "bars0001", "--detach")
+    assert code == 0, screen
+    assert "Sending" in screen and "100%" in screen
+    assert sky("stop", "bars0001").returncode == 0
+    done = sky("submit", path, "--id", "bars0002", "--detach")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sky("stop", "bars0002").returncode == 0
