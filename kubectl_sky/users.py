@@ -4,6 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubectl_sky import names
+from kubectl_sky.errors import UserError
+
+
+def named(name: str) -> "User":
+    """Return the user of a name. Raises UserError for one that no label can stand for."""
+    user = User(name.strip())
+    if not user.label or not user.name.isprintable():
+        raise UserError(
+            f"{name!r} cannot be a user's name",
+            "it needs a letter or digit, and no control characters",
+        )
+    return user
 
 
 @dataclass(frozen=True)

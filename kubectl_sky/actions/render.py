@@ -15,7 +15,7 @@ from kubectl_sky.render.manifests import Manifests, redacted
 def offline_facts(user: str | None, namespace: str | None, environ: Mapping[str, str]) -> Facts:
     """What is known without a cluster; an empty namespace leaves the choice to kubectl."""
     name = user or settings.logged_in(environ) or system_user()
-    return Facts(user=users.User(name), namespace=namespace or "")
+    return Facts(user=users.named(name), namespace=namespace or "")
 
 
 def system_user() -> str:

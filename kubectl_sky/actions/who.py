@@ -3,11 +3,11 @@
 import os
 from collections.abc import Mapping
 
-from kubectl_sky import settings
+from kubectl_sky import settings, users
 from kubectl_sky.actions.render import system_user
 from kubectl_sky.cluster import core
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, Forbidden, NotFound
+from kubectl_sky.errors import Forbidden, NotFound
 from kubectl_sky.users import User
 
 
@@ -16,21 +16,18 @@ def whoami(
 ) -> tuple[User, str]:
     """Return the user, and where the name is from: the flag, the login, the cluster, the system."""
     if given:
-        return User(given), "--user"
+        return users.named(given), "--user"
     name = settings.logged_in(environ)
     if name:
-        return User(name), "auth login"
+        return users.named(name), "auth login"
     try:
-        return User(core.CoreManager(session).whoami()), f"the cluster of context {session.context}"
+        return users.named(
+            core.CoreManager(session).whoami()
+        ), f"the cluster of context {session.context}"
     except (Forbidden, NotFound):  # an API server without SelfSubjectReview
-        return User(system_user()), "the operating system"
+        return users.named(system_user()), "the operating system"
 
 
 def user(session: Session, given: str | None) -> User:
     """Return the user that a command acts for. Raises ClusterError when the cluster is away."""
-    found = whoami(session, given)[0]
-    if not found.label:
-        raise ClusterError(
-            f"the user name {found.name!r} has no letter or digit", "choose one with --user"
-        )
-    return found
+    return whoami(session, given)[0]

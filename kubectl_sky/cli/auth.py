@@ -4,7 +4,6 @@ import click
 
 from kubectl_sky import settings, users
 from kubectl_sky.cli import options, output
-from kubectl_sky.errors import UserError
 
 
 @click.group("auth")
@@ -19,16 +18,10 @@ def command() -> None:
 @click.argument("name", metavar="USER")
 def login(name: str) -> None:
     """Act as USER from now on, such as alice@example.com."""
-    name = name.strip()
-    label = users.User(name).label
-    if not label or not name.isprintable():
-        raise UserError(
-            f"{name!r} cannot be a user name",
-            "it needs a letter or digit, and no control characters",
-        )
-    settings.log_in(name)
-    written = "" if label == name else f" (as a label: {label})"
-    output.out(f"Logged in as {name}{written}")
+    user = users.named(name)
+    settings.log_in(user.name)
+    written = "" if user.label == user.name else f" (as a label: {user.label})"
+    output.out(f"Logged in as {user.name}{written}")
 
 
 @command.command("whoami")
@@ -40,7 +33,7 @@ def whoami(where: options.Where, form: str | None) -> None:
 
     known = where.user or settings.logged_in()
     source = "--user" if where.user else "auth login"
-    user = users.User(known) if known else None
+    user = users.named(known) if known else None
     if user is None:
         user, source = who.whoami(where.session(), None)
     if form in ("json", "yaml"):

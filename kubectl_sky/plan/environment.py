@@ -5,17 +5,14 @@ from collections.abc import Mapping
 
 from kubectl_sky.facts import Facts
 from kubectl_sky.spec.task import Task
-
-# Set by the entry script at run time, when the addresses are known.
-AT_RUN_TIME = ("SKYPILOT_NODE_IPS", "MASTER_ADDR", "POD_IP")
-# Differ between nodes; written by the pod template.
-PER_NODE = ("NODE_RANK", "SKYPILOT_NODE_RANK")
+from kubectl_sky.spec.variables import RESERVED
 
 
 def variables(task: Task, name: str, task_id: str, facts: Facts) -> Mapping[str, str]:
     """Return the variables that are the same on every node, the user's own last.
 
-    SkyPilot's meaning: a name that the task's placement decides is ours, whatever the user wrote.
+    A name that a node is told its own value of is ours, whatever the user wrote; a name that is a
+    secret too is the secret's. What differs between nodes is written by the pod template.
     """
     gpus = task.resources.accelerator.count if task.resources.accelerator else 0
     fixed = {
@@ -25,12 +22,15 @@ def variables(task: Task, name: str, task_id: str, facts: Facts) -> Mapping[str,
         "SKYPILOT_TASK_ID": f"{name}-{task_id}",
         "SKYPILOT_USER": facts.user.name,
     }
-    own = {
-        key: value
-        for key, value in task.envs.items()
-        if value is not None and key not in fixed and key not in PER_NODE
+    own = {key: value for key, value in given(task.envs).items() if key not in task.secrets}
+    return fixed | {key: literal(value) for key, value in own.items()}
+
+
+def given(values: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the user's own values, without the names that are not the user's to set."""
+    return {
+        key: value for key, value in values.items() if value is not None and key not in RESERVED
     }
-    return fixed | own
 
 
 def literal(value: str) -> str:

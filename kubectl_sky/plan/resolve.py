@@ -16,6 +16,8 @@ MAX_SCRIPTS = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around t
 
 def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     """Decide everything about a task; raise UserError where something that it needs is missing."""
+    _require(task.envs, "env")
+    _require(task.secrets, "secret")
     title = task.name or f"task-{task_id}"
     name = names.dns_label(title)
     labels = _labels(task, title, task_id, facts)
@@ -43,11 +45,8 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
             for index in range(task.num_nodes)
         ),
         image=task.resources.image or settings.image,
-        env={
-            key: environment.literal(value)
-            for key, value in environment.variables(task, name, task_id, facts).items()
-        },
-        secrets=_given(task.secrets, "secret"),
+        env=environment.variables(task, name, task_id, facts),
+        secrets=environment.given(task.secrets),
         requests=requests,
         limits=limits,
         mounts=mounts,
@@ -68,7 +67,7 @@ def _labels(task: Task, title: str, task_id: str, facts: Facts) -> dict[str, str
     }
 
 
-def _given(values: Mapping[str, str | None], flag: str) -> Mapping[str, str]:
+def _require(values: Mapping[str, str | None], flag: str) -> None:
     """Refuse values that the file leaves to the command line and nobody gave."""
     missing = [name for name, value in values.items() if value is None]
     if missing:
@@ -76,7 +75,6 @@ def _given(values: Mapping[str, str | None], flag: str) -> Mapping[str, str]:
         raise UserError(
             f"{flag}s.{missing[0]}: the file leaves the value open", f"give it with {flags}"
         )
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _resources(resources: Resources) -> tuple[dict[str, str], dict[str, str]]:
@@ -89,7 +87,6 @@ def _resources(resources: Resources) -> tuple[dict[str, str], dict[str, str]]:
 
 def _scripts(task: Task) -> Mapping[str, str]:
     """The files that a node starts from."""
-    _given(task.envs, "env")
     scripts = {"entry.sh": assets.read("templates", "entry.sh")}
     if task.num_nodes > 1:
         scripts["barrier.py"] = assets.read("templates", "barrier.py")

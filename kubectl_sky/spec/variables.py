@@ -12,8 +12,11 @@ REFERENCE = "secrets:"  # begins the names of secrets that SkyPilot's API server
 # What each node is told about the task; it would be wrong with any other value.
 RESERVED = frozenset(
     {
+        "KUBECTL_SKY_MET",
+        "KUBECTL_SKY_SERVICE",
         "NODE_RANK",
         "NUM_NODES",
+        "POD_IP",
         "SKYPILOT_NODE_IPS",
         "SKYPILOT_NODE_RANK",
         "SKYPILOT_NUM_GPUS_PER_NODE",

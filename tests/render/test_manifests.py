@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubectl_sky import assets
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.plan import Mount, Node, Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.task import Accelerator, Resources, Task, VolumeMount
+from kubectl_sky.spec.variables import RESERVED
 from tests.plan.test_resolve import make_plan
 
 TEMPLATES = {
@@ -54,6 +57,26 @@ def test_the_whole_task() -> None:
     assert (data["setup.sh"], data["run.sh"]) == ("a\nb\n", "c\n")
     env = rendered.workload[0].object["spec"]["template"]["spec"]["containers"][0]["env"]
     assert len({variable["name"] for variable in env}) == len(env)
+
+
+NAMES = st.sampled_from([*sorted(RESERVED), "MASTER_ADDR", "A", "B"])
+
+
+@given(
+    st.dictionaries(NAMES, st.just("x")), st.dictionaries(NAMES, st.just("y")), st.integers(1, 2)
+)
+def test_no_variable_is_written_twice(
+    envs: dict[str, str | None], secrets: dict[str, str | None], nodes: int
+) -> None:
+    task = Task(num_nodes=nodes, envs=envs, secrets=secrets, run="true")
+    rendered = manifests.render(make_plan(task))
+    (container,) = rendered.workload[0].object["spec"]["template"]["spec"]["containers"]
+    written = {variable["name"]: variable for variable in container["env"]}
+    assert len(written) == len(container["env"])
+    for name in secrets.keys() - RESERVED:
+        assert "valueFrom" in written[name], "the secret wins"
+    for name in RESERVED & written.keys():
+        assert written[name].get("value") not in ("x", "y")
 
 
 def test_secrets_are_redacted() -> None:
