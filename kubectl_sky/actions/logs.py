@@ -71,6 +71,8 @@ def follow(
             watcher.stop.set()
     if watcher.error:
         raise watcher.error
+    if not watcher.latest.over:  # a bug, and not to be taken for a task that went well
+        raise SkyError(f"lost sight of task {task.id}", f"see `kubectl sky status {task.id}`")
     return watcher.latest
 
 

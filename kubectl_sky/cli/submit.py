@@ -12,9 +12,9 @@ from kubectl_sky.cli import options, output
 from kubectl_sky.cli.logs import follow
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.draft import Draft
     from kubectl_sky.actions.submit import Prepared
     from kubectl_sky.cluster.session import Session
+    from kubectl_sky.render.manifests import Manifests
 
 _PLACES = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
 
@@ -46,37 +46,41 @@ def command(
     """Run the task in FILE (`-` is standard input) and follow its logs.
 
     Prints the task's id at once, and exits as the task does: with 4 when it failed. Ctrl-C leaves
-    the task running.
+    the task running. With -o it only says what was submitted.
     """
+    from kubectl_sky.actions import submit
     from kubectl_sky.actions.draft import draft
+    from kubectl_sky.render.manifests import redacted
 
     drafted = draft(file, overrides, os.environ, sys.stdin.buffer)
     for problem in drafted.warnings:
         output.note(str(problem))
     session = where.session()
-    if flags["dry_run"] != "none":
-        return _dry_run(session, drafted, where, form, flags)
-    return _submit(session, drafted, where, form, flags)
+    prepared = submit.prepare(session, drafted, where.user)
+    if flags["dry_run"] == "none":
+        return _submit(session, prepared, form, flags)
+    if flags["dry_run"] == "server":
+        submit.send(session, prepared, dry_run=True)
+    shown = prepared.manifests
+    if not flags["show_secrets"]:
+        shown = drafted.manifests(redacted(prepared.plan))
+    output.out(_listed(shown, form, _PLACES[str(flags["dry_run"])]))
+    return 0
 
 
 def _submit(
-    session: "Session",
-    drafted: "Draft",
-    where: options.Where,
-    form: str | None,
-    flags: dict[str, object],
+    session: "Session", prepared: "Prepared", form: str | None, flags: dict[str, object]
 ) -> int:
     from kubectl_sky.actions import find, logs, submit
     from kubectl_sky.cluster.streams import LogOptions
 
-    prepared = submit.prepare(session, drafted, where.user)
     if not prepared.complete:
         with output.progress("Sending", len(prepared.manifests.all)) as advance:
             submit.send(session, prepared, on_done=advance)
     output.out(_told(prepared, form))
     if flags["detach"] or form:
         return 0
-    task = find.task(session, find.Scope(session.namespace, None), drafted.task_id)
+    task = find.task(session, find.Scope(session.namespace, None), prepared.plan.id)
     timeout = flags["wait_timeout"]
     assert isinstance(timeout, timedelta)
     sys.stdout.flush()
@@ -92,35 +96,19 @@ def _told(prepared: "Prepared", form: str | None) -> str:
     if form == "name":
         return f"task/{plan.id}"
     if form:
-        message = f"Task submitted successfully with ID: {plan.id}"
+        done = "was submitted before" if prepared.complete else "submitted successfully"
+        message = f"Task {done} with ID: {plan.id}"
         return output.data({"task_id": plan.id, "status": status, "message": message}, form)
     nodes = output.count(len(plan.nodes), "node")
     return f"task/{plan.id} {status}: {plan.title}, {nodes} in namespace {plan.namespace}"
 
 
-def _dry_run(
-    session: "Session",
-    drafted: "Draft",
-    where: options.Where,
-    form: str | None,
-    flags: dict[str, object],
-) -> int:
-    """Say what would be sent, or print it; with `server`, after the cluster has checked it."""
-    from kubectl_sky.actions import submit
-    from kubectl_sky.render import manifests
+def _listed(shown: "Manifests", form: str | None, suffix: str) -> str:
+    """The objects of a dry run: by name for people, else as `render` prints them."""
+    from kubectl_sky.render.manifests import as_json, as_yaml
 
-    prepared = submit.prepare(session, drafted, where.user)
-    if flags["dry_run"] == "server":
-        submit.send(session, prepared, dry_run=True)
-    shown = prepared.manifests
-    if not flags["show_secrets"]:
-        shown = drafted.manifests(manifests.redacted(prepared.plan))
     if form == "name":
-        output.out("\n".join(manifest.name.lower() for manifest in shown.all))
-    elif form:
-        write = manifests.as_json if form == "json" else manifests.as_yaml
-        output.out(write(shown.all).rstrip("\n"))
-    else:
-        suffix = _PLACES[str(flags["dry_run"])]
-        output.out("\n".join(f"{manifest.name} created{suffix}" for manifest in shown.all))
-    return 0
+        return "\n".join(manifest.name.lower() for manifest in shown.all)
+    if form:
+        return (as_json if form == "json" else as_yaml)(shown.all).rstrip("\n")
+    return "\n".join(f"{manifest.name} created{suffix}" for manifest in shown.all)

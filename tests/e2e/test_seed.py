@@ -5,50 +5,10 @@ import time
 
 import pytest
 
+from tests import seed
 from tests.cluster.images import STANDINS
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command, submitted
-
-TASK = """\
-name: training-job
-num_nodes: 2
-resources:
-  cpus: "4"
-  memory: "8Gi"
-  accelerators: "1"
-  image_id: "python:3.11"
-volumes:
-  /data: data-vol
-envs:
-  EPOCHS: "100"
-setup: |
-  pip install torch numpy
-run: |
-  python train.py --data /data --epochs $EPOCHS
-"""
-
-MULTI_NODE = """\
-name: distributed-training
-num_nodes: 4
-resources:
-  cpus: "8"
-  memory: "16Gi"
-  accelerators: "2"
-  image_id: "nvcr.io/nvidia/pytorch:23.10-py3"
-envs:
-  MASTER_ADDR: "master-service"
-  MASTER_PORT: "29500"
-setup: |
-  pip install transformers datasets
-run: |
-  python -m torch.distributed.launch \\
-    --nproc_per_node=2 \\
-    --nnodes=$NUM_NODES \\
-    --node_rank=$NODE_RANK \\
-    --master_addr=$MASTER_ADDR \\
-    --master_port=$MASTER_PORT \\
-    train_distributed.py
-"""
 
 # The Service that the example's MASTER_ADDR names: the user's own, found by the task's labels.
 MASTER = """\
@@ -78,7 +38,7 @@ def test_complete_task_lifecycle(kubectl: Command) -> None:
     done = kubectl("sky", "volumes", "create", "data-vol", "10Gi")
     volume = re.search(r"volume/([a-z0-9]{8})", done.stdout)
     assert volume, done.stderr
-    path = kubectl.write("task.yaml", TASK)
+    path = kubectl.write("task.yaml", seed.TASK)
 
     # A node of the tests has two cores: only the sizes are smaller.
     done = kubectl("sky", "submit", path, "--cpus", "100m", "--memory", "128Mi")
@@ -112,7 +72,7 @@ def test_complete_task_lifecycle(kubectl: Command) -> None:
 @pytest.mark.usefixtures("images")
 def test_multi_node_distributed_training(kubectl: Command) -> None:
     assert kubectl("apply", "-f", "-", stdin=MASTER).returncode == 0
-    path = kubectl.write("task.yaml", MULTI_NODE)
+    path = kubectl.write("task.yaml", seed.MULTI_NODE)
     done = kubectl("sky", "submit", path, "--cpus", "100m", "--memory", "128Mi")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()[1:]

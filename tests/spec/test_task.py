@@ -11,29 +11,12 @@ from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.task import Resources, Task, VolumeMount, task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate
+from tests import seed
 from tests.spec.documents import make_document, read
-
-SEED = """
-name: training-job
-num_nodes: 2
-resources:
-  cpus: "4"
-  memory: "8Gi"
-  accelerators: "1"
-  image_id: "python:3.11"
-volumes:
-  /data: data-vol
-envs:
-  EPOCHS: "100"
-setup: |
-  pip install torch numpy
-run: |
-  python train.py --data /data --epochs $EPOCHS
-"""
 
 
 def test_a_whole_task() -> None:
-    (document,) = read(SEED)
+    (document,) = read(seed.TASK)
     assert validate(document) == []
     assert refusals(document) == []
     assert task_of(document) == Task(
