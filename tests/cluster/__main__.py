@@ -49,11 +49,12 @@ def down() -> int:
 
 def held() -> int:
     """Have a cluster for the process that started this one."""
-    hold.hold("--by-hand" in sys.argv)
+    hold.hold("--by-hand" in sys.argv, "--practice" in sys.argv)
     return 0
 
 
 def _exports(cluster: Cluster) -> str:
+    assert cluster.kubectl, "a real cluster comes with one"
     folder = shlex.quote(str(cluster.kubectl.parent))
     kubeconfig = shlex.quote(str(cluster.kubeconfig))
     return f"export KUBECONFIG={kubeconfig}\nexport PATH={folder}:$PATH\n"

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster import kind, machine
+from tests.cluster import kind, machine, practice
 from tests.cluster.access import Access
 from tests.cluster.components import USERS
 from tests.cluster.shell import Broken, Unavailable, find
@@ -26,13 +26,13 @@ class Driver:
 
 
 def choose() -> Driver:
-    """Return the first way that is open here."""
+    """Return the first way to a real cluster that is open here."""
     return next(driver for driver in DRIVERS if driver.usable())
 
 
-def prepare() -> Driver:
-    """Choose, and do what takes long the first time. Raises Unavailable."""
-    driver = choose()
+def prepare(driver: Driver | None = None) -> Driver:
+    """Do what takes long the first time for one, or for the one to choose. Raises Unavailable."""
+    driver = driver or choose()
     try:
         driver.prepare()
     except (Broken, OSError) as error:
@@ -84,3 +84,5 @@ DRIVERS = (
     Driver("kind", kind.usable, kind.prepare, _kind),
     Driver("a cluster built from Go modules", lambda: True, machine.prepare, _machine),
 )
+
+PRACTICE = Driver("the practice cluster", lambda: True, practice.kubectl, practice.cluster)

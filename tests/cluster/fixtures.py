@@ -1,4 +1,7 @@
-"""The fixtures `cluster` and `namespace`, and what becomes of their tests without a Kubernetes."""
+"""The fixtures `cluster` and `namespace`, and what becomes of their tests without a Kubernetes.
+
+`cluster` comes twice: the practice cluster first, then a real one. One test holds both to the same.
+"""
 
 import os
 import re
@@ -10,6 +13,7 @@ import pytest
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.errors import ClusterError
 from tests.cluster import drivers
+from tests.cluster.differences import real_only
 from tests.cluster.hold import Holder
 from tests.cluster.shell import Unavailable
 from tests.cluster.target import ADMIN, Cluster
@@ -17,41 +21,70 @@ from tests.cluster.target import ADMIN, Cluster
 # As the user has it: the tests change their own.
 ENVIRONMENT = dict(os.environ)
 _FAILING = bool(os.environ.get("CI"))
+_MARKS = {"practice_cluster": pytest.mark.practice, "real_cluster": pytest.mark.cluster}
 _absent = pytest.StashKey[str]()
+_left_out = pytest.StashKey[dict[str, str]]()
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that use the cluster, so that nobody has to."""
+    """Mark the tests that use one of the clusters, so that nobody has to."""
     for item in items:
-        if "cluster" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.cluster)
+        for fixture, mark in _MARKS.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(mark)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Do what takes minutes before the first test, whose time is limited."""
-    chosen = [item for item in session.items if item.get_closest_marker("cluster")]
-    if not chosen or session.config.option.collectonly:
+    stash = session.config.stash
+    stash[_left_out] = {}
+    for item in session.items:
+        why = real_only(item.nodeid) if item.get_closest_marker("practice") else ""
+        if why:
+            item.add_marker(pytest.mark.skip(why))
+            stash[_left_out][item.nodeid] = why
+    if session.config.option.collectonly:
         return
     capture = session.config.pluginmanager.getplugin("capturemanager")
-    try:
-        with capture.global_and_fixture_disabled():
-            drivers.prepare()
-    except Unavailable as error:
-        session.config.stash[_absent] = str(error)
+    with capture.global_and_fixture_disabled():
+        if any(item.get_closest_marker("practice") for item in session.items):
+            drivers.prepare(drivers.PRACTICE)
+        try:
+            if any(item.get_closest_marker("cluster") for item in session.items):
+                drivers.prepare()
+        except Unavailable as error:
+            stash[_absent] = str(error)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say at the end, and loudly, what did not run."""
-    reason = terminalreporter.config.stash.get(_absent, None)
+    stash = terminalreporter.config.stash
+    left_out = stash.get(_left_out, {})
+    if left_out:
+        title = f"NOT ON THE PRACTICE CLUSTER: {len(left_out)}"
+        terminalreporter.section(title, yellow=True, bold=True)
+        for test, why in left_out.items():
+            terminalreporter.line(f"{test}: {why}")
+    reason = stash.get(_absent, None)
     if reason:
         terminalreporter.section("NO KUBERNETES", red=True, bold=True)
         terminalreporter.line(f"No test that needs a cluster has run, because: {reason}")
 
 
 @pytest.fixture(scope="session")
-def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
+def practice_cluster() -> Iterator[Cluster]:
+    """The practice cluster of the tests, ready."""
+    holder = Holder.start(ENVIRONMENT, practice=True)
+    try:
+        yield holder.cluster()
+    finally:
+        holder.stop()
+
+
+@pytest.fixture(scope="session")
+def real_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """A cluster that is ready. Without any, its tests are skipped; in CI they fail."""
     reason = pytestconfig.stash.get(_absent, None)
     if reason:
@@ -61,6 +94,19 @@ def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
         yield holder.cluster()
     finally:
         holder.stop()
+
+
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param("practice", marks=pytest.mark.practice),
+        pytest.param("real", marks=pytest.mark.cluster),
+    ],
+)
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    """Each of the two in turn."""
+    found: Cluster = request.getfixturevalue(f"{request.param}_cluster")
+    return found
 
 
 @pytest.fixture

@@ -31,11 +31,14 @@ class Holder:
         self._process = process
 
     @classmethod
-    def start(cls, environment: Mapping[str, str], log: IO[str] | None = None) -> Self:
+    def start(
+        cls, environment: Mapping[str, str], log: IO[str] | None = None, practice: bool = False
+    ) -> Self:
         """Start it; with a log it stays until `stop_by_hand`."""
+        flags = ["--by-hand"] * bool(log) + ["--practice"] * practice
         return cls(
             subprocess.Popen(
-                [*_COMMAND, "--by-hand"] if log else _COMMAND,
+                [*_COMMAND, *flags],
                 cwd=_ROOT,
                 env=environment,
                 stdin=subprocess.DEVNULL if log else subprocess.PIPE,
@@ -67,13 +70,14 @@ class Holder:
         self._process.wait(60)
 
 
-def hold(by_hand: bool) -> None:
+def hold(by_hand: bool, practice: bool) -> None:
     """Be that process."""
     signal.signal(signal.SIGTERM, _leave)
     for number in (signal.SIGINT, signal.SIGQUIT):  # the terminal's are for the tests
         signal.signal(number, _stay)
     try:
-        with drivers.prepare().start() as cluster:
+        driver = drivers.prepare(drivers.PRACTICE if practice else None)
+        with driver.start() as cluster:
             if by_hand:
                 cache.own(_OWNER)
                 _RECORD.write_text(json.dumps({"pid": os.getpid(), "cluster": cluster.dump()}))

@@ -15,10 +15,11 @@ class Cluster:
 
     Its kubeconfig has the contexts `test` (the administrator, and the current one), `alice` and
     `bob`, who may do nothing until a test lets them: `users` has their names for RBAC, by context.
+    No kubectl is there where none can be had, which only the practice cluster can do without.
     """
 
     kubeconfig: Path
-    kubectl: Path
+    kubectl: Path | None
     driver: str
     users: dict[str, str]
 
@@ -30,5 +31,5 @@ class Cluster:
     def load(cls, line: str) -> Self:
         """Read what `dump` returned."""
         read = json.loads(line)
-        paths = {name: Path(read[name]) for name in ("kubeconfig", "kubectl")}
-        return cls(driver=read["driver"], users=read["users"], **paths)
+        kubectl = Path(read["kubectl"]) if read["kubectl"] else None
+        return cls(Path(read["kubeconfig"]), kubectl, read["driver"], read["users"])

@@ -22,9 +22,9 @@ time.sleep(120)
 
 
 @pytest.fixture
-def asked(cluster: Cluster) -> tuple[subprocess.Popen[str], Place]:
+def asked(real_cluster: Cluster) -> tuple[subprocess.Popen[str], Place]:
     """A process with a cluster of its own beside that of the tests."""
-    if cluster.driver != "machine":
+    if real_cluster.driver != "machine":
         pytest.skip("only the cluster that is built here can leave something behind")
     command = [sys.executable, "-c", ASK]
     process = subprocess.Popen(

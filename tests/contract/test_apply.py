@@ -14,8 +14,6 @@ from kubectl_sky.errors import ClusterError, Interrupted, Unreachable
 from tests.contract.makers import make_config_map, make_job
 from tests.contract.proxies import CuttingProxy
 
-pytestmark = pytest.mark.cluster
-
 
 def names(session: Session, namespace: str) -> list[str]:
     found = objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test")

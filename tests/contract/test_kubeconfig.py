@@ -108,7 +108,6 @@ def test_missing_certificate(tmp_path: Path) -> None:
     assert f"the certificate or key file {tmp_path}/ca.crt does not exist" in told
 
 
-@pytest.mark.cluster
 @pytest.mark.parametrize("data", ["", "bm9uZQ==", "%%%"])
 def test_damaged_certificate(cluster: Any, tmp_path: Path, data: str) -> None:
     server = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig))).server
@@ -165,7 +164,6 @@ def test_failing_plugin(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.cluster
 def test_plugin_is_asked_again_when_its_token_has_expired(cluster: Any, tmp_path: Path) -> None:
     real = yaml.safe_load(Path(cluster.kubeconfig).read_text())
     token = real["users"][0]["user"].get("token")
@@ -189,7 +187,6 @@ print(json.dumps({credential!r} | {{"status": {{"token": token}}}}))
     assert objects.list_all(session, kinds.NODE)
 
 
-@pytest.mark.cluster
 def test_token_file_may_end_with_a_newline(cluster: Any, tmp_path: Path) -> None:
     real = yaml.safe_load(Path(cluster.kubeconfig).read_text())
     token = real["users"][0]["user"].get("token")
@@ -205,7 +202,6 @@ def test_token_file_may_end_with_a_newline(cluster: Any, tmp_path: Path) -> None
     assert CoreManager(Session.connect(Connection(kubeconfig=str(path)))).whoami() == "admin"
 
 
-@pytest.mark.cluster
 def test_impersonation(cluster: Any) -> None:
     connection = Connection(
         kubeconfig=str(cluster.kubeconfig), as_user="carol", as_groups=("one", "two")

@@ -15,8 +15,6 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, UserError
 from tests.contract.makers import Json, make_config_map, make_job, make_pod
 
-pytestmark = pytest.mark.cluster
-
 
 def found(session: Session, namespace: str, **how: str) -> list[str]:
     listed = objects.list_all(

@@ -16,8 +16,6 @@ from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.errors import ClusterError, Conflict, Forbidden, NotFound, Refused, Unreachable
 from tests.contract.makers import make_config_map, make_job
 
-pytestmark = pytest.mark.cluster
-
 
 def connect(cluster: Any, **flags: Any) -> Session:
     return Session.connect(Connection(kubeconfig=str(cluster.kubeconfig), **flags))

@@ -16,8 +16,6 @@ from kubectl_sky.errors import ClusterError, NotFound, Unreachable
 from tests.contract.makers import make_config_map
 from tests.contract.proxies import CuttingProxy, FrontProxy
 
-pytestmark = pytest.mark.cluster
-
 Front = Callable[..., tuple[FrontProxy, Session]]
 
 

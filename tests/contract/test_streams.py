@@ -15,8 +15,6 @@ from kubectl_sky.errors import ClusterError, Unreachable
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
 
-pytestmark = pytest.mark.cluster
-
 FOLLOW = LogOptions(follow=True)
 
 

@@ -17,8 +17,6 @@ from tests.cluster.target import Cluster
 from tests.contract.makers import make_config_map
 from tests.contract.proxies import CuttingProxy
 
-pytestmark = pytest.mark.cluster
-
 Told = list[tuple[str, str]]
 
 

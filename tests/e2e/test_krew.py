@@ -20,8 +20,6 @@ COMMANDS = "sigs.k8s.io/krew/cmd/"
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
 DEVELOPMENT = ("hypothesis", "mypy", "pip", "pytest", "setuptools", "tests")
 
-pytestmark = pytest.mark.cluster
-
 
 class Shell:
     """A shell of a user who has krew, but neither this checkout nor its Python."""
@@ -29,6 +27,7 @@ class Shell:
     def __init__(self, home: Path, cluster: Cluster) -> None:
         programs = home / "programs"
         programs.mkdir()
+        assert cluster.kubectl
         (programs / "kubectl").symlink_to(cluster.kubectl)
         (programs / "kubectl-krew").symlink_to(golang.build("krew", MODULE, f"{COMMANDS}krew"))
         self._home = home
@@ -83,6 +82,7 @@ def archive(dist: Path) -> Path:
     return found
 
 
+@pytest.mark.cluster
 def test_archive_has_what_it_needs_and_no_more(dist: Path) -> None:
     with tarfile.open(archive(dist)) as tar:
         entries = tar.getmembers()
@@ -97,6 +97,7 @@ def test_archive_has_what_it_needs_and_no_more(dist: Path) -> None:
     assert archive(dist).stat().st_size < 25_000_000
 
 
+@pytest.mark.cluster
 def test_manifest_is_valid(dist: Path) -> None:
     validate = golang.build("krew-validate", MODULE, f"{COMMANDS}validate-krew-manifest")
     command = [str(validate), "-manifest", str(dist / "sky.yaml"), "-skip-install"]

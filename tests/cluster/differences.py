@@ -1,0 +1,25 @@
+"""The tests that can not run on the practice cluster, each with its reason: keep this short.
+
+A test is named by its file and function; with `[id]`, only that case of it is meant.
+"""
+
+_ACCOUNTED = "the practice cluster accounts memory and does not limit it"
+_IMAGES = "the practice cluster does not pull images, and this test is about what an image holds"
+_KREW = "this is about the archive and krew, which need Go and minutes; once is enough"
+
+REAL_ONLY = {
+    "tests/e2e/test_krew.py::test_installed_plugin_answers": _KREW,
+    "tests/e2e/test_krew.py::test_installed_plugin_runs_a_task": _KREW,
+    "tests/e2e/test_krew.py::test_credential_plugins_get_the_users_libraries": _KREW,
+    "tests/e2e/test_seed.py::test_complete_task_lifecycle": _IMAGES,
+    "tests/e2e/test_seed.py::test_multi_node_distributed_training": _IMAGES,
+    "tests/e2e/test_submit.py::test_a_failing_task[out of memory]": _ACCOUNTED,
+}
+
+
+def real_only(test: str) -> str:
+    """Return why a test, by its node id, can not run on the practice cluster, or nothing."""
+    function, _, case = test.partition("[")
+    words = [word for word in case.removesuffix("]").split("-") if word != "practice"]
+    named = f"{function}[{'-'.join(words)}]"
+    return REAL_ONLY.get(function) or REAL_ONLY.get(named) or ""

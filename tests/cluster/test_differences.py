@@ -1,0 +1,30 @@
+"""The table of tests that can not run on the practice cluster names tests that there are."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.differences import REAL_ONLY, real_only
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.mark.parametrize("test", REAL_ONLY)
+def test_is_there_and_has_a_reason(test: str) -> None:
+    file, _, name = test.partition("::")
+    tree = ast.parse((ROOT / file).read_text())
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    function, _, case = name.partition("[")
+    assert function in functions
+    assert case.removesuffix("]") in ast.unparse(functions[function])
+    assert len(REAL_ONLY[test]) > 20
+
+
+def test_cases() -> None:
+    stem = "tests/e2e/test_submit.py::test_a_failing_task"
+    assert real_only(f"{stem}[practice-out of memory]")
+    assert real_only(f"{stem}[out of memory-practice]")
+    assert not real_only(f"{stem}[practice-exit 7]")
+    assert real_only("tests/e2e/test_seed.py::test_complete_task_lifecycle[practice]")
+    assert not real_only("tests/e2e/test_seed.py::test_other[practice]")
