@@ -43,3 +43,11 @@ def log_out(environ: Mapping[str, str] = os.environ) -> str | None:
     name = logged_in(environ)
     (folder(environ) / "login").unlink(missing_ok=True)
     return name
+
+
+def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where state is kept that is no setting: `$KUBECTL_SKY_STATE_HOME`, else XDG's state home."""
+    own = environ.get("KUBECTL_SKY_STATE_HOME")
+    if own:
+        return Path(own)
+    return Path(environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "kubectl-sky"

@@ -23,6 +23,7 @@ COMMANDS = {
     "stop": "Stop tasks and remove what they consist of",
     "clean": "Remove what interrupted submits left behind",
     "volumes": "Create, list and delete volumes",
+    "local": "Have a cluster on this machine, to try things out",
     "auth": "Say who you are to the tasks and volumes you make",
     "version": "Print the version",
 }

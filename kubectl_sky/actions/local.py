@@ -1,0 +1,202 @@
+"""`local`: a cluster on this machine, one at a time, up, down, and how it is."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from kubectl_sky.errors import SkyError, UserError
+from kubectl_sky.local import kubeconfig
+from kubectl_sky.local.driver import CLUSTER, Driver, Gpus, State, Wanted
+from kubectl_sky.local.drivers import DEFAULT, DRIVERS
+from kubectl_sky.local.place import Place, Record
+
+DOWN = "take it down first: `kubectl sky local down`"
+PURGE = "remove it first: `kubectl sky local down --purge`"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the flags say; None leaves it as it was the last time."""
+
+    driver: str | None = None
+    nodes: int | None = None
+    gpus: str | None = None
+    port: int | None = None
+
+
+@dataclass(frozen=True)
+class Status:
+    """How the cluster is. `note` is what there is to do about it."""
+
+    state: State
+    driver: str = ""
+    nodes: int = 0
+    gpus: str = ""
+    server: str = ""
+    kubeconfig: str = ""
+    used_in: str = ""
+    note: str = ""
+    details: tuple[tuple[str, str | int], ...] = ()
+    started: bool = False  # by the command that says so
+
+    def as_json(self) -> dict[str, object]:
+        """The status for programs."""
+        names = ("state", "driver", "nodes", "gpus", "server", "kubeconfig", "used_in", "note")
+        known = {name: getattr(self, name) for name in names}
+        return {**known, "context": CLUSTER, **dict(self.details)}
+
+
+def up(place: Place, asked: Asked, use: bool, waiting: Callable[[], None]) -> Status:
+    """Have the cluster that is asked for, and its kubeconfig; into the user's only with `use`.
+
+    Raises UserError where one runs already that is another.
+    """
+    with place.lock(waiting):
+        record, state = _chosen(place, asked)
+        driver = DRIVERS[record.driver](place)
+        running = state is State.RUNNING
+        if running:
+            _check(place, record, asked)
+        else:
+            record = _start(place, driver, record, asked)
+        config = kubeconfig.own(driver.kubeconfig())
+        kubeconfig.write(place.kubeconfig, config)
+        if use:
+            record = _use(place, record, config)
+        return _status(place, record, driver, State.RUNNING, started=not running)
+
+
+def down(place: Place, purge: bool, waiting: Callable[[], None]) -> Status:
+    """Stop the cluster; with `purge`, remove it with all that is in it. Return how it was."""
+    with place.lock(waiting):
+        record = place.read()
+        if record is None:
+            if purge:
+                place.purge()
+            return Status(State.ABSENT)
+        driver = DRIVERS[record.driver](place)
+        state = driver.state()
+        before = _status(place, record, driver, state)
+        if purge:
+            if state is not State.ABSENT:
+                driver.delete()
+            if record.used_in:
+                kubeconfig.forget(Path(record.used_in), record.before)
+            place.purge()
+        else:
+            if state is State.RUNNING:
+                driver.stop()
+            place.change(up=False)
+        return before
+
+
+def status(place: Place) -> Status:
+    """Say how the cluster is."""
+    record = place.read()
+    if record is None:
+        return Status(State.ABSENT, note="`kubectl sky local up` makes one")
+    driver = DRIVERS[record.driver](place)
+    try:
+        state, why = driver.state(), ""
+    except SkyError as error:
+        state, why = State.UNKNOWN, str(error)
+    return _status(place, record, driver, state, why)
+
+
+def _chosen(place: Place, asked: Asked) -> tuple[Record, State]:
+    """The cluster that is meant, and how it is. Raises UserError for one beside another."""
+    record = place.read()
+    name = asked.driver or (record.driver if record else DEFAULT)
+    if record and record.driver != name:
+        if DRIVERS[record.driver](place).state() is not State.ABSENT:
+            what = f"the local cluster is one of {record.driver}"
+            raise UserError(f"--driver {name}: {what}", PURGE)
+        record = None
+    state = DRIVERS[name](place).state()
+    if record is None:
+        if state is not State.ABSENT:
+            what = f"there is a cluster {CLUSTER!r} already that was not made here"
+            raise UserError(f"{name}: {what}", "remove it, or choose another --driver")
+        record = Record(name, nodes=1)
+    return record, state
+
+
+def _start(place: Place, driver: Driver, record: Record, asked: Asked) -> Record:
+    nodes = asked.nodes or record.nodes
+    gpus = _gpus(asked, record)
+    record = place.write(
+        Record(record.driver, nodes, gpus and str(gpus), False, record.used_in, record.before)
+    )
+    try:
+        driver.start(Wanted(nodes, gpus, asked.port))
+    except BaseException:
+        with suppress(SkyError):
+            if driver.state() is State.ABSENT:
+                place.forget()
+        raise
+    place.change(up=True)
+    return record
+
+
+def _gpus(asked: Asked, record: Record) -> Gpus | None:
+    text = asked.gpus or record.gpus
+    return Gpus.read(text) if text and text != "none" else None
+
+
+def _check(place: Place, record: Record, asked: Asked) -> None:
+    """Raise UserError when the cluster that runs is another than is asked for."""
+    gpus = _gpus(asked, record)
+    if asked.nodes not in (None, record.nodes):
+        raise UserError(f"--nodes {asked.nodes}: the cluster runs with {record.nodes}", DOWN)
+    if (gpus and str(gpus)) != record.gpus:
+        what = f"the cluster runs with {record.gpus or 'none'}"
+        raise UserError(f"--gpus {asked.gpus}: {what}", DOWN)
+    server = _server(place)
+    if asked.port and server and urlsplit(server).port != asked.port:
+        raise UserError(f"--port {asked.port}: the cluster runs at {server}", DOWN)
+
+
+def _use(place: Place, record: Record, config: dict[str, Any]) -> Record:
+    """Put the context into the user's kubeconfig, unless that is the cluster's own already."""
+    path = kubeconfig.of_user()
+    if path == place.kubeconfig:
+        return record
+    before = kubeconfig.use(path, config)
+    place.change(used_in=str(path), before=record.before if before == CLUSTER else before)
+    return place.read() or record
+
+
+def _server(place: Place) -> str:
+    try:
+        return kubeconfig.server(kubeconfig.read(place.kubeconfig))
+    except SkyError:
+        return ""
+
+
+def _status(
+    place: Place,
+    record: Record,
+    driver: Driver,
+    state: State,
+    note: str = "",
+    started: bool = False,
+) -> Status:
+    if state is State.STOPPED and record.up:
+        note = "it has ended without being told to; `kubectl sky local up` starts it again"
+    elif state in (State.STOPPED, State.ABSENT):
+        note = "`kubectl sky local up` starts it again"
+    return Status(
+        state,
+        record.driver,
+        record.nodes,
+        record.gpus or "",
+        _server(place),
+        str(place.kubeconfig),
+        record.used_in or "",
+        note,
+        tuple(driver.details().items()),
+        started,
+    )

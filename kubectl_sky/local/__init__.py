@@ -1,0 +1,1 @@
+"""Clusters on this machine: one driver a file, and what they share."""

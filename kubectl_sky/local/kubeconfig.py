@@ -1,0 +1,156 @@
+"""Kubeconfig files: the cluster's own, and its context in the user's."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kubectl_sky.errors import SkyError, UserError
+from kubectl_sky.local.driver import CLUSTER
+from kubectl_sky.local.place import private
+
+_SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
+_EMPTY = {"apiVersion": "v1", "kind": "Config"}
+_PATIENCE = 5.0  # seconds for another program to write the same file
+
+
+def parse(text: str) -> dict[str, Any]:
+    """Read a kubeconfig that a program printed. Raises SkyError."""
+    try:
+        config = yaml.safe_load(text)
+    except yaml.YAMLError:
+        config = None
+    if not isinstance(config, dict) or not config.get("current-context"):
+        raise SkyError("the program that made the cluster gave no kubeconfig")
+    return config
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read the kubeconfig that a program wrote. Raises SkyError."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SkyError(f"cannot read {path}: {error.strerror}") from None
+
+
+def own(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the current context of a kubeconfig alone, with all of it called `sky-local`."""
+    context = _named(config, "contexts", config["current-context"])
+    cluster = _named(config, "clusters", context["cluster"])
+    user = _named(config, "users", context["user"])
+    renamed = {**context, "cluster": CLUSTER, "user": CLUSTER}
+    return {
+        **_EMPTY,
+        "clusters": [{"name": CLUSTER, "cluster": cluster}],
+        "users": [{"name": CLUSTER, "user": user}],
+        "contexts": [{"name": CLUSTER, "context": renamed}],
+        "current-context": CLUSTER,
+    }
+
+
+def server(config: Mapping[str, Any]) -> str:
+    """Return the address of a file that `own` made."""
+    address: str = _named(config, "clusters", CLUSTER)["server"]
+    return address
+
+
+def write(path: Path, config: Mapping[str, Any]) -> None:
+    """Write a file that nobody else reads."""
+    private(path, yaml.safe_dump(dict(config), sort_keys=False))
+
+
+def of_user(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the file into which kubectl, too, would write a new context."""
+    named = [path for path in (environ.get("KUBECONFIG") or "").split(os.pathsep) if path]
+    return Path(named[0] if named else "~/.kube/config").expanduser().absolute()
+
+
+def use(path: Path, config: Mapping[str, Any]) -> str | None:
+    """Put the context into the user's file and make it the current one; return that of before."""
+    with _editing(path) as users:
+        before: str | None = users.get("current-context")
+        _drop(users)
+        for section in _SECTIONS:
+            users[section].extend(config[section])
+        users["current-context"] = CLUSTER
+    return before
+
+
+def forget(path: Path, before: str | None) -> None:
+    """Take the context out of the user's file; where it is the current one, go back."""
+    if not path.exists():
+        return
+    with _editing(path) as users:
+        _drop(users)
+        if users.get("current-context") == CLUSTER:
+            known = [item.get("name") for item in users["contexts"]]
+            users["current-context"] = before if before in known else ""
+
+
+def _named(config: Mapping[str, Any], section: str, name: str) -> dict[str, Any]:
+    for item in config.get(section) or []:
+        if item["name"] == name:
+            found: dict[str, Any] = item[_SECTIONS[section]]
+            return found
+    raise SkyError(f"the kubeconfig of the cluster lacks {name!r} among its {section}")
+
+
+def _drop(config: dict[str, Any]) -> None:
+    for section in _SECTIONS:
+        kept = [item for item in config.get(section) or [] if item.get("name") != CLUSTER]
+        config[section] = kept
+
+
+@contextmanager
+def _editing(path: Path) -> Iterator[dict[str, Any]]:
+    """The user's file, changed in one step and while kubectl does not, which locks it so, too."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_name(path.name + ".lock")
+    _take(lock)
+    try:
+        config = _users(path)
+        yield config
+        # A link stays one.
+        write(path.resolve(), config)
+    finally:
+        lock.unlink(missing_ok=True)
+
+
+def _take(lock: Path) -> None:
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            lock.touch(mode=0o600, exist_ok=False)
+        except FileExistsError:
+            if time.monotonic() > end:
+                raise SkyError(
+                    f"another program is changing {lock.with_suffix('')}",
+                    f"if there is none, remove {lock}",
+                ) from None
+            time.sleep(0.1)
+        else:
+            return
+
+
+def _users(path: Path) -> dict[str, Any]:
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8")) or dict(_EMPTY)
+    except FileNotFoundError:
+        return dict(_EMPTY)
+    except (yaml.YAMLError, UnicodeDecodeError):
+        config = None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    if not isinstance(config, dict) or not all(map(_listed, (config.get(s) for s in _SECTIONS))):
+        raise UserError(f"{path} is not a kubeconfig", "it is left as it is")
+    return config
+
+
+def _listed(section: object) -> bool:
+    if section is None:
+        return True
+    return isinstance(section, list) and all(isinstance(item, dict) for item in section)

@@ -1,0 +1,112 @@
+"""The folder of the local cluster: what was asked for, its kubeconfig, and who may change it."""
+
+import fcntl
+import json
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from kubectl_sky import settings
+from kubectl_sky.errors import SkyError
+
+
+@dataclass(frozen=True)
+class Record:
+    """The cluster that is here, running or stopped.
+
+    `used_in` is the kubeconfig of the user's that has its context, and `before` is the context that
+    was current in it.
+    """
+
+    driver: str
+    nodes: int
+    gpus: str | None = None
+    up: bool = False
+    used_in: str | None = None
+    before: str | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folder, and what is in it."""
+
+    folder: Path
+
+    @classmethod
+    def find(cls) -> Self:
+        """Return the place that the environment names."""
+        return cls(settings.state_folder().absolute() / "local")
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The cluster's own kubeconfig."""
+        return self.folder / "kubeconfig"
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / "cluster.json"
+
+    @contextmanager
+    def lock(self, waiting: Callable[[], None]) -> Iterator[None]:
+        """Be the only one who changes anything here; `waiting` is called when another one is."""
+        self.folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Beside the folder, so that it outlives a purge.
+        with self.folder.with_suffix(".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting()
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def read(self) -> Record | None:
+        """Return what is known about the cluster, or None when there is none."""
+        try:
+            return Record(**json.loads(self._file.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError):
+            raise SkyError(
+                f"{self._file} is damaged", f"end what may still run, and remove {self.folder}"
+            ) from None
+
+    def write(self, record: Record) -> Record:
+        """Remember a cluster."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private(self._file, json.dumps(asdict(record), indent=2) + "\n")
+        return record
+
+    def change(self, **changes: Any) -> None:  # noqa: ANN401 -- the fields of Record
+        """Change what is remembered; nothing where nothing is."""
+        record = self.read()
+        if record:
+            self.write(replace(record, **changes))
+
+    def forget(self) -> None:
+        """Remember no cluster."""
+        self._file.unlink(missing_ok=True)
+
+    def purge(self) -> None:
+        """Remove the folder, and last of all what is known about it."""
+        for name, _, _ in os.walk(self.folder):  # tasks may have made folders that are read-only
+            Path(name).chmod(stat.S_IRWXU)
+        for path in self.folder.glob("*"):
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path != self._file:
+                path.unlink()
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+
+
+def private(path: Path, text: str) -> None:
+    """Replace a file in one step by one that only its owner reads; a reader sees all or nothing."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    new.touch(mode=0o600)
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)

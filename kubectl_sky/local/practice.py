@@ -1,0 +1,152 @@
+"""The practice cluster: the one driver that needs nothing but this package."""
+
+import base64
+import http.client
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+from kubectl_sky.errors import ClusterError, SkyError, UserError
+from kubectl_sky.local import kubeconfig
+from kubectl_sky.local.driver import State, Wanted
+from kubectl_sky.local.process import Background
+
+_HOST = "127.0.0.1"
+_PORT = 6445  # nobody's, and beside those of real API servers
+_TRIES = 100
+_SECONDS = 30.0
+_STEP = 0.02
+
+
+class Practice:
+    """A process in the background, whose folder is the cluster."""
+
+    def __init__(self, process: Background) -> None:
+        self._process = process
+        self._file = process.folder / "kubeconfig"
+
+    def state(self) -> State:
+        """The process runs or not; the folder is there or not."""
+        if self._process.alive():
+            return State.RUNNING
+        return State.STOPPED if self._file.exists() else State.ABSENT
+
+    def start(self, wanted: Wanted) -> None:
+        """Start the process on the port that was asked for, or on that of the last time."""
+        port = self._port(wanted.port)
+        flags = ["--dir", str(self._process.folder), "--port", str(port)]
+        flags += ["--nodes", str(wanted.nodes)]
+        flags += ["--gpus", str(wanted.gpus)] if wanted.gpus else []
+        before = self._process.log.stat().st_size if self._process.log.exists() else 0
+        process = self._process.start([*_program(), *flags])
+        try:
+            self._wait(process, before)
+        except BaseException:  # Ctrl-C, too
+            process.kill()
+            process.wait()
+            raise
+
+    def stop(self) -> None:
+        """End the process; the folder stays."""
+        self._process.end()
+
+    def delete(self) -> None:
+        """End the process. The folder goes with the place that it is in."""
+        self._process.end()
+
+    def kubeconfig(self) -> dict[str, Any]:
+        """The process has written it."""
+        return kubeconfig.read(self._file)
+
+    def details(self) -> dict[str, str | int]:
+        """Where to look when something is odd."""
+        pid = self._process.pid()
+        known: dict[str, str | int] = {"pid": pid} if pid else {}
+        return {**known, "log": str(self._process.log), "folder": str(self._process.folder)}
+
+    def _port(self, wanted: int | None) -> int:
+        if wanted:
+            if not _free(wanted):
+                raise UserError(
+                    f"--port {wanted}: another program listens on it",
+                    "leave --port away, or choose",
+                )
+            return wanted
+        first = self._last_port() or _PORT
+        for port in (first, *range(_PORT, _PORT + _TRIES)):
+            if _free(port):
+                return port
+        raise ClusterError(f"no port from {_PORT} to {_PORT + _TRIES - 1} is free", "name another")
+
+    def _last_port(self) -> int | None:
+        try:
+            return urlsplit(kubeconfig.server(kubeconfig.own(self.kubeconfig()))).port
+        except SkyError:
+            return None
+
+    def _wait(self, process: subprocess.Popen[bytes], before: int) -> None:
+        end = time.monotonic() + _SECONDS
+        while not self._ready():
+            code = process.poll()
+            if code is not None:
+                said = self._process.last_words(before) or "it said nothing"
+                raise ClusterError(
+                    f"the practice cluster did not start ({code}): {said}",
+                    f"see {self._process.log}",
+                )
+            if time.monotonic() > end:
+                raise ClusterError(
+                    f"the practice cluster is not ready after {_SECONDS:.0f} s",
+                    f"see {self._process.log}",
+                )
+            time.sleep(_STEP)
+
+    def _ready(self) -> bool:
+        """Ask it. A kubeconfig of the last time asks in vain: what else answers has not its key."""
+        try:
+            config = kubeconfig.own(self.kubeconfig())
+        except SkyError:
+            return False
+        return self._process.alive() and _answers(config)
+
+
+def _program() -> list[str]:
+    """The packed plugin has no Python beside it that could run a module."""
+    if getattr(sys, "frozen", False):
+        return [sys.executable, "local", "practice"]
+    return [sys.executable, "-m", "kubectl_sky.practice"]
+
+
+def _free(port: int) -> bool:
+    """Say whether the port can be listened on; as servers do, regardless of what has just closed."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def _answers(config: dict[str, Any]) -> bool:
+    (cluster,), (user,) = config["clusters"], config["users"]
+    address = urlsplit(cluster["cluster"]["server"])
+    authority = base64.b64decode(cluster["cluster"]["certificate-authority-data"]).decode()
+    headers = {"Authorization": f"Bearer {user['user']['token']}"}
+    connection = http.client.HTTPSConnection(
+        address.hostname or _HOST,
+        address.port,
+        timeout=5,
+        context=ssl.create_default_context(cadata=authority),
+    )
+    try:
+        connection.request("GET", "/readyz", headers=headers)
+        return connection.getresponse().status == http.client.OK
+    except OSError:
+        return False
+    finally:
+        connection.close()
