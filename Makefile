@@ -43,7 +43,7 @@ $(INSTALLED):
 	rm -rf .venv
 	$(PYTHON) -m venv .venv || { apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; }
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[practice]" --group dev
 	touch $@
 
 bench: venv ## time whole commands beside kubectl

@@ -1,0 +1,1 @@
+"""The practice cluster: a small Kubernetes whose pods are processes of this machine."""

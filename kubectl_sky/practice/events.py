@@ -1,0 +1,49 @@
+"""Events: what happened to an object, for `kubectl describe`."""
+
+from datetime import UTC, datetime
+from secrets import token_hex
+
+from kubectl_sky.practice.api import Api
+from kubectl_sky.practice.problems import Problem
+from kubectl_sky.practice.state import Json
+
+
+def now() -> str:
+    """Return the time as objects have it, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def record(
+    api: Api, obj: Json, reason: str, message: str, source: str, kind: str = "Normal"
+) -> None:
+    """Say that something happened to an object; the same again only counts. `kind` may be Warning."""
+    metadata = obj["metadata"]
+    about = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
+    about |= {key: metadata[key] for key in ("namespace", "uid") if metadata.get(key)}
+    namespace = metadata.get("namespace") or "default"
+    for event in api.state.all("events", namespace):
+        same = event["involvedObject"].get("uid") == metadata.get("uid")
+        if same and (event["reason"], event["message"]) == (reason, message):
+            counted = {"count": event["count"] + 1, "lastTimestamp": now()}
+            api.change(
+                "events", (namespace, event["metadata"]["name"]), lambda it: it.update(counted)
+            )
+            return
+    body = {
+        "metadata": {"name": f"{metadata['name']}.{token_hex(8)}", "namespace": namespace},
+        "involvedObject": about,
+        "reason": reason,
+        "message": message,
+        "type": kind,
+        "source": {"component": source},
+        "count": 1,
+        "firstTimestamp": now(),
+        "lastTimestamp": now(),
+        "reportingComponent": source,
+        "reportingInstance": "",
+    }
+    try:
+        api.create("events", body, namespace)
+    except Problem as problem:
+        if problem.code not in (403, 404):  # its namespace is going
+            raise

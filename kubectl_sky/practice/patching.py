@@ -1,0 +1,105 @@
+"""A PATCH of each type, and who owns the fields after any write."""
+
+import copy
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import yaml
+
+from kubectl_sky.practice import apply, merge, problems, schemas
+from kubectl_sky.practice.resources import Json, Resource
+
+APPLY = "application/apply-patch+yaml"
+_TYPES = {
+    "application/json-patch+json": lambda old, body, _: merge.json_patch(old, body),
+    "application/merge-patch+json": lambda old, body, _: merge.merge_patch(old, body),
+    "application/strategic-merge-patch+json": merge.strategic,
+}
+
+
+def read(body: bytes, content_type: str = "application/json") -> Json:
+    """Read a body of JSON, or of YAML where that is allowed. Raises Problem."""
+    try:
+        found = json.loads(body)
+    except ValueError as error:
+        if "yaml" not in content_type:
+            text = f"couldn't get version/kind; json parse error: {error}"
+            raise problems.bad_request(text) from None
+        try:
+            found = yaml.safe_load(body)
+        except (yaml.YAMLError, ValueError) as wrong:
+            raise problems.bad_request(f"error decoding YAML: {wrong}") from None
+    return found  # type: ignore[no-any-return]  # whatever it is, the caller looks
+
+
+def patched(old: Json, body: bytes, content_type: str, resource: Resource) -> Json:
+    """Return an object with a patch of any type but apply carried out. Raises Problem."""
+    change = _TYPES.get(content_type)
+    if not change or (resource.custom and "strategic" in content_type):
+        raise problems.unsupported(
+            content_type, [*list(_TYPES)[: 2 if resource.custom else 3], APPLY]
+        )
+    new = change(old, read(body), schemas.root(resource))
+    if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
+        raise problems.bad_request("the patch does not leave an object")
+    return copy.deepcopy(new)
+
+
+@dataclass(frozen=True)
+class Manager:
+    """Who writes, through which subresource, and whether he takes from others."""
+
+    name: str
+    resource: Resource
+    subresource: str = ""
+    force: bool = False
+
+    def record(self, old: Json | None, new: Json) -> None:
+        """Note in `new` who changed what is different from `old`."""
+        schema = schemas.root(self.resource)
+        before, after = apply.owned(old or {}, schema), apply.owned(new, schema)
+        changed = {
+            path for path, value in after.items() if path not in before or before[path] != value
+        }
+        if self.resource.status and not self.subresource:
+            changed = {path for path in changed if path[0] != "f:status"}
+        managers = apply.Managers(new, self.subresource)
+        mine = managers.index(self.name, "Update")
+        managers.take(changed | (before.keys() - after.keys()), spare=mine)
+        managers.give(self.name, "Update", changed, self._stamp())
+        self._write(new, managers)
+
+    def apply(self, live: Json | None, applied: Json) -> Json:
+        """Return an object with what a manager applies merged into it. Raises Problem."""
+        schema = schemas.root(self.resource)
+        live = live or {"metadata": {}}
+        applied = {**applied, "metadata": dict(applied.get("metadata") or {})}
+        applied["metadata"].pop("managedFields", None)
+        wanted = set(apply.owned(applied, schema))
+        managers = apply.Managers(live, self.subresource)
+        mine = managers.index(self.name, "Apply")
+        new = apply.merged(live, applied, schema)
+        before, after = apply.owned(live, schema), apply.owned(new, schema)
+        changed = {path for path in wanted if path not in before or before[path] != after.get(path)}
+        conflicts = managers.conflicts(mine, changed)
+        if conflicts and not self.force:
+            raise problems.field_conflicts(conflicts)
+        managers.take(changed, spare=mine)
+        others = set().union(*(one for at, one in enumerate(managers.sets) if at != mine))
+        held = {path[:length] for path in others | wanted for length in range(1, len(path) + 1)}
+        gone = (managers.sets[mine] if mine >= 0 else set()) - held
+        result: Json = apply.without(new, gone, schema)
+        managers.give(self.name, "Apply", wanted, self._stamp())
+        self._write(result, managers)
+        return result
+
+    def _stamp(self) -> Json:
+        time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return {"apiVersion": self.resource.api_version, "time": time}
+
+    def _write(self, obj: Json, managers: apply.Managers) -> None:
+        entries = managers.entries()
+        obj["metadata"] = {**obj["metadata"], "managedFields": entries}
+        if not entries:
+            del obj["metadata"]["managedFields"]

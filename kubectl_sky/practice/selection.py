@@ -1,0 +1,117 @@
+"""Label and field selectors, read as the API reads them."""
+
+import re
+from collections.abc import Callable
+
+from kubectl_sky.practice import problems
+from kubectl_sky.practice.resources import Json, Resource
+
+Wanted = Callable[[Json], bool]
+
+_KEY = r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-\w.]*[A-Za-z0-9])?"
+_VALUE = r"(?:[A-Za-z0-9](?:[-\w.]*[A-Za-z0-9])?)?"
+_REQUIREMENTS = (
+    (re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})\s*(?:,|$)"), "equal"),
+    (re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)\s*(?:,|$)"), "set"),
+    (re.compile(rf"(!?)\s*({_KEY})\s*(?:,|$)"), "exists"),
+)
+_PLACE = {"metadata.name": "", "metadata.namespace": ""}
+_ABOUT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_FIELDS = {
+    "pods": {
+        *("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"),
+        *("status.phase", "status.podIP", "status.nominatedNodeName", "spec.hostNetwork"),
+    },
+    "events": {*(f"involvedObject.{field}" for field in _ABOUT), "reason", "source", "type"}
+    | {"reportingComponent"},
+    "nodes": {"spec.unschedulable"},
+    "namespaces": {"status.phase"},
+    "secrets": {"type"},
+    "jobs.batch": {"status.successful"},
+    "services": {"spec.clusterIP", "spec.type"},
+}
+
+
+def labels(text: str) -> Wanted:
+    """Read a label selector. Raises Problem."""
+    tests = []
+    rest = text.strip()
+    while rest:
+        for pattern, kind in _REQUIREMENTS:
+            match = pattern.match(rest)
+            if match:
+                tests.append(_requirement(kind, *match.groups()))
+                rest = rest[match.end() :].strip()
+                break
+        else:
+            message = f'unable to parse requirement: found "{rest}", expected: a requirement'
+            raise problems.bad_request(message)
+
+    def wanted(obj: Json) -> bool:
+        own = obj["metadata"].get("labels") or {}
+        return all(test(own) for test in tests)
+
+    return wanted
+
+
+def _requirement(kind: str, *parts: str) -> Callable[[dict[str, str]], bool]:
+    if kind == "exists":
+        absent, key = parts
+        return lambda own: (key in own) != bool(absent)
+    key, operator, text = parts
+    if kind == "equal":
+        if operator == "!=":
+            return lambda own: own.get(key) != text
+        return lambda own: own.get(key) == text
+    values = {value.strip() for value in text.split(",")}
+    if operator == "in":
+        return lambda own: own.get(key) in values
+    return lambda own: own.get(key) not in values
+
+
+def matches(selector: Json, own: dict[str, str]) -> bool:
+    """Say whether labels fit a selector of an object: matchLabels and matchExpressions."""
+    for key, value in (selector.get("matchLabels") or {}).items():
+        if own.get(key) != value:
+            return False
+    tests = {
+        "In": lambda key, values: own.get(key) in values,
+        "NotIn": lambda key, values: own.get(key) not in values,
+        "Exists": lambda key, _: key in own,
+        "DoesNotExist": lambda key, _: key not in own,
+    }
+    return all(
+        tests[one["operator"]](one["key"], one.get("values") or ())
+        for one in selector.get("matchExpressions") or ()
+    )
+
+
+def fields(text: str, resource: Resource) -> Wanted:
+    """Read a field selector. Raises Problem for fields that the kind cannot be selected by."""
+    tests = []
+    for part in filter(None, text.split(",")):
+        match = re.fullmatch(r"\s*([\w.]+)\s*(==|=|!=)(.*)", part)
+        if not match:
+            raise problems.bad_request(f"invalid field selector: {text}")
+        path, operator, value = match.groups()
+        if path not in _PLACE and path not in _FIELDS.get(resource.storage, ()):
+            raise problems.bad_request(f"field label not supported: {path}")
+        tests.append((path.split("."), operator != "!=", value))
+
+    def wanted(obj: Json) -> bool:
+        return all((_at(obj, path) == value) is equal for path, equal, value in tests)
+
+    return wanted
+
+
+def _at(obj: Json, path: list[str]) -> str:
+    found: object = obj
+    if path == ["status", "successful"]:
+        path = ["status", "succeeded"]
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    if isinstance(found, bool):
+        return str(found).lower()
+    if path[0] == "source" and isinstance(found, dict):
+        found = found.get("component")
+    return "" if found is None else str(found)

@@ -1,0 +1,293 @@
+"""What is wrong with an object: unknown fields, wrong types, missing and forbidden values."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kubectl_sky.practice import problems, schemas
+from kubectl_sky.practice.problems import Cause
+from kubectl_sky.practice.resources import Json, Resource
+
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_LABELS = {"namespaces", "services", "pods.hostname"}  # kinds whose names are labels
+_FREE = {"rbac.authorization.k8s.io"}  # groups whose names may be any path segment
+_BAD_SUBDOMAIN = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.',"
+    " and must start and end with an alphanumeric character (e.g. 'example.com', regex used for"
+    rf" validation is '{_LABEL}(\.{_LABEL})*')"
+)
+_BAD_LABEL = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must"
+    " start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for"
+    f" validation is '{_LABEL}')"
+)
+_BAD_VALUE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.',"
+    " and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or"
+    " '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "object": (dict,),
+    "array": (list,),
+}
+_GO = {str: "string", int: "number", float: "number", bool: "bool", dict: "object", list: "array"}
+
+
+def unknown(value: Any, schema: Json, path: str = "") -> Iterator[str]:
+    """Yield the paths of fields that the schema does not have."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            below = schemas.field(schema, key)
+            here = f"{path}.{key}" if path else key
+            if below is None:
+                yield here
+            else:
+                yield from unknown(inner, below, here)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from unknown(inner, schemas.items(schema), f"{path}[{index}]")
+
+
+def pruned(value: Any, schema: Json) -> Any:
+    """Return a value without the fields that its schema does not have, and without nulls."""
+    if isinstance(value, dict):
+        fields = ((key, inner, schemas.field(schema, key)) for key, inner in value.items())
+        return {
+            key: pruned(inner, below)
+            for key, inner, below in fields
+            if below is not None and (inner is not None or below.get("nullable"))
+        }
+    if isinstance(value, list):
+        inner = schemas.items(schema)
+        return [pruned(item, inner) for item in value]
+    return value
+
+
+def defaulted(value: Any, schema: Json) -> Any:
+    """Return a custom object with the defaults that its schema gives."""
+    if isinstance(value, dict):
+        known = schema.get("properties") or {}
+        missing = {
+            key: below["default"]
+            for key, below in known.items()
+            if key not in value and "default" in below
+        }
+        full = {**value, **missing}
+        return {
+            key: defaulted(inner, schemas.field(schema, key) or {}) for key, inner in full.items()
+        }
+    if isinstance(value, list):
+        return [defaulted(item, schemas.items(schema)) for item in value]
+    return value
+
+
+def check_types(obj: Json, resource: Resource) -> None:
+    """Refuse what the real server cannot decode: a built-in object with values of wrong types."""
+    for path, value, wanted in _mistyped(obj, schemas.root(resource)):
+        go_type = {"integer": "int32", "boolean": "bool", "object": "map[string]interface {}"}
+        raise problems.bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a'
+            f" {resource.kind}: json: cannot unmarshal {_GO[type(value)]} into Go struct field"
+            f" {resource.kind}.{path} of type {go_type.get(wanted, wanted)}"
+        )
+
+
+def _mistyped(value: Any, schema: Json, path: str = "") -> Iterator[tuple[str, Any, str]]:
+    wanted = schema.get("type", "")
+    if value is None:
+        return
+    exact = not (wanted in ("integer", "number") and isinstance(value, bool))
+    if wanted and not (isinstance(value, _TYPES[wanted]) and exact):
+        if schema.get("format") != "int-or-string":
+            yield path, value, wanted
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            here = f"{path}.{key}" if path else key
+            yield from _mistyped(inner, schemas.field(schema, key) or {}, here)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _mistyped(inner, schemas.items(schema), path)
+
+
+def causes(value: Any, schema: Json, path: str = "") -> Iterator[Cause]:
+    """Yield what is wrong with a custom object by its schema."""
+    wanted = schema.get("type", "")
+    if value is None and schema.get("nullable"):
+        return
+    mistyped = next(_mistyped(value, {**schema, "properties": {}, "items": {}}), None)
+    if wanted and (mistyped or value is None):
+        shown = _GO.get(type(value), "null")
+        text = f'Invalid value: "{shown}": {path} in body must be of type {wanted}: "{shown}"'
+        yield Cause("FieldValueTypeInvalid", path, text)
+        return
+    yield from _limits(value, schema, path)
+    if isinstance(value, dict):
+        for key in schema.get("required") or ():
+            if key not in value:
+                yield Cause("FieldValueRequired", f"{path}.{key}".strip("."), "Required value")
+        for key, inner in value.items():
+            below = schemas.field(schema, key)
+            if below and key != "metadata":
+                yield from causes(inner, below, f"{path}.{key}".strip("."))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from causes(inner, schemas.items(schema), f"{path}[{index}]")
+
+
+def _limits(value: Any, schema: Json, path: str) -> Iterator[Cause]:
+    enum = schema.get("enum")
+    if enum and value not in enum:
+        known = ", ".join(json.dumps(one) for one in enum)
+        text = f"Unsupported value: {json.dumps(value)}: supported values: {known}"
+        yield Cause("FieldValueNotSupported", path, text)
+    size = len(value) if isinstance(value, str | list) else value
+    many = "Items" if isinstance(value, list) else "Length" if isinstance(value, str) else "imum"
+    for name, bad, words in (
+        ("min", lambda limit: size < limit, "should be greater than or equal to"),
+        ("max", lambda limit: size > limit, "should be less than or equal to"),
+    ):
+        limit = schema.get(name + many)
+        if limit is not None and not isinstance(value, bool) and bad(limit):
+            text = f"Invalid value: {json.dumps(value)}: {path} in body {words} {limit}"
+            yield Cause("FieldValueInvalid", path, text)
+    pattern = schema.get("pattern")
+    if pattern and isinstance(value, str) and not re.search(pattern, value):
+        text = f"Invalid value: {json.dumps(value)}: {path} in body should match '{pattern}'"
+        yield Cause("FieldValueInvalid", path, text)
+
+
+def _metadata(obj: Json, resource: Resource) -> Iterator[Cause]:
+    metadata = obj["metadata"]
+    name = metadata["name"]
+    is_label = resource.storage in _LABELS
+    limit = 63 if is_label else 253
+    pattern, message = (_LABEL, _BAD_LABEL) if is_label else (_SUBDOMAIN, _BAD_SUBDOMAIN)
+    if resource.group not in _FREE and not re.fullmatch(pattern, name):
+        yield Cause("FieldValueInvalid", "metadata.name", f'Invalid value: "{name}": {message}')
+    if len(name) > limit:
+        text = f'Invalid value: "{name}": must be no more than {limit} characters'
+        yield Cause("FieldValueInvalid", "metadata.name", text)
+    value_pattern = r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
+    for value in (metadata.get("labels") or {}).values():
+        if not re.fullmatch(value_pattern, value):
+            text = f'Invalid value: "{value}": {_BAD_VALUE}'
+            yield Cause("FieldValueInvalid", "metadata.labels", text)
+        elif len(value) > 63:
+            text = f'Invalid value: "{value}": must be no more than 63 bytes'
+            yield Cause("FieldValueInvalid", "metadata.labels", text)
+
+
+def _pod_spec(spec: Json, path: str) -> Iterator[Cause]:
+    volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
+    if not spec.get("containers"):
+        yield Cause("FieldValueRequired", f"{path}.containers", "Required value")
+    for group in ("initContainers", "containers"):
+        seen = set()
+        for index, container in enumerate(spec.get(group) or ()):
+            here = f"{path}.{group}[{index}]"
+            for field in ("name", "image"):
+                if not container.get(field):
+                    yield Cause("FieldValueRequired", f"{here}.{field}", "Required value")
+            if container.get("name") in seen:
+                text = f'Duplicate value: "{container["name"]}"'
+                yield Cause("FieldValueDuplicate", f"{here}.name", text)
+            seen.add(container.get("name"))
+            for number, mount in enumerate(container.get("volumeMounts") or ()):
+                if mount.get("name") not in volumes:
+                    field = f"{here}.volumeMounts[{number}].name"
+                    yield Cause("FieldValueNotFound", field, f'Not found: "{mount.get("name")}"')
+
+
+def _job_spec(spec: Json) -> Iterator[Cause]:
+    template = spec.get("template") or {}
+    yield from _pod_spec(template.get("spec") or {}, "spec.template.spec")
+    policy = (template.get("spec") or {}).get("restartPolicy")
+    if policy not in ("OnFailure", "Never"):
+        text = f'Unsupported value: "{policy or "Always"}": supported values: "OnFailure", "Never"'
+        if not policy:
+            text = 'Required value: valid values: "OnFailure", "Never"'
+        yield Cause("FieldValueNotSupported", "spec.template.spec.restartPolicy", text)
+    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
+        text = "Required value: when completion mode is Indexed"
+        yield Cause("FieldValueRequired", "spec.completions", text)
+    for field in ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds"):
+        if (spec.get(field) or 0) < 0:
+            text = f"Invalid value: {spec[field]}: must be greater than or equal to 0"
+            yield Cause("FieldValueInvalid", f"spec.{field}", text)
+
+
+def _claim_spec(spec: Json) -> Iterator[Cause]:
+    if not spec.get("accessModes"):
+        text = "Required value: at least 1 access mode is required"
+        yield Cause("FieldValueRequired", "spec.accessModes", text)
+    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
+        yield Cause("FieldValueRequired", "spec.resources[storage]", "Required value")
+
+
+def check(obj: Json, resource: Resource) -> None:
+    """Refuse an object whose values cannot be. Raises Problem with all that is wrong."""
+    found = list(_metadata(obj, resource))
+    spec = obj.get("spec") or {}
+    if resource.custom:
+        found += causes(obj, schemas.root(resource))
+    elif resource.storage == "pods":
+        found += _pod_spec(spec, "spec")
+    elif resource.storage == "jobs.batch":
+        found += _job_spec(spec)
+    elif resource.storage == "persistentvolumeclaims":
+        found += _claim_spec(spec)
+    if found:
+        raise problems.invalid(resource.qualified_kind, obj["metadata"]["name"], found)
+
+
+_IMMUTABLE = {
+    "jobs.batch": ("selector", "template", "completionMode", "podFailurePolicy"),
+    "persistentvolumeclaims": ("accessModes", "storageClassName", "volumeMode", "selector"),
+}
+_POD_MAY = {"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}
+_POD_MAY |= {"schedulingGates", "nodeName", "containers", "initContainers"}
+
+
+def check_change(old: Json, new: Json, resource: Resource) -> None:
+    """Refuse a change of what cannot be changed. Raises Problem."""
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    found = []
+    fields = _IMMUTABLE.get(resource.storage, ())
+    if resource.storage == "jobs.batch" and before.get("completionMode") != "Indexed":
+        fields = (*fields, "completions")
+    # a suspended job that has not begun may still be told where its pods go
+    if (before.get("suspend") or after.get("suspend")) and not (old.get("status") or {}).get(
+        "startTime"
+    ):
+        fields = tuple(field for field in fields if field != "template")
+    for field in fields:
+        if before.get(field) != after.get(field):
+            shown = json.dumps(after.get(field), separators=(",", ":"))
+            text = f"Invalid value: {shown}: field is immutable"
+            found.append(Cause("FieldValueInvalid", f"spec.{field}", text))
+    if resource.storage == "pods" and _frozen(before) != _frozen(after):
+        text = (
+            "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
+            "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only"
+            " additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to"
+            " be set to 1 if it was previously negative)"
+        )
+        found.append(Cause("FieldValueForbidden", "spec", text))
+    if old.get("immutable") and (old.get("data"), True) != (new.get("data"), new.get("immutable")):
+        text = "Forbidden: field is immutable when `immutable` is set"
+        found.append(Cause("FieldValueForbidden", "data", text))
+    if found:
+        raise problems.invalid(resource.qualified_kind, new["metadata"]["name"], found)
+
+
+def _frozen(spec: Json) -> Json:
+    rest = {key: value for key, value in spec.items() if key not in _POD_MAY}
+    for group in ("containers", "initContainers"):
+        rest[group] = [{**container, "image": ""} for container in spec.get(group) or ()]
+    return rest
