@@ -20,7 +20,7 @@ from kubectl_sky.practice.claims import Claims
 from kubectl_sky.practice.garbage import Garbage
 from kubectl_sky.practice.jobs import Jobs
 from kubectl_sky.practice.node import Node
-from kubectl_sky.practice.quota import Quotas
+from kubectl_sky.practice.quotas import Quotas
 from kubectl_sky.practice.scheduler import Scheduler
 from kubectl_sky.practice.server import Server
 from kubectl_sky.practice.state import Change, State

@@ -93,7 +93,7 @@ class Api:
         self._begin(resource, obj)
         defaults.fill(resource.storage, obj)
         validation.check(obj, resource)
-        quota.check(self, resource.storage, obj)
+        quota.check(self.state, resource.storage, obj)
         if self.state.get(resource.storage, metadata.get("namespace", ""), metadata["name"]):
             raise problems.exists(resource.storage, metadata["name"])
         return obj if dry_run else self._stored(resource.storage, obj)

@@ -20,7 +20,7 @@ _BY_NAME: dict[str, Json] = {
     "readinessProbe": _PROBE,
     "startupProbe": _PROBE,
 }
-_VOLUMES = {
+_VOLUMES: dict[str, Json] = {
     kind: {"defaultMode": 420} for kind in ("configMap", "secret", "downwardAPI", "projected")
 }
 _VOLUMES["hostPath"] = {"type": ""}

@@ -30,7 +30,7 @@ def new(view: View, index: int) -> Json:
     """Return a new pod of a Job, with its index if that is not -1."""
     job, spec = view.job["metadata"], view.spec
     template = spec["template"]
-    metadata = {
+    metadata: Json = {
         "generateName": f"{job['name']}-"[:_NAME],
         "labels": template["metadata"].get("labels") or {},
         "annotations": template["metadata"].get("annotations") or {},

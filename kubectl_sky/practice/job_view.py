@@ -34,7 +34,7 @@ def phase(pod: Json) -> str:
 def ended(pod: Json) -> float:
     """Return when a pod ended, as well as it can be told."""
     states = [one.get("state", {}) for one in pod["status"].get("containerStatuses") or ()]
-    times = [(state.get("terminated") or {}).get("finishedAt") for state in states]
+    times = [str((state.get("terminated") or {}).get("finishedAt", "")) for state in states]
     if times and all(times):
         return max(map(moment, times))
     metadata = pod["metadata"]

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from kubectl_sky.practice.state import Json
+
 _FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([numkMGTPE]?|[KMGTPE]i|[eE][+-]?\d+)")
 _DECIMAL = {suffix: Fraction(1000) ** power for power, suffix in enumerate("num kMGTPE", -3)}
 _DECIMAL[""] = _DECIMAL.pop(" ")
@@ -14,7 +16,7 @@ _NANO = _DECIMAL["n"]
 
 @dataclass(frozen=True)
 class Quantity:
-    """An amount; `form` says how to write it: decimal (""), binary ("i") or as an exponent ("e")."""
+    """An amount; `form` says how to write it: decimal, binary ("i") or as an exponent ("e")."""
 
     value: Fraction
     form: str = ""
@@ -58,3 +60,27 @@ ZERO = Quantity(Fraction(0))
 def total(amounts: dict[str, Quantity], more: dict[str, Quantity]) -> dict[str, Quantity]:
     """Return the sums by resource."""
     return amounts | {name: amounts.get(name, ZERO) + amount for name, amount in more.items()}
+
+
+def amounts(found: dict[str, str | float] | None) -> dict[str, Quantity]:
+    """Read amounts by resource."""
+    return {name: parse(amount) for name, amount in (found or {}).items()}
+
+
+def needs(spec: Json, part: str = "requests") -> dict[str, Quantity]:
+    """Return what a pod needs at most at any time of its life: `requests` or `limits`."""
+    found: dict[str, Quantity] = {}
+    first: list[dict[str, Quantity]] = []
+    for container in spec.get("initContainers") or ():
+        asked = amounts(container["resources"].get(part))
+        if container.get("restartPolicy") == "Always":  # runs beside all that follow
+            found = total(found, asked)
+            first.append(found)
+        else:
+            first.append(total(found, asked))
+    for container in spec["containers"]:
+        found = total(found, amounts(container["resources"].get(part)))
+    for asked in first:
+        for name, amount in asked.items():
+            found[name] = max(found.get(name, ZERO), amount, key=lambda one: one.value)
+    return total(found, amounts(spec.get("overhead")))
