@@ -128,7 +128,9 @@ def _start(place: Place, driver: Driver, record: Record, asked: Asked) -> Record
     nodes = asked.nodes or record.nodes
     gpus = _gpus(asked, record)
     record = place.write(
-        Record(record.driver, nodes, gpus and str(gpus), False, record.used_in, record.before)
+        Record(
+            record.driver, nodes, str(gpus) if gpus else None, False, record.used_in, record.before
+        )
     )
     try:
         driver.start(Wanted(nodes, gpus, asked.port))
@@ -151,7 +153,7 @@ def _check(place: Place, record: Record, asked: Asked) -> None:
     gpus = _gpus(asked, record)
     if asked.nodes not in (None, record.nodes):
         raise UserError(f"--nodes {asked.nodes}: the cluster runs with {record.nodes}", DOWN)
-    if (gpus and str(gpus)) != record.gpus:
+    if (str(gpus) if gpus else None) != record.gpus:
         what = f"the cluster runs with {record.gpus or 'none'}"
         raise UserError(f"--gpus {asked.gpus}: {what}", DOWN)
     server = _server(place)

@@ -5,6 +5,8 @@ import shlex
 import click
 
 from kubectl_sky.cli import options, output
+from kubectl_sky.local.driver import CLUSTER, State
+from kubectl_sky.local.place import Place
 
 _DRIVERS = ("practice", "kind", "k3d", "minikube")
 _NOT_RUNNING = 3
@@ -45,17 +47,16 @@ def up(
     from kubectl_sky.actions import local
 
     asked = local.Asked(driver, nodes, gpus, port)
-    found = local.up(local.Place.find(), asked, use, _waiting)
+    found = local.up(Place.find(), asked, use, _waiting)
     what = output.count(found.nodes, "node") + (f" with {found.gpus} each" if found.gpus else "")
     how = "is ready" if found.started else "runs already"
     output.note(f"The {found.driver} cluster {how}: {found.server}, {what}")
     if use:
-        output.note(f"Context {local.CLUSTER} is the current one in {found.used_in}")
+        output.note(f"Context {CLUSTER} is the current one in {found.used_in}")
     else:
-        output.out(f"export KUBECONFIG={shlex.quote(found.kubeconfig)}")
-        output.note(
-            f"That line makes this shell use it; or say kubectl --kubeconfig {shlex.quote(found.kubeconfig)}"
-        )
+        path = shlex.quote(found.kubeconfig)
+        output.out(f"export KUBECONFIG={path}")
+        output.note(f"That line makes a shell use it; or say: kubectl --kubeconfig {path}")
 
 
 @command.command("down")
@@ -64,15 +65,13 @@ def down(purge: bool) -> None:
     """Stop the cluster; what is in it stays until it is started again."""
     from kubectl_sky.actions import local
 
-    before = local.down(local.Place.find(), purge, _waiting)
-    if before.state is local.State.ABSENT and not before.driver:
+    before = local.down(Place.find(), purge, _waiting)
+    if before.state is State.ABSENT and not before.driver:
         output.note("There is no local cluster")
     elif purge:
         output.note(f"The {before.driver} cluster is removed")
-    elif before.state is local.State.RUNNING:
-        output.note(
-            f"The {before.driver} cluster is stopped; `kubectl sky local up` starts it again"
-        )
+    elif before.state is State.RUNNING:
+        output.note(f"The {before.driver} cluster is stopped; what is in it stays")
     else:
         output.note(f"The {before.driver} cluster was not running; {before.note}")
 
@@ -83,7 +82,7 @@ def status(form: str | None) -> int:
     """Show the cluster. Exits with 0 when it runs, else with 3."""
     from kubectl_sky.actions import local
 
-    found = local.status(local.Place.find())
+    found = local.status(Place.find())
     if form:
         output.out(output.data(found.as_json(), form))
     else:
@@ -91,7 +90,7 @@ def status(form: str | None) -> int:
         for name, value in found.as_json().items():
             if value:
                 output.out(f"{names.get(name, name.capitalize()) + ':':<12}{value}")
-    return 0 if found.state is local.State.RUNNING else _NOT_RUNNING
+    return 0 if found.state is State.RUNNING else _NOT_RUNNING
 
 
 def _waiting() -> None:

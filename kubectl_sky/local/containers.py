@@ -74,7 +74,7 @@ class Containers(ABC):
         return {}
 
     def _pretend(self, gpus: Gpus) -> None:
-        """Say of each node that it has GPUs, as their plugin would. A restart makes nodes forget."""
+        """Say of each node that it has GPUs, as their plugin would. Nodes that start forget it."""
         status = {"status": {"capacity": {GPU: str(gpus.count)}}}
         labels = {f"{GPU}.product": gpus.name, f"{GPU}.count": str(gpus.count)}
         kubectl = self.kubectl()

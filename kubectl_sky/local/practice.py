@@ -71,16 +71,15 @@ class Practice:
     def _port(self, wanted: int | None) -> int:
         if wanted:
             if not _free(wanted):
-                raise UserError(
-                    f"--port {wanted}: another program listens on it",
-                    "leave --port away, or choose",
-                )
+                what = f"--port {wanted}: this port cannot be had, another program may have it"
+                raise UserError(what, "name another, or none to have one chosen")
             return wanted
-        first = self._last_port() or _PORT
-        for port in (first, *range(_PORT, _PORT + _TRIES)):
+        last = self._last_port()
+        candidates = [*([last] if last else []), *range(_PORT, _PORT + _TRIES)]
+        for port in candidates:
             if _free(port):
                 return port
-        raise ClusterError(f"no port from {_PORT} to {_PORT + _TRIES - 1} is free", "name another")
+        raise ClusterError(f"no port of {_PORT} to {candidates[-1]} is free", "name one: --port")
 
     def _last_port(self) -> int | None:
         try:
@@ -122,7 +121,7 @@ def _program() -> list[str]:
 
 
 def _free(port: int) -> bool:
-    """Say whether the port can be listened on; as servers do, regardless of what has just closed."""
+    """Say whether a server can have the port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

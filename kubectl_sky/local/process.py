@@ -85,9 +85,9 @@ class Background:
                     f"a process holds {self._lock}, and {self._pid} does not say which",
                     f"`fuser {self._lock}` does; end it by hand",
                 )
-            if not self._signal(pid, signal.SIGTERM, _TERM_SECONDS):
-                if not self._signal(pid, signal.SIGKILL, _KILL_SECONDS):
-                    raise SkyError(f"process {pid} does not end", f"see {self.log}")
+            ended = self._signal(pid, signal.SIGTERM, _TERM_SECONDS)
+            if not ended and not self._signal(pid, signal.SIGKILL, _KILL_SECONDS):
+                raise SkyError(f"process {pid} does not end", f"see {self.log}")
         self._pid.unlink(missing_ok=True)
 
     def last_words(self, since: int = 0) -> str:
