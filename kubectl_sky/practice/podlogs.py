@@ -1,0 +1,255 @@
+"""What containers print: kept in a file each, and read as `kubectl logs` asks for it."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from kubectl_sky.practice import problems
+from kubectl_sky.practice.problems import Json
+
+_STAMP = 31  # bytes of a timestamp and the space after it
+_CHUNK = 1 << 16
+_TAIL_BYTES, _TAIL_LINES = 2048, 80  # of a log as a termination message
+_LONG = 1 << 20  # of a line without an end, which is written in parts then
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """What to show of a log. `since` is a time in seconds since the epoch."""
+
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    tail: int | None = None
+    since: float | None = None
+    limit: int | None = None
+
+
+def _stamp(nanoseconds: int) -> bytes:
+    seconds, rest = divmod(nanoseconds, 10**9)
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest:09d}Z ".encode()
+
+
+class Writer:
+    """Writes the log of one container, whose lines may come in pieces and from two streams."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._file: BinaryIO = path.open("wb", buffering=0)
+        self._begun = {1: b"", 2: b""}
+        self._last = 0
+        self._waiting: list[asyncio.Future[None]] = []
+        self._parting = 0  # the stream whose last line is written but has no end yet
+
+    def write(self, stream: int, data: bytes) -> None:
+        """Take what a stream had; only whole lines are written at once."""
+        *lines, self._begun[stream] = (self._begun[stream] + data).split(b"\n")
+        if lines:
+            self._put(stream, lines, b"\n")
+        if len(self._begun[stream]) > _LONG:
+            rest, self._begun[stream] = self._begun[stream], b""
+            self._put(stream, [rest], b"")
+
+    def close(self) -> None:
+        """Write what has no end of line, and let the readers finish."""
+        for stream, rest in self._begun.items():
+            if rest:
+                self._put(stream, [rest], b"")
+        self._file.close()
+        self._wake()
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more will come."""
+        return self._file.closed
+
+    async def more(self) -> None:
+        """Wait until there is more to read, or no more to come."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        await future
+
+    def _put(self, stream: int, lines: list[bytes], end: bytes) -> None:
+        first = b""
+        if self._parting == stream:
+            first = lines.pop(0) + (b"\n" if lines or end else b"")
+        elif self._parting:
+            first = b"\n"
+        self._last = max(time.time_ns(), self._last + 1)
+        if lines:
+            prefix, nanoseconds = _stamp(self._last)[:20], self._last % 10**9
+            if nanoseconds + len(lines) < 10**9:
+                stamped = [b"%b%09dZ %b" % (prefix, nanoseconds + i, x) for i, x in enumerate(lines)]
+            else:
+                stamped = [_stamp(self._last + i) + line for i, line in enumerate(lines)]
+            self._last += len(lines)
+            first += b"\n".join(stamped) + end
+        self._parting = 0 if first.endswith(b"\n") else stream
+        self._file.write(first)
+        self._wake()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+
+@dataclass
+class Logs:
+    """All logs, by the pod's uid and the container's id."""
+
+    folder: Path
+    open: dict[str, Writer] = field(default_factory=dict)
+
+    def path(self, uid: str, container_id: str) -> Path:
+        """Return the file of a log."""
+        return self.folder / uid / f"{container_id.rpartition('/')[2]}.log"
+
+    def writer(self, uid: str, container_id: str) -> Writer:
+        """Begin a log."""
+        writer = Writer(self.path(uid, container_id))
+        self.open[container_id] = writer
+        return writer
+
+    def close(self, container_id: str) -> None:
+        """End a log."""
+        self.open.pop(container_id).close()
+
+    async def read(self, pod: Json, container: str, options: LogOptions) -> AsyncIterator[bytes]:
+        """Return what there is of a log, and what comes, in chunks. Raises Problem."""
+        name = named(pod, container)
+        if not pod["spec"].get("nodeName"):
+            return _lines(None, None, options)
+        container_id = _written(pod, name, previous=options.previous)
+        path = self.path(pod["metadata"]["uid"], container_id)
+        if not path.is_file():
+            text = f"unable to retrieve container logs for {container_id}"
+            return _lines(None, None, options, text.encode())
+        return _lines(path, self.open.get(container_id), options)
+
+    def end_of(self, uid: str, container_id: str) -> str:
+        """Return the last lines, for a termination message."""
+        with self.path(uid, container_id).open("rb") as file:
+            _seek_tail(file, _TAIL_LINES)
+            text = b"".join(line[_STAMP:] for line in file)
+        return text[-_TAIL_BYTES:].decode(errors="replace")
+
+
+def named(pod: Json, container: str) -> str:
+    """Return the container that is meant. Raises Problem."""
+    spec, name = pod["spec"], pod["metadata"]["name"]
+    names = [one["name"] for one in spec["containers"]]
+    first = [one["name"] for one in spec.get("initContainers") or ()]
+    if container in (*names, *first):
+        return container
+    if container:
+        raise problems.bad_request(f"container {container} is not valid for pod {name}")
+    if len(names) == 1:
+        return names[0]
+    choice = f"choose one of: [{' '.join(names)}]"
+    if first:
+        choice += f" or one of the init containers: [{' '.join(first)}]"
+    raise problems.bad_request(f"a container name must be specified for pod {name}, {choice}")
+
+
+def _written(pod: Json, name: str, *, previous: bool) -> str:
+    """Return the id of the container whose log is meant, as the kubelet finds it."""
+    status = pod.get("status") or {}
+    where = f'container "{name}" in pod "{pod["metadata"]["name"]}"'
+    statuses = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
+    found = next((one for one in statuses if one["name"] == name), None)
+    if not found:
+        raise problems.bad_request(f"{where} is not available")
+    last = found["lastState"].get("terminated", {}).get("containerID", "")
+    if previous and not last:
+        raise problems.bad_request(f"previous terminated {where} not found")
+    state = found["state"]
+    if not previous and ("running" in state or state.get("terminated", {}).get("containerID")):
+        return str(found["containerID"])
+    if not last:
+        reason = state.get("waiting", {}).get("reason")
+        why = f"waiting to start: {reason}" if reason else "waiting to start - no logs yet"
+        raise problems.bad_request(f"{where} is {why}")
+    return str(last)
+
+
+def _seek_tail(file: BinaryIO, lines: int) -> None:
+    """Go to where the last lines begin."""
+    end = position = file.seek(0, 2)
+    missing = lines + 1
+    while position and missing > 0 and lines:
+        size = min(_CHUNK, position)
+        position -= size
+        file.seek(position)
+        block = file.read(size)
+        if position + size == end and not block.endswith(b"\n"):
+            missing -= 1
+        found = block.count(b"\n")
+        if found >= missing:
+            at = len(block)
+            for _ in range(missing):
+                at = block.rindex(b"\n", 0, at)
+            position += at + 1
+        missing -= found
+    file.seek(position if lines else end)
+
+
+async def _lines(
+    path: Path | None, writer: Writer | None, options: LogOptions, instead: bytes = b""
+) -> AsyncIterator[bytes]:
+    if path is None:
+        if instead:
+            yield instead
+        return
+    left = options.limit if options.limit is not None else -1
+    with path.open("rb", buffering=_CHUNK) as file:
+        if options.tail is not None:
+            _seek_tail(file, options.tail)
+        selection = _Selection(file, options)
+        while left:
+            data = selection.next()
+            if data:
+                data = data[:left] if left > 0 else data
+                left = max(left - len(data), 0) if left > 0 else left
+                yield data
+                await asyncio.sleep(0)
+            elif not (options.follow and writer):
+                return
+            elif writer.closed:
+                options, writer = options, None  # once more: what was written last
+            else:
+                await writer.more()
+
+
+class _Selection:
+    """The lines of a file that are asked for, as they are asked for."""
+
+    def __init__(self, file: BinaryIO, options: LogOptions) -> None:
+        self._file = file
+        self._cut = 0 if options.timestamps else _STAMP
+        self._since = _stamp(int(options.since * 10**9)) if options.since is not None else b""
+        self._fresh = True  # at the beginning of a line
+
+    def next(self) -> bytes:
+        """Return the next chunk; nothing at the end."""
+        found, size = [], 0
+        while size < _CHUNK:
+            line = self._file.readline(_CHUNK)
+            if not line:
+                break
+            shown = line
+            if self._fresh:
+                self._since = b"" if line >= self._since else self._since
+                shown = line[self._cut :]
+            self._fresh = line.endswith(b"\n")
+            if not self._since:
+                found.append(shown)
+                size += len(line)
+        return b"".join(found)
