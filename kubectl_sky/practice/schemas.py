@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kubectl_sky.practice.resources import Json, Resource
 
+FILE = Path(__file__).with_name("schemas.json.gz")
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _REF = "#/components/schemas/"
 _ANY: Json = {"x-kubernetes-preserve-unknown-fields": True}
@@ -15,8 +16,7 @@ _ANY: Json = {"x-kubernetes-preserve-unknown-fields": True}
 @cache
 def definitions() -> Json:
     """Return the schemas of the built-in kinds, by their names, as the real server gives them."""
-    found = Path(__file__).with_name("schemas.json.gz").read_bytes()
-    read: Json = json.loads(gzip.decompress(found))
+    read: Json = json.loads(gzip.decompress(FILE.read_bytes()))
     return read
 
 
