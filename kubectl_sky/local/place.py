@@ -93,8 +93,10 @@ class Place:
 
     def purge(self) -> None:
         """Remove the folder, and last of all what is known about it."""
-        for name, _, _ in os.walk(self.folder):  # tasks may have made folders that are read-only
-            Path(name).chmod(stat.S_IRWXU)
+        for parent, names, _ in os.walk(self.folder):
+            for folder in map(Path(parent).joinpath, names):  # tasks may have made them read-only
+                if not folder.is_symlink():
+                    folder.chmod(stat.S_IRWXU)
         for path in self.folder.glob("*"):
             if path.is_dir():
                 shutil.rmtree(path)

@@ -15,6 +15,7 @@ from kubectl_sky.local import kubeconfig
 from kubectl_sky.local.driver import State, Wanted
 from kubectl_sky.local.process import Background
 
+_PROGRAM = (sys.executable, "-m", "kubectl_sky.practice")
 _HOST = "127.0.0.1"
 _PORT = 6445  # nobody's, and beside those of real API servers
 _TRIES = 100
@@ -42,7 +43,7 @@ class Practice:
         flags += ["--nodes", str(wanted.nodes)]
         flags += ["--gpus", str(wanted.gpus)] if wanted.gpus else []
         before = self._process.log.stat().st_size if self._process.log.exists() else 0
-        process = self._process.start([*_program(), *flags])
+        process = self._process.start([*_PROGRAM, *flags])
         try:
             self._wait(process, before)
         except BaseException:  # Ctrl-C, too
@@ -75,7 +76,7 @@ class Practice:
                 raise UserError(what, "name another, or none to have one chosen")
             return wanted
         last = self._last_port()
-        candidates = [*([last] if last else []), *range(_PORT, _PORT + _TRIES)]
+        candidates: list[int] = [*([last] if last else []), *range(_PORT, _PORT + _TRIES)]
         for port in candidates:
             if _free(port):
                 return port
@@ -111,13 +112,6 @@ class Practice:
         except SkyError:
             return False
         return self._process.alive() and _answers(config)
-
-
-def _program() -> list[str]:
-    """The packed plugin has no Python beside it that could run a module."""
-    if getattr(sys, "frozen", False):
-        return [sys.executable, "local", "practice"]
-    return [sys.executable, "-m", "kubectl_sky.practice"]
 
 
 def _free(port: int) -> bool:

@@ -1,0 +1,157 @@
+"""The user's kubeconfig: changed only on request, in one step, and nothing but our context."""
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl_sky.errors import SkyError, UserError
+from kubectl_sky.local import kubeconfig
+
+CONTEXT = {"name": "work", "context": {"cluster": "office", "user": "me", "namespace": "team"}}
+USERS = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "preferences": {"colors": True},
+    "clusters": [{"name": "office", "cluster": {"server": "https://office", "extra": [1]}}],
+    "users": [{"name": "me", "user": {"exec": {"command": "login"}}}],
+    "contexts": [CONTEXT],
+    "current-context": "work",
+}
+
+
+def given(port: int = 6445) -> dict[str, Any]:
+    """What a driver gives."""
+    return {
+        "clusters": [
+            {"name": "other", "cluster": {"server": "https://other"}},
+            {"name": "kind-x", "cluster": {"server": f"https://127.0.0.1:{port}"}},
+        ],
+        "users": [{"name": "kind-x", "user": {"token": "t"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "kind-x", "user": "kind-x"}}],
+        "current-context": "x",
+    }
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Path:
+    path = tmp_path / "kube" / "config"
+    path.parent.mkdir()
+    path.write_text(yaml.safe_dump(USERS))
+    return path
+
+
+def read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text())
+
+
+def test_own_is_the_current_context_alone() -> None:
+    own = kubeconfig.own(given())
+    assert kubeconfig.server(own) == "https://127.0.0.1:6445"
+    assert len(own["clusters"]) == len(own["users"]) == len(own["contexts"]) == 1
+    again = kubeconfig.own(own)
+    assert again == own
+
+
+@pytest.mark.parametrize("section", ["clusters", "users", "contexts"])
+def test_own_of_one_that_is_not_whole(section: str) -> None:
+    with pytest.raises(SkyError, match=f"lacks .* among its {section}"):
+        kubeconfig.own({**given(), section: []})
+
+
+@pytest.mark.parametrize("text", ["", "[", "- a", "a: b", "\t"])
+def test_parse_what_is_none(text: str) -> None:
+    with pytest.raises(SkyError, match="gave no kubeconfig"):
+        kubeconfig.parse(text)
+
+
+def test_use_and_forget(users: Path) -> None:
+    assert kubeconfig.use(users, kubeconfig.own(given())) == "work"
+    merged = read(users)
+    assert merged["current-context"] == "sky-local"
+    assert [item["name"] for item in merged["contexts"]] == ["work", "sky-local"]
+    assert merged["preferences"] == USERS["preferences"]
+    assert users.stat().st_mode & 0o777 == 0o600
+    assert list(users.parent.iterdir()) == [users]
+    kubeconfig.forget(users, "work")
+    assert read(users) == USERS
+
+
+def test_use_again_has_the_new_address(users: Path) -> None:
+    kubeconfig.use(users, kubeconfig.own(given()))
+    assert kubeconfig.use(users, kubeconfig.own(given(7000))) == "sky-local"
+    merged = read(users)
+    assert [item["name"] for item in merged["clusters"]] == ["office", "sky-local"]
+    assert kubeconfig.server(merged) == "https://127.0.0.1:7000"
+
+
+def test_forget_leaves_a_context_that_was_chosen_since(users: Path) -> None:
+    kubeconfig.use(users, kubeconfig.own(given()))
+    users.write_text(users.read_text().replace("current-context: sky-local", "current-context: z"))
+    kubeconfig.forget(users, "work")
+    assert read(users)["current-context"] == "z"
+
+
+def test_forget_where_the_context_of_before_has_gone(users: Path) -> None:
+    kubeconfig.use(users, kubeconfig.own(given()))
+    kubeconfig.forget(users, "gone")
+    assert read(users)["current-context"] == ""
+    kubeconfig.forget(users.with_name("none"), None)
+    assert not users.with_name("none").exists()
+
+
+def test_the_first_file(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "config"
+    assert kubeconfig.use(path, kubeconfig.own(given())) is None
+    assert read(path) == kubeconfig.own(given())
+
+
+def test_a_link_stays_a_link(users: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(users)
+    kubeconfig.use(link, kubeconfig.own(given()))
+    assert link.is_symlink()
+    assert read(users)["current-context"] == "sky-local"
+
+
+@pytest.mark.parametrize(
+    "text", ["contexts: [", "- a\n", "text", "contexts: 7\n", "users: [me]\n", "\x00"]
+)
+def test_a_damaged_file_is_left_as_it_is(users: Path, text: str) -> None:
+    users.write_text(text)
+    with pytest.raises(UserError, match="is not a kubeconfig; it is left as it is"):
+        kubeconfig.use(users, kubeconfig.own(given()))
+    assert users.read_text() == text
+    assert list(users.parent.iterdir()) == [users]
+
+
+def test_waits_for_kubectl(users: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = users.with_name("config.lock")
+    lock.touch()
+    threading.Timer(0.3, lock.unlink).start()
+    begun = time.monotonic()
+    kubeconfig.use(users, kubeconfig.own(given()))
+    assert time.monotonic() - begun > 0.25
+    lock.touch()
+    monkeypatch.setattr(kubeconfig, "_PATIENCE", 0.1)
+    with pytest.raises(SkyError, match=f"is changing {users}; if there is none, remove {lock}"):
+        kubeconfig.use(users, kubeconfig.own(given()))
+    assert lock.exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ("", "HOME/.kube/config"),
+        ("/a/b", "/a/b"),
+        (os.pathsep.join(["", "/a", "/b"]), "/a"),
+        ("~/mine", "HOME/mine"),
+    ],
+)
+def test_which_file_is_the_users(value: str, path: str) -> None:
+    expected = Path(path.replace("HOME", str(Path.home())))
+    assert kubeconfig.of_user({"KUBECONFIG": value}) == expected

@@ -1,0 +1,85 @@
+"""The folder of the local cluster."""
+
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky import settings
+from kubectl_sky.errors import SkyError, UserError
+from kubectl_sky.local.driver import Gpus
+from kubectl_sky.local.place import Place, Record
+
+
+def test_it_remembers(tmp_path: Path) -> None:
+    place = Place(tmp_path / "local")
+    assert place.read() is None
+    place.change(up=True)  # nothing is remembered
+    assert place.read() is None
+    place.write(Record("practice", 2, "A100:8"))
+    place.change(up=True)
+    assert place.read() == Record("practice", 2, "A100:8", up=True)
+    assert place.folder.stat().st_mode & 0o777 == 0o700
+    place.forget()
+    assert place.read() is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"driver": "kind"}', '{"of": "tomorrow"}'])
+def test_a_damaged_record(tmp_path: Path, text: str) -> None:
+    (tmp_path / "cluster.json").write_text(text)
+    with pytest.raises(SkyError, match=r"cluster.json is damaged; .* remove "):
+        Place(tmp_path).read()
+
+
+def test_purge_removes_what_tasks_made_read_only(tmp_path: Path) -> None:
+    place = Place(tmp_path / "local")
+    place.purge()  # nothing is there
+    place.write(Record("practice", 1))
+    deep = place.folder / "practice" / "volumes" / "deep"
+    deep.mkdir(parents=True)
+    (deep / "file").touch()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    (deep / "link").symlink_to(outside)
+    deep.chmod(0o500)
+    deep.parent.chmod(0)
+    place.purge()
+    assert not place.folder.exists()
+    assert (outside / "kept").exists()
+
+
+def test_lock_says_that_it_waits(tmp_path: Path) -> None:
+    place = Place(tmp_path / "local")
+    with place.lock(pytest.fail), pytest.raises(_WaitedError), place.lock(_waited):
+        pytest.fail("two have the lock")
+
+
+class _WaitedError(Exception):
+    pass
+
+
+def _waited() -> None:
+    raise _WaitedError
+
+
+@pytest.mark.parametrize(
+    ("environ", "folder"),
+    [
+        ({"KUBECTL_SKY_STATE_HOME": "/own", "XDG_STATE_HOME": "/x"}, "/own"),
+        ({"XDG_STATE_HOME": "/x"}, "/x/kubectl-sky"),
+        ({}, "~/.local/state/kubectl-sky"),
+    ],
+)
+def test_where_it_is(environ: dict[str, str], folder: str) -> None:
+    assert settings.state_folder(environ) == Path(folder).expanduser()
+
+
+@pytest.mark.parametrize(("text", "read"), [("A100:8", ("A100", 8)), ("T4", ("T4", 1))])
+def test_gpus(text: str, read: tuple[str, int]) -> None:
+    assert Gpus.read(text) == Gpus(*read)
+
+
+@pytest.mark.parametrize("text", ["", ":8", "A100:", "A100:0", "A100:x", "A 100", "A:1:2", "-x"])
+def test_gpus_that_are_none(text: str) -> None:
+    with pytest.raises(UserError, match="write A100:8"):
+        Gpus.read(text)

@@ -1,0 +1,120 @@
+"""A program in the background: alive while it holds its lock, and ended without harm to others."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky.errors import SkyError
+from kubectl_sky.local import process
+from kubectl_sky.local.process import Background
+
+HOLD = """
+import fcntl, os, signal, sys, time
+lock = open("lock", "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+if "deaf" in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def started() -> Iterator[list[subprocess.Popen[bytes]]]:
+    processes: list[subprocess.Popen[bytes]] = []
+    yield processes
+    for one in processes:
+        one.kill()
+        one.wait()
+
+
+@pytest.fixture
+def holding(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> Background:
+    return start(tmp_path, started)
+
+
+def start(folder: Path, started: list[subprocess.Popen[bytes]], *words: str) -> Background:
+    background = Background(folder)
+    started.append(background.start([sys.executable, "-c", HOLD, *words]))
+    while background.last_words() != "held":
+        assert started[-1].poll() is None
+        time.sleep(0.01)
+    return background
+
+
+def test_alive_while_it_holds_the_lock(
+    holding: Background, started: list[subprocess.Popen[bytes]]
+) -> None:
+    assert holding.alive()
+    assert holding.pid() == started[0].pid
+    holding.end()
+    assert started[0].wait(5) == -signal.SIGTERM
+    assert not holding.alive()
+    assert holding.pid() is None
+    assert not (holding.folder / "pid").exists()
+    holding.end()  # again
+
+
+def test_it_has_a_session_of_its_own(
+    holding: Background, started: list[subprocess.Popen[bytes]]
+) -> None:
+    assert os.getsid(started[0].pid) == started[0].pid
+
+
+def test_killed_by_others(holding: Background, started: list[subprocess.Popen[bytes]]) -> None:
+    started[0].kill()
+    started[0].wait()
+    assert not holding.alive()
+    assert holding.pid() is None
+
+
+def test_one_that_does_not_listen_is_killed(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_TERM_SECONDS", 0.2)
+    background = start(tmp_path, started, "deaf")
+    background.end()
+    assert started[0].wait(5) == -signal.SIGKILL
+
+
+def test_an_innocent_process_with_that_pid(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
+    """The pid file is of a process that has ended, and the number is another's now."""
+    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    started.append(bystander)
+    background = Background(tmp_path)
+    (tmp_path / "lock").touch()
+    (tmp_path / "pid").write_text(f"{bystander.pid}\n")
+    assert not background.alive()
+    assert background.pid() is None
+    background.end()
+    assert bystander.poll() is None
+
+
+@pytest.mark.parametrize("pid", ["", "no number", str(os.getpid())])
+def test_a_holder_that_nobody_knows(holding: Background, pid: str) -> None:
+    (holding.folder / "pid").write_text(pid)
+    assert holding.alive()
+    assert holding.pid() is None
+    with pytest.raises(SkyError, match="does not say which; `fuser "):
+        holding.end()
+    assert holding.alive()
+
+
+def test_last_words(tmp_path: Path) -> None:
+    background = Background(tmp_path)
+    assert background.last_words() == ""
+    background.log.write_text("old\n" * 5000 + "older words\n")
+    size = background.log.stat().st_size
+    assert background.last_words() == "older words"
+    assert background.last_words(size) == ""
+    with background.log.open("a") as log:
+        log.write("new\n\nport 7: taken\n \n")
+    assert background.last_words(size) == "port 7: taken"
