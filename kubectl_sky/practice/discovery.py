@@ -1,6 +1,7 @@
 """What the API tells of itself: groups, resources, and their schemas as OpenAPI."""
 
 import platform
+from collections.abc import Iterator
 
 from kubectl_sky.practice import problems, schemas
 from kubectl_sky.practice.resources import Json, Resource, Resources
@@ -12,10 +13,10 @@ _SUBRESOURCES = {
     + (("attach", "PodAttachOptions", ["create", "get"]),),
     "serviceaccounts": (("token", "TokenRequest", ["create"]),),
 }
-# Answered at once and never stored: group, version, plural, kind.
+# Answered at once and never stored.
 REVIEWS = {
-    ("authentication.k8s.io", "v1", "selfsubjectreviews"): "SelfSubjectReview",
-    ("authorization.k8s.io", "v1", "selfsubjectaccessreviews"): "SelfSubjectAccessReview",
+    "authentication.k8s.io/v1/selfsubjectreviews": "SelfSubjectReview",
+    "authorization.k8s.io/v1/selfsubjectaccessreviews": "SelfSubjectAccessReview",
 }
 
 
@@ -45,6 +46,10 @@ def answer(path: str, resources: Resources) -> Json | None:
     return _list(resources, parts[1], parts[2])
 
 
+def _reviews() -> Iterator[list[str]]:
+    return (path.split("/") for path in REVIEWS)
+
+
 def _version() -> Json:
     major, minor = VERSION.lstrip("v").split(".")[:2]
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
@@ -56,7 +61,7 @@ def _version() -> Json:
 def _groups(resources: Resources) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     pairs = [(one.group, one.version) for one in resources.all()]
-    for group, version in [*pairs, *((group, version) for group, version, _ in REVIEWS)]:
+    for group, version in [*pairs, *((group, version) for group, version, _ in _reviews())]:
         if version not in found.setdefault(group, []):
             found[group].append(version)
     return found
@@ -72,8 +77,9 @@ def _list(resources: Resources, group: str, version: str) -> Json:
     for one in resources.all():
         if (one.group, one.version) == (group, version):
             found += _entries(one)
-    for (own_group, own_version, plural), kind in REVIEWS.items():
+    for own_group, own_version, plural in _reviews():
         if (own_group, own_version) == (group, version):
+            kind = REVIEWS[f"{group}/{version}/{plural}"]
             entry = {"name": plural, "singularName": kind.lower(), "namespaced": False}
             found.append({**entry, "kind": kind, "verbs": ["create"]})
     name = f"{group}/{version}" if group else version
@@ -110,7 +116,8 @@ def _openapi(parts: list[str], resources: Resources) -> Json:
     prefix = "/".join(parts)
     if prefix not in prefixes:
         raise problems.no_path()
-    known, paths = {}, {}
+    known: Json = {}
+    paths: Json = {}
     for one in prefixes[prefix]:
         root = schemas.root(one)
         own = {"group": one.group, "version": one.version, "kind": one.kind}
@@ -119,10 +126,9 @@ def _openapi(parts: list[str], resources: Resources) -> Json:
         scope = "/namespaces/{namespace}" if one.namespaced else ""
         for end in ("", "/{name}"):
             paths[f"/{prefix}{scope}/{one.plural}{end}"] = _operations(own, bool(end))
-    return {"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": VERSION}} | {
-        "paths": paths,
-        "components": {"schemas": known},
-    }
+    info = {"title": "Kubernetes", "version": VERSION}
+    found: Json = {"openapi": "3.0.0", "info": info, "paths": paths}
+    return {**found, "components": {"schemas": known}}
 
 
 def _operations(kind: Json, one: bool) -> Json:

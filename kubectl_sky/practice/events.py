@@ -1,22 +1,22 @@
 """Events: what happened to an object, for `kubectl describe`."""
 
-from datetime import UTC, datetime
 from secrets import token_hex
 
 from kubectl_sky.practice.api import Api
+from kubectl_sky.practice.api import now as now  # for whoever records events
 from kubectl_sky.practice.problems import Problem
 from kubectl_sky.practice.state import Json
 
 
-def now() -> str:
-    """Return the time as objects have it, to the second."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _again(event: Json) -> None:
+    event["count"] += 1
+    event["lastTimestamp"] = now()
 
 
 def record(
     api: Api, obj: Json, reason: str, message: str, source: str, kind: str = "Normal"
 ) -> None:
-    """Say that something happened to an object; the same again only counts. `kind` may be Warning."""
+    """Say that something happened to an object; the same again only counts."""
     metadata = obj["metadata"]
     about = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
     about |= {key: metadata[key] for key in ("namespace", "uid") if metadata.get(key)}
@@ -24,10 +24,7 @@ def record(
     for event in api.state.all("events", namespace):
         same = event["involvedObject"].get("uid") == metadata.get("uid")
         if same and (event["reason"], event["message"]) == (reason, message):
-            counted = {"count": event["count"] + 1, "lastTimestamp": now()}
-            api.change(
-                "events", (namespace, event["metadata"]["name"]), lambda it: it.update(counted)
-            )
+            api.change("events", (namespace, event["metadata"]["name"]), _again)
             return
     body = {
         "metadata": {"name": f"{metadata['name']}.{token_hex(8)}", "namespace": namespace},

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 import yaml
 
-from kubectl_sky.practice import apply, merge, problems, schemas
+from kubectl_sky.practice import apply as applying
+from kubectl_sky.practice import merge, problems, schemas
 from kubectl_sky.practice.resources import Json, Resource
 
 APPLY = "application/apply-patch+yaml"
@@ -58,13 +59,13 @@ class Manager:
     def record(self, old: Json | None, new: Json) -> None:
         """Note in `new` who changed what is different from `old`."""
         schema = schemas.root(self.resource)
-        before, after = apply.owned(old or {}, schema), apply.owned(new, schema)
+        before, after = applying.owned(old or {}, schema), applying.owned(new, schema)
         changed = {
             path for path, value in after.items() if path not in before or before[path] != value
         }
         if self.resource.status and not self.subresource:
             changed = {path for path in changed if path[0] != "f:status"}
-        managers = apply.Managers(new, self.subresource)
+        managers = applying.Managers(new, self.subresource)
         mine = managers.index(self.name, "Update")
         managers.take(changed | (before.keys() - after.keys()), spare=mine)
         managers.give(self.name, "Update", changed, self._stamp())
@@ -76,11 +77,11 @@ class Manager:
         live = live or {"metadata": {}}
         applied = {**applied, "metadata": dict(applied.get("metadata") or {})}
         applied["metadata"].pop("managedFields", None)
-        wanted = set(apply.owned(applied, schema))
-        managers = apply.Managers(live, self.subresource)
+        wanted = set(applying.owned(applied, schema))
+        managers = applying.Managers(live, self.subresource)
         mine = managers.index(self.name, "Apply")
-        new = apply.merged(live, applied, schema)
-        before, after = apply.owned(live, schema), apply.owned(new, schema)
+        new = applying.merged(live, applied, schema)
+        before, after = applying.owned(live, schema), applying.owned(new, schema)
         changed = {path for path in wanted if path not in before or before[path] != after.get(path)}
         conflicts = managers.conflicts(mine, changed)
         if conflicts and not self.force:
@@ -89,7 +90,7 @@ class Manager:
         others = set().union(*(one for at, one in enumerate(managers.sets) if at != mine))
         held = {path[:length] for path in others | wanted for length in range(1, len(path) + 1)}
         gone = (managers.sets[mine] if mine >= 0 else set()) - held
-        result: Json = apply.without(new, gone, schema)
+        result: Json = applying.without(new, gone, schema)
         managers.give(self.name, "Apply", wanted, self._stamp())
         self._write(result, managers)
         return result
@@ -98,7 +99,7 @@ class Manager:
         time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return {"apiVersion": self.resource.api_version, "time": time}
 
-    def _write(self, obj: Json, managers: apply.Managers) -> None:
+    def _write(self, obj: Json, managers: applying.Managers) -> None:
         entries = managers.entries()
         obj["metadata"] = {**obj["metadata"], "managedFields": entries}
         if not entries:

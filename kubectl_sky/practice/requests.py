@@ -4,7 +4,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from kubectl_sky.practice import problems, schemas, validation
+from kubectl_sky.practice import problems, protobuf, schemas, validation
 from kubectl_sky.practice.access import User
 from kubectl_sky.practice.patching import Manager, read
 from kubectl_sky.practice.resources import Json, Resource, Resources
@@ -73,6 +73,15 @@ class Request:
         accepted = self.headers.get("accept", "").split(",")[0]
         return self.query.get("includeObject", "Metadata") if "as=Table" in accepted else ""
 
+    def read(self, group: str, version: str, kind: str) -> Json:
+        """Read the body in any form that there is. Raises Problem."""
+        if self.content_type == protobuf.TYPE:
+            return protobuf.decode(self.body, group, version, kind)
+        known = ("application/json", "application/yaml", protobuf.TYPE)
+        if self.content_type not in (*known, ""):
+            raise problems.unsupported(self.content_type, known)
+        return read(self.body, self.content_type)
+
     def manager(self, place: Place) -> Manager:
         """Return who writes."""
         agent = self.headers.get("user-agent", "").partition("/")[0] or "unknown"
@@ -83,10 +92,7 @@ class Request:
         """Return the object that was sent, which fits its path and its kind. Raises Problem."""
         resource = place.resource
         if body is None:
-            if self.content_type not in ("application/json", "application/yaml", ""):
-                known = ("application/json", "application/yaml")
-                raise problems.unsupported(self.content_type, known)
-            body = read(self.body, self.content_type)
+            body = self.read(resource.group, resource.version, resource.kind)
         if not isinstance(body, dict) or not isinstance(body.get("metadata", {}), dict):
             raise problems.bad_request(f"the body is not an object of kind {resource.kind}")
         wanted = (resource.api_version, resource.kind)

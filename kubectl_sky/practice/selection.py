@@ -74,7 +74,7 @@ def matches(selector: Json, own: dict[str, str]) -> bool:
     for key, value in (selector.get("matchLabels") or {}).items():
         if own.get(key) != value:
             return False
-    tests = {
+    tests: dict[str, Callable[[str, list[str]], bool]] = {
         "In": lambda key, values: own.get(key) in values,
         "NotIn": lambda key, values: own.get(key) not in values,
         "Exists": lambda key, _: key in own,

@@ -4,8 +4,7 @@ import asyncio
 import contextlib
 import json
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable
 
 from starlette.requests import Request as HttpRequest
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
@@ -46,8 +45,8 @@ class Server:
             response = _json(problem.status(), problem.code)
         except Exception as error:  # noqa: BLE001 -- a door: the client is told, the log too
             traceback.print_exc()
-            problem = problems.Problem(500, "InternalError", f"Internal error occurred: {error}")
-            response = _json(problem.status(), 500)
+            told = problems.Problem(500, "InternalError", f"Internal error occurred: {error}")
+            response = _json(told.status(), 500)
         with contextlib.suppress(OSError):
             await response(scope, receive, send)
 
@@ -68,7 +67,7 @@ class Server:
             [],
         )
         parts = path.strip("/").split("/")
-        kind = discovery.REVIEWS.get(tuple(parts[1:])) if len(parts) == 4 else None  # type: ignore[call-overload]
+        kind = discovery.REVIEWS.get("/".join(parts[1:]))
         if kind and http.method == "POST":
             return self._answer(self._verbs.review(kind, parts[1], request), request)
         place = requests.place(path, self._api.resources)
@@ -177,7 +176,7 @@ class _Lasting(StreamingResponse):
     """A stream that ends when its reader goes, also while there is nothing to write."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        writing = asyncio.create_task(self._write(send))
+        writing = asyncio.create_task(self.stream_response(send))
         leaving = asyncio.create_task(_left(receive))
         try:
             await asyncio.wait((writing, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -185,9 +184,6 @@ class _Lasting(StreamingResponse):
             for task in (writing, leaving):
                 task.cancel()
             await asyncio.gather(writing, leaving, return_exceptions=True)
-
-    def _write(self, send: Send) -> Awaitable[Any]:
-        return self.stream_response(send)
 
 
 async def _left(receive: Receive) -> None:

@@ -258,7 +258,7 @@ def check_change(old: Json, new: Json, resource: Resource) -> None:
     """Refuse a change of what cannot be changed. Raises Problem."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     found = []
-    fields = _IMMUTABLE.get(resource.storage, ())
+    fields: tuple[str, ...] = _IMMUTABLE.get(resource.storage, ())
     if resource.storage == "jobs.batch" and before.get("completionMode") != "Indexed":
         fields = (*fields, "completions")
     # a suspended job that has not begun may still be told where its pods go

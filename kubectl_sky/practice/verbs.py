@@ -1,7 +1,6 @@
 """The verbs of the API on objects: get, list, create, update, patch and delete."""
 
 import copy
-import json
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -122,8 +121,8 @@ class Verbs:
 
     def review(self, kind: str, group: str, request: Request) -> Answer:
         """Answer who the sender is, or what he may. Raises Problem."""
-        body = patching.read(request.body)
-        body = {"kind": kind, "apiVersion": f"{group}/v1", "metadata": {}} | body
+        body = request.read(group, "v1", kind)
+        body = {"kind": kind, "apiVersion": f"{group}/v1", "metadata": {}, **body}
         if kind == "SelfSubjectReview":
             user = {"username": request.user.name, "groups": list(request.user.groups)}
             return Answer({**body, "status": {"userInfo": user}}, 201)
@@ -136,7 +135,8 @@ class Verbs:
 
     def token(self, place: Place, request: Request) -> Answer:
         """Give a token of a service account. Raises Problem."""
-        account, body = self._one(place), patching.read(request.body)
+        account = self._one(place)
+        body = request.read("authentication.k8s.io", "v1", "TokenRequest")
         seconds = int((body.get("spec") or {}).get("expirationSeconds") or 3600)
         name = ":".join(("system:serviceaccount", *key(account)))
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{place.namespace}")
@@ -237,7 +237,7 @@ def _item(obj: Json, resource: Resource) -> Json:
 
 
 def _deletion(place: Place, request: Request) -> Deletion:
-    body = json.loads(request.body) if request.body else {}
+    body = request.read("", "v1", "DeleteOptions") if request.body else {}
     if not isinstance(body, dict):
         raise problems.bad_request("the body is not DeleteOptions")
     propagation = body.get("propagationPolicy") or request.query.get("propagationPolicy")
