@@ -24,6 +24,18 @@ _BY_US = {"pv.kubernetes.io/bound-by-controller": "yes"}
 _AGAIN = 15.0  # seconds until a claim without a volume is looked at again
 
 
+def _key(claim: Json) -> Key:
+    return claim["metadata"]["namespace"], claim["metadata"]["name"]
+
+
+def _waits(claim: Json) -> bool:
+    return claim["status"].get("phase") == "Pending"
+
+
+def _runs(pod: Json) -> bool:
+    return pod["status"].get("phase") not in ("Succeeded", "Failed")
+
+
 def _claims_of(pod: Json) -> Iterator[Key]:
     for volume in pod["spec"].get("volumes") or ():
         if volume.get("persistentVolumeClaim"):
@@ -42,21 +54,17 @@ class Claims(Controller):
 
     def keys(self, change: Change) -> Iterator[Key]:
         """A claim, those of a pod that ended, a volume and its claim, all claims of a class."""
-        obj = change.object
-        if change.storage in (_CLAIMS, _VOLUMES):
+        storage, obj = change.storage, change.object
+        if storage in (_CLAIMS, _VOLUMES):
             yield change.key
             if obj["spec"].get("volumeName"):
                 yield "", obj["spec"]["volumeName"]
-            about = obj["spec"].get("claimRef")
-            if about:
-                yield about["namespace"], about["name"]
-        elif change.storage == "pods":
-            if change.type == "DELETED" or obj["status"].get("phase") in ("Succeeded", "Failed"):
-                yield from _claims_of(obj)
-        if change.storage == _CLASSES or (change.storage == _VOLUMES and change.type == "ADDED"):
-            for claim in self.api.state.all(_CLAIMS):
-                if claim["status"].get("phase") == "Pending":
-                    yield claim["metadata"]["namespace"], claim["metadata"]["name"]
+            if obj["spec"].get("claimRef"):
+                yield obj["spec"]["claimRef"]["namespace"], obj["spec"]["claimRef"]["name"]
+        elif storage == "pods" and (change.type == "DELETED" or not _runs(obj)):
+            yield from _claims_of(obj)
+        if storage == _CLASSES or (storage == _VOLUMES and change.type == "ADDED"):
+            yield from (_key(one) for one in self.api.state.all(_CLAIMS) if _waits(one))
 
     def reconcile(self, key: Key) -> float | None:
         """Bind a claim, or see to what becomes of a volume."""
@@ -78,8 +86,7 @@ class Claims(Controller):
         return any(
             key in _claims_of(pod)
             for pod in self.api.state.all("pods", key[0])
-            if pod["spec"].get("nodeName")
-            and pod["status"].get("phase") not in ("Succeeded", "Failed")
+            if pod["spec"].get("nodeName") and _runs(pod)
         )
 
     def _unguard(self, storage: str, key: Key) -> None:
@@ -137,11 +144,11 @@ class Claims(Controller):
             claim["metadata"].setdefault("annotations", {}).update(_BY_US | provisioners)
             claim["spec"]["volumeName"] = name
 
-        self.api.change(_CLAIMS, (claim["metadata"]["namespace"], claim["metadata"]["name"]), edit)
+        self.api.change(_CLAIMS, _key(claim), edit)
 
     def _join(self, claim: Json) -> None:
         """Make a claim and the volume that it names know each other."""
-        key = claim["metadata"]["namespace"], claim["metadata"]["name"]
+        key = _key(claim)
         volume = self.api.state.get(_VOLUMES, "", claim["spec"]["volumeName"])
         if not volume:
             if claim["status"].get("phase") == "Bound":
@@ -185,12 +192,9 @@ class Claims(Controller):
             if "deletionTimestamp" not in volume["metadata"]:
                 self.api.delete(_VOLUMES, ("", name))
             _discard(self.api.folder / "volumes" / name)
-        if phase != "Bound" and self.api.state.get(_VOLUMES, "", name):
-            if (
-                "deletionTimestamp"
-                in (self.api.state.get(_VOLUMES, "", name) or volume)["metadata"]
-            ):
-                self._unguard(_VOLUMES, ("", name))
+        left = self.api.state.get(_VOLUMES, "", name)
+        if left and phase != "Bound" and "deletionTimestamp" in left["metadata"]:
+            self._unguard(_VOLUMES, ("", name))
 
     def _say(self, claim: Json, reason: str, message: str, kind: str = "Normal") -> None:
         events.record(self.api, claim, reason, message, _SOURCE, kind)
@@ -231,8 +235,7 @@ def _fits(volume: Json, claim: Json) -> bool:
     spec, wanted = volume["spec"], claim["spec"]
     about = spec.get("claimRef")
     if about:
-        key = claim["metadata"]["namespace"], claim["metadata"]["name"]
-        named: bool = (about["namespace"], about["name"]) == key
+        named: bool = (about["namespace"], about["name"]) == _key(claim)
         return named and about.get("uid", claim["metadata"]["uid"]) == claim["metadata"]["uid"]
     least = float(quantities.parse(wanted["resources"]["requests"]["storage"]).value)
     return (

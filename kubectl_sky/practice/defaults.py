@@ -3,7 +3,6 @@
 import base64
 import zlib
 from collections.abc import Callable
-from typing import Any
 
 from kubectl_sky.practice import quantities
 from kubectl_sky.practice.state import Json
@@ -34,7 +33,7 @@ def fill(storage: str, obj: Json) -> None:
         _FILLERS[storage](obj)
 
 
-def _default(target: Json, **values: Any) -> None:
+def _default(target: Json, **values: object) -> None:
     for name, value in values.items():
         if target.get(name) in (None, ""):
             target[name] = value
@@ -50,7 +49,7 @@ def _part(target: Json, name: str) -> Json:
     return part
 
 
-def _canonical(amounts: Any) -> None:
+def _canonical(amounts: Json | None) -> None:
     for name, amount in (amounts or {}).items():
         try:
             amounts[name] = str(quantities.parse(amount))
@@ -58,7 +57,7 @@ def _canonical(amounts: Any) -> None:
             continue  # validation refuses it
 
 
-def _deep(value: Any) -> None:
+def _deep(value: object) -> None:
     """Complete the fields of a pod whose names say what they are."""
     for name, inner in value.items() if isinstance(value, dict) else ():
         if isinstance(inner, dict):
@@ -89,16 +88,7 @@ def _pod_spec(spec: Json) -> None:
     if spec.get("serviceAccountName"):
         spec["serviceAccount"] = spec["serviceAccountName"]
     for container in containers(spec):
-        _default(
-            container, imagePullPolicy=_pull_policy(container.get("image") or ""), resources={}
-        )
-        _default(container, terminationMessagePath="/dev/termination-log")
-        _default(container, terminationMessagePolicy="File")
-        for port in container.get("ports") or ():
-            _default(port, protocol="TCP")
-        for variable in container.get("env") or ():
-            if variable.get("value") == "":
-                del variable["value"]
+        _container(container)
     for volume in spec.get("volumes") or ():
         if len(volume) == 1:
             volume["emptyDir"] = {}
@@ -109,6 +99,17 @@ def _pod_spec(spec: Json) -> None:
             _part(claim, "metadata")
             _default(_part(claim, "spec"), volumeMode="Filesystem")
     _deep(spec)
+
+
+def _container(container: Json) -> None:
+    _default(container, imagePullPolicy=_pull_policy(container.get("image") or ""), resources={})
+    _default(container, terminationMessagePath="/dev/termination-log")
+    _default(container, terminationMessagePolicy="File")
+    for port in container.get("ports") or ():
+        _default(port, protocol="TCP")
+    for variable in container.get("env") or ():
+        if variable.get("value") == "":
+            del variable["value"]
 
 
 def _pod(pod: Json) -> None:

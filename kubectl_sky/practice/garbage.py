@@ -44,7 +44,8 @@ class Garbage(Controller):
         uid = obj["metadata"]["uid"]
         gone, before = change.type == "DELETED", change.before
         self._places[uid] = place
-        for owner in _owners(before) if before else ():
+        moved = before is None or _owners(before) != _owners(obj)
+        for owner in _owners(before) if before and (gone or moved) else ():
             self._dependents.get(owner["uid"], set()).discard(place)
             yield from self._keys(owner["uid"])
         for owner in () if gone else _owners(obj):
@@ -54,7 +55,7 @@ class Garbage(Controller):
             for dependent in self._dependents.pop(uid, ()):
                 yield _key(dependent)
             yield from self._containers(place)
-        elif before is None or _owners(before) != _owners(obj) or _going(obj):
+        elif moved or _going(obj):
             yield _key(place)
 
     def _keys(self, uid: str) -> Iterator[Key]:
