@@ -29,7 +29,7 @@ def _key(claim: Json) -> Key:
 
 
 def _waits(claim: Json) -> bool:
-    return claim["status"].get("phase") == "Pending"
+    return str(claim["status"].get("phase")) == "Pending"
 
 
 def _runs(pod: Json) -> bool:

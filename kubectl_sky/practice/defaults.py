@@ -50,7 +50,8 @@ def _part(target: Json, name: str) -> Json:
 
 
 def _canonical(amounts: Json | None) -> None:
-    for name, amount in (amounts or {}).items():
+    amounts = amounts or {}
+    for name, amount in amounts.items():
         try:
             amounts[name] = str(quantities.parse(amount))
         except ValueError:
