@@ -1,6 +1,6 @@
 """Events: what happened to an object, for `kubectl describe`."""
 
-from secrets import token_hex
+from hashlib import blake2s
 
 from kubectl_sky.practice.api import Api
 from kubectl_sky.practice.api import now as now  # for whoever records events
@@ -21,13 +21,12 @@ def record(
     about = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
     about |= {key: metadata[key] for key in ("namespace", "uid") if metadata.get(key)}
     namespace = metadata.get("namespace") or "default"
-    for event in api.state.all("events", namespace):
-        same = event["involvedObject"].get("uid") == metadata.get("uid")
-        if same and (event["reason"], event["message"]) == (reason, message):
-            api.change("events", (namespace, event["metadata"]["name"]), _again)
-            return
+    what = f"{metadata.get('uid')} {reason} {message}"
+    name = f"{metadata['name']}.{blake2s(what.encode(), digest_size=8).hexdigest()}"
+    if api.change("events", (namespace, name), _again):
+        return
     body = {
-        "metadata": {"name": f"{metadata['name']}.{token_hex(8)}", "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace},
         "involvedObject": about,
         "reason": reason,
         "message": message,
