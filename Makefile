@@ -6,14 +6,20 @@ PYTHON := $(or $(call usable,python3),$(call usable,python3.13),$(call usable,py
 endif
 BIN := .venv/bin
 # Another pyproject.toml, or another Python, is another environment.
-INSTALLED := .venv/installed-$(shell { cat pyproject.toml; $(PYTHON) --version; } | cksum | cut -d' ' -f1)
+STATE := $(shell { cat pyproject.toml; $(PYTHON) --version; } | cksum | cut -d' ' -f1)
+INSTALLED := .venv/installed-$(STATE)
+# Enough to use the program: a quarter of the minute that all takes.
+LIGHT := .venv/light-$(STATE)
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint unit bench venv cluster-up cluster-env cluster-down dist clean
+.PHONY: help demo test lint unit bench venv cluster-up cluster-env cluster-down dist clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+demo: $(or $(wildcard $(INSTALLED)),$(LIGHT)) ## see it at work, on a practice cluster: takes nothing but Python
+	@.ci/demo.sh
 
 test: lint unit ## run all checks and tests, on a real Kubernetes too
 	@$(HEADING) 'tests with a Kubernetes: get it ready'
@@ -38,13 +44,22 @@ unit: venv ## run the tests that need no Kubernetes
 venv: $(INSTALLED) ## make .venv, with the project in it as it stands
 
 $(INSTALLED):
-	@$(if $(PYTHON),:,echo 'Python 3.11 or newer is needed, and none is on PATH' >&2; exit 1)
-	@$(HEADING) 'virtual environment'
-	rm -rf .venv
-	$(PYTHON) -m venv .venv || { apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; }
+	$(new_venv)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable ".[practice]" --group dev
+	$(BIN)/python -m pip install --quiet --editable . --group dev
 	touch $@
+
+$(LIGHT):
+	$(new_venv)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
+	touch $@
+
+define new_venv
+@$(if $(PYTHON),:,echo 'Python 3.11 or newer is needed, and none is on PATH' >&2; exit 1)
+@$(HEADING) 'virtual environment'
+rm -rf .venv
+$(PYTHON) -m venv .venv || { apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; }
+endef
 
 bench: venv ## time whole commands beside kubectl
 	$(BIN)/python -m tests.bench

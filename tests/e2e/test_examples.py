@@ -39,6 +39,15 @@ RUNS = {
     "06-volume": Run((), ("runs so far: 1",), volume="notes"),
     "07-gpu": Run((), ("GPUs of this node: 1",)),
     "08-busybox": Run((), tuple(rf"node-{r} \| rank {r} of 2 on node-{r}" for r in range(2))),
+    "09-in-turn": Run(
+        (),
+        (
+            r"node-0 \| rank 0 of 3; turns so far: 0",
+            r"node-1 \| rank 1 of 3; turns so far: 0 1",
+            r"node-2 \| rank 2 of 3; turns so far: 0 1 2",
+        ),
+        volume="turns",
+    ),
 }
 
 
