@@ -110,7 +110,7 @@ class Api:
     def store(self, storage: str, old: Json, new: Json) -> Json:
         """Store a new version of an object; remove it where this was what it waited for."""
         metadata = new["metadata"]
-        if "generation" in metadata and new.get("spec") != old.get("spec"):
+        if "generation" in metadata and _asked(new) != _asked(old):
             metadata["generation"] = old["metadata"].get("generation", 0) + 1
         if "deletionTimestamp" in metadata and not _awaited(storage, new):
             return self.state.drop(storage, new)
@@ -183,6 +183,11 @@ def _grace(storage: str, obj: Json, asked: int | None) -> int:
     if (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return 0
     return int(obj["spec"].get("terminationGracePeriodSeconds", 30)) if asked is None else asked
+
+
+def _asked(obj: Json) -> Json:
+    """Return what somebody asked for; the node that a pod was given is not of it."""
+    return {**(obj.get("spec") or {}), "nodeName": ""}
 
 
 def _awaited(storage: str, obj: Json) -> bool:
