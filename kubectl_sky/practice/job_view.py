@@ -11,7 +11,7 @@ FINALIZER = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
 IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count"
-_OVER = ("Succeeded", "Failed")
+OVER = ("Succeeded", "Failed")
 End = tuple[str, str, str]  # type, reason and message of the condition that tells how it ends
 
 
@@ -145,7 +145,7 @@ class View:
         return [
             pod
             for pod in self.pods
-            if phase(pod) not in _OVER and "deletionTimestamp" not in pod["metadata"]
+            if phase(pod) not in OVER and "deletionTimestamp" not in pod["metadata"]
         ]
 
     @cached_property
@@ -154,7 +154,7 @@ class View:
         return [
             pod
             for pod in self.pods
-            if phase(pod) not in _OVER and "deletionTimestamp" in pod["metadata"]
+            if phase(pod) not in OVER and "deletionTimestamp" in pod["metadata"]
         ]
 
     @cached_property
@@ -254,7 +254,7 @@ class View:
         if self.spec["template"]["spec"]["restartPolicy"] != "OnFailure":
             return 0
         parts = ("initContainerStatuses", "containerStatuses")
-        running = [pod["status"] for pod in self.pods if phase(pod) not in _OVER]
+        running = [pod["status"] for pod in self.pods if phase(pod) not in OVER]
         return sum(
             one.get("restartCount", 0)
             for status in running

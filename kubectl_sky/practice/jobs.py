@@ -31,7 +31,7 @@ class Jobs(Controller):
         super().__init__(api)
         self._pods: dict[Key, dict[str, Json]] = {}  # by the key of their Job, by name
         self._failures: dict[str, tuple[int, float]] = {}  # by uid: how many since when
-        self._refusals: dict[Key, int] = {}
+        self._refusals: dict[Key, tuple[int, float]] = {}  # how often, and until when to wait
         self._later_keys: set[Key] = set()
         self.replay("pods", "jobs.batch")
 
@@ -45,6 +45,8 @@ class Jobs(Controller):
             key = (namespace, owner["name"])
             pods = self._pods.setdefault(key, {})
             pods[name] = change.object
+            if change.type == "DELETED" or job_view.phase(change.object) in job_view.OVER:
+                self._refusals.pop(key, None)  # there may be room again
             if change.type == "DELETED":
                 del pods[name]
             if len(pods) < 20:
@@ -150,6 +152,9 @@ class Jobs(Controller):
 
     def _make(self, view: View, indexes: list[int]) -> float:
         job, key = view.job, _key(view.job)
+        count, until = self._refusals.get(key, (0, 0.0))
+        if until > time.time():
+            return until - time.time()
         waits = {one: self._wait(view, one) for one in set(indexes)}
         ready = [one for one in indexes if not waits[one]]
         if not ready:
@@ -158,11 +163,12 @@ class Jobs(Controller):
             try:
                 pod = self.api.create("pods", new(view, one), key[0])
             except Problem as problem:
-                count = self._refusals[key] = self._refusals.get(key, -1) + 1
+                pause = min(2.0**count, 60.0)
+                self._refusals[key] = count + 1, time.time() + pause
                 if "is being terminated" not in problem.message:
                     text = f"Error creating: {problem.message}"
                     events.record(self.api, job, "FailedCreate", text, _SOURCE, "Warning")
-                return min(2.0**count, 60.0)
+                return pause
             self._refusals.pop(key, None)
             self._say(job, "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
         return float("inf")
