@@ -19,7 +19,7 @@ help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 demo: $(or $(wildcard $(INSTALLED)),$(LIGHT)) ## see it at work, on a practice cluster: takes nothing but Python
-	@.ci/demo.sh
+	@.ci/demo.sh $(BIN)
 
 test: lint unit ## run all checks and tests, on a real Kubernetes too
 	@$(HEADING) 'tests with a Kubernetes: get it ready'

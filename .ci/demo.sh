@@ -1,7 +1,10 @@
 #!/bin/sh
 # What `make demo` shows: a task of three nodes on a practice cluster of its own.
 # Neither a cluster nor a setting of the user's is touched, and nothing stays.
+#
+# Usage: demo.sh BIN, the folder of an environment's programs
 set -eu
+bin=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 task=examples/09-in-turn.yaml
 begun=$(date +%s)
@@ -13,7 +16,7 @@ unset KUBECONFIG
 
 clean_up() {
     trap '' INT TERM HUP
-    .venv/bin/kubectl-sky local down --purge >/dev/null 2>&1 || true
+    "$bin/kubectl-sky" local down --purge >/dev/null 2>&1 || true
     rm -rf "$KUBECTL_SKY_STATE_HOME"
 }
 trap clean_up EXIT
@@ -32,13 +35,13 @@ say() {
 
 sky() {
     printf '$ kubectl sky %s\n' "$*"
-    .venv/bin/kubectl-sky "$@"
+    "$bin/kubectl-sky" "$@"
 }
 
 say 'A cluster of its own: no Docker, no root, its pods are processes of yours'
 # shellcheck disable=SC2016
 printf '$ eval "$(kubectl sky local up)"\n'
-settings=$(.venv/bin/kubectl-sky local up)
+settings=$("$bin/kubectl-sky" local up)
 eval "$settings"
 
 say 'Is the task right? What would be sent?'
@@ -59,4 +62,4 @@ say 'Remove it, and the cluster'
 sky stop in-turn
 sky local down --purge
 
-say "That took $(($(date +%s) - begun)) seconds. A cluster to keep: eval \"\$($PWD/.venv/bin/kubectl-sky local up)\""
+say "That took $(($(date +%s) - begun)) seconds. A cluster to keep: eval \"\$($bin/kubectl-sky local up)\""
