@@ -1,0 +1,23 @@
+"""The practice cluster beside a real one of its version."""
+
+import pytest
+
+from kubectl_sky.cluster.session import Connection, Session
+from tests.cluster.target import Cluster
+
+
+@pytest.fixture(scope="session")
+def both(practice_cluster: Cluster, real_cluster: Cluster) -> tuple[Cluster, Cluster]:
+    """The real cluster, and the practice one; skips where the real one is of another version."""
+    ours, theirs = _minor(practice_cluster), _minor(real_cluster)
+    if ours != theirs:
+        pytest.skip(f"the real cluster is of {theirs}, the practice cluster of {ours}")
+    return real_cluster, practice_cluster
+
+
+def _minor(cluster: Cluster) -> str:
+    """The version of a server, to the second number."""
+    session = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig)))
+    found = session.request("GET", "/version")
+    session.close()
+    return f"{found['major']}.{found['minor']}"

@@ -1,0 +1,202 @@
+"""Many clients, slow ones and such that vanish: nothing of them stays in the server."""
+
+import json
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.cluster import practice
+from tests.cluster.practice import Server
+
+pytestmark = pytest.mark.practice
+
+WATCHERS = 200
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+class Held(NamedTuple):
+    """What the server holds: open files, and threads of it and its helper."""
+
+    files: int
+    threads: int
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, server: Server) -> None:
+        parts = urlsplit(server.url)
+        plain = socket.create_connection((parts.hostname, parts.port or 443), timeout=10)
+        self._line = _context().wrap_socket(plain)
+        self._file = self._line.makefile("rb")
+        self._token = server.token
+
+    def send(self, method: str, path: str, body: bytes = b"", length: int | None = None) -> None:
+        """Send a request, whose body may be shorter than it says."""
+        head = (
+            f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self._token}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {length or len(body)}\r\n\r\n"
+        )
+        self._line.sendall(head.encode() + body)
+
+    def code(self) -> int:
+        """Return the code of the answer."""
+        return int(self._file.readline().split()[1])
+
+    def until(self, words: bytes) -> bool:
+        """Read until a line has the words."""
+        return any(words in line for line in self._file)
+
+    def vanish(self) -> None:
+        """Go without a word, as a client that was killed or lost its network."""
+        linger = struct.pack("ii", 1, 0)
+        with suppress(OSError):
+            self._line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self._file.close()
+        self._line.close()
+
+    def ask(self, method: str, path: str, body: object = None) -> int:
+        """Send a request and return the code of its answer; then the connection is over."""
+        self.send(method, path, json.dumps(body).encode() if body is not None else b"")
+        found = self.code()
+        self.vanish()
+        return found
+
+
+def _context() -> ssl.SSLContext:
+    found = ssl.create_default_context()
+    found.check_hostname = False
+    found.verify_mode = ssl.CERT_NONE
+    return found
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("this machine does not show a process's open files in /proc")
+    with practice.server() as found:
+        Client(found).ask("GET", MAPS)  # what is loaded with the first request
+        time.sleep(0.5)
+        yield found
+        assert found.process.poll() is None
+
+
+def held(server: Server) -> Held:
+    process = Path("/proc") / str(server.process.pid)
+    return Held(*(len(list((process / kind).iterdir())) for kind in ("fd", "task")))
+
+
+def comes_back(server: Server, before: Held, seconds: float = 10) -> None:
+    """Wait until the server holds no more than before."""
+    deadline = time.monotonic() + seconds
+    while (now := held(server)).files > before.files or now.threads > before.threads:
+        assert time.monotonic() < deadline, f"before {before}, now {now}"
+        time.sleep(0.1)
+
+
+def config_map(name: str, size: int = 1) -> dict[str, object]:
+    return {"metadata": {"name": name}, "data": {"x": "x" * size}}
+
+
+def test_many_watchers(server: Server) -> None:
+    before = held(server)
+    watchers = [Client(server) for _ in range(WATCHERS)]
+    for watcher in watchers:
+        watcher.send("GET", f"{MAPS}?watch=1")
+    assert [watcher.code() for watcher in watchers] == [200] * WATCHERS
+    assert held(server).files >= before.files + WATCHERS
+    assert Client(server).ask("POST", MAPS, config_map("seen")) == 201
+    assert all(watcher.until(b'"seen"') for watcher in watchers)
+    for watcher in watchers:
+        watcher.vanish()
+    comes_back(server, before)
+
+
+def vanish_while_sending(server: Server) -> None:
+    client = Client(server)
+    client.send("POST", MAPS, b'{"metadata":', length=1_000_000)
+    client.vanish()
+
+
+def vanish_before_the_answer(server: Server) -> None:
+    client = Client(server)
+    client.send("GET", MAPS)
+    client.vanish()
+
+
+def vanish_while_watching(server: Server) -> None:
+    client = Client(server)
+    client.send("GET", f"{MAPS}?watch=1")
+    assert client.code() == 200
+    client.vanish()
+
+
+def vanish_after_connecting(server: Server) -> None:
+    Client(server).vanish()
+
+
+def vanish_without_encryption(server: Server) -> None:
+    parts = urlsplit(server.url)
+    with socket.create_connection((parts.hostname, parts.port or 443)) as line:
+        line.sendall(b"GET / HTTP/1.0\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        vanish_while_sending,
+        vanish_before_the_answer,
+        vanish_while_watching,
+        vanish_after_connecting,
+        vanish_without_encryption,
+    ],
+)
+def test_clients_that_vanish(server: Server, leave: Callable[[Server], None]) -> None:
+    before = held(server)
+    for _ in range(50):
+        leave(server)
+    assert Client(server).ask("GET", MAPS) == 200
+    comes_back(server, before)
+
+
+def test_slow_readers(server: Server) -> None:
+    """Who does not read neither stops the others nor fills the memory."""
+    before = held(server)
+    slow = [Client(server) for _ in range(10)]
+    for client in slow:
+        client.send("GET", f"{MAPS}?watch=1")
+    memory = resident(server)
+    for number in range(100):
+        begun = time.monotonic()
+        assert Client(server).ask("POST", MAPS, config_map(f"big{number}", 200_000)) == 201
+        assert time.monotonic() - begun < 2
+    grown = resident(server) - memory
+    assert grown < 150, f"{grown} MB for 20 MB of objects"
+    for client in slow:
+        client.vanish()
+    assert Client(server).ask("DELETE", MAPS) == 200
+    comes_back(server, before)
+
+
+def resident(server: Server) -> float:
+    """Memory in MB."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return float(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def test_what_is_too_large_is_not_read(server: Server) -> None:
+    before = held(server)
+    client = Client(server)
+    client.send("POST", MAPS, b"{" + b" " * 3_200_000, length=1_000_000_000)
+    assert client.code() == 413
+    client.vanish()
+    assert Client(server).ask("GET", MAPS) == 200
+    comes_back(server, before)
