@@ -13,7 +13,7 @@ LIGHT := .venv/light-$(STATE)
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit bench venv cluster-up cluster-env cluster-down dist clean
+.PHONY: help demo test lint unit practice bench venv cluster-up cluster-env cluster-down dist clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -21,10 +21,10 @@ help: ## say what there is
 demo: $(or $(wildcard $(INSTALLED)),$(LIGHT)) ## see it at work, on a practice cluster: takes nothing but Python
 	@.ci/demo.sh $(BIN)
 
-test: lint unit ## run all checks and tests, on a real Kubernetes too
-	@$(HEADING) 'tests with a Kubernetes: get it ready'
+test: lint unit practice ## run all checks and tests: on the practice cluster, then on a real Kubernetes
+	@$(HEADING) 'tests with a real Kubernetes: get it ready'
 	$(BIN)/python -m tests.cluster prepare
-	@$(HEADING) 'tests with a Kubernetes'
+	@$(HEADING) 'tests with a real Kubernetes'
 	$(BIN)/pytest -m cluster
 
 lint: venv ## check style, types and the layers
@@ -39,7 +39,11 @@ lint: venv ## check style, types and the layers
 
 unit: venv ## run the tests that need no Kubernetes
 	@$(HEADING) 'tests without a Kubernetes'
-	$(BIN)/pytest -m 'not cluster'
+	$(BIN)/pytest -m 'not cluster and not practice'
+
+practice: venv ## run the tests that need a Kubernetes on the practice cluster
+	@$(HEADING) 'tests with the practice cluster'
+	$(BIN)/pytest -m 'practice and not cluster'
 
 venv: $(INSTALLED) ## make .venv, with the project in it as it stands
 
