@@ -59,6 +59,11 @@ def sky() -> None:
 
     \b
         kubectl sky submit task.yaml
+
+    Without a cluster, have one on this machine first:
+
+    \b
+        eval "$(kubectl sky local up)"
     """  # noqa: D301 -- click reads the \b
 
 

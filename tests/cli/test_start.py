@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("kubernetes", "fastapi", "urllib3", "requests", "pydantic", "rich")
+HEAVY = ("kubernetes", "fastapi", "urllib3", "requests", "pydantic", "rich", "starlette", "uvicorn")
 EXAMPLE = str(Path(__file__).parent.parent.parent / "examples" / "05-multi-node.yaml")
 
 
@@ -35,6 +35,7 @@ def imported(*arguments: str) -> set[str]:
         ("validate", EXAMPLE),
         ("render", EXAMPLE),
         ("auth", "logout"),
+        ("local", "down"),
     ],
     ids=" ".join,
 )
@@ -43,7 +44,9 @@ def test_the_kubernetes_client_is_not_imported(arguments: tuple[str, ...]) -> No
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--help",), ("submit", "--help"), ("version",)], ids=" ".join
+    "arguments",
+    [("--help",), ("submit", "--help"), ("local", "up", "--help"), ("version",)],
+    ids=" ".join,
 )
 def test_help_imports_neither_templates_nor_schemas(arguments: tuple[str, ...]) -> None:
     assert not imported(*arguments) & {"jinja2", "yaml", "jsonschema", "dotenv"}

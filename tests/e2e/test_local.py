@@ -1,0 +1,314 @@
+"""`kubectl sky local` with the practice cluster: up, down, and what can come between."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl_sky.cluster.session import Connection, Session
+from tests.e2e.conftest import Command, Done
+
+HELLO = "name: hello\nrun: echo hello from $(hostname)\n"
+
+
+@pytest.fixture
+def sky(tmp_path: Path) -> Iterator[Command]:
+    """This program with a home of its own, in which no cluster stays."""
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+    command = Command((sys.executable, "-m", "kubectl_sky"), environment, tmp_path)
+    assert command("auth", "login", "tester").returncode == 0
+    yield command
+    assert command("local", "down", "--purge").returncode == 0
+
+
+def folder(sky: Command) -> Path:
+    return sky.folder / ".local" / "state" / "kubectl-sky" / "local"
+
+
+def up(sky: Command, *flags: str) -> Done:
+    done = sky("local", "up", *flags)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def status(sky: Command) -> dict[str, Any]:
+    """What `status` says of a cluster that may run or not."""
+    done = sky("local", "status", "-o", "json")
+    known: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode == (0 if known["state"] == "running" else 3)
+    return known
+
+
+def inside(sky: Command, *arguments: str, stdin: str = "") -> Done:
+    """Run a command against the cluster."""
+    done = sky(*arguments, "--kubeconfig", str(folder(sky) / "kubeconfig"), stdin=stdin)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def gone(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
+
+
+def taken(port: int) -> socket.socket:
+    other = socket.socket()
+    other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    other.bind(("127.0.0.1", port))
+    other.listen()
+    return other
+
+
+def free_port() -> int:
+    with taken(0) as probe:
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def test_up_and_down(sky: Command) -> None:
+    done = up(sky)
+    own = folder(sky) / "kubeconfig"
+    assert done.stdout == f"export KUBECONFIG={own}\n"
+    assert re.match(
+        r"The practice cluster is ready: https://127\.0\.0\.1:\d+, 1 node\n", done.stderr
+    )
+    assert own.stat().st_mode & 0o777 == 0o600
+    assert yaml.safe_load(own.read_text())["current-context"] == "sky-local"
+    assert not (sky.folder / ".kube").exists()
+    known = status(sky)
+    assert (known["state"], known["driver"], known["nodes"]) == ("running", "practice", 1)
+    assert not gone(known["pid"])
+    done = sky("local", "down")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "The practice cluster is stopped; what is in it stays\n"
+    assert gone(known["pid"])
+    assert status(sky)["state"] == "stopped"
+    assert "was not running" in sky("local", "down").stderr
+    assert sky("local", "down", "--purge").stderr == "The practice cluster is removed\n"
+    assert not folder(sky).exists()
+    assert status(sky)["state"] == "absent"
+    assert sky("local", "down").stderr == "There is no local cluster\n"
+
+
+def test_a_shell_that_uses_it(sky: Command) -> None:
+    script = """
+        eval "$("$0" -m kubectl_sky local up)"
+        "$0" -m kubectl_sky submit - <<'END'
+name: hello
+run: echo hello
+END
+    """
+    done = subprocess.run(
+        ["/bin/sh", "-c", script, sys.executable],
+        env=sky.environment,
+        cwd=sky.folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "hello"
+
+
+def test_up_again_is_a_no_op(sky: Command) -> None:
+    first = up(sky, "--nodes", "2", "--gpus", "A100:8")
+    pid = status(sky)["pid"]
+    for flags in ((), ("--nodes", "2"), ("--gpus", "A100:8"), ("--driver", "practice")):
+        again = up(sky, *flags)
+        assert again.stdout == first.stdout
+        assert "The practice cluster runs already: " in again.stderr
+        assert "2 nodes with A100:8 each" in again.stderr
+    assert status(sky)["pid"] == pid
+
+
+def test_nodes_and_gpus(sky: Command) -> None:
+    up(sky, "--nodes", "2", "--gpus", "A100:8")
+    connection = Connection(kubeconfig=str(folder(sky) / "kubeconfig"))
+    with closing(Session.connect(connection)) as session:
+        nodes = session.request("GET", "/api/v1/nodes")["items"]
+    assert len(nodes) == 2
+    for node in nodes:
+        assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+        assert "A100" in node["metadata"]["labels"]["nvidia.com/gpu.product"]
+
+
+@pytest.mark.parametrize(
+    "flags", [("--nodes", "2"), ("--gpus", "A100:8"), ("--port", "7"), ("--driver", "kind")]
+)
+def test_another_cluster_than_the_one_that_runs(sky: Command, flags: tuple[str, ...]) -> None:
+    up(sky)
+    pid = status(sky)["pid"]
+    done = sky("local", "up", *flags)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {' '.join(flags)}: the ")
+    assert "first: `kubectl sky local down" in done.stderr
+    assert status(sky)["pid"] == pid
+
+
+def test_flags_that_are_wrong(sky: Command) -> None:
+    for flags in (("--nodes", "0"), ("--gpus", "8 x"), ("--port", "70000"), ("--driver", "x")):
+        done = sky("local", "up", *flags)
+        assert (done.returncode, done.stdout) == (2, ""), flags
+    assert status(sky)["state"] == "absent"
+
+
+def test_what_is_in_it_survives(sky: Command) -> None:
+    up(sky, "--nodes", "2", "--gpus", "A100:8")
+    before = status(sky)
+    inside(sky, "volumes", "create", "notes", "1Gi")
+    inside(sky, "submit", "-", "--id", "hello001", stdin=HELLO)
+    assert sky("local", "down").returncode == 0
+    up(sky)
+    after = status(sky)
+    for key in ("server", "nodes", "gpus"):
+        assert after[key] == before[key]
+    assert "notes" in inside(sky, "volumes", "list").stdout
+    listed = json.loads(inside(sky, "list", "-o", "json").stdout)["tasks"]
+    assert [(task["task_id"], task["status"]) for task in listed] == [("hello001", "completed")]
+    assert inside(sky, "logs", "hello001").stdout.startswith("hello from ")
+    assert sky("local", "down").returncode == 0
+    up(sky, "--gpus", "none", "--nodes", "1")
+    assert (status(sky)["gpus"], status(sky)["nodes"]) == ("", 1)
+
+
+def test_a_killed_process(sky: Command) -> None:
+    up(sky)
+    inside(sky, "volumes", "create", "notes", "1Gi")
+    time.sleep(0.5)  # it writes down what changes soon, not at once
+    os.kill(status(sky)["pid"], signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while status(sky)["state"] == "running":
+        assert time.monotonic() < deadline
+    assert status(sky)["note"] == (
+        "it has ended without being told to; `kubectl sky local up` starts it again"
+    )
+    assert "is ready" in up(sky).stderr
+    assert "notes" in inside(sky, "volumes", "list").stdout
+
+
+def test_a_stale_pid_file(sky: Command) -> None:
+    """The number in it is somebody else's by now."""
+    up(sky)
+    os.kill(status(sky)["pid"], signal.SIGKILL)
+    bystander = subprocess.Popen(["sleep", "60"])
+    try:
+        (folder(sky) / "practice" / "pid").write_text(f"{bystander.pid}\n")
+        assert status(sky)["state"] == "stopped"
+        assert "pid" not in status(sky)
+        assert sky("local", "down").returncode == 0
+        assert "is ready" in up(sky).stderr
+        assert status(sky)["pid"] != bystander.pid
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_a_port_that_is_taken(sky: Command) -> None:
+    with taken(free_port()) as other:
+        port = other.getsockname()[1]
+        done = sky("local", "up", "--port", str(port))
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"error: --port {port}: this port cannot be had")
+        assert status(sky)["state"] == "absent"
+
+
+def test_the_port_stays_where_it_can(sky: Command) -> None:
+    port = free_port()
+    up(sky, "--port", str(port))
+    assert sky("local", "down").returncode == 0
+    up(sky)
+    assert status(sky)["server"] == f"https://127.0.0.1:{port}"
+    assert sky("local", "down").returncode == 0
+    with taken(port):
+        up(sky)
+        assert status(sky)["server"] != f"https://127.0.0.1:{port}"
+        inside(sky, "list")
+
+
+def test_all_at_once(sky: Command) -> None:
+    started = [sky.start("local", "up") for _ in range(4)]
+    ended = [process.communicate(timeout=60) for process in started]
+    assert [process.returncode for process in started] == [0] * 4
+    assert len({stdout for stdout, _ in ended}) == 1
+    ready = [stderr for _, stderr in ended if "is ready" in stderr]
+    already = [stderr for _, stderr in ended if "runs already" in stderr]
+    assert (len(ready), len(already)) == (1, 3)
+    waited = [stderr for stderr in already if stderr.startswith("waiting for another")]
+    assert waited
+    inside(sky, "list")
+
+
+def test_interrupted_while_it_starts(sky: Command) -> None:
+    process = sky.start("local", "up")
+    pid_file = folder(sky) / "practice" / "pid"
+    while not (pid_file.exists() and pid_file.read_text()):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stdout, stderr) == (130, "", "interrupted\n")
+    assert gone(int(pid_file.read_text()))
+    assert status(sky)["state"] != "running"
+    up(sky)
+
+
+def test_one_that_cannot_start(sky: Command) -> None:
+    """The reason is in the message, and the log is named."""
+    kept = folder(sky) / "practice"
+    (kept / "kubeconfig").mkdir(parents=True)
+    done = sky("local", "up")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "already that was not made here" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert kept.exists()
+
+
+def test_use(sky: Command) -> None:
+    users = sky.folder / ".kube" / "config"
+    users.parent.mkdir()
+    users.write_text("apiVersion: v1\nkind: Config\ncurrent-context: work\n")
+    done = up(sky, "--use")
+    assert done.stdout == ""
+    assert f"Context sky-local is the current one in {users}" in done.stderr
+    assert sky("submit", "-", stdin=HELLO).stdout.splitlines()[-1].startswith("hello from ")
+    assert status(sky)["used_in"] == str(users)
+    assert sky("local", "down").returncode == 0
+    assert yaml.safe_load(users.read_text())["current-context"] == "sky-local"
+    done = sky("list")
+    assert done.returncode == 3
+    assert sky("local", "down", "--purge").returncode == 0
+    assert yaml.safe_load(users.read_text())["contexts"] == []
+
+
+def test_the_demo_leaves_nothing(tmp_path: Path) -> None:
+    """It is run by hand, too; here it must not need more than this Python."""
+    root = Path(__file__).parent.parent.parent
+    (tmp_path / "tmp").mkdir()
+    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path / "tmp")}
+    done = subprocess.run(
+        [str(root / ".ci" / "demo.sh"), str(Path(sys.executable).parent)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^node-2 \| rank 2 of 3; turns so far: 0 1 2$", done.stdout, re.MULTILINE)
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert {path.name for path in tmp_path.iterdir()} <= {"tmp"}
