@@ -3,6 +3,7 @@
 import pytest
 
 from kubectl_sky.cluster.session import Connection, Session
+from kubectl_sky.practice import job_view
 from tests.cluster.target import Cluster
 
 
@@ -21,3 +22,9 @@ def _minor(cluster: Cluster) -> str:
     found = session.request("GET", "/version")
     session.close()
     return f"{found['major']}.{found['minor']}"
+
+
+@pytest.fixture
+def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods follow failed ones at once."""
+    monkeypatch.setattr(job_view, "wait", lambda *_: 0.0)
