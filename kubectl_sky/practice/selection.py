@@ -79,6 +79,8 @@ def matches(selector: Json, own: dict[str, str]) -> bool:
         "NotIn": lambda key, values: own.get(key) not in values,
         "Exists": lambda key, _: key in own,
         "DoesNotExist": lambda key, _: key not in own,
+        "Gt": lambda key, values: own.get(key, "").isdigit() and int(own[key]) > int(values[0]),
+        "Lt": lambda key, values: own.get(key, "").isdigit() and int(own[key]) < int(values[0]),
     }
     return all(
         tests[one["operator"]](one["key"], one.get("values") or ())
