@@ -1,0 +1,254 @@
+"""The scheduler, in the words of a real one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.practice.world import NS, Json, World, play, settle
+
+HELPLESS = " no new claims to deallocate, preemption: 0/{0} nodes are available: {0}"
+HELPLESS += " Preemption is not helpful for scheduling."
+VICTIMS = HELPLESS.replace(
+    "Preemption is not helpful for scheduling", "No preemption victims found for incoming pod"
+)
+
+
+def pod(requests: Json | None = None, limits: Json | None = None, **spec: Any) -> Json:
+    resources = {"requests": requests or {}, "limits": limits or {}}
+    return {"containers": [{"name": "main", "image": "x", "resources": resources}], **spec}
+
+
+def told(found: Json) -> Json:
+    listed = found["status"].get("conditions", [])
+    return next((one for one in listed if one["type"] == "PodScheduled"), {})
+
+
+def refused(w: World, name: str) -> str:
+    condition = told(w.get("pods", name))
+    assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
+    assert condition["observedGeneration"] == 1
+    assert "nodeName" not in w.get("pods", name)["spec"]
+    assert condition["message"] in w.events("FailedScheduling")
+    return str(condition["message"])
+
+
+def test_binds(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.node()
+        w.create("pods", "a", pod())
+        await settle()
+        found = w.get("pods", "a")
+        assert found["spec"]["nodeName"] == "one"
+        assert told(found)["status"] == "True"
+        assert found["metadata"]["generation"] == 1
+        assert w.events("Scheduled") == [f"Successfully assigned {NS}/a to one"]
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        (pod({"cpu": "100"}), "1 Insufficient cpu."),
+        (pod(limits={"nvidia.com/gpu": "1"}), "1 Insufficient nvidia.com/gpu."),
+        (
+            pod(
+                {"cpu": "100", "memory": "10Ti"},
+                {"nvidia.com/gpu": "100", "x.y/z": "1"},
+            ),
+            "1 Insufficient cpu, 1 Insufficient memory, 1 Insufficient nvidia.com/gpu,"
+            " 1 Insufficient x.y/z.",
+        ),
+        (
+            pod({"cpu": "100"}, nodeSelector={"a": "b"}),
+            "1 node(s) didn't match Pod's node affinity/selector.",
+        ),
+    ],
+)
+def test_refuses_for_good(tmp_path: Path, spec: Json, why: str) -> None:
+    async def story(w: World) -> None:
+        w.node()
+        w.create("pods", "a", spec)
+        await settle()
+        assert refused(w, "a") == f"0/1 nodes are available: {why}{HELPLESS.format(1)}"
+
+    play(tmp_path, story)
+
+
+def test_a_full_node(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.node(cpu="2")
+        for name in ("a", "b"):
+            w.create("pods", name, pod({"cpu": "1500m"}))
+        await settle()
+        why = f"0/1 nodes are available: 1 Insufficient cpu.{VICTIMS.format(1)}"
+        assert refused(w, "b") == why
+        w.end(w.get("pods", "a"))
+        await settle()
+        assert w.get("pods", "b")["spec"]["nodeName"] == "one"
+
+    play(tmp_path, story)
+
+
+def test_too_many_pods(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.node(pods="1")
+        w.create("pods", "a", pod())
+        w.create("pods", "b", pod())
+        await settle()
+        why = f"0/1 nodes are available: 1 Too many pods.{VICTIMS.format(1)}"
+        assert refused(w, "b") == why
+        w.api.delete("pods", (NS, "a"))
+        assert w.get("pods", "a")["metadata"]["deletionTimestamp"], "it still holds its place"
+        await settle()
+        assert refused(w, "b") == why
+        w.end(w.get("pods", "a"))
+        await settle()
+        assert w.get("pods", "b")["spec"]["nodeName"] == "one"
+
+    play(tmp_path, story)
+
+
+def test_no_nodes_and_a_new_one(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.create("pods", "a", pod())
+        await settle()
+        assert refused(w, "a") == "no nodes available to schedule pods"
+        w.node()
+        await settle()
+        assert w.get("pods", "a")["spec"]["nodeName"] == "one"
+
+    play(tmp_path, story)
+
+
+def test_spreads(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.node()
+        w.node("two")
+        for name in "abcd":
+            w.create("pods", name, pod({"cpu": "500m"}))
+        await settle()
+        nodes = sorted(one["spec"]["nodeName"] for one in w.pods())
+        assert nodes == ["one", "one", "two", "two"]
+
+    play(tmp_path, story)
+
+
+def test_taints(tmp_path: Path) -> None:
+    taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+
+    async def story(w: World) -> None:
+        w.node()
+        w.api.change("nodes", ("", "one"), lambda node: node["spec"].update(taints=[taint]))
+        w.create("pods", "a", pod())
+        same = {"key": "gpu", "operator": "Equal", "value": "yes"}
+        w.create("pods", "b", pod(tolerations=[same]))
+        w.create("pods", "c", pod(tolerations=[{"operator": "Exists"}]))
+        w.create("pods", "d", pod(tolerations=[{**same, "value": "no"}]))
+        await settle()
+        why = f"0/1 nodes are available: 1 node(s) had untolerated taint(s).{HELPLESS.format(1)}"
+        assert refused(w, "a") == refused(w, "d") == why
+        assert w.get("pods", "b")["spec"]["nodeName"] == "one"
+        assert w.get("pods", "c")["spec"]["nodeName"] == "one"
+
+    play(tmp_path, story)
+
+
+def test_affinity(tmp_path: Path) -> None:
+    def wants(*expressions: Json) -> Json:
+        terms = [{"matchExpressions": list(expressions)}]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        return pod(affinity={"nodeAffinity": required})
+
+    async def story(w: World) -> None:
+        w.node()
+        w.node("two")
+        label = "kubernetes.io/hostname"
+        w.create("pods", "a", wants({"key": label, "operator": "In", "values": ["two"]}))
+        w.create("pods", "b", wants({"key": label, "operator": "NotIn", "values": ["two"]}))
+        w.create("pods", "c", wants({"key": "zone", "operator": "Exists"}))
+        w.create("pods", "d", wants({"key": "zone", "operator": "DoesNotExist"}))
+        w.create("pods", "e", wants({"key": "zone", "operator": "Gt", "values": ["1"]}))
+        await settle()
+        assert w.get("pods", "a")["spec"]["nodeName"] == "two"
+        assert w.get("pods", "b")["spec"]["nodeName"] == "one"
+        why = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
+        assert refused(w, "c") == refused(w, "e") == why + HELPLESS.format(2)
+        assert w.get("pods", "d")["spec"]["nodeName"]
+
+    play(tmp_path, story)
+
+
+def test_claims(tmp_path: Path) -> None:
+    def uses(*names: str) -> Json:
+        claims = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in names]
+        return pod(volumes=claims)
+
+    async def story(w: World) -> None:
+        w.node()
+        wanted: Json = {"accessModes": ["ReadWriteOnce"]}
+        wanted["resources"] = {"requests": {"storage": "1Gi"}}
+        w.create("persistentvolumeclaims", "strange", {**wanted, "storageClassName": "nosuch"})
+        w.create("pods", "a", uses("later"))
+        w.create("pods", "b", uses("strange"))
+        await settle()
+        none = "0/1 nodes are available:"
+        assert refused(w, "a") == f'{none} persistentvolumeclaim "later" not found. not found'
+        unbound = f"{none} pod has unbound immediate PersistentVolumeClaims. not found"
+        assert refused(w, "b") == unbound
+        w.create("persistentvolumeclaims", "later", wanted)
+        await settle()
+        assert w.get("pods", "a")["spec"]["nodeName"] == "one"
+
+    play(tmp_path, story)
+
+
+def test_gates_and_other_schedulers(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.node()
+        w.create("pods", "gated", pod(schedulingGates=[{"name": "a/b"}]))
+        w.create("pods", "other", pod(schedulerName="volcano"))
+        await settle()
+        condition = told(w.get("pods", "gated"))
+        assert (condition["status"], condition["reason"]) == ("False", "SchedulingGated")
+        why = "Scheduling is blocked due to non-empty scheduling gates"
+        assert condition["message"] == why
+        assert not told(w.get("pods", "other")) and not w.events("FailedScheduling")
+        w.api.change("pods", (NS, "gated"), lambda one: one["spec"].update(schedulingGates=[]))
+        await settle()
+        assert w.get("pods", "gated")["spec"]["nodeName"] == "one"
+
+    play(tmp_path, story)
+
+
+def test_init_containers_count_by_the_largest(tmp_path: Path) -> None:
+    def first(cpu: str) -> Json:
+        resources = {"requests": {"cpu": cpu}}
+        return {"name": f"i{cpu}", "image": "x", "resources": resources}
+
+    async def story(w: World) -> None:
+        w.node(cpu="2")
+        w.create("pods", "a", pod({"cpu": "500m"}, initContainers=[first("2"), first("1")]))
+        w.create("pods", "b", pod({"cpu": "100m"}))
+        await settle()
+        assert w.get("pods", "a")["spec"]["nodeName"] == "one"
+        assert "Insufficient cpu" in refused(w, "b")
+
+    play(tmp_path, story)
+
+
+def test_many_wait_for_few_places(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.node(pods="10")
+        for at in range(1000):
+            w.create("pods", f"p{at}", pod())
+        await settle(1100)
+        for _ in range(100):
+            for one in [one for one in w.pods() if one["spec"].get("nodeName")]:
+                if one["status"]["phase"] == "Pending":
+                    w.end(one)
+            await settle(10)
+        assert all(one["spec"].get("nodeName") for one in w.pods())
+
+    play(tmp_path, story)
