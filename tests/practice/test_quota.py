@@ -1,0 +1,227 @@
+"""ResourceQuotas and LimitRanges, in the words of the real admission plugins."""
+
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky.practice.problems import Problem
+from tests.practice.world import NS, Json, World, job, play, settle, until
+
+
+def pod(requests: Json | None = None, limits: Json | None = None, *names: str) -> Json:
+    resources: Json = {}
+    if requests:
+        resources["requests"] = requests
+    if limits:
+        resources["limits"] = limits
+    return {
+        "containers": [
+            {"name": name, "image": "x", "resources": resources} for name in names or ("main",)
+        ]
+    }
+
+
+def claim(storage: str) -> Json:
+    requests = {"requests": {"storage": storage}}
+    return {"accessModes": ["ReadWriteOnce"], "resources": requests}
+
+
+def refused(w: World, storage: str, spec: Json) -> str:
+    with pytest.raises(Problem) as error:
+        w.create(storage, "refused", spec)
+    assert (error.value.code, error.value.reason) == (403, "Forbidden")
+    start = f'{storage} "refused" is forbidden: '
+    assert error.value.message.startswith(start)
+    return error.value.message.removeprefix(start)
+
+
+def used(w: World) -> Json:
+    status: Json = w.get("resourcequotas", "few")["status"]
+    assert status["hard"].keys() == status["used"].keys()
+    found: Json = status["used"]
+    return found
+
+
+def test_counts_are_kept_at_once(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.create("resourcequotas", "few", {"hard": {"count/jobs.batch": "2"}})
+        w.create("jobs.batch", "a", job())
+        w.create("jobs.batch", "b", job())
+        why = "exceeded quota: few, requested: count/jobs.batch=1, used: count/jobs.batch=2,"
+        assert refused(w, "jobs.batch", job()) == f"{why} limited: count/jobs.batch=2"
+        await settle()
+        assert used(w) == {"count/jobs.batch": "2"}
+        w.api.delete("jobs.batch", (NS, "a"))
+        w.create("jobs.batch", "c", job())
+
+    play(tmp_path, story)
+
+
+def test_what_containers_must_say(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.create("resourcequotas", "few", {"hard": {"limits.cpu": "2", "requests.memory": "1Gi"}})
+        spec = pod(None, None, "main")
+        spec["containers"] += pod(None, {"cpu": "1"}, "x")["containers"]
+        why = "failed quota: few: must specify limits.cpu for: main; requests.memory for: main,x"
+        assert refused(w, "pods", spec) == why
+
+    play(tmp_path, story)
+
+
+def test_compute(tmp_path: Path) -> None:
+    hard = {"pods": "3", "limits.cpu": "2", "requests.memory": "1Gi"}
+    hard["requests.nvidia.com/gpu"] = "2"
+
+    async def story(w: World) -> None:
+        w.create("resourcequotas", "few", {"hard": hard})
+        much = pod(None, {"cpu": "3", "memory": "2Gi", "nvidia.com/gpu": "3"})
+        assert refused(w, "pods", much) == (
+            "exceeded quota: few, requested: limits.cpu=3,requests.memory=2Gi,"
+            "requests.nvidia.com/gpu=3, used: limits.cpu=0,requests.memory=0,"
+            "requests.nvidia.com/gpu=0, limited: limits.cpu=2,requests.memory=1Gi,"
+            "requests.nvidia.com/gpu=2"
+        )
+        w.create("pods", "a", pod(None, {"cpu": "1", "memory": "1Mi"}))
+        await settle()
+        assert used(w) == {
+            "pods": "1",
+            "limits.cpu": "1",
+            "requests.memory": "1Mi",
+            "requests.nvidia.com/gpu": "0",
+        }
+        w.end(w.get("pods", "a"))
+        await settle()
+        assert set(used(w).values()) == {"0"}, "what has ended is free"
+
+    play(tmp_path, story)
+
+
+def test_storage(tmp_path: Path) -> None:
+    by_class = "standard.storageclass.storage.k8s.io/requests.storage"
+
+    async def story(w: World) -> None:
+        hard = {"requests.storage": "2Gi", by_class: "1Gi", "persistentvolumeclaims": "1"}
+        w.create("resourcequotas", "few", {"hard": hard})
+        why = f"exceeded quota: few, requested: requests.storage=3Gi,{by_class}=3Gi, used:"
+        why += f" requests.storage=0,{by_class}=0, limited: requests.storage=2Gi,{by_class}=1Gi"
+        assert refused(w, "persistentvolumeclaims", claim("3Gi")) == why
+        w.create("persistentvolumeclaims", "a", claim("1Gi"))
+        await settle()
+        assert used(w) == {
+            "requests.storage": "1Gi",
+            by_class: "1Gi",
+            "persistentvolumeclaims": "1",
+        }
+
+    play(tmp_path, story)
+
+
+def test_scopes(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        spec = {"hard": {"pods": "0"}, "scopes": ["Terminating"]}
+        w.create("resourcequotas", "few", spec)
+        w.create("pods", "a", pod())
+        why = "exceeded quota: few, requested: pods=1, used: pods=0, limited: pods=0"
+        assert refused(w, "pods", {**pod(), "activeDeadlineSeconds": 5}) == why
+
+    play(tmp_path, story)
+
+
+def test_objects_of_all_kinds(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        hard = {"configmaps": "1", "secrets": "0", "services": "0", "count/secrets": "0"}
+        w.create("resourcequotas", "few", {"hard": hard})
+        why = "exceeded quota: few, requested: count/secrets=1,secrets=1,"
+        why += " used: count/secrets=0,secrets=0, limited: count/secrets=0,secrets=0"
+        assert refused(w, "secrets", {}) == why
+        service = {"ports": [{"port": 80}]}
+        why = "exceeded quota: few, requested: services=1, used: services=0, limited: services=0"
+        assert refused(w, "services", service) == why
+        before = int(used(w)["configmaps"]) if w.get("resourcequotas", "few")["status"] else 0
+        assert before in (0, 1)
+
+    play(tmp_path, story)
+
+
+def limit(w: World, **item: object) -> None:
+    if w.api.state.get("limitranges", NS, "small"):
+        w.api.delete("limitranges", (NS, "small"))
+    w.create("limitranges", "small", {"limits": [item]})
+
+
+def test_limits_of_containers(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        limit(w, type="Container", max={"memory": "64Mi"})
+        why = "maximum memory usage per Container is 64Mi, but limit is 1Gi"
+        assert refused(w, "pods", pod(None, {"memory": "1Gi"})) == why
+        limit(w, type="Container", min={"cpu": "100m"})
+        why = "minimum cpu usage per Container is 100m, but request is 50m"
+        assert refused(w, "pods", pod({"cpu": "50m"})) == why
+        limit(w, type="Container", maxLimitRequestRatio={"cpu": "2"})
+        why = "cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000"
+        assert refused(w, "pods", pod({"cpu": "1"}, {"cpu": "4"})) == why
+        why = "cpu max limit to request ratio per Container is 2, but no request is specified"
+        assert refused(w, "pods", pod()) == f"{why} or request is 0"
+
+    play(tmp_path, story)
+
+
+def test_limits_of_pods_and_claims(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        limit(w, type="Pod", max={"cpu": "1"}, min={"cpu": "500m"})
+        two = pod(None, {"cpu": "1"}, "a", "b")
+        assert refused(w, "pods", two) == "maximum cpu usage per Pod is 1, but limit is 2"
+        assert refused(w, "pods", pod()) == (
+            "[minimum cpu usage per Pod is 500m.  No request is specified,"
+            " maximum cpu usage per Pod is 1.  No limit is specified]"
+        )
+        limit(w, type="PersistentVolumeClaim", max={"storage": "1Gi"}, min={"storage": "1Mi"})
+        why = "maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi"
+        assert refused(w, "persistentvolumeclaims", claim("2Gi")) == why
+
+    play(tmp_path, story)
+
+
+def test_limit_ranges_complete_containers(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        limit(w, type="Container", default={"cpu": "1"}, defaultRequest={"memory": "1Mi"})
+        made = w.create("pods", "a", pod())
+        resources = made["spec"]["containers"][0]["resources"]
+        assert resources == {
+            "limits": {"cpu": "1"},
+            "requests": {"cpu": "1", "memory": "1Mi"},
+        }
+        note = made["metadata"]["annotations"]["kubernetes.io/limit-ranger"]
+        assert note == (
+            "LimitRanger plugin set: cpu, memory request for container main;"
+            " cpu limit for container main"
+        )
+
+    play(tmp_path, story)
+
+
+def test_priority(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        why = "no PriorityClass with name high was found"
+        assert refused(w, "pods", {**pod(), "priorityClassName": "high"}) == why
+        w.create("priorityclasses.scheduling.k8s.io", "high", value=7)
+        made = w.create("pods", "a", {**pod(), "priorityClassName": "high"})
+        assert (made["spec"]["priority"], made["spec"]["preemptionPolicy"]) == (
+            7,
+            "PreemptLowerPriority",
+        )
+        assert w.create("pods", "b", pod())["spec"]["priority"] == 0
+
+    play(tmp_path, story)
+
+
+def test_status_follows_a_change_of_the_quota(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.create("resourcequotas", "few", {"hard": {"pods": "2"}})
+        await settle()
+        w.api.change(
+            "resourcequotas", (NS, "few"), lambda one: one["spec"].update(hard={"cpu": "1"})
+        )
+        await until(lambda: used(w) == {"cpu": "0"})
+
+    play(tmp_path, story)
