@@ -22,7 +22,8 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.api = Api(folder)
-        self.api.create("namespaces", {"metadata": {"name": NS}})
+        if not self.api.state.get("namespaces", "", NS):
+            self.api.create("namespaces", {"metadata": {"name": NS}})
         for controller in (Garbage, Claims, Quotas, Jobs, Scheduler):
             controller(self.api)
 

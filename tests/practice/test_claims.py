@@ -1,0 +1,178 @@
+"""Claims and volumes, as a real cluster with a provisioner binds them."""
+
+from pathlib import Path
+from typing import Any
+
+from kubectl_sky.practice.api import Deletion
+from tests.practice.world import NS, Json, World, play, settle, until
+
+CLAIMS, VOLUMES = "persistentvolumeclaims", "persistentvolumes"
+
+
+def claim(**more: Any) -> Json:
+    requests = {"requests": {"storage": "1Gi"}}
+    return {"accessModes": ["ReadWriteOnce"], "resources": requests, **more}
+
+
+def volume(path: Path, **more: Any) -> Json:
+    capacity = {"storage": "5Gi"}
+    modes = ["ReadWriteOnce", "ReadWriteMany"]
+    return {"accessModes": modes, "capacity": capacity, "hostPath": {"path": str(path)}, **more}
+
+
+def user(name: str) -> Json:
+    container = {"name": "main", "image": "x"}
+    used = {"name": "x", "persistentVolumeClaim": {"claimName": name}}
+    return {"containers": [container], "volumes": [used]}
+
+
+def test_provisions(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        made = w.create(CLAIMS, "a", claim())
+        assert made["spec"]["storageClassName"] == "standard"
+        assert made["status"] == {"phase": "Pending"}
+        await settle()
+        found = w.get(CLAIMS, "a")
+        name = f"pvc-{found['metadata']['uid']}"
+        assert found["spec"]["volumeName"] == name
+        assert found["status"] == {
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"},
+            "phase": "Bound",
+        }
+        assert found["metadata"]["annotations"] == {
+            "pv.kubernetes.io/bind-completed": "yes",
+            "pv.kubernetes.io/bound-by-controller": "yes",
+            "volume.beta.kubernetes.io/storage-provisioner": "practice.kubectl-sky/folder",
+            "volume.kubernetes.io/storage-provisioner": "practice.kubectl-sky/folder",
+        }
+        bound = w.get(VOLUMES, name)
+        folder = tmp_path / "volumes" / name
+        assert bound["spec"]["hostPath"] == {"path": str(folder), "type": ""}
+        assert folder.is_dir()
+        assert bound["spec"]["claimRef"]["uid"] == found["metadata"]["uid"]
+        assert bound["status"]["phase"] == "Bound"
+        told = f"Successfully provisioned volume {name} using practice.kubectl-sky/folder"
+        assert w.events("ProvisioningSucceeded") == [told]
+
+    play(tmp_path, story)
+
+
+def test_deletion_takes_the_folder(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.create(CLAIMS, "a", claim())
+        await settle()
+        name = w.get(CLAIMS, "a")["spec"]["volumeName"]
+        folder = tmp_path / "volumes" / name
+        (folder / "deep").mkdir()
+        (folder / "deep" / "file").write_text("x")
+        w.api.delete(CLAIMS, (NS, "a"))
+        await until(lambda: not folder.exists())
+        assert not w.api.state.get(VOLUMES, "", name)
+        assert not w.api.state.get(CLAIMS, NS, "a")
+
+    play(tmp_path, story)
+
+
+def test_a_pod_protects_its_claim(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.node()
+        w.create(CLAIMS, "a", claim())
+        w.create("pods", "p", user("a"))
+        await settle()
+        w.run(w.get("pods", "p"))
+        w.api.delete(CLAIMS, (NS, "a"))
+        await settle()
+        found = w.get(CLAIMS, "a")
+        assert "deletionTimestamp" in found["metadata"]
+        assert found["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+        w.end(w.get("pods", "p"))
+        await settle()
+        assert not w.api.state.get(CLAIMS, NS, "a")
+
+    play(tmp_path, story)
+
+
+def test_unknown_class_and_none(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.create(CLAIMS, "a", claim(storageClassName="nosuch"))
+        w.create(CLAIMS, "b", claim(storageClassName=""))
+        await settle()
+        assert w.get(CLAIMS, "a")["status"] == w.get(CLAIMS, "b")["status"] == {"phase": "Pending"}
+        told = w.events("ProvisioningFailed")
+        assert told == ['storageclass.storage.k8s.io "nosuch" not found']
+        assert w.events("FailedBinding") == [
+            "no persistent volumes available for this claim and no storage class is set"
+        ]
+        w.create(
+            "storageclasses.storage.k8s.io", "nosuch", provisioner="practice.kubectl-sky/folder"
+        )
+        await settle()
+        assert w.get(CLAIMS, "a")["status"]["phase"] == "Bound"
+
+    play(tmp_path, story)
+
+
+def test_foreign_provisioner(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.create("storageclasses.storage.k8s.io", "far", provisioner="x.y/z")
+        w.create(CLAIMS, "a", claim(storageClassName="far"))
+        await settle()
+        (told,) = w.events("ExternalProvisioning")
+        assert told.startswith("Waiting for a volume to be created either by the external")
+        assert "'x.y/z'" in told
+
+    play(tmp_path, story)
+
+
+def test_binds_the_smallest_volume_there_is_and_retains_it(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        for size in ("5Gi", "2Gi", "512Mi"):
+            spec = volume(tmp_path, storageClassName="mine", capacity={"storage": size})
+            w.create(VOLUMES, f"v{size.lower()}", spec)
+        await settle()
+        assert w.get(VOLUMES, "v2gi")["status"]["phase"] == "Available"
+        w.create(CLAIMS, "a", claim(storageClassName="mine"))
+        await settle()
+        found = w.get(CLAIMS, "a")
+        assert (found["spec"]["volumeName"], found["status"]["phase"]) == ("v2gi", "Bound")
+        assert found["status"]["capacity"] == {"storage": "2Gi"}
+        assert found["status"]["accessModes"] == ["ReadWriteOnce", "ReadWriteMany"]
+        assert w.get(VOLUMES, "v2gi")["status"]["phase"] == "Bound"
+        w.api.delete(CLAIMS, (NS, "a"))
+        await settle()
+        assert w.get(VOLUMES, "v2gi")["status"]["phase"] == "Released"
+        assert tmp_path.exists()
+        w.api.delete(VOLUMES, ("", "v2gi"))
+        await settle()
+        assert not w.api.state.get(VOLUMES, "", "v2gi")
+
+    play(tmp_path, story)
+
+
+def test_a_named_volume_may_come_later(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.create(CLAIMS, "a", claim(volumeName="later"))
+        await settle()
+        assert w.get(CLAIMS, "a")["status"] == {"phase": "Pending"}
+        w.create(VOLUMES, "later", volume(tmp_path, storageClassName="standard"))
+        await settle()
+        assert w.get(CLAIMS, "a")["status"]["phase"] == "Bound"
+
+    play(tmp_path, story)
+
+
+def test_a_lost_volume(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.create(CLAIMS, "a", claim())
+        await settle()
+        name = w.get(CLAIMS, "a")["spec"]["volumeName"]
+        w.api.delete(VOLUMES, ("", name), Deletion())
+        await settle()
+        assert w.get(VOLUMES, name)["metadata"]["deletionTimestamp"], "in use: it stays"
+        w.api.change(VOLUMES, ("", name), lambda one: one["metadata"].update(finalizers=[]))
+        await settle()
+        assert w.get(CLAIMS, "a")["status"]["phase"] == "Lost"
+        assert "has lost its PersistentVolume" in w.events("ClaimLost")[0]
+
+    play(tmp_path, story)

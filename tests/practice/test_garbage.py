@@ -1,0 +1,216 @@
+"""What goes with what: owners, namespaces, CRDs."""
+
+from pathlib import Path
+from typing import Any
+
+from kubectl_sky.practice.api import Deletion
+from tests.practice.world import NS, Json, World, play, settle
+
+CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+MAPS = "configmaps"
+
+
+def owned(*owners: Json, block: bool = False) -> Json:
+    return {
+        "ownerReferences": [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "name": owner["metadata"]["name"],
+                "uid": owner["metadata"]["uid"],
+                **({"blockOwnerDeletion": True} if block else {}),
+            }
+            for owner in owners
+        ]
+    }
+
+
+def names(w: World) -> set[str]:
+    return {one["metadata"]["name"] for one in w.api.state.all(MAPS, NS)} - {"kube-root-ca.crt"}
+
+
+def make(w: World, name: str, **metadata: Any) -> Json:
+    return w.create(MAPS, name, metadata=metadata)
+
+
+def test_background(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        a = make(w, "a")
+        b = make(w, "b", **owned(a))
+        make(w, "c", **owned(b))
+        make(w, "other")
+        await settle()
+        assert names(w) == {"a", "b", "c", "other"}
+        w.api.delete(MAPS, (NS, "a"))
+        await settle()
+        assert names(w) == {"other"}
+
+    play(tmp_path, story)
+
+
+def test_another_owner_keeps_it(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        a, b = make(w, "a"), make(w, "b")
+        make(w, "c", **owned(a, b))
+        w.api.delete(MAPS, (NS, "a"))
+        await settle()
+        assert names(w) == {"b", "c"}
+        (left,) = w.get(MAPS, "c")["metadata"]["ownerReferences"]
+        assert left["name"] == "b"
+
+    play(tmp_path, story)
+
+
+def test_owners_that_never_were(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        ghost = {"metadata": {"name": "ghost", "uid": "no-such-uid"}}
+        make(w, "a", **owned(ghost))
+        await settle()
+        assert names(w) == set()
+
+    play(tmp_path, story)
+
+
+def test_owners_in_other_namespaces_do_not_count(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.api.create("namespaces", {"metadata": {"name": "other"}})
+        far = w.api.create(MAPS, {"metadata": {"name": "far"}}, "other")
+        make(w, "a", **owned(far))
+        await settle()
+        assert names(w) == set()
+
+    play(tmp_path, story)
+
+
+def test_foreground_waits_for_those_that_block(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        a = make(w, "a")
+        make(w, "b", **owned(a, block=True), finalizers=["x.y/wait"])
+        make(w, "c", **owned(a), finalizers=["x.y/wait"])
+        w.api.delete(MAPS, (NS, "a"), Deletion("Foreground"))
+        await settle()
+        assert names(w) == {"a", "b", "c"}
+        assert w.get(MAPS, "a")["metadata"]["finalizers"] == ["foregroundDeletion"]
+        assert "deletionTimestamp" in w.get(MAPS, "b")["metadata"]
+        w.api.change(MAPS, (NS, "b"), lambda one: one["metadata"].update(finalizers=[]))
+        await settle()
+        assert names(w) == {"c"}
+
+    play(tmp_path, story)
+
+
+def test_orphan(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        a = make(w, "a")
+        make(w, "b", **owned(a))
+        await settle()
+        w.api.delete(MAPS, (NS, "a"), Deletion("Orphan"))
+        await settle()
+        assert names(w) == {"b"}
+        assert "ownerReferences" not in w.get(MAPS, "b")["metadata"]
+
+    play(tmp_path, story)
+
+
+def test_namespace_takes_all_that_is_in_it(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.node()
+        make(w, "a", finalizers=["x.y/wait"])
+        w.create("pods", "p", {"containers": [{"name": "main", "image": "x"}]})
+        w.create("persistentvolumeclaims", "c", CLAIM)
+        await settle()
+        assert w.get("serviceaccounts", "default")
+        w.api.delete("namespaces", ("", NS))
+        assert w.get("namespaces", NS)["status"]["phase"] == "Terminating"
+        await settle()
+        assert "deletionTimestamp" in w.get("pods", "p")["metadata"]
+        w.api.delete("pods", (NS, "p"), Deletion(grace=0))
+        await settle()
+        assert w.api.state.get("namespaces", "", NS) and names(w) == {"a"}
+        w.api.change(MAPS, (NS, "a"), lambda one: one["metadata"].update(finalizers=[]))
+        await settle()
+        assert not w.api.state.get("namespaces", "", NS)
+        for resource in w.api.resources.all():
+            assert not resource.namespaced or not w.api.state.all(resource.storage, NS)
+
+    play(tmp_path, story)
+
+
+CLAIM: Json = {
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1Gi"}},
+}
+DEFINITION: Json = {
+    "group": "example.com",
+    "scope": "Namespaced",
+    "names": {"plural": "things", "kind": "Thing"},
+    "versions": [
+        {
+            "name": "v1",
+            "served": True,
+            "storage": True,
+            "schema": {"openAPIV3Schema": {"type": "object"}},
+        }
+    ],
+}
+
+
+def test_definitions(tmp_path: Path) -> None:
+    async def story(w: World) -> None:
+        w.create(CRDS, "things.example.com", DEFINITION)
+        await settle()
+        found = w.get(CRDS, "things.example.com")
+        assert found["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
+        reasons = [
+            (one["type"], one["status"], one["reason"]) for one in found["status"]["conditions"]
+        ]
+        assert reasons == [
+            ("NamesAccepted", "True", "NoConflicts"),
+            ("Established", "True", "InitialNamesAccepted"),
+        ]
+        accepted = {
+            "plural": "things",
+            "singular": "thing",
+            "kind": "Thing",
+            "listKind": "ThingList",
+        }
+        assert found["status"]["acceptedNames"] == accepted
+        assert found["status"]["storedVersions"] == ["v1"]
+        w.create("things.example.com", "a")
+        w.api.delete(CRDS, ("", "things.example.com"))
+        await settle()
+        assert not w.api.state.get(CRDS, "", "things.example.com")
+        assert not w.api.state.all("things.example.com")
+        assert w.api.resources.of("example.com/v1", "Thing") is None
+
+    play(tmp_path, story)
+
+
+def test_it_starts_where_it_was(tmp_path: Path) -> None:
+    """Objects of an earlier run are known: their owners, their namespaces."""
+
+    async def before(w: World) -> None:
+        make(w, "b", **owned(make(w, "a")))
+        w.api.state.save()
+
+    async def after(w: World) -> None:
+        w.api.delete(MAPS, (NS, "a"))
+        await settle()
+        assert names(w) == set()
+
+    play(tmp_path, before)
+    play(tmp_path, after)
+
+
+def test_old_events_go(tmp_path: Path) -> None:
+    async def before(w: World) -> None:
+        for name, when in (("old", "2026-01-01T00:00:00Z"), ("new", "2999-01-01T00:00:00Z")):
+            about = {"kind": "Pod", "namespace": NS, "name": "x"}
+            w.create("events", name, involvedObject=about, lastTimestamp=when)
+        w.api.state.save()
+
+    async def after(w: World) -> None:
+        assert [one["metadata"]["name"] for one in w.api.state.all("events", NS)] == ["new"]
+
+    play(tmp_path, before)
+    play(tmp_path, after)
