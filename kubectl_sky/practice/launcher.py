@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 from kubectl_sky.practice.problems import Json
@@ -138,7 +138,9 @@ class Launcher:
             self._socket.close()
             self._socket = None
         for number in list(self._processes):
-            self._report({"id": number, "error": "the spawner has ended", "code": 128 + signal.SIGKILL})
+            self._report(
+                {"id": number, "error": "the spawner has ended", "code": 128 + signal.SIGKILL}
+            )
 
 
 async def chunks(descriptor: int) -> AsyncIterator[bytes]:
@@ -150,12 +152,7 @@ async def chunks(descriptor: int) -> AsyncIterator[bytes]:
             try:
                 data = os.read(descriptor, _CHUNK)
             except BlockingIOError:
-                readable = loop.create_future()
-                loop.add_reader(descriptor, readable.set_result, None)
-                try:
-                    await readable
-                finally:
-                    loop.remove_reader(descriptor)
+                await _until(descriptor, loop.add_reader, loop.remove_reader)
                 continue
             except OSError:  # a terminal whose programs have ended
                 return
@@ -165,3 +162,31 @@ async def chunks(descriptor: int) -> AsyncIterator[bytes]:
             await asyncio.sleep(0)  # others want to be served too
     finally:
         os.close(descriptor)
+
+
+async def write(descriptor: int, data: bytes) -> None:
+    """Write all of it, as fast as it is read; nothing where nobody reads any more."""
+    loop = asyncio.get_running_loop()
+    os.set_blocking(descriptor, False)
+    while data:
+        try:
+            data = data[os.write(descriptor, data) :]
+        except BlockingIOError:
+            await _until(descriptor, loop.add_writer, loop.remove_writer)
+        except OSError:
+            return
+
+
+async def _until(descriptor: int, add: Callable[..., None], remove: Callable[[int], bool]) -> None:
+    """Wait until a descriptor can be read or written."""
+    future = asyncio.get_running_loop().create_future()
+
+    def able() -> None:
+        if not future.done():
+            future.set_result(None)
+
+    add(descriptor, able)
+    try:
+        await future
+    finally:
+        remove(descriptor)

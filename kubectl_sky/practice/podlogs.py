@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,10 @@ from kubectl_sky.practice.problems import Json
 _STAMP = 31  # bytes of a timestamp and the space after it
 _CHUNK = 1 << 16
 _TAIL_BYTES, _TAIL_LINES = 2048, 80  # of a log as a termination message
+_FLAGS = ("follow", "previous", "timestamps")
+_LEAST = {"tailLines": 0, "sinceSeconds": 1, "limitBytes": 1}
 _LONG = 1 << 20  # of a line without an end, which is written in parts then
+_TRUE = ("true", "1", "True")
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,27 @@ class LogOptions:
     tail: int | None = None
     since: float | None = None
     limit: int | None = None
+
+    @staticmethod
+    def of(query: Mapping[str, str]) -> "LogOptions":
+        """Read a query. Raises Problem."""
+        try:
+            numbers = {name: int(query[name]) for name in _LEAST if query.get(name)}
+            since = query.get("sinceTime")
+            moment = datetime.fromisoformat(since).timestamp() if since else None
+        except ValueError as error:
+            raise problems.bad_request(str(error)) from None
+        wrong = [name for name, number in numbers.items() if number < _LEAST[name]]
+        if wrong:
+            text = f"Invalid value: {numbers[wrong[0]]}: must be greater than"
+            text += f"{' or equal to' * (not _LEAST[wrong[0]])} 0"
+            cause = problems.Cause("FieldValueInvalid", wrong[0], text)
+            raise problems.invalid("PodLogOptions", "", [cause])
+        if "sinceSeconds" in numbers:
+            moment = time.time() - numbers["sinceSeconds"]
+        follow, previous, stamps = (query.get(name) in _TRUE for name in _FLAGS)
+        sizes = (numbers.get("tailLines"), moment, numbers.get("limitBytes"))
+        return LogOptions(follow, previous, stamps, *sizes)
 
 
 def _stamp(nanoseconds: int) -> bytes:
@@ -85,7 +109,9 @@ class Writer:
         if lines:
             prefix, nanoseconds = _stamp(self._last)[:20], self._last % 10**9
             if nanoseconds + len(lines) < 10**9:
-                stamped = [b"%b%09dZ %b" % (prefix, nanoseconds + i, x) for i, x in enumerate(lines)]
+                stamped = [
+                    b"%b%09dZ %b" % (prefix, nanoseconds + i, x) for i, x in enumerate(lines)
+                ]
             else:
                 stamped = [_stamp(self._last + i) + line for i, line in enumerate(lines)]
             self._last += len(lines)
@@ -122,7 +148,7 @@ class Logs:
         """End a log."""
         self.open.pop(container_id).close()
 
-    async def read(self, pod: Json, container: str, options: LogOptions) -> AsyncIterator[bytes]:
+    def read(self, pod: Json, container: str, options: LogOptions) -> AsyncIterator[bytes]:
         """Return what there is of a log, and what comes, in chunks. Raises Problem."""
         name = named(pod, container)
         if not pod["spec"].get("nodeName"):
@@ -152,7 +178,7 @@ def named(pod: Json, container: str) -> str:
     if container:
         raise problems.bad_request(f"container {container} is not valid for pod {name}")
     if len(names) == 1:
-        return names[0]
+        return str(names[0])
     choice = f"choose one of: [{' '.join(names)}]"
     if first:
         choice += f" or one of the init containers: [{' '.join(first)}]"

@@ -5,18 +5,39 @@ gone with it, or a volume.
 """
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from kubectl_sky.practice.problems import Json
+
 HOME = "/home/practice"
-_EMPTY = ("/tmp", "/run", "/var/tmp", HOME)  # noqa: S108 -- no file of these is the host's
-_FRESH = ("/tmp", "/run", "/dev")  # noqa: S108 -- made in the root anyway, so no links lead through them
+_EMPTY = ("/tmp", "/run", "/var/tmp", HOME)  # no file of these is the host's
+_FRESH = ("/tmp", "/run", "/dev")  # no links of the host lead through them
 _HOST = r"(?!(dev|proc|tmp|run)$)"
 _DEVICES = (
     r"(null|zero|full|random|urandom|tty|ptmx|pts|fd|stdin|stdout|stderr|fuse|kfd|dri"
     r"|nvidia.*|infiniband)$"
 )
+# Where pods cannot have hosts files: the names of other pods, for programs in Python.
+_NAMES = """
+import os, socket
+
+def find(host):
+    with open(os.environ["PRACTICE_HOSTS"]) as lines:
+        for address, *names in map(str.split, filter(str.strip, lines)):
+            if host in names:
+                return address
+    return host
+
+def wrap(resolve):
+    return lambda host, *rest, **named: resolve(find(host), *rest, **named)
+
+socket.getaddrinfo = wrap(socket.getaddrinfo)
+socket.gethostbyname = wrap(socket.gethostbyname)
+"""
 
 
 @dataclass(frozen=True)
@@ -41,7 +62,7 @@ def steps(mounts: Iterable[Mount]) -> list[list[Any]]:
         *(["show", folder, shown[folder]] for folder in folders),
         ["freeze", "/"],
         *(["thaw", folder] for folder in folders),
-        *(["folder", path] for path in (*_EMPTY, "/dev/shm")),  # noqa: S108
+        *(["folder", path] for path in (*_EMPTY, "/dev/shm")),
         ["processes", "/proc"],
         *(["bind", path, asked[path].source, asked[path].read_only] for path in sorted(asked)),
     ]
@@ -60,7 +81,7 @@ def _real(path: str) -> str:
 def _present(path: str) -> str:
     """Return the nearest folder that the host has."""
     while not os.path.lexists(path):
-        path = os.path.dirname(path)
+        path = str(Path(path).parent)
     return path
 
 
@@ -68,3 +89,27 @@ def _resolver() -> list[Mount]:
     """Names are resolved as the host does it, also where its file is a link into /run."""
     path = os.path.realpath("/etc/resolv.conf")
     return [Mount(path, path, read_only=True)] if _below(path, _EMPTY) else []
+
+
+def without(request: Json, values: dict[str, str], mounts: list[Mount], folder: Path) -> Json:
+    """Return a request for a machine where programs see the host's files as they are.
+
+    Paths of mounts are replaced by where they really are, as far as the pod itself says them.
+    """
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    (home / "sitecustomize.py").write_text(_NAMES)
+    mounts = [*mounts, Mount(HOME, str(home))]
+    values = {name: _translate(text, mounts) for name, text in values.items()}
+    values |= {"PYTHONPATH": f"{home}:{values.get('PYTHONPATH', '')}".rstrip(":")}
+    values |= {"PRACTICE_HOSTS": str(folder / "hosts")}
+    command = [_translate(text, mounts) for text in request["command"]]
+    cwd = str(home) if request["cwd"] == "/" else _translate(request["cwd"], mounts)
+    return request | {"command": command, "cwd": cwd, "env": values}
+
+
+def _translate(text: str, mounts: Iterable[Mount]) -> str:
+    for mount in sorted(mounts, key=lambda mount: -len(mount.path)):
+        path = re.escape(mount.path.rstrip("/"))
+        text = re.sub(rf"(?<![\w./-]){path}(?![\w.-])", mount.source.replace("\\", "\\\\"), text)
+    return text

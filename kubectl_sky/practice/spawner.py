@@ -184,7 +184,9 @@ class Spawner:
             if not pid:
                 return
             number = self._ids.pop(pid)
-            for descriptor in [one for one, starting in self._starting.items() if starting == number]:
+            for descriptor in [
+                one for one, starting in self._starting.items() if starting == number
+            ]:
                 self._started(descriptor)
             del self._pids[number]
             _kill_group(pid)  # what it leaves behind where there are no namespaces
@@ -197,7 +199,7 @@ class Spawner:
 def main(descriptor: int) -> None:
     """Say why there are no namespaces if so, then serve a socket."""
     server = socket.socket(fileno=descriptor)
-    server.set_inheritable(False)  # noqa: FBT003 -- no container may have it
+    server.set_inheritable(False)  # no container may have it
     error = ""
     try:
         namespaces.isolate()
