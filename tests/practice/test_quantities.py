@@ -1,0 +1,74 @@
+"""Amounts: read, summed and written as Kubernetes does."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.practice.quantities import Quantity, needs, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("0", "0"),
+        ("0.5", "500m"),
+        ("1000m", "1"),
+        ("1500m", "1500m"),
+        ("1000", "1k"),
+        ("1500", "1500"),
+        ("1024Mi", "1Gi"),
+        ("1.5Gi", "1536Mi"),
+        (".5Gi", "512Mi"),
+        ("0.5Ki", "512"),
+        ("1023Ki", "1023Ki"),
+        ("1E", "1E"),
+        ("1Ei", "1Ei"),
+        ("1e3", "1e3"),
+        ("12E2", "1200"),
+        ("1e-3", "1e-3"),
+        ("0.1n", "1n"),
+        ("-5", "-5"),
+        ("+3", "3"),
+    ],
+)
+def test_canonical(text: str, canonical: str) -> None:
+    """The answers of an API server of 1.36."""
+    assert str(parse(text)) == canonical
+
+
+@pytest.mark.parametrize("text", ["", "x", "1x", "1 Gi", "1gi", "e3", "--1", "1KiB", "."])
+def test_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse(text)
+
+
+def test_sums_keep_the_form_of_the_first() -> None:
+    def total(*amounts: str) -> str:
+        found = Quantity(parse("0").value)
+        for one in amounts:
+            found += parse(one)
+        return str(found)
+
+    assert total("512Mi", "512Mi") == "1Gi"
+    assert total("500m", "1") == "1500m"
+    assert total("1Gi", "1G") == "2073741824"
+    assert str(parse("1Gi") - parse("512Mi")) == "512Mi"
+
+
+@given(st.integers(0, 10**15), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "Gi"]))
+def test_what_is_written_reads_the_same(number: int, suffix: str) -> None:
+    found = parse(f"{number}{suffix}")
+    assert parse(str(found)).value == found.value
+
+
+def test_needs_of_a_pod() -> None:
+    def asks(cpu: str, **more: str) -> dict[str, object]:
+        return {"resources": {"requests": {"cpu": cpu}}, **more}
+
+    spec = {"containers": [asks("1"), asks("500m")]}
+    assert str(needs(spec)["cpu"]) == "1500m"
+    assert str(needs({**spec, "initContainers": [asks("3"), asks("2")]})["cpu"]) == "3"
+    beside = {**spec, "initContainers": [asks("1", restartPolicy="Always"), asks("3")]}
+    assert str(needs(beside)["cpu"]) == "4"
+    assert str(needs({**spec, "overhead": {"cpu": "1"}})["cpu"]) == "2500m"
+    assert needs(spec, "limits") == {}
