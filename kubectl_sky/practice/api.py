@@ -27,6 +27,8 @@ _COUNTED = (
     "jobs.batch",
     "ingresses.networking.k8s.io",
     "networkpolicies.networking.k8s.io",
+    "priorityclasses.scheduling.k8s.io",
+    "customresourcedefinitions.apiextensions.k8s.io",
 )
 _OWN = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 _FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
