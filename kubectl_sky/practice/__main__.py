@@ -106,8 +106,9 @@ async def _run(options: argparse.Namespace, door: socket.socket) -> None:
     node = Node(api, nodes=options.nodes, gpus=options.gpus, namespaces=not options.no_namespaces)
     await node.start()
     cert, key = certificate.create(folder)
+    server = Server(Verbs(api, access), access, node)
     config = uvicorn.Config(
-        Server(Verbs(api, access), access, node),
+        server,
         http="httptools",
         ws="websockets-sansio",
         lifespan="off",
@@ -120,8 +121,13 @@ async def _run(options: argparse.Namespace, door: socket.socket) -> None:
         server_header=False,
     )
     http = _Http(config)
+
+    def end() -> None:
+        http.should_exit = True
+        server.close()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, setattr, http, "should_exit", True)
+        asyncio.get_running_loop().add_signal_handler(number, end)
     serving = asyncio.create_task(http.serve([door]))
     while not (http.started or serving.done()):
         await asyncio.sleep(0.01)

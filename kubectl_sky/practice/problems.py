@@ -24,7 +24,8 @@ class Problem(Exception):
         body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
         if self.details:
             body["details"] = self.details
-        return {**body, "message": self.message, "reason": self.reason, "code": self.code}
+        reason = {"reason": self.reason} if self.reason else {}
+        return {**body, "message": self.message, **reason, "code": self.code}
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,8 @@ def not_found(resource: str, name: str) -> Problem:
 
 
 def no_path() -> Problem:
-    """Nothing is served there."""
-    message = "the server could not find the requested resource"
-    return Problem(404, "NotFound", message)
+    """Nothing is served there; the real server answers with plain text."""
+    return Problem(404, "", "404 page not found\n")
 
 
 def exists(resource: str, name: str) -> Problem:
@@ -105,6 +105,12 @@ def _causes(causes: Sequence[Cause]) -> list[Json]:
     return [
         {"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes
     ]
+
+
+def untyped(where: str, path: str) -> Problem:
+    """A field of a server-side apply that the kind does not have."""
+    why = f"{path}: field not declared in schema"
+    return Problem(500, "", f"failed to create typed patch object ({where}): {why}")
 
 
 def bad_request(message: str) -> Problem:

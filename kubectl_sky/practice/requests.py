@@ -123,7 +123,7 @@ class Request:
         mode = self.query.get("fieldValidation") or "Warn"
         if mode not in _STRICT:
             raise problems.bad_request(f"invalid fieldValidation: {mode}")
-        found = [f'unknown field "{path}"' for path in validation.unknown(body, schema)]
+        found = [f'unknown field "{path}"' for path in sorted(validation.unknown(body, schema))]
         if found and mode == "Strict":
             text = f"strict decoding error: {', '.join(found)}"
             if not resource.custom:

@@ -32,7 +32,11 @@ class Server:
         self._api = verbs.api
         self._access = access
         self._node = node
-        self._watches: set[Watch] = set()
+        self._closing = asyncio.Event()
+
+    def close(self) -> None:
+        """End the answers that would go on."""
+        self._closing.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; what goes wrong is answered too."""
@@ -42,7 +46,7 @@ class Server:
         try:
             response = await self._respond(HttpRequest(scope, receive))
         except problems.Problem as problem:
-            response = _json(problem.status(), problem.code)
+            response = _refusal(problem)
         except Exception as error:  # noqa: BLE001 -- a door: the client is told, the log too
             traceback.print_exc()
             told = problems.Problem(500, "InternalError", f"Internal error occurred: {error}")
@@ -54,7 +58,7 @@ class Server:
         path = http.url.path
         if path in _HEALTH:
             return PlainTextResponse("ok")
-        user = self._access.user(http.headers.get("authorization", ""))
+        user = self._access.user(http.headers)
         told = discovery.answer(path, self._api.resources) if http.method == "GET" else None
         if told:
             return _json(told)
@@ -110,7 +114,7 @@ class Server:
             pod = self._verbs.get(place, _plain(request)).body
             lines = self._node.log(pod, request.query)
             first = await anext(lines, b"")  # what is wrong shows with the first line
-            return StreamingResponse(_chain(first, lines), media_type="text/plain")
+            return _Lasting(_chain(first, lines), self._closing, "text/plain")
         if (name, request.method) == ("serviceaccounts/token", "POST"):
             return self._answer(self._verbs.token(place, request), request)
         if name in ("pods/exec", "pods/attach"):
@@ -120,7 +124,7 @@ class Server:
     async def _connect(self, socket: WebSocket) -> None:
         """Run or join a program in a pod over a websocket."""
         try:
-            user = self._access.user(socket.headers.get("authorization", ""))
+            user = self._access.user(socket.headers)
             place = requests.place(socket.url.path, self._api.resources)
             query = requests.query(socket.scope["query_string"])
             request = Request(user, "GET", query, dict(socket.headers), b"", [])
@@ -131,7 +135,7 @@ class Server:
                 raise problems.no_path()
             await serve(pod, socket)
         except problems.Problem as problem:
-            await socket.send_denial_response(_json(problem.status(), problem.code))
+            await socket.send_denial_response(_refusal(problem))
 
     def _watch(self, place: Place, request: Request) -> Response:
         version = request.query.get("resourceVersion", "")
@@ -162,7 +166,7 @@ class Server:
         lines = watch.lines(
             seconds, write, bookmarks=bookmarks, told=request.flag("sendInitialEvents")
         )
-        return _Lasting(lines, media_type="application/json")
+        return _Lasting(lines, self._closing, "application/json")
 
     def _answer(self, answer: Answer, request: Request) -> Response:
         response = _json(answer.body, answer.code)
@@ -173,17 +177,23 @@ class Server:
 
 
 class _Lasting(StreamingResponse):
-    """A stream that ends when its reader goes, also while there is nothing to write."""
+    """A stream that ends when its reader goes or all ends, also while there is nothing to write."""
+
+    def __init__(self, blocks: AsyncIterator[bytes], closing: asyncio.Event, kind: str) -> None:
+        super().__init__(blocks, media_type=kind)
+        self._closing = closing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         writing = asyncio.create_task(self.stream_response(send))
         leaving = asyncio.create_task(_left(receive))
+        closing = asyncio.create_task(self._closing.wait())
+        tasks = (writing, leaving, closing)
         try:
-            await asyncio.wait((writing, leaving), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (writing, leaving):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(writing, leaving, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _left(receive: Receive) -> None:
@@ -210,6 +220,12 @@ async def _body(http: HttpRequest) -> bytes:
             text = f"Request entity too large: limit is {_LARGEST}"
             raise problems.Problem(413, "RequestEntityTooLarge", text)
     return bytes(found)
+
+
+def _refusal(problem: problems.Problem) -> Response:
+    if problem.code == 404 and not problem.reason:
+        return PlainTextResponse(problem.message, problem.code)
+    return _json(problem.status(), problem.code)
 
 
 def _json(body: Json, code: int = 200) -> Response:

@@ -12,6 +12,7 @@ from kubectl_sky.practice.resources import Json, Resource
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _LABELS = {"namespaces", "services", "pods.hostname"}  # kinds whose names are labels
+_DATA, _MOST_DATA = ("data", "binaryData", "stringData"), 1024 * 1024
 _FREE = {"rbac.authorization.k8s.io"}  # groups whose names may be any path segment
 _BAD_SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.',"
@@ -234,6 +235,11 @@ def check(obj: Json, resource: Resource) -> None:
     """Refuse an object whose values cannot be. Raises Problem with all that is wrong."""
     found = list(_metadata(obj, resource))
     spec = obj.get("spec") or {}
+    if resource.storage in ("configmaps", "secrets"):
+        size = sum(len(str(value)) for field in _DATA for value in (obj.get(field) or {}).values())
+        if size > _MOST_DATA:
+            text = f"Too long: may not be more than {_MOST_DATA} bytes"
+            found.append(Cause("FieldValueTooLong", "[]", text))
     if resource.custom:
         found += causes(obj, schemas.root(resource))
     elif resource.storage == "pods":

@@ -4,7 +4,7 @@ import copy
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from kubectl_sky.practice import patching, problems, selection, tables, validation
+from kubectl_sky.practice import patching, problems, schemas, selection, tables, validation
 from kubectl_sky.practice.access import Access, Attempt
 from kubectl_sky.practice.api import Api, Deletion
 from kubectl_sky.practice.requests import Place, Request, continue_token, read_continue
@@ -160,6 +160,11 @@ class Verbs:
             )
             raise problems.invalid("PatchOptions.meta.k8s.io", "", [cause])
         body = patching.read(request.body, request.content_type)
+        unknown = sorted(validation.unknown(body, schemas.root(place.resource)))
+        if unknown and request.query.get("fieldValidation") != "Strict":
+            kind = f"{place.resource.api_version}, Kind={place.resource.kind}"
+            where = "/".join(filter(None, (place.namespace, place.name)))
+            raise problems.untyped(f"{where}; {kind}", f".{unknown[0]}")
         applied = request.object(place, body)
         old = self.api.state.get(place.resource.storage, place.namespace, place.name)
         new = request.manager(place).apply(old, applied)
