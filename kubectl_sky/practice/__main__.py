@@ -79,7 +79,8 @@ def _lock(folder: Path) -> int:
 
 
 def _listen(port: int) -> socket.socket:
-    found = socket.socket()
+    # asyncio answers without delay only where the protocol is named
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind(("127.0.0.1", port))
