@@ -146,7 +146,7 @@ class Stage:
         return text.replace("{ns}", self._namespace)
 
     def _names(self) -> dict[str, str]:
-        return {self._namespace: "NS", self._node: "NODE", str(self._kubectl.kubeconfig): "CONFIG"}
+        return {self._namespace: "NS", self._node or "NODE": "NODE"}
 
     def _on_terminal(self, step: Step) -> tuple[int, str]:
         """Run with a terminal as all streams; return exit code and screen."""
