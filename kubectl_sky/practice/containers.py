@@ -210,6 +210,7 @@ class Container:
         for watcher in self.watchers:
             await watcher.put(None)
         podstatus.put(self.status, state)
+        self.status["ready"] = self.first and code == 0
         self._life.publish()
         return code
 
@@ -217,6 +218,7 @@ class Container:
         """Say that it runs, and wait for its end."""
         self._life.tell("Started", "Container started")
         podstatus.put(self.status, {"running": {"startedAt": now()}})
+        self.status["resources"] = self.spec.get("resources") or {}
         self._life.publish()
         self._running.set()
         if self._life.ending:  # while it was starting

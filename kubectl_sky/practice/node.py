@@ -84,6 +84,10 @@ class Node:
         """Return the log of a container as a query asks for it. Raises Problem."""
         return self._logs.read(pod, query.get("container", ""), LogOptions.of(query))
 
+    def check(self, verb: str, pod: Json, container: str) -> None:
+        """Raise Problem if a container does not run that `exec` or `attach` is about."""
+        self._remote.running(verb, pod, container)
+
     async def execute(self, pod: Json, socket: WebSocket) -> None:
         """Run a program in a container. Raises Problem before the socket is accepted."""
         await self._remote.execute(pod, socket)

@@ -21,6 +21,10 @@ from kubectl_sky.practice.resources import Json
 from kubectl_sky.practice.state import Key, key
 
 _PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_MISSING = {
+    "exec": 'container not found ("{container}")',
+    "attach": "container {container} not found in pod {pod}",
+}
 _TRUE = ("true", "1", "True")
 _WAITING = 64  # chunks that a slow client may be behind
 _LEFT_OPEN = 1.0  # seconds for what others still hold open after the end
@@ -108,22 +112,21 @@ class Remote:
         self._lives = lives
         self._isolated = isolated
 
-    def running(self, pod: Json, name: str, missing: str) -> tuple[Container, Process]:
-        """Return a container that runs. Raises Problem, in the kubelet's words."""
+    def running(self, verb: str, pod: Json, name: str) -> tuple[Container, Process]:
+        """Return a container that runs. Raises Problem, in the kubelet's words for a verb."""
         name = podlogs.named(pod, name)
         life = self._lives.get(key(pod))
         found = life.container(name) if life else None
         if not found or not found.process or found.process.ended.done():
             namespace, pod_name = key(pod)
-            message = missing.format(container=name, pod=f"{pod_name}_{namespace}")
-            raise problems.Problem(404, "NotFound", message)
+            message = _MISSING[verb].format(container=name, pod=f"{pod_name}_{namespace}")
+            raise problems.Problem(404, "", message)
         return found, found.process
 
     async def execute(self, pod: Json, socket: WebSocket) -> None:
         """Run a program in a container. Raises Problem before the socket is accepted."""
         query = socket.query_params
-        missing = 'container not found ("{container}")'
-        container, process = self.running(pod, query.get("container", ""), missing)
+        container, process = self.running("exec", pod, query.get("container", ""))
         command = query.getlist("command")
         if not command:
             raise problems.bad_request("you must specify at least 1 command for the container")
@@ -150,8 +153,7 @@ class Remote:
     async def attach(self, pod: Json, socket: WebSocket) -> None:
         """Join the program of a container. Raises Problem before the socket is accepted."""
         query = socket.query_params
-        missing = "container {container} not found in pod {pod}"
-        container, _ = self.running(pod, query.get("container", ""), missing)
+        container, _ = self.running("attach", pod, query.get("container", ""))
         channels = Channels(socket)
         await channels.accept()
         if query.get("stdin") in _TRUE and container.input >= 0:

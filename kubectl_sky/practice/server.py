@@ -118,6 +118,8 @@ class Server:
         if (name, request.method) == ("serviceaccounts/token", "POST"):
             return self._answer(self._verbs.token(place, request), request)
         if name in ("pods/exec", "pods/attach"):
+            pod = self._verbs.get(place, _plain(request)).body
+            self._node.check(place.subresource, pod, request.query.get("container", ""))
             raise problems.bad_request("Upgrade request required")
         raise problems.no_path()
 
