@@ -10,6 +10,7 @@ from kubectl_sky.practice.api import Api
 from kubectl_sky.practice.controller import Controller
 from kubectl_sky.practice.limits import DEFAULT_CLASS
 from kubectl_sky.practice.state import Change, Json, Key
+from kubectl_sky.practice.state import key as key_of
 
 PROVISIONER = "practice.kubectl-sky/folder"
 _SOURCE = "persistentvolume-controller"
@@ -18,14 +19,10 @@ _CLASSES, _CLAIMS, _VOLUMES = (
     "persistentvolumeclaims",
     "persistentvolumes",
 )
-_GUARDS = {_CLAIMS: "kubernetes.io/pvc-protection", _VOLUMES: "kubernetes.io/pv-protection"}
+_CLAIM_GUARD, _VOLUME_GUARD = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
 _MINE = {"pv.kubernetes.io/provisioned-by": PROVISIONER}
 _BY_US = {"pv.kubernetes.io/bound-by-controller": "yes"}
 _AGAIN = 15.0  # seconds until a claim without a volume is looked at again
-
-
-def _key(claim: Json) -> Key:
-    return claim["metadata"]["namespace"], claim["metadata"]["name"]
 
 
 def _waits(claim: Json) -> bool:
@@ -64,7 +61,7 @@ class Claims(Controller):
         elif storage == "pods" and (change.type == "DELETED" or not _runs(obj)):
             yield from _claims_of(obj)
         if storage == _CLASSES or (storage == _VOLUMES and change.type == "ADDED"):
-            yield from (_key(one) for one in self.api.state.all(_CLAIMS) if _waits(one))
+            yield from (key_of(one) for one in self.api.state.all(_CLAIMS) if _waits(one))
 
     def reconcile(self, key: Key) -> float | None:
         """Bind a claim, or see to what becomes of a volume."""
@@ -75,7 +72,7 @@ class Claims(Controller):
             self._settle(found)
         elif "deletionTimestamp" in found["metadata"]:
             if not self._used(key):
-                self._unguard(_CLAIMS, key)
+                self.finalize(_CLAIMS, key, _CLAIM_GUARD)
         elif not found["spec"].get("volumeName"):
             return self._seek(found)
         else:
@@ -88,15 +85,6 @@ class Claims(Controller):
             for pod in self.api.state.all("pods", key[0])
             if pod["spec"].get("nodeName") and _runs(pod)
         )
-
-    def _unguard(self, storage: str, key: Key) -> None:
-        def edit(obj: Json) -> None:
-            left = [
-                one for one in obj["metadata"].get("finalizers") or () if one != _GUARDS[storage]
-            ]
-            obj["metadata"]["finalizers"] = left
-
-        self.api.change(storage, key, edit)
 
     def _seek(self, claim: Json) -> float | None:
         """Find or make a volume for a claim."""
@@ -144,11 +132,11 @@ class Claims(Controller):
             claim["metadata"].setdefault("annotations", {}).update(_BY_US | provisioners)
             claim["spec"]["volumeName"] = name
 
-        self.api.change(_CLAIMS, _key(claim), edit)
+        self.api.change(_CLAIMS, key_of(claim), edit)
 
     def _join(self, claim: Json) -> None:
         """Make a claim and the volume that it names know each other."""
-        key = _key(claim)
+        key = key_of(claim)
         volume = self.api.state.get(_VOLUMES, "", claim["spec"]["volumeName"])
         if not volume:
             if claim["status"].get("phase") == "Bound":
@@ -194,7 +182,7 @@ class Claims(Controller):
             _discard(self.api.folder / "volumes" / name)
         left = self.api.state.get(_VOLUMES, "", name)
         if left and phase != "Bound" and "deletionTimestamp" in left["metadata"]:
-            self._unguard(_VOLUMES, ("", name))
+            self.finalize(_VOLUMES, ("", name), _VOLUME_GUARD)
 
     def _say(self, claim: Json, reason: str, message: str, kind: str = "Normal") -> None:
         events.record(self.api, claim, reason, message, _SOURCE, kind)
@@ -235,7 +223,7 @@ def _fits(volume: Json, claim: Json) -> bool:
     spec, wanted = volume["spec"], claim["spec"]
     about = spec.get("claimRef")
     if about:
-        named: bool = (about["namespace"], about["name"]) == _key(claim)
+        named: bool = (about["namespace"], about["name"]) == key_of(claim)
         return named and about.get("uid", claim["metadata"]["uid"]) == claim["metadata"]["uid"]
     least = float(quantities.parse(wanted["resources"]["requests"]["storage"]).value)
     return (

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from kubectl_sky.practice.api import Api
 from kubectl_sky.practice.problems import Problem
-from kubectl_sky.practice.state import Change, Key
+from kubectl_sky.practice.state import Change, Json, Key
 
 _AGAIN = 1.0  # seconds until a key is looked at again after something was refused
 
@@ -20,6 +20,7 @@ class Controller:
         self._loop = asyncio.get_running_loop()
         self._dirty: dict[Key, None] = {}
         self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._expected: set[Key] = set()
         api.state.listeners.append(self._listen)
 
     def keys(self, change: Change) -> Iterable[Key]:
@@ -41,6 +42,27 @@ class Controller:
         if not self._dirty:
             self._loop.call_soon(self._work)
         self._dirty[key] = None
+
+    def expect(self, key: Key, seconds: float) -> None:
+        """Reconcile a key after a while, once for all that happens until then."""
+        if key not in self._expected:
+            self._expected.add(key)
+            self._loop.call_later(seconds, self._due, key)
+
+    def _due(self, key: Key) -> None:
+        self._expected.discard(key)
+        self.look(key)
+
+    def finalize(self, storage: str, place: Key, finalizer: str) -> None:
+        """Take a finalizer from an object, which may go then."""
+
+        def edit(obj: Json) -> None:
+            left = [one for one in obj["metadata"].get("finalizers") or () if one != finalizer]
+            obj["metadata"].pop("finalizers", None)
+            if left:
+                obj["metadata"]["finalizers"] = left
+
+        self.api.change(storage, place, edit)
 
     def _listen(self, change: Change) -> None:
         for key in self.keys(change):

@@ -7,6 +7,7 @@ from kubectl_sky.practice import events
 from kubectl_sky.practice.api import Api, Deletion
 from kubectl_sky.practice.controller import Controller
 from kubectl_sky.practice.state import Change, Json, Key
+from kubectl_sky.practice.state import key as key_of
 
 _CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
@@ -74,12 +75,12 @@ class Garbage(Controller):
         """Do what the deletion of an object or of its owners asks for."""
         storage, (namespace, _, name) = key[0], key[1].partition("/")
         obj = self.api.state.get(storage, namespace, name)
+        if not obj:
+            return
         if storage == "namespaces":
             self._namespace(name, obj)
         if storage == _CRDS:
-            self._definition(key, obj)
-        if not obj:
-            return
+            self._definition(name, obj)
         finalizers = _finalizers(obj) if _going(obj) else []
         if _FOREGROUND in finalizers:
             self._clear(storage, obj)
@@ -87,7 +88,7 @@ class Garbage(Controller):
             uid = obj["metadata"]["uid"]
             for place in list(self._dependents.get(uid, ())):
                 self._disown(place, {uid})
-            self._finalize(storage, obj, _ORPHAN)
+            self.finalize(storage, key_of(obj), _ORPHAN)
         elif _owners(obj) and not _going(obj):
             self._judge((storage, namespace, name), obj)
 
@@ -103,7 +104,7 @@ class Garbage(Controller):
             for owner in _owners(dependent) if dependent else ():
                 blocked |= owner["uid"] == uid and bool(owner.get("blockOwnerDeletion"))
         if not blocked:
-            self._finalize(storage, obj, _FOREGROUND)
+            self.finalize(storage, key_of(obj), _FOREGROUND)
 
     def _judge(self, place: Place, obj: Json) -> None:
         """Delete an object that has lost its owners; where it has another, let go of the lost."""
@@ -132,16 +133,7 @@ class Garbage(Controller):
 
         self.api.change(place[0], place[1:], edit)
 
-    def _finalize(self, storage: str, obj: Json, finalizer: str) -> None:
-        def edit(obj: Json) -> None:
-            obj["metadata"]["finalizers"] = [one for one in _finalizers(obj) if one != finalizer]
-
-        metadata = obj["metadata"]
-        self.api.change(storage, (metadata.get("namespace", ""), metadata["name"]), edit)
-
-    def _namespace(self, name: str, namespace: Json | None) -> None:
-        if not namespace:
-            return
+    def _namespace(self, name: str, namespace: Json) -> None:
         if not _going(namespace):
             if not self.api.state.get("serviceaccounts", name, "default"):
                 self.api.create("serviceaccounts", {"metadata": {"name": "default"}}, name)
@@ -155,26 +147,18 @@ class Garbage(Controller):
 
     def _empty(self, content: list[tuple[str, Json]]) -> bool:
         """Delete objects; say whether none is left."""
+        state = self.api.state
         for storage, obj in content:
-            key = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
-            if not _going(obj) and self.api.state.get(storage, *key):
-                self.api.delete(storage, key)
-        return not any(
-            self.api.state.get(
-                storage, obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
-            )
-            for storage, obj in content
-        )
+            if not _going(obj) and state.get(storage, *key_of(obj)):
+                self.api.delete(storage, key_of(obj))
+        return not any(state.get(storage, *key_of(obj)) for storage, obj in content)
 
-    def _definition(self, key: Key, definition: Json | None) -> None:
-        name = key[1][1:]
-        if not definition:
-            return
+    def _definition(self, name: str, definition: Json) -> None:
         if not _going(definition):
             self.api.change(_CRDS, ("", name), _establish)
         elif self._empty([(name, obj) for obj in self.api.state.all(name)]):
             self.api.resources.forget(definition)
-            self._finalize(_CRDS, definition, _CLEANUP)
+            self.finalize(_CRDS, key_of(definition), _CLEANUP)
 
     def _forget_events(self) -> None:
         self._loop.call_later(60, self._forget_events)
@@ -182,8 +166,7 @@ class Garbage(Controller):
         for event in self.api.state.all("events"):
             last = event.get("lastTimestamp") or event["metadata"]["creationTimestamp"]
             if datetime.fromisoformat(last) < oldest:
-                metadata = event["metadata"]
-                self.api.delete("events", (metadata["namespace"], metadata["name"]))
+                self.api.delete("events", key_of(event))
 
 
 def _key(place: Place) -> Key:

@@ -142,20 +142,16 @@ class View:
     @cached_property
     def active(self) -> list[Json]:
         """The pods that run or will."""
-        return [
-            pod
-            for pod in self.pods
-            if phase(pod) not in OVER and "deletionTimestamp" not in pod["metadata"]
-        ]
+        return [pod for pod in self._open if "deletionTimestamp" not in pod["metadata"]]
 
     @cached_property
     def terminating(self) -> list[Json]:
         """The pods that were told to end."""
-        return [
-            pod
-            for pod in self.pods
-            if phase(pod) not in OVER and "deletionTimestamp" in pod["metadata"]
-        ]
+        return [pod for pod in self._open if "deletionTimestamp" in pod["metadata"]]
+
+    @cached_property
+    def _open(self) -> list[Json]:
+        return [pod for pod in self.pods if phase(pod) not in OVER]
 
     @cached_property
     def tracked(self) -> list[Json]:
@@ -254,13 +250,10 @@ class View:
         if self.spec["template"]["spec"]["restartPolicy"] != "OnFailure":
             return 0
         parts = ("initContainerStatuses", "containerStatuses")
-        running = [pod["status"] for pod in self.pods if phase(pod) not in OVER]
-        return sum(
-            one.get("restartCount", 0)
-            for status in running
-            for part in parts
-            for one in status.get(part) or ()
-        )
+        found = [
+            one for pod in self._open for part in parts for one in pod["status"].get(part) or ()
+        ]
+        return sum(one.get("restartCount", 0) for one in found)
 
     def time_left(self) -> float:
         """Return the seconds until the deadline; infinitely many where there is none."""

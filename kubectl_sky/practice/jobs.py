@@ -11,8 +11,10 @@ from kubectl_sky.practice.job_pods import new, surplus
 from kubectl_sky.practice.job_view import FINALIZER, IGNORED, End, View
 from kubectl_sky.practice.problems import Problem
 from kubectl_sky.practice.state import Change, Json, Key
+from kubectl_sky.practice.state import key as key_of
 
 _SOURCE = "job-controller"
+_MANAGER = "kubernetes.io/job-controller"
 _AT_ONCE = 500  # pods made or deleted in one go
 _FINAL = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
 
@@ -32,7 +34,6 @@ class Jobs(Controller):
         self._pods: dict[Key, dict[str, Json]] = {}  # by the key of their Job, by name
         self._failures: dict[str, tuple[int, float]] = {}  # by uid: how many since when
         self._refusals: dict[Key, tuple[int, float]] = {}  # how often, and until when to wait
-        self._later_keys: set[Key] = set()
         self.replay("pods", "jobs.batch")
 
     def keys(self, change: Change) -> Iterator[Key]:
@@ -51,21 +52,14 @@ class Jobs(Controller):
                 del pods[name]
             if len(pods) < 20:
                 yield key
-            elif key not in self._later_keys:
-                self._later_keys.add(key)
-                self._loop.call_later(min(len(pods) / 1000, 1), self._batched, key)
-
-    def _batched(self, key: Key) -> None:
-        self._later_keys.discard(key)
-        self.look(key)
+            else:
+                self.expect(key, min(len(pods) / 1000, 1))
 
     def reconcile(self, key: Key) -> float | None:
         """Bring a Job nearer to its end."""
         job = self.api.state.get("jobs.batch", *key)
         uid = job["metadata"]["uid"] if job else ""
-        if job and job["spec"].get("managedBy", "kubernetes.io/job-controller") != (
-            "kubernetes.io/job-controller"
-        ):
+        if job and job["spec"].get("managedBy", _MANAGER) != _MANAGER:
             return None
         over = not job or any(job_view.condition(job, kind) for kind in _FINAL.values())
         for pod in list(self._pods.get(key, {}).values()):
@@ -86,12 +80,12 @@ class Jobs(Controller):
         last = next(one for one in job["status"]["conditions"] if one["type"] in _FINAL.values())
         left = job_view.moment(last["lastTransitionTime"]) + float(limit) - time.time()
         if left <= 0:
-            self.api.delete("jobs.batch", _key(job), Deletion("Foreground"))
+            self.api.delete("jobs.batch", key_of(job), Deletion("Foreground"))
         return max(left, 0.0)
 
     def _view(self, job: Json) -> View:
         uid = job["metadata"]["uid"]
-        pods = self._pods.get(_key(job), {}).values()
+        pods = self._pods.get(key_of(job), {}).values()
         mine = [pod for pod in pods if _owner(pod)["uid"] == uid]
         return View(
             job, sorted(mine, key=lambda pod: (job_view.index(pod), pod["metadata"]["name"]))
@@ -151,7 +145,7 @@ class Jobs(Controller):
         return self._make(view, indexes[:_AT_ONCE])
 
     def _make(self, view: View, indexes: list[int]) -> float:
-        job, key = view.job, _key(view.job)
+        job, key = view.job, key_of(view.job)
         count, until = self._refusals.get(key, (0, 0.0))
         if until > time.time():
             return until - time.time()
@@ -239,7 +233,7 @@ class Jobs(Controller):
         if view.spec.get("backoffLimitPerIndex") is not None:
             status["failedIndexes"] = job_view.written(view.given_up)
         over = _finish(status, end)
-        self.api.change("jobs.batch", _key(view.job), lambda job: job.update(status=status))
+        self.api.change("jobs.batch", key_of(view.job), lambda job: job.update(status=status))
         if over and end:
             self._report(view.job, end)
 
@@ -251,25 +245,15 @@ class Jobs(Controller):
 
     def _release(self, pod: Json) -> None:
         if FINALIZER in (pod["metadata"].get("finalizers") or ()):
-            self.api.change("pods", _key(pod), _without_finalizer)
+            self.finalize("pods", key_of(pod), FINALIZER)
 
     def _delete(self, job: Json, pod: Json) -> None:
-        if self.api.state.get("pods", *_key(pod)):
-            self.api.delete("pods", _key(pod))
+        if self.api.state.get("pods", *key_of(pod)):
+            self.api.delete("pods", key_of(pod))
         self._say(job, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
 
     def _say(self, job: Json, reason: str, message: str) -> None:
         events.record(self.api, job, reason, message, _SOURCE)
-
-
-def _key(obj: Json) -> Key:
-    return obj["metadata"]["namespace"], obj["metadata"]["name"]
-
-
-def _without_finalizer(pod: Json) -> None:
-    pod["metadata"]["finalizers"].remove(FINALIZER)
-    if not pod["metadata"]["finalizers"]:
-        del pod["metadata"]["finalizers"]
 
 
 def _condition(kind: str, reason: str, message: str, status: str = "True") -> Json:

@@ -6,6 +6,7 @@ from kubectl_sky.practice import limits, problems, quantities
 from kubectl_sky.practice.quantities import ZERO, Quantity
 from kubectl_sky.practice.state import Json, State
 
+OVER = ("Succeeded", "Failed")  # phases of pods that use nothing any more
 _ONE = quantities.parse("1")
 # Kinds that have a name of their own beside `count/…`.
 _COUNTED = ("configmaps", "secrets", "services", "resourcequotas", "persistentvolumeclaims")
@@ -54,7 +55,7 @@ def usage(storage: str, obj: Json) -> dict[str, Quantity]:
         found |= {f"{by_class}/requests.storage": asked, f"{by_class}/{plural}": _ONE}
     if storage == "services":
         found[f"services.{spec['type'].lower()}s"] = _ONE
-    if storage == "pods" and obj["status"].get("phase") not in ("Succeeded", "Failed"):
+    if storage == "pods" and obj["status"].get("phase") not in OVER:
         found |= {"pods": _ONE, **_compute(spec)}
     return found
 
