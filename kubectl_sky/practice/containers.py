@@ -2,8 +2,6 @@
 
 import asyncio
 import copy
-import os
-import pty
 import signal
 import time
 from collections.abc import Callable
@@ -16,7 +14,7 @@ from kubectl_sky.practice import environment, podstatus, sandbox
 from kubectl_sky.practice.addresses import Addresses, Names
 from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.environment import ConfigError
-from kubectl_sky.practice.launcher import Launcher, Process, StartError, chunks
+from kubectl_sky.practice.launcher import Launcher, Process, StartError, Wires, chunks
 from kubectl_sky.practice.podlogs import Logs, Writer
 from kubectl_sky.practice.resources import Json
 from kubectl_sky.practice.sandbox import Mount
@@ -58,7 +56,7 @@ class Container:
         self.spec = spec
         self.request: Json = {}
         self.process: Process | None = None
-        self.input = -1  # where its input is written to
+        self.wires: Wires | None = None
         self.watchers: set[Output] = set()
         self._life, self._place = life, place
         self._failures = 0
@@ -87,12 +85,6 @@ class Container:
             if number == signal.SIGTERM:
                 self._life.tell("Killing", f"Stopping container {self.name}")
             self._place.launcher.kill(self.process, number)
-
-    def close_input(self) -> None:
-        """Let it see the end of its input."""
-        if self.input >= 0:
-            os.close(self.input)
-            self.input = -1
 
     async def begin(self, volumes: Volumes) -> None:
         """Start it and let it run."""
@@ -188,24 +180,24 @@ class Container:
         identity = f"practice://{token_hex(32)}"
         writer = self._place.logs.writer(self._life.uid, identity)
         self.status["containerID"] = identity
-        outputs, descriptors = self._open()
-        pumps = [asyncio.create_task(self._pump(*output, writer)) for output in outputs]
+        wires = self.wires = Wires(terminal=self._terminal, fed=bool(self.spec.get("stdin")))
         self._life.tell("Created", "Container created")
         self.request, code = request, 128
         try:
-            self.process = await self._place.launcher.start(request, descriptors)
+            self.process = await self._place.launcher.start(request, wires)
         except StartError as error:
             state = podstatus.terminated(
                 self.status, code, "StartError", f"{_CREATE}{error}: unknown"
             )
             self._life.tell("Failed", f"Error: {state['terminated']['message']}", "Warning")
         else:
+            pumps = [asyncio.create_task(self._pump(*one, writer)) for one in wires.outputs]
             code = await self._see(self.process)
             await asyncio.wait(pumps, timeout=_LEFT_OPEN)
+            for pump in pumps:
+                pump.cancel()
             state = podstatus.terminated(self.status, code, message=self._last_words(code))
-        for pump in pumps:
-            pump.cancel()
-        self.close_input()
+        wires.close_input()
         self._place.logs.close(identity)
         for watcher in self.watchers:
             await watcher.put(None)
@@ -224,20 +216,6 @@ class Container:
         if self._life.ending:  # while it was starting
             self.signal(signal.SIGKILL)
         return await process.ended
-
-    def _open(self) -> tuple[list[tuple[int, int]], list[int]]:
-        """Return its outputs by the number of the stream, and what it gets as 0, 1 and 2."""
-        if self._terminal:
-            own, other = pty.openpty()
-            self.input = os.dup(own)
-            return [(1, own)], [other, other, other]
-        (first, output), (second, errors) = os.pipe(), os.pipe()
-        self.input = -1
-        given = os.open(os.devnull, os.O_RDONLY)
-        if self.spec.get("stdin"):
-            os.close(given)
-            given, self.input = os.pipe()
-        return [(1, first), (2, second)], [given, output, errors]
 
     async def _pump(self, stream: int, descriptor: int, writer: Writer) -> None:
         async for data in chunks(descriptor):

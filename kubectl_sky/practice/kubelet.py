@@ -41,13 +41,13 @@ class Kubelet(Controller):
                 pods.remove(self._place, uid)
         if life and (pod is None or pod["metadata"]["uid"] != life.uid):
             life.end(0)
-        elif pod and self._due(pod) and not life:
+        elif pod and self._alive(pod) and not life:
             life = self.lives[key] = pods.PodLife(self._place, pod)
             life.task.add_done_callback(lambda _, life=life: self._ended(life))  # type: ignore[misc]
         if pod and life and "deletionTimestamp" in pod["metadata"]:
             life.end(pod["metadata"].get("deletionGracePeriodSeconds", 0))
 
-    def _due(self, pod: Json) -> bool:
+    def _alive(self, pod: Json) -> bool:
         mine = pod["spec"].get("nodeName") in self._names
         return mine and pod["status"].get("phase") not in ("Succeeded", "Failed")
 

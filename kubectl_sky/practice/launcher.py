@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from kubectl_sky.practice.problems import Json
@@ -42,24 +42,25 @@ class Launcher:
         self._spawner: subprocess.Popen[bytes] | None = None
         self._input = b""
 
-    async def start(self, request: Json, descriptors: Sequence[int]) -> Process:
-        """Start a program with these three descriptors, which are closed here then.
-
-        Raises StartError.
-        """
+    async def start(self, request: Json, wires: "Wires") -> Process:
+        """Start a program at the far ends of these. Raises StartError."""
         process = self._process()
         try:
             connection = self._socket or self._open()
             line = json.dumps({**request, "id": process.number}).encode() + b"\n"
-            sent = socket.send_fds(connection, [line], list(descriptors))
+            sent = socket.send_fds(connection, [line], wires.far)
             connection.sendall(line[sent:])
-        except OSError as error:
+        except OSError:
             self._lost()
-            raise StartError(str(error)) from None
         finally:
-            for descriptor in set(descriptors):
+            for descriptor in wires.far:
                 os.close(descriptor)
-        await asyncio.shield(process.started)
+        try:
+            await process.started
+        except StartError:
+            wires.abandon()
+            raise
+        wires.complete()
         return process
 
     def kill(self, process: Process, number: int) -> None:
@@ -67,17 +68,6 @@ class Launcher:
         if self._socket and not process.ended.done():
             line = json.dumps({"id": process.number, "signal": int(number)}).encode() + b"\n"
             self._socket.sendall(line)
-
-    async def isolation(self) -> str:
-        """Start the spawner; return why there are no namespaces, or nothing."""
-        self._last = -1
-        greeting = self._process()
-        self._open()
-        try:
-            await greeting.started
-        except StartError as error:
-            return str(error)
-        return ""
 
     def close(self) -> None:
         """End the spawner and with it all that it has started."""
@@ -141,6 +131,48 @@ class Launcher:
             self._report(
                 {"id": number, "error": "the spawner has ended", "code": 128 + signal.SIGKILL}
             )
+
+
+class Wires:
+    """What a program reads and writes: a pipe for each stream, or a terminal of the container."""
+
+    def __init__(self, *, terminal: bool, fed: bool) -> None:
+        self.input = -1  # where to write what it reads
+        self.outputs: list[tuple[int, int]] = []  # numbers of streams, and where to read them
+        self._near: socket.socket | None = None
+        if terminal:
+            self._near, far = socket.socketpair()
+            self.far = [far.detach()]
+            return
+        (first, output), (second, errors) = os.pipe(), os.pipe()
+        self.outputs = [(1, first), (2, second)]
+        if fed:
+            given, self.input = os.pipe()
+        else:
+            given = os.open(os.devnull, os.O_RDONLY)
+        self.far = [given, output, errors]
+
+    def complete(self) -> None:
+        """Get the near end of the terminal, which is there once the program runs."""
+        if self._near:
+            with self._near as near:
+                _, (own,), *_ = socket.recv_fds(near, 1, 1)
+            self.outputs = [(1, own)]
+            self.input = os.dup(own)
+
+    def abandon(self) -> None:
+        """Close all of it: nothing was started."""
+        self.close_input()
+        for _, descriptor in self.outputs:
+            os.close(descriptor)
+        if self._near:
+            self._near.close()
+
+    def close_input(self) -> None:
+        """Let the program see the end of what it reads."""
+        if self.input >= 0:
+            os.close(self.input)
+            self.input = -1
 
 
 async def chunks(descriptor: int) -> AsyncIterator[bytes]:

@@ -89,6 +89,13 @@ def _processes(root: str, path: str) -> None:
         _mount(path, root + path, flags=_BIND | _RECURSIVE)
 
 
+def _terminals(root: str, path: str) -> None:
+    _point(f"{root}{path}/pts", folder=True)
+    options = "newinstance,ptmxmode=0666,mode=0620"
+    _mount("devpts", f"{root}{path}/pts", "devpts", options=options)
+    os.symlink("pts/ptmx", f"{root}{path}/ptmx")
+
+
 def _freeze(root: str, path: str) -> None:
     _set(root + path, _READ_ONLY, 0, below=True)
 
@@ -102,6 +109,7 @@ _STEPS: dict[str, Any] = {
     "folder": _folder,
     "bind": _bind,
     "processes": _processes,
+    "terminals": _terminals,
     "freeze": _freeze,
     "thaw": _thaw,
 }

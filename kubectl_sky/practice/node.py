@@ -16,7 +16,7 @@ from kubectl_sky.practice.addresses import Addresses, Names
 from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.containers import Place
 from kubectl_sky.practice.kubelet import Kubelet
-from kubectl_sky.practice.launcher import Launcher, StartError
+from kubectl_sky.practice.launcher import Launcher, StartError, Wires
 from kubectl_sky.practice.podlogs import LogOptions, Logs
 from kubectl_sky.practice.podstatus import ADDRESS
 from kubectl_sky.practice.remote import Remote
@@ -98,24 +98,15 @@ class Node:
 
     async def _can_isolate(self, root: str) -> bool:
         """Try what every container needs."""
-        steps = sandbox.steps([])
-        request: Json = {
-            "command": ["true"],
-            "env": dict(os.environ),
-            "cwd": "/",
-            "hostname": _NAME,
-        }
-        given = [os.open(os.devnull, os.O_RDWR) for _ in range(3)]
-        why = await self._launcher.isolation()
+        request: Json = {"command": ["true"], "env": dict(os.environ), "cwd": "/", "tty": False}
+        request |= {"root": root, "steps": sandbox.steps([]), "hostname": _NAME}
         try:
-            request |= {} if why else {"root": root, "steps": steps}
-            process = await self._launcher.start(request, given)
-            why = why or ("" if await process.ended == 0 else "a container failed")
+            process = await self._launcher.start(request, Wires(terminal=False, fed=False))
+            await process.ended
         except StartError as error:
-            why = str(error)
-        if why:
-            print(f"pods have no roots of their own: {why}", file=sys.stderr)
-        return not why
+            print(f"pods have no roots of their own: {error}", file=sys.stderr)
+            return False
+        return True
 
     def _register(self, name: str) -> None:
         kind, _, count = self._gpus.rpartition(":") if ":" in self._gpus else (self._gpus, "", "1")

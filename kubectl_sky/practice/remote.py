@@ -5,7 +5,6 @@ import contextlib
 import fcntl
 import json
 import os
-import pty
 import struct
 import termios
 from collections.abc import Callable, Mapping
@@ -15,7 +14,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from kubectl_sky.practice import podlogs, problems
 from kubectl_sky.practice.containers import Container, Output
-from kubectl_sky.practice.launcher import Launcher, Process, StartError, chunks, write
+from kubectl_sky.practice.launcher import Launcher, Process, StartError, Wires, chunks, write
 from kubectl_sky.practice.pods import PodLife
 from kubectl_sky.practice.resources import Json
 from kubectl_sky.practice.state import Key, key
@@ -28,7 +27,7 @@ _MISSING = {
 _TRUE = ("true", "1", "True")
 _WAITING = 64  # chunks that a slow client may be behind
 _LEFT_OPEN = 1.0  # seconds for what others still hold open after the end
-_INPUT, _OUTPUT, _ERRORS, _STATUS, _SIZE, _CLOSE = 0, 1, 2, 3, 4, 255
+_INPUT, _STATUS, _SIZE, _CLOSE = 0, 3, 4, 255
 _EXEC = (
     "Internal error occurred: error executing command in container: failed to exec in container: "
 )
@@ -137,17 +136,15 @@ class Remote:
         request["env"] = ({"TERM": "xterm"} if terminal else {}) | request["env"]
         request |= {"command": command, "into": process.number, "tty": terminal}
         request |= {"isolated": self._isolated}
-        outputs, given = self._open(channels, query)
-        sending = [asyncio.create_task(channels.forward(*output)) for output in outputs]
+        wires = Wires(terminal=terminal, fed=query.get("stdin") in _TRUE)
         try:
-            new = await self._launcher.start(request, given)
+            new = await self._launcher.start(request, wires)
         except StartError as error:
             await channels.finish(_internal(f"{_EXEC}{error}: unknown"))
         else:
+            channels.feed(wires.input, terminal=terminal)
+            sending = [asyncio.create_task(channels.forward(*one)) for one in wires.outputs]
             await _serve(channels, new.ended, sending, lambda: _exited(new.ended.result()))
-        for task in sending:
-            task.cancel()
-        await asyncio.gather(*sending, return_exceptions=True)
         channels.close(hang_up=True)
 
     async def attach(self, pod: Json, socket: WebSocket) -> None:
@@ -156,10 +153,11 @@ class Remote:
         container, _ = self.running("attach", pod, query.get("container", ""))
         channels = Channels(socket)
         await channels.accept()
-        if query.get("stdin") in _TRUE and container.input >= 0:
+        wires = container.wires
+        if query.get("stdin") in _TRUE and wires and wires.input >= 0:
             terminal, once = bool(container.spec.get("tty")), container.spec.get("stdinOnce")
-            channels.feed(os.dup(container.input), terminal=terminal)
-            channels.closed = container.close_input if once and not terminal else None
+            channels.feed(os.dup(wires.input), terminal=terminal)
+            channels.closed = wires.close_input if once and not terminal else None
         watcher: Output = asyncio.Queue(_WAITING)
         container.watchers.add(watcher)
         sending = [asyncio.create_task(_follow(watcher, channels))]
@@ -168,24 +166,6 @@ class Remote:
         while not watcher.empty():  # the container may wait for room
             watcher.get_nowait()
         channels.close(hang_up=True)
-
-    def _open(
-        self,
-        channels: Channels,
-        query: Any,
-    ) -> tuple[list[tuple[int, int]], list[int]]:
-        """Return what to send of the program by channel, and what it gets as 0, 1 and 2."""
-        if query.get("tty") in _TRUE:
-            own, other = pty.openpty()
-            channels.feed(os.dup(own), terminal=True)
-            return [(_OUTPUT, own)], [other] * 3
-        (first, output), (second, errors) = os.pipe(), os.pipe()
-        if query.get("stdin") in _TRUE:
-            given, mine = os.pipe()
-            channels.feed(mine, terminal=False)
-        else:
-            given = os.open(os.devnull, os.O_RDONLY)
-        return [(_OUTPUT, first), (_ERRORS, second)], [given, output, errors]
 
 
 async def _follow(watcher: Output, channels: Channels) -> None:

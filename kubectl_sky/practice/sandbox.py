@@ -18,7 +18,7 @@ _EMPTY = ("/tmp", "/run", "/var/tmp", HOME)  # no file of these is the host's
 _FRESH = ("/tmp", "/run", "/dev")  # no links of the host lead through them
 _HOST = r"(?!(dev|proc|tmp|run)$)"
 _DEVICES = (
-    r"(null|zero|full|random|urandom|tty|ptmx|pts|fd|stdin|stdout|stderr|fuse|kfd|dri"
+    r"(null|zero|full|random|urandom|tty|fd|stdin|stdout|stderr|fuse|kfd|dri"
     r"|nvidia.*|infiniband)$"
 )
 # Where pods cannot have hosts files: the names of other pods, for programs in Python.
@@ -64,6 +64,7 @@ def steps(mounts: Iterable[Mount]) -> list[list[Any]]:
         *(["thaw", folder] for folder in folders),
         *(["folder", path] for path in (*_EMPTY, "/dev/shm")),
         ["processes", "/proc"],
+        ["terminals", "/dev"],
         *(["bind", path, asked[path].source, asked[path].read_only] for path in sorted(asked)),
     ]
 

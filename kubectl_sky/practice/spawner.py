@@ -33,6 +33,15 @@ def _reason(command: str, error: OSError) -> str:
     return f'exec: "{command}": {found}'
 
 
+def _terminal(connection: int) -> list[int]:
+    """Open a terminal of the container, and send the other end of it to the server."""
+    own, other = os.openpty()
+    with socket.socket(fileno=connection) as server:
+        socket.send_fds(server, [b" "], [own])
+    fcntl.ioctl(other, termios.TIOCSCTTY, 0)
+    return [other] * 3
+
+
 def _become(request: Json, descriptors: list[int], failed: int) -> NoReturn:
     """Turn into the program of a container. What fails is written to `failed`."""
     command = request["command"]
@@ -44,10 +53,10 @@ def _become(request: Json, descriptors: list[int], failed: int) -> NoReturn:
         os.umask(0o022)
         os.makedirs(request["cwd"], exist_ok=True)
         os.chdir(request["cwd"])
+        if request["tty"]:
+            descriptors = _terminal(descriptors[0])
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
-        if request.get("tty"):
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(ignored, signal.SIG_DFL)
         if _LINUX:
@@ -146,7 +155,8 @@ class Spawner:
         return bool(data)
 
     def _start(self, request: Json) -> None:
-        mine, self._descriptors = self._descriptors[:3], self._descriptors[3:]
+        count = 1 if request["tty"] else 3
+        mine, self._descriptors = self._descriptors[:count], self._descriptors[count:]
         started, failed = os.pipe()
         joined = self._pids.get(request.get("into", 0), 0)
         try:
@@ -197,16 +207,12 @@ class Spawner:
 
 
 def main(descriptor: int) -> None:
-    """Say why there are no namespaces if so, then serve a socket."""
+    """Serve a socket; where there are no namespaces, a container that shall have some fails."""
     server = socket.socket(fileno=descriptor)
     server.set_inheritable(False)  # no container may have it
-    error = ""
-    try:
+    with suppress(OSError, AttributeError):
         namespaces.isolate()
-    except (OSError, AttributeError) as problem:
-        error = str(problem)
     with suppress(ConnectionError):
-        server.sendall(json.dumps({"id": 0, "error": error}).encode() + b"\n")
         Spawner(server).serve()
 
 
