@@ -215,8 +215,8 @@ def _lacking(name: str, kind: Json | None) -> tuple[str, ...]:
     return "ExternalProvisioning", why, "Normal"
 
 
-def _size(volume: Json) -> float:
-    return float(quantities.parse(volume["spec"]["capacity"]["storage"]).value)
+def _size(volume: Json) -> int:
+    return quantities.parse(volume["spec"]["capacity"]["storage"]).nanos
 
 
 def _fits(volume: Json, claim: Json) -> bool:
@@ -225,7 +225,7 @@ def _fits(volume: Json, claim: Json) -> bool:
     if about:
         named: bool = (about["namespace"], about["name"]) == key_of(claim)
         return named and about.get("uid", claim["metadata"]["uid"]) == claim["metadata"]["uid"]
-    least = float(quantities.parse(wanted["resources"]["requests"]["storage"]).value)
+    least = quantities.parse(wanted["resources"]["requests"]["storage"]).nanos
     return (
         "deletionTimestamp" not in volume["metadata"]
         and (spec.get("storageClassName") or "") == (wanted.get("storageClassName") or "")

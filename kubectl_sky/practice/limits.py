@@ -103,7 +103,7 @@ def _broken(item: Json, ask: Ask) -> Iterator[str]:
         )
     for name, bound in quantities.amounts(item.get("maxLimitRequestRatio")).items():
         said = f"{name} max limit to request ratio per {kind} is {bound}, but"
-        asked = {part: amounts.get(name, quantities.ZERO).value for part, amounts in asks}
+        asked = {part: amounts.get(name, quantities.ZERO).nanos for part, amounts in asks}
         missing = next((part for part, value in asked.items() if not value), "")
         if missing:
             yield f"{said} no {missing} is specified or {missing} is 0"
@@ -119,6 +119,6 @@ def _beyond(
         yield f"{said}.  No {asks[0][0]} is specified"
         return
     for part, amounts in asks:
-        if name in amounts and (amounts[name].value - bound.value) * sign > 0:
+        if name in amounts and (amounts[name].nanos - bound.nanos) * sign > 0:
             yield f"{said}, but {part} is {amounts[name]}"
             return

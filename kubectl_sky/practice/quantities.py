@@ -4,40 +4,43 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil
 
 from kubectl_sky.practice.state import Json
 
-_FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([numkMGTPE]?|[KMGTPE]i|[eE][+-]?\d+)")
-_DECIMAL = {suffix: Fraction(1000) ** power for power, suffix in enumerate("num kMGTPE", -3)}
-_DECIMAL[""] = _DECIMAL.pop(" ")
-_BINARY = {f"{suffix}i": Fraction(1024) ** power for power, suffix in enumerate("KMGTPE", 1)}
-_NANO = _DECIMAL["n"]
+_FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([numkMGTPE]?|[KMGTPE]i|[eE][+-]?\d{1,2})")
+_ONE = 10**9  # everything is counted in nanos, the finest there is
+_DECIMAL = {suffix.strip(): 1000**power for power, suffix in enumerate("num kMGTPE")}
+_BINARY = {f"{suffix}i": _ONE * 1024**power for power, suffix in enumerate("KMGTPE", 1)}
 
 
 @dataclass(frozen=True)
 class Quantity:
     """An amount; `form` says how to write it: decimal, binary ("i") or as an exponent ("e")."""
 
-    value: Fraction
+    nanos: int
     form: str = ""
 
+    @property
+    def value(self) -> Fraction:
+        """The amount in ones."""
+        return Fraction(self.nanos, _ONE)
+
     def __add__(self, other: "Quantity") -> "Quantity":
-        return Quantity(self.value + other.value, self.form if self.value else other.form)
+        return Quantity(self.nanos + other.nanos, self.form if self.nanos else other.form)
 
     def __sub__(self, other: "Quantity") -> "Quantity":
-        return Quantity(self.value - other.value, self.form if self.value else other.form)
+        return Quantity(self.nanos - other.nanos, self.form if self.nanos else other.form)
 
     def __str__(self) -> str:
-        value, exponent = self.value, self.form == "e"
-        if self.form == "i" and abs(value) >= 1024 and value.denominator == 1:
-            units = _BINARY
-        else:
-            units = _DECIMAL
-        for suffix, unit in sorted(units.items(), key=lambda item: -item[1]):
-            if value and (value / unit).denominator == 1:
-                power = len(str(unit.numerator)) - len(str(unit.denominator))
-                return f"{value / unit}" + (f"e{power}" * bool(power) if exponent else suffix)
-        return str(value)
+        whole = self.nanos % _ONE == 0
+        binary = self.form == "i" and whole and abs(self.nanos) >= 1024 * _ONE
+        for suffix, unit in reversed((_BINARY if binary else _DECIMAL).items()):
+            if self.nanos and self.nanos % unit == 0:
+                power = len(str(unit)) - len(str(_ONE))
+                exponent = f"e{power}" * bool(power)
+                return f"{self.nanos // unit}{exponent if self.form == 'e' else suffix}"
+        return str(self.nanos // _ONE)  # nothing, or bytes
 
 
 @lru_cache(maxsize=4096)
@@ -48,13 +51,11 @@ def parse(text: str | float) -> Quantity:
         raise ValueError(text)
     number, suffix = Fraction(found[1].rstrip(".")), found[2]
     if suffix[:1] in ("e", "E") and len(suffix) > 1 and suffix != "Ei":
-        value, form = number * Fraction(10) ** int(suffix[1:]), "e"
-    else:
-        value, form = number * (_BINARY | _DECIMAL)[suffix], "i" * suffix.endswith("i")
-    return Quantity(-(-value // _NANO) * _NANO, form)
+        return Quantity(ceil(number * _ONE * Fraction(10) ** int(suffix[1:])), "e")
+    return Quantity(ceil(number * (_BINARY | _DECIMAL)[suffix]), "i" * suffix.endswith("i"))
 
 
-ZERO = Quantity(Fraction(0))
+ZERO = Quantity(0)
 
 
 def total(amounts: dict[str, Quantity], more: dict[str, Quantity]) -> dict[str, Quantity]:
@@ -82,5 +83,5 @@ def needs(spec: Json, part: str = "requests") -> dict[str, Quantity]:
         found = total(found, amounts(container["resources"].get(part)))
     for asked in first:
         for name, amount in asked.items():
-            found[name] = max(found.get(name, ZERO), amount, key=lambda one: one.value)
+            found[name] = max(found.get(name, ZERO), amount, key=lambda one: one.nanos)
     return total(found, amounts(spec.get("overhead")))

@@ -29,7 +29,7 @@ def check(state: State, storage: str, obj: Json) -> None:
         over = sorted(
             name
             for name in hard.keys() & asked.keys()
-            if asked[name].value and (used[name] + asked[name]).value > hard[name].value
+            if asked[name].nanos and (used[name] + asked[name]).nanos > hard[name].nanos
         )
         if over:
             parts = (("requested", asked), ("used", used), ("limited", hard))

@@ -116,12 +116,12 @@ class Scheduler(Controller):
         short = [
             name
             for name, amount in asked.items()
-            if amount.value
-            and used.get(name, ZERO).value + amount.value > there.get(name, ZERO).value
+            if amount.nanos
+            and used.get(name, ZERO).nanos + amount.nanos > there.get(name, ZERO).nanos
         ]
         if not short:
             return None
-        never = any(asked[name].value > there.get(name, ZERO).value for name in short)
+        never = any(asked[name].nanos > there.get(name, ZERO).nanos for name in short)
         reasons = ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in short]
         return _Refusal(reasons, never)
 
@@ -129,8 +129,8 @@ class Scheduler(Controller):
         node = self.api.state.get("nodes", "", name) or {}
         there = quantities.amounts(node["status"].get("allocatable"))
         used = self._used.get(name, {})
-        full = [float(used.get(one, ZERO).value / there[one].value) for one in ("cpu", "memory")]
-        return max(full), float(used.get("pods", ZERO).value)
+        full = [used.get(one, ZERO).nanos / there[one].nanos for one in ("cpu", "memory")]
+        return max(full), used.get("pods", ZERO).nanos
 
     def _unbound(self, namespace: str, spec: Json) -> str:
         """Say what is wrong with the claims of a pod."""
