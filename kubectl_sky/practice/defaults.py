@@ -4,9 +4,12 @@ import base64
 import zlib
 from collections.abc import Callable
 
-from kubectl_sky.practice import quantities
+from kubectl_sky.practice import problems, quantities
 from kubectl_sky.practice.state import Json
 
+_BAD_AMOUNT = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
 _PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 # Defaults of the fields of a pod that bear these names, wherever they are in it.
 _BY_NAME: dict[str, Json] = {
@@ -28,9 +31,17 @@ _JOB_UID = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
 
 def fill(storage: str, obj: Json) -> None:
-    """Complete an object of a kind, which has its name and uid already, in place."""
+    """Complete an object of a kind, which has its name and uid already, in place.
+
+    Raises Problem where an amount cannot be read.
+    """
     if storage in _FILLERS:
-        _FILLERS[storage](obj)
+        try:
+            _FILLERS[storage](obj)
+        except ValueError:
+            version = obj["apiVersion"].rpartition("/")[2]
+            what = f'{obj["kind"]} in version "{version}" cannot be handled as a {obj["kind"]}'
+            raise problems.bad_request(f"{what}: {_BAD_AMOUNT}") from None
 
 
 def _default(target: Json, **values: object) -> None:
@@ -52,10 +63,7 @@ def _part(target: Json, name: str) -> Json:
 def _canonical(amounts: Json | None) -> None:
     amounts = amounts or {}
     for name, amount in amounts.items():
-        try:
-            amounts[name] = str(quantities.parse(amount))
-        except ValueError:
-            continue  # validation refuses it
+        amounts[name] = str(quantities.parse(amount))
 
 
 def _deep(value: object) -> None:

@@ -5,24 +5,19 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kubectl_sky.practice import problems, schemas
+from kubectl_sky.practice import problems, rules, schemas
+from kubectl_sky.practice.pod_rules import BAD_LABEL, LABEL
 from kubectl_sky.practice.problems import Cause
 from kubectl_sky.practice.resources import Json, Resource
 
-_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_SUBDOMAIN = rf"{LABEL}(\.{LABEL})*"
 _LABELS = {"namespaces", "services", "pods.hostname"}  # kinds whose names are labels
 _DATA, _MOST_DATA = ("data", "binaryData", "stringData"), 1024 * 1024
 _FREE = {"rbac.authorization.k8s.io"}  # groups whose names may be any path segment
 _BAD_SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.',"
     " and must start and end with an alphanumeric character (e.g. 'example.com', regex used for"
-    rf" validation is '{_LABEL}(\.{_LABEL})*')"
-)
-_BAD_LABEL = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must"
-    " start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for"
-    f" validation is '{_LABEL}')"
+    rf" validation is '{LABEL}(\.{LABEL})*')"
 )
 _BAD_VALUE = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.',"
@@ -168,7 +163,7 @@ def _metadata(obj: Json, resource: Resource) -> Iterator[Cause]:
     name = metadata["name"]
     is_label = resource.storage in _LABELS
     limit = 63 if is_label else 253
-    pattern, message = (_LABEL, _BAD_LABEL) if is_label else (_SUBDOMAIN, _BAD_SUBDOMAIN)
+    pattern, message = (LABEL, BAD_LABEL) if is_label else (_SUBDOMAIN, _BAD_SUBDOMAIN)
     if resource.group not in _FREE and not re.fullmatch(pattern, name):
         yield Cause("FieldValueInvalid", "metadata.name", f'Invalid value: "{name}": {message}')
     if len(name) > limit:
@@ -184,53 +179,6 @@ def _metadata(obj: Json, resource: Resource) -> Iterator[Cause]:
             yield Cause("FieldValueInvalid", "metadata.labels", text)
 
 
-def _pod_spec(spec: Json, path: str) -> Iterator[Cause]:
-    volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
-    if not spec.get("containers"):
-        yield Cause("FieldValueRequired", f"{path}.containers", "Required value")
-    for group in ("initContainers", "containers"):
-        seen = set()
-        for index, container in enumerate(spec.get(group) or ()):
-            here = f"{path}.{group}[{index}]"
-            for field in ("name", "image"):
-                if not container.get(field):
-                    yield Cause("FieldValueRequired", f"{here}.{field}", "Required value")
-            if container.get("name") in seen:
-                text = f'Duplicate value: "{container["name"]}"'
-                yield Cause("FieldValueDuplicate", f"{here}.name", text)
-            seen.add(container.get("name"))
-            for number, mount in enumerate(container.get("volumeMounts") or ()):
-                if mount.get("name") not in volumes:
-                    field = f"{here}.volumeMounts[{number}].name"
-                    yield Cause("FieldValueNotFound", field, f'Not found: "{mount.get("name")}"')
-
-
-def _job_spec(spec: Json) -> Iterator[Cause]:
-    template = spec.get("template") or {}
-    yield from _pod_spec(template.get("spec") or {}, "spec.template.spec")
-    policy = (template.get("spec") or {}).get("restartPolicy")
-    if policy not in ("OnFailure", "Never"):
-        text = f'Unsupported value: "{policy or "Always"}": supported values: "OnFailure", "Never"'
-        if not policy:
-            text = 'Required value: valid values: "OnFailure", "Never"'
-        yield Cause("FieldValueNotSupported", "spec.template.spec.restartPolicy", text)
-    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
-        text = "Required value: when completion mode is Indexed"
-        yield Cause("FieldValueRequired", "spec.completions", text)
-    for field in ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds"):
-        if (spec.get(field) or 0) < 0:
-            text = f"Invalid value: {spec[field]}: must be greater than or equal to 0"
-            yield Cause("FieldValueInvalid", f"spec.{field}", text)
-
-
-def _claim_spec(spec: Json) -> Iterator[Cause]:
-    if not spec.get("accessModes"):
-        text = "Required value: at least 1 access mode is required"
-        yield Cause("FieldValueRequired", "spec.accessModes", text)
-    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
-        yield Cause("FieldValueRequired", "spec.resources[storage]", "Required value")
-
-
 def check(obj: Json, resource: Resource) -> None:
     """Refuse an object whose values cannot be. Raises Problem with all that is wrong."""
     found = list(_metadata(obj, resource))
@@ -242,12 +190,8 @@ def check(obj: Json, resource: Resource) -> None:
             found.append(Cause("FieldValueTooLong", "[]", text))
     if resource.custom:
         found += causes(obj, schemas.root(resource))
-    elif resource.storage == "pods":
-        found += _pod_spec(spec, "spec")
-    elif resource.storage == "jobs.batch":
-        found += _job_spec(spec)
-    elif resource.storage == "persistentvolumeclaims":
-        found += _claim_spec(spec)
+    else:
+        found += rules.broken(resource.storage, spec)
     if found:
         raise problems.invalid(resource.qualified_kind, obj["metadata"]["name"], found)
 
