@@ -26,6 +26,7 @@ from tests.practice.normal import normal, unordered
 _SECONDS = 90  # that a command may take
 _LATER = 1.5  # seconds after which what happens meanwhile does
 _NODE = ("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+_PROVISIONER = ("get", "storageclass", "-o", "jsonpath={.items[0].provisioner}")
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Step:
 
     Without `shown` only its exit code counts. `meanwhile` is another command, which runs a little
     later; `types` is what a user types, who then has a terminal; `ends` after how many seconds the
-    user ends it with Ctrl-C; `about` tells it from others with the same command.
+    user ends it with Ctrl-C; `about` tells it from others with the same command;
+    `only` is a pattern for the parts of the output that count.
     """
 
     command: str
@@ -45,6 +47,7 @@ class Step:
     types: str = ""
     ends: float = 0
     about: str = ""
+    only: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -99,7 +102,8 @@ class Stage:
         self._kubectl = kubectl
         self._scene = scene
         self._namespace = f"{scene.name}-{secrets.token_hex(3)}"
-        self._node = kubectl.run(_NODE).stdout
+        made_up = {kubectl.run(_NODE).stdout: "NODE", kubectl.run(_PROVISIONER).stdout: "FOLDERS"}
+        self._names = {name: word for name, word in made_up.items() if name}
 
     def play(self) -> dict[str, list[str]]:
         """Return what came of each step, by its title."""
@@ -120,7 +124,7 @@ class Stage:
             threading.Timer(_LATER, self._run, (step.meanwhile,)).start()
         if step.types or step.ends:
             code, text = self._on_terminal(step)
-            told = normal(text, self._names())
+            told = normal(text, self._names)
         else:
             words = self._words(step.command)
             done = subprocess.run(
@@ -133,10 +137,12 @@ class Stage:
                 timeout=_SECONDS,
                 check=False,
             )
-            code, told = done.returncode, normal(done.stdout, self._names())
-            told += [f"! {line}" for line in normal(done.stderr, self._names())]
+            code, told = done.returncode, normal(done.stdout, self._names)
+            told += [f"! {line}" for line in normal(done.stderr, self._names)]
         if not step.shown:
             told = []
+        if step.only:
+            told = [part for line in told for part in re.findall(step.only, line)]
         return [*(unordered(told) if step.sorted else told), f"exit code {code}"]
 
     def _words(self, command: str) -> list[str]:
@@ -144,9 +150,6 @@ class Stage:
 
     def _own(self, text: str) -> str:
         return text.replace("{ns}", self._namespace)
-
-    def _names(self) -> dict[str, str]:
-        return {self._namespace: "NS", self._node or "NODE": "NODE"}
 
     def _on_terminal(self, step: Step) -> tuple[int, str]:
         """Run with a terminal as all streams; return exit code and screen."""

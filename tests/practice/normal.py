@@ -9,16 +9,17 @@ _SAFE = "bcdfghjklmnpqrstvwxz2456789"  # of which the API server makes names
 _ANYWHERE = tuple(
     (re.compile(pattern), word)
     for pattern, word in (
-        (r"\b[a-z]+-[0-9a-f]{6}\b", "NS"),  # another scene's, in what is told of a node
+        (r"\b[a-z]+-[0-9a-f]{6}\b(?!-)", "NS"),  # a scene's
         (r"\beyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN"),
         (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UID"),
         (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[ +]\S+)?", "TIME"),
         (r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} [\d:]{8} [+-]\d{4}", "TIME"),
         (r"\bsha256:[0-9a-f]{64}\b", "DIGEST"),
-        (r"\b[0-9a-f]{64}\b", "HEX"),
         (r"/tmp/(LIVE|MERGED|kubectl-edit)-\d+", r"/tmp/\1"),
         (r'Invalid value: "\{.*\}"', 'Invalid value: "{OBJECT}"'),
-        (r"\b(containerd|practice)://[0-9a-f]+", "CONTAINER"),
+        (r"\b(containerd|practice)://[0-9a-f]{12,}", "CONTAINER"),
+        (r"\b[0-9a-f]{64}\b", "HEX"),
+        (r"\bv1\.\d+\.\d+(\+\w+)?", "VERSION"),
         (r"\b\d{1,3}(\.\d{1,3}){3}\b", "IP"),
         (r"\bIP:\d+", "IP:PORT"),
         (r"([Rr]esource ?[Vv]ersion\"?:\s*\"?)\d+", r"\1RV"),
@@ -28,6 +29,7 @@ _ANYWHERE = tuple(
         (rf"AGE \(x\d+ over ({_AGE})\)", "AGE"),
     )
 )
+_KLOG = re.compile(r"^[IWE]\d{4} \d\d:.*\n", re.MULTILINE)  # kubectl's own, on how watches went
 _MINUTES = re.compile(r"(?<=\s)\d+m(?=\s|$)")  # in a table an age, elsewhere a quantity
 _GAPS = re.compile(r"(?<=\S) {2,}|\t+ *")
 
@@ -37,10 +39,11 @@ def normal(text: str, names: Mapping[str, str]) -> list[str]:
 
     `names` has further words, by what they stand for: those of the namespace and of the node.
     """
-    for name, word in names.items():
-        text = re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w])", word, text)
+    text = _KLOG.sub("", text)
     for pattern, word in _ANYWHERE:
         text = pattern.sub(word, text)
+    for name, word in names.items():
+        text = re.sub(rf"(?<![\w.]){re.escape(name)}(?!\w|[-.:/]\w|://)", word, text)
     return [_line(line) for line in text.splitlines()]
 
 

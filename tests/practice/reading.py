@@ -21,8 +21,9 @@ _OBJECTS = Step(
     shown=False,
 )
 _DONE = Step("wait --for=condition=Complete job/j --timeout=60s", shown=False)
-# Until the quota's controller has counted.
-_COUNTED = Step("wait --for=jsonpath={.status.used.configmaps}=2 quota/few --timeout=60s")
+_COUNTED = Step(
+    "wait --for=jsonpath={.status.used.count/jobs\\\\.batch}=1 quota/few --timeout=30s", shown=False
+)
 
 _TABLES = Scene(
     "tables",
@@ -50,7 +51,7 @@ _TABLES = Scene(
         Step("get serviceaccounts"),
         Step("get namespace {ns}"),
         Step("get nodes"),
-        Step("get node -o wide"),
+        Step("get node -o jsonpath='{.items[*].status.conditions[*].type}'"),
         Step("get storageclasses"),
         Step("get configmaps --chunk-size=1"),
         Step("get pod a -o yaml"),
@@ -81,7 +82,7 @@ _DESCRIBE = Scene(
         Step("describe pod a"),
         Step("describe job j"),
         Step("describe pvc notes"),
-        Step("describe node"),
+        Step("describe node", only=r"^[A-Z][\w .-]*:|^  \w+Pressure +\w+|^  Ready +\w+"),
         Step("describe namespace {ns}"),
         Step("describe cm c"),
         Step("describe secret login"),
@@ -107,11 +108,10 @@ _WATCH = Scene(
             meanwhile="label cm c new=1",
         ),
         Step("get cm -w --watch-only -o name --request-timeout=4s", meanwhile="delete cm c"),
-        Step("create -f -", pod("a"), shown=False),
         Step(
-            "get pod a -w -o jsonpath='{.status.phase}\n' --request-timeout=8s",
+            "get pods -w -o jsonpath='{.status.phase}\n' --request-timeout=8s",
             sorted=True,
-            meanwhile="delete pod a",
+            meanwhile="run a --image=busybox:1.36 --restart=Never -- sleep 2",
         ),
         Step("get pods -w --request-timeout=1s"),
         Step("get pods -w --resource-version=1 -o name --request-timeout=1s", shown=False),

@@ -37,7 +37,7 @@ _OBJECTS = Scene(
         _wrong("command: [", "ports: [{containerPort: 99999}]\n    command: ["),
         _wrong("command: [", "env: [{name: 'a=b', value: x}]\n    command: ["),
         _wrong("command: [", "env: [{name: A}, {name: A}]\n    command: ["),
-        _wrong("command: [", "volumeMounts: [{name: no, mountPath: /x}]\n    command: ["),
+        _wrong("command: [", "volumeMounts: [{name: nosuch, mountPath: /x}]\n    command: ["),
         _wrong("  containers:", "  volumes: [{name: v}, {name: v}]\n  containers:"),
         _wrong("  containers:\n", "  containers: []\n  initContainers:\n"),
         _wrong("terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: -1"),

@@ -17,7 +17,11 @@ spec:
   - {{name: main, image: "busybox:1.36", command: [sh, -c, echo main; sleep 600]}}
   - {{name: side, image: "busybox:1.36", command: [sh, -c, echo side; sleep 600]}}
 """
-_CRASH = pod("crash", "echo try; exit 3").replace("restartPolicy: Never", "restartPolicy: Always")
+_CRASH = (
+    pod("crash", "test -f /v/x && sleep 600; touch /v/x; echo try; exit 3", "volumes: [{name: v}]")
+    .replace("restartPolicy: Never", "restartPolicy: Always")
+    .replace("name: main", "name: main\n    volumeMounts: [{name: v, mountPath: /v}]")
+)
 _CAT = pod("cat", "cat").replace("name: main", "name: main\n    stdin: true")
 
 
@@ -204,7 +208,7 @@ _VOLUMES = Scene(
         Step("wait --for=condition=PodScheduled=false pod/lacks --timeout=20s"),
         Step("get pod lacks -o jsonpath='{.status.conditions[*].message}'"),
         Step("create -f -", pod("env").rstrip()
-             + "\n    env: [{name: A, valueFrom: {secretKeyRef: {name: no, key: k}}}]\n"),
+             + "\n    env: [{name: A, valueFrom: {secretKeyRef: {name: nosuch, key: k}}}]\n"),
         Step("wait --for=jsonpath={.status.containerStatuses[0].state.waiting.reason}="
              "CreateContainerConfigError pod/env --timeout=30s"),
         Step("get pod env -o jsonpath='{.status.containerStatuses[0].state}'"),
