@@ -112,7 +112,7 @@ JOBS = [
         "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode",
     ),
     (
-        job(completionMode="Indexed"),
+        job(completionMode="Indexed", parallelism=2),
         "spec.completions: Required value: when completion mode is Indexed",
     ),
     (
