@@ -104,6 +104,7 @@ class PodLife:
     async def _live(self) -> None:
         self._begin()
         volumes = await self._prepare()
+        self.publish()  # containers may ask for the address
         if await self._run_first(volumes):
             await asyncio.gather(*(one.run(volumes) for one in self._main))
             await self._end_sidecars()
