@@ -46,7 +46,7 @@ class Status:
         """The status for programs."""
         names = ("state", "driver", "nodes", "gpus", "server", "kubeconfig", "used_in", "note")
         known = {name: getattr(self, name) for name in names}
-        return {**known, "context": CLUSTER, **dict(self.details)}
+        return {**known, "context": CLUSTER if self.server else "", **dict(self.details)}
 
 
 def up(place: Place, asked: Asked, use: bool, waiting: Callable[[], None]) -> Status:

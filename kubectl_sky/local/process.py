@@ -104,11 +104,26 @@ class Background:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
         end = time.monotonic() + seconds
-        while self.alive():
+        while not _ended(pid):  # which is later than that it lets go of the lock
             if time.monotonic() > end:
                 return False
             time.sleep(_STEP)
         return True
+
+
+def _ended(pid: int) -> bool:
+    """Say whether a process has ended. One that nobody has waited for still has its number."""
+    if _PROC.is_dir():
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        return state in ("Z", "X")
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
 
 
 def _opens(pid: int, file: Path) -> bool:
