@@ -1,6 +1,7 @@
 """Addresses of pods and the names that they can be found by, in the hosts file of each."""
 
 import asyncio
+import socket
 import sys
 from pathlib import Path
 
@@ -17,14 +18,19 @@ fe00::0\tip6-mcastprefix
 fe00::1\tip6-allnodes
 fe00::2\tip6-allrouters
 """
-_FIRST, _LAST = 2, 1 << 22
+_FIRST, _LAST = 2, 1 << 16
+_MARK = 6443  # a port that is held on the first address, so that no other cluster uses its range
 _SOON = 0.02  # seconds in which changes are gathered
 
 
 class Addresses:
-    """Loopback addresses that are in use; every pod of a node has its own where the system can."""
+    """Loopback addresses that are in use: 127.x.*.*, with an x that no other cluster here has.
+
+    Every pod has its own where the system can; else, as on macOS, all have 127.0.0.1.
+    """
 
     def __init__(self) -> None:
+        self._range, self._mark = (0, None) if sys.platform != "linux" else _reserve()
         self._used: set[int] = set()
         self._next = _FIRST
 
@@ -35,18 +41,26 @@ class Addresses:
         number = self._next
         self._used.add(number)
         self._next += 1
-        return _text(number)
+        if not self._mark:
+            return "127.0.0.1"
+        return f"127.{self._range}.{number >> 8}.{number & 255}"
 
     def free(self, address: str) -> None:
         """Give an address back."""
-        _, high, middle, low = (int(part) for part in address.split("."))
-        self._used.discard(((high - 64) << 16) + (middle << 8) + low)
+        middle, low = address.split(".")[2:]
+        self._used.discard((int(middle) << 8) + int(low))
 
 
-def _text(number: int) -> str:
-    if sys.platform != "linux":  # there, only the first is an address of the machine
-        return "127.0.0.1"
-    return f"127.{64 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
+def _reserve() -> tuple[int, socket.socket | None]:
+    for number in range(64, 128):
+        mark = socket.socket()
+        try:
+            mark.bind((f"127.{number}.0.1", _MARK))
+        except OSError:
+            mark.close()
+        else:
+            return number, mark
+    raise OSError("64 practice clusters run here, and there are no addresses for another")
 
 
 class Names:
