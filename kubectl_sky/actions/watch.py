@@ -6,6 +6,7 @@ from threading import Event
 from time import monotonic
 
 from kubectl_sky import kinds, names
+from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.watch import Change, watch_kinds
 from kubectl_sky.errors import SkyError, TaskFailed
@@ -43,8 +44,21 @@ def glimpses(
             items.pop(change.object["metadata"]["uid"], None)
         else:
             items[change.object["metadata"]["uid"]] = change.object
-        if unsynced <= 0:
-            yield _glimpse(seen, list(items.values()))
+        if unsynced > 0:
+            continue
+        glimpse = _glimpse(seen, list(items.values()))
+        if glimpse.task.over and not _settled(glimpse):
+            # Jobs and Pods are told of apart, and a Job may come before the pod that it failed by.
+            pods = objects.list_all(session, kinds.POD, seen.namespace, label_selector=selector)
+            items |= {pod["metadata"]["uid"]: pod for pod in pods}
+            glimpse = _glimpse(seen, list(items.values()))
+        yield glimpse
+
+
+def _settled(glimpse: Glimpse) -> bool:
+    phases = [pod.get("status", {}).get("phase") for pod in glimpse.pods]
+    ended = [phase for phase in phases if phase in ("Succeeded", "Failed")]
+    return len(ended) >= glimpse.task.num_nodes
 
 
 def _glimpse(seen: TaskStatus, items: list[Json]) -> Glimpse:
