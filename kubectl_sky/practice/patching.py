@@ -1,17 +1,15 @@
 """A PATCH of each type, and who owns the fields after any write."""
 
 import copy
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import yaml
-
 from kubectl_sky.practice import apply as applying
-from kubectl_sky.practice import merge, problems, schemas
+from kubectl_sky.practice import decoding, merge, problems, schemas
 from kubectl_sky.practice.resources import Json, Resource
 
 APPLY = "application/apply-patch+yaml"
+_MAP = (dict, "map[string]interface {}")
 _TYPES = {
     "application/json-patch+json": lambda old, body, _: merge.json_patch(old, body),
     "application/merge-patch+json": lambda old, body, _: merge.merge_patch(old, body),
@@ -19,29 +17,23 @@ _TYPES = {
 }
 
 
-def read(body: bytes, content_type: str = "application/json") -> Json:
-    """Read a body of JSON, or of YAML where that is allowed. Raises Problem."""
-    try:
-        found = json.loads(body)
-    except ValueError as error:
-        if "yaml" not in content_type:
-            text = f"couldn't get version/kind; json parse error: {error}"
-            raise problems.bad_request(text) from None
-        try:
-            found = yaml.safe_load(body)
-        except (yaml.YAMLError, ValueError) as wrong:
-            raise problems.bad_request(f"error decoding YAML: {wrong}") from None
-    return found  # type: ignore[no-any-return]  # whatever it is, the caller looks
-
-
 def patched(old: Json, body: bytes, content_type: str, resource: Resource) -> Json:
     """Return an object with a patch of any type but apply carried out. Raises Problem."""
     change = _TYPES.get(content_type)
-    if not change or (resource.custom and "strategic" in content_type):
-        raise problems.unsupported(
-            content_type, [*list(_TYPES)[: 2 if resource.custom else 3], APPLY]
-        )
-    new = change(old, read(body), schemas.root(resource))
+    if not change:
+        text = "415: Unsupported Media Type"
+        raise problems.Problem(415, "UnsupportedMediaType", text)
+    if resource.custom and "strategic" in content_type:
+        raise problems.unsupported(content_type, [*list(_TYPES)[:2], APPLY])
+    wanted, name = (list, "[]handlers.jsonPatchOp") if "json-patch" in content_type else _MAP
+    try:
+        patch = decoding.json_value(body)
+        if not isinstance(patch, wanted):
+            found = decoding.NAMES.get(type(patch), "null")
+            raise ValueError(f"json: cannot unmarshal {found} into Go value of type {name}")
+    except ValueError as error:
+        raise problems.bad_request(f"error decoding patch: {error}") from None
+    new = change(old, patch, schemas.root(resource))
     if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
         raise problems.bad_request("the patch does not leave an object")
     return copy.deepcopy(new)

@@ -1,12 +1,13 @@
 """A request to the API: its parts, and what is wrong with them."""
 
+import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from kubectl_sky.practice import problems, protobuf, schemas, validation
+from kubectl_sky.practice import decoding, problems, protobuf, schemas, validation
 from kubectl_sky.practice.access import User
-from kubectl_sky.practice.patching import Manager, read
+from kubectl_sky.practice.patching import APPLY, Manager
 from kubectl_sky.practice.resources import Json, Resource, Resources
 
 _TRUE = ("true", "1", "True")
@@ -80,7 +81,17 @@ class Request:
         known = ("application/json", "application/yaml", protobuf.TYPE)
         if self.content_type not in (*known, ""):
             raise problems.unsupported(self.content_type, known)
-        return read(self.body, self.content_type)
+        found: Json = decoding.read(self.body, self.content_type, kind)
+        return found
+
+    def read_applied(self) -> Json:
+        """Read what is to be applied. Raises Problem."""
+        try:
+            found = decoding.yaml_value(self.body)
+        except ValueError as error:
+            text = f"error decoding YAML: error converting YAML to JSON: {error}"
+            raise problems.bad_request(text) from None
+        return found if isinstance(found, dict) else {}
 
     def manager(self, place: Place) -> Manager:
         """Return who writes."""
@@ -93,8 +104,6 @@ class Request:
         resource = place.resource
         if body is None:
             body = self.read(resource.group, resource.version, resource.kind)
-        if not isinstance(body, dict) or not isinstance(body.get("metadata", {}), dict):
-            raise problems.bad_request(f"the body is not an object of kind {resource.kind}")
         wanted = (resource.api_version, resource.kind)
         given = (body.get("apiVersion") or wanted[0], body.get("kind") or wanted[1])
         if given[0] != wanted[0]:
@@ -123,19 +132,23 @@ class Request:
         mode = self.query.get("fieldValidation") or "Warn"
         if mode not in _STRICT:
             raise problems.bad_request(f"invalid fieldValidation: {mode}")
-        found = [f'unknown field "{path}"' for path in sorted(validation.unknown(body, schema))]
+        twice = decoding.repeated(self.body) if self.content_type == "application/json" else ()
+        found = [f'duplicate field "{path}"' for path in twice]
+        found += [f'unknown field "{path}"' for path in sorted(validation.unknown(body, schema))]
         if found and mode == "Strict":
             text = f"strict decoding error: {', '.join(found)}"
-            if not resource.custom:
-                named = f'{resource.kind} in version "{resource.version}"'
-                text = f"{named} cannot be handled as a {resource.kind}: {text}"
-            raise problems.bad_request(text)
+            raise validation.not_decoded(resource, text)
         if mode == "Warn":
             self.warnings += found
         body = validation.pruned(body, schema)
         if resource.custom:
             return dict(validation.defaulted(body, schema))
-        validation.check_types(body, resource)
+        why = validation.mistyped(body, resource)
+        if why and self.method == "PATCH" and self.content_type != APPLY:
+            text = f"Invalid value: {json.dumps(json.dumps(body))}: {why}"
+            raise problems.invalid("", "", [problems.Cause("FieldValueInvalid", "patch", text)])
+        if why:
+            raise validation.not_decoded(resource, why)
         return body
 
 

@@ -71,7 +71,8 @@ def resolve(schema: Json) -> Json:
         if not ref:
             return schema
         own = {key: value for key, value in schema.items() if key not in ("allOf", "$ref")}
-        schema = {**definitions()[ref.removeprefix(_REF)], **own}
+        name = ref.removeprefix(_REF)
+        schema = {**definitions()[name], **own, "x-name": name.rpartition(".")[2]}
 
 
 def field(schema: Json, key: str) -> Json | None:
@@ -110,3 +111,16 @@ def is_atomic(schema: Json) -> bool:
 def default_key(schema: Json, key: str) -> object:
     """Return what a list's key is where an item does not say it, as the protocol of a port."""
     return (field(items(schema), key) or {}).get("default", "")
+
+
+def go_type(schema: Json) -> str:
+    """Return the type of a value as the real server names it."""
+    if "x-name" in schema:
+        return f"v1.{schema['x-name']}"
+    kind = schema.get("type", "")
+    if kind == "array":
+        return f"[]{go_type(items(schema))}"
+    if kind == "object":
+        return f"map[string]{go_type(resolve(schema.get('additionalProperties') or {}))}"
+    plain = {"boolean": "bool", "integer": schema.get("format", "int32")}
+    return plain.get(kind, kind) or "interface {}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubectl_sky.practice import problems, rules, schemas
+from kubectl_sky.practice.decoding import NAMES
 from kubectl_sky.practice.pod_rules import BAD_LABEL, LABEL
 from kubectl_sky.practice.problems import Cause
 from kubectl_sky.practice.resources import Json, Resource
@@ -32,7 +33,6 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
 }
-_GO = {str: "string", int: "number", float: "number", bool: "bool", dict: "object", list: "array"}
 
 
 def unknown(value: Any, schema: Json, path: str = "") -> Iterator[str]:
@@ -83,32 +83,40 @@ def defaulted(value: Any, schema: Json) -> Any:
     return value
 
 
-def check_types(obj: Json, resource: Resource) -> None:
-    """Refuse what the real server cannot decode: a built-in object with values of wrong types."""
-    for path, value, wanted in _mistyped(obj, schemas.root(resource)):
-        go_type = {"integer": "int32", "boolean": "bool", "object": "map[string]interface {}"}
-        raise problems.bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a'
-            f" {resource.kind}: json: cannot unmarshal {_GO[type(value)]} into Go struct field"
-            f" {resource.kind}.{path} of type {go_type.get(wanted, wanted)}"
-        )
+def not_decoded(resource: Resource, why: str) -> problems.Problem:
+    """Say that a body cannot be read as an object of a kind."""
+    named = f'{resource.kind} in version "{resource.version}"'
+    return problems.bad_request(f"{named} cannot be handled as a {resource.kind}: {why}")
 
 
-def _mistyped(value: Any, schema: Json, path: str = "") -> Iterator[tuple[str, Any, str]]:
+def mistyped(obj: Json, resource: Resource) -> str:
+    """Say what the real server could not decode of a built-in object: values of wrong types."""
+    for path, value, schema in _mistyped(obj, schemas.root(resource), resource.kind):
+        found = NAMES[type(value)]
+        wanted = schemas.go_type(schema)
+        return f"json: cannot unmarshal {found} into Go struct field {path} of type {wanted}"
+    return ""
+
+
+def _mistyped(
+    value: Any, schema: Json, owner: str = "", path: str = ""
+) -> Iterator[tuple[str, Any, Json]]:
+    """Yield path, value and schema; a path begins with the struct that has the field."""
     wanted = schema.get("type", "")
     if value is None:
         return
     exact = not (wanted in ("integer", "number") and isinstance(value, bool))
     if wanted and not (isinstance(value, _TYPES[wanted]) and exact):
         if schema.get("format") != "int-or-string":
-            yield path, value, wanted
+            yield f"{owner}{path}", value, schema
     elif isinstance(value, dict):
+        owner = schema.get("x-name", owner)
         for key, inner in value.items():
-            here = f"{path}.{key}" if path else key
-            yield from _mistyped(inner, schemas.field(schema, key) or {}, here)
+            here = f"{path}.{key}" if key in (schema.get("properties") or ()) else path
+            yield from _mistyped(inner, schemas.field(schema, key) or {}, owner, here)
     elif isinstance(value, list):
         for inner in value:
-            yield from _mistyped(inner, schemas.items(schema), path)
+            yield from _mistyped(inner, schemas.items(schema), owner, path)
 
 
 def causes(value: Any, schema: Json, path: str = "") -> Iterator[Cause]:
@@ -118,7 +126,7 @@ def causes(value: Any, schema: Json, path: str = "") -> Iterator[Cause]:
         return
     mistyped = next(_mistyped(value, {**schema, "properties": {}, "items": {}}), None)
     if wanted and (mistyped or value is None):
-        shown = _GO.get(type(value), "null")
+        shown = NAMES.get(type(value), "null")
         text = f'Invalid value: "{shown}": {path} in body must be of type {wanted}: "{shown}"'
         yield Cause("FieldValueTypeInvalid", path, text)
         return

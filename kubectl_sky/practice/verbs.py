@@ -159,7 +159,7 @@ class Verbs:
                 "FieldValueRequired", "fieldManager", "Required value: is required for apply patch"
             )
             raise problems.invalid("PatchOptions.meta.k8s.io", "", [cause])
-        body = patching.read(request.body, request.content_type)
+        body = request.read_applied()
         unknown = sorted(validation.unknown(body, schemas.root(place.resource)))
         if unknown and request.query.get("fieldValidation") != "Strict":
             kind = f"{place.resource.api_version}, Kind={place.resource.kind}"
