@@ -22,10 +22,10 @@ def check(state: State, storage: str, obj: Json) -> None:
     asked = usage(storage, obj) if quotas else {}
     for quota in sorted(quotas, key=lambda one: str(one["metadata"]["name"])):
         hard = quantities.amounts(quota["spec"].get("hard"))
-        if not _covers(quota, storage, obj) or not hard.keys() & asked.keys():
+        if not _covers(quota, storage, obj):
             continue
         why = _unsaid(hard, obj) if storage == "pods" else ""
-        used = used_by(state, quota, hard)
+        used = used_by(state, quota, hard) if hard.keys() & asked.keys() else {}
         over = sorted(
             name
             for name in hard.keys() & asked.keys()
