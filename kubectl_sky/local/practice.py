@@ -45,7 +45,7 @@ class Practice:
         before = self._process.log.stat().st_size if self._process.log.exists() else 0
         process = self._process.start([*_PROGRAM, *flags])
         try:
-            self._wait(process, before)
+            self._wait(process, port, before)
         except BaseException:  # Ctrl-C, too
             process.kill()
             process.wait()
@@ -88,9 +88,9 @@ class Practice:
         except SkyError:
             return None
 
-    def _wait(self, process: subprocess.Popen[bytes], before: int) -> None:
+    def _wait(self, process: subprocess.Popen[bytes], port: int, before: int) -> None:
         end = time.monotonic() + _SECONDS
-        while not self._ready():
+        while not self._ready(port):
             code = process.poll()
             if code is not None:
                 said = self._process.last_words(before) or "it said nothing"
@@ -105,13 +105,11 @@ class Practice:
                 )
             time.sleep(_STEP)
 
-    def _ready(self) -> bool:
-        """Ask it. A kubeconfig of the last time asks in vain: what else answers has not its key."""
-        try:
-            config = kubeconfig.own(self.kubeconfig())
-        except SkyError:
+    def _ready(self, port: int) -> bool:
+        """Ask it, when the kubeconfig is not that of the last time any more."""
+        if self._last_port() != port or not self._process.alive():
             return False
-        return self._process.alive() and _answers(config)
+        return _answers(kubeconfig.own(self.kubeconfig()))
 
 
 def _free(port: int) -> bool:

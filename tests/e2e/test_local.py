@@ -1,5 +1,6 @@
 """`kubectl sky local` with the practice cluster: up, down, and what can come between."""
 
+import functools
 import json
 import os
 import re
@@ -261,21 +262,33 @@ def test_interrupted_while_it_starts(sky: Command) -> None:
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=30)
-    assert (process.returncode, stdout, stderr) == (130, "", "interrupted\n")
+    assert (process.returncode, stdout, stderr.strip()) == (130, "", "interrupted")
     assert gone(int(pid_file.read_text()))
     assert status(sky)["state"] != "running"
     up(sky)
 
 
-def test_one_that_cannot_start(sky: Command) -> None:
-    """The reason is in the message, and the log is named."""
+def test_a_folder_that_is_not_known(sky: Command) -> None:
     kept = folder(sky) / "practice"
     (kept / "kubeconfig").mkdir(parents=True)
     done = sky("local", "up")
     assert (done.returncode, done.stdout) == (2, "")
     assert "already that was not made here" in done.stderr
-    assert done.stderr.count("\n") == 1
     assert kept.exists()
+
+
+def test_one_that_cannot_start(sky: Command) -> None:
+    """The reason is in the message, which names the log."""
+    kept = folder(sky) / "practice"
+    kept.mkdir(parents=True)
+    (kept / "state.db").write_text("no database" * 1000)
+    done = sky("local", "up")
+    assert (done.returncode, done.stdout) == (3, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: the practice cluster did not start (")
+    assert line.endswith(f"; see {kept / 'log'}")
+    assert "database" in line
+    assert status(sky)["state"] == "absent"
 
 
 def test_use(sky: Command) -> None:
@@ -295,20 +308,47 @@ def test_use(sky: Command) -> None:
     assert yaml.safe_load(users.read_text())["contexts"] == []
 
 
-def test_the_demo_leaves_nothing(tmp_path: Path) -> None:
-    """It is run by hand, too; here it must not need more than this Python."""
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """`make demo` of this environment, with an empty folder for temporary files."""
     root = Path(__file__).parent.parent.parent
-    (tmp_path / "tmp").mkdir()
-    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path / "tmp")}
-    done = subprocess.run(
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    process = subprocess.Popen(
         [str(root / ".ci" / "demo.sh"), str(Path(sys.executable).parent)],
-        env=environment,
-        capture_output=True,
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "TMPDIR": str(temporary)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
-        check=False,
+        start_new_session=True,
+        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^node-2 \| rank 2 of 3; turns so far: 0 1 2$", done.stdout, re.MULTILINE)
-    assert list((tmp_path / "tmp").iterdir()) == []
-    assert {path.name for path in tmp_path.iterdir()} <= {"tmp"}
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=60)
+    assert list(temporary.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [temporary]
+
+
+def test_demo(demo: subprocess.Popen[str]) -> None:
+    said, _ = demo.communicate(timeout=120)
+    assert demo.returncode == 0, said
+    assert re.search(r"^node-2 \| rank 2 of 3; turns so far: 0 1 2$", said, re.MULTILINE)
+    commands = {line.split()[3] for line in said.splitlines() if line.startswith("$ kubectl sky ")}
+    assert commands >= {"validate", "render", "submit", "logs", "status", "list", "volumes", "stop"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_demo_that_is_cut_short(demo: subprocess.Popen[str], number: signal.Signals) -> None:
+    """Its fixture sees to it that nothing stays."""
+    assert demo.stdout
+    while not demo.stdout.readline().startswith("$ kubectl sky volumes create"):
+        assert demo.poll() is None
+    os.killpg(demo.pid, number)
+    said, _ = demo.communicate(timeout=60)
+    assert demo.returncode != 0
+    assert "That took" not in said
