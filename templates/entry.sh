@@ -3,7 +3,7 @@
 # Needs only sh; uses bash for the user's scripts, python3 for the barrier and setsid for signals
 # where the image has them.
 set -u
-dir=/etc/kubectl-sky
+dir=${0%/*}
 child=
 ending=
 

@@ -113,8 +113,7 @@ class Server:
         if (name, request.method) == ("pods/log", "GET"):
             pod = self._verbs.get(place, _plain(request)).body
             lines = self._node.log(pod, request.query)
-            first = await anext(lines, b"")  # what is wrong shows with the first line
-            return _Lasting(_chain(first, lines), self._closing, "text/plain")
+            return _Lasting(lines, self._closing, "text/plain")
         if (name, request.method) == ("serviceaccounts/token", "POST"):
             return self._answer(self._verbs.token(place, request), request)
         if name in ("pods/exec", "pods/attach"):
@@ -201,12 +200,6 @@ class _Lasting(StreamingResponse):
 async def _left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def _chain(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield first
-    async for block in rest:
-        yield block
 
 
 def _plain(request: Request) -> Request:
