@@ -12,6 +12,13 @@ from kubectl_sky.practice.state import key as key_of
 _CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
+# What each namespace has from its beginning, and again when somebody removes it.
+_ALWAYS = {"serviceaccounts": "default", "configmaps": "kube-root-ca.crt"}
+_TRUST = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal"
+    " endpoints such as the internal service IP or kubernetes.default.svc. No other usage is"
+    " guaranteed across distributions of Kubernetes clusters."
+)
 _EVENTS_LAST = 3600  # seconds
 Place = tuple[str, str, str]  # kind, namespace and name
 
@@ -65,10 +72,10 @@ class Garbage(Controller):
 
     def _containers(self, place: Place) -> Iterator[Key]:
         """Yield the namespace and the CRD of an object that went, if they wait for it."""
-        storage, namespace, _ = place
+        storage, namespace, own = place
         for kind, name in (("namespaces", namespace), (_CRDS, storage)):
             found = self.api.state.get(kind, "", name)
-            if found and _going(found):
+            if found and (_going(found) or _ALWAYS.get(storage) == own):
                 yield kind, f"/{name}"
 
     def reconcile(self, key: Key) -> None:
@@ -135,8 +142,9 @@ class Garbage(Controller):
 
     def _namespace(self, name: str, namespace: Json) -> None:
         if not _going(namespace):
-            if not self.api.state.get("serviceaccounts", name, "default"):
-                self.api.create("serviceaccounts", {"metadata": {"name": "default"}}, name)
+            for storage, always in _ALWAYS.items():
+                if not self.api.state.get(storage, name, always):
+                    self.api.create(storage, self._first(always), name)
             return
         storages = {one.storage for one in self.api.resources.all() if one.namespaced}
         if not self._empty(
@@ -144,6 +152,15 @@ class Garbage(Controller):
         ):
             return
         self.api.change("namespaces", ("", name), lambda it: it["spec"].update(finalizers=[]))
+
+    def _first(self, name: str) -> Json:
+        """Return what a namespace has from its beginning."""
+        if name == "default":
+            return {"metadata": {"name": name}}
+        file = self.api.folder / "tls.crt"
+        metadata = {"name": name, "annotations": {"kubernetes.io/description": _TRUST}}
+        data = {"ca.crt": file.read_text(encoding="utf-8") if file.exists() else ""}
+        return {"metadata": metadata, "data": data}
 
     def _empty(self, content: list[tuple[str, Json]]) -> bool:
         """Delete objects; say whether none is left."""

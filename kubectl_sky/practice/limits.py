@@ -15,6 +15,7 @@ Ask = tuple[Amounts, Amounts]  # requests and limits
 def apply(state: State, storage: str, obj: Json) -> None:
     """Complete a new pod or claim, or refuse it. Raises Problem."""
     if storage == "pods":
+        _identify(state, obj)
         _prioritize(state, obj)
     elif storage == "persistentvolumeclaims":
         _classify(state, obj)
@@ -31,6 +32,15 @@ def apply(state: State, storage: str, obj: Json) -> None:
     if wrong:
         why = wrong[0] if len(wrong) == 1 else f"[{', '.join(dict.fromkeys(wrong))}]"
         raise problems.forbidden(storage, obj["metadata"]["name"], why)
+
+
+def _identify(state: State, pod: Json) -> None:
+    namespace, account = pod["metadata"]["namespace"], pod["spec"]["serviceAccountName"]
+    # each namespace gets a default one soon
+    if account != "default" and not state.get("serviceaccounts", namespace, account):
+        why = f'serviceaccount "{account}" not found'
+        why = f"error looking up service account {namespace}/{account}: {why}"
+        raise problems.forbidden("pods", pod["metadata"]["name"], why)
 
 
 def _prioritize(state: State, pod: Json) -> None:

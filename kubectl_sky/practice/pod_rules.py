@@ -13,6 +13,10 @@ BAD_LABEL = (
     " start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for"
     f" validation is '{LABEL}')"
 )
+_BAD_VARIABLE = (
+    "a valid environment variable name must consist only of printable ASCII characters other"
+    " than '='"
+)
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _NAMED = {"configMap": "name", "secret": "secretName", "persistentVolumeClaim": "claimName"}
 _FIELDS = {"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName"}
@@ -109,8 +113,11 @@ def _ports(container: Json, path: str) -> Iterator[Cause]:
 def _env(container: Json, path: str) -> Iterator[Cause]:
     for at, variable in enumerate(container.get("env") or ()):
         here, source = f"{path}.env[{at}]", variable.get("valueFrom")
-        if not variable.get("name"):
+        name = variable.get("name")
+        if not name:
             yield required(f"{here}.name")
+        elif "=" in name or not (name.isascii() and name.isprintable()):
+            yield invalid(f"{here}.name", name, _BAD_VARIABLE)
         if source and variable.get("value"):
             why = "may not be specified when `value` is not empty"
             yield invalid(f"{here}.valueFrom", "", why)

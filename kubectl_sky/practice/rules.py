@@ -1,5 +1,6 @@
 """What is wrong with the specs of built-in kinds, in the words of the real server."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
 
@@ -12,6 +13,14 @@ _COUNTS = (
     *("parallelism", "completions", "backoffLimit", "backoffLimitPerIndex", "maxFailedIndexes"),
     *("activeDeadlineSeconds", "ttlSecondsAfterFinished"),
 )
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_QUOTAS = {
+    *(f"{part}{name}" for part in ("", "requests.", "limits.") for name in _COMPUTE),
+    *("pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps"),
+    *("persistentvolumeclaims", "services.nodeports", "services.loadbalancers"),
+    "requests.storage",
+}
+_UID = "batch.kubernetes.io/controller-uid"
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _SERVICES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -35,6 +44,7 @@ def _job(spec: Json) -> Iterator[Cause]:
     known = ["Failed"] if spec.get("podFailurePolicy") else ["Failed", "TerminatingOrFailed"]
     yield from one_of("spec.podReplacementPolicy", spec.get("podReplacementPolicy"), known)
     template = spec.get("template") or {}
+    yield from _selector(spec, (template.get("metadata") or {}).get("labels"))
     inner = template.get("spec") or {}
     yield from pod(inner, "spec.template.spec")
     path, policy = "spec.template.spec.restartPolicy", inner.get("restartPolicy")
@@ -45,6 +55,26 @@ def _job(spec: Json) -> Iterator[Cause]:
     if policy == "OnFailure" and spec.get("podFailurePolicy"):
         why = 'only "Never" is supported when podFailurePolicy is specified'
         yield invalid(path, policy, why)
+
+
+def _selector(spec: Json, labels: Json | None) -> Iterator[Cause]:
+    for value in (labels or {}).values():
+        if len(value) > 63:
+            yield invalid("spec.template.labels", value, "must be no more than 63 bytes")
+    selector = spec.get("selector")
+    wanted = (selector or {}).get("matchLabels") or {}
+    if not selector:
+        yield required("spec.selector")
+    elif not spec.get("manualSelector") and wanted.keys() - {_UID}:
+        why = f"Invalid value: {_shown(selector)}: `selector` not auto-generated"
+        yield Cause("FieldValueInvalid", "spec.selector", why)
+    if not selector or not wanted.items() <= (labels or {}).items():
+        why = f"Invalid value: {_shown(labels)}: `selector` does not match template `labels`"
+        yield Cause("FieldValueInvalid", "spec.template.metadata.labels", why)
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def _indexes(spec: Json) -> Iterator[Cause]:
@@ -151,6 +181,11 @@ def _service(spec: Json) -> Iterator[Cause]:
 
 def _quota(spec: Json) -> Iterator[Cause]:
     for name, text in (spec.get("hard") or {}).items():
+        known = name in _QUOTAS or "hugepages-" in name
+        if "/" not in name and not known:
+            path = f"spec.hard[{name}]"
+            yield invalid(path, name, "must be a standard resource type or fully qualified")
+            yield invalid(path, name, "must be a standard resource for quota")
         if quantities.parse(text).nanos < 0:
             why = "must be greater than or equal to 0"
             yield invalid(f"spec.hard[{name}]", text, why)

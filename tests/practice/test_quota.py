@@ -126,7 +126,7 @@ def test_scopes(tmp_path: Path) -> None:
 
 def test_objects_of_all_kinds(tmp_path: Path) -> None:
     async def story(w: World) -> None:
-        hard = {"configmaps": "1", "secrets": "0", "services": "0", "count/secrets": "0"}
+        hard = {"configmaps": "2", "secrets": "0", "services": "0", "count/secrets": "0"}
         w.create("resourcequotas", "few", {"hard": hard})
         why = "exceeded quota: few, requested: count/secrets=1,secrets=1,"
         why += " used: count/secrets=0,secrets=0, limited: count/secrets=0,secrets=0"
@@ -135,7 +135,7 @@ def test_objects_of_all_kinds(tmp_path: Path) -> None:
         why = "exceeded quota: few, requested: services=1, used: services=0, limited: services=0"
         assert refused(w, "services", service) == why
         w.create("configmaps", "a")
-        assert "configmaps=1" in refused(w, "configmaps", {})
+        assert "used: configmaps=2" in refused(w, "configmaps", {})
 
     play(tmp_path, story)
 
