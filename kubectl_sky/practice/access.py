@@ -88,6 +88,8 @@ class Access:
         """Return who sends these headers, or as whom an administrator does. Raises Problem."""
         user = self._owner(headers.get("authorization", ""))
         other = headers.get("impersonate-user")
+        if not other and "impersonate-group" in headers:
+            raise problems.bad_request("requested groups without impersonating a user name")
         if not other:
             return user
         self.check(user, Attempt("impersonate", "", "users", name=other))

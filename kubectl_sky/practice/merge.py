@@ -119,7 +119,7 @@ def _merged_list(old: list[Any], patch: list[Any], schema: Json) -> list[Any]:
         return old + [item for item in patch if item not in old]
     if any(item.get("$patch") == "replace" for item in patch):
         return [item for item in patch if "$patch" not in item]
-    result = list(old)
+    result, fresh = list(old), []
     for item in patch:
         known = [one for one in result if one.get(merge_key) == item.get(merge_key)]
         if item.get("$patch") == "delete":
@@ -127,8 +127,8 @@ def _merged_list(old: list[Any], patch: list[Any], schema: Json) -> list[Any]:
         elif known:
             result[result.index(known[0])] = strategic(known[0], item, schemas.items(schema))
         else:
-            result.append(strategic({}, item, schemas.items(schema)))
-    return result
+            fresh.append(strategic({}, item, schemas.items(schema)))
+    return fresh + result  # in this order on the real server, unless the patch says another
 
 
 def _reorder(result: Json, name: str, order: list[Any], schema: Json) -> None:

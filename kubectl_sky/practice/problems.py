@@ -54,6 +54,11 @@ def no_path() -> Problem:
     return Problem(404, "", "404 page not found\n")
 
 
+def no_resource() -> Problem:
+    """Nothing is served there, but below it are the kinds of a group."""
+    return Problem(404, "NotFound", "the server could not find the requested resource")
+
+
 def exists(resource: str, name: str) -> Problem:
     """An object of the name is there already."""
     message = f'{resource} "{name}" already exists'

@@ -54,7 +54,8 @@ def decode(body: bytes, group: str, version: str, kind: str) -> Json:
         found: Json = _read(envelope.get(2, b""), message)
         return {"apiVersion": about.get(1, ""), "kind": about.get(2, ""), **found}
     except (ValueError, KeyError, IndexError, AttributeError, TypeError):
-        raise problems.bad_request("the body is not an object in protobuf") from None
+        why = "provided data does not appear to be a protobuf message, expected prefix"
+        raise problems.bad_request(f"{why} [107 56 115 0]") from None
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:

@@ -5,13 +5,12 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from kubectl_sky.practice import decoding, problems, protobuf, schemas, validation
+from kubectl_sky.practice import decoding, options, problems, protobuf, schemas, validation
 from kubectl_sky.practice.access import User
 from kubectl_sky.practice.patching import APPLY, Manager
 from kubectl_sky.practice.resources import Json, Resource, Resources
 
 _TRUE = ("true", "1", "True")
-_STRICT = ("Strict", "Warn", "Ignore")
 
 
 @dataclass(frozen=True)
@@ -41,27 +40,12 @@ class Request:
 
     def number(self, name: str) -> int | None:
         """Return a number of the query. Raises Problem."""
-        text = self.query.get(name, "")
-        if not text:
-            return None
-        try:
-            return int(text)
-        except ValueError:
-            message = f'strconv.ParseInt: parsing "{text}": invalid syntax'
-            raise problems.bad_request(message) from None
+        return options.number(name, self.query)
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing shall happen. Raises Problem."""
-        asked = self.query.get("dryRun", "")
-        if asked not in ("", "All"):
-            cause = problems.Cause(
-                "FieldValueNotSupported",
-                "dryRun",
-                f'Unsupported value: "{asked}": supported values: "All"',
-            )
-            raise problems.invalid("CreateOptions.meta.k8s.io", "", [cause])
-        return asked == "All"
+        """Whether nothing shall happen."""
+        return self.query.get("dryRun") == "All"
 
     @property
     def content_type(self) -> str:
@@ -118,6 +102,9 @@ class Request:
             raise problems.bad_request(text)
         body = self._known(body, resource)
         metadata = body.setdefault("metadata", {})
+        if self.method == "PUT" and not metadata.get("name"):
+            text = f"the name of the object ({place.name} based on URL) was undeterminable"
+            raise problems.bad_request(f"{text}: name must be provided")
         if place.name and metadata.setdefault("name", place.name) != place.name:
             text = f"the name of the object ({metadata['name']}) does not match the name on the URL"
             raise problems.bad_request(f"{text} ({place.name})")
@@ -130,8 +117,6 @@ class Request:
         """Return an object without fields that its kind does not have; tell or refuse them."""
         schema = schemas.root(resource)
         mode = self.query.get("fieldValidation") or "Warn"
-        if mode not in _STRICT:
-            raise problems.bad_request(f"invalid fieldValidation: {mode}")
         twice = decoding.repeated(self.body) if self.content_type == "application/json" else ()
         found = [f'duplicate field "{path}"' for path in twice]
         found += [f'unknown field "{path}"' for path in sorted(validation.unknown(body, schema))]

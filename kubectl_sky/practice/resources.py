@@ -112,6 +112,13 @@ class Resources:
         except KeyError:
             raise problems.no_path() from None
 
+    def serves(self, path: str) -> bool:
+        """Say whether there are kinds of the group that a path is of."""
+        first, _, rest = path.strip("/").partition("/")
+        group, _, below = rest.partition("/")
+        known = first == "apis" and any(one.group == group for one in self.all())
+        return first == "api" or (known and bool(below))
+
     def stored(self, storage: str) -> Resource:
         """Return a kind by its name in the state, in whichever version."""
         plural, _, group = storage.partition(".")

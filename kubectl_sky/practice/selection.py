@@ -8,6 +8,11 @@ from kubectl_sky.practice.resources import Json, Resource
 
 Wanted = Callable[[Json], bool]
 
+BAD_KEY = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end"
+    " with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for"
+    " validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
 _KEY = r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-\w.]*[A-Za-z0-9])?"
 _VALUE = r"(?:[A-Za-z0-9](?:[-\w.]*[A-Za-z0-9])?)?"
 _REQUIREMENTS = (
@@ -35,7 +40,9 @@ _FIELDS = {
 def labels(text: str) -> Wanted:
     """Read a label selector. Raises Problem."""
     tests = []
-    rest = text.strip()
+    rest = text.strip("\0 ")
+    if any(len(name) > 63 for name in re.findall(r"[-\w.]+", rest)):
+        raise problems.bad_request(_why(max(re.findall(r"[-\w.]+", rest), key=len)))
     while rest:
         for pattern, kind in _REQUIREMENTS:
             match = pattern.match(rest)
@@ -44,14 +51,28 @@ def labels(text: str) -> Wanted:
                 rest = rest[match.end() :].strip()
                 break
         else:
-            message = f'unable to parse requirement: found "{rest}", expected: a requirement'
-            raise problems.bad_request(message)
+            raise problems.bad_request(_why(rest))
 
     def wanted(obj: Json) -> bool:
         own = obj["metadata"].get("labels") or {}
         return all(test(own) for test in tests)
 
     return wanted
+
+
+def _why(text: str) -> str:
+    """Say why a requirement cannot be read, as the real server does."""
+    words = [word for word in re.split(r"\s+|(!=|==|[=(),!])", text) if word]
+    values = iter(words[3:])
+    if words[1:2] and words[1] in ("=", "==", "!="):
+        return f"found '{next(values, '')}', expected: ',' or 'end of string'"
+    if words[1:2] and words[1] in ("in", "notin"):
+        found = words[2] if len(words) > 2 else ""
+        return f"unable to parse requirement: found '{found}' expected: '('"
+    if words[1:]:
+        operators = "in, notin, =, ==, !=, gt, lt"
+        return f"unable to parse requirement: found '{words[1]}', expected: {operators}"
+    return f'unable to parse requirement: <nil>: Invalid value: "{text}": {BAD_KEY}'
 
 
 def _requirement(kind: str, *parts: str) -> Callable[[dict[str, str]], bool]:
@@ -94,10 +115,16 @@ def fields(text: str, resource: Resource) -> Wanted:
     for part in filter(None, text.split(",")):
         match = re.fullmatch(r"\s*([\w.]+)\s*(==|=|!=)(.*)", part)
         if not match:
-            raise problems.bad_request(f"invalid field selector: {text}")
+            text = f"invalid selector: '{text}'; can't understand '{part}'"
+            raise problems.bad_request(text)
         path, operator, value = match.groups()
-        if path not in _PLACE and path not in _FIELDS.get(resource.storage, ()):
-            raise problems.bad_request(f"field label not supported: {path}")
+        known = _FIELDS.get(resource.storage)
+        if path not in _PLACE and path not in (known or ()):
+            text = f"field label not supported: {path}"
+            if known is None:
+                only = '"metadata.name", "metadata.namespace"'
+                text = f'"{path}" is not a known field selector: only {only}'
+            raise problems.bad_request(text)
         tests.append((path.split("."), operator != "!=", value))
 
     def wanted(obj: Json) -> bool:

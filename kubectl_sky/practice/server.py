@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from kubectl_sky.practice import discovery, problems, requests, tables
+from kubectl_sky.practice import discovery, options, problems, requests, tables
 from kubectl_sky.practice.access import Access, Attempt
 from kubectl_sky.practice.node import Node
 from kubectl_sky.practice.requests import Place, Request
@@ -46,6 +46,8 @@ class Server:
         try:
             response = await self._respond(HttpRequest(scope, receive))
         except problems.Problem as problem:
+            if not problem.reason and self._api.resources.serves(scope["path"]):
+                problem = problems.no_resource()
             response = _refusal(problem)
         except Exception as error:  # noqa: BLE001 -- a door: the client is told, the log too
             traceback.print_exc()
@@ -76,6 +78,7 @@ class Server:
             return self._answer(self._verbs.review(kind, parts[1], request), request)
         place = requests.place(path, self._api.resources)
         self._check(place, request)
+        options.check(http.method, request.query)
         if place.subresource not in ("", "status"):
             return await self._subresource(place, request)
         if place.name == "" and http.method == "GET" and request.flag("watch"):
@@ -111,6 +114,7 @@ class Server:
     async def _subresource(self, place: Place, request: Request) -> Response:
         name = f"{place.resource.storage}/{place.subresource}"
         if (name, request.method) == ("pods/log", "GET"):
+            options.check_log(place.name, request.query)
             pod = self._verbs.get(place, _plain(request)).body
             lines = self._node.log(pod, request.query)
             return _Lasting(lines, self._closing, "text/plain")

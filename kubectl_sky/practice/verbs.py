@@ -4,7 +4,17 @@ import copy
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from kubectl_sky.practice import patching, problems, schemas, selection, tables, validation
+from kubectl_sky.practice import (
+    decoding,
+    defaults,
+    options,
+    patching,
+    problems,
+    schemas,
+    selection,
+    tables,
+    validation,
+)
 from kubectl_sky.practice.access import Access, Attempt
 from kubectl_sky.practice.api import Api, Deletion
 from kubectl_sky.practice.requests import Place, Request, continue_token, read_continue
@@ -12,6 +22,7 @@ from kubectl_sky.practice.resources import Json, Resource
 from kubectl_sky.practice.selection import Wanted
 from kubectl_sky.practice.state import key
 
+_SHORTEST_TOKEN = 600
 _KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -126,7 +137,14 @@ class Verbs:
         if kind == "SelfSubjectReview":
             user = {"username": request.user.name, "groups": list(request.user.groups)}
             return Answer({**body, "status": {"userInfo": user}}, 201)
-        asked = (body.get("spec") or {}).get("resourceAttributes") or {}
+        spec = body.get("spec") or {}
+        if not spec.get("resourceAttributes") and not spec.get("nonResourceAttributes"):
+            text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+            cause = problems.Cause(
+                "FieldValueInvalid", "spec.resourceAttributes", f"Invalid value: null: {text}"
+            )
+            raise problems.invalid(f".{group}", "", [cause])
+        asked = spec.get("resourceAttributes") or {}
         name = "/".join(filter(None, (asked.get("resource", "*"), asked.get("subresource"))))
         attempt = Attempt(asked.get("verb", "*"), asked.get("group", ""), name)
         attempt = attempt._replace(namespace=asked.get("namespace", ""), name=asked.get("name", ""))
@@ -138,6 +156,10 @@ class Verbs:
         account = self._one(place)
         body = request.read("authentication.k8s.io", "v1", "TokenRequest")
         seconds = int((body.get("spec") or {}).get("expirationSeconds") or 3600)
+        if seconds < _SHORTEST_TOKEN:
+            text = f"Invalid value: {seconds}: may not specify a duration less than 10 minutes"
+            cause = problems.Cause("FieldValueInvalid", "spec.expirationSeconds", text)
+            raise problems.invalid("TokenRequest.authentication.k8s.io", "", [cause])
         name = ":".join(("system:serviceaccount", *key(account)))
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{place.namespace}")
         token = self._access.token(name, groups, seconds)
@@ -196,6 +218,7 @@ class Verbs:
             request.manager(place).record(old, new)
         new = {"apiVersion": old["apiVersion"], "kind": old["kind"]} | new
         new |= {"apiVersion": old["apiVersion"]}
+        defaults.fill(storage, new)
         validation.check(new, place.resource)
         validation.check_change(old, new, place.resource)
         if request.dry_run or _same(old, new):
@@ -255,6 +278,7 @@ def _deletion(place: Place, request: Request) -> Deletion:
             " propagationPolicy=Background to remove them or set propagationPolicy=Orphan to"
             " suppress this warning"
         )
+    options.check("DELETE", {"propagationPolicy": propagation or ""})
     grace = body.get("gracePeriodSeconds", request.number("gracePeriodSeconds"))
     dry_run = request.dry_run or body.get("dryRun") == ["All"]
     return Deletion(propagation or "Background", grace, body.get("preconditions") or {}, dry_run)

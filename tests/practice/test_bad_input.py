@@ -68,7 +68,6 @@ BODIES = (
     (Bad("DELETE", KEPT, b'{"propagationPolicy":"no"}'), 422, 'Unsupported value: "no"'),
     (Bad("DELETE", KEPT, b'{"preconditions":{"uid":"no"}}'), 409, "UID in the precondition (no)"),
     (Bad("POST", REVIEWS, b"{}"), 422, "exactly one of nonResourceAttributes or resource"),
-    (Bad("POST", REVIEWS, b'{"spec":[]}'), 400, "cannot unmarshal array into Go struct field"),
 )
 
 QUERIES = (
@@ -109,7 +108,7 @@ PATHS = (
     (Bad("POST", KEPT, b"{}"), 405, "does not allow this method"),
     (Bad("PUT", MAPS, b"{}"), 405, "does not allow this method"),
     (Bad("PATCH", MAPS, b"{}"), 405, "does not allow this method"),
-    (Bad("NOSUCH", MAPS), 405, "does not allow this method"),
+    (Bad("OPTIONS", MAPS), 405, "does not allow this method"),
     (Bad("GET", "/api/v1/namespaces/{ns}/nosuch"), 404, "could not find the requested resource"),
     (Bad("GET", "/api/v2/pods"), 404, "could not find the requested resource"),
     (Bad("GET", "/apis/batch/v9/jobs"), 404, "could not find the requested resource"),
