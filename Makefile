@@ -50,12 +50,12 @@ venv: $(INSTALLED) ## make .venv, with the project in it as it stands
 $(INSTALLED):
 	$(new_venv)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[practice]" --group dev
 	touch $@
 
 $(LIGHT):
 	$(new_venv)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[practice]"
 	touch $@
 
 define new_venv

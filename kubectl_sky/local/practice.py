@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -38,6 +39,9 @@ class Practice:
 
     def start(self, wanted: Wanted) -> None:
         """Start the process on the port that was asked for, or on that of the last time."""
+        if not find_spec("uvicorn"):
+            what = "the packages of the practice cluster are not installed"
+            raise UserError(what, "`pip install 'kubectl-sky[practice]'` does it")
         port = self._port(wanted.port)
         flags = ["--dir", str(self._process.folder), "--port", str(port)]
         flags += ["--nodes", str(wanted.nodes)]
