@@ -61,6 +61,7 @@ class Api:
         self.folder = folder
         self.state = State(folder / "state.db")
         self.resources = Resources()
+        self.told: dict[tuple[str, str, str], str] = {}  # events: what they tell, and their names
         for definition in self.state.all("customresourcedefinitions.apiextensions.k8s.io"):
             self.resources.define(definition)
 

@@ -50,8 +50,9 @@ def _job(job: Json) -> None:
     for rule in (policy or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
             default(pattern, status="True")
-    labels = part(part(template, "metadata"), "labels")
+    labels = part(template, "metadata").get("labels")
     if is_new(job) and not spec["manualSelector"]:
+        labels = part(template["metadata"], "labels")
         default(labels, **dict.fromkeys(_JOB_NAME, metadata["name"]))
         default(labels, **dict.fromkeys(_JOB_UID, metadata["uid"]))
         default(part(part(spec, "selector"), "matchLabels"), **{_JOB_UID[0]: metadata["uid"]})

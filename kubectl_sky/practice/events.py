@@ -1,11 +1,14 @@
 """Events: what happened to an object, for `kubectl describe`."""
 
-from hashlib import blake2s
+import time
 
 from kubectl_sky.practice.api import Api
 from kubectl_sky.practice.api import now as now  # for whoever records events
 from kubectl_sky.practice.problems import Problem
 from kubectl_sky.practice.state import Json
+
+
+_REMEMBERED = 10_000  # events that count when they happen again
 
 
 def _again(event: Json) -> None:
@@ -21,10 +24,13 @@ def record(
     about = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
     about |= {key: metadata[key] for key in ("namespace", "uid") if metadata.get(key)}
     namespace = metadata.get("namespace") or "default"
-    what = f"{metadata.get('uid')} {reason} {message}"
-    name = f"{metadata['name']}.{blake2s(what.encode(), digest_size=8).hexdigest()}"
-    if api.change("events", (namespace, name), _again):
+    told = (metadata.get("uid", ""), reason, message)
+    if api.change("events", (namespace, api.told.get(told, "")), _again):
         return
+    name = f"{metadata['name']}.{time.time_ns():x}"  # sorts by time
+    if len(api.told) >= _REMEMBERED:
+        api.told.clear()
+    api.told[told] = name
     body = {
         "metadata": {"name": name, "namespace": namespace},
         "involvedObject": about,

@@ -208,6 +208,7 @@ _IMMUTABLE = {
     "jobs.batch": ("selector", "template", "completionMode", "podFailurePolicy"),
     "persistentvolumeclaims": ("accessModes", "storageClassName", "volumeMode", "selector"),
 }
+_JOB_MAY = {"affinity", "nodeSelector", "tolerations", "schedulingGates"}
 _POD_MAY = {"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}
 _POD_MAY |= {"schedulingGates", "nodeName", "containers", "initContainers"}
 
@@ -219,11 +220,10 @@ def check_change(old: Json, new: Json, resource: Resource) -> None:
     fields: tuple[str, ...] = _IMMUTABLE.get(resource.storage, ())
     if resource.storage == "jobs.batch" and before.get("completionMode") != "Indexed":
         fields = (*fields, "completions")
-    # a suspended job that has not begun may still be told where its pods go
-    if (before.get("suspend") or after.get("suspend")) and not (old.get("status") or {}).get(
-        "startTime"
-    ):
-        fields = tuple(field for field in fields if field != "template")
+    # a suspended job may still be told where its pods go, and what they get
+    started = (old.get("status") or {}).get("startTime")
+    if resource.storage == "jobs.batch" and before.get("suspend") and not started:
+        before, after = ({**one, "template": _pinned(one)} for one in (before, after))
     for field in fields:
         if before.get(field) != after.get(field):
             shown = json.dumps(after.get(field), separators=(",", ":"))
@@ -242,6 +242,15 @@ def check_change(old: Json, new: Json, resource: Resource) -> None:
         found.append(Cause("FieldValueForbidden", "data", text))
     if found:
         raise problems.invalid(resource.qualified_kind, new["metadata"]["name"], found)
+
+
+def _pinned(job: Json) -> Json:
+    """Return what of a Job's pods is settled even while it is suspended."""
+    spec = job["template"].get("spec") or {}
+    rest = {key: value for key, value in spec.items() if key not in _JOB_MAY}
+    for group in ("containers", "initContainers"):
+        rest[group] = [{**one, "resources": None} for one in spec.get(group) or ()]
+    return rest
 
 
 def _frozen(spec: Json) -> Json:
