@@ -19,7 +19,9 @@ fe00::1\tip6-allnodes
 fe00::2\tip6-allrouters
 """
 _FIRST, _LAST = 2, 1 << 16
-_MARK = 6443  # a port that is held on the first address, so that no other cluster uses its range
+_MARK = (
+    "\0kubectl-sky-practice-127.{}"  # a name that is held, so that no other cluster uses the range
+)
 _SOON = 0.02  # seconds in which changes are gathered
 
 
@@ -50,12 +52,17 @@ class Addresses:
         middle, low = address.split(".")[2:]
         self._used.discard((int(middle) << 8) + int(low))
 
+    def close(self) -> None:
+        """Let others have the range."""
+        if self._mark:
+            self._mark.close()
+
 
 def _reserve() -> tuple[int, socket.socket | None]:
     for number in range(64, 128):
-        mark = socket.socket()
+        mark = socket.socket(socket.AF_UNIX)
         try:
-            mark.bind((f"127.{number}.0.1", _MARK))
+            mark.bind(_MARK.format(number))
         except OSError:
             mark.close()
         else:

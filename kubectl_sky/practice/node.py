@@ -49,6 +49,7 @@ class Node:
         self._gpus = gpus
         self._wanted = namespaces
         self._launcher = Launcher()
+        self._addresses = Addresses()
         self._logs = Logs(api.folder / "logs")
         self._kubelet: Kubelet | None = None
 
@@ -66,7 +67,7 @@ class Node:
                 api.delete("nodes", ("", node["metadata"]["name"]))
         for name in self._names:
             self._register(name)
-        shared = (self._launcher, self._logs, Addresses(), Names(api.state))
+        shared = (self._launcher, self._logs, self._addresses, Names(api.state))
         place = Place(api, folder, root, *shared, self._notice, self._isolated)
         self._kubelet = Kubelet(api, place, self._names)
         self._remote = Remote(self._launcher, self._kubelet.lives, isolated=self._isolated)
@@ -79,6 +80,7 @@ class Node:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._launcher.close()
+        self._addresses.close()
 
     def log(self, pod: Json, query: Mapping[str, str]) -> AsyncIterator[bytes]:
         """Return the log of a container as a query asks for it. Raises Problem."""
@@ -100,9 +102,11 @@ class Node:
         """Try what every container needs."""
         request: Json = {"command": ["true"], "env": dict(os.environ), "cwd": "/", "tty": False}
         request |= {"root": root, "steps": sandbox.steps([]), "hostname": _NAME}
+        wires = Wires(terminal=False, fed=False)
         try:
-            process = await self._launcher.start(request, Wires(terminal=False, fed=False))
+            process = await self._launcher.start(request, wires)
             await process.ended
+            wires.abandon()
         except StartError as error:
             print(f"pods have no roots of their own: {error}", file=sys.stderr)
             return False

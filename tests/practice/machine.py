@@ -1,0 +1,112 @@
+"""A practice cluster whose pods are real processes."""
+
+import asyncio
+import contextlib
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from kubectl_sky.practice.api import Deletion
+from kubectl_sky.practice.node import Node
+from tests.practice.world import NS, Json, World, until
+
+Story = Callable[["Machine"], Awaitable[None]]
+
+
+class Machine(World):
+    """A world with a node of its own."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        super().__init__(folder)
+        self.running = Node(self.api, **options)
+
+    def pod(self, name: str, *commands: str, **spec: Any) -> None:
+        """Create a pod with a container for each command of the shell: main, main-2, …"""
+        names = ["main", *(f"main-{number}" for number in range(2, len(commands) + 1))]
+        made = [container(*pair) for pair in zip(names, commands, strict=True)]
+        for key in [key for key in spec if key in _OF_CONTAINERS]:
+            for one in made:
+                one[key] = spec[key]
+            del spec[key]
+        found = {"restartPolicy": "Never", "containers": made, **spec}
+        self.create("pods", name, found, metadata=spec.pop("metadata", {}))
+
+    def status(self, name: str) -> Json:
+        found: Json = self.get("pods", name)["status"]
+        return found
+
+    def container(self, name: str, index: int = 0) -> Json:
+        found: Json = self.status(name)["containerStatuses"][index]
+        return found
+
+    async def phase(self, name: str, *phases: str) -> Json:
+        """Wait until a pod is in one of these phases."""
+        await until(lambda: self.status(name)["phase"] in phases, 10)
+        return self.status(name)
+
+    async def ended(self, name: str) -> Json:
+        return await self.phase(name, "Succeeded", "Failed")
+
+    async def log(self, name: str, **query: str) -> str:
+        lines = self.running.log(self.get("pods", name), query)
+        return b"".join([block async for block in lines]).decode()
+
+    async def said(self, name: str, text: str) -> None:
+        """Wait until a text is in the log of a pod that runs."""
+        await self.phase(name, "Running")
+        async with asyncio.timeout(10):
+            async for block in self.running.log(self.get("pods", name), {"follow": "true"}):
+                if text in block.decode():
+                    return
+
+    def delete(self, name: str, grace: int | None = None) -> None:
+        self.api.delete("pods", (NS, name), Deletion(grace=grace))
+
+    async def gone(self, name: str) -> None:
+        await until(lambda: not self.api.state.get("pods", NS, name), 10)
+
+
+_OF_CONTAINERS = {"env", "envFrom", "volumeMounts", "workingDir", "stdin", "tty", "resources"}
+_OF_CONTAINERS |= {"terminationMessagePolicy", "terminationMessagePath"}
+
+
+def container(name: str, command: str) -> Json:
+    """Return a container that runs a command of the shell."""
+    return {"name": name, "image": "busybox:1.36", "command": ["/bin/sh", "-c", command]}
+
+
+@contextlib.asynccontextmanager
+async def machine(folder: Path, **options: Any) -> AsyncIterator[Machine]:
+    """Start a machine, and end all of its processes."""
+    folder.mkdir(exist_ok=True)
+    made = Machine(folder, **options)
+    await made.running.start()
+    try:
+        yield made
+    finally:
+        await made.running.stop()
+        made.api.state.save()
+
+
+def play(folder: Path, story: Story, **options: Any) -> None:
+    """Run a story on a new machine; it must leave no file open."""
+    before = _open_files()
+
+    async def run() -> None:
+        async with machine(folder, **options) as new:
+            await story(new)
+
+    asyncio.run(run())
+    gc.collect()  # the state's database
+    left = _open_files().items() - before.items()
+    assert not left, left
+
+
+def _open_files() -> dict[str, str]:
+    """What is open where, by its number."""
+    found = {}
+    for path in Path("/proc/self/fd").glob("*"):
+        with contextlib.suppress(OSError):  # the listing itself
+            found[path.name] = str(path.readlink())
+    return found
