@@ -182,29 +182,35 @@ class Container:
         self.status["containerID"] = identity
         wires = self.wires = Wires(terminal=self._terminal, fed=bool(self.spec.get("stdin")))
         self._life.tell("Created", "Container created")
-        self.request, code = request, 128
+        self.request = request
         try:
-            self.process = await self._place.launcher.start(request, wires)
-        except StartError as error:
-            state = podstatus.terminated(
-                self.status, code, "StartError", f"{_CREATE}{error}: unknown"
-            )
-            self._life.tell("Failed", f"Error: {state['terminated']['message']}", "Warning")
-        else:
-            pumps = [asyncio.create_task(self._pump(*one, writer)) for one in wires.outputs]
-            code = await self._see(self.process)
-            await asyncio.wait(pumps, timeout=_LEFT_OPEN)
-            for pump in pumps:
-                pump.cancel()
-            state = podstatus.terminated(self.status, code, message=self._last_words(code))
-        wires.close_input()
-        self._place.logs.close(identity)
-        for watcher in self.watchers:
-            await watcher.put(None)
-        podstatus.put(self.status, state)
+            code, reason, message = await self._execute(request, wires, writer)
+        finally:
+            wires.close_input()
+            self._place.logs.close(identity)
+            for watcher in self.watchers:
+                if watcher.full():  # too slow to see all of it
+                    watcher.get_nowait()
+                watcher.put_nowait(None)
+        podstatus.put(self.status, podstatus.terminated(self.status, code, reason, message))
         self.status["ready"] = self.first and code == 0
         self._life.publish()
         return code
+
+    async def _execute(self, request: Json, wires: Wires, writer: Writer) -> tuple[int, str, str]:
+        """Run it; return its exit code, and why it failed if that is known already."""
+        try:
+            self.process = await self._place.launcher.start(request, wires)
+        except StartError as error:
+            message = f"{_CREATE}{error}: unknown"
+            self._life.tell("Failed", f"Error: {message}", "Warning")
+            return 128, "StartError", message
+        pumps = [asyncio.create_task(self._pump(*one, writer)) for one in wires.outputs]
+        code = await self._see(self.process)
+        await asyncio.wait(pumps, timeout=_LEFT_OPEN)
+        for pump in pumps:
+            pump.cancel()
+        return code, "", self._last_words(code)
 
     async def _see(self, process: Process) -> int:
         """Say that it runs, and wait for its end."""

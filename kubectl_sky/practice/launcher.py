@@ -118,8 +118,9 @@ class Launcher:
             else:
                 process.started.set_result(None)
         if process and "code" in report:
-            process.ended.set_result(report["code"])
             del self._processes[report["id"]]
+            if not process.ended.done():  # nobody may be waiting any more
+                process.ended.set_result(report["code"])
 
     def _lost(self) -> None:
         """All programs end with the spawner."""

@@ -82,9 +82,8 @@ class PodLife:
             if first:
                 status["initContainerStatuses"] = first
             status["phase"] = podstatus.phase(pod, first, main, ended=self.ended)
-            if self.ended:
-                status |= self._failure
-                status["phase"] = "Failed" if self._failure else status["phase"]
+            if self._failure and status["phase"] != "Running":
+                status |= self._failure | {"phase": "Failed"}
             status["conditions"] = podstatus.conditions(pod, status["phase"], first, main)
 
         self._place.api.change("pods", self.key, edit)

@@ -60,8 +60,8 @@ def phase(pod: Json, first: Sequence[Json], main: Sequence[Json], *, ended: bool
             failed = status["state"].get("terminated", {}).get("exitCode")
             return "Failed" if policy == "Never" and (failed or ended) else "Pending"
     ends = [(one["state"].get("terminated") or one["lastState"].get("terminated")) for one in main]
-    running = [one for one in main if "running" in one["state"]]
-    if not all(end or one in running for end, one in zip(ends, main, strict=True)):
+    running = [one for one in (*first, *main) if "running" in one["state"]]
+    if not all(end or "running" in one["state"] for end, one in zip(ends, main, strict=True)):
         return "Failed" if ended else "Pending"
     if running or policy == "Always":
         return "Running"

@@ -37,8 +37,9 @@ class Machine(World):
         return found
 
     def container(self, name: str, index: int = 0) -> Json:
-        found: Json = self.status(name)["containerStatuses"][index]
-        return found
+        """The status of a container; with an empty state before there is one."""
+        found: list[Json] = self.status(name).get("containerStatuses") or [{"state": {}}]
+        return found[index]
 
     async def phase(self, name: str, *phases: str) -> Json:
         """Wait until a pod is in one of these phases."""

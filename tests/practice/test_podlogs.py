@@ -1,0 +1,196 @@
+"""Logs of containers: nothing is lost or reordered, and every option means what it says."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from kubectl_sky.practice.podlogs import LogOptions, Logs, Writer, named
+from kubectl_sky.practice.problems import Problem
+from tests.practice.world import Json
+
+ID = "practice://c"
+LINES = [b"line %d\n" % number for number in range(3000)]
+
+
+def pod(state: Json | None = None, last: Json | None = None, **spec: object) -> Json:
+    status = {"name": "main", "containerID": ID, "state": state or {"running": {}}}
+    return {
+        "metadata": {"name": "p", "uid": "u"},
+        "spec": {"nodeName": "n", "containers": [{"name": "main"}], **spec},
+        "status": {"containerStatuses": [{**status, "lastState": last or {}}]},
+    }
+
+
+async def collect(logs: Logs, options: LogOptions, of: Json | None = None) -> bytes:
+    return b"".join([block async for block in logs.read(of or pod(), "", options)])
+
+
+def read(logs: Logs, **options: object) -> bytes:
+    return asyncio.run(collect(logs, LogOptions(**options)))  # type: ignore[arg-type]
+
+
+def write(folder: Path, data: bytes, size: int = 1 << 16) -> Logs:
+    logs = Logs(folder)
+    writer = logs.writer("u", ID)
+    for start in range(0, len(data), size):
+        writer.write(1, data[start : start + size])
+    logs.close(ID)
+    return logs
+
+
+@given(
+    some.lists(some.sampled_from([b"", b"a", b"\n", b"\r", b"\xff", b"long" * 9000]), max_size=30)
+)
+def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]) -> None:
+    """What was written is read, however it came in pieces."""
+    data = b"".join(parts)
+    logs = Logs(tmp_path_factory.mktemp("logs"))
+    writer = logs.writer("u", ID)
+    for part in parts:
+        writer.write(1, part)
+    logs.close(ID)
+    assert read(logs) == data
+    assert read(logs, limit=7) == data[:7]
+    lines = data.splitlines(keepends=True) if b"\r" not in data else None
+    if lines is not None:
+        assert read(logs, tail=2) == b"".join(lines[-2:])
+
+
+@pytest.mark.parametrize("tail", [0, 1, 2, 2999, 3000, 5000])
+def test_tail(tmp_path: Path, tail: int) -> None:
+    logs = write(tmp_path, b"".join(LINES), 777)
+    assert read(logs, tail=tail) == b"".join(LINES[len(LINES) - tail :] if tail < 3000 else LINES)
+
+
+def test_timestamps(tmp_path: Path) -> None:
+    """Each line has its own, in order, so that a reader can go on after the last that it saw."""
+    before = time.time()
+    logs = write(tmp_path, b"".join(LINES))
+    stamped = read(logs, timestamps=True).splitlines(keepends=True)
+    assert [line[31:] for line in stamped] == LINES
+    stamps = [line[:30].decode() for line in stamped]
+    assert stamps == sorted(set(stamps))
+    options = LogOptions.of({"sinceTime": stamps[1500]})
+    assert len(asyncio.run(collect(logs, options)).splitlines()) >= 1500
+    assert read(logs, since=before) == b"".join(LINES)
+    assert read(logs, since=time.time() + 60) == b""
+
+
+def test_streams(tmp_path: Path) -> None:
+    """Lines of two streams are never mixed, and what has no end comes last."""
+    logs = Logs(tmp_path)
+    writer = logs.writer("u", ID)
+    writer.write(1, b"be")
+    writer.write(2, b"error\n")
+    writer.write(1, b"gun\nlast")
+    assert read(logs) == b"error\nbegun\n"
+    logs.close(ID)
+    assert read(logs) == b"error\nbegun\nlast"
+    assert logs.end_of("u", ID) == "error\nbegun\nlast"
+
+
+def test_long_line(tmp_path: Path) -> None:
+    """A line without an end is not kept in memory, and is still one line."""
+    logs = Logs(tmp_path)
+    writer = logs.writer("u", ID)
+    for _ in range(48):
+        writer.write(1, b"x" * (1 << 16))
+    assert writer.path.stat().st_size > 1 << 20
+    writer.write(1, b"\nnext\n")
+    logs.close(ID)
+    assert read(logs) == b"x" * (48 << 16) + b"\nnext\n"
+    assert len(read(logs, timestamps=True)) == (48 << 16) + 6 + 2 * 31
+
+
+def test_follow(tmp_path: Path) -> None:
+    """A reader gets what comes as it comes, and ends with the container."""
+
+    async def story() -> None:
+        logs = Logs(tmp_path)
+        writer = logs.writer("u", ID)
+        writer.write(1, b"old\n")
+        lines = logs.read(pod(), "", LogOptions(follow=True))
+        assert await anext(lines) == b"old\n"
+        waiting = asyncio.ensure_future(anext(lines))
+        await asyncio.sleep(0.02)
+        assert not waiting.done()
+        writer.write(1, b"new\nend")
+        assert await waiting == b"new\n"
+        logs.close(ID)
+        assert [block async for block in lines] == [b"end"]
+
+    asyncio.run(story())
+
+
+def test_fast_enough(tmp_path: Path) -> None:
+    """100,000 lines take a fraction of a second, and memory for a chunk."""
+    data = b"".join(b"some line of a log, number %d\n" % number for number in range(100_000))
+    began = time.process_time()
+    logs = write(tmp_path, data)
+    assert read(logs) == data
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("state", "options", "message"),
+    [
+        (
+            {"waiting": {"reason": "ContainerCreating"}},
+            {},
+            'container "main" in pod "p" is waiting to start: ContainerCreating',
+        ),
+        (
+            {"waiting": {}},
+            {},
+            'container "main" in pod "p" is waiting to start - no logs yet',
+        ),
+        (
+            {"running": {}},
+            {"previous": True},
+            'previous terminated container "main" in pod "p" not found',
+        ),
+    ],
+)
+def test_nothing_to_read(tmp_path: Path, state: Json, options: Json, message: str) -> None:
+    """In the words of the kubelet."""
+    with pytest.raises(Problem) as found:
+        Logs(tmp_path).read(pod(state), "", LogOptions(**options))
+    assert (found.value.code, found.value.message) == (400, message)
+
+
+def test_which_container() -> None:
+    several = pod(containers=[{"name": "a"}, {"name": "b"}], initContainers=[{"name": "i"}])
+    assert (named(several, "i"), named(pod(), "")) == ("i", "main")
+    with pytest.raises(Problem, match=r"^container z is not valid for pod p$"):
+        named(several, "z")
+    message = r"a container name must be specified for pod p, choose one of: \[a b\] "
+    with pytest.raises(Problem, match=f"^{message}or one of the init containers: \\[i\\]$"):
+        named(several, "")
+
+
+@pytest.mark.parametrize("name", ["tailLines", "sinceSeconds", "limitBytes"])
+def test_wrong_options(name: str) -> None:
+    with pytest.raises(Problem) as found:
+        LogOptions.of({name: "-1"})
+    assert found.value.code == 422
+    with pytest.raises(Problem) as found:
+        LogOptions.of({name: "many"})
+    assert found.value.code == 400
+
+
+def test_unassigned(tmp_path: Path) -> None:
+    """A pod that has no node has an empty log."""
+    waiting = pod()
+    del waiting["spec"]["nodeName"]
+    assert asyncio.run(collect(Logs(tmp_path), LogOptions(), waiting)) == b""
+
+
+def test_writer_says_that_it_is_closed(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "x" / "log")
+    assert not writer.closed
+    writer.close()
+    assert writer.closed

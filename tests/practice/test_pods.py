@@ -1,0 +1,350 @@
+"""The lives of pods, with real processes, against what a real kubelet was seen to do."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.practice.machine import Machine, container, machine, play
+from tests.practice.world import NS, Json, until
+
+
+def conditions(status: Json) -> dict[str, tuple[str, str]]:
+    return {one["type"]: (one["status"], one.get("reason", "")) for one in status["conditions"]}
+
+
+def test_success(tmp_path: Path) -> None:
+    async def story(m: Machine) -> None:
+        m.pod("a", "printf hello; echo oh >&2; echo why > /dev/termination-log")
+        status = await m.ended("a")
+        assert await m.log("a") in ("oh\nhello", "hellooh\n")
+        assert (status["phase"], status["qosClass"]) == ("Succeeded", "BestEffort")
+        (main,) = status["containerStatuses"]
+        ended = main["state"]["terminated"]
+        assert (ended["exitCode"], ended["reason"], ended["message"]) == (0, "Completed", "why\n")
+        assert ended["containerID"] == main["containerID"]
+        assert ended["startedAt"] <= ended["finishedAt"]
+        assert (main["ready"], main["started"], main["restartCount"]) == (False, False, 0)
+        found = conditions(status)
+        assert found["Ready"] == found["ContainersReady"] == ("False", "PodCompleted")
+        assert found["Initialized"] == ("True", "PodCompleted")
+        assert found["PodReadyToStartContainers"] == ("False", "")
+        assert found["PodScheduled"] == ("True", "")
+        assert m.events("Created") == ["Container created"]
+        assert m.events("Started") == ["Container started"]
+        (notice,) = m.events("NotPulled")
+        assert 'image "busybox:1.36" is not pulled here' in notice
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        ("echo one; echo two; exit 3", 3, "one\ntwo\n"),
+        ("echo x; echo mine > /dev/termination-log; exit 4", 4, "mine\n"),
+        ("sh -c 'kill -9 $PPID'; sh -c 'kill -9 $$$$'; exit $?", 137, "Killed\n"),
+    ],
+)
+def test_failure(tmp_path: Path, command: str, code: int, message: str) -> None:
+    async def story(m: Machine) -> None:
+        m.pod("a", command, terminationMessagePolicy="FallbackToLogsOnError")
+        status = await m.ended("a")
+        ended = status["containerStatuses"][0]["state"]["terminated"]
+        assert (status["phase"], ended["exitCode"], ended["reason"]) == ("Failed", code, "Error")
+        assert ended["message"] == message
+        assert conditions(status)["Ready"] == ("False", "PodFailed")
+
+    play(tmp_path, story)
+
+
+def test_start_error(tmp_path: Path) -> None:
+    async def story(m: Machine) -> None:
+        one = container("main", "") | {"command": ["nope", "x"]}
+        m.create("pods", "a", {"restartPolicy": "Never", "containers": [one]})
+        status = await m.ended("a")
+        ended = status["containerStatuses"][0]["state"]["terminated"]
+        assert (status["phase"], ended["exitCode"], ended["reason"]) == (
+            "Failed",
+            128,
+            "StartError",
+        )
+        assert ended["startedAt"] == "1970-01-01T00:00:00Z"
+        text = 'exec: "nope": executable file not found in $PATH: unknown'
+        assert ended["message"].endswith(text)
+        assert m.events("Failed") == [f"Error: {ended['message']}"]
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({"secretKeyRef": {"name": "x", "key": "k"}}, 'secret "x" not found'),
+        ({"secretKeyRef": {"name": "s", "key": "k"}}, f"couldn't find key k in Secret {NS}/s"),
+        ({"configMapKeyRef": {"name": "x", "key": "k"}}, 'configmap "x" not found'),
+    ],
+)
+def test_config_error(tmp_path: Path, source: Json, message: str) -> None:
+    async def story(m: Machine) -> None:
+        m.create("secrets", "s", data={}, type="Opaque")
+        m.pod("a", "true", env=[{"name": "A", "valueFrom": source}])
+        reason = "CreateContainerConfigError"
+        await until(lambda: m.container("a")["state"].get("waiting", {}).get("reason") == reason)
+        assert m.container("a")["state"]["waiting"]["message"] == message
+        assert m.status("a")["phase"] == "Pending"
+        assert m.events("Failed") == [f"Error: {message}"]
+
+    play(tmp_path, story)
+
+
+def test_restarts(tmp_path: Path) -> None:
+    """The first restart is at once, the second waits for its back-off."""
+
+    async def story(m: Machine) -> None:
+        m.pod("a", "echo run; exit 3", restartPolicy="Always")
+        await until(lambda: "CrashLoopBackOff" in str(m.status("a")))
+        status = m.status("a")
+        (main,) = status["containerStatuses"]
+        assert (status["phase"], main["restartCount"], main["ready"]) == ("Running", 1, False)
+        uid = m.get("pods", "a")["metadata"]["uid"]
+        message = f"back-off 10s restarting failed container=main pod=a_{NS}({uid})"
+        assert main["state"] == {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+        assert main["lastState"]["terminated"]["exitCode"] == 3
+        assert conditions(status)["Ready"] == ("False", "ContainersNotReady")
+        assert await m.log("a", previous="true") == "run\n"
+        m.delete("a")
+        await m.gone("a")
+
+    play(tmp_path, story)
+
+
+def test_on_failure(tmp_path: Path) -> None:
+    async def story(m: Machine) -> None:
+        volumes = [{"name": "v", "emptyDir": {}}]
+        mounts = [{"name": "v", "mountPath": "/v"}]
+        m.pod(
+            "a",
+            "test -f /v/x && exit 0; touch /v/x; exit 1",
+            restartPolicy="OnFailure",
+            volumes=volumes,
+            volumeMounts=mounts,
+        )
+        status = await m.ended("a")
+        assert (status["phase"], m.container("a")["restartCount"]) == ("Succeeded", 1)
+        assert m.container("a")["lastState"]["terminated"]["exitCode"] == 1
+
+    play(tmp_path, story)
+
+
+def test_init_containers(tmp_path: Path) -> None:
+    """One after the other; the first that fails is the end of the pod."""
+
+    async def story(m: Machine) -> None:
+        first = [container("i", "exit 4"), container("j", "true")]
+        m.pod("a", "true", initContainers=first)
+        status = await m.ended("a")
+        assert status["phase"] == "Failed"
+        assert conditions(status)["Initialized"] == ("False", "ContainersNotInitialized")
+        states = [one["state"] for one in status["initContainerStatuses"]]
+        assert states[0]["terminated"]["exitCode"] == 4
+        waiting = {"waiting": {"reason": "PodInitializing"}}
+        assert states[1] == m.container("a")["state"] == waiting
+
+    play(tmp_path, story)
+
+
+def test_sidecar(tmp_path: Path) -> None:
+    """An init container that is always restarted runs beside the others, and ends after them."""
+
+    async def story(m: Machine) -> None:
+        side = container("side", "trap 'echo over; exit 0' TERM; while :; do sleep 0.05; done")
+        m.pod("a", "sleep 0.1", initContainers=[side | {"restartPolicy": "Always"}])
+        status = await m.ended("a")
+        assert status["phase"] == "Succeeded"
+        assert await m.log("a", container="side") == "over\n"
+
+    play(tmp_path, story)
+
+
+def test_several_containers(tmp_path: Path) -> None:
+    async def story(m: Machine) -> None:
+        m.pod("a", "exit 0", "sleep 0.2; exit 2")
+        await until(lambda: m.container("a")["state"].get("terminated"), 5)
+        assert m.status("a")["phase"] == "Running"
+        assert (await m.ended("a"))["phase"] == "Failed"
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_deletion(tmp_path: Path, stubborn: bool) -> None:
+    """The program is asked to end, and made to after the grace period; all of it is gone."""
+
+    async def story(m: Machine) -> None:
+        trap = "trap '' TERM" if stubborn else "trap 'echo bye; exit 0' TERM"
+        m.pod("a", f"{trap}; sleep 1000 & echo up; while :; do sleep 0.05; done")
+        await m.said("a", "up\n")
+        seen: list[Json] = []
+        m.api.state.listeners.append(lambda change: seen.append(change.object))
+        m.delete("a", grace=1)
+        assert m.get("pods", "a")["metadata"]["deletionGracePeriodSeconds"] == 1
+        await m.gone("a")
+        last = [one for one in seen if one["kind"] == "Pod"][-1]["status"]
+        code = last["containerStatuses"][0]["state"]["terminated"]["exitCode"]
+        assert (last["phase"], code) == (("Failed", 137) if stubborn else ("Succeeded", 0))
+        assert m.events("Killing") == ["Stopping container main"]
+        await until(lambda: not list((tmp_path / "pods").iterdir()))
+        assert not list((tmp_path / "logs").iterdir())
+
+    play(tmp_path, story)
+
+
+def test_forced_deletion(tmp_path: Path) -> None:
+    """Another pod of the same name starts while the first is being killed."""
+
+    async def story(m: Machine) -> None:
+        m.pod("a", "trap '' TERM; echo first; while :; do sleep 0.05; done")
+        await m.said("a", "first\n")
+        m.delete("a", grace=0)
+        m.pod("a", "echo second")
+        await m.ended("a")
+        assert await m.log("a") == "second\n"
+
+    play(tmp_path, story)
+
+
+def test_deadline(tmp_path: Path) -> None:
+    async def story(m: Machine) -> None:
+        m.pod("a", "sleep 100", activeDeadlineSeconds=1, terminationGracePeriodSeconds=0)
+        status = await m.ended("a")
+        assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
+        message = "Pod was active on the node longer than the specified deadline"
+        assert status["message"] == message
+        assert m.container("a")["state"]["terminated"]["exitCode"] == 137
+
+    play(tmp_path, story)
+
+
+def test_names(tmp_path: Path) -> None:
+    """Pods of a headless Service find each other as they come."""
+
+    async def story(m: Machine) -> None:
+        selector = {"app": "x"}
+        spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector}
+        m.create("services", "ring", spec)
+        ask = "until getent hosts {0}.ring; do sleep 0.05; done; getent hosts {0}.ring.team.svc"
+        for own, other in (("one", "two"), ("two", "one")):
+            m.pod(
+                own,
+                f"{ask.format(other)}.cluster.local; echo $IP; sleep 1",
+                metadata={"labels": selector},
+                hostname=own,
+                subdomain="ring",
+                env=[{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+            )
+        await m.ended("one")
+        await m.ended("two")
+        addresses = {name: m.status(name)["podIP"] for name in ("one", "two")}
+        assert len(set(addresses.values())) == 2
+        for own, other in (("one", "two"), ("two", "one")):
+            words = (await m.log(own)).split()
+            assert words[0] == words[-3 if words[-1] != addresses[own] else 0] or words[0]
+            assert words[0] == addresses[other]
+            assert words[-1] == addresses[own]
+
+    play(tmp_path, story)
+
+
+def test_reboot(tmp_path: Path) -> None:
+    """Pods that ran when the node went down are treated as after a reboot."""
+
+    async def before(m: Machine) -> None:
+        m.pod("never", "echo up; sleep 1000")
+        m.pod("always", "echo up; sleep 1000", restartPolicy="Always")
+        m.pod("done", "true")
+        for name in ("never", "always"):
+            await m.said(name, "up\n")
+        await m.ended("done")
+
+    async def after(m: Machine) -> None:
+        status = await m.ended("never")
+        ended = status["containerStatuses"][0]["state"]["terminated"]
+        assert (ended["exitCode"], ended["reason"]) == (137, "Error")
+        await until(lambda: "running" in m.container("always")["state"])
+        assert m.container("always")["restartCount"] == 1
+        assert m.container("always")["lastState"]["terminated"]["exitCode"] == 137
+        assert m.status("done")["phase"] == "Succeeded"
+        assert await m.log("done") == ""
+
+    play(tmp_path, before)
+    play(tmp_path, after)
+
+
+def test_nothing_outlives_the_node(tmp_path: Path) -> None:
+    """Neither when it stops, nor when its spawner is killed."""
+    mark = tmp_path / "mark"
+    mark.mkdir()
+
+    async def story() -> None:
+        async with machine(tmp_path / "d") as m:
+            volumes = [{"name": "v", "hostPath": {"path": str(mark)}}]
+            mounts = [{"name": "v", "mountPath": "/mark"}]
+            command = "setsid sh -c 'while :; do date +%N > /mark/beat; sleep 0.02; done' & wait"
+            m.pod("a", command, volumes=volumes, volumeMounts=mounts)
+            await until((mark / "beat").exists)
+        (mark / "beat").unlink()
+        await asyncio.sleep(0.2)
+        assert not (mark / "beat").exists()
+
+    asyncio.run(story())
+
+
+def test_many(tmp_path: Path) -> None:
+    """A hundred pods at once, of which none is lost."""
+
+    async def story(m: Machine) -> None:
+        for number in range(100):
+            m.pod(f"p{number}", f"echo {number}")
+        for number in range(100):
+            assert (await m.ended(f"p{number}"))["phase"] == "Succeeded"
+            assert await m.log(f"p{number}") == f"{number}\n"
+
+    play(tmp_path, story)
+
+
+def test_gpus(tmp_path: Path) -> None:
+    async def story(m: Machine) -> None:
+        node = m.get("nodes", "practice-2")
+        assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+        labels = node["metadata"]["labels"]
+        assert labels["nvidia.com/gpu.product"] == "A100"
+        assert labels["nvidia.com/gpu.count"] == "8"
+        assert conditions(node["status"])["Ready"] == ("True", "KubeletReady")
+
+    play(tmp_path, story, nodes=2, gpus="A100:8")
+
+
+def test_without_namespaces(tmp_path: Path) -> None:
+    """Paths of volumes that the pod says are translated, and an event says what is not so."""
+
+    async def story(m: Machine) -> None:
+        m.create("configmaps", "c", data={"f": "text"})
+        m.pod(
+            "a",
+            "cat /conf/f $FILE; echo; pwd; python3 -c 'import socket;"
+            ' print(socket.gethostbyname("a"))\'',
+            volumes=[{"name": "c", "configMap": {"name": "c"}}],
+            volumeMounts=[{"name": "c", "mountPath": "/conf"}],
+            env=[{"name": "FILE", "value": "/conf/f"}],
+            workingDir="/conf",
+        )
+        await m.ended("a")
+        text, folder, address = (await m.log("a")).splitlines()
+        assert text == "texttext"
+        assert folder.startswith(str(tmp_path)) and folder.endswith("/volumes/c")
+        assert address == m.status("a")["podIP"]
+        (notice,) = m.events("NoNamespaces")
+        assert "allows no namespaces" in notice
+
+    play(tmp_path, story, namespaces=False)
