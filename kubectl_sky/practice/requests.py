@@ -5,7 +5,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from kubectl_sky.practice import decoding, options, problems, protobuf, schemas, validation
+from kubectl_sky.practice import decoding, options, problems, protobuf, schemas, shapes
 from kubectl_sky.practice.access import User
 from kubectl_sky.practice.patching import APPLY, Manager
 from kubectl_sky.practice.resources import Json, Resource, Resources
@@ -119,21 +119,21 @@ class Request:
         mode = self.query.get("fieldValidation") or "Warn"
         twice = decoding.repeated(self.body) if self.content_type == "application/json" else ()
         found = [f'duplicate field "{path}"' for path in twice]
-        found += [f'unknown field "{path}"' for path in sorted(validation.unknown(body, schema))]
+        found += [f'unknown field "{path}"' for path in sorted(shapes.unknown(body, schema))]
         if found and mode == "Strict":
             text = f"strict decoding error: {', '.join(found)}"
-            raise validation.not_decoded(resource, text)
+            raise shapes.not_decoded(resource, text)
         if mode == "Warn":
             self.warnings += found
-        body = validation.pruned(body, schema)
+        body = shapes.pruned(body, schema)
         if resource.custom:
-            return dict(validation.defaulted(body, schema))
-        why = validation.mistyped(body, resource)
+            return dict(shapes.defaulted(body, schema))
+        why = shapes.mistyped(body, resource)
         if why and self.method == "PATCH" and self.content_type != APPLY:
             text = f"Invalid value: {json.dumps(json.dumps(body))}: {why}"
             raise problems.invalid("", "", [problems.Cause("FieldValueInvalid", "patch", text)])
         if why:
-            raise validation.not_decoded(resource, why)
+            raise shapes.not_decoded(resource, why)
         return body
 
 

@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from kubectl_sky.practice import (
-    decoding,
     defaults,
     options,
     patching,
     problems,
     schemas,
     selection,
+    shapes,
     tables,
     validation,
 )
@@ -182,7 +182,7 @@ class Verbs:
             )
             raise problems.invalid("PatchOptions.meta.k8s.io", "", [cause])
         body = request.read_applied()
-        unknown = sorted(validation.unknown(body, schemas.root(place.resource)))
+        unknown = sorted(shapes.unknown(body, schemas.root(place.resource)))
         if unknown and request.query.get("fieldValidation") != "Strict":
             kind = f"{place.resource.api_version}, Kind={place.resource.kind}"
             where = "/".join(filter(None, (place.namespace, place.name)))

@@ -16,7 +16,7 @@ _ANYWHERE = tuple(
         (r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} [\d:]{8} [+-]\d{4}", "TIME"),
         (r"\bsha256:[0-9a-f]{64}\b", "DIGEST"),
         (r"/tmp/(LIVE|MERGED|kubectl-edit)-\d+", r"/tmp/\1"),
-        (r'Invalid value: "\{.*\}"', 'Invalid value: "{OBJECT}"'),
+        (r'Invalid value: ("?)[{\[].*[}\]]"?: ', r"Invalid value: {OBJECT}: "),
         (r"\b(containerd|practice)://[0-9a-f]{12,}", "CONTAINER"),
         (r"\b[0-9a-f]{64}\b", "HEX"),
         (r"\bv1\.\d+\.\d+(\+\w+)?", "VERSION"),
@@ -43,7 +43,7 @@ def normal(text: str, names: Mapping[str, str]) -> list[str]:
     for pattern, word in _ANYWHERE:
         text = pattern.sub(word, text)
     for name, word in names.items():
-        text = re.sub(rf"(?<![\w.]){re.escape(name)}(?!\w|[-.:/]\w|://)", word, text)
+        text = re.sub(rf"(?<![\w.]){re.escape(name)}(?!\w|[-.:]\w|://)", word, text)
     return [_line(line) for line in text.splitlines()]
 
 
