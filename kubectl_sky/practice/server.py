@@ -20,6 +20,7 @@ from kubectl_sky.practice.verbs import Answer, Verbs, too_new
 from kubectl_sky.practice.watching import Watch, usual_time
 
 _LARGEST = 3 * 1024 * 1024
+_OPENAPI_2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
@@ -61,6 +62,8 @@ class Server:
         if path in _HEALTH:
             return PlainTextResponse("ok")
         user = self._access.user(http.headers)
+        if path == "/openapi/v2":  # an empty document: clients that know v3 ask only in vain
+            return Response(b"", media_type=_OPENAPI_2)
         told = discovery.answer(path, self._api.resources) if http.method == "GET" else None
         if told:
             return _json(told)

@@ -98,7 +98,8 @@ class Verbs:
 
     def update(self, place: Place, request: Request) -> Answer:
         """Put what was sent in the place of what is there. Raises Problem."""
-        return Answer(self._replace(place, request, self._one(place), request.object(place)))
+        new = request.object(place)
+        return Answer(self._replace(place, request, self._one(place), new))
 
     def patch(self, place: Place, request: Request) -> Answer:
         """Carry out a patch; an apply creates what is not there. Raises Problem."""
