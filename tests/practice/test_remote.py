@@ -1,0 +1,165 @@
+"""Exec and attach, as clients of both protocols speak them, and such that vanish."""
+
+import asyncio
+import json
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+from websockets.typing import Subprotocol
+
+from tests.cluster import practice
+from tests.cluster.practice import Server
+from tests.practice.machine import container
+from tests.practice.test_leaks import Client, comes_back, held
+from tests.practice.world import Json
+
+pytestmark = pytest.mark.practice
+
+PODS = "/api/v1/namespaces/default/pods"
+V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
+READER = "while read line; do echo got $line; done; echo end; sleep 1000"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with practice.server() as found:
+        spec = {"containers": [container("main", READER) | {"stdin": True}]}
+        assert Client(found).ask("POST", PODS, {"metadata": {"name": "a"}, "spec": spec}) == 201
+        deadline = time.monotonic() + 10
+        while not _log(found).startswith(b"HTTP/1.1 200"):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield found
+
+
+def _log(server: Server) -> bytes:
+    client = Client(server)
+    client.send("GET", f"{PODS}/a/log")
+    line: bytes = client._file.readline()
+    client.vanish()
+    return line
+
+
+def dial(server: Server, verb: str, protocol: str, **query: object) -> connect:
+    """Connect; not with the synchronous client, whose threads share a connection of OpenSSL."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    address = server.url.replace("https", "wss")
+    return connect(
+        f"{address}{PODS}/a/{verb}?{urlencode(query, doseq=True)}",
+        ssl=context,
+        subprotocols=[Subprotocol(protocol)],
+        additional_headers={"Authorization": f"Bearer {server.token}"},
+        max_size=None,
+    )
+
+
+def execute(server: Server, protocol: str, *sent: bytes, **query: object) -> dict[int, bytes]:
+    """Run a program; return all that comes, by its channel."""
+
+    async def story() -> dict[int, bytes]:
+        found: dict[int, bytes] = {}
+        async with dial(server, "exec", protocol, stdout=1, stderr=1, **query) as socket:
+            assert socket.subprotocol == protocol
+            for part in sent:
+                await socket.send(part)
+            async for message in socket:
+                assert isinstance(message, bytes)
+                found[message[0]] = found.get(message[0], b"") + message[1:]
+        return found
+
+    return asyncio.run(story())
+
+
+def run(server: Server, protocol: str, script: str, *sent: bytes, **query: int) -> dict[int, bytes]:
+    return execute(server, protocol, *sent, command=["sh", "-c", script], **query)
+
+
+def status(found: dict[int, bytes]) -> Json:
+    told: Json = json.loads(found[3])
+    return told
+
+
+@pytest.mark.parametrize("protocol", [V4, V5])
+def test_exec(server: Server, protocol: str) -> None:
+    found = run(server, protocol, "echo out; echo err >&2; exit 7")
+    assert (found[1], found[2]) == (b"out\n", b"err\n")
+    told = status(found)
+    assert (told["status"], told["reason"]) == ("Failure", "NonZeroExitCode")
+    assert told["details"]["causes"] == [{"reason": "ExitCode", "message": "7"}]
+
+
+def test_much(server: Server) -> None:
+    found = run(server, V5, "head -c 3000000 /dev/zero")
+    assert (len(found[1]), status(found)["status"]) == (3_000_000, "Success")
+
+
+def test_input(server: Server) -> None:
+    """Only the newer protocol can say that there is no more of it."""
+    parts = [b"\0" + b"x" * 10_000] * 40
+    assert run(server, V5, "wc -c", *parts, b"\xff\0", stdin=1)[1].strip() == b"400000"
+
+
+def test_terminal(server: Server) -> None:
+    size = b"\4" + json.dumps({"Width": 91, "Height": 17}).encode()
+    script = "read _; stty size; tty; exit 3"
+    found = run(server, V4, script, size, b"\0go\n", stdin=1, tty=1)
+    assert found[1].replace(b"\r", b"") == b"go\n17 91\n/dev/pts/0\n"
+    assert status(found)["details"]["causes"][0]["message"] == "3"
+
+
+def test_program_that_is_not_there(server: Server) -> None:
+    told = status(execute(server, V5, command=["nope"]))
+    assert (told["reason"], told["code"]) == ("InternalError", 500)
+    assert 'exec: "nope": executable file not found in $PATH' in told["message"]
+
+
+def test_attach(server: Server) -> None:
+    """Two clients see the same; what one types is read by the program."""
+
+    async def story() -> None:
+        first = dial(server, "attach", V5, stdin=1, stdout=1, stderr=1)
+        async with first as one, dial(server, "attach", V4, stdout=1) as two:
+            await one.send(b"\0word\n")
+            async with asyncio.timeout(5):
+                assert await one.recv() == await two.recv() == b"\1got word\n"
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [({"container": "nosuch", "command": "true"}, 400), ({"stdout": 1}, 400)],
+)
+def test_refusals(server: Server, query: Json, code: int) -> None:
+    async def story() -> None:
+        async with dial(server, "exec", V5, **query):
+            pass
+
+    with pytest.raises(InvalidStatus) as found:
+        asyncio.run(story())
+    assert found.value.response.status_code == code
+
+
+def test_clients_that_vanish(server: Server) -> None:
+    """Nothing of them stays in the server, whatever their programs do."""
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("this machine does not show a process's open files in /proc")
+
+    async def vanish(verb: str, **query: object) -> None:
+        async with dial(server, verb, V5, stdin=1, stdout=1, **query) as socket:
+            socket.transport.abort()
+
+    before = held(server)
+    for script in ("sleep 1", "yes", "cat"):
+        for terminal in (0, 1):
+            asyncio.run(vanish("exec", command=["sh", "-c", script], tty=terminal))
+    asyncio.run(vanish("attach"))
+    comes_back(server, before)
