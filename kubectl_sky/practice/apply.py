@@ -139,11 +139,12 @@ class Managers:
 
     def entries(self) -> list[Json]:
         """Return them as the object has them."""
-        return [
+        found = [
             {**entry, "fieldsV1": fields_v1(paths)}
             for entry, paths in zip(self._entries, self.sets, strict=True)
             if paths
         ]
+        return sorted(found, key=lambda one: (one["operation"], one["time"], one["manager"]))
 
 
 def _written(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kubectl_sky.practice import problems, rules, schemas, shapes
 from kubectl_sky.practice.pod_rules import BAD_LABEL, LABEL, invalid, required
@@ -99,11 +99,21 @@ def check(obj: Json, resource: Resource) -> None:
         raise problems.invalid(resource.qualified_kind, obj["metadata"]["name"], found)
 
 
-_IMMUTABLE = {
-    "jobs.batch": ("selector", "template", "completionMode", "podFailurePolicy"),
-    "persistentvolumeclaims": ("accessModes", "storageClassName", "volumeMode", "selector"),
-}
+_IMMUTABLE = {"jobs.batch": ("selector", "template", "completionMode", "podFailurePolicy")}
 _JOB_MAY = {"affinity", "nodeSelector", "tolerations", "schedulingGates"}
+_CLAIM_MUST = ("accessModes", "storageClassName", "volumeMode", "selector", "dataSource")
+_FORBIDDEN = {
+    "persistentvolumeclaims": (
+        "spec is immutable after creation except resources.requests and volumeAttributesClassName"
+        " for bound claims"
+    ),
+    "pods": (
+        "pod updates may not change fields other than `spec.containers[*].image`,"
+        "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only"
+        " additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to"
+        " be set to 1 if it was previously negative)"
+    ),
+}
 _POD_MAY = {"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}
 _POD_MAY |= {"schedulingGates", "nodeName", "containers", "initContainers"}
 
@@ -125,13 +135,9 @@ def check_change(old: Json, new: Json, resource: Resource) -> None:
             text = f"Invalid value: {shown}: field is immutable"
             at = "spec.template.spec" if field == "template" else f"spec.{field}"
             found.append(Cause("FieldValueInvalid", at, text))
-    if resource.storage == "pods" and _frozen(before) != _frozen(after):
-        text = (
-            "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
-            "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only"
-            " additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to"
-            " be set to 1 if it was previously negative)"
-        )
+    settled = _SETTLED.get(resource.storage)
+    if settled and settled(before) != settled(after):
+        text = f"Forbidden: {_FORBIDDEN[resource.storage]}"
         found.append(Cause("FieldValueForbidden", "spec", text))
     if old.get("immutable") and (old.get("data"), True) != (new.get("data"), new.get("immutable")):
         text = "Forbidden: field is immutable when `immutable` is set"
@@ -154,3 +160,9 @@ def _frozen(spec: Json) -> Json:
     for group in ("containers", "initContainers"):
         rest[group] = [{**container, "image": ""} for container in spec.get(group) or ()]
     return rest
+
+
+_SETTLED: dict[str, Callable[[Json], object]] = {
+    "persistentvolumeclaims": lambda spec: [spec.get(field) for field in _CLAIM_MUST],
+    "pods": _frozen,
+}

@@ -19,6 +19,7 @@ _ANYWHERE = tuple(
         (r'Invalid value: ("?)[{\[].*[}\]]"?: ', r"Invalid value: {OBJECT}: "),
         (r"\b(containerd|practice)://[0-9a-f]{12,}", "CONTAINER"),
         (r"\b[0-9a-f]{64}\b", "HEX"),
+        (r'start exec "(HEX)?"', 'start exec "HEX"'),
         (r"\bv1\.\d+\.\d+(\+\w+)?", "VERSION"),
         (r"\b\d{1,3}(\.\d{1,3}){3}\b", "IP"),
         (r"\bIP:\d+", "IP:PORT"),

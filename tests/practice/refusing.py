@@ -69,6 +69,7 @@ _OBJECTS = Scene(
 )
 
 _JOB = job("j")
+_RAW = "create --raw /api/v1/namespaces/{ns}/configmaps -f -"
 _JOBS = Scene(
     "wrongjobs",
     (
@@ -95,11 +96,11 @@ _JOBS = Scene(
         Step("patch job j --type=merge -p '{\"metadata\":{\"resourceVersion\":\"1\"}}'"),
         Step("patch job j --type=merge -p '{\"kind\":\"Pod\"}'"),
         Step("patch job j --type=merge -p 'nonsense'"),
-        Step("replace -f -", several(config_map("absent"), job("j"))),
-        Step("create --raw /api/v1/namespaces/{ns}/configmaps -f -", '{"metadata": {"name": "x"'),
-        Step("create --raw /api/v1/namespaces/{ns}/configmaps -f -", '{"kind": "Pod"}'),
-        Step("create --raw /api/v1/namespaces/{ns}/configmaps -f -", '[1]'),
-        Step("create --raw /api/v1/namespaces/{ns}/configmaps -f -", '{"metadata": {"name": 1}}'),
+        Step("replace -f -", several(config_map("absent"), job("j")), about="no selector"),
+        Step(_RAW, '{"metadata": {"name": "x"'),
+        Step(_RAW, '{"kind": "Pod"}', about="a Pod"),
+        Step(_RAW, '[1]'),
+        Step(_RAW, '{"metadata": {"name": 1}}'),
         Step("delete --raw /api/v1/namespaces/{ns}/configmaps/absent"),
         Step("replace --raw /api/v1/namespaces/{ns}/configmaps/a -f -",
              '{"metadata": {"name": "b"}}'),

@@ -164,7 +164,7 @@ _JOBS = Scene(
         _ended("each", "Failed"),
         Step("get job each -o jsonpath='{.status.failedIndexes} {.status.completedIndexes}'"),
         Step(_CONDITIONS.format("each")),
-        Step("wait --for=delete job/soon --timeout=30s"),
+        Step("wait --for=delete job/soon --timeout=30s", shown=False),
         Step("get job held -o jsonpath='{.status.conditions[*].message}'"),
         Step('patch job held -p \'{"spec":{"suspend":false}}\''),
         _ended("held", "Complete"),
