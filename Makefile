@@ -54,7 +54,7 @@ $(INSTALLED):
 	touch $@
 
 $(LIGHT):
-	$(new_venv)
+	$(if $(call usable,$(BIN)/python),,$(new_venv))
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[practice]"
 	touch $@
 

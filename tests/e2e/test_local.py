@@ -1,6 +1,5 @@
 """`kubectl sky local` with the practice cluster: up, down, and what can come between."""
 
-import functools
 import json
 import os
 import re
@@ -268,15 +267,6 @@ def test_interrupted_while_it_starts(sky: Command) -> None:
     up(sky)
 
 
-def test_a_folder_that_is_not_known(sky: Command) -> None:
-    kept = folder(sky) / "practice"
-    (kept / "kubeconfig").mkdir(parents=True)
-    done = sky("local", "up")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "already that was not made here" in done.stderr
-    assert kept.exists()
-
-
 def test_one_that_cannot_start(sky: Command) -> None:
     """The reason is in the message, which names the log."""
     kept = folder(sky) / "practice"
@@ -306,49 +296,3 @@ def test_use(sky: Command) -> None:
     assert done.returncode == 3
     assert sky("local", "down", "--purge").returncode == 0
     assert yaml.safe_load(users.read_text())["contexts"] == []
-
-
-@pytest.fixture
-def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """`make demo` of this environment, with an empty folder for temporary files."""
-    root = Path(__file__).parent.parent.parent
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
-    process = subprocess.Popen(
-        [str(root / ".ci" / "demo.sh"), str(Path(sys.executable).parent)],
-        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "TMPDIR": str(temporary)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-    )
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=60)
-    assert list(temporary.iterdir()) == []
-    assert list(tmp_path.iterdir()) == [temporary]
-
-
-def test_demo(demo: subprocess.Popen[str]) -> None:
-    said, _ = demo.communicate(timeout=120)
-    assert demo.returncode == 0, said
-    assert re.search(r"^node-2 \| rank 2 of 3; turns so far: 0 1 2$", said, re.MULTILINE)
-    commands = {line.split()[3] for line in said.splitlines() if line.startswith("$ kubectl sky ")}
-    assert commands >= {"validate", "render", "submit", "logs", "status", "list", "volumes", "stop"}
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_demo_that_is_cut_short(demo: subprocess.Popen[str], number: signal.Signals) -> None:
-    """Its fixture sees to it that nothing stays."""
-    assert demo.stdout
-    while not demo.stdout.readline().startswith("$ kubectl sky volumes create"):
-        assert demo.poll() is None
-    os.killpg(demo.pid, number)
-    said, _ = demo.communicate(timeout=60)
-    assert demo.returncode != 0
-    assert "That took" not in said
