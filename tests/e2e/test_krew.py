@@ -127,6 +127,17 @@ def test_installed_plugin_runs_a_task(shell: Shell, namespace: str) -> None:
     assert "hello" in shell.kubectl("sky", "list", "-n", namespace)
 
 
+def test_installed_plugin_has_a_practice_cluster(shell: Shell) -> None:
+    """It is its own Python there, for the server and for what starts the pods."""
+    example = str(ROOT / "examples" / "01-hello.yaml")
+    try:
+        kubeconfig = shell.kubectl("sky", "local", "up").strip().partition("=")[2]
+        said = shell.kubectl("sky", "submit", example, "--kubeconfig", kubeconfig)
+        assert "Hello from Python 3." in said
+    finally:
+        shell.kubectl("sky", "local", "down", "--purge")
+
+
 def test_credential_plugins_get_the_users_libraries(shell: Shell, tmp_path: Path) -> None:
     """A credential plugin must not load the libraries that came with the plugin."""
     seen = tmp_path / "seen"
