@@ -148,7 +148,7 @@ def test_server_that_stays_away(
 
 
 def test_restarted_container_goes_on(session: Session, namespace: str) -> None:
-    script = "echo run; [ -e /data/ran ] || { touch /data/ran; exit 3; }; sleep 5"
+    script = "echo run; [ -e /data/ran ] || { touch /data/ran; sleep 2; exit 3; }; sleep 5"
     pod = make_pod("a", namespace, script, restartPolicy="OnFailure")
     pod["spec"]["volumes"] = [{"name": "data", "emptyDir": {}}]
     pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
