@@ -28,6 +28,13 @@ def build(name: str, module: Path, package: str, flags: str = "") -> Path:
     return cache.keep(name, key, make) / name
 
 
+def sources(module: Path, name: str) -> Path:
+    """Return the folder of a module that another one needs, in the version that it needs."""
+    environment = {**_ENVIRONMENT, "HOME": str(cache.HOME)}
+    command = [_go(), "mod", "download", "-json", name]
+    return Path(json.loads(run(command, environment=environment, folder=module))["Dir"])
+
+
 def _go() -> str:
     """Return a Go that is new enough, through Debian's when there is none."""
     if not find("go"):

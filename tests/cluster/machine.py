@@ -26,6 +26,11 @@ def kubectl() -> Path:
     return golang.build("kubectl", _MODULE, "k8s.io/kubernetes/cmd/kubectl", _FLAGS)
 
 
+def sources(name: str) -> Path:
+    """Return the folder of one of the Go modules that they are made of."""
+    return golang.sources(_MODULE, name)
+
+
 def prepare() -> None:
     """Install and build all that `up` needs. Raises Unavailable."""
     if platform.system() != "Linux" or os.geteuid():

@@ -1,14 +1,15 @@
 """Makes kubectl_sky/practice/messages.json.gz: the fields of the protobuf messages of objects.
 
-`python -m tests.practice.messages FOLDER` reads the generated.proto files of the Go modules
-k8s.io/api and k8s.io/apimachinery that lie in FOLDER/api and FOLDER/apimachinery.
+`python -m tests.practice.messages` reads the generated.proto files of the Go modules that the
+cluster of the tests is built from.
 """
 
 import gzip
 import json
 import re
-import sys
 from pathlib import Path
+
+from tests.cluster import machine
 
 FILE = Path(__file__).parents[2] / "kubectl_sky" / "practice" / "messages.json.gz"
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1"
@@ -36,11 +37,13 @@ _PLAIN = {"string", "bytes", "bool", "int32", "int64", "double"}
 Fields = dict[str, list[str]]
 
 
-def _read(folder: Path, name: str) -> dict[str, Fields]:
+def _read(name: str) -> dict[str, Fields]:
     package = "k8s.io." + name.replace("/", ".")
+    module, _, below = name.partition("/")
     found: dict[str, Fields] = {}
     fields: Fields = {}
-    for line in (folder / name / "generated.proto").read_text().splitlines():
+    proto = machine.sources(f"k8s.io/{module}") / below / "generated.proto"
+    for line in proto.read_text().splitlines():
         if line.startswith("message "):
             fields = found[f"{package}.{line.split()[1]}"] = {}
         match = _FIELD.match(line)
@@ -54,11 +57,11 @@ def _read(folder: Path, name: str) -> dict[str, Fields]:
     return found
 
 
-def extract(folder: Path) -> dict[str, Fields]:
+def extract() -> dict[str, Fields]:
     """Return the messages that the built-in kinds need: number to name, shape and type."""
     known: dict[str, Fields] = {}
     for name in _FOLDERS:
-        known |= _read(folder, name)
+        known |= _read(name)
     todo = [
         f"k8s.io.{place.replace('/', '.')}.{kind}"
         for place, kinds in _ROOTS.items()
@@ -80,4 +83,4 @@ def write(messages: dict[str, Fields], file: Path = FILE) -> None:
 
 
 if __name__ == "__main__":
-    write(extract(Path(sys.argv[1])))
+    write(extract())

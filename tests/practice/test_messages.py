@@ -1,0 +1,49 @@
+"""Bodies in protobuf are read with the fields that the real kinds have."""
+
+import gzip
+import json
+
+import pytest
+
+from kubectl_sky.practice import protobuf
+from kubectl_sky.practice.problems import Problem
+from tests.practice import messages
+
+
+@pytest.mark.cluster
+def test_same_as_the_modules() -> None:
+    kept = json.loads(gzip.decompress(messages.FILE.read_bytes()))
+    assert kept == messages.extract(), "write them anew with `python -m tests.practice.messages`"
+
+
+def field(number: int, value: bytes) -> bytes:
+    """A field of a message: bytes of less than 128."""
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+def body(raw: bytes) -> bytes:
+    """A message in its envelope."""
+    about = field(1, b"v1") + field(2, b"ConfigMap")
+    return b"k8s\0" + field(1, about) + field(2, raw)
+
+
+def test_maps_and_times_and_bytes() -> None:
+    meta = field(1, b"a") + field(11, field(1, b"key") + field(2, b"value")) + field(8, b"")
+    raw = field(1, meta) + field(2, field(1, b"x") + field(2, b"y"))
+    raw += field(3, field(1, b"z") + field(2, b"\xff"))
+    assert protobuf.decode(body(raw), "", "v1", "ConfigMap") == {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "labels": {"key": "value"}},
+        "data": {"x": "y"},
+        "binaryData": {"z": "/w=="},
+    }
+
+
+@pytest.mark.parametrize(
+    "wrong", [b"", b"{}", b"k8s\0\x0a", b"k8s\0\xff\xff", body(b"\x0a\x7f"), body(b"\x0d1234")]
+)
+def test_what_is_no_message(wrong: bytes) -> None:
+    with pytest.raises(Problem) as error:
+        protobuf.decode(wrong, "", "v1", "ConfigMap")
+    assert error.value.code == 400
