@@ -3,10 +3,12 @@
 import json
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hmac import compare_digest
 from typing import NamedTuple
+
+from starlette.datastructures import Headers
 
 from kubectl_sky.practice import problems
 from kubectl_sky.practice.api import Api
@@ -84,7 +86,7 @@ class Access:
         self._file.write_text(json.dumps(known_users))
         return token
 
-    def user(self, headers: Mapping[str, str]) -> User:
+    def user(self, headers: Headers) -> User:
         """Return who sends these headers, or as whom an administrator does. Raises Problem."""
         user = self._owner(headers.get("authorization", ""))
         other = headers.get("impersonate-user")
@@ -93,8 +95,7 @@ class Access:
         if not other:
             return user
         self.check(user, Attempt("impersonate", "", "users", name=other))
-        groups = headers.get("impersonate-group")
-        return User(other, (*filter(None, (groups,)), "system:authenticated"))
+        return User(other, (*headers.getlist("impersonate-group"), "system:authenticated"))
 
     def _owner(self, authorization: str) -> User:
         scheme, _, token = authorization.partition(" ")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kubectl_sky.practice.pods import PodLife
 
 Output = asyncio.Queue[tuple[int, bytes] | None]
+_NOTICED = 1.0  # seconds until a kubelet sees that a container has ended
 _LEFT_OPEN = 1.0  # seconds for what others still hold open after the end
 _LONGEST, _STEADY = 300, 600  # seconds: of a back-off, and of a run after which it is forgotten
 _MESSAGE = 4096
@@ -118,7 +119,7 @@ class Container:
         return always or (policy != "Never" and code != 0)
 
     async def _back_off(self) -> None:
-        """Start again at once after the first end, and later and later after others."""
+        """Start again soon after the first end, and later and later after others."""
         delay = min(10 * 2 ** (self._failures - 1), _LONGEST) if self._failures else 0
         self._failures += 1
         if delay:
@@ -130,7 +131,7 @@ class Container:
             self._wait("CrashLoopBackOff", message)
             text = f"Back-off restarting failed container {self.name} in pod {pod}"
             self._life.tell("BackOff", text, "Warning")
-            await self._life.pause(delay)
+        await self._life.pause(delay or _NOTICED)
         self.status["restartCount"] += 1
 
     async def _configure(self, volumes: Volumes) -> Json | None:

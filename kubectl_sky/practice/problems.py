@@ -112,9 +112,8 @@ def _causes(causes: Sequence[Cause]) -> list[Json]:
     ]
 
 
-def untyped(where: str, path: str) -> Problem:
-    """A field of a server-side apply that the kind does not have."""
-    why = f"{path}: field not declared in schema"
+def untyped(where: str, why: str) -> Problem:
+    """What is applied does not fit the schema of its kind."""
     return Problem(500, "", f"failed to create typed patch object ({where}): {why}")
 
 

@@ -47,9 +47,9 @@ class Server:
         try:
             response = await self._respond(HttpRequest(scope, receive))
         except problems.Problem as problem:
-            if not problem.reason and self._api.resources.serves(scope["path"]):
-                problem = problems.no_resource()
-            response = _refusal(problem)
+            below = self._api.resources.serves(scope["path"])
+            nothing = below and problem == problems.no_path()
+            response = _refusal(problems.no_resource() if nothing else problem)
         except Exception as error:  # noqa: BLE001 -- a door: the client is told, the log too
             traceback.print_exc()
             told = problems.Problem(500, "InternalError", f"Internal error occurred: {error}")

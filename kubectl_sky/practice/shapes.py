@@ -89,17 +89,38 @@ def mistyped(obj: Json, resource: Resource) -> str:
     return ""
 
 
+def untyped(value: Any, schema: Json, path: str = "") -> Iterator[str]:
+    """Yield what of an object that is applied does not fit the schema of its kind."""
+    if not _fits(value, schema):
+        wanted = {"array": "list", "object": "map"}.get(schema["type"], schema["type"])
+        found = f"&value.valueUnstructured{{Value:{json.dumps(value)}}}"
+        yield f"{path}: expected {wanted}, got {found}"
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            below = schemas.field(schema, key)
+            if below is None:
+                yield f"{path}.{key}: field not declared in schema"
+            else:
+                yield from untyped(inner, below, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from untyped(inner, schemas.items(schema), f"{path}[{index}]")
+
+
+def _fits(value: Any, schema: Json) -> bool:
+    wanted = schema.get("type", "")
+    if value is None or not wanted or schema.get("format") == "int-or-string":
+        return True
+    exact = not (wanted in ("integer", "number") and isinstance(value, bool))
+    return exact and isinstance(value, _TYPES[wanted])
+
+
 def _mistyped(
     value: Any, schema: Json, owner: str = "", path: str = ""
 ) -> Iterator[tuple[str, Any, Json]]:
     """Yield path, value and schema; a path begins with the struct that has the field."""
-    wanted = schema.get("type", "")
-    if value is None:
-        return
-    exact = not (wanted in ("integer", "number") and isinstance(value, bool))
-    if wanted and not (isinstance(value, _TYPES[wanted]) and exact):
-        if schema.get("format") != "int-or-string":
-            yield f"{owner}{path}", value, schema
+    if not _fits(value, schema):
+        yield f"{owner}{path}", value, schema
     elif isinstance(value, dict):
         owner = schema.get("x-name", owner)
         for key, inner in value.items():

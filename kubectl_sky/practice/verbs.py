@@ -183,11 +183,12 @@ class Verbs:
             )
             raise problems.invalid("PatchOptions.meta.k8s.io", "", [cause])
         body = request.read_applied()
-        unknown = sorted(shapes.unknown(body, schemas.root(place.resource)))
-        if unknown and request.query.get("fieldValidation") != "Strict":
-            kind = f"{place.resource.api_version}, Kind={place.resource.kind}"
+        resource = place.resource
+        wrong = () if resource.custom else shapes.untyped(body, schemas.root(resource))
+        for why in wrong:
             where = "/".join(filter(None, (place.namespace, place.name)))
-            raise problems.untyped(f"{where}; {kind}", f".{unknown[0]}")
+            kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
+            raise problems.untyped(f"{where}; {kind}", why)
         applied = request.object(place, body)
         old = self.api.state.get(place.resource.storage, place.namespace, place.name)
         new = request.manager(place).apply(old, applied)

@@ -6,8 +6,10 @@ A test is named by its file and function; with `[id]`, only that case of it is m
 _ACCOUNTED = "the practice cluster accounts memory and does not limit it"
 _IMAGES = "the practice cluster does not pull images, and this test is about what an image holds"
 _KREW = "this is about the archive and krew, which need Go and minutes; once is enough"
+_SECURITY = "the practice cluster has no levels of Pod Security: its pods are the user's processes"
 
 REAL_ONLY = {
+    "tests/contract/test_problems.py::test_pod_security": _SECURITY,
     "tests/e2e/test_krew.py::test_installed_plugin_answers": _KREW,
     "tests/e2e/test_krew.py::test_installed_plugin_runs_a_task": _KREW,
     "tests/e2e/test_krew.py::test_credential_plugins_get_the_users_libraries": _KREW,
