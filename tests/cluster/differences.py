@@ -4,7 +4,7 @@ A test is named by its file and function; with `[id]`, only that case of it is m
 """
 
 _ACCOUNTED = "the practice cluster accounts memory and does not limit it"
-_IMAGES = "the practice cluster does not pull images, and this test is about what an image holds"
+_IMAGES = "the practice cluster does not pull images, and this is about what comes of that"
 _KREW = "this is about the archive and krew, which need Go and minutes; once is enough"
 _SECURITY = "the practice cluster has no levels of Pod Security: its pods are the user's processes"
 
@@ -13,6 +13,7 @@ REAL_ONLY = {
     "tests/e2e/test_krew.py::test_installed_plugin_answers": _KREW,
     "tests/e2e/test_krew.py::test_installed_plugin_runs_a_task": _KREW,
     "tests/e2e/test_krew.py::test_credential_plugins_get_the_users_libraries": _KREW,
+    "tests/e2e/test_lifecycle.py::test_what_a_task_waits_for_is_told[image]": _IMAGES,
     "tests/e2e/test_seed.py::test_complete_task_lifecycle": _IMAGES,
     "tests/e2e/test_seed.py::test_multi_node_distributed_training": _IMAGES,
     "tests/e2e/test_submit.py::test_a_failing_task[out of memory]": _ACCOUNTED,

@@ -162,7 +162,8 @@ def test_restarted_container_goes_on(session: Session, namespace: str) -> None:
 
 def test_pod_that_does_not_start(session: Session, namespace: str) -> None:
     pod = make_pod("a", namespace, "true")
-    pod["spec"]["containers"][0]["image"] = "localhost/absent:1"
+    secret = {"secretRef": {"name": "absent"}}
+    pod["spec"]["containers"][0]["envFrom"] = [secret]
     objects.create(session, pod)
     source = LogSource(namespace, "a", "main")
     deadline = time.monotonic() + 30
