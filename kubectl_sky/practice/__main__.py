@@ -146,10 +146,9 @@ def main(arguments: Sequence[str]) -> None:
     """Run until SIGTERM or SIGINT. Exits with 3 when the folder is taken, 4 when the port is."""
     options = _read(arguments)
     options.dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = _lock(options.dir)
+    _lock(options.dir)  # until the very end
     with _listen(options.port) as door:
         asyncio.run(_run(options, door))
-    os.close(lock)
 
 
 if __name__ == "__main__":

@@ -124,30 +124,9 @@ class Api:
         old = self.state.get(storage, *key)
         if old is None:
             raise problems.not_found(storage, key[1])
-        for name, wanted in deletion.preconditions.items():
-            if wanted and wanted != old["metadata"].get(name):
-                label = "UID" if name == "uid" else "ResourceVersion"
-                why = f"the {label} in the precondition ({wanted}) does not match the {label} in"
-                why += f" record ({old['metadata'].get(name)}). The object might have been deleted"
-                raise problems.conflict(storage, key[1], f"{why} and then recreated")
+        _check_preconditions(storage, old, deletion.preconditions)
         new = copy.deepcopy(old)
-        metadata = new["metadata"]
-        finalizer = _FINALIZERS.get(deletion.propagation)
-        finalizers = [
-            one for one in metadata.get("finalizers") or () if one not in _FINALIZERS.values()
-        ]
-        metadata["finalizers"] = finalizers + ([finalizer] if finalizer else [])
-        if not metadata["finalizers"]:
-            del metadata["finalizers"]
-        grace = _grace(storage, old, deletion.grace)
-        if "deletionTimestamp" not in metadata or grace < metadata.get(
-            "deletionGracePeriodSeconds", 0
-        ):
-            ends = datetime.fromtimestamp(datetime.now(UTC).timestamp() + grace, UTC)
-            metadata["deletionTimestamp"] = ends.strftime("%Y-%m-%dT%H:%M:%SZ")
-            metadata["deletionGracePeriodSeconds"] = grace
-            if "generation" in metadata:
-                metadata["generation"] += 1
+        _mark(new, deletion.propagation, _grace(storage, old, deletion.grace))
         if storage == "namespaces":
             new.setdefault("status", {})["phase"] = "Terminating"
         if deletion.dry_run or new == old:
@@ -177,6 +156,33 @@ class Api:
             obj["status"] = dict(_BEGINNING[resource.storage])
         elif resource.status and not resource.custom:
             obj["status"] = {}
+
+
+def _check_preconditions(storage: str, obj: Json, preconditions: Json) -> None:
+    for name, wanted in preconditions.items():
+        if wanted and wanted != obj["metadata"].get(name):
+            label = "UID" if name == "uid" else "ResourceVersion"
+            why = f"the {label} in the precondition ({wanted}) does not match the {label} in record"
+            why += f" ({obj['metadata'].get(name)}). The object might have been deleted and then"
+            raise problems.conflict(storage, obj["metadata"]["name"], f"{why} recreated")
+
+
+def _mark(obj: Json, propagation: str, grace: int) -> None:
+    """Note in an object that it is being deleted, how, and when at the latest."""
+    metadata = obj["metadata"]
+    ours = _FINALIZERS.values()
+    finalizers = [one for one in metadata.pop("finalizers", None) or () if one not in ours]
+    if propagation in _FINALIZERS:
+        finalizers.append(_FINALIZERS[propagation])
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    sooner = grace < metadata.get("deletionGracePeriodSeconds", 0)
+    if "deletionTimestamp" not in metadata or sooner:
+        ends = datetime.fromtimestamp(datetime.now(UTC).timestamp() + grace, UTC)
+        metadata["deletionTimestamp"] = ends.strftime("%Y-%m-%dT%H:%M:%SZ")
+        metadata["deletionGracePeriodSeconds"] = grace
+        if "generation" in metadata:
+            metadata["generation"] += 1
 
 
 def _grace(storage: str, obj: Json, asked: int | None) -> int:

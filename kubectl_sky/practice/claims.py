@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kubectl_sky.practice import events, quantities, selection
-from kubectl_sky.practice.api import Api
+from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.controller import Controller
 from kubectl_sky.practice.limits import DEFAULT_CLASS
 from kubectl_sky.practice.state import Change, Json, Key
@@ -171,7 +171,7 @@ class Claims(Controller):
 
         def edit(volume: Json) -> None:
             if volume["status"].get("phase") != phase:
-                volume["status"] = {"phase": phase, "lastPhaseTransitionTime": events.now()}
+                volume["status"] = {"phase": phase, "lastPhaseTransitionTime": now()}
 
         self.api.change(_VOLUMES, ("", name), edit)
         ours = _MINE.items() <= (volume["metadata"].get("annotations") or {}).items()

@@ -9,8 +9,11 @@ from kubectl_sky.practice.resources import Json, Resource, Resources
 VERSION = "v1.36.0"
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _SUBRESOURCES = {
-    "pods": (("log", "Pod", ["get"]), ("exec", "PodExecOptions", ["create", "get"]))
-    + (("attach", "PodAttachOptions", ["create", "get"]),),
+    "pods": (
+        ("log", "Pod", ["get"]),
+        ("exec", "PodExecOptions", ["create", "get"]),
+        ("attach", "PodAttachOptions", ["create", "get"]),
+    ),
     "serviceaccounts": (("token", "TokenRequest", ["create"]),),
 }
 # Answered at once and never stored.
@@ -27,23 +30,31 @@ def answer(path: str, resources: Resources) -> Json | None:
         return _version()
     if parts[:2] == ["openapi", "v3"]:
         return _openapi(parts[2:], resources)
-    if parts[0] not in ("api", "apis") or len(parts) > 3:
-        return None
-    groups = _groups(resources)
-    if parts == ["api"]:
+    if parts[0] == "api":
+        return _core(parts[1:], resources)
+    if parts[0] == "apis":
+        return _grouped(parts[1:], resources)
+    return None
+
+
+def _core(parts: list[str], resources: Resources) -> Json | None:
+    if not parts:
         return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
-    if parts == ["api", "v1"]:
-        return _list(resources, "", "v1")
-    if parts == ["apis"]:
+    return _list(resources, "", "v1") if parts == ["v1"] else None
+
+
+def _grouped(parts: list[str], resources: Resources) -> Json | None:
+    groups = _groups(resources)
+    if not parts:
         found = [_group(name, versions) for name, versions in groups.items() if name]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": found}
-    if parts[0] != "apis" or parts[1] not in groups:
+    if parts[0] not in groups or len(parts) > 2:
         return None
-    if len(parts) == 2:
-        return {"kind": "APIGroup", "apiVersion": "v1", **_group(parts[1], groups[parts[1]])}
-    if parts[2] not in groups[parts[1]]:
+    if len(parts) == 1:
+        return {"kind": "APIGroup", "apiVersion": "v1", **_group(parts[0], groups[parts[0]])}
+    if parts[1] not in groups[parts[0]]:
         raise problems.no_path()
-    return _list(resources, parts[1], parts[2])
+    return _list(resources, *parts)
 
 
 def _reviews() -> Iterator[list[str]]:
@@ -108,8 +119,8 @@ def _entries(resource: Resource) -> list[Json]:
 def _openapi(parts: list[str], resources: Resources) -> Json:
     prefixes: dict[str, list[Resource]] = {}
     for one in resources.all():
-        root = "apis" if one.group else "api"
-        prefixes.setdefault(f"{root}/{one.api_version}", []).append(one)
+        prefix = f"apis/{one.api_version}" if one.group else f"api/{one.version}"
+        prefixes.setdefault(prefix, []).append(one)
     if not parts:
         urls = {prefix: {"serverRelativeURL": f"/openapi/v3/{prefix}"} for prefix in prefixes}
         return {"paths": urls}
@@ -135,9 +146,9 @@ def _operations(kind: Json, one: bool) -> Json:
     asked = ("dryRun", "fieldManager", "fieldValidation")
     text = {"type": "string"}
     parameters = [{"name": name, "in": "query", "schema": text} for name in asked]
-    verbs = (
-        {"get": "get", "put": "put", "patch": "patch"} if one else {"get": "list", "post": "post"}
-    )
+    verbs = {"get": "list", "post": "post"}
+    if one:
+        verbs = {"get": "get", "put": "put", "patch": "patch"}
     return {
         method: {
             "x-kubernetes-action": action,

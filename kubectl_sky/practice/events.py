@@ -2,11 +2,9 @@
 
 import time
 
-from kubectl_sky.practice.api import Api
-from kubectl_sky.practice.api import now as now  # for whoever records events
+from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.problems import Problem
 from kubectl_sky.practice.state import Json
-
 
 _REMEMBERED = 10_000  # events that count when they happen again
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from kubectl_sky.practice import events
-from kubectl_sky.practice.api import Api, Deletion
+from kubectl_sky.practice.api import Api, Deletion, now
 from kubectl_sky.practice.controller import Controller
 from kubectl_sky.practice.state import Change, Json, Key
 from kubectl_sky.practice.state import key as key_of
@@ -207,7 +206,7 @@ def _establish(definition: Json) -> None:
             {
                 "type": kind,
                 "status": "True",
-                "lastTransitionTime": events.now(),
+                "lastTransitionTime": now(),
                 "reason": reason,
                 "message": message,
             }

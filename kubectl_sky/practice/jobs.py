@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 
 from kubectl_sky.practice import events, job_view
-from kubectl_sky.practice.api import Api, Deletion
+from kubectl_sky.practice.api import Api, Deletion, now
 from kubectl_sky.practice.controller import Controller
 from kubectl_sky.practice.job_pods import new, surplus
 from kubectl_sky.practice.job_view import FINALIZER, IGNORED, End, View
@@ -94,7 +94,7 @@ class Jobs(Controller):
     def _sync(self, job: Json) -> float | None:
         status = {"uncountedTerminatedPods": {}, **copy.deepcopy(job["status"])}
         if not status.get("startTime") and not job["spec"]["suspend"]:
-            status["startTime"] = events.now()
+            status["startTime"] = now()
         view = self._view({**job, "status": status})
         self._count_failures(view)
         end, again = view.end(), view.time_left()
@@ -198,7 +198,7 @@ class Jobs(Controller):
         status["conditions"] = [*others, new]
         status.pop("startTime", None)
         if not suspend:
-            status["startTime"] = events.now()
+            status["startTime"] = now()
         self._say(view.job, word, new["message"])
 
     def _track(self, view: View, status: Json, end: End | None) -> None:
@@ -257,7 +257,7 @@ class Jobs(Controller):
 
 
 def _condition(kind: str, reason: str, message: str, status: str = "True") -> Json:
-    times = dict.fromkeys(("lastProbeTime", "lastTransitionTime"), events.now())
+    times = dict.fromkeys(("lastProbeTime", "lastTransitionTime"), now())
     return {"type": kind, "status": status, **times, "reason": reason, "message": message}
 
 

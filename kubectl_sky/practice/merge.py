@@ -84,16 +84,12 @@ def strategic(obj: Any, patch: Any, schema: Json) -> Any:
     """Carry out a strategic merge patch: lists whose items have a key are merged by it."""
     if not isinstance(patch, dict):
         return patch
-    directive = patch.get("$patch")
     own = {key: value for key, value in patch.items() if not key.startswith("$")}
-    if directive == "replace":
-        return own
-    if directive == "delete":
-        return {}
+    if patch.get("$patch") in ("replace", "delete"):
+        return own if patch["$patch"] == "replace" else {}
     result = dict(obj) if isinstance(obj, dict) else {}
-    kept = patch.get("$retainKeys")
-    if kept is not None:
-        result = {key: value for key, value in result.items() if key in kept}
+    if "$retainKeys" in patch:
+        result = {key: value for key, value in result.items() if key in patch["$retainKeys"]}
     for key, value in own.items():
         inner = schemas.field(schema, key) or {}
         if value is None:
@@ -102,12 +98,12 @@ def strategic(obj: Any, patch: Any, schema: Json) -> Any:
             result[key] = _merged_list(result.get(key) or [], value, inner)
         else:
             result[key] = strategic(result.get(key), value, inner)
-    for key, value in patch.items():
-        if key.startswith("$deleteFromPrimitiveList/"):
-            name = key.partition("/")[2]
+    for directive, value in patch.items():
+        kind, _, name = directive.partition("/")
+        if kind == "$deleteFromPrimitiveList":
             result[name] = [item for item in result.get(name) or () if item not in value]
-        elif key.startswith("$setElementOrder/"):
-            _reorder(result, key.partition("/")[2], value, schema)
+        elif kind == "$setElementOrder":
+            _reorder(result, name, value, schema)
     return result
 
 

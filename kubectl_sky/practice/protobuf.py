@@ -3,7 +3,7 @@
 import gzip
 import json
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -133,7 +133,7 @@ def _int_or_string(parts: dict[int, Any]) -> int | str:
     return parts.get(3, b"").decode() if parts.get(1) else int(parts.get(2, 0))
 
 
-_SPECIAL = {
+_SPECIAL: dict[str, Callable[[dict[int, Any]], Any]] = {
     "Time": _time,
     "MicroTime": _time,
     "Quantity": lambda parts: parts.get(1, b"0").decode(),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kubectl_sky.practice import events, quantities, selection
-from kubectl_sky.practice.api import Api
+from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.controller import Controller
 from kubectl_sky.practice.quantities import ZERO, Quantity
 from kubectl_sky.practice.state import Change, Json, Key
@@ -171,7 +171,7 @@ def _condition(pod: Json, told: Json) -> None:
     found = pod["status"].setdefault("conditions", [])
     old: Json = next((one for one in found if one["type"] == "PodScheduled"), {})
     if any(old.get(name) != value for name, value in told.items()):
-        times = {"lastProbeTime": None, "lastTransitionTime": events.now()}
+        times = {"lastProbeTime": None, "lastTransitionTime": now()}
         if told["status"] == old.get("status"):
             times["lastTransitionTime"] = old["lastTransitionTime"]
         if told.get("reason") == "Unschedulable":

@@ -104,7 +104,7 @@ def matches(selector: Json, own: dict[str, str]) -> bool:
         "Lt": lambda key, values: own.get(key, "").isdigit() and int(own[key]) < int(values[0]),
     }
     return all(
-        tests[one["operator"]](one["key"], one.get("values") or ())
+        tests[one["operator"]](one["key"], one.get("values") or [])
         for one in selector.get("matchExpressions") or ()
     )
 
