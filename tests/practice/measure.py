@@ -51,8 +51,11 @@ def run_jobs(server: Server) -> tuple[float, float]:
         list(pool.map(lambda body: objects.create(session, body), bodies))
         created = time.monotonic() - begun
         done.result()
+        complete = time.monotonic()
+    pods = objects.list_all(session, kinds.POD, "default")
+    assert sum(pod["status"]["phase"] == "Succeeded" for pod in pods) == JOBS
     session.close()
-    return created, time.monotonic() - begun
+    return created, complete - begun
 
 
 def _complete(session: Session) -> None:
