@@ -87,6 +87,8 @@ class Names:
         if pod["spec"].get("subdomain"):
             own = f"{own}.{pod['spec']['subdomain']}.{metadata['namespace']}.{_DOMAIN}\t{own}"
         text = f"{_HEAD}{address}\t{own}\n"
+        for alias in pod["spec"].get("hostAliases") or ():
+            text += f"{alias['ip']}\t{' '.join(alias.get('hostnames') or ())}\n"
         files = self._files.setdefault(metadata["namespace"], {})
         files[metadata["namespace"], metadata["name"]] = (path, text)
         path.write_text(text + self._told.get(metadata["namespace"], ""))

@@ -61,6 +61,7 @@ class Container:
         self.watchers: set[Output] = set()
         self._life, self._place = life, place
         self._failures = 0
+        self._written: list[Path] = []
         self._running = asyncio.Event()
         self._task: asyncio.Task[int] | None = None
         reason = (
@@ -140,8 +141,8 @@ class Container:
         while not self._life.ending:
             try:
                 return self._request(volumes)
-            except ConfigError as error:
-                self._wait(error.reason, str(error))
+            except (ConfigError, OSError) as error:
+                self._wait(getattr(error, "reason", ConfigError.reason), str(error))
                 self._life.tell("Failed", f"Error: {error}", "Warning")
             await self._life.pause(delay)
             delay = min(delay * 2, 10)
@@ -180,6 +181,9 @@ class Container:
         """Run it once; return its exit code."""
         identity = f"practice://{token_hex(32)}"
         writer = self._place.logs.writer(self._life.uid, identity)
+        self._written.append(writer.path)
+        for path in self._written[:-2]:  # those of this time and of the last can be read
+            path.unlink(missing_ok=True)
         self.status["containerID"] = identity
         wires = self.wires = Wires(terminal=self._terminal, fed=bool(self.spec.get("stdin")))
         self._life.tell("Created", "Container created")

@@ -16,6 +16,7 @@ _CHUNK = 1 << 16
 _TAIL_BYTES, _TAIL_LINES = 2048, 80  # of a log as a termination message
 _FLAGS = ("follow", "previous", "timestamps")
 _LEAST = {"tailLines": 0, "sinceSeconds": 1, "limitBytes": 1}
+_MOST = 1 << 28  # bytes of a log, which begins anew then, as the kubelet's do
 _LONG = 1 << 20  # of a line without an end, which is written in parts then
 _TRUE = ("true", "1", "True")
 
@@ -116,6 +117,9 @@ class Writer:
                 stamped = [_stamp(self._last + i) + line for i, line in enumerate(lines)]
             self._last += len(lines)
             first += b"\n".join(stamped) + end
+        if self._file.tell() > _MOST:
+            self._file.seek(0)
+            self._file.truncate()
         self._parting = 0 if first.endswith(b"\n") else stream
         self._file.write(first)
         self._wake()
@@ -269,6 +273,8 @@ class _Selection:
         while size < _CHUNK:
             line = self._file.readline(_CHUNK)
             if not line:
+                if self._file.tell() > self._file.seek(0, 2):  # it has begun anew
+                    self._file.seek(0)
                 break
             shown = line
             if self._fresh:

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from kubectl_sky.practice import events, podstatus
@@ -29,7 +29,7 @@ class PodLife:
         self._failure: Json = {}
         self._address = ""
         self._grace: float | None = None
-        self._killing: asyncio.TimerHandle | None = None
+        self._timers: list[asyncio.TimerHandle] = []
         self._ending = asyncio.Event()
         self._folder = place.folder / self.uid
         self._first = self._containers("initContainers", "initContainerStatuses")
@@ -54,9 +54,7 @@ class PodLife:
             return
         first, self._grace = self._grace is None, grace
         self._ending.set()
-        if self._killing:
-            self._killing.cancel()
-        self._killing = asyncio.get_running_loop().call_later(grace, self._kill)
+        self._later(grace, self._kill)
         for one in (*self._first, *self._main) if first else ():
             one.signal(signal.SIGTERM)
 
@@ -101,14 +99,20 @@ class PodLife:
         return self._ending.is_set()
 
     async def _live(self) -> None:
-        self._begin()
-        volumes = await self._prepare()
-        self.publish()  # containers may ask for the address
-        if await self._run_first(volumes):
-            await asyncio.gather(*(one.run(volumes) for one in self._main))
-            await self._end_sidecars()
-        self.ended = True
-        self.publish()
+        try:
+            self._begin()
+            volumes = await self._prepare()
+            self.publish()  # containers may ask for the address
+            if await self._run_first(volumes):
+                await asyncio.gather(*(one.run(volumes) for one in self._main))
+                await self._end_sidecars()
+            self.ended = True
+            self.publish()
+        finally:
+            for timer in self._timers:
+                timer.cancel()
+            self._place.names.remove(self._pod)
+            self._place.addresses.free(self._address)
         self._finish()
 
     def _begin(self) -> None:
@@ -120,14 +124,17 @@ class PodLife:
         if seconds is not None:
             began = datetime.fromisoformat(self.pod["status"]["startTime"])
             left = seconds - (datetime.now(UTC) - began).total_seconds()
-            asyncio.get_running_loop().call_later(max(left, 0), self._exceed)
+            self._later(left, self._exceed)
         self.tell(*self._place.notice(self.pod))
 
+    def _later(self, seconds: float, do: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+        self._timers.append(loop.call_later(max(seconds, 0), do))
+
     def _exceed(self) -> None:
-        if not self.task.done():
-            self._failure = {"reason": "DeadlineExceeded", "message": _DEADLINE}
-            self.tell("DeadlineExceeded", _DEADLINE)
-            self.end(self.pod["spec"].get("terminationGracePeriodSeconds", 30))
+        self._failure = {"reason": "DeadlineExceeded", "message": _DEADLINE}
+        self.tell("DeadlineExceeded", _DEADLINE)
+        self.end(self.pod["spec"].get("terminationGracePeriodSeconds", 30))
 
     async def _prepare(self) -> Volumes:
         """Make the volumes; try again until what they need is there."""
@@ -166,10 +173,6 @@ class PodLife:
 
     def _finish(self) -> None:
         """Let go of a pod that is to be deleted; its logs and volumes go with it."""
-        if self._killing:
-            self._killing.cancel()
-        self._place.names.remove(self._pod)
-        self._place.addresses.free(self._address)
         found = self._place.api.state.get("pods", *self.key)
         mine = found and found["metadata"]["uid"] == self.uid
         if mine and found and "deletionTimestamp" in found["metadata"]:

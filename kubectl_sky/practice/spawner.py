@@ -206,11 +206,22 @@ class Spawner:
         self._output += json.dumps(report).encode() + b"\n"
 
 
+def _isolates() -> bool:
+    """Try in another process: what fails half way cannot be undone."""
+    child = os.fork()
+    if not child:
+        with suppress(OSError):
+            namespaces.isolate()
+            os._exit(0)
+        os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
+
+
 def main(descriptor: int) -> None:
     """Serve a socket; where there are no namespaces, a container that shall have some fails."""
     server = socket.socket(fileno=descriptor)
     server.set_inheritable(False)  # no container may have it
-    with suppress(OSError, AttributeError):
+    if _LINUX and _isolates():
         namespaces.isolate()
     with suppress(ConnectionError):
         Spawner(server).serve()

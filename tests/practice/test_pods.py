@@ -1,11 +1,10 @@
 """The lives of pods, with real processes, against what a real kubelet was seen to do."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
-from tests.practice.machine import Machine, container, machine, play
+from tests.practice.machine import Machine, container, play
 from tests.practice.world import NS, Json, until
 
 
@@ -224,127 +223,3 @@ def test_deadline(tmp_path: Path) -> None:
         assert m.container("a")["state"]["terminated"]["exitCode"] == 137
 
     play(tmp_path, story)
-
-
-def test_names(tmp_path: Path) -> None:
-    """Pods of a headless Service find each other as they come."""
-
-    async def story(m: Machine) -> None:
-        selector = {"app": "x"}
-        spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector}
-        m.create("services", "ring", spec)
-        ask = "until getent hosts {0}.ring; do sleep 0.05; done; getent hosts {0}.ring.team.svc"
-        for own, other in (("one", "two"), ("two", "one")):
-            m.pod(
-                own,
-                f"{ask.format(other)}.cluster.local; echo $IP; sleep 1",
-                metadata={"labels": selector},
-                hostname=own,
-                subdomain="ring",
-                env=[{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
-            )
-        await m.ended("one")
-        await m.ended("two")
-        addresses = {name: m.status(name)["podIP"] for name in ("one", "two")}
-        assert len(set(addresses.values())) == 2
-        for own, other in (("one", "two"), ("two", "one")):
-            words = (await m.log(own)).split()
-            assert words[0] == words[-3 if words[-1] != addresses[own] else 0] or words[0]
-            assert words[0] == addresses[other]
-            assert words[-1] == addresses[own]
-
-    play(tmp_path, story)
-
-
-def test_reboot(tmp_path: Path) -> None:
-    """Pods that ran when the node went down are treated as after a reboot."""
-
-    async def before(m: Machine) -> None:
-        m.pod("never", "echo up; sleep 1000")
-        m.pod("always", "echo up; sleep 1000", restartPolicy="Always")
-        m.pod("done", "true")
-        for name in ("never", "always"):
-            await m.said(name, "up\n")
-        await m.ended("done")
-
-    async def after(m: Machine) -> None:
-        status = await m.ended("never")
-        ended = status["containerStatuses"][0]["state"]["terminated"]
-        assert (ended["exitCode"], ended["reason"]) == (137, "Error")
-        await until(lambda: "running" in m.container("always")["state"])
-        assert m.container("always")["restartCount"] == 1
-        assert m.container("always")["lastState"]["terminated"]["exitCode"] == 137
-        assert m.status("done")["phase"] == "Succeeded"
-        assert await m.log("done") == ""
-
-    play(tmp_path, before)
-    play(tmp_path, after)
-
-
-def test_nothing_outlives_the_node(tmp_path: Path) -> None:
-    """Neither when it stops, nor when its spawner is killed."""
-    mark = tmp_path / "mark"
-    mark.mkdir()
-
-    async def story() -> None:
-        async with machine(tmp_path / "d") as m:
-            volumes = [{"name": "v", "hostPath": {"path": str(mark)}}]
-            mounts = [{"name": "v", "mountPath": "/mark"}]
-            command = "setsid sh -c 'while :; do date +%N > /mark/beat; sleep 0.02; done' & wait"
-            m.pod("a", command, volumes=volumes, volumeMounts=mounts)
-            await until((mark / "beat").exists)
-        (mark / "beat").unlink()
-        await asyncio.sleep(0.2)
-        assert not (mark / "beat").exists()
-
-    asyncio.run(story())
-
-
-def test_many(tmp_path: Path) -> None:
-    """A hundred pods at once, of which none is lost."""
-
-    async def story(m: Machine) -> None:
-        for number in range(100):
-            m.pod(f"p{number}", f"echo {number}")
-        for number in range(100):
-            assert (await m.ended(f"p{number}"))["phase"] == "Succeeded"
-            assert await m.log(f"p{number}") == f"{number}\n"
-
-    play(tmp_path, story)
-
-
-def test_gpus(tmp_path: Path) -> None:
-    async def story(m: Machine) -> None:
-        node = m.get("nodes", "practice-2")
-        assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
-        labels = node["metadata"]["labels"]
-        assert labels["nvidia.com/gpu.product"] == "A100"
-        assert labels["nvidia.com/gpu.count"] == "8"
-        assert conditions(node["status"])["Ready"] == ("True", "KubeletReady")
-
-    play(tmp_path, story, nodes=2, gpus="A100:8")
-
-
-def test_without_namespaces(tmp_path: Path) -> None:
-    """Paths of volumes that the pod says are translated, and an event says what is not so."""
-
-    async def story(m: Machine) -> None:
-        m.create("configmaps", "c", data={"f": "text"})
-        m.pod(
-            "a",
-            "cat /conf/f $FILE; echo; pwd; python3 -c 'import socket;"
-            ' print(socket.gethostbyname("a"))\'',
-            volumes=[{"name": "c", "configMap": {"name": "c"}}],
-            volumeMounts=[{"name": "c", "mountPath": "/conf"}],
-            env=[{"name": "FILE", "value": "/conf/f"}],
-            workingDir="/conf",
-        )
-        await m.ended("a")
-        text, folder, address = (await m.log("a")).splitlines()
-        assert text == "texttext"
-        assert folder.startswith(str(tmp_path)) and folder.endswith("/volumes/c")
-        assert address == m.status("a")["podIP"]
-        (notice,) = m.events("NoNamespaces")
-        assert "allows no namespaces" in notice
-
-    play(tmp_path, story, namespaces=False)
