@@ -69,6 +69,7 @@ class Writer:
         self._file: BinaryIO = path.open("wb", buffering=0)
         self._begun = {1: b"", 2: b""}
         self._last = 0
+        self.beginning = 0  # how often it has begun anew
         self._waiting: list[asyncio.Future[None]] = []
         self._parting = 0  # the stream whose last line is written but has no end yet
 
@@ -120,6 +121,7 @@ class Writer:
         if self._file.tell() > _MOST:
             self._file.seek(0)
             self._file.truncate()
+            self.beginning += 1
         self._parting = 0 if first.endswith(b"\n") else stream
         self._file.write(first)
         self._wake()
@@ -242,7 +244,7 @@ async def _lines(
     with path.open("rb", buffering=_CHUNK) as file:
         if options.tail is not None:
             _seek_tail(file, options.tail)
-        selection = _Selection(file, options)
+        selection = _Selection(file, options, writer)
         while left:
             data = selection.next()
             if data:
@@ -261,8 +263,10 @@ async def _lines(
 class _Selection:
     """The lines of a file that are asked for, as they are asked for."""
 
-    def __init__(self, file: BinaryIO, options: LogOptions) -> None:
+    def __init__(self, file: BinaryIO, options: LogOptions, writer: Writer | None) -> None:
         self._file = file
+        self._writer = writer
+        self._beginning = writer.beginning if writer else 0
         self._cut = 0 if options.timestamps else _STAMP
         self._since = _stamp(int(options.since * 10**9)) if options.since is not None else b""
         self._fresh = True  # at the beginning of a line
@@ -270,11 +274,13 @@ class _Selection:
     def next(self) -> bytes:
         """Return the next chunk; nothing at the end."""
         found, size = [], 0
+        if self._writer and self._beginning != self._writer.beginning:
+            self._beginning, self._fresh = self._writer.beginning, True
+            self._file.seek(0, 2)  # else what is in the buffer would be read again
+            self._file.seek(0)
         while size < _CHUNK:
             line = self._file.readline(_CHUNK)
             if not line:
-                if self._file.tell() > self._file.seek(0, 2):  # it has begun anew
-                    self._file.seek(0)
                 break
             shown = line
             if self._fresh:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from kubectl_sky.practice import podlogs
 from kubectl_sky.practice.podlogs import LogOptions, Logs, Writer, named
 from kubectl_sky.practice.problems import Problem
 from tests.practice.world import Json
@@ -104,6 +105,26 @@ def test_long_line(tmp_path: Path) -> None:
     logs.close(ID)
     assert read(logs) == b"x" * (48 << 16) + b"\nnext\n"
     assert len(read(logs, timestamps=True)) == (48 << 16) + 6 + 2 * 31
+
+
+def test_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that has become too long begins anew; a reader that follows goes on."""
+    monkeypatch.setattr(podlogs, "_MOST", 1000)
+
+    async def story() -> None:
+        logs = Logs(tmp_path)
+        writer = logs.writer("u", ID)
+        lines = logs.read(pod(), "", LogOptions(follow=True))
+        for number in range(100):
+            writer.write(1, b"%d\n" % number)
+            if number < 10:
+                assert await anext(lines) == b"%d\n" % number
+            assert writer.path.stat().st_size < 1100
+        logs.close(ID)
+        rest = b"".join([block async for block in lines])
+        assert rest.endswith(b"98\n99\n")
+
+    asyncio.run(story())
 
 
 def test_follow(tmp_path: Path) -> None:
