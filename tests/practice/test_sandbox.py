@@ -64,7 +64,8 @@ def test_mount_points(tmp_path: Path) -> None:
         m.pod(
             "a",
             "echo own > /data/f; for p in /etc/deep/er /srv /tmp/x /dev/shm /run/links; do"
-            " cat $p/f; done; cat /etc/hosts /data/inner/two; echo; test -f /etc/passwd && echo etc;"
+            " cat $p/f; done; cat /etc/hosts /data/inner/two; echo;"
+            " test -f /etc/passwd && echo etc;"
             " (echo no > /data/inner/two) 2> /dev/null || echo frozen",
             volumeMounts=mounts,
             volumes=[{"name": "own", "emptyDir": {}}, {"name": "c", "configMap": {"name": "c"}}],
