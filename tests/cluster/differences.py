@@ -12,6 +12,7 @@ REAL_ONLY = {
     "tests/contract/test_problems.py::test_pod_security": _SECURITY,
     "tests/e2e/test_krew.py::test_installed_plugin_answers": _KREW,
     "tests/e2e/test_krew.py::test_installed_plugin_runs_a_task": _KREW,
+    "tests/e2e/test_krew.py::test_installed_plugin_has_a_practice_cluster": _KREW,
     "tests/e2e/test_krew.py::test_credential_plugins_get_the_users_libraries": _KREW,
     "tests/e2e/test_lifecycle.py::test_what_a_task_waits_for_is_told[image]": _IMAGES,
     "tests/e2e/test_seed.py::test_complete_task_lifecycle": _IMAGES,
