@@ -10,6 +10,8 @@ STATE := $(shell { cat pyproject.toml; $(PYTHON) --version; } | cksum | cut -d' 
 INSTALLED := .venv/installed-$(STATE)
 # Enough to use the program: a quarter of the minute that all takes.
 LIGHT := .venv/light-$(STATE)
+# Tests with a cluster wait most of the time.
+WORKERS := --numprocesses 3 --dist worksteal
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
@@ -25,7 +27,7 @@ test: lint unit practice ## run all checks and tests: on the practice cluster, t
 	@$(HEADING) 'tests with a real Kubernetes: get it ready'
 	$(BIN)/python -m tests.cluster prepare
 	@$(HEADING) 'tests with a real Kubernetes'
-	$(BIN)/pytest -m cluster
+	$(BIN)/pytest $(WORKERS) -m cluster
 
 lint: venv ## check style, types and the layers
 	@$(HEADING) 'style'
@@ -43,7 +45,7 @@ unit: venv ## run the tests that need no Kubernetes
 
 practice: venv ## run the tests that need a Kubernetes on the practice cluster
 	@$(HEADING) 'tests with the practice cluster'
-	$(BIN)/pytest -m 'practice and not cluster'
+	$(BIN)/pytest $(WORKERS) -m 'practice and not cluster'
 
 venv: $(INSTALLED) ## make .venv, with the project in it as it stands
 

@@ -23,7 +23,7 @@ ENVIRONMENT = dict(os.environ)
 _FAILING = bool(os.environ.get("CI"))
 _MARKS = {"practice_cluster": pytest.mark.practice, "real_cluster": pytest.mark.cluster}
 _absent = pytest.StashKey[str]()
-_left_out = pytest.StashKey[dict[str, str]]()
+_ABSENT, _LEFT_OUT = "no Kubernetes: ", "not on the practice cluster: "
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
@@ -37,13 +37,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Do what takes minutes before the first test, whose time is limited."""
-    stash = session.config.stash
-    stash[_left_out] = {}
     for item in session.items:
         why = real_only(item.nodeid) if item.get_closest_marker("practice") else ""
         if why:
-            item.add_marker(pytest.mark.skip(why))
-            stash[_left_out][item.nodeid] = why
+            item.add_marker(pytest.mark.skip(f"{_LEFT_OUT}{why}"))
     if session.config.option.collectonly:
         return
     capture = session.config.pluginmanager.getplugin("capturemanager")
@@ -54,23 +51,30 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             if any(item.get_closest_marker("cluster") for item in session.items):
                 drivers.prepare()
         except Unavailable as error:
-            stash[_absent] = str(error)
+            session.config.stash[_absent] = str(error)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say at the end, and loudly, what did not run."""
-    stash = terminalreporter.config.stash
-    left_out = stash.get(_left_out, {})
+    # read from the reports: the tests may have run in other processes
+    skipped = {
+        report.nodeid: str(report.longrepr[2]).removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", ())
+        if isinstance(report.longrepr, tuple)
+    }
+    left_out = {test: why for test, why in skipped.items() if why.startswith(_LEFT_OUT)}
     if left_out:
         title = f"NOT ON THE PRACTICE CLUSTER: {len(left_out)}"
         terminalreporter.section(title, yellow=True, bold=True)
         for test, why in left_out.items():
-            terminalreporter.line(f"{test}: {why}")
-    reason = stash.get(_absent, None)
-    if reason:
+            terminalreporter.line(f"{test}: {why.removeprefix(_LEFT_OUT)}")
+    absent = {why for why in skipped.values() if why.startswith(_ABSENT)}
+    if absent:
         terminalreporter.section("NO KUBERNETES", red=True, bold=True)
-        terminalreporter.line(f"No test that needs a cluster has run, because: {reason}")
+        for why in sorted(absent):
+            reason = why.removeprefix(_ABSENT)
+            terminalreporter.line(f"No test that needs a cluster has run, because: {reason}")
 
 
 @pytest.fixture(scope="session")
@@ -88,7 +92,7 @@ def real_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """A cluster that is ready. Without any, its tests are skipped; in CI they fail."""
     reason = pytestconfig.stash.get(_absent, None)
     if reason:
-        (pytest.fail if _FAILING else pytest.skip)(f"no Kubernetes: {reason}")
+        (pytest.fail if _FAILING else pytest.skip)(f"{_ABSENT}{reason}")
     holder = Holder.start(ENVIRONMENT)
     try:
         yield holder.cluster()
