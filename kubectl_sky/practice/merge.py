@@ -98,13 +98,18 @@ def strategic(obj: Any, patch: Any, schema: Json) -> Any:
             result[key] = _merged_list(result.get(key) or [], value, inner)
         else:
             result[key] = strategic(result.get(key), value, inner)
+    _direct(result, patch, schema)
+    return result
+
+
+def _direct(result: Json, patch: Json, schema: Json) -> None:
+    """Carry out what a patch says of whole lists."""
     for directive, value in patch.items():
         kind, _, name = directive.partition("/")
         if kind == "$deleteFromPrimitiveList":
             result[name] = [item for item in result.get(name) or () if item not in value]
         elif kind == "$setElementOrder":
             _reorder(result, name, value, schema)
-    return result
 
 
 def _merged_list(old: list[Any], patch: list[Any], schema: Json) -> list[Any]:
