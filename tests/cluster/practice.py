@@ -1,8 +1,10 @@
 """The practice cluster, as a process of its own in a folder that goes with it."""
 
+import ctypes
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,8 @@ _ROOT = Path(__file__).parent.parent.parent
 _CONTEXT = "sky-local"  # its administrator's
 _GPUS = "A100:8"  # as many as the other clusters of the tests pretend to have
 _SECONDS = 20  # to end in
+_DEATH_SIGNAL = 1  # of prctl
+_LIBC = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True)
@@ -126,4 +130,10 @@ def _spawn(command: list[str], log: IO[str]) -> subprocess.Popen[str]:
         stderr=log,
         text=True,
         start_new_session=True,
+        preexec_fn=_end_with_parent if sys.platform == "linux" else None,
     )
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end the process when the one that started it was killed."""
+    _LIBC.prctl(_DEATH_SIGNAL, signal.SIGTERM)
