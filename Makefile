@@ -10,7 +10,7 @@ STATE := $(shell { cat pyproject.toml; $(PYTHON) --version; } | cksum | cut -d' 
 INSTALLED := .venv/installed-$(STATE)
 # Enough to use the program: a quarter of the minute that all takes.
 LIGHT := .venv/light-$(STATE)
-# Tests with a cluster wait most of the time.
+# Many tests wait most of the time.
 WORKERS := --numprocesses 3 --dist worksteal
 HEADING = printf '\n==== %s ====\n'
 
@@ -41,7 +41,7 @@ lint: venv ## check style, types and the layers
 
 unit: venv ## run the tests that need no Kubernetes
 	@$(HEADING) 'tests without a Kubernetes'
-	$(BIN)/pytest -m 'not cluster and not practice'
+	$(BIN)/pytest $(WORKERS) -m 'not cluster and not practice'
 
 practice: venv ## run the tests that need a Kubernetes on the practice cluster
 	@$(HEADING) 'tests with the practice cluster'

@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +21,8 @@ _PROGRAM = (sys.executable, "-m", "kubectl_sky.practice")
 _HOST = "127.0.0.1"
 _PORT = 6445  # nobody's, and beside those of real API servers
 _TRIES = 100
+_PORTS = range(_PORT, _PORT + _TRIES)
+_TAKEN = 4  # the program's exit code when it cannot have the port
 _SECONDS = 30.0
 _STEP = 0.02
 
@@ -42,18 +45,16 @@ class Practice:
         if not find_spec("uvicorn"):
             what = "the packages of the practice cluster are not installed"
             raise UserError(what, "`pip install 'kubectl-sky[practice]'` does it")
-        port = self._port(wanted.port)
-        flags = ["--dir", str(self._process.folder), "--port", str(port)]
-        flags += ["--nodes", str(wanted.nodes)]
+        flags = ["--dir", str(self._process.folder), "--nodes", str(wanted.nodes)]
         flags += ["--gpus", str(wanted.gpus)] if wanted.gpus else []
-        before = self._process.log.stat().st_size if self._process.log.exists() else 0
-        process = self._process.start([*_PROGRAM, *flags])
-        try:
-            self._wait(process, port, before)
-        except BaseException:  # Ctrl-C, too
-            process.kill()
-            process.wait()
-            raise
+        for port in self._ports(wanted.port):
+            if self._started(port, [*flags, "--port", str(port)]):
+                return
+        what = f"no port of {_PORT} to {_PORT + _TRIES - 1} is free"
+        if wanted.port:
+            what = f"--port {wanted.port}: this port cannot be had, another program may have it"
+            raise UserError(what, "name another, or none to have one chosen")
+        raise ClusterError(what, "name one: --port")
 
     def stop(self) -> None:
         """End the process; the folder stays."""
@@ -73,18 +74,24 @@ class Practice:
         known: dict[str, str | int] = {"pid": pid} if pid else {}
         return {**known, "log": str(self._process.log), "folder": str(self._process.folder)}
 
-    def _port(self, wanted: int | None) -> int:
-        if wanted:
-            if not _free(wanted):
-                what = f"--port {wanted}: this port cannot be had, another program may have it"
-                raise UserError(what, "name another, or none to have one chosen")
-            return wanted
+    def _ports(self, wanted: int | None) -> Iterator[int]:
+        """Yield the ports to try, as long as they look free: each may be gone a moment later."""
         last = self._last_port()
-        candidates: list[int] = [*([last] if last else []), *range(_PORT, _PORT + _TRIES)]
-        for port in candidates:
-            if _free(port):
-                return port
-        raise ClusterError(f"no port of {_PORT} to {candidates[-1]} is free", "name one: --port")
+        candidates = [wanted] if wanted else [*([last] if last else []), *_PORTS]
+        yield from filter(_free, candidates)
+
+    def _started(self, port: int, flags: list[str]) -> bool:
+        """Start the process; False if somebody else has the port. Raises ClusterError."""
+        before = self._process.log.stat().st_size if self._process.log.exists() else 0
+        process = self._process.start([*_PROGRAM, *flags])
+        try:
+            self._wait(process, port, before)
+        except BaseException as error:  # Ctrl-C, too
+            process.kill()
+            if process.wait() == _TAKEN and isinstance(error, ClusterError):
+                return False
+            raise
+        return True
 
     def _last_port(self) -> int | None:
         try:

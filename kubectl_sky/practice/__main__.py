@@ -84,6 +84,7 @@ def _listen(port: int) -> socket.socket:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind(("127.0.0.1", port))
+        found.listen(2048)  # only now nobody else can have it
     except OSError as error:
         sys.exit(_fail(4, f"port {port}: {error.strerror}"))
     return found

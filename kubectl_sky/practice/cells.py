@@ -86,41 +86,77 @@ def _statuses(pod: Json) -> list[Json]:
     return at(pod, ".status.containerStatuses") or []
 
 
+def _sidecars(pod: Json) -> list[Json]:
+    """The states of init containers that go on beside the others."""
+    starting = pod["spec"].get("initContainers") or ()
+    names = {one["name"] for one in starting if one.get("restartPolicy") == "Always"}
+    found = at(pod, ".status.initContainerStatuses") or ()
+    return [one for one in found if one["name"] in names]
+
+
 def pod_ready(pod: Json) -> str:
     """Return how many containers of a pod are ready, and how many it has."""
-    ready = sum(one.get("ready", False) for one in _statuses(pod))
-    return f"{ready}/{len(pod['spec']['containers'])}"
+    running = [one for one in _statuses(pod) if at(one, ".state.running")]
+    started = [one for one in _sidecars(pod) if one.get("started")]
+    ready = sum(one.get("ready", False) for one in (*running, *started))
+    return f"{ready}/{len(pod['spec']['containers']) + len(_sidecars(pod))}"
 
 
 def pod_status(pod: Json) -> str:
     """Return in one word what a pod is doing."""
-    reason = at(pod, ".status.reason") or at(pod, ".status.phase")
-    waiting = at(pod, ".status.conditions") or ()
-    for one in waiting:
+    phase = at(pod, ".status.phase")
+    if "deletionTimestamp" in pod["metadata"] and phase not in ("Succeeded", "Failed"):
+        return "Terminating"
+    reason = at(pod, ".status.reason") or phase
+    for one in at(pod, ".status.conditions") or ():
         if one["type"] == "PodScheduled" and one.get("reason") == "SchedulingGated":
             reason = "SchedulingGated"
-    starting = at(pod, ".status.initContainerStatuses") or []
+    return _starting(pod) or _running(pod, reason)
+
+
+def _starting(pod: Json) -> str:
+    """Say which init container a pod is at; nothing when they have done their work."""
+    if _is_true(pod, "Initialized"):
+        return ""
+    starting = at(pod, ".status.initContainerStatuses") or ()
+    sidecars = [one["name"] for one in _sidecars(pod)]
     for index, one in enumerate(starting):
-        state = one.get("state") or {}
-        if (state.get("terminated") or {}).get("exitCode") == 0:
+        done = at(one, ".state.terminated.exitCode") == 0
+        if done or (one["name"] in sidecars and one.get("started")):
             continue
-        why = (state.get("terminated") or state.get("waiting") or {}).get("reason")
-        plain = why in (None, "PodInitializing", "ContainerCreating")
-        return _ending(pod, f"Init:{index}/{len(starting)}" if plain else f"Init:{why}")
+        why = at(one, ".state.terminated.reason") or at(one, ".state.waiting.reason")
+        if why in (None, "PodInitializing"):
+            return f"Init:{index}/{len(pod['spec']['initContainers'])}"
+        return f"Init:{why}"
+    return ""
+
+
+def _running(pod: Json, reason: str) -> str:
+    going, wrong = False, ""
     for one in reversed(_statuses(pod)):
-        state = one.get("state") or {}
-        reason = (state.get("waiting") or state.get("terminated") or {}).get("reason") or reason
-    return _ending(pod, str(reason))
+        reason = at(one, ".state.waiting.reason") or at(one, ".state.terminated.reason") or reason
+        if at(one, ".state.terminated.exitCode"):
+            wrong = reason
+        going = going or bool(one.get("ready") and at(one, ".state.running"))
+    if reason != "Completed":
+        return reason
+    if going and _is_true(pod, "Ready"):
+        return "Running"
+    return wrong or ("NotReady" if going else reason)
 
 
-def _ending(pod: Json, reason: str) -> str:
-    return "Terminating" if "deletionTimestamp" in pod["metadata"] else reason
+def _is_true(pod: Json, condition: str) -> bool:
+    found = at(pod, ".status.conditions") or ()
+    return any((one["type"], one["status"]) == (condition, "True") for one in found)
 
 
 def pod_restarts(pod: Json) -> str:
     """Return how often the containers of a pod began anew."""
-    restarts = sum(one.get("restartCount", 0) for one in _statuses(pod))
-    ends = [at(one, ".lastState.terminated.finishedAt") for one in _statuses(pod)]
+    counted = [*_statuses(pod), *_sidecars(pod)]
+    if _starting(pod):
+        counted = at(pod, ".status.initContainerStatuses")
+    restarts = sum(one.get("restartCount", 0) for one in counted)
+    ends = [at(one, ".lastState.terminated.finishedAt") for one in counted]
     last = max(filter(None, ends), default=None)
     return f"{restarts} ({age(last)} ago)" if restarts and last else str(restarts)
 
@@ -202,7 +238,8 @@ def used(kind: str) -> Cell:
 
 def phase(obj: Json) -> str:
     """Return the phase of an object that may be on its way out."""
-    return _ending(obj, at(obj, ".status.phase") or "")
+    leaving = "deletionTimestamp" in obj["metadata"]
+    return "Terminating" if leaving else at(obj, ".status.phase") or ""
 
 
 def subjects(kind: str) -> Cell:

@@ -1,6 +1,5 @@
 """The real command against both clusters: `sky` runs it, `kubectl` is kubectl."""
 
-import functools
 import json
 import os
 import signal
@@ -50,8 +49,7 @@ class Command:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # Where the tests run in the background, Ctrl-C would be ignored from the start.
-            preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+            preexec_fn=heed,
         )
 
     def json(self, *arguments: str) -> Any:
@@ -64,6 +62,12 @@ class Command:
         """Write a file into the folder where the program runs; return its name."""
         (self.folder / name).write_text(text)
         return name
+
+
+def heed() -> None:
+    """Heed signals that a program would ignore from its start where the tests do."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def submitted(done: Done) -> str:

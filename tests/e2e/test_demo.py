@@ -1,6 +1,5 @@
 """`make demo`: all of it, and that nothing of it stays, however it ends."""
 
-import functools
 import os
 import re
 import signal
@@ -10,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.e2e.conftest import heed
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=heed,
     )
     try:
         yield process

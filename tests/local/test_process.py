@@ -98,7 +98,7 @@ def test_an_innocent_process_with_that_pid(
     assert bystander.poll() is None
 
 
-@pytest.mark.parametrize("pid", ["", "no number", str(os.getpid())])
+@pytest.mark.parametrize("pid", ["", "no number", str(os.getpid())], ids=["none", "text", "ours"])
 def test_a_holder_that_nobody_knows(holding: Background, pid: str) -> None:
     (holding.folder / "pid").write_text(pid)
     assert holding.alive()
