@@ -2,9 +2,19 @@
 
 from typing import Any
 
+from kubectl_sky.facts import Machine
+
 Json = dict[str, Any]
 
 ID = "bcdf2345"
+LABELS = {
+    "product": "nvidia.com/gpu.product",
+    "gke": "cloud.google.com/gke-accelerator",
+    "sky": "skypilot.co/accelerator",
+    "tpu": "cloud.google.com/gke-tpu-accelerator",
+    "topology": "cloud.google.com/gke-tpu-topology",
+    "spot": "cloud.google.com/gke-spot",
+}
 CREATED = "2026-01-01T00:00:00Z"
 
 
@@ -63,6 +73,12 @@ def make_pod(
         "spec": {"nodeName": "worker-1"},
         "status": {"phase": phase, **status, "containerStatuses": statuses if state else []},
     }
+
+
+def make_machine(gpus: int = 8, resource: str = "nvidia.com/gpu", **labels: str) -> Machine:
+    """A node as a plan sees it; the labels are short names of the keys in LABELS."""
+    sizes = {"cpu": "16", "memory": "64Gi"} | ({resource: str(gpus)} if gpus else {})
+    return Machine({LABELS[name]: value for name, value in labels.items()}, sizes)
 
 
 def terminated(code: int, reason: str = "", at: str = "2026-01-01T00:05:00Z") -> Json:

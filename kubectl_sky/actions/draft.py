@@ -11,6 +11,7 @@ from kubectl_sky.actions import files
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.facts import Facts
+from kubectl_sky.plan.placement import place
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.render import manifests
@@ -35,6 +36,10 @@ class Draft:
     def plan(self, facts: Facts, settings: Settings) -> Plan:
         """Decide everything that was left open."""
         return resolve(self.task, self.task_id, facts, settings)
+
+    def notes(self, facts: Facts) -> tuple[str, ...]:
+        """Say what was chosen among candidates, and what the cluster may lack."""
+        return place(self.task, facts).notes
 
     def manifests(self, plan: Plan) -> Manifests:
         """Render the plan of this draft."""

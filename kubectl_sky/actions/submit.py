@@ -10,10 +10,12 @@ from kubectl_sky.actions.draft import Draft
 from kubectl_sky.actions.stop import AUXILIARY
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.apply import Applied, apply_all
+from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, SkyError, UserError
-from kubectl_sky.facts import Facts
+from kubectl_sky.facts import Facts, Machine
 from kubectl_sky.observe.difference import differences
+from kubectl_sky.plan.placement import wants_machines
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifest, Manifests
 
@@ -27,6 +29,7 @@ class Prepared:
     plan: Plan
     manifests: Manifests
     present: tuple[Json, ...]
+    notes: tuple[str, ...]  # about candidates and nodes, for the user
 
     @property
     def complete(self) -> bool:
@@ -37,10 +40,26 @@ class Prepared:
 
 
 def facts(session: Session, draft: Draft, user: str | None) -> Facts:
-    """Ask the cluster what the plan depends on: who asks, and what the volume names stand for."""
+    """Ask the cluster who asks, what volume names stand for, and for its nodes if they matter."""
     found = who.user(session, user)
     claims = volumes.claims(session, found) if draft.task.volumes else {}
-    return Facts(user=found, namespace=session.namespace, claims=claims)
+    nodes = machines(session) if wants_machines(draft.task) else ()
+    return Facts(user=found, namespace=session.namespace, claims=claims, machines=nodes)
+
+
+def machines(session: Session) -> tuple[Machine, ...]:
+    """Return the cluster's nodes; none without the right to list them."""
+    try:
+        nodes = CoreManager(session).list_nodes()
+    except Forbidden:
+        return ()
+    return tuple(
+        Machine(
+            labels=node["metadata"].get("labels") or {},
+            allocatable=(node.get("status") or {}).get("allocatable") or {},
+        )
+        for node in nodes
+    )
 
 
 def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
@@ -48,11 +67,12 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
 
     Raises UserError when another task has the id, naming the fields that differ.
     """
-    plan = draft.plan(facts(session, draft, user), settings.Settings())
+    known = facts(session, draft, user)
+    plan = draft.plan(known, settings.Settings())
     manifests = draft.manifests(plan)
     present = _present(session, manifests, plan) if draft.given_id else []
     _refuse_other(manifests, present, plan)
-    return Prepared(plan, manifests, tuple(present))
+    return Prepared(plan, manifests, tuple(present), draft.notes(known))
 
 
 def send(

@@ -33,6 +33,8 @@ def command(file: str, overrides: Overrides, form: str | None, **flags: str | No
     for problem in drafted.warnings:
         output.note(str(problem))
     facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
+    for note in drafted.notes(facts):
+        output.note(note)
     rendered = action.render(drafted, facts, show_secrets=bool(flags["show_secrets"]))
     if flags["output_dir"]:
         for path in action.write(rendered, Path(flags["output_dir"])):

@@ -57,6 +57,8 @@ def command(
         output.note(str(problem))
     session = where.session()
     prepared = submit.prepare(session, drafted, where.user)
+    for note in prepared.notes:
+        output.note(note)
     if flags["dry_run"] == "none":
         return _submit(session, prepared, form, flags)
     if flags["dry_run"] == "server":

@@ -38,6 +38,10 @@ class CoreManager:
         """Start the deletion of a namespace with all it holds; False if there is none."""
         return objects.delete(self._session, kinds.NAMESPACE, name)
 
+    def list_nodes(self) -> list[Json]:
+        """Return the cluster's nodes. Raises Forbidden for who may see only namespaces."""
+        return objects.list_all(self._session, kinds.NODE)
+
     def patch_node(self, name: str, body: Json) -> Json:
         """Merge the body into a node: labels, taints, `spec.unschedulable`. Raises NotFound."""
         return objects.patch(self._session, kinds.NODE, name, None, body)

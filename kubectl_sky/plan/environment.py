@@ -8,18 +8,17 @@ from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import RESERVED
 
 
-def variables(task: Task, name: str, task_id: str, facts: Facts) -> Mapping[str, str]:
+def variables(task: Task, whole: str, gpus: int, facts: Facts) -> Mapping[str, str]:
     """Return the variables that are the same on every node, the user's own last.
 
     A name that a node is told its own value of is ours, whatever the user wrote; a name that is a
     secret too is the secret's. What differs between nodes is written by the pod template.
     """
-    gpus = task.resources.accelerator.count if task.resources.accelerator else 0
     fixed = {
         "NUM_NODES": str(task.num_nodes),
         "SKYPILOT_NUM_NODES": str(task.num_nodes),
         "SKYPILOT_NUM_GPUS_PER_NODE": str(gpus),
-        "SKYPILOT_TASK_ID": f"{name}-{task_id}",
+        "SKYPILOT_TASK_ID": whole,
         "SKYPILOT_USER": facts.user.name,
     }
     own = {key: value for key, value in given(task.envs).items() if key not in task.secrets}

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubectl_sky import names
+from kubectl_sky.plan.accelerators import Term
+from kubectl_sky.plan.placement import Preference
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,15 @@ class Mount:
 
 
 @dataclass(frozen=True)
+class Toleration:
+    """A taint of nodes that the pods bear; no value means whatever value it has."""
+
+    key: str
+    operator: str = "Exists"
+    value: str | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """One task, decided.
 
@@ -33,7 +44,7 @@ class Plan:
     `env` and `secrets` are name to value, `requests` and `limits` are resource name to Kubernetes
     quantity, `scripts` is file name to text, `selector` finds the task's pods, and `service` is the
     headless Service through which nodes find each other (None for one node). `claims` is volume
-    of the pod to claim.
+    of the pod to claim. A machine has to meet one of the `terms`, if there are any.
     """
 
     id: str
@@ -50,6 +61,10 @@ class Plan:
     limits: Mapping[str, str]
     mounts: tuple[Mount, ...]
     claims: Mapping[str, str]
+    terms: tuple[Term, ...]
+    preferred: tuple[Preference, ...]
+    placed: bool
+    tolerations: tuple[Toleration, ...]
     shared_memory: bool
     scripts: Mapping[str, str]
     service: str | None

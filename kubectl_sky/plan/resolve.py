@@ -6,11 +6,11 @@ from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import environment, storage
-from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.plan.placement import Placement, place
+from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Resources, Task
 
-GPU = "nvidia.com/gpu"
 MAX_SCRIPTS = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around them
 
 
@@ -20,9 +20,12 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     _require(task.secrets, "secret")
     title = task.name or f"task-{task_id}"
     name = names.dns_label(title)
-    labels = _labels(task, title, task_id, facts)
     whole = names.task_object(name, task_id)
-    requests, limits = _resources(task.resources)
+    placement = place(task, facts)
+    resources = placement.resources
+    requests, limits = _resources(placement)
+    gpus = placement.device.count if placement.device else 0
+    labels = _labels(resources, title, task_id, facts)
     mounts, claims = storage.mounts(task.volumes, facts.claims)
     return Plan(
         id=task_id,
@@ -44,22 +47,26 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
             )
             for index in range(task.num_nodes)
         ),
-        image=task.resources.image or settings.image,
-        env=environment.variables(task, name, task_id, facts),
+        image=resources.image or settings.image,
+        env=environment.variables(task, f"{name}-{task_id}", gpus, facts),
         secrets=environment.given(task.secrets),
         requests=requests,
         limits=limits,
         mounts=mounts,
         claims=claims,
-        shared_memory=task.resources.accelerator is not None,
+        terms=placement.terms,
+        preferred=placement.preferred,
+        placed=bool(placement.terms or placement.preferred),
+        tolerations=_tolerations(placement),
+        shared_memory=placement.device is not None,
         scripts=_scripts(task),
         service=whole if task.num_nodes > 1 else None,
     )
 
 
-def _labels(task: Task, title: str, task_id: str, facts: Facts) -> dict[str, str]:
+def _labels(resources: Resources, title: str, task_id: str, facts: Facts) -> dict[str, str]:
     """The user's labels under ours, so that no task can pose as another."""
-    return dict(task.labels) | {
+    return dict(resources.labels) | {
         names.TASK: "true",
         names.TASK_ID: task_id,
         names.TASK_NAME: names.label_value(title),
@@ -77,12 +84,17 @@ def _require(values: Mapping[str, str | None], flag: str) -> None:
         )
 
 
-def _resources(resources: Resources) -> tuple[dict[str, str], dict[str, str]]:
+def _resources(placement: Placement) -> tuple[dict[str, str], dict[str, str]]:
     """CPU and memory are requests and limits alike; GPUs are limits (Kubernetes copies them)."""
+    resources, device = placement.resources, placement.device
     sizes = {"cpu": resources.cpus, "memory": resources.memory}
     asked = {name: size for name, size in sizes.items() if size is not None}
-    gpus = resources.accelerator
-    return asked, asked | ({GPU: str(gpus.count)} if gpus else {})
+    return asked, asked | ({device.resource: str(device.count)} if device else {})
+
+
+def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
+    """Nodes with GPUs are often tainted by the resource's name, to keep others away."""
+    return (Toleration(placement.device.resource),) if placement.device else ()
 
 
 def _scripts(task: Task) -> Mapping[str, str]:

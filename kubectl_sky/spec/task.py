@@ -3,7 +3,7 @@
 What it does not read is listed in schemas/unsupported.yaml.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,15 @@ from kubectl_sky.spec import quantity
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.document import Data, Document
 from kubectl_sky.spec.substitute import Filled
+
+_HERE = ("*", "k8s", "kubernetes")
+# A candidate that says the one takes back what stands around it under the other.
+_SAME = {
+    "accelerators": ("gpus",),
+    "gpus": ("accelerators",),
+    "infra": ("cloud", "region", "zone"),
+    "cloud": ("infra",),
+}
 
 __all__ = ["Accelerator", "Resources", "Task", "VolumeMount", "image_of", "task_of"]
 
@@ -32,11 +41,16 @@ class Resources:
     memory: str | None = None
     accelerator: Accelerator | None = None
     image: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Task:
-    """One task. A variable or secret that is None has to be given on the command line."""
+    """One task. A variable or secret that is None has to be given on the command line.
+
+    `choices` are the candidates beside `resources`, which is the first; `ordered` says that their
+    order matters.
+    """
 
     name: str | None = None
     num_nodes: int = 1
@@ -46,23 +60,26 @@ class Task:
     volumes: tuple[VolumeMount, ...] = ()
     setup: str | None = None
     run: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
+    choices: tuple[Resources, ...] = ()
+    ordered: bool = False
 
 
 def task_of(document: Document) -> Task:
     """Return the task of a document that `validate` finds no error in and `refusals` nothing."""
     data = Filled(document).document.data
     resources = data.get("resources") or {}
+    first, *others = _candidates(resources)
     return Task(
         name=data.get("name"),
         num_nodes=data.get("num_nodes") or 1,
-        resources=_resources(resources),
+        resources=first,
         envs=_texts(data.get("envs")),
         secrets=_texts(data.get("secrets")),
         volumes=tuple(_volume(path, value) for path, value in (data.get("volumes") or {}).items()),
         setup=data.get("setup"),
         run=data.get("run"),
-        labels=dict(resources.get("labels") or {}),
+        choices=tuple(others),
+        ordered=_ordered(resources),
     )
 
 
@@ -80,15 +97,50 @@ def _texts(values: Mapping[Any, Any] | None) -> dict[str, str | None]:
     return {str(name): text_of(value) for name, value in (values or {}).items()}
 
 
-def _resources(values: Mapping[str, Any]) -> Resources:
+def _candidates(resources: Mapping[str, Any]) -> list[Resources]:
+    """Return every candidate: of any_of or ordered, and of several accelerators in each.
+
+    Those that name another provider are left out, unless all do.
+    """
+    items = resources.get("any_of") or resources.get("ordered") or ()
+    merged = [_merged(resources, item or {}) for item in items] or [resources]
+    if items:
+        merged = [values for values in merged if not _elsewhere(values)] or merged
+    found = [candidate for values in merged for candidate in _resources(values)]
+    return [item for index, item in enumerate(found) if item not in found[:index]]
+
+
+def _merged(outer: Mapping[str, Any], item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields around the candidates are their defaults; labels are put together."""
+    own = {key: value for key, value in item.items() if value is not None}
+    said = {other for field in own for other in _SAME.get(field, ())}
+    kept = {key: value for key, value in outer.items() if key not in said}
+    labels = (outer.get("labels") or {}) | (own.get("labels") or {})
+    return {**kept, **own, "labels": labels}
+
+
+def _elsewhere(values: Mapping[str, Any]) -> bool:
+    provider = str(values.get("infra") or values.get("cloud") or "*").lower().split("/")[0]
+    return provider not in _HERE
+
+
+def _ordered(resources: Mapping[str, Any]) -> bool:
+    accelerators = resources.get("accelerators", resources.get("gpus"))
+    return bool(resources.get("ordered")) or isinstance(accelerators, list)
+
+
+def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
+    """Yield the candidates of one set of fields: one for each accelerator."""
     cpus, memory, image = values.get("cpus"), values.get("memory"), values.get("image_id")
     accelerators = values.get("accelerators", values.get("gpus"))
-    return Resources(
-        cpus=None if cpus is None else quantity.cpus(cpus),
-        memory=None if memory is None else quantity.memory(memory),
-        accelerator=None if accelerators is None else candidates(accelerators)[0].whole,
-        image=image_of(image),
-    )
+    for asked in (None,) if accelerators is None else candidates(accelerators):
+        yield Resources(
+            cpus=None if cpus is None else quantity.cpus(cpus),
+            memory=None if memory is None else quantity.memory(memory),
+            accelerator=asked.whole if asked else None,
+            image=image_of(image),
+            labels=dict(values.get("labels") or {}),
+        )
 
 
 def _volume(path: str, value: str | Mapping[str, Any]) -> VolumeMount:

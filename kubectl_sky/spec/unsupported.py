@@ -13,7 +13,6 @@ import yaml
 
 from kubectl_sky import assets
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import accelerator
 from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.variables import REFERENCE, is_name
@@ -97,12 +96,28 @@ def _found(document: Document) -> Iterator[_Found]:
     if not isinstance(document.data, dict):
         return
     for entry in listed():
-        for path, value in _matches(document.data, entry.field, ()):
+        for path, value in _everywhere(document, entry.field):
             if not (entry.unless and entry.unless.fullmatch(str(value).lower())):
                 yield _Found(path, entry.reason, entry.instead, entry.refuse)
     filled = Filled(document).document
-    for form in (_tasks, _gpus, _images, _secrets, _home):
+    for form in (_tasks, _images, _secrets, _home):
         yield from form(filled)
+
+
+def _everywhere(document: Document, field: tuple[str, ...]) -> Iterator[tuple[Path, Data]]:
+    """Yield what a field's pattern finds; the fields of resources are its candidates' too."""
+    yield from _matches(document.data, field, ())
+    if field[0] != "resources":
+        return
+    for path in _candidates(document):
+        yield from _matches(document.get(*path), field[1:], path)
+
+
+def _candidates(document: Document) -> Iterator[Path]:
+    for field in ("any_of", "ordered"):
+        items = document.get("resources", field)
+        for index in range(len(items) if isinstance(items, list) else 0):
+            yield ("resources", field, index)
 
 
 def _matches(data: Data, field: tuple[str, ...], path: Path) -> Iterator[tuple[Path, Data]]:
@@ -128,25 +143,11 @@ def _tasks(document: Document) -> Iterator[_Found]:
         yield _Found((), reason, "give each task a file of its own", True)
 
 
-def _gpus(document: Document) -> Iterator[_Found]:
-    given = (field for field in ("accelerators", "gpus") if document.get("resources", field))
-    field = next(given, "")  # the first is read
-    try:
-        candidates = accelerator.candidates(document.get("resources", field)) if field else ()
-    except ValueError:
-        return  # the rules tell
-    if len(candidates) > 1:
-        reason = "several kinds of GPU are a choice, which is not made yet"
-        yield _Found(("resources", field), reason, "name one of them", True)
-    elif candidates and candidates[0].name:
-        reason = f"nodes are not chosen by {candidates[0].name}; any GPU of the cluster is used"
-        yield _Found(("resources", field), reason, "", False)
-
-
 def _images(document: Document) -> Iterator[_Found]:
-    if isinstance(document.get("resources", "image_id"), dict):
-        reason = "an image for each region means nothing in one cluster"
-        yield _Found(("resources", "image_id"), reason, "name one image", True)
+    for path in (("resources",), *_candidates(document)):
+        if isinstance(document.get(*path, "image_id"), dict):
+            reason = "an image for each region means nothing in one cluster"
+            yield _Found((*path, "image_id"), reason, "name one image", True)
 
 
 def _secrets(document: Document) -> Iterator[_Found]:

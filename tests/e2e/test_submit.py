@@ -60,7 +60,7 @@ run: |
 def test_labels_sizes_and_names_of_the_seed(sky: Command, kubectl: Command) -> None:
     script = """
 name: My Task
-resources: {cpus: 100m, memory: 64Mi, accelerators: "V100:2", image_id: "python:3.11"}
+resources: {cpus: 100m, memory: 64Mi, accelerators: "A100:2", image_id: "python:3.11"}
 envs: {A: "it's $(not) $HOME"}
 run: echo "$A"
 """

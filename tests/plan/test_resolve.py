@@ -55,7 +55,7 @@ def test_a_task_without_a_name_has_the_seed_s() -> None:
 
 def test_a_task_cannot_pose_as_another() -> None:
     labels = {"username": "bob", "task-id": "zzzz2345", "team": "x"}
-    plan = make_plan(replace(make_task(), labels=labels))
+    plan = make_plan(make_task(resources=Resources(labels=labels)))
     assert plan.labels["username"] == "alice-example.com"
     assert plan.labels["task-id"] == "bcdf2345"
     assert plan.labels["team"] == "x"

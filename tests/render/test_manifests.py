@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from kubectl_sky import assets
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan.plan import Mount, Node, Plan
+from kubectl_sky.plan.accelerators import Rule
+from kubectl_sky.plan.placement import Preference
+from kubectl_sky.plan.plan import Mount, Node, Plan, Toleration
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.task import Accelerator, Resources, Task, VolumeMount
 from kubectl_sky.spec.variables import RESERVED
@@ -32,7 +34,9 @@ FULL = Task(
 )
 
 
-@pytest.mark.parametrize("kind", [Plan, Node, Mount], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [Plan, Node, Mount, Toleration, Preference, Rule], ids=lambda kind: kind.__name__
+)
 def test_every_field_is_used_by_some_template(kind: type) -> None:
     written = "\n".join(TEMPLATES.values())
     for field in dataclasses.fields(kind):

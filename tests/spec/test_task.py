@@ -70,7 +70,11 @@ def test_volumes() -> None:
 
 
 def test_labels() -> None:
-    assert task_of(make_document(resources={"labels": {"a": "b"}})).labels == {"a": "b"}
+    assert task_of(make_document(resources={"labels": {"a": "b"}})).resources.labels == {"a": "b"}
+
+
+def gpus(name: str, count: int = 1) -> Resources:
+    return Resources(accelerator=Accelerator(name, count))
 
 
 ACCELERATORS = [
@@ -144,6 +148,46 @@ def test_any_accelerators(value: Any) -> None:
         assert all(asked.whole.count >= 1 for asked in found)
 
 
+CANDIDATES: list[tuple[dict[str, Any], list[Resources]]] = [
+    ({"gpus": "{L4, A10G:2}"}, [gpus("L4"), gpus("A10G", 2)]),
+    ({"gpus": ["L4", "L4:1"]}, [gpus("L4")]),
+    (
+        {"cpus": 2, "any_of": [{"cpus": 4}, {"memory": 8}]},
+        [Resources("4"), Resources("2", "8Gi")],
+    ),
+    ({"gpus": "L4", "any_of": [{"accelerators": "T4"}, {}]}, [gpus("T4"), gpus("L4")]),
+    (
+        {"ordered": [{"infra": "aws/us-east-1", "cpus": 1}, {"infra": "k8s/x", "cpus": 2}]},
+        [Resources("2")],
+    ),
+    ({"any_of": [{"cloud": "aws", "cpus": 1}]}, [Resources("1")]),
+    ({"infra": "aws", "any_of": [{"cloud": "kubernetes", "cpus": 1}]}, [Resources("1")]),
+    (
+        {"labels": {"a": "1"}, "any_of": [{"labels": {"b": "2"}}, {}]},
+        [Resources(labels={"a": "1", "b": "2"}), Resources(labels={"a": "1"})],
+    ),
+]
+
+
+@pytest.mark.parametrize(("resources", "expected"), CANDIDATES)
+def test_candidates(resources: dict[str, Any], expected: list[Resources]) -> None:
+    task = task_of(make_document(resources=resources))
+    assert [task.resources, *task.choices] == expected
+
+
+@pytest.mark.parametrize(
+    ("resources", "ordered"),
+    [
+        ({"gpus": ["L4", "T4"]}, True),
+        ({"ordered": [{"cpus": 1}]}, True),
+        ({"gpus": "{L4, T4}"}, False),
+        ({"any_of": [{"cpus": 1}]}, False),
+    ],
+)
+def test_whether_the_order_matters(resources: dict[str, Any], ordered: bool) -> None:
+    assert task_of(make_document(resources=resources)).ordered is ordered
+
+
 SIZES = st.sampled_from([1, 0.5, "4+", "500m", "2"])
 TASKS = st.fixed_dictionaries(
     {"run": st.text(min_size=1)},
@@ -160,6 +204,7 @@ TASKS = st.fixed_dictionaries(
                 "accelerators": st.sampled_from([1, "V100:2", {"A": 1}]) | st.text(),
                 "image_id": st.none() | st.text(),
                 "labels": st.dictionaries(st.text(), st.text()),
+                "any_of": st.lists(st.fixed_dictionaries({}, optional={"cpus": SIZES}) | st.none()),
             },
         ),
         "envs": st.dictionaries(st.text() | st.integers(), st.none() | st.text() | st.integers()),

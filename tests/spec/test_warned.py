@@ -9,10 +9,6 @@ WARNED = {
         "task.yaml:2:7: name: warning: objects and labels get this name with dashes"
         " for what Kubernetes does not allow"
     ),
-    "resources: {accelerators: {A100:1}}": (
-        "task.yaml:2:13: resources.accelerators: warning: ignored:"
-        " nodes are not chosen by A100; any GPU of the cluster is used"
-    ),
     "resources: {accelerators: 0.5}": (
         "task.yaml:2:27: resources.accelerators: warning:"
         " Kubernetes hands out whole GPUs: each node asks for 1"
@@ -74,6 +70,9 @@ FINE = (
     "resources: {cpus: 4+, memory: 8+, accelerators: 1}",
     "resources: {accelerators: 1}",
     "resources: {gpus: '1'}",
+    "resources: {accelerators: {A100:1}}",
+    "resources: {accelerators: {A100:1, 'V100:2'}}",
+    "resources: {ordered: [{accelerators: L4}, {gpus: T4}], cpus: 1}",
     "resources: {infra: k8s}",
     "resources: {infra: Kubernetes}",
     "resources: {cloud: kubernetes, use_spot: false, autostop: false}",

@@ -1,0 +1,48 @@
+"""TPUs of GKE: their names become the accelerator and the topology that node labels say."""
+
+import re
+
+from kubectl_sky.errors import UserError
+from kubectl_sky.plan.accelerators import Rule, Term
+
+RESOURCE = "google.com/tpu"
+ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
+TOPOLOGY = "cloud.google.com/gke-tpu-topology"
+
+# SkyPilot's name of a generation, and GKE's. GKE's own names are understood too, with a count.
+_SLICES = {
+    "tpu-v4": "tpu-v4-podslice",
+    "tpu-v5p": "tpu-v5p-slice",
+    "tpu-v5litepod": "tpu-v5-lite-podslice",
+    "tpu-v5lite": "tpu-v5-lite-device",
+    "tpu-v6e": "tpu-v6e-slice",
+}
+_FLAT = {1: "1x1", 4: "2x2", 8: "2x4"}
+_CUBES = {4: "2x2x1"}
+_TOPOLOGIES = {"tpu-v4-podslice": _CUBES, "tpu-v5p-slice": _CUBES}
+
+
+def is_tpu(name: str) -> bool:
+    """Say whether an accelerator is a TPU."""
+    return name.lower().startswith("tpu-")
+
+
+def request(name: str, count: int) -> tuple[int, Term]:
+    """Return the chips that a node asks for, and the labels that it has to have.
+
+    Raises UserError for a TPU that is not one machine of GKE.
+    """
+    text = name.lower()
+    written = re.fullmatch(r"(tpu-v[0-9a-z]+)-([0-9]{1,4})", text)
+    kind, chips = (_SLICES.get(written[1], ""), int(written[2])) if written else (text, count)
+    if kind not in _SLICES.values():
+        known = ", ".join(f"{generation}-N" for generation in _SLICES)
+        raise UserError(f"accelerators: {name}: GKE gives pods no such TPU", f"there are {known}")
+    topologies = _TOPOLOGIES.get(kind, _FLAT)
+    if chips not in topologies:
+        raise UserError(
+            f"accelerators: {name}: {chips} chips are not one machine, and slices of several"
+            " machines are not supported",
+            f"ask for {' or '.join(map(str, topologies))} chips a node",
+        )
+    return chips, (Rule(ACCELERATOR, (kind,)), Rule(TOPOLOGY, (topologies[chips],)))

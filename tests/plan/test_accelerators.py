@@ -1,0 +1,137 @@
+"""Names of accelerators, and what labels of nodes mean."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.errors import UserError
+from kubectl_sky.plan import tpu
+from kubectl_sky.plan.accelerators import (
+    AMD,
+    FAMILIES,
+    NEURON,
+    NVIDIA,
+    Family,
+    family_of,
+    known,
+    matches,
+    models,
+)
+
+READ = {
+    "NVIDIA-A100-SXM4-80GB": "A100-80GB",
+    "NVIDIA-A100-80GB-PCIe": "A100-80GB",
+    "NVIDIA-A100-SXM4-40GB": "A100",
+    "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb": None,
+    "Tesla-T4-SHARED": "T4",
+    "NVIDIA-H100-80GB-HBM3": "H100",
+    "nvidia-h100-80gb": "H100",
+    "nvidia-h100-mega-80gb": "H100-MEGA",
+    "H100_NVLINK_80GB": "H100",
+    "nvidia-tesla-v100": "V100",
+    "Tesla-V100-SXM2-32GB": "V100-32GB",
+    "a10g": "A10G",
+    "NVIDIA-L40S": "L40S",
+    "NVIDIA-RTX-6000-Ada-Generation": "RTX6000-Ada",
+    "NVIDIA-GeForce-RTX-2080": "RTX2080",
+    "NVIDIA-": None,
+}
+
+
+@pytest.mark.parametrize("value", READ)
+def test_what_labels_mean(value: str) -> None:
+    assert NVIDIA.read(value) == READ[value]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.resource)
+def test_every_value_written_is_read_as_the_model_or_a_plainer_one(family: Family) -> None:
+    for model in family.models:
+        for term in family.terms([model]):
+            for value in term[0].values:
+                read = family.read(value)
+                assert read and matches(read, model.name), f"{value} of {model.name} reads {read}"
+
+
+MATCHES = [
+    ("A100", "A100-80GB", True),
+    ("a100", "A100", True),
+    ("A100-80GB", "A100", False),
+    ("A100-40GB", "A100", True),
+    ("H100-80GB", "H100", True),
+    ("H200", "H200-SXM-80GB", True),
+    ("L4", "L40", False),
+    ("A10", "A10G", False),
+]
+
+
+@pytest.mark.parametrize(("asked", "model", "expected"), MATCHES)
+def test_matches(asked: str, model: str, expected: bool) -> None:
+    assert matches(asked, model) is expected
+
+
+def test_families() -> None:
+    assert family_of("MI300X") is AMD
+    assert family_of("Trainium2") is NEURON
+    assert family_of("A100") is family_of("whatever") is NVIDIA
+    assert family_of("amd:192GB") is AMD
+    assert [known(name) for name in ("A100", "mi300x", "Inferentia", "H10")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_memory_stands_for_models() -> None:
+    assert [model.name for model in models("141GB")] == ["H200"]
+    names = {model.name for model in models("nvidia:80GB+")}
+    assert {"H100", "A100-80GB", "B200"} <= names
+    assert not {"A100", "L4"} & names
+    with pytest.raises(UserError, match=r"no GPU is known with this memory; there are those of 8,"):
+        models("7GB")
+    with pytest.raises(UserError, match="no such maker"):
+        models("intel:80GB")
+
+
+@given(st.from_regex(re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.+ ]{0,61}[A-Za-z0-9+]?"), fullmatch=True))
+def test_any_name_gives_labels_that_kubernetes_takes(name: str) -> None:
+    try:
+        terms = family_of(name).terms(models(name))
+    except UserError:
+        return
+    assert terms
+    for term in terms:
+        for value in term[0].values:
+            assert re.fullmatch(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", value)
+
+
+TPUS = [
+    ("tpu-v6e-8", 1, 8, "tpu-v6e-slice", "2x4"),
+    ("tpu-v5litepod-4", 1, 4, "tpu-v5-lite-podslice", "2x2"),
+    ("tpu-v5lite-1", 1, 1, "tpu-v5-lite-device", "1x1"),
+    ("tpu-v5p-4", 1, 4, "tpu-v5p-slice", "2x2x1"),
+    ("tpu-v5-lite-podslice", 4, 4, "tpu-v5-lite-podslice", "2x2"),
+]
+
+
+@pytest.mark.parametrize(("name", "count", "chips", "kind", "topology"), TPUS)
+def test_tpus(name: str, count: int, chips: int, kind: str, topology: str) -> None:
+    found, term = tpu.request(name, count)
+    assert found == chips
+    assert [rule.values for rule in term] == [(kind,), (topology,)]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("tpu-v2-8", "GKE gives pods no such TPU; there are tpu-v4-N"),
+        ("tpu-v6e-32", "32 chips are not one machine"),
+        ("tpu-v5p-8", "ask for 4 chips a node"),
+    ],
+)
+def test_tpus_that_no_pod_gets(name: str, told: str) -> None:
+    with pytest.raises(UserError) as caught:
+        tpu.request(name, 1)
+    assert told in str(caught.value)

@@ -1,0 +1,142 @@
+"""Where a task may run, and which of its candidates it takes."""
+
+from dataclasses import replace
+
+import pytest
+
+from kubectl_sky.facts import Machine
+from kubectl_sky.plan.accelerators import GFD, GKE, SKYPILOT, Rule
+from kubectl_sky.plan.placement import Placement, Preference, place
+from kubectl_sky.spec.task import Accelerator, Resources, Task
+from tests.builders import make_machine
+from tests.plan.test_resolve import FACTS, make_plan
+
+
+def gpus(text: str) -> Resources:
+    name, _, count = text.partition(":")
+    return Resources(accelerator=Accelerator(name or None, int(count or 1)))
+
+
+def placed(
+    *candidates: Resources, ordered: bool = False, on: tuple[Machine, ...] = ()
+) -> Placement:
+    task = Task(resources=candidates[0], choices=candidates[1:], ordered=ordered, run="true")
+    return place(task, replace(FACTS, machines=on))
+
+
+def values(placement: Placement) -> dict[str, tuple[str, ...]]:
+    return {rule.key: rule.values for term in placement.terms for rule in term}
+
+
+def test_without_a_name_any_gpu_does() -> None:
+    placement = placed(gpus(":2"), on=(make_machine(product="Tesla-T4"),))
+    assert (placement.terms, placement.notes) == ((), ())
+    assert placement.device and placement.device.resource == "nvidia.com/gpu"
+
+
+def test_without_a_name_the_cluster_s_only_resource_is_meant() -> None:
+    placement = placed(gpus(":2"), on=(make_machine(resource="amd.com/gpu"),))
+    assert placement.device and placement.device.resource == "amd.com/gpu"
+
+
+def test_without_a_cluster_every_label_key_is_an_alternative() -> None:
+    placement = placed(gpus("L4"))
+    assert values(placement) == {
+        GFD: ("NVIDIA-L4", "L4"),
+        GKE: ("nvidia-l4",),
+        "gpu.nvidia.com/class": ("L4",),
+        SKYPILOT: ("l4",),
+        "karpenter.k8s.aws/instance-gpu-name": ("l4",),
+        "nebius.com/gpu-name": ("L4",),
+    }
+    assert all(len(term) == 1 for term in placement.terms)
+    assert placement.notes == ()
+
+
+def test_a_name_that_is_not_known_is_told() -> None:
+    (note,) = placed(gpus("H10")).notes
+    assert note == "H10:1 is no GPU known by name; nodes that are labelled just so are meant"
+
+
+def test_with_a_cluster_only_what_it_has() -> None:
+    machines = (
+        make_machine(product="NVIDIA-A100-PCIE-40GB"),
+        make_machine(product="NVIDIA-A100-SXM4-80GB"),
+        make_machine(product="Tesla-T4"),
+    )
+    placement = placed(gpus("A100:8"), on=machines)
+    assert values(placement) == {GFD: ("NVIDIA-A100-PCIE-40GB", "NVIDIA-A100-SXM4-80GB")}
+    assert values(placed(gpus("A100-80GB"), on=machines)) == {GFD: ("NVIDIA-A100-SXM4-80GB",)}
+
+
+def test_a_gpu_that_the_cluster_lacks() -> None:
+    placement = placed(gpus("H100"), on=(make_machine(product="Tesla-T4"), make_machine(0)))
+    assert placement.notes == (
+        "no node of this cluster is labelled as having H100:1; there are T4;"
+        " the task waits for one",
+    )
+    assert placement.terms == placed(gpus("H100")).terms
+
+
+def test_a_cluster_whose_gpus_have_no_labels() -> None:
+    placement = placed(gpus("H100"), on=(make_machine(),))
+    assert placement.terms == ()
+    assert placement.notes == (
+        "this cluster's nodes do not say which GPUs they have; any is used for H100:1",
+    )
+
+
+def test_candidates_that_differ_by_their_kind_are_one() -> None:
+    placement = placed(gpus("L4:2"), gpus("T4:2"))
+    assert values(placement)[GKE] == ("nvidia-l4", "nvidia-tesla-t4")
+    assert (placement.notes, placement.preferred) == ((), ())
+
+
+def test_an_order_is_a_preference() -> None:
+    on = (make_machine(sky="l4"), make_machine(sky="t4"))
+    placement = placed(gpus("L4"), gpus("T4"), ordered=True, on=on)
+    assert values(placement) == {SKYPILOT: ("l4", "t4")}
+    assert placement.preferred == (Preference(100, Rule(SKYPILOT, ("l4",))),)
+
+
+def test_the_first_that_a_node_could_hold() -> None:
+    machine = make_machine(4, product="Tesla-T4")
+    placement = placed(gpus("H100:8"), gpus("T4:8"), gpus("T4:4"), on=(machine,))
+    assert placement.resources == gpus("T4:4")
+    assert placement.notes == (
+        "of 3 candidates T4:4 is taken: it is the first that a node of this cluster could hold",
+    )
+    sizes = placed(Resources("64"), Resources("8", "1Ti"), Resources("8"), on=(machine,))
+    assert sizes.resources == Resources("8")
+
+
+def test_the_first_where_none_fits_or_nothing_is_known() -> None:
+    candidates = gpus("H100:8"), gpus("T4:4")
+    for on, why in (
+        ((), "the cluster's nodes are not known here, and it is the first"),
+        ((make_machine(0),), "no node of this cluster could hold any of them, and it is the first"),
+    ):
+        placement = placed(*candidates, on=on)
+        assert placement.resources == gpus("H100:8")
+        assert placement.notes[0] == f"of 2 candidates H100:8 is taken: {why}"
+
+
+@pytest.mark.parametrize(
+    ("name", "resource", "count"),
+    [("MI300X:8", "amd.com/gpu", 8), ("Trainium:2", "aws.amazon.com/neuron", 2)],
+)
+def test_other_makers(name: str, resource: str, count: int) -> None:
+    device = placed(gpus(name)).device
+    assert device and (device.resource, device.count) == (resource, count)
+
+
+def test_a_tpu_needs_both_its_labels() -> None:
+    plan = make_plan(Task(resources=gpus("tpu-v6e-8"), run="true"))
+    assert plan.limits == {"google.com/tpu": "8"}
+    assert [tolerated.key for tolerated in plan.tolerations] == ["google.com/tpu"]
+    (term,) = plan.terms
+    assert [rule.values for rule in term] == [("tpu-v6e-slice",), ("2x4",)]
+    on = (make_machine(8, "google.com/tpu", tpu="tpu-v6e-slice", topology="2x4"),)
+    assert placed(gpus("tpu-v6e-8"), on=on).notes == ()
+    other = (make_machine(8, "google.com/tpu", tpu="tpu-v6e-slice", topology="4x4"),)
+    assert "no node of this cluster is labelled" in placed(gpus("tpu-v6e-8"), on=other).notes[0]
