@@ -86,7 +86,7 @@ def status(form: str | None) -> int:
     if form:
         output.out(output.data(found.as_json(), form))
     else:
-        names = {"used_in": "Current in"}
+        names = {"used_in": "Current in", "gpus": "GPUs", "pid": "PID"}
         for name, value in found.as_json().items():
             if value:
                 output.out(f"{names.get(name, name.capitalize()) + ':':<12}{value}")
