@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from kubectl_sky.facts import Facts, Machine
-from kubectl_sky.plan import accelerators, tpu
+from kubectl_sky.plan import accelerators, spot, tpu
 from kubectl_sky.plan.accelerators import AMD, NVIDIA, Family, Rule, Term
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.task import Accelerator, Resources, Task
@@ -44,7 +44,8 @@ class Placement:
 
 def wants_machines(task: Task) -> bool:
     """Say whether the cluster's nodes matter to a task."""
-    return bool(task.choices) or task.resources.accelerator is not None
+    resources = task.resources
+    return bool(task.choices) or resources.accelerator is not None or resources.spot
 
 
 def place(task: Task, facts: Facts) -> Placement:
@@ -53,6 +54,21 @@ def place(task: Task, facts: Facts) -> Placement:
     Where the nodes are known it is the first that one of them could hold, else the first. Raises
     UserError for an accelerator that cannot be asked for.
     """
+    placement = _chosen_of(task, facts)
+    if not placement.resources.spot:
+        return placement
+    seen = spot.seen(facts)
+    if seen:
+        return replace(placement, terms=spot.narrowed(placement.terms, seen))
+    liked = tuple(Preference(100, rule) for rule in spot.RULES)
+    return replace(
+        placement,
+        preferred=placement.preferred + liked,
+        notes=(*placement.notes, spot.NOTE),
+    )
+
+
+def _chosen_of(task: Task, facts: Facts) -> Placement:
     candidates = (task.resources, *task.choices)
     devices = [_device(candidate.accelerator, facts) for candidate in candidates]
     at = next(
@@ -65,7 +81,7 @@ def place(task: Task, facts: Facts) -> Placement:
     terms = _joined(devices[index] for index in same) if _named(chosen) else ()
     notes = [*_chosen(candidates, same, facts)]
     if terms and facts.machines and not any(_meets(terms, one) for one in facts.machines):
-        kinds = " or ".join(_text(candidates[index]) for index in same)
+        kinds = " or ".join(_gpu(candidates[index]) for index in same)
         unlabelled = _unlabelled(device, facts)
         notes.append(_missing(kinds, device, facts) if not unlabelled else _unsaid(kinds))
         terms = () if unlabelled else terms
@@ -158,10 +174,16 @@ def _preferred(devices: list[Device | None], facts: Facts) -> tuple[Preference, 
 
 def _fits(candidate: Resources, device: Device | None, facts: Facts) -> bool:
     """Say whether an empty node of the cluster could hold the candidate."""
-    wanted = {"cpu": candidate.cpus, "memory": candidate.memory}
+    wanted = {
+        "cpu": candidate.cpus,
+        "memory": candidate.memory,
+        "ephemeral-storage": candidate.disk,
+    }
     if device:
         wanted[device.resource] = str(device.count)
     terms = device.terms if device else ()
+    if candidate.spot:
+        terms = spot.narrowed(terms, spot.seen(facts) or spot.RULES)
     return any(
         _holds(machine.allocatable, wanted) and (not terms or _meets(terms, machine))
         for machine in facts.machines
@@ -230,13 +252,24 @@ def _unsaid(kinds: str) -> str:
 
 
 def _unknown(resources: Resources) -> str:
-    return f"{_text(resources)} is no GPU known by name; nodes that are labelled just so are meant"
+    return f"{_gpu(resources)} is no GPU known by name; nodes that are labelled just so are meant"
 
 
 def _text(resources: Resources) -> str:
+    sizes = {
+        "cpus": resources.cpus,
+        "memory": resources.memory,
+        "disk_size": resources.disk,
+        "image": resources.image,
+    }
+    said = [_gpu(resources)] if resources.accelerator else []
+    said += [f"{name} {size}" for name, size in sizes.items() if size]
+    said += ["use_spot"] if resources.spot else []
+    return ", ".join(said) or "the one without sizes"
+
+
+def _gpu(resources: Resources) -> str:
     asked = resources.accelerator
-    if asked:
-        return f"{asked.name}:{asked.count}" if asked.name else f"{asked.count} GPUs"
-    sizes = {"cpus": resources.cpus, "memory": resources.memory, "image": resources.image}
-    said = ", ".join(f"{name} {size}" for name, size in sizes.items() if size)
-    return said or "the one without sizes"
+    if asked is None:
+        return "no GPU"
+    return f"{asked.name}:{asked.count}" if asked.name else f"{asked.count} GPUs"

@@ -45,6 +45,7 @@ class Plan:
     quantity, `scripts` is file name to text, `selector` finds the task's pods, and `service` is the
     headless Service through which nodes find each other (None for one node). `claims` is volume
     of the pod to claim. A machine has to meet one of the `terms`, if there are any.
+    `linger` is the seconds after which an ended Job is deleted; None keeps it.
     """
 
     id: str
@@ -63,11 +64,22 @@ class Plan:
     claims: Mapping[str, str]
     terms: tuple[Term, ...]
     preferred: tuple[Preference, ...]
-    placed: bool
     tolerations: tuple[Toleration, ...]
+    priority_class: str | None
+    linger: int | None
     shared_memory: bool
     scripts: Mapping[str, str]
     service: str | None
+
+    @property
+    def sized(self) -> bool:
+        """Whether anything is requested or limited."""
+        return bool(self.requests or self.limits)
+
+    @property
+    def placed(self) -> bool:
+        """Whether some nodes of the cluster are better than others."""
+        return bool(self.terms or self.preferred)
 
     @property
     def title(self) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import environment, storage
+from kubectl_sky.plan import environment, spot, storage
 from kubectl_sky.plan.placement import Placement, place
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.settings import Settings
@@ -56,8 +56,9 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         claims=claims,
         terms=placement.terms,
         preferred=placement.preferred,
-        placed=bool(placement.terms or placement.preferred),
         tolerations=_tolerations(placement),
+        priority_class=resources.priority_class,
+        linger=resources.linger,
         shared_memory=placement.device is not None,
         scripts=_scripts(task),
         service=whole if task.num_nodes > 1 else None,
@@ -85,16 +86,22 @@ def _require(values: Mapping[str, str | None], flag: str) -> None:
 
 
 def _resources(placement: Placement) -> tuple[dict[str, str], dict[str, str]]:
-    """CPU and memory are requests and limits alike; GPUs are limits (Kubernetes copies them)."""
+    """CPU and memory are requests and limits alike; GPUs are limits (Kubernetes copies them).
+
+    A disk is requested only: a pod that writes more is not killed for it.
+    """
     resources, device = placement.resources, placement.device
     sizes = {"cpu": resources.cpus, "memory": resources.memory}
     asked = {name: size for name, size in sizes.items() if size is not None}
-    return asked, asked | ({device.resource: str(device.count)} if device else {})
+    disk = {"ephemeral-storage": resources.disk} if resources.disk else {}
+    return asked | disk, asked | ({device.resource: str(device.count)} if device else {})
 
 
 def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
-    """Nodes with GPUs are often tainted by the resource's name, to keep others away."""
-    return (Toleration(placement.device.resource),) if placement.device else ()
+    """Nodes with GPUs are often tainted by the resource's name, spot nodes by their label."""
+    devices = (Toleration(placement.device.resource),) if placement.device else ()
+    rules = spot.RULES if placement.resources.spot else ()
+    return devices + tuple(Toleration(rule.key, "Equal", rule.values[0]) for rule in rules)
 
 
 def _scripts(task: Task) -> Mapping[str, str]:

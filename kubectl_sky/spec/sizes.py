@@ -15,6 +15,8 @@ _IMAGE = re.compile(r"[^\s\x00-\x1f\x7f]+")
 _SIZES: dict[str, Callable[[str | int | float], str]] = {
     "cpus": quantity.cpus,
     "memory": quantity.memory,
+    "disk_size": quantity.storage,
+    "ephemeral_storage": quantity.storage,
 }
 
 

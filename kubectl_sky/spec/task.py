@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubectl_sky.spec import quantity
+from kubectl_sky.spec import machine, quantity
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.document import Data, Document
 from kubectl_sky.spec.substitute import Filled
@@ -35,13 +35,20 @@ class VolumeMount:
 
 @dataclass(frozen=True)
 class Resources:
-    """What each node needs; sizes are Kubernetes quantities, None leaves it to the cluster."""
+    """What each node needs; sizes are Kubernetes quantities, None leaves it to the cluster.
+
+    `linger` is the seconds after which what has ended is deleted.
+    """
 
     cpus: str | None = None
     memory: str | None = None
     accelerator: Accelerator | None = None
     image: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    disk: str | None = None
+    spot: bool = False
+    priority_class: str | None = None
+    linger: int | None = None
 
 
 @dataclass(frozen=True)
@@ -131,15 +138,23 @@ def _ordered(resources: Mapping[str, Any]) -> bool:
 
 def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
     """Yield the candidates of one set of fields: one for each accelerator."""
-    cpus, memory, image = values.get("cpus"), values.get("memory"), values.get("image_id")
+    shape = machine.shape(values.get("instance_type"))
+    cpus, memory = values.get("cpus"), values.get("memory")
     accelerators = values.get("accelerators", values.get("gpus"))
+    if shape:
+        cpus, memory = cpus or shape.cpus, memory or shape.memory
+        accelerators = shape.accelerators if accelerators is None else accelerators
     for asked in (None,) if accelerators is None else candidates(accelerators):
         yield Resources(
             cpus=None if cpus is None else quantity.cpus(cpus),
             memory=None if memory is None else quantity.memory(memory),
             accelerator=asked.whole if asked else None,
-            image=image_of(image),
+            image=image_of(values.get("image_id")),
             labels=dict(values.get("labels") or {}),
+            disk=machine.disk(values.get("disk_size"), values.get("ephemeral_storage")),
+            spot=bool(values.get("use_spot")),
+            priority_class=values.get("priority_class") or None,
+            linger=machine.linger(values.get("autostop")),
         )
 
 

@@ -13,10 +13,12 @@ import yaml
 
 from kubectl_sky import assets
 from kubectl_sky.errors import Problem
+from kubectl_sky.spec import machine
 from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.variables import REFERENCE, is_name
 
+_CLASS = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _SCOPES = ("personal.", "workspace.", "global.")  # of secrets that are kept elsewhere
 
 
@@ -100,7 +102,7 @@ def _found(document: Document) -> Iterator[_Found]:
             if not (entry.unless and entry.unless.fullmatch(str(value).lower())):
                 yield _Found(path, entry.reason, entry.instead, entry.refuse)
     filled = Filled(document).document
-    for form in (_tasks, _images, _secrets, _home):
+    for form in (_tasks, _machines, _images, _secrets, _home):
         yield from form(filled)
 
 
@@ -141,6 +143,24 @@ def _tasks(document: Document) -> Iterator[_Found]:
     if document.tasks > 1:
         reason = f"the file holds {document.tasks} tasks"
         yield _Found((), reason, "give each task a file of its own", True)
+
+
+def _machines(document: Document) -> Iterator[_Found]:
+    for path in (("resources",), *_candidates(document)):
+        kind, autostop = document.get(*path, "instance_type"), document.get(*path, "autostop")
+        if kind is not None and not machine.shape(kind):
+            instead = "say what a node needs with cpus, memory and accelerators"
+            reason = "the cluster chooses the nodes"
+            yield _Found((*path, "instance_type"), reason, instead, False)
+        if autostop not in (None, False) and not machine.down(autostop):
+            reason = "a task ends by itself, and nothing idles"
+            instead = "with down: true what has ended is deleted"
+            yield _Found((*path, "autostop"), reason, instead, False)
+        priority = document.get(*path, "priority_class")
+        if priority and not _CLASS.fullmatch(str(priority)):
+            reason = "no PriorityClass of Kubernetes can be called this"
+            instead = "small letters, digits, - and ."
+            yield _Found((*path, "priority_class"), reason, instead, True)
 
 
 def _images(document: Document) -> Iterator[_Found]:

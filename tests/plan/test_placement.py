@@ -140,3 +140,40 @@ def test_a_tpu_needs_both_its_labels() -> None:
     assert placed(gpus("tpu-v6e-8"), on=on).notes == ()
     other = (make_machine(8, "google.com/tpu", tpu="tpu-v6e-slice", topology="4x4"),)
     assert "no node of this cluster is labelled" in placed(gpus("tpu-v6e-8"), on=other).notes[0]
+
+
+SPOT = Rule("cloud.google.com/gke-spot", ("true",))
+
+
+def test_spot_nodes_where_the_cluster_has_some() -> None:
+    on = (make_machine(product="Tesla-T4", spot="true"), make_machine(product="Tesla-T4"))
+    asked = replace(gpus("T4"), spot=True)
+    placement = placed(asked, on=on)
+    assert placement.terms == ((Rule(GFD, ("Tesla-T4",)), SPOT),)
+    assert (placement.preferred, placement.notes) == ((), ())
+    assert placed(Resources(spot=True), on=on).terms == ((SPOT,),)
+
+
+def test_spot_nodes_where_none_is_known() -> None:
+    for on in ((), (make_machine(),)):
+        placement = placed(Resources(spot=True), on=on)
+        assert placement.terms == ()
+        assert SPOT in [liked.rule for liked in placement.preferred]
+        assert placement.notes == (
+            "use_spot: no node is known to be a spot node; spot nodes are preferred,"
+            " and any will do",
+        )
+
+
+def test_on_demand_is_taken_where_there_is_no_spot_node() -> None:
+    placement = placed(Resources(spot=True), Resources(), on=(make_machine(),))
+    assert placement.resources == Resources()
+    assert "the one without sizes is taken" in placement.notes[0]
+
+
+def test_the_taints_of_spot_nodes_are_borne() -> None:
+    plan = make_plan(Task(resources=replace(gpus("L4"), spot=True), run="true"))
+    borne = {one.key: (one.operator, one.value) for one in plan.tolerations}
+    assert borne["nvidia.com/gpu"] == ("Exists", None)
+    assert borne["cloud.google.com/gke-spot"] == ("Equal", "true")
+    assert make_plan(Task(run="true")).tolerations == ()

@@ -40,6 +40,11 @@ def test_sizes() -> None:
     assert plan.env["SKYPILOT_NUM_GPUS_PER_NODE"] == "2"
 
 
+def test_a_disk_is_requested_and_not_limited() -> None:
+    plan = make_plan(make_task(resources=Resources(disk="512Gi")))
+    assert (plan.requests, plan.limits) == ({"ephemeral-storage": "512Gi"}, {})
+
+
 def test_names_and_labels() -> None:
     plan = make_plan(make_task(nodes=2))
     assert [node.job for node in plan.nodes] == ["train-bcdf2345-node-0", "train-bcdf2345-node-1"]

@@ -63,6 +63,19 @@ def test_the_whole_task() -> None:
     assert len({variable["name"] for variable in env}) == len(env)
 
 
+def test_what_is_said_of_the_machine() -> None:
+    asked = Resources(disk="1Ti", spot=True, priority_class="high", linger=60)
+    (job,) = manifests.render(make_plan(Task(resources=asked, run="true"))).workload
+    assert job.object["spec"]["ttlSecondsAfterFinished"] == 60
+    pod = job.object["spec"]["template"]["spec"]
+    assert pod["priorityClassName"] == "high"
+    assert pod["containers"][0]["resources"] == {"requests": {"ephemeral-storage": "1Ti"}}
+    affinity = pod["affinity"]["nodeAffinity"]
+    assert len(affinity["preferredDuringSchedulingIgnoredDuringExecution"]) == 4
+    assert "requiredDuringSchedulingIgnoredDuringExecution" not in affinity
+    assert {"key", "operator", "value", "effect"} == set(pod["tolerations"][0])
+
+
 NAMES = st.sampled_from([*sorted(RESERVED), "MASTER_ADDR", "A", "B"])
 
 

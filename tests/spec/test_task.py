@@ -148,6 +148,36 @@ def test_any_accelerators(value: Any) -> None:
         assert all(asked.whole.count >= 1 for asked in found)
 
 
+MACHINES: list[tuple[dict[str, Any], Resources]] = [
+    (
+        {"instance_type": "4CPU--16GB--H100:8"},
+        Resources("4", "16Gi", Accelerator("H100", 8)),
+    ),
+    ({"instance_type": "0.5CPU--1.5GB", "memory": 2}, Resources("500m", "2Gi")),
+    ({"instance_type": "p4d.24xlarge"}, Resources()),
+    ({"instance_type": "0CPU--1GB"}, Resources()),
+    ({"instance_type": "1CPU--1GB--H100:0"}, Resources()),
+    ({"disk_size": 100}, Resources(disk="100Gi")),
+    ({"disk_size": "1TB"}, Resources(disk="1Ti")),
+    ({"disk_size": 256}, Resources()),
+    ({"ephemeral_storage": "10GB"}, Resources(disk="10Gi")),
+    ({"use_spot": True, "priority_class": "high"}, Resources(spot=True, priority_class="high")),
+    ({"use_spot": False, "priority_class": ""}, Resources()),
+    ({"autostop": {"down": True}}, Resources(linger=300)),
+    ({"autostop": {"down": True, "idle_minutes": 0}}, Resources(linger=60)),
+    ({"autostop": {"down": True, "idle_minutes": 2**60}}, Resources(linger=2**31 - 1)),
+    ({"autostop": {"idle_minutes": 10}}, Resources()),
+    ({"autostop": 10}, Resources()),
+]
+
+
+@pytest.mark.parametrize(("resources", "expected"), MACHINES)
+def test_machines(resources: dict[str, Any], expected: Resources) -> None:
+    document = make_document(resources=resources)
+    assert [p for p in validate(document) if p.severity == "error"] == []
+    assert task_of(document).resources == expected
+
+
 CANDIDATES: list[tuple[dict[str, Any], list[Resources]]] = [
     ({"gpus": "{L4, A10G:2}"}, [gpus("L4"), gpus("A10G", 2)]),
     ({"gpus": ["L4", "L4:1"]}, [gpus("L4")]),
@@ -204,6 +234,11 @@ TASKS = st.fixed_dictionaries(
                 "accelerators": st.sampled_from([1, "V100:2", {"A": 1}]) | st.text(),
                 "image_id": st.none() | st.text(),
                 "labels": st.dictionaries(st.text(), st.text()),
+                "disk_size": st.integers() | st.sampled_from(["1TB", "0"]) | st.text(),
+                "instance_type": st.from_regex(r"[0-9.]{1,3}CPU--[0-9.]{1,3}GB(--L4:[0-9])?"),
+                "autostop": st.fixed_dictionaries(
+                    {"down": st.booleans()}, optional={"idle_minutes": st.integers(0)}
+                ),
                 "any_of": st.lists(st.fixed_dictionaries({}, optional={"cpus": SIZES}) | st.none()),
             },
         ),

@@ -85,6 +85,7 @@ def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
             "gpus": 1,
             "image_id": "x",
             "labels": {"a": "b"},
+            "autostop": {"down": True, "idle_minutes": 1},
         },
         envs={"A": "1"},
         secrets={"B": "1"},
@@ -151,6 +152,10 @@ REFUSED = {
     "resources: {ordered: [{image_id: {us-east-1: x}}]}": (
         "task.yaml:2:24: resources.ordered[0].image_id: not carried out yet:"
         " an image for each region means nothing in one cluster; name one image"
+    ),
+    "resources: {priority_class: High}": (
+        "task.yaml:2:13: resources.priority_class: not carried out yet: no PriorityClass of"
+        " Kubernetes can be called this; small letters, digits, - and ."
     ),
     "secrets: ['secrets:TOKEN']": (
         "task.yaml:2:1: secrets: not carried out yet: secrets that SkyPilot's API server keeps"

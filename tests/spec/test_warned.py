@@ -44,8 +44,21 @@ WARNED = {
         "task.yaml:2:23: config.kubernetes.kuee: warning: unknown field, ignored;"
         " did you mean 'kueue'?"
     ),
-    "resources: {use_spot: true}": (
-        "task.yaml:2:13: resources.use_spot: warning: ignored: the cluster chooses the nodes"
+    "resources: {instance_type: p4d.24xlarge}": (
+        "task.yaml:2:13: resources.instance_type: warning: ignored: the cluster chooses the nodes;"
+        " say what a node needs with cpus, memory and accelerators"
+    ),
+    "resources: {any_of: [{instance_type: 0CPU--1GB}]}": (
+        "task.yaml:2:23: resources.any_of[0].instance_type: warning: ignored: the cluster chooses"
+        " the nodes; say what a node needs with cpus, memory and accelerators"
+    ),
+    "resources: {autostop: 10}": (
+        "task.yaml:2:13: resources.autostop: warning: ignored: a task ends by itself, and nothing"
+        " idles; with down: true what has ended is deleted"
+    ),
+    "resources: {autostop: {down: true, hook: x}}": (
+        "task.yaml:2:36: resources.autostop.hook: warning: ignored: no script runs before what has"
+        " ended is deleted; put it at the end of run"
     ),
     "workdir: .": (
         "task.yaml:2:1: workdir: warning: not carried out yet, submit refuses it:"
@@ -70,6 +83,8 @@ FINE = (
     "resources: {cpus: 4+, memory: 8+, accelerators: 1}",
     "resources: {accelerators: 1}",
     "resources: {gpus: '1'}",
+    "resources: {use_spot: true, disk_size: 512, priority_class: high}",
+    "resources: {instance_type: 4CPU--16GB--H100:8, autostop: {down: true, idle_minutes: 5}}",
     "resources: {accelerators: {A100:1}}",
     "resources: {accelerators: {A100:1, 'V100:2'}}",
     "resources: {ordered: [{accelerators: L4}, {gpus: T4}], cpus: 1}",

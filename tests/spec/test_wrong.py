@@ -109,6 +109,9 @@ WRONG = {
     "resources: {image_id: 'docker:'}": (
         "task.yaml:2:23: resources.image_id: expected an image such as python:3.13-slim"
     ),
+    "resources: {disk_size: 0}": (
+        "task.yaml:2:24: resources.disk_size: has to be more than 0, got 0"
+    ),
     "resources: {autostop: {idle: 5}}": (
         "task.yaml:2:24: resources.autostop.idle: unknown field"
     ),

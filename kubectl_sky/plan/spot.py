@@ -1,0 +1,28 @@
+"""Spot nodes: the labels by which clusters name them; their taints are named alike."""
+
+from kubectl_sky.facts import Facts
+from kubectl_sky.plan.accelerators import Rule, Term
+
+RULES = (
+    Rule("cloud.google.com/gke-spot", ("true",)),
+    Rule("karpenter.sh/capacity-type", ("spot",)),
+    Rule("eks.amazonaws.com/capacityType", ("SPOT",)),
+    Rule("kubernetes.azure.com/scalesetpriority", ("spot",)),
+)
+NOTE = "use_spot: no node is known to be a spot node; spot nodes are preferred, and any will do"
+
+
+def seen(facts: Facts) -> tuple[Rule, ...]:
+    """Return the rules that some node of the cluster meets."""
+    return tuple(
+        rule
+        for rule in RULES
+        if any(machine.labels.get(rule.key) in rule.values for machine in facts.machines)
+    )
+
+
+def narrowed(terms: tuple[Term, ...], rules: tuple[Rule, ...]) -> tuple[Term, ...]:
+    """Return the terms, each with one of the rules too."""
+    if not rules:
+        return terms
+    return tuple((*term, rule) for term in terms or ((),) for rule in rules)
