@@ -1,0 +1,55 @@
+"""What public SkyPilot files become is accepted by the server, without one unknown field."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl_sky import users
+from kubectl_sky.actions.draft import draft
+from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.actions.render import render
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError, InvalidFiles
+from kubectl_sky.facts import Facts
+from kubectl_sky.render.manifests import Manifests
+from tests.spec.test_corpus import CORPUS, verdicts
+
+pytestmark = pytest.mark.outside
+
+
+def open_values(task: dict[str, Any], field: str) -> tuple[str, ...]:
+    """Values for the variables that a file leaves to the command line."""
+    return tuple(
+        f"{name}=dummy" for name, value in (task.get(field) or {}).items() if value is None
+    )
+
+
+def manifests(path: Path, namespace: str) -> Manifests:
+    task = [one for one in yaml.safe_load_all(path.read_text()) if one][-1]
+    overrides = Overrides(env=open_values(task, "envs"), secret=open_values(task, "secrets"))
+    drafted = draft(str(path), overrides, {}, io.BytesIO())
+    return render(drafted, Facts(users.named("tester"), namespace), show_secrets=True)
+
+
+def test_the_server_accepts_what_is_rendered(session: Session, namespace: str) -> None:
+    accepted, wrong = 0, []
+    valid = [row["file"] for row in verdicts() if row["with_dummy_envs"] == "accept"]
+    for file in valid:
+        try:
+            found = manifests(CORPUS / file, namespace)
+        except InvalidFiles as refused:
+            # for a field that is not carried out, which is named by its line
+            wrong += [str(one) for one in refused.problems if not (one.line and one.hint)]
+            continue
+        try:
+            for manifest in found.all:
+                objects.apply(session, manifest.object, dry_run=True)
+            accepted += 1
+        except ClusterError as error:
+            wrong.append(f"{file}: {error}")
+    assert wrong == []
+    assert accepted or not valid
