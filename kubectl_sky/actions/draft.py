@@ -46,16 +46,25 @@ class Draft:
         return manifests.render(plan, self.templates)
 
 
-def draft(path: str, overrides: Overrides, environ: Mapping[str, str], stdin: BinaryIO) -> Draft:
-    """Read, override and check a task; raise InvalidFiles with everything that is wrong."""
+def draft(
+    path: str,
+    overrides: Overrides,
+    environ: Mapping[str, str],
+    stdin: BinaryIO,
+    strict: bool = False,
+) -> Draft:
+    """Read, override and check a task; raise InvalidFiles with everything that is wrong.
+
+    `strict` takes warnings for errors.
+    """
     loaded = files.documents(path, stdin)
     document = _overridden(loaded[-1], overrides, environ)
     problems = [problem for other in loaded[:-1] for problem in validate(other)]
     problems += validate(document)
     errors = [problem for problem in problems if problem.severity == "error"]
     refused = [] if errors else refusals(document)
-    if errors or refused:
-        raise InvalidFiles([*errors, *refused])
+    if errors or refused or (strict and problems):
+        raise InvalidFiles([*(problems if strict else errors), *refused])
     return Draft(
         task=task_of(document),
         task_id=_checked_id(overrides.task_id) or new_id(),

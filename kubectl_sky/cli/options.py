@@ -171,6 +171,7 @@ def output(*formats: str) -> Option:
     )
 
 
+strict = click.option("--strict", is_flag=True, help="Take warnings for errors.")
 all_users = click.option("--all-users", is_flag=True, help="Other users' too.")
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 

@@ -14,11 +14,14 @@ from kubectl_sky.cli import options, output
 @click.argument("file")
 @options.task
 @options.output("yaml", "json")
+@options.strict
 @click.option("--output-dir", metavar="DIR", help="Write one file an object into DIR.")
 @click.option("--show-secrets", is_flag=True, help="Print secrets' values instead of REDACTED.")
 @click.option("-n", "--namespace", help="Namespace to write into the manifests.")
 @click.option("--user", help="Owner; else as `auth login` said, else your name on this machine.")
-def command(file: str, overrides: Overrides, form: str | None, **flags: str | None) -> None:
+def command(
+    file: str, overrides: Overrides, form: str | None, strict: bool, **flags: str | None
+) -> None:
     """Print the manifests that submit would send for FILE (`-` is standard input).
 
     Needs no cluster; `--id` makes the output the same each time. Volumes are taken as names of
@@ -29,7 +32,7 @@ def command(file: str, overrides: Overrides, form: str | None, **flags: str | No
     from kubectl_sky.actions.draft import draft
     from kubectl_sky.render import manifests
 
-    drafted = draft(file, overrides, os.environ, sys.stdin.buffer)
+    drafted = draft(file, overrides, os.environ, sys.stdin.buffer, strict)
     for problem in drafted.warnings:
         output.note(str(problem))
     facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)

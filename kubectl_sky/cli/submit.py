@@ -38,6 +38,7 @@ _PLACES = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
     show_default=True,
     help="How long the first node may take to start.",
 )
+@options.strict
 @options.where
 @options.output("json", "yaml", "name")
 def command(
@@ -52,7 +53,7 @@ def command(
     from kubectl_sky.actions.draft import draft
     from kubectl_sky.render.manifests import redacted
 
-    drafted = draft(file, overrides, os.environ, sys.stdin.buffer)
+    drafted = draft(file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"]))
     for problem in drafted.warnings:
         output.note(str(problem))
     session = where.session()

@@ -10,7 +10,7 @@ from kubectl_sky.cli import options, output
 @click.command("validate")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @options.output("json", "yaml")
-@click.option("--strict", is_flag=True, help="Take warnings for errors.")
+@options.strict
 def command(files: tuple[str, ...], form: str | None, strict: bool) -> int:
     """Check task FILEs (`-` is standard input); say everything that is wrong, and where.
 
