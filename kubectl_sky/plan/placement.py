@@ -78,7 +78,9 @@ def _chosen_of(task: Task, facts: Facts) -> Placement:
     if device is None:
         return Placement(chosen, notes=tuple(_chosen(candidates, (at,), facts)))
     same = [index for index in range(len(candidates)) if _alike(candidates, devices, at, index)]
-    terms = _joined(devices[index] for index in same) if _named(chosen) else ()
+    there = [index for index in same if _there(devices[index], facts)] or same
+    wanted = [devices[index] for index in there]
+    terms = _joined(wanted) if _named(chosen) else ()
     notes = [*_chosen(candidates, same, facts)]
     if terms and facts.machines and not any(_meets(terms, one) for one in facts.machines):
         kinds = " or ".join(_gpu(candidates[index]) for index in same)
@@ -91,7 +93,7 @@ def _chosen_of(task: Task, facts: Facts) -> Placement:
         resources=chosen,
         device=device,
         terms=_present(terms, facts),
-        preferred=_preferred([devices[i] for i in same], facts) if task.ordered and terms else (),
+        preferred=_preferred(wanted, facts) if task.ordered and terms else (),
         notes=tuple(notes),
     )
 
@@ -157,6 +159,11 @@ def _joined(devices: Iterable[Device | None]) -> tuple[Term, ...]:
     return (*joined, *dict.fromkeys(term for term in terms if len(term) > 1))
 
 
+def _there(device: Device | None, facts: Facts) -> bool:
+    """Say whether some node of the cluster is labelled as having the device."""
+    return device is not None and any(_meets(device.terms, one) for one in facts.machines)
+
+
 def _present(terms: tuple[Term, ...], facts: Facts) -> tuple[Term, ...]:
     """Leave out the terms that no node meets, unless that is all of them."""
     return tuple(t for t in terms if any(_meets((t,), one) for one in facts.machines)) or terms
@@ -181,7 +188,7 @@ def _fits(candidate: Resources, device: Device | None, facts: Facts) -> bool:
     }
     if device:
         wanted[device.resource] = str(device.count)
-    terms = device.terms if device else ()
+    terms = device.terms if device and not _unlabelled(device, facts) else ()
     if candidate.spot:
         terms = spot.narrowed(terms, spot.seen(facts) or spot.RULES)
     return any(

@@ -86,9 +86,21 @@ def test_a_cluster_whose_gpus_have_no_labels() -> None:
     )
 
 
+def test_a_candidate_fits_where_gpus_have_no_labels() -> None:
+    placement = placed(gpus("A100:64"), gpus("A100:8"), on=(make_machine(8),))
+    assert placement.resources == gpus("A100:8")
+    assert placement.terms == ()
+
+
 def test_candidates_that_differ_by_their_kind_are_one() -> None:
     placement = placed(gpus("L4:2"), gpus("T4:2"))
     assert values(placement)[GKE] == ("nvidia-l4", "nvidia-tesla-t4")
+    assert (placement.notes, placement.preferred) == ((), ())
+
+
+def test_candidates_that_the_cluster_lacks_are_not_written() -> None:
+    placement = placed(gpus("T4"), gpus("L4"), ordered=True, on=(make_machine(product="L4"),))
+    assert values(placement) == {GFD: ("L4",)}
     assert (placement.notes, placement.preferred) == ((), ())
 
 

@@ -1,0 +1,85 @@
+"""Tasks that ask for GPUs by name, on clusters that name theirs and on clusters that do not."""
+
+import json
+import re
+
+from tests.e2e.conftest import Command, submitted
+
+HEAD = "name: gpus\nrun: echo gpus $SKYPILOT_NUM_GPUS_PER_NODE\n"
+PRODUCT = "nvidia.com/gpu.product"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+# Every form that says something about where a node may run.
+WRITTEN = """
+resources:
+  accelerators: [A100:2, H100:2]
+  use_spot: true
+  disk_size: 1
+  priority_class: high
+  autostop: {down: true, idle_minutes: 10}
+"""
+SLICE = "resources: {accelerators: tpu-v6e-8}\n"
+
+
+def products(kubectl: Command) -> set[str]:
+    nodes = kubectl.json("get", "nodes")["items"]
+    return {node["metadata"]["labels"].get(PRODUCT, "") for node in nodes} - {""}
+
+
+def test_a_named_gpu_runs_where_it_is(sky: Command, kubectl: Command) -> None:
+    resources = "resources: {accelerators: {A100: 2, V100: 2}, disk_size: 1}\n"
+    done = sky("submit", "-", stdin=HEAD + resources)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == ["gpus 2"]
+    job = kubectl.json("get", "job", f"gpus-{submitted(done)}")
+    pod = job["spec"]["template"]["spec"]
+    assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in pod[
+        "tolerations"
+    ]
+    if products(kubectl):
+        (term,) = pod["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+        (rule,) = term["matchExpressions"]
+        assert (rule["key"], rule["operator"]) == (PRODUCT, "In")
+        assert set(rule["values"]) <= products(kubectl), "only what the cluster has"
+    else:
+        assert "affinity" not in pod
+        assert "this cluster's nodes do not say which GPUs they have" in done.stderr
+
+
+def test_the_first_candidate_that_a_node_could_hold(sky: Command) -> None:
+    resources = "resources: {ordered: [{accelerators: A100:1000}, {accelerators: A100:1}]}\n"
+    done = sky("submit", "-", stdin=HEAD + resources)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == ["gpus 1"]
+    told = "of 2 candidates A100:1 is taken: it is the first that a node of this cluster could hold"
+    assert told in done.stderr
+
+
+def test_a_gpu_that_is_not_there_is_told(sky: Command, kubectl: Command) -> None:
+    resources = "resources: {accelerators: K80}\n"
+    done = sky("submit", "-", "--dry-run=client", "-o", "json", stdin=HEAD + resources)
+    assert done.returncode == 0, done.stderr
+    (job,) = [one for one in json.loads(done.stdout)["items"] if one["kind"] == "Job"]
+    named = products(kubectl)
+    assert ("affinity" in job["spec"]["template"]["spec"]) is bool(named)
+    if named:
+        assert re.search(r"labelled as having K80:1; there are .+; the task waits", done.stderr)
+
+
+def test_the_server_accepts_all_that_render_writes(sky: Command, kubectl: Command) -> None:
+    for resources in (WRITTEN, SLICE):
+        rendered = sky("render", "-", stdin=HEAD + resources)
+        assert rendered.returncode == 0, rendered.stderr
+        done = kubectl(
+            "create", "--dry-run=server", "--validate=strict", "-f", "-", stdin=rendered.stdout
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_who_may_not_see_nodes_gets_all_labels(sky: Command) -> None:
+    flags = ("--context", "bob", "--dry-run=client", "-o", "json")
+    done = sky("submit", "-", *flags, stdin=HEAD + "resources: {accelerators: A100}\n")
+    assert done.returncode == 0, done.stderr
+    (job,) = [one for one in json.loads(done.stdout)["items"] if one["kind"] == "Job"]
+    affinity = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    assert len(affinity[REQUIRED]["nodeSelectorTerms"]) == 6
