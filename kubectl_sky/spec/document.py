@@ -75,6 +75,13 @@ class Document:
             node = child
         return last
 
+    def written(self, path: Path) -> str:
+        """Return a scalar as the file has it; "" for what the file does not hold."""
+        node: Node | None = None if self.source(path) else self.root
+        for step in path:
+            node = node.child(step) if node else None
+        return node.text if node else ""
+
     def source(self, path: Path) -> str | None:
         """Return the flag that set the value at the path or around it; None for the file."""
         ends = range(len(path), 0, -1)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import mounts, serving, sizes, variables
+from kubectl_sky.spec import mounts, serving, sizes, traps, variables
 from kubectl_sky.spec.document import Document
 
 MAX_NODES = 10_000
@@ -84,4 +84,5 @@ _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     *mounts.RULES,
     *sizes.RULES,
     *serving.RULES,
+    *traps.RULES,
 )

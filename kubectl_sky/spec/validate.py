@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import rules, schema, unsupported
-from kubectl_sky.spec.document import Data, Document, Path, dotted
+from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
 from kubectl_sky.spec.substitute import Filled
 
 # Mappings whose null fields count as absent, as SkyPilot takes them, and their fields' schema.
@@ -48,11 +48,23 @@ def _schema(document: Document, name: str) -> list[Problem]:
     cleaned = _Cleaned(document, name)
     data = cleaned.mapping(document.data, ())
     found = [
-        document.problem(found.path, found.message, found.hint, found.severity, found.key)
+        document.problem(
+            found.path, found.message, _quoted(document, found), found.severity, found.key
+        )
         for found in schema.check(data, name)
     ]
     told = {problem.path for problem in cleaned.problems}
     return cleaned.problems + [problem for problem in found if problem.path not in told]
+
+
+def _quoted(document: Document, found: schema.Finding) -> str:
+    """Return the hint; where quotes would help, with what YAML has made of the text."""
+    written = document.written(found.path)
+    if found.hint != "put it in quotes" or found.path[:1] == ("secrets",):
+        return found.hint
+    if written and written != schema.described(document.get(*found.path)):
+        return f"YAML reads {printable(written)} so: {found.hint}"
+    return found.hint
 
 
 class _Cleaned:

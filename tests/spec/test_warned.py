@@ -60,6 +60,22 @@ WARNED = {
         "task.yaml:2:36: resources.autostop.hook: warning: ignored: no script runs before what has"
         " ended is deleted; put it at the end of run"
     ),
+    "resources: {memory: 0755}": (
+        "task.yaml:2:21: resources.memory: warning: YAML reads 0755 as an octal number: 493;"
+        " write that number, or put it in quotes"
+    ),
+    "num_nodes: 010": (
+        "task.yaml:2:12: num_nodes: warning: YAML reads 010 as an octal number: 8;"
+        " write that number, or put it in quotes"
+    ),
+    "resources: {cpus: 1:30}": (
+        "task.yaml:2:19: resources.cpus: warning: YAML reads 1:30 as a number in base 60: 90;"
+        " write that number, or put it in quotes"
+    ),
+    "resources: {accelerators: {A100:8}}": (
+        "task.yaml:2:28: resources.accelerators.\"A100:8\": warning: YAML reads this as one key"
+        " 'A100:8' without a value; it is taken for A100: 8; a space after the colon says so"
+    ),
     "workdir: .": (
         "task.yaml:2:1: workdir: warning: not carried out yet, submit refuses it:"
         " files are not sent to the nodes; put them into the image or a volume"
@@ -85,8 +101,9 @@ FINE = (
     "resources: {gpus: '1'}",
     "resources: {use_spot: true, disk_size: 512, priority_class: high}",
     "resources: {instance_type: 4CPU--16GB--H100:8, autostop: {down: true, idle_minutes: 5}}",
-    "resources: {accelerators: {A100:1}}",
-    "resources: {accelerators: {A100:1, 'V100:2'}}",
+    "resources: {accelerators: {'A100:1'}}",
+    "resources: {accelerators: {A100, 'V100:2': null}}",
+    "resources: {cpus: 0.5}",
     "resources: {ordered: [{accelerators: L4}, {gpus: T4}], cpus: 1}",
     "resources: {infra: k8s}",
     "resources: {infra: Kubernetes}",

@@ -145,6 +145,14 @@ WRONG = {
     "name: 123": (
         "task.yaml:2:7: name: expected text such as my-task, got 123; put it in quotes"
     ),
+    "name: yes": (
+        "task.yaml:2:7: name: expected text such as my-task, got true;"
+        " YAML reads yes so: put it in quotes"
+    ),
+    "name: 12:30:45": (
+        "task.yaml:2:7: name: expected text such as my-task, got 45045;"
+        " YAML reads 12:30:45 so: put it in quotes"
+    ),
     "name: 2024-01-01": (
         "task.yaml:2:7: name: expected text such as my-task, got 2024-01-01; put it in quotes"
     ),
