@@ -42,11 +42,13 @@ class Problem:
     message: str
     hint: str = ""
     severity: str = "error"
+    document: int = 0  # its number among the file's several, from 1; 0 where there is one
 
     def __str__(self) -> str:
         """`task.yaml:7:3: resources.acelerators: unknown field; did you mean 'accelerators'?`."""
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        parts = [place, self.path] if self.path else [place]
+        number = f"document {self.document}" if self.document else ""
+        parts = [part for part in (place, number, self.path) if part]
         if self.severity != "error":
             parts.append(self.severity)
         text = f"{': '.join(parts)}: {self.message}"

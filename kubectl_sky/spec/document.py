@@ -93,7 +93,16 @@ class Document:
         """A problem with the value at the path, or with its key."""
         source = self.source(path)
         line, column = (0, 0) if source else self.place(path, key)
-        return Problem(source or self.file, line, column, dotted(path), message, hint, severity)
+        return Problem(
+            file=source or self.file,
+            line=line,
+            column=column,
+            path=dotted(path),
+            message=message,
+            hint=hint,
+            severity=severity,
+            document=self.index + 1 if self.count > 1 and not source else 0,
+        )
 
     def override(self, path: Path, value: Data, source: str) -> "Document":
         """Return the document with another value at the path; `source` is the flag that says so.

@@ -91,17 +91,18 @@ def test_headers_and_volumes_are_recognised() -> None:
     assert problems("name: p" + task) == []
     assert problems("name: p\nexecution: parallel\nprimary_tasks: [t]" + task) == []
     assert problems("name: p\nexecution: paralel" + task) == [
-        "task.yaml:2:12: execution: expected one of serial, parallel, got 'paralel';"
+        "task.yaml:2:12: document 1: execution: expected one of serial, parallel, got 'paralel';"
         " did you mean 'parallel'?"
     ]
     assert problems("name: p\nexecution: parallel\nprimary: [t]" + task, "warning") == [
-        "task.yaml:3:1: primary: warning: unknown field, ignored; did you mean 'primary_tasks'?"
+        "task.yaml:3:1: document 1: primary: warning: unknown field, ignored;"
+        " did you mean 'primary_tasks'?"
     ]
     group = "name: p\nexecution: parallel\nprimary_tasks: [t, x]"
     assert problems(group + task + "---\nrun: y\n---\nname: t\nrun: z\n") == [
-        "task.yaml:3:20: primary_tasks[1]: no task of the file has this name",
-        "task.yaml:8:1: a task of a parallel group needs a name; add name: …",
-        "task.yaml:10:7: name: another task of the group has this name",
+        "task.yaml:3:20: document 1: primary_tasks[1]: no task of the file has this name",
+        "task.yaml:8:1: document 3: a task of a parallel group needs a name; add name: …",
+        "task.yaml:10:7: document 4: name: another task of the group has this name",
     ]
     assert problems("name: v\ntype: k8s-pvc\nsize: 10Gi\n") == []
     assert problems("name: v\ntype: k8s-pvc\nsize: lots\n") == [
