@@ -38,7 +38,9 @@ def load(text: bytes, file: str) -> tuple[Document, ...]:
         roots = []
         if isinstance(error, yaml.YAMLError):
             problems.append(_syntax(error, decoded, file))
-    problems = [Problem(file, *place, "", *what) for place, *what in composer.problems] + problems
+    problems = [
+        Problem(file, *place, "", message, hint) for place, message, hint in composer.problems
+    ] + problems
     documents = _documents(file, [root for root in roots if root.value is not None])
     if not problems and not documents:
         hint = "a task needs at least run: |"
