@@ -1,20 +1,41 @@
 """`validate`: every problem of every file."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from kubectl_sky.actions import files
 from kubectl_sky.errors import InvalidFiles, Problem
+from kubectl_sky.spec import compat
 from kubectl_sky.spec.validate import validate
 
 
-def check(paths: Sequence[str], stdin: BinaryIO) -> list[Problem]:
-    """Return the problems of all files, in order; an unreadable file is a problem too."""
-    problems: list[Problem] = []
-    for path in paths:
-        try:
-            for document in files.documents(path, stdin):
-                problems += validate(document)
-        except InvalidFiles as error:
-            problems += error.problems
-    return problems
+@dataclass(frozen=True)
+class Report:
+    """What is wrong in one file, and why SkyPilot would refuse it where nothing is."""
+
+    file: str
+    problems: tuple[Problem, ...]
+    differences: tuple[Problem, ...] = ()
+
+    @property
+    def erroneous(self) -> bool:
+        """Whether there is an error; SkyPilot's view is not known then."""
+        return any(problem.severity == "error" for problem in self.problems)
+
+
+def check(paths: Sequence[str], stdin: BinaryIO) -> list[Report]:
+    """Return a report of each file, in order; an unreadable file is a problem too."""
+    return [_report(path, stdin) for path in paths]
+
+
+def _report(path: str, stdin: BinaryIO) -> Report:
+    try:
+        documents = files.documents(path, stdin)
+    except InvalidFiles as error:
+        return Report(path, error.problems)
+    return Report(
+        path,
+        tuple(problem for document in documents for problem in validate(document)),
+        tuple(found for document in documents for found in compat.differences(document)),
+    )

@@ -94,3 +94,15 @@ def test_login_is_remembered_and_forgotten(tmp_path: Path) -> None:
     assert sky("auth", "logout", home=tmp_path).stdout == "Logged out alice@example.com\n"
     assert sky("auth", "whoami", home=tmp_path).returncode == 3
     assert sky("auth", "login", "…", home=tmp_path).returncode == 2
+
+
+def test_compat_says_why_skypilot_would_refuse_each_file() -> None:
+    done = sky("validate", "-", "--compat", stdin="run: a\nresources: {cpus: 500m}")
+    assert done.returncode == 0
+    assert done.stdout.startswith("-: SkyPilot 0.14 refuses it:\n  <stdin>:2:19: resources.cpus: ")
+    done = sky("validate", "-", "--compat", stdin="run: a")
+    assert done.stdout.startswith("-: no reason is known why SkyPilot 0.14 would refuse it\n")
+    done = sky("validate", "-", "--compat", stdin="run: [a]")
+    assert (done.returncode, done.stdout[:14]) == (2, "-: has errors,")
+    done = sky("validate", "-", "--compat", "-o", "json", stdin="run: a\nresources: {gpus: 1}")
+    assert '"accepted": false' in done.stdout
