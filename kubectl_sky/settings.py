@@ -2,17 +2,26 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 DEFAULT_IMAGE = "python:3.13-slim"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Choices that apply where a task is silent."""
+    """Choices that apply where a task is silent; each is a field of schemas/settings.json.
+
+    `defaults` is "skypilot" for SkyPilot's own sizes where a task names none. `priority_classes`
+    is SkyPilot's priority, or a range of them such as `500..1000`, to the name of a PriorityClass.
+    """
 
     image: str = DEFAULT_IMAGE
+    defaults: str | None = None
+    backend: str | None = None
+    queue: str | None = None
+    priority_classes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:

@@ -9,8 +9,10 @@ from typing import BinaryIO
 from kubectl_sky import names
 from kubectl_sky.actions import files
 from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.actions.preferences import preferences
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.facts import Facts
+from kubectl_sky.plan import defaults
 from kubectl_sky.plan.placement import place
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
@@ -32,14 +34,16 @@ class Draft:
     given_id: bool  # whether the user chose it; a fresh one cannot be taken
     templates: Path | None
     warnings: tuple[Problem, ...]
+    settings: Settings
 
-    def plan(self, facts: Facts, settings: Settings) -> Plan:
+    def plan(self, facts: Facts) -> Plan:
         """Decide everything that was left open."""
-        return resolve(self.task, self.task_id, facts, settings)
+        return resolve(self.task, self.task_id, facts, self.settings)
 
     def notes(self, facts: Facts) -> tuple[str, ...]:
-        """Say what was chosen among candidates, and what the cluster may lack."""
-        return place(self.task, facts).notes
+        """Say what was chosen among candidates, what the cluster may lack, and what is added."""
+        placement = place(self.task, facts)
+        return placement.notes + defaults.notes(placement, self.settings)
 
     def manifests(self, plan: Plan) -> Manifests:
         """Render the plan of this draft."""
@@ -71,6 +75,7 @@ def draft(
         given_id=overrides.task_id is not None,
         templates=Path(overrides.templates) if overrides.templates else None,
         warnings=tuple(problems),
+        settings=preferences(environ),
     )
 
 

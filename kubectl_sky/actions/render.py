@@ -28,7 +28,7 @@ def system_user() -> str:
 
 def render(draft: Draft, facts: Facts, show_secrets: bool) -> Manifests:
     """Return the manifests of a draft, with secrets' values only when asked for."""
-    plan = draft.plan(facts, settings.Settings())
+    plan = draft.plan(facts)
     return draft.manifests(plan if show_secrets else redacted(plan))
 
 

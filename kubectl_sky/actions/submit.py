@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from kubectl_sky import kinds, names, settings
+from kubectl_sky import kinds, names
 from kubectl_sky.actions import volumes, who
 from kubectl_sky.actions.draft import Draft
 from kubectl_sky.actions.stop import AUXILIARY
@@ -68,7 +68,7 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
     Raises UserError when another task has the id, naming the fields that differ.
     """
     known = facts(session, draft, user)
-    plan = draft.plan(known, settings.Settings())
+    plan = draft.plan(known)
     manifests = draft.manifests(plan)
     present = _present(session, manifests, plan) if draft.given_id else []
     _refuse_other(manifests, present, plan)

@@ -23,9 +23,12 @@ _UNPRINTABLE = re.compile(r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
 
-def load(text: bytes, file: str) -> tuple[Document, ...]:
+def load(
+    text: bytes, file: str, example: str = "run: …", optional: bool = False
+) -> tuple[Document, ...]:
     """Read the documents of a file's bytes; `file` is the name that problems give.
 
+    `example` is a field as a document may have it; none has to be there where that is `optional`.
     Null documents beside others are skipped, as SkyPilot does. Raises InvalidFiles with every
     problem.
     """
@@ -42,11 +45,13 @@ def load(text: bytes, file: str) -> tuple[Document, ...]:
         Problem(file, *place, "", message, hint) for place, message, hint in composer.problems
     ] + problems
     documents = _documents(file, [root for root in roots if root.value is not None])
-    if not problems and not documents:
+    if not problems and not documents and not optional:
         hint = "a task needs at least run: |"
         problems.append(Problem(file, 0, 0, "", "is empty: it has no task", hint))
     problems += (
-        _no_mapping(file, root) for root in roots if not isinstance(root.value, dict | None)
+        _no_mapping(file, root, example)
+        for root in roots
+        if not isinstance(root.value, dict | None)
     )
     if problems:
         raise InvalidFiles(sorted(problems))
@@ -79,11 +84,10 @@ def _events(text: str) -> Iterator[yaml.Event]:
     yield from yaml.parse(text, Loader=_LOADER)
 
 
-def _no_mapping(file: str, root: Node) -> Problem:
+def _no_mapping(file: str, root: Node, example: str) -> Problem:
     kind = "a list" if isinstance(root.value, list) else f"the text {printable(root.text)!r}"
-    return Problem(
-        file, root.line, root.column, "", f"expected fields such as `run: …`, got {kind}"
-    )
+    message = f"expected fields such as `{example}`, got {kind}"
+    return Problem(file, root.line, root.column, "", message)
 
 
 def _decoded(text: bytes, file: str) -> str:

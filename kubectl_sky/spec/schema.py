@@ -20,7 +20,7 @@ from kubectl_sky import assets
 from kubectl_sky.spec import suggest
 from kubectl_sky.spec.document import Data, Path, printable
 
-NAMES = ("config", "header", "resources", "service", "storage", "task", "volume")
+NAMES = ("config", "header", "resources", "service", "settings", "storage", "task", "volume")
 
 Error = Any  # a ValidationError; its types allow for one that has no schema and no data
 

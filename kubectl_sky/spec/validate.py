@@ -15,7 +15,8 @@ _NULLS_PASS: dict[tuple[str | type, ...], str] = {
     ("file_mounts", str): "storage",
     ("service",): "service",
 }
-_ANY_KEYS = (("envs",), ("secrets",))  # SkyPilot takes str() of these keys
+# SkyPilot takes str() of these keys; a setting of ours has numbers.
+_ANY_KEYS = (("envs",), ("secrets",), ("priority_classes",))
 
 
 def validate(document: Document, schema: str = "task") -> list[Problem]:

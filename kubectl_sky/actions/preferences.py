@@ -1,0 +1,46 @@
+"""The user's settings file, read and checked."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from kubectl_sky import settings
+from kubectl_sky.errors import InvalidFiles, Problem
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.load import MAX_BYTES, load
+from kubectl_sky.spec.validate import validate
+
+
+def preferences(environ: Mapping[str, str] = os.environ) -> Settings:
+    """Return what `settings.yaml` says; without one, what everybody has.
+
+    Raises InvalidFiles with everything that is wrong in it.
+    """
+    path = settings.folder(environ) / "settings.yaml"
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return Settings()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InvalidFiles([Problem(str(path), 0, 0, "", f"cannot be read: {reason}")]) from error
+    return read(text, str(path))
+
+
+def read(text: bytes, file: str) -> Settings:
+    """Return the settings of a file's bytes. Raises InvalidFiles."""
+    documents = load(text, file, example="image: …", optional=True)
+    problems = [found for document in documents for found in validate(document, "settings")]
+    problems += [document.problem((), "settings are one document") for document in documents[1:]]
+    if problems:
+        raise InvalidFiles(problems)
+    fields = documents[0].data if documents else {}
+    return Settings(**{name: _told(value) for name, value in fields.items() if value is not None})
+
+
+def _told(value: Any) -> Any:  # noqa: ANN401 -- whatever the field is
+    """Numbers name priorities as well as text does."""
+    if isinstance(value, dict):
+        return {str(key): item for key, item in value.items()}
+    return value
