@@ -19,9 +19,9 @@ from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.settings import Settings
+from kubectl_sky.spec import unsupported
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.task import Task, task_of
-from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate
 
 
@@ -35,6 +35,7 @@ class Draft:
     templates: Path | None
     warnings: tuple[Problem, ...]
     settings: Settings
+    remarks: tuple[str, ...] = ()  # on what the flags make of the file
 
     def plan(self, facts: Facts) -> Plan:
         """Decide everything that was left open."""
@@ -43,7 +44,7 @@ class Draft:
     def notes(self, facts: Facts) -> tuple[str, ...]:
         """Say what was chosen among candidates, what the cluster may lack, and what is added."""
         placement = place(self.task, facts)
-        return placement.notes + defaults.notes(placement, self.settings)
+        return self.remarks + placement.notes + defaults.notes(placement, self.settings)
 
     def manifests(self, plan: Plan) -> Manifests:
         """Render the plan of this draft."""
@@ -63,10 +64,14 @@ def draft(
     """
     loaded = files.documents(path, stdin)
     document = _overridden(loaded[-1], overrides, environ)
-    problems = [problem for other in loaded[:-1] for problem in validate(other)]
-    problems += validate(document)
+    as_task = overrides.as_task
+    problems = [found for other in loaded[:-1] for found in validate(other, as_task=as_task)]
+    problems += validate(document, as_task=as_task)
+    remarks: list[str] = []
+    if as_task:
+        document, remarks = unsupported.as_task(document)
     errors = [problem for problem in problems if problem.severity == "error"]
-    refused = [] if errors else refusals(document)
+    refused = [] if errors else unsupported.refusals(document, as_task)
     if errors or refused or (strict and problems):
         raise InvalidFiles([*(problems if strict else errors), *refused])
     return Draft(
@@ -76,6 +81,7 @@ def draft(
         templates=Path(overrides.templates) if overrides.templates else None,
         warnings=tuple(problems),
         settings=preferences(environ),
+        remarks=tuple(remarks),
     )
 
 

@@ -18,3 +18,4 @@ class Overrides:
     gpus: str | None = None
     image: str | None = None
     templates: str | None = None
+    as_task: bool = False

@@ -24,18 +24,21 @@ class Report:
         return any(problem.severity == "error" for problem in self.problems)
 
 
-def check(paths: Sequence[str], stdin: BinaryIO) -> list[Report]:
-    """Return a report of each file, in order; an unreadable file is a problem too."""
-    return [_report(path, stdin) for path in paths]
+def check(paths: Sequence[str], stdin: BinaryIO, as_task: bool = False) -> list[Report]:
+    """Return a report of each file, in order; an unreadable file is a problem too.
+
+    `as_task` says that services and pools are to be run as tasks.
+    """
+    return [_report(path, stdin, as_task) for path in paths]
 
 
-def _report(path: str, stdin: BinaryIO) -> Report:
+def _report(path: str, stdin: BinaryIO, as_task: bool) -> Report:
     try:
         documents = files.documents(path, stdin)
     except InvalidFiles as error:
         return Report(path, error.problems)
     return Report(
         path,
-        tuple(problem for document in documents for problem in validate(document)),
+        tuple(problem for document in documents for problem in validate(document, as_task=as_task)),
         tuple(found for document in documents for found in compat.differences(document)),
     )

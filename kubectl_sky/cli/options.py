@@ -114,6 +114,11 @@ where_all = _grouped(
 )
 
 
+as_task = click.option(
+    "--as-task", is_flag=True, help="Run a service or pool as one task: one replica, one worker."
+)
+
+
 def _overrides(**flags: Any) -> Overrides:  # noqa: ANN401 -- click's own types
     return Overrides(**flags)
 
@@ -145,6 +150,7 @@ task = _grouped(
         click.option(
             "--templates", metavar="DIR", help="Folder of templates to use instead of ours."
         ),
+        as_task,
     ],
     [
         "task_id",
@@ -158,6 +164,7 @@ task = _grouped(
         "gpus",
         "image",
         "templates",
+        "as_task",
     ],
     "overrides",
     _overrides,

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @options.output("json", "yaml")
 @options.strict
+@options.as_task
 @click.option("--compat", is_flag=True, help="Say whether SkyPilot 0.14 accepts each file too.")
-def command(files: tuple[str, ...], form: str | None, strict: bool, compat: bool) -> int:
+def command(
+    files: tuple[str, ...], form: str | None, strict: bool, as_task: bool, compat: bool
+) -> int:
     """Check task FILEs (`-` is standard input); say everything that is wrong, and where.
 
     Exits with 2 when there is an error. Warnings name what is understood but not carried out.
@@ -27,7 +30,7 @@ def command(files: tuple[str, ...], form: str | None, strict: bool, compat: bool
     """
     from kubectl_sky.actions.validate import check
 
-    reports = check(files, sys.stdin.buffer)
+    reports = check(files, sys.stdin.buffer, as_task)
     problems = [problem for report in reports for problem in report.problems]
     bad = any(strict or problem.severity == "error" for problem in problems)
     if form:

@@ -19,6 +19,8 @@ from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.variables import REFERENCE, is_name
 
 _CLASS = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+REPLICA = "SKYPILOT_SERVE_REPLICA_ID"  # counts from 1
+
 _SCOPES = ("personal.", "workspace.", "global.")  # of secrets that are kept elsewhere
 
 
@@ -27,7 +29,8 @@ class Entry:
     """A field that is not carried out; `*` in it is any name, `[]` any item.
 
     `refuse` says that the task would not do what the file says. Values that match `unless` are what
-    happens anyway.
+    happens anyway. `as_task` is what becomes of the field where the user asks for a task in its
+    place.
     """
 
     field: tuple[str, ...]
@@ -35,6 +38,7 @@ class Entry:
     instead: str
     refuse: bool
     unless: re.Pattern[str] | None
+    as_task: str | None
 
 
 @dataclass(frozen=True)
@@ -60,11 +64,15 @@ def _entry(item: Mapping[str, str]) -> Entry:
         instead=item["instead"],
         refuse={"refuse": True, "warning": False}[item["severity"]],
         unless=re.compile(item["unless"]) if "unless" in item else None,
+        as_task=item.get("as_task"),
     )
 
 
-def findings(document: Document) -> list[Problem]:
-    """Return a warning for each field that is understood and not carried out."""
+def findings(document: Document, as_task: bool = False) -> list[Problem]:
+    """Return a warning for each field that is understood and not carried out.
+
+    `as_task` passes over what the user wants to have run as a task.
+    """
     return [
         document.problem(
             found.path,
@@ -75,18 +83,21 @@ def findings(document: Document) -> list[Problem]:
             "warning",
             key=True,
         )
-        for found in _found(document)
+        for found in _found(document, as_task)
         if found.path or document.index == document.count - document.tasks  # said once a file
     ]
 
 
-def refusals(document: Document) -> list[Problem]:
-    """Return an error for each field without which the task would not do what the file says."""
+def refusals(document: Document, as_task: bool = False) -> list[Problem]:
+    """Return an error for each field without which the task would not do what the file says.
+
+    `as_task` passes over what the user wants to have run as a task.
+    """
     problems = [
         document.problem(
             found.path, f"not carried out yet: {found.reason}", found.instead, key=True
         )
-        for found in _found(document)
+        for found in _found(document, as_task)
         if found.refuse
     ]
     if not document.get("run") and not document.is_volume:
@@ -94,10 +105,31 @@ def refusals(document: Document) -> list[Problem]:
     return sorted(problems)
 
 
-def _found(document: Document) -> Iterator[_Found]:
+def as_task(document: Document) -> tuple[Document, list[str]]:
+    """Return a service or pool as the one task that its replicas or workers run, with notes on it.
+
+    A pool's workers may have nothing to run: its jobs would bring that. What is a task stays as it
+    is.
+    """
+    notes = [
+        f"{'.'.join(entry.field)}: run as one task: {entry.as_task}"
+        for entry in listed()
+        if entry.as_task and document.get(*entry.field) is not None
+    ]
+    if document.get("service") is not None:
+        document = document.override(("envs", REPLICA), "1", "--as-task")
+    if document.get("pool") is not None and not document.get("run"):
+        notes.append("run: there is none, so the task ends after setup")
+        document = document.override(("run",), ":\n", "--as-task")
+    return document, notes
+
+
+def _found(document: Document, as_task: bool = False) -> Iterator[_Found]:
     if not isinstance(document.data, dict):
         return
     for entry in listed():
+        if as_task and entry.as_task:
+            continue
         for path, value in _everywhere(document, entry.field):
             if not (entry.unless and entry.unless.fullmatch(str(value).lower())):
                 yield _Found(path, entry.reason, entry.instead, entry.refuse)

@@ -19,11 +19,11 @@ _NULLS_PASS: dict[tuple[str | type, ...], str] = {
 _ANY_KEYS = (("envs",), ("secrets",), ("priority_classes",))
 
 
-def validate(document: Document, schema: str = "task") -> list[Problem]:
+def validate(document: Document, schema: str = "task", as_task: bool = False) -> list[Problem]:
     """Return the problems of a document, by place; warnings have the severity "warning".
 
     `schema` is the language of the document. A task file may also hold a header of several tasks,
-    or a volume; both are recognised.
+    or a volume; both are recognised. `as_task` says that a service or pool is to be run as a task.
     """
     if schema == "task" and (document.is_header or document.is_volume):
         schema = "header" if document.is_header else "volume"
@@ -37,7 +37,9 @@ def validate(document: Document, schema: str = "task") -> list[Problem]:
     found = [problem for problem in found if problem.path not in filled.unknown]
     found += [problem for problem in rules.problems(filled.document) if problem.path not in told]
     wrong = {problem.path for problem in found}
-    found += [problem for problem in unsupported.findings(document) if problem.path not in wrong]
+    found += [
+        problem for problem in unsupported.findings(document, as_task) if problem.path not in wrong
+    ]
     return _sorted(found)
 
 

@@ -30,7 +30,9 @@ def open_values(task: dict[str, Any], field: str) -> tuple[str, ...]:
 
 def manifests(path: Path, namespace: str) -> Manifests:
     task = [one for one in yaml.safe_load_all(path.read_text()) if one][-1]
-    overrides = Overrides(env=open_values(task, "envs"), secret=open_values(task, "secrets"))
+    overrides = Overrides(
+        env=open_values(task, "envs"), secret=open_values(task, "secrets"), as_task=True
+    )
     drafted = draft(str(path), overrides, {}, io.BytesIO())
     return render(drafted, Facts(users.named("tester"), namespace), show_secrets=True)
 

@@ -8,7 +8,7 @@ import pytest
 from kubectl_sky import assets
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.task import task_of
-from kubectl_sky.spec.unsupported import Entry, listed, refusals
+from kubectl_sky.spec.unsupported import Entry, as_task, listed, refusals
 from kubectl_sky.spec.validate import validate
 from tests.spec.documents import make_document, read
 
@@ -229,6 +229,39 @@ def test_several_tasks_are_refused_one_with_a_header_is_not() -> None:
     header, task = read("name: p\n---\nrun: x\n")
     assert refusals(task) == []
     assert validate(header) + validate(task) == []
+
+
+SERVICE = "run: serve\nservice: {readiness_probe: /, replicas: 3}\n"
+POOL = "setup: x\npool: {workers: 2}\n"
+
+
+@pytest.mark.parametrize("text", [SERVICE, POOL])
+def test_a_service_or_pool_is_refused_unless_it_may_run_as_a_task(text: str) -> None:
+    (document,) = read(text)
+    assert any("--as-task runs one" in line for line in said(text))
+    assert any("submit refuses it" in p.message for p in validate(document))
+    assert validate(document, as_task=True) == []
+    task, notes = as_task(document)
+    assert refusals(task, as_task=True) == []
+    assert "run as one task: one " in notes[0]
+
+
+def test_what_a_service_and_a_pool_become() -> None:
+    (service,), (pool,) = read(SERVICE), read(POOL)
+    assert task_of(as_task(service)[0]).envs == {"SKYPILOT_SERVE_REPLICA_ID": "1"}
+    idle, notes = as_task(pool)
+    assert task_of(idle).run == ":\n"
+    assert notes[1] == "run: there is none, so the task ends after setup"
+    task = make_document()
+    assert as_task(task) == (task, [])
+
+
+def test_a_service_is_checked_in_full_before_it_is_a_task() -> None:
+    (document,) = read("run: x\nservice: {readiness_probe: health, replicas: 1}\n")
+    assert [p.severity for p in validate(document, as_task=True)] == ["error"]
+    (nothing,) = read("service: {readiness_probe: /, replicas: 1}\n")
+    refused = refusals(as_task(nothing)[0], as_task=True)
+    assert [p.message for p in refused] == ["the task has no command"]
 
 
 def test_a_volume_is_no_task() -> None:

@@ -1,0 +1,29 @@
+"""Services and pools, which are refused, or run as one task where the user asks for that."""
+
+import pytest
+
+from tests.e2e.conftest import Command, submitted
+
+SERVICE = """name: hello
+service: {readiness_probe: /, replicas: 2}
+num_nodes: 1
+resources: {image_id: 'busybox:1.36', ports: 8080}
+run: echo replica $SKYPILOT_SERVE_REPLICA_ID
+"""
+POOL = "name: p\npool: {workers: 2}\nresources: {image_id: 'busybox:1.36'}\nsetup: echo ready\n"
+
+
+@pytest.mark.parametrize(("text", "line"), [(SERVICE, "replica 1"), (POOL, "ready")])
+def test_a_service_or_pool_runs_as_a_task(sky: Command, text: str, line: str) -> None:
+    file = sky.write("served.yaml", text)
+    refused = sky("submit", file)
+    assert refused.returncode == 2
+    assert "--as-task" in refused.stderr
+    assert sky("render", file).returncode == 2
+    assert sky("validate", "--strict", file).returncode == 2
+    assert sky("submit", file, "--as-task", "--dry-run=server").returncode == 0
+    done = sky("submit", file, "--as-task")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == [line]
+    assert "run as one task: one " in done.stderr
+    assert sky.json("status", submitted(done))["metadata"]["num_nodes"] == 1
