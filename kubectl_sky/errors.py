@@ -5,6 +5,7 @@
     │  └─ InvalidFiles          carries every problem found, with its place
     ├─ ClusterError          3  the cluster said no, or said nothing
     │  ├─ NotFound              the object is not there
+    │  ├─ NotServed             the cluster does not know objects of this kind
     │  ├─ Forbidden             RBAC says no
     │  ├─ Refused               an admission check says no: quota, limits, policy, webhook
     │  ├─ Conflict              somebody else changed it, or it exists already
@@ -83,6 +84,10 @@ class ClusterError(SkyError):
 
 class NotFound(ClusterError):
     """The object is not there."""
+
+
+class NotServed(ClusterError):
+    """The cluster does not know objects of this kind: what brings them is not installed."""
 
 
 class Forbidden(ClusterError):

@@ -16,6 +16,9 @@ VOLUME_NAME = "volume-name"
 ORIGINAL_NAME = "kubectl-sky/name"
 ORIGINAL_USER = "kubectl-sky/user"
 NUM_NODES = "kubectl-sky/num-nodes"
+BACKEND = "kubectl-sky/backend"  # not written for the default one
+
+DEFAULT_BACKEND = "jobs"
 
 CONTAINER = "main"  # the container that runs setup and run
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from kubectl_sky import kinds, names
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import UserError
+from kubectl_sky.errors import Forbidden, NotServed, UserError
+from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import status
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.users import User
+from kubectl_sky.workloads import registry
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Scope:
 
 
 def tasks(session: Session, scope: Scope) -> list[TaskStatus]:
-    """Return the tasks of a scope, newest first, by two lists at once."""
+    """Return the tasks of a scope, newest first, by one list a kind, all at once."""
     return _fold(session, scope, {names.TASK: "true"} | scope.labels)
 
 
@@ -60,28 +62,49 @@ def _seen(session: Session, scope: Scope, task_id: str, namespace: str) -> TaskS
     return folded[0]
 
 
+def workloads(session: Session, namespace: str | None, selector: str) -> list[Json]:
+    """List the objects that run tasks, whatever backend made them, one request a kind."""
+    lists = _lists(session, registry.KINDS, namespace, selector)
+    return [item for items in lists for item in items if registry.top(item)]
+
+
+def _lists(
+    session: Session, wanted: Iterable[Kind], namespace: str | None, selector: str
+) -> list[list[Json]]:
+    """List several kinds side by side.
+
+    Where a kind has to be installed first and is not, or is not for this user, there are none.
+    """
+
+    def listed(kind: Kind) -> list[Json]:
+        try:
+            return objects.list_all(session, kind, namespace, label_selector=selector)
+        except (NotServed, Forbidden):
+            if registry.KINDS.get(kind):
+                return []
+            raise
+
+    each = list(wanted)
+    with ThreadPoolExecutor(len(each)) as pool:
+        return list(pool.map(listed, each))
+
+
 def _fold(session: Session, scope: Scope, labels: dict[str, str]) -> list[TaskStatus]:
-    """List Jobs and pods side by side and fold them."""
+    """List workloads and pods side by side and fold them."""
     selector = ",".join(f"{key}={value}" for key, value in labels.items())
-    with ThreadPoolExecutor(2) as pool:
-        jobs, pods = pool.map(
-            lambda kind: objects.list_all(session, kind, scope.namespace, label_selector=selector),
-            (kinds.JOB, kinds.POD),
-        )
-    return status.tasks(scope.own(jobs), scope.own(pods))
+    *found, pods = _lists(session, (*registry.KINDS, kinds.POD), scope.namespace, selector)
+    items = [item for items in found for item in items]
+    return status.tasks(scope.own(items), scope.own(pods))
 
 
 def _identify(session: Session, scope: Scope, text: str) -> tuple[str, str]:
     """Return id and namespace of the task that a user means by an id, its beginning, or a name."""
     if names.ID.fullmatch(text):
-        jobs = objects.list_all(
-            session, kinds.JOB, scope.namespace, label_selector=f"{names.TASK_ID}={text}"
-        )
-        if jobs:
-            return _own(scope, text, jobs)
+        found = workloads(session, scope.namespace, f"{names.TASK_ID}={text}")
+        if found:
+            return _own(scope, text, found)
     selector = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
-    jobs = objects.list_all(session, kinds.JOB, scope.namespace, label_selector=selector)
-    known = status.tasks(scope.own(jobs), [])
+    known = status.tasks(scope.own(workloads(session, scope.namespace, selector)), [])
     matching = [t for t in known if t.name == text] or [t for t in known if t.id.startswith(text)]
     if not matching:
         raise _missing(text, scope)
@@ -91,10 +114,10 @@ def _identify(session: Session, scope: Scope, text: str) -> tuple[str, str]:
     return matching[0].id, matching[0].namespace
 
 
-def _own(scope: Scope, task_id: str, jobs: Sequence[Json]) -> tuple[str, str]:
-    own = scope.own(jobs)
+def _own(scope: Scope, task_id: str, found: Sequence[Json]) -> tuple[str, str]:
+    own = scope.own(found)
     if not own:
-        owner = status.tasks(jobs, [])[0].user
+        owner = status.tasks(found, [])[0].user
         raise UserError(
             f"task {task_id} belongs to {owner}", "add --all-users to mean other users' too"
         )

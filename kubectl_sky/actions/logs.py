@@ -44,7 +44,7 @@ def show(session: Session, task: TaskStatus, request: Request, write: Write, not
             continue
         if not node.started:
             why_not = f": {node.reason}" if node.reason else ""
-            note(f"node-{node.index} has not started{why_not}")
+            note(f"{node.name} has not started{why_not}")
             continue
         with Following(session, request.options) as following:
             following.add(_source(task, node))
@@ -86,7 +86,8 @@ def _pump(following: Following, task: TaskStatus, write: Write, note: Note) -> N
 
 
 def _prefix(task: TaskStatus, batch: Batch) -> bytes:
-    return b"node-%d | " % batch.source.rank if task.num_nodes > 1 else b""
+    title = task.workload.title(batch.source.rank)
+    return f"{title} | ".encode() if task.num_nodes > 1 else b""
 
 
 def _source(task: TaskStatus, node: NodeStatus) -> LogSource:

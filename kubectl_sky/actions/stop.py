@@ -1,9 +1,10 @@
-"""`stop` and `clean`: delete tasks' Jobs, and what interrupted submits left behind."""
+"""`stop` and `clean`: delete what runs tasks, and what interrupted submits left behind."""
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kubectl_sky import kinds, names
+from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
@@ -15,31 +16,35 @@ _WORKERS = 16
 
 
 def stop(session: Session, tasks: Sequence[TaskStatus]) -> None:
-    """Delete the Jobs with propagation Background: pods and all that the Jobs own follow."""
+    """Delete the objects that run the tasks: pods and all that they own follow."""
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(lambda task: _stop(session, task), tasks))
 
 
 def _stop(session: Session, task: TaskStatus) -> None:
     """One request for all nodes; one each for users who may not delete collections."""
-    selector = names.selector(task_id=task.id)
+    selector, backend = names.selector(task_id=task.id), task.workload
+    propagation, grace = backend.propagation, backend.grace
     try:
-        objects.delete_collection(session, kinds.JOB, task.namespace, selector)
+        objects.delete_collection(
+            session, backend.kind, task.namespace, selector, propagation=propagation, grace=grace
+        )
     except Forbidden:
-        for node in task.nodes:
-            objects.delete(session, kinds.JOB, node.job, task.namespace)
-    if len(task.nodes) < task.num_nodes:  # cut short before its Jobs owned the rest
+        for name in dict.fromkeys(node.job for node in task.nodes):
+            objects.delete(
+                session, backend.kind, name, task.namespace, propagation=propagation, grace=grace
+            )
+    if len(task.nodes) < task.num_nodes:  # cut short before its objects owned the rest
         _delete(session, _auxiliary(session, task.namespace, selector))
 
 
 def orphans(session: Session, scope: Scope, before: str) -> list[Json]:
-    """Return what interrupted submits left: objects of tasks that have no Job.
+    """Return what interrupted submits left: objects of tasks that nothing runs.
 
     `before` is an RFC 3339 time in UTC: younger objects may belong to a submit that is under way.
     """
     labels = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
-    jobs = objects.list_all(session, kinds.JOB, scope.namespace, label_selector=labels)
-    alive = {_task(job) for job in jobs}
+    alive = {_task(item) for item in find.workloads(session, scope.namespace, labels)}
     return [
         item
         for item in scope.own(_auxiliary(session, scope.namespace, labels))

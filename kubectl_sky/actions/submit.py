@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from kubectl_sky import kinds, names
-from kubectl_sky.actions import volumes, who
+from kubectl_sky.actions import find, volumes, who
 from kubectl_sky.actions.draft import Draft
 from kubectl_sky.actions.stop import AUXILIARY
 from kubectl_sky.cluster import objects
@@ -14,10 +14,12 @@ from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, SkyError, UserError
 from kubectl_sky.facts import Facts, Machine
+from kubectl_sky.kinds import Kind
 from kubectl_sky.observe.difference import differences
 from kubectl_sky.plan.placement import wants_machines
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.render.manifests import Manifest, Manifests
+from kubectl_sky.render.manifests import Manifests
+from kubectl_sky.workloads import registry
 
 _WORKERS = 16
 
@@ -32,9 +34,14 @@ class Prepared:
     notes: tuple[str, ...]  # about candidates and nodes, for the user
 
     @property
+    def kind(self) -> Kind:
+        """Of the objects that run it."""
+        return registry.named(self.plan.backend).kind
+
+    @property
     def complete(self) -> bool:
         """Whether the same task has been submitted already, to the last object."""
-        owned = [item for item in self.present if item["kind"] != kinds.JOB.kind]
+        owned = [item for item in self.present if item["kind"] != self.kind.kind]
         adopted = all(item["metadata"].get("ownerReferences") for item in owned)
         return adopted and len(self.present) == len(self.manifests.all)
 
@@ -81,24 +88,24 @@ def send(
     dry_run: bool = False,
     on_done: Callable[[Applied], None] | None = None,
 ) -> list[Applied]:
-    """Apply everything in order, and let the Jobs own the rest; `on_done` hears of each object.
+    """Apply everything in order, and let what runs own the rest; `on_done` hears of each object.
 
     If a step fails, what this call created is removed again. Raises ClusterError.
     """
-    _admitted(session, prepared.manifests.workload[0])
+    _admitted(session, prepared)
     stages = [
         [manifest.object for manifest in prepared.manifests.auxiliary],
         [manifest.object for manifest in prepared.manifests.workload],
     ]
     applied = apply_all(session, stages, dry_run=dry_run, workers=_WORKERS, on_done=on_done)
     if not dry_run:
-        _adopt(session, applied)
+        _adopt(session, applied, prepared.kind)
     return applied
 
 
 def _present(session: Session, manifests: Manifests, plan: Plan) -> list[Json]:
     """List what has the task's id, one request a kind."""
-    found_kinds = dict.fromkeys(objects.known_kind(m.object) for m in manifests.all)
+    found_kinds = dict.fromkeys(objects.known_kind(m.object) for m in manifests.auxiliary)
     found_kinds.update(dict.fromkeys(kind for kind in AUXILIARY if kind is not kinds.SECRET))
     selector = names.selector(task_id=plan.id)
     with ThreadPoolExecutor(_WORKERS) as pool:
@@ -106,7 +113,8 @@ def _present(session: Session, manifests: Manifests, plan: Plan) -> list[Json]:
             lambda kind: objects.list_all(session, kind, plan.namespace, label_selector=selector),
             found_kinds,
         )
-        return [item for items in lists for item in items]
+        auxiliary = [item for items in lists for item in items]
+    return auxiliary + find.workloads(session, plan.namespace, selector)
 
 
 def _refuse_other(manifests: Manifests, present: Sequence[Json], plan: Plan) -> None:
@@ -132,38 +140,39 @@ def _refuse_other(manifests: Manifests, present: Sequence[Json], plan: Plan) -> 
     )
 
 
-def _admitted(session: Session, job: Manifest) -> None:
+def _admitted(session: Session, prepared: Prepared) -> None:
     """Ask the cluster to pretend to create a node's pod, so that what it refuses is known before.
 
     A Job is accepted whatever its pods are; a full quota, a policy or a webhook would only be seen
     as a Job without pods. Users who may create Jobs but not pods go without this.
     """
-    template = job.object["spec"]["template"]
-    metadata = {
-        **template["metadata"],
-        "generateName": job.object["metadata"]["name"] + "-",
-        "namespace": job.object["metadata"]["namespace"],
-    }
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
-    try:
-        objects.create(session, pod, dry_run=True)
-    except Forbidden:
-        return
+    item = prepared.manifests.workload[0].object
+    for template in registry.named(prepared.plan.backend).templates(item):
+        metadata = {
+            **template["metadata"],
+            "generateName": item["metadata"]["name"] + "-",
+            "namespace": item["metadata"]["namespace"],
+        }
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+        try:
+            objects.create(session, pod, dry_run=True)
+        except Forbidden:
+            return
 
 
-def _adopt(session: Session, applied: Sequence[Applied]) -> None:
-    """Make the Jobs the owners of what they need: it goes when the last of them has gone."""
-    jobs = [done.object for done in applied if done.object["kind"] == kinds.JOB.kind]
+def _adopt(session: Session, applied: Sequence[Applied], kind: Kind) -> None:
+    """Make what runs the owner of what it needs: that goes when the last of them has gone."""
     owners = [
         {
-            "apiVersion": kinds.JOB.api_version,
-            "kind": kinds.JOB.kind,
-            "name": job["metadata"]["name"],
-            "uid": job["metadata"]["uid"],
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "name": done.object["metadata"]["name"],
+            "uid": done.object["metadata"]["uid"],
         }
-        for job in jobs
+        for done in applied
+        if done.object["kind"] == kind.kind
     ]
-    owned = [done.object for done in applied if done.object["kind"] != kinds.JOB.kind]
+    owned = [done.object for done in applied if done.object["kind"] != kind.kind]
 
     def adopt(item: Json) -> None:
         kind, metadata = objects.known_kind(item), item["metadata"]
@@ -174,12 +183,12 @@ def _adopt(session: Session, applied: Sequence[Applied]) -> None:
         with ThreadPoolExecutor(_WORKERS) as pool:
             list(pool.map(adopt, owned))
     except (SkyError, KeyboardInterrupt):
-        _undo(session, [done.object for done in applied if done.created])
+        _undo(session, [done.object for done in applied if done.created], kind)
         raise
 
 
-def _undo(session: Session, items: Sequence[Json]) -> None:
-    """Remove what was created, Jobs first, so that no pod starts without what it needs."""
-    for item in sorted(items, key=lambda item: item["kind"] != kinds.JOB.kind):
+def _undo(session: Session, items: Sequence[Json], first: Kind) -> None:
+    """Remove what was created, what runs first, so that no pod starts without what it needs."""
+    for item in sorted(items, key=lambda item: item["kind"] != first.kind):
         metadata = item["metadata"]
         objects.delete(session, objects.known_kind(item), metadata["name"], metadata["namespace"])

@@ -13,8 +13,6 @@ from kubectl_sky.errors import SkyError, TaskFailed
 from kubectl_sky.observe import status
 from kubectl_sky.observe.status import TaskStatus
 
-_KINDS = (kinds.JOB, kinds.POD)
-
 
 @dataclass(frozen=True)
 class Glimpse:
@@ -29,12 +27,13 @@ def glimpses(
 ) -> Iterator[Glimpse | None]:
     """Yield the task at each change, beginning with how it is; None when nothing happens.
 
-    Raises TaskFailed when its Jobs are deleted: somebody has stopped it.
+    Raises TaskFailed when its objects are deleted: somebody has stopped it.
     """
     items: dict[str, Json] = {}
-    unsynced = len(_KINDS)
+    watched = (seen.workload.kind, kinds.POD)
+    unsynced = len(watched)
     selector = names.selector(task_id=seen.id)
-    for change in watch_kinds(session, _KINDS, seen.namespace, selector, stop=stop):
+    for change in watch_kinds(session, watched, seen.namespace, selector, stop=stop):
         if change is None:
             yield None
             continue
@@ -48,7 +47,7 @@ def glimpses(
             continue
         glimpse = _glimpse(seen, list(items.values()))
         if glimpse.task.over and not _settled(glimpse):
-            # Jobs and Pods are told of apart, and a Job may come before the pod that it failed by.
+            # They are told of apart, and a Job may come before the pod that it failed by.
             pods = objects.list_all(session, kinds.POD, seen.namespace, label_selector=selector)
             items |= {pod["metadata"]["uid"]: pod for pod in pods}
             glimpse = _glimpse(seen, list(items.values()))
@@ -62,11 +61,11 @@ def _settled(glimpse: Glimpse) -> bool:
 
 
 def _glimpse(seen: TaskStatus, items: list[Json]) -> Glimpse:
-    jobs = [item for item in items if item["kind"] == kinds.JOB.kind]
     pods = [item for item in items if item["kind"] == kinds.POD.kind]
-    folded = status.tasks(jobs, pods)
+    folded = status.tasks((item for item in items if item["kind"] != kinds.POD.kind), pods)
     if not folded:
-        raise TaskFailed(f"task {seen.id} ({seen.name}) was stopped: its Jobs have been deleted")
+        what = f"its {seen.workload.kind.kind}s have been deleted"
+        raise TaskFailed(f"task {seen.id} ({seen.name}) was stopped: {what}")
     return Glimpse(folded[0], tuple(pods))
 
 

@@ -23,7 +23,7 @@ from kubectl_sky.observe import age
 def command(
     where: options.Where, all_users: bool, yes: bool, older_than: timedelta, dry_run: bool
 ) -> None:
-    """Remove what interrupted submits left behind: objects of tasks that have no Job."""
+    """Remove what interrupted submits left behind: objects of tasks that nothing runs."""
     from kubectl_sky.actions import stop
 
     session = where.session()

@@ -138,13 +138,16 @@ def delete(
     grace: int | None = None,
 ) -> bool:
     """Delete an object; False if it was gone already. `grace` is in seconds."""
-    options: Json = {"propagationPolicy": propagation}
-    if grace is not None:
-        options["gracePeriodSeconds"] = grace
+    body = _options(propagation, grace)
     with contextlib.suppress(NotFound):
-        session.request("DELETE", path(kind, _place(session, kind, namespace), name), body=options)
+        session.request("DELETE", path(kind, _place(session, kind, namespace), name), body=body)
         return True
     return False
+
+
+def _options(propagation: Propagation, grace: int | None) -> Json:
+    seconds = {} if grace is None else {"gracePeriodSeconds": grace}
+    return {"propagationPolicy": propagation, **seconds}
 
 
 def delete_collection(
@@ -154,13 +157,14 @@ def delete_collection(
     label_selector: str,
     *,
     propagation: Propagation = "Background",
+    grace: int | None = None,
 ) -> None:
     """Delete all objects of a namespace that have the labels, in one request."""
     session.request(
         "DELETE",
         path(kind, namespace),
         query=selectors(label_selector),
-        body={"propagationPolicy": propagation},
+        body=_options(propagation, grace),
     )
 
 

@@ -18,6 +18,7 @@ from kubectl_sky.errors import (
     Expired,
     Forbidden,
     NotFound,
+    NotServed,
     Refused,
     Unreachable,
 )
@@ -119,7 +120,7 @@ def _forbidden(refusal: Refusal) -> ClusterError:
 def _not_found(refusal: Refusal) -> ClusterError:
     parts = refusal.call.parts
     if not refusal.reason:
-        return ClusterError(
+        return NotServed(
             f"the cluster does not serve {refusal.call.resource}"
             f" ({parts['group'] or 'core'}/{parts['version']})",
             "install its controller, or choose another backend",

@@ -1,4 +1,4 @@
-"""The status of one node of a task, folded from its Job and its newest pod."""
+"""The status of one node of a task, folded from its object's verdict and its newest pod."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from kubectl_sky import names
-from kubectl_sky.workloads import jobs as backend
+from kubectl_sky.workloads.workload import Phase, Verdict
 
 Object = Mapping[str, Any]
 
@@ -27,11 +27,12 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """One node of a task: rank, Job, pod, and what is known of its end or of its waiting."""
+    """One node of a task: rank, object, pod, and what is known of its end or of its waiting."""
 
     index: int
-    job: str
-    state: State
+    name: str  # what people call it: node-3
+    job: str  # the object that runs it
+    state: State = State.PENDING
     pod: str = ""
     host: str = ""  # the cluster's node that the pod runs on
     reason: str = ""  # why it waits, or how it failed: OOMKilled, ImagePullBackOff
@@ -50,10 +51,8 @@ class NodeStatus:
         return {name: value for name, value in values.items() if value not in ("", None)}
 
 
-def index_of(item: Object) -> int:
-    """Return the rank that an object's labels say."""
-    index = item["metadata"].get("labels", {}).get(names.NODE_IDX, "")
-    return int(index) if index.isdecimal() else 0
+_FINAL = {Phase.COMPLETED: State.COMPLETED, Phase.FAILED: State.FAILED}
+_ENDS = {"Succeeded": State.COMPLETED, "Failed": State.FAILED}
 
 
 def container(pod: Object) -> Object:
@@ -64,30 +63,34 @@ def container(pod: Object) -> Object:
     return {}
 
 
-def node(job: Object, pods: Iterable[Object]) -> NodeStatus:
-    """Fold a node's Job and pods; the Job says how it ended, the pod why."""
+def node(base: NodeStatus, verdict: Verdict, pods: Iterable[Object]) -> NodeStatus:
+    """Fold what a node's object says and its pods; the object says how it ended, the pod why."""
     newest = max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), default=None)
-    base = NodeStatus(index=index_of(job), job=job["metadata"]["name"], state=State.PENDING)
-    seen = _of_pod(base, newest) if newest else _of_job(base, job)
-    if backend.condition(job, "Complete"):
-        return replace(seen, state=State.COMPLETED, reason="", message="")
-    failed = backend.condition(job, "Failed")
-    if not failed:
-        return seen
-    return replace(
-        seen,
-        state=State.FAILED,
-        reason=seen.reason or failed.get("reason") or "Failed",
-        message=seen.message or failed.get("message") or "",
-        ended_at=seen.ended_at or failed.get("lastTransitionTime") or "",
-    )
+    if newest:
+        seen = _of_pod(base, newest)
+    elif verdict.phase is Phase.HELD:
+        seen = replace(base, reason=verdict.reason, message=verdict.message)
+    else:
+        seen = base
+    state = _final(verdict.phase, newest)
+    if state is State.COMPLETED:
+        return replace(seen, state=state, reason="", message="")
+    if state is State.FAILED:
+        return replace(
+            seen,
+            state=state,
+            reason=seen.reason or verdict.reason or "Failed",
+            message=seen.message or verdict.message,
+            ended_at=seen.ended_at or verdict.at,
+        )
+    return seen
 
 
-def _of_job(base: NodeStatus, job: Object) -> NodeStatus:
-    """A node without a pod: never made, held back, or gone."""
-    if job.get("spec", {}).get("suspend"):
-        return replace(base, reason="Suspended", message="the Job is suspended")
-    return base
+def _final(phase: Phase, pod: Object | None) -> State | None:
+    """How a node ended, if it has: by its object, or by its pod where that is left to it."""
+    if phase is Phase.PODS and pod:
+        return _ENDS.get(pod.get("status", {}).get("phase", ""))
+    return _FINAL.get(phase)
 
 
 def _of_pod(base: NodeStatus, pod: Object) -> NodeStatus:

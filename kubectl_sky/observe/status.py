@@ -1,11 +1,13 @@
-"""The status of tasks, folded from their Jobs and pods."""
+"""The status of tasks, folded from their objects and pods."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kubectl_sky import names
-from kubectl_sky.observe.nodes import NodeStatus, Object, State, container, index_of, node
+from kubectl_sky.observe.nodes import NodeStatus, Object, State, container, node
+from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class TaskStatus:
     nodes: tuple[NodeStatus, ...]
     num_nodes: int  # what the task asked for; more than `nodes` when a submit was cut short
     labels: Mapping[str, str] = field(default_factory=dict)
+    backend: str = names.DEFAULT_BACKEND
 
     @property
     def state(self) -> State:
@@ -33,6 +36,11 @@ class TaskStatus:
         if State.RUNNING in states or State.COMPLETED in states:
             return State.RUNNING
         return State.PENDING
+
+    @property
+    def workload(self) -> Workload:
+        """The backend that runs it."""
+        return registry.named(self.backend)
 
     @property
     def over(self) -> bool:
@@ -80,63 +88,83 @@ class TaskStatus:
         failure = self.first_failure
         if failure:
             code = "" if failure.exit_code is None else f" (exit code {failure.exit_code})"
-            return f"node-{failure.index}: {failure.reason}{code}"
+            return f"{failure.name}: {failure.reason}{code}"
         if len(self.nodes) < self.num_nodes:
             return f"incomplete: {len(self.nodes)} of {self.num_nodes} nodes were submitted"
         waiting = [node for node in self.nodes if node.state is State.PENDING and node.reason]
-        return f"node-{waiting[0].index}: {waiting[0].reason}" if waiting else ""
+        return f"{waiting[0].name}: {waiting[0].reason}" if waiting else ""
 
 
-def tasks(jobs: Iterable[Object], pods: Iterable[Object]) -> list[TaskStatus]:
-    """Fold Jobs and pods of any number of tasks, newest first."""
-    pods_of: dict[tuple[str, str, str], list[Object]] = defaultdict(list)
+def tasks(items: Iterable[Object], pods: Iterable[Object]) -> list[TaskStatus]:
+    """Fold the objects and pods of any number of tasks, newest first.
+
+    What a controller made of a task's object is no task of its own.
+    """
+    pods_of: dict[tuple[str, str], list[Object]] = defaultdict(list)
     for pod in pods:
         pods_of[_key(pod)].append(pod)
-    jobs_of: dict[tuple[str, str], list[Object]] = defaultdict(list)
-    for job in jobs:
-        jobs_of[_key(job)[:2]].append(job)
-    folded = [_task(members, pods_of) for members in jobs_of.values()]
+    items_of: dict[tuple[str, str], list[Object]] = defaultdict(list)
+    for item in filter(registry.top, items):
+        items_of[_key(item)].append(item)
+    folded = [_task(members, pods_of[key]) for key, members in items_of.items()]
     return sorted(folded, key=lambda task: (task.created_at, task.id), reverse=True)
 
 
-def _key(item: Object) -> tuple[str, str, str]:
+def _key(item: Object) -> tuple[str, str]:
     metadata = item["metadata"]
-    labels = metadata.get("labels", {})
-    return (
-        metadata.get("namespace", ""),
-        labels.get(names.TASK_ID, ""),
-        labels.get(names.NODE_IDX, ""),
-    )
+    return metadata.get("namespace", ""), metadata.get("labels", {}).get(names.TASK_ID, "")
 
 
-def _task(jobs: list[Object], pods_of: Mapping[tuple[str, str, str], list[Object]]) -> TaskStatus:
-    jobs = sorted(jobs, key=index_of)
-    metadata = jobs[0]["metadata"]
+def _task(items: list[Object], pods: list[Object]) -> TaskStatus:
+    backend = registry.of(items[0])
+    nodes = _nodes(backend, items, pods)
+    metadata = items[0]["metadata"]
     labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
-    found = [(job, pods_of.get(_key(job), [])) for job in jobs]
     asked = annotations.get(names.NUM_NODES, "")
     return TaskStatus(
         id=labels.get(names.TASK_ID, ""),
         name=annotations.get(names.ORIGINAL_NAME) or labels.get(names.TASK_NAME, ""),
         namespace=metadata.get("namespace", ""),
         user=annotations.get(names.ORIGINAL_USER) or labels.get(names.USERNAME, ""),
-        created_at=min(job["metadata"].get("creationTimestamp", "") for job in jobs),
-        updated_at=max(time for job, pods in found for time in _times(job, pods)),
-        nodes=tuple(node(job, pods) for job, pods in found),
-        num_nodes=int(asked) if asked.isdecimal() else len(jobs),
+        created_at=min(item["metadata"].get("creationTimestamp", "") for item in items),
+        updated_at=max(_times(items, pods)),
+        nodes=nodes,
+        num_nodes=max(int(asked) if asked.isdecimal() else 0, len(nodes)),
         labels=labels,
+        backend=backend.name,
     )
 
 
-def _times(job: Object, pods: list[Object]) -> list[str]:
+def _nodes(backend: Workload, items: list[Object], pods: list[Object]) -> tuple[NodeStatus, ...]:
+    """The nodes of a task's objects, in the order of their ranks."""
+    pods_of: dict[int, list[Object]] = defaultdict(list)
+    for pod in pods:
+        pods_of[backend.rank(pod)].append(pod)
+    places = sorted(
+        ((rank, item) for item in items for rank in backend.ranks(item)),
+        key=lambda place: place[0],
+    )
+    return tuple(
+        node(
+            NodeStatus(rank, backend.title(rank), item["metadata"]["name"]),
+            backend.node(item, rank),
+            pods_of[rank],
+        )
+        for rank, item in places
+    )
+
+
+def _times(items: list[Object], pods: list[Object]) -> list[str]:
     """Every time at which something is known to have happened; RFC 3339 in UTC sorts as text."""
-    status = job.get("status", {})
-    times = [job["metadata"].get("creationTimestamp", ""), status.get("startTime", "")]
-    times += [item.get("lastTransitionTime") or "" for item in status.get("conditions", ())]
+    times: list[str] = []
+    for item in items:
+        status = item.get("status", {})
+        times += [item["metadata"].get("creationTimestamp", ""), status.get("startTime", "")]
+        times += [found.get("lastTransitionTime") or "" for found in status.get("conditions", ())]
     for pod in pods:
         times += [
-            item.get("lastTransitionTime") or ""
-            for item in pod.get("status", {}).get("conditions", ())
+            found.get("lastTransitionTime") or ""
+            for found in pod.get("status", {}).get("conditions", ())
         ]
         for state in container(pod).get("state", {}).values():
             times += [state.get("startedAt") or "", state.get("finishedAt") or ""]

@@ -15,19 +15,20 @@ def notes(task: TaskStatus, patient: bool) -> list[str]:
 
     While `patient` is true, a start that takes its usual course is not mentioned.
     """
-    groups: dict[str, list[int]] = defaultdict(list)
+    groups: dict[str, list[str]] = defaultdict(list)
+    others = "are being stopped" if task.workload.together else "go on"
     for node in task.nodes:
         message = node.message and f": {node.message}"
         if node.state is State.FAILED and not task.over:
-            groups[f"%s failed: {node.reason}; the other nodes go on"].append(node.index)
+            groups[f"%s failed: {node.reason}; the other nodes {others}"].append(node.name)
         elif node.state is State.PENDING and node.reason not in USUAL:
-            groups[f"waiting for %s: {node.reason}{message}"].append(node.index)
+            groups[f"waiting for %s: {node.reason}{message}"].append(node.name)
         elif node.state is State.PENDING and not patient:
-            groups["waiting for %s to start"].append(node.index)
-    return [text.replace("%s", _ranks(ranks), 1) for text, ranks in groups.items()]
+            groups["waiting for %s to start"].append(node.name)
+    return [text.replace("%s", _some(found), 1) for text, found in groups.items()]
 
 
-def _ranks(ranks: list[int]) -> str:
+def _some(found: list[str]) -> str:
     """`node-0, node-1 and 8 more`."""
-    more = f" and {len(ranks) - _MOST} more" if len(ranks) > _MOST else ""
-    return ", ".join(f"node-{rank}" for rank in ranks[:_MOST]) + more
+    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    return ", ".join(found[:_MOST]) + more

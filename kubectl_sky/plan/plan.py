@@ -45,7 +45,8 @@ class Plan:
     quantity, `scripts` is file name to text, `selector` finds the task's pods, and `service` is the
     headless Service through which nodes find each other (None for one node). `claims` is volume
     of the pod to claim. A machine has to meet one of the `terms`, if there are any.
-    `linger` is the seconds after which an ended Job is deleted; None keeps it.
+    `linger` is the seconds after which an ended Job is deleted; None keeps it. `backend` names how
+    it runs.
     """
 
     id: str
@@ -68,6 +69,7 @@ class Plan:
     priority_class: str | None
     linger: int | None
     shared_memory: bool
+    backend: str
     scripts: Mapping[str, str]
     service: str | None
 

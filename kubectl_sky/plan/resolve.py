@@ -32,11 +32,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         name=whole,
         namespace=facts.namespace,
         labels=labels,
-        annotations={
-            names.ORIGINAL_NAME: title,
-            names.ORIGINAL_USER: facts.user.name,
-            names.NUM_NODES: str(task.num_nodes),
-        },
+        annotations=_annotations(task, title, facts),
         selector={names.TASK: "true", names.TASK_ID: task_id},
         nodes=tuple(
             Node(
@@ -60,6 +56,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         priority_class=resources.priority_class,
         linger=resources.linger,
         shared_memory=placement.device is not None,
+        backend=task.backend or names.DEFAULT_BACKEND,
         scripts=_scripts(task),
         service=whole if task.num_nodes > 1 else None,
     )
@@ -73,6 +70,17 @@ def _labels(resources: Resources, title: str, task_id: str, facts: Facts) -> dic
         names.TASK_NAME: names.label_value(title),
         names.USERNAME: facts.user.label,
     }
+
+
+def _annotations(task: Task, title: str, facts: Facts) -> dict[str, str]:
+    """What labels cannot carry as it is, and the backend if it is not the default."""
+    backend = task.backend or names.DEFAULT_BACKEND
+    other = {} if backend == names.DEFAULT_BACKEND else {names.BACKEND: backend}
+    return {
+        names.ORIGINAL_NAME: title,
+        names.ORIGINAL_USER: facts.user.name,
+        names.NUM_NODES: str(task.num_nodes),
+    } | other
 
 
 def _require(values: Mapping[str, str | None], flag: str) -> None:

@@ -14,7 +14,7 @@ from kubectl_sky.kinds import kind_of
 from kubectl_sky.plan.claim import Claim
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.render.engine import engine
-from kubectl_sky.workloads import jobs
+from kubectl_sky.workloads import registry
 
 REDACTED = "REDACTED"
 
@@ -48,10 +48,12 @@ class Manifests:
 def render(plan: Plan, templates: Path | None = None) -> Manifests:
     """Render a plan; the same plan gives the same bytes."""
     environment = engine(templates)
+    backend = registry.named(plan.backend)
     return Manifests(
         auxiliary=tuple(_manifest(environment, name, plan=plan) for name in _auxiliary(plan)),
         workload=tuple(
-            _manifest(environment, jobs.TEMPLATE, plan=plan, node=node) for node in plan.nodes
+            _manifest(environment, backend.template, plan=plan, node=node)
+            for node in backend.pods(plan)
         ),
     )
 

@@ -69,6 +69,7 @@ class Task:
     run: str | None = None
     choices: tuple[Resources, ...] = ()
     ordered: bool = False
+    backend: str | None = None
 
 
 def task_of(document: Document) -> Task:

@@ -1,27 +1,46 @@
 """The default backend: one Job per node."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Sequence
 
 from kubectl_sky import kinds
-
-KIND = kinds.JOB
-TEMPLATE = "job.yaml.j2"
-
-
-def condition(job: Mapping[str, Any], *types: str) -> Mapping[str, Any] | None:
-    """Return the first true condition of these types; position means nothing."""
-    for found in job.get("status", {}).get("conditions", ()):
-        if found.get("type") in types and found.get("status") == "True":
-            return dict(found)
-    return None
-
-
-def finished(job: Mapping[str, Any]) -> bool:
-    """Say whether the Job will run no more."""
-    return condition(job, "Complete", "Failed") is not None
+from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.workloads.workload import (
+    Object,
+    Phase,
+    Verdict,
+    Workload,
+    condition,
+    ended,
+    node_index,
+)
 
 
-def ended(jobs: Iterable[Mapping[str, Any]]) -> bool:
-    """Say whether a task is over: all its Jobs have finished."""
-    return all(finished(job) for job in jobs)
+class Jobs(Workload):
+    """Each node is a Job of its own; it needs nothing but Kubernetes."""
+
+    name = "jobs"
+    kind = kinds.JOB
+    template = "job.yaml.j2"
+
+    def pods(self, plan: Plan) -> tuple[Node, ...]:
+        """One Job for each node."""
+        return plan.nodes
+
+    def ranks(self, item: Object) -> Sequence[int]:
+        """A Job has one node."""
+        return (node_index(item),)
+
+    def rank(self, pod: Object) -> int:
+        """Pods have their Job's label."""
+        return node_index(pod)
+
+    def node(self, item: Object, rank: int) -> Verdict:
+        """The Job's verdict is the node's."""
+        complete, failed = condition(item, "Complete"), condition(item, "Failed")
+        if complete:
+            return ended(Phase.COMPLETED, complete)
+        if failed:
+            return ended(Phase.FAILED, failed)
+        if item.get("spec", {}).get("suspend"):
+            return Verdict(Phase.HELD, "Suspended", "the Job is suspended")
+        return Verdict(Phase.ACTIVE)

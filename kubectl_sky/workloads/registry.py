@@ -1,0 +1,32 @@
+"""The table of backends: by name, and by the objects that they made."""
+
+from kubectl_sky import names
+from kubectl_sky.errors import UserError
+from kubectl_sky.kinds import Kind
+from kubectl_sky.workloads.jobs import Jobs
+from kubectl_sky.workloads.workload import Object, Workload
+
+_ALL: tuple[Workload, ...] = (Jobs(),)
+BACKENDS: dict[str, Workload] = {backend.name: backend for backend in _ALL}
+
+# The kinds of which a task may be; those that not every cluster has come with what brings them.
+KINDS: dict[Kind, str] = {backend.kind: backend.requires for backend in _ALL}
+
+
+def named(name: str) -> Workload:
+    """Return the backend of this name. Raises UserError."""
+    if name not in BACKENDS:
+        raise UserError(f"there is no backend {name!r}", f"the backends are: {', '.join(BACKENDS)}")
+    return BACKENDS[name]
+
+
+def of(item: Object) -> Workload:
+    """Return the backend that made an object; objects that do not say so are plain Jobs."""
+    said = item["metadata"].get("annotations", {}).get(names.BACKEND, names.DEFAULT_BACKEND)
+    return BACKENDS.get(said, BACKENDS[names.DEFAULT_BACKEND])
+
+
+def top(item: Object) -> bool:
+    """Say whether an object is a task's own, and not one that a controller made of it."""
+    owners = item["metadata"].get("ownerReferences", ())
+    return not any(owner.get("controller") for owner in owners)

@@ -1,0 +1,100 @@
+"""What a backend is: how a plan becomes objects of the cluster, and what those say of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal, Protocol
+
+from kubectl_sky import names
+from kubectl_sky.facts import Facts
+from kubectl_sky.kinds import Kind
+from kubectl_sky.plan.plan import Node, Plan
+
+Object = Mapping[str, Any]
+
+
+class Phase(StrEnum):
+    """What an object says of a node, or of the whole task."""
+
+    ACTIVE = "active"  # nothing is decided: it runs, or will, and a pod that ended may be replaced
+    HELD = "held"  # it waits for somebody to let it begin
+    PODS = "pods"  # it says nothing itself; how the node's pod ended is how the node ended
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A phase, why, and when (RFC 3339 in UTC; empty where nothing has ended)."""
+
+    phase: Phase
+    reason: str = ""
+    message: str = ""
+    at: str = ""
+
+
+class Workload(Protocol):
+    """One backend. The first block has to be said, the others have the usual value."""
+
+    name: str  # as `--backend` takes it and as the objects' annotation says it
+    kind: Kind  # of the objects that run the task, and that own what it needs
+    template: str  # makes one such object out of `plan` and `node`
+
+    requires: str = ""  # what has to be installed for the kind; empty: every cluster has it
+    gang: bool = False  # whether all nodes start or none
+    together: bool = False  # whether the cluster stops the other nodes when one fails for good
+    propagation: Literal["Background", "Foreground"] = "Background"  # how it is deleted
+    grace: int | None = None  # seconds its pods have at the end; None: what they say themselves
+
+    def pods(self, plan: Plan) -> tuple[Node, ...]:
+        """Return one entry for each object to render: the name, and what its pods are told."""
+        ...
+
+    def node(self, item: Object, rank: int) -> Verdict:
+        """Return what an object says of one of its nodes."""
+        ...
+
+    def ranks(self, item: Object) -> Sequence[int]:
+        """Return the ranks of the nodes that an object runs."""
+        ...
+
+    def rank(self, pod: Object) -> int:
+        """Return the rank of a pod of the task."""
+        ...
+
+    def fits(self, plan: Plan, facts: Facts) -> str:
+        """Return why the backend cannot run a plan; empty where it can."""
+        return ""
+
+    def title(self, rank: int) -> str:
+        """Return what people call a node: in notes, and before the lines of its log."""
+        return f"node-{rank}"
+
+    def templates(self, item: Object) -> Sequence[Object]:
+        """Return the pod templates of a manifest, so that the cluster can be asked about them."""
+        return (item["spec"]["template"],)
+
+
+def condition(item: Object, *types: str) -> Object | None:
+    """Return the first true condition of these types; position means nothing."""
+    for found in item.get("status", {}).get("conditions", ()):
+        if found.get("type") in types and found.get("status") == "True":
+            return dict(found)
+    return None
+
+
+def ended(phase: Phase, found: Object) -> Verdict:
+    """Return the verdict that a final condition tells."""
+    said = {"reason": found.get("reason") or "", "message": found.get("message") or ""}
+    return Verdict(phase, at=found.get("lastTransitionTime") or "", **said)
+
+
+def number(item: Object, label: str) -> int:
+    """Return the number that a label of an object says; 0 where it says none."""
+    text = item["metadata"].get("labels", {}).get(label, "")
+    return int(text) if text.isdecimal() else 0
+
+
+def node_index(item: Object) -> int:
+    """Return the rank that our own label says."""
+    return number(item, names.NODE_IDX)
