@@ -12,8 +12,7 @@ from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.actions.preferences import preferences
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import defaults
-from kubectl_sky.plan.placement import place
+from kubectl_sky.plan.notes import notes
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.render import manifests
@@ -42,9 +41,8 @@ class Draft:
         return resolve(self.task, self.task_id, facts, self.settings)
 
     def notes(self, facts: Facts) -> tuple[str, ...]:
-        """Say what was chosen among candidates, what the cluster may lack, and what is added."""
-        placement = place(self.task, facts)
-        return self.remarks + placement.notes + defaults.notes(placement, self.settings)
+        """Say what the user should know about what was decided."""
+        return (*self.remarks, *notes(self.task, facts, self.settings))
 
     def manifests(self, plan: Plan) -> Manifests:
         """Render the plan of this draft."""

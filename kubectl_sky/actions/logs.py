@@ -1,7 +1,7 @@
 """`logs`: the lines of all nodes of a task, and the outcome at the end."""
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event, Thread
 from time import monotonic
 
@@ -46,8 +46,11 @@ def show(session: Session, task: TaskStatus, request: Request, write: Write, not
             why_not = f": {node.reason}" if node.reason else ""
             note(f"{node.name} has not started{why_not}")
             continue
-        with Following(session, request.options) as following:
-            following.add(_source(task, node))
+        pod, options = node.pod, request.options
+        if options.previous and node.previous:  # what started again is another pod
+            pod, options = node.previous, replace(options, previous=False)
+        with Following(session, options) as following:
+            following.add(LogSource(task.namespace, pod, names.CONTAINER, node.index))
             following.no_more()
             _pump(following, task, write, note)
 
@@ -137,6 +140,7 @@ class _Watcher:
     def _tell(self) -> None:
         """Say once what nodes wait for, or that some failed while others go on."""
         waiting = [node for node in self.latest.nodes if node.state is State.PENDING]
+        begun = any(node.started or node.restarts for node in self.latest.nodes)
         now = monotonic()
         if waiting and now >= self.next_look:
             self.next_look = now + _EVENTS
@@ -145,7 +149,7 @@ class _Watcher:
             if text not in self.told:
                 self.told.add(text)
                 self.note(text)
-        if len(waiting) == len(self.latest.nodes) and now > self.begun + self.request.patience:
+        if not begun and now > self.begun + self.request.patience:
             reason = self.latest.note or "no pod yet"
             raise SkyError(
                 f"task {self.latest.id} has not started in time: {reason}",

@@ -57,7 +57,7 @@ def glimpses(
 def _settled(glimpse: Glimpse) -> bool:
     phases = [pod.get("status", {}).get("phase") for pod in glimpse.pods]
     ended = [phase for phase in phases if phase in ("Succeeded", "Failed")]
-    return len(ended) >= glimpse.task.num_nodes
+    return len(ended) >= glimpse.task.num_nodes + glimpse.task.restarts
 
 
 def _glimpse(seen: TaskStatus, items: list[Json]) -> Glimpse:

@@ -79,6 +79,7 @@ def details(task: TaskStatus) -> str:
             str(node.index),
             str(node.state),
             "" if node.exit_code is None else str(node.exit_code),
+            str(node.restarts),
             node.reason,
             node.host,
             node.job,
@@ -86,7 +87,8 @@ def details(task: TaskStatus) -> str:
         ]
         for node in task.nodes
     ]
-    table = output.table(["NODE", "STATUS", "EXIT", "REASON", "HOST", "JOB", "POD"], rows)
+    header = ["NODE", "STATUS", "EXIT", "RESTARTS", "REASON", "HOST", "JOB", "POD"]
+    table = output.table(header, rows)
     messages = dict.fromkeys(node.message for node in task.nodes if node.message)
     notes = "".join(f"\n{message}" for message in list(messages)[:5])
     return f"{head}\n\n{table}{notes and chr(10)}{notes}"

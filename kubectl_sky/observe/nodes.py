@@ -1,6 +1,6 @@
 """The status of one node of a task, folded from its object's verdict and its newest pod."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -9,6 +9,8 @@ from kubectl_sky import names
 from kubectl_sky.workloads.workload import Phase, Verdict
 
 Object = Mapping[str, Any]
+
+RETRYING = "Retrying"  # why a node waits that failed and starts again
 
 
 class State(StrEnum):
@@ -27,7 +29,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """One node of a task: rank, object, pod, and what is known of its end or of its waiting."""
+    """One node of a task: rank, object, pod, and what is known of its end or of its waiting.
+
+    `restarts` is how many pods it had before this one; `previous` is the last of those.
+    """
 
     index: int
     name: str  # what people call it: node-3
@@ -39,6 +44,8 @@ class NodeStatus:
     message: str = ""
     exit_code: int | None = None
     ended_at: str = ""
+    restarts: int = 0
+    previous: str = ""
 
     @property
     def started(self) -> bool:
@@ -63,9 +70,14 @@ def container(pod: Object) -> Object:
     return {}
 
 
-def node(base: NodeStatus, verdict: Verdict, pods: Iterable[Object]) -> NodeStatus:
-    """Fold what a node's object says and its pods; the object says how it ended, the pod why."""
-    newest = max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), default=None)
+def node(base: NodeStatus, verdict: Verdict, pods: Sequence[Object]) -> NodeStatus:
+    """Fold what a node's object says and its pods; the object says how it ended, the pod why.
+
+    The pods are in the order in which they were made.
+    """
+    newest = pods[-1] if pods else None
+    if len(pods) > 1:
+        base = replace(base, previous=pods[-2]["metadata"]["name"])
     if newest:
         seen = _of_pod(base, newest)
     elif verdict.phase is Phase.HELD:
@@ -84,6 +96,13 @@ def node(base: NodeStatus, verdict: Verdict, pods: Iterable[Object]) -> NodeStat
             ended_at=seen.ended_at or verdict.at,
         )
     return seen
+
+
+def retrying(seen: NodeStatus) -> NodeStatus:
+    """Return a node between two pods: the cluster makes the next one after a pause."""
+    code = "" if seen.exit_code is None else f" (exit code {seen.exit_code})"
+    message = f"{seen.reason}{code}; restart {seen.restarts + 1} follows"
+    return replace(seen, state=State.PENDING, reason=RETRYING, message=message)
 
 
 def _final(phase: Phase, pod: Object | None) -> State | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kubectl_sky import names
-from kubectl_sky.observe.nodes import NodeStatus, Object, State, container, node
+from kubectl_sky.observe.nodes import NodeStatus, Object, State, container, node, retrying
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Workload
 
@@ -52,6 +52,11 @@ class TaskStatus:
         return sum(node.state is state for node in self.nodes)
 
     @property
+    def restarts(self) -> int:
+        """Return how often nodes have started again."""
+        return sum(node.restarts for node in self.nodes)
+
+    @property
     def first_failure(self) -> NodeStatus | None:
         """Return the node that failed first; nodes without a known time come last."""
         failed = [node for node in self.nodes if node.state is State.FAILED]
@@ -77,6 +82,7 @@ class TaskStatus:
                 "failed_nodes": self.count(State.FAILED),
                 "running_nodes": self.count(State.RUNNING),
                 "pending_nodes": self.count(State.PENDING),
+                "restarts": self.restarts,
                 "note": self.note,
                 "nodes": [node.as_json() for node in self.nodes],
             },
@@ -88,11 +94,16 @@ class TaskStatus:
         failure = self.first_failure
         if failure:
             code = "" if failure.exit_code is None else f" (exit code {failure.exit_code})"
-            return f"{failure.name}: {failure.reason}{code}"
+            return f"{failure.name}: {failure.reason}{code}{self._again(' after ')}"
         if len(self.nodes) < self.num_nodes:
             return f"incomplete: {len(self.nodes)} of {self.num_nodes} nodes were submitted"
         waiting = [node for node in self.nodes if node.state is State.PENDING and node.reason]
-        return f"{waiting[0].name}: {waiting[0].reason}" if waiting else ""
+        return f"{waiting[0].name}: {waiting[0].reason}" if waiting else self._again()
+
+    def _again(self, before: str = "") -> str:
+        """`2 restarts`; nothing where there were none."""
+        many = "s" if self.restarts > 1 else ""
+        return f"{before}{self.restarts} restart{many}" if self.restarts else ""
 
 
 def tasks(items: Iterable[Object], pods: Iterable[Object]) -> list[TaskStatus]:
@@ -144,14 +155,19 @@ def _nodes(backend: Workload, items: list[Object], pods: list[Object]) -> tuple[
         ((rank, item) for item in items for rank in backend.ranks(item)),
         key=lambda place: place[0],
     )
-    return tuple(
-        node(
-            NodeStatus(rank, backend.title(rank), item["metadata"]["name"]),
-            backend.node(item, rank),
-            pods_of[rank],
-        )
-        for rank, item in places
+    return tuple(_node(backend, item, rank, pods_of[rank]) for rank, item in places)
+
+
+def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> NodeStatus:
+    pods = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
+    base = NodeStatus(
+        index=rank,
+        name=backend.title(rank),
+        job=item["metadata"]["name"],
+        restarts=max(len(pods), backend.attempts(item), 1) - 1,
     )
+    seen = node(base, backend.node(item, rank), pods)
+    return retrying(seen) if not seen.state.ended and backend.follows(item, pods) else seen
 
 
 def _times(items: list[Object], pods: list[Object]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.nodes import RETRYING, State
 from kubectl_sky.observe.status import TaskStatus
 
 # What the kubelet says while all goes well; it explains nothing.
@@ -21,6 +21,8 @@ def notes(task: TaskStatus, patient: bool) -> list[str]:
         message = node.message and f": {node.message}"
         if node.state is State.FAILED and not task.over:
             groups[f"%s failed: {node.reason}; the other nodes {others}"].append(node.name)
+        elif node.reason == RETRYING:
+            groups[f"%s failed and starts again{message}"].append(node.name)
         elif node.state is State.PENDING and node.reason not in USUAL:
             groups[f"waiting for %s: {node.reason}{message}"].append(node.name)
         elif node.state is State.PENDING and not patient:

@@ -45,8 +45,9 @@ class Plan:
     quantity, `scripts` is file name to text, `selector` finds the task's pods, and `service` is the
     headless Service through which nodes find each other (None for one node). `claims` is volume
     of the pod to claim. A machine has to meet one of the `terms`, if there are any.
-    `linger` is the seconds after which an ended Job is deleted; None keeps it. `backend` names how
-    it runs.
+    `linger` is the seconds after which an ended Job is deleted; None keeps it. A node that fails
+    starts again `restarts` times; if the task `recovers`, what the cluster takes away is not
+    counted, and neither are the `exit_codes`. `backend` names how it runs.
     """
 
     id: str
@@ -68,6 +69,9 @@ class Plan:
     tolerations: tuple[Toleration, ...]
     priority_class: str | None
     linger: int | None
+    restarts: int
+    recovers: bool
+    exit_codes: tuple[int, ...]
     shared_memory: bool
     backend: str
     scripts: Mapping[str, str]

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import quantity
-from kubectl_sky.spec.document import Data, Document, Path
+from kubectl_sky.spec.document import Data, Document
 
 _CPUS = re.compile(r"[0-9.]+([eE][-+]?[0-9]+)?\+?")
 _MEMORY = re.compile(r"[0-9.]+([kmgtp][bi])?\+?", re.IGNORECASE)
@@ -32,12 +32,7 @@ def _envs(document: Document) -> Iterator[Problem]:
 
 
 def _resources(document: Document) -> Iterator[Problem]:
-    paths: list[Path] = [("resources",)]
-    for field in ("any_of", "ordered"):
-        items = document.get("resources", field)
-        count = len(items) if isinstance(items, list) else 0
-        paths += [("resources", field, index) for index in range(count)]
-    for path in paths:
+    for path in document.candidates():
         for field, (refused, message, hint) in _FIELDS.items():
             value = document.get(*path, field)
             if value is not None and refused(value):

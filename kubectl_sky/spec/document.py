@@ -104,6 +104,14 @@ class Document:
             document=self.index + 1 if self.count > 1 and not source else 0,
         )
 
+    def candidates(self) -> Iterator[Path]:
+        """Yield the path of the resources, and of each candidate among them."""
+        yield ("resources",)
+        for form in ("any_of", "ordered"):
+            items = self.get("resources", form)
+            for index in range(len(items) if isinstance(items, list) else 0):
+                yield ("resources", form, index)
+
     def override(self, path: Path, value: Data, source: str) -> "Document":
         """Return the document with another value at the path; `source` is the flag that says so.
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import mounts, serving, sizes, traps, variables
+from kubectl_sky.spec import mounts, recovery, serving, sizes, traps, variables
 from kubectl_sky.spec.document import Document
 
 MAX_NODES = 10_000
@@ -83,6 +83,7 @@ _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     *variables.RULES,
     *mounts.RULES,
     *sizes.RULES,
+    *recovery.RULES,
     *serving.RULES,
     *traps.RULES,
 )

@@ -22,15 +22,10 @@ _SIZES: dict[str, Callable[[str | int | float], str]] = {
 
 def _candidates(document: Document) -> Iterator[tuple[Path, dict[Data, Data]]]:
     """Yield the resources and each candidate, with its path."""
-    resources = document.get("resources")
-    if not isinstance(resources, dict):
-        return
-    yield ("resources",), resources
-    for field in ("any_of", "ordered"):
-        items = resources.get(field)
-        for index, item in enumerate(items if isinstance(items, list) else []):
-            if isinstance(item, dict):
-                yield ("resources", field, index), item
+    for path in document.candidates():
+        values = document.get(*path)
+        if isinstance(values, dict):
+            yield path, values
 
 
 def _sizes(document: Document) -> Iterator[Problem]:

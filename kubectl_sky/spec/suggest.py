@@ -29,13 +29,13 @@ _RENAMED = {
     "replicas": "num_nodes",
     "script": "run",
     "spot": "use_spot",
-    "spot_recovery": "job_recovery",
     "storage": "file_mounts",
     "working_dir": "workdir",
 }
 _GONE = {
     "experimental": "it is called config now: config_overrides' fields go there",
     "hooks": "hooks belong under config",
+    "spot_recovery": "it is called job_recovery now",
 }
 _OTHER_LEVEL = (("resources.json", "under resources"), ("task.json", "at the top level"))
 _INTERNAL = ("_", "file_mounts_mapping", "volume_mounts")

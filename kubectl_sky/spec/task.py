@@ -10,6 +10,7 @@ from typing import Any
 from kubectl_sky.spec import machine, quantity
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.document import Data, Document
+from kubectl_sky.spec.recovery import Recovery, recovery
 from kubectl_sky.spec.substitute import Filled
 
 _HERE = ("*", "k8s", "kubernetes")
@@ -21,7 +22,7 @@ _SAME = {
     "cloud": ("infra",),
 }
 
-__all__ = ["Accelerator", "Resources", "Task", "VolumeMount", "image_of", "task_of"]
+__all__ = ["Accelerator", "Recovery", "Resources", "Task", "VolumeMount", "image_of", "task_of"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Resources:
     spot: bool = False
     priority_class: str | None = None
     linger: int | None = None
+    recovery: Recovery | None = None
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,7 @@ def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
             spot=bool(values.get("use_spot")),
             priority_class=values.get("priority_class") or None,
             linger=machine.linger(values.get("autostop")),
+            recovery=recovery(values.get("job_recovery")),
         )
 
 

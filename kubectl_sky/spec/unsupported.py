@@ -140,18 +140,11 @@ def _found(document: Document, as_task: bool = False) -> Iterator[_Found]:
 
 def _everywhere(document: Document, field: tuple[str, ...]) -> Iterator[tuple[Path, Data]]:
     """Yield what a field's pattern finds; the fields of resources are its candidates' too."""
-    yield from _matches(document.data, field, ())
     if field[0] != "resources":
+        yield from _matches(document.data, field, ())
         return
-    for path in _candidates(document):
+    for path in document.candidates():
         yield from _matches(document.get(*path), field[1:], path)
-
-
-def _candidates(document: Document) -> Iterator[Path]:
-    for field in ("any_of", "ordered"):
-        items = document.get("resources", field)
-        for index in range(len(items) if isinstance(items, list) else 0):
-            yield ("resources", field, index)
 
 
 def _matches(data: Data, field: tuple[str, ...], path: Path) -> Iterator[tuple[Path, Data]]:
@@ -178,7 +171,7 @@ def _tasks(document: Document) -> Iterator[_Found]:
 
 
 def _machines(document: Document) -> Iterator[_Found]:
-    for path in (("resources",), *_candidates(document)):
+    for path in document.candidates():
         kind, autostop = document.get(*path, "instance_type"), document.get(*path, "autostop")
         if kind is not None and not machine.shape(kind):
             instead = "say what a node needs with cpus, memory and accelerators"
@@ -196,7 +189,7 @@ def _machines(document: Document) -> Iterator[_Found]:
 
 
 def _images(document: Document) -> Iterator[_Found]:
-    for path in (("resources",), *_candidates(document)):
+    for path in document.candidates():
         if isinstance(document.get(*path, "image_id"), dict):
             reason = "an image for each region means nothing in one cluster"
             yield _Found((*path, "image_id"), reason, "name one image", True)

@@ -62,6 +62,17 @@ class Workload(Protocol):
         """Return the rank of a pod of the task."""
         ...
 
+    def attempts(self, item: Object) -> int:
+        """Return how many pods an object knows that its node has had; 0 where it does not say."""
+        return 0
+
+    def follows(self, item: Object, pods: Sequence[Object]) -> bool:
+        """Say whether a node's newest pod has failed, and by its object's rules another follows.
+
+        The pods are in the order in which they were made.
+        """
+        return False
+
     def fits(self, plan: Plan, facts: Facts) -> str:
         """Return why the backend cannot run a plan; empty where it can."""
         return ""

@@ -119,6 +119,72 @@ def test_the_newest_pod_counts() -> None:
     assert fold([make_job()], [new, old]).nodes[0].state is State.RUNNING
 
 
+def again(
+    limit: int, *pods: dict[str, Any], end: str = "", **counts: int
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A Job that starts failed pods again, and its pods in order."""
+    job = make_job(end=end)
+    codes = {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [33]}}
+    lost = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+    job["spec"] = {"backoffLimit": limit, "podFailurePolicy": {"rules": [lost, codes]}}
+    job["status"] |= counts
+    for at, pod in enumerate(pods):
+        pod["metadata"] |= {"name": f"pod-{at}", "creationTimestamp": f"2026-01-01T00:0{at}:00Z"}
+    return job, list(pods)
+
+
+LOST: dict[str, Any] = {
+    "conditions": [{"type": "DisruptionTarget", "status": "True"}],
+    "reason": "Preempted",
+}
+AGAIN: list[tuple[Any, State, int, str]] = [
+    (
+        again(1, make_pod(0, "Failed", terminated(3))),
+        State.PENDING,
+        0,
+        "Error (exit code 3); restart 1 follows",
+    ),
+    (again(1, make_pod(0, "Failed", terminated(3)), failed=2), State.RUNNING, 1, ""),
+    (again(0, make_pod(0, "Failed", terminated(3))), State.RUNNING, 0, ""),
+    (
+        again(0, make_pod(0, "Failed", terminated(33))),
+        State.PENDING,
+        0,
+        "Error (exit code 33); restart 1 follows",
+    ),
+    (again(0, make_pod(0, "Failed", **LOST)), State.PENDING, 0, "Preempted; restart 1 follows"),
+    (
+        again(1, *(make_pod(0, "Failed", terminated(code)) for code in (33, 1, 33))),
+        State.PENDING,
+        2,
+        "Error (exit code 33); restart 3 follows",
+    ),
+    (again(1, *(make_pod(0, "Failed", terminated(code)) for code in (1, 2))), State.RUNNING, 1, ""),
+    (again(1, make_pod(0, "Failed", terminated(1)), make_pod(state=RUNNING)), State.RUNNING, 1, ""),
+    (again(1, make_pod(0, "Failed", terminated(1)), end="Failed", failed=2), State.FAILED, 1, ""),
+    (again(3, end="Complete", failed=2, succeeded=1), State.COMPLETED, 2, ""),
+]
+
+
+@pytest.mark.parametrize(("objects", "state", "restarts", "message"), AGAIN)
+def test_a_node_that_starts_again(objects: Any, state: State, restarts: int, message: str) -> None:
+    job, pods = objects
+    (node,) = fold([job], pods[::-1]).nodes
+    assert (node.state, node.restarts) == (state, restarts)
+    assert (node.message if node.reason == "Retrying" else "") == message
+    assert node.started == bool(pods and pods[-1]["status"]["containerStatuses"])
+    assert node.previous == (pods[-2]["metadata"]["name"] if len(pods) > 1 else "")
+
+
+def test_restarts_are_told() -> None:
+    job, pods = again(3, end="Complete", failed=2, succeeded=1)
+    task = fold([job], pods)
+    assert task.note == "2 restarts"
+    assert task.as_json()["metadata"]["restarts"] == 2  # type: ignore[index]
+    job, pods = again(1, make_pod(0, "Failed", terminated(1)), end="Failed", failed=2)
+    assert fold([job], pods).note == "node-0: Error (exit code 1) after 1 restart"
+
+
 def test_tasks_are_apart_and_newest_first() -> None:
     old, new = make_job(), make_job(task_id="zzzz2345")
     new["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"

@@ -34,3 +34,12 @@ def test_a_failure_is_told_while_other_nodes_go_on() -> None:
     assert notes(task, patient=False) == ["node-0 failed: Error; the other nodes go on"]
     (task,) = tasks([make_job(end="Failed")], [failed])
     assert notes(task, patient=False) == []
+
+
+def test_a_node_that_starts_again_is_told_each_time() -> None:
+    job = make_job()
+    job["spec"]["backoffLimit"] = 2
+    (task,) = tasks([job], [make_pod(0, "Failed", terminated(3))])
+    assert notes(task, patient=True) == [
+        "node-0 failed and starts again: Error (exit code 3); restart 1 follows"
+    ]

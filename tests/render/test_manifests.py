@@ -15,6 +15,7 @@ from kubectl_sky.plan.accelerators import Rule
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.plan import Mount, Node, Plan, Toleration
 from kubectl_sky.render import manifests
+from kubectl_sky.spec.recovery import Recovery
 from kubectl_sky.spec.task import Accelerator, Resources, Task, VolumeMount
 from kubectl_sky.spec.variables import RESERVED
 from tests.plan.test_resolve import make_plan
@@ -81,6 +82,20 @@ def test_what_is_said_of_the_machine() -> None:
     assert {"key", "operator", "value", "effect"} == set(pod["tolerations"][0])
 
 
+def test_what_starts_again() -> None:
+    """The default is in the golden files: no policy, and no restarts."""
+    asked = Resources(recovery=Recovery(3, (33, 34)))
+    (job,) = manifests.render(make_plan(Task(resources=asked, run="true"))).workload
+    assert job.object["spec"]["backoffLimit"] == 3
+    lost, codes = job.object["spec"]["podFailurePolicy"]["rules"]
+    assert lost["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    assert codes["onExitCodes"]["values"] == [33, 34]
+    assert {lost["action"], codes["action"]} == {"Ignore"}
+    bare = Task(resources=Resources(recovery=Recovery()), run="true")
+    (job,) = manifests.render(make_plan(bare)).workload
+    assert len(job.object["spec"]["podFailurePolicy"]["rules"]) == 1
+
+
 NAMES = st.sampled_from([*sorted(RESERVED), "MASTER_ADDR", "A", "B"])
 
 
@@ -129,7 +144,7 @@ def test_a_user_s_template_that_is_wrong(tmp_path: Path, text: str, told: str) -
 
 
 def test_a_user_s_template_replaces_ours(tmp_path: Path) -> None:
-    ours = TEMPLATES["job.yaml.j2"].replace("backoffLimit: 0", "backoffLimit: 0\n  suspend: true")
+    ours = TEMPLATES["job.yaml.j2"].replace("\nspec:\n", "\nspec:\n  suspend: true\n")
     (tmp_path / "job.yaml.j2").write_text(ours)
     (job,) = manifests.render(make_plan(), tmp_path).workload
     assert job.object["spec"]["suspend"] is True

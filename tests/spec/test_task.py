@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.spec.accelerator import Accelerator, candidates
+from kubectl_sky.spec.recovery import Recovery
 from kubectl_sky.spec.task import Resources, Task, VolumeMount, task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate
@@ -168,6 +169,16 @@ MACHINES: list[tuple[dict[str, Any], Resources]] = [
     ({"autostop": {"down": True, "idle_minutes": 2**60}}, Resources(linger=2**31 - 1)),
     ({"autostop": {"idle_minutes": 10}}, Resources()),
     ({"autostop": 10}, Resources()),
+    ({"job_recovery": "failover"}, Resources(recovery=Recovery())),
+    ({"job_recovery": "NONE"}, Resources()),
+    ({"job_recovery": {"strategy": None}}, Resources(recovery=Recovery())),
+    ({"job_recovery": {"strategy": "none", "max_restarts_on_errors": 1}}, Resources()),
+    ({"job_recovery": {"max_restarts_on_errors": 3}}, Resources(recovery=Recovery(3))),
+    (
+        {"job_recovery": {"max_restarts_on_errors": 2**40, "recover_on_exit_codes": [34, 0, 33]}},
+        Resources(recovery=Recovery(2**31 - 1, (33, 34))),
+    ),
+    ({"job_recovery": {"recover_on_exit_codes": 33}}, Resources(recovery=Recovery(0, (33,)))),
 ]
 
 

@@ -86,6 +86,7 @@ def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
             "image_id": "x",
             "labels": {"a": "b"},
             "autostop": {"down": True, "idle_minutes": 1},
+            "job_recovery": {"max_restarts_on_errors": 1},
         },
         envs={"A": "1"},
         secrets={"B": "1"},

@@ -52,6 +52,21 @@ WARNED = {
         "task.yaml:2:23: resources.any_of[0].instance_type: warning: ignored: the cluster chooses"
         " the nodes; say what a node needs with cpus, memory and accelerators"
     ),
+    "resources: {job_recovery: failover}": (
+        "task.yaml:2:27: resources.job_recovery: warning: ignored: there is one cluster, and"
+        " nowhere else to go; a node that is taken away starts again here"
+    ),
+    "resources: {job_recovery: {foo: 1}}": (
+        "task.yaml:2:28: resources.job_recovery.foo: warning: unknown field, ignored"
+    ),
+    "resources: {job_recovery: {recover_on_exit_codes: [0, 1]}}": (
+        "task.yaml:2:52: resources.job_recovery.recover_on_exit_codes[0]: warning: ignored:"
+        " what ends with 0 has not failed"
+    ),
+    "resources: {job_recovery: {strategy: none, max_restarts_on_errors: 1}}": (
+        "task.yaml:2:44: resources.job_recovery.max_restarts_on_errors: warning: ignored: with the"
+        " strategy none nothing starts again; leave strategy out"
+    ),
     "resources: {autostop: 10}": (
         "task.yaml:2:13: resources.autostop: warning: ignored: a task ends by itself, and nothing"
         " idles; with down: true what has ended is deleted"

@@ -31,7 +31,7 @@ WRONG = {
         " did you mean 'num_nodes' at the top level?"
     ),
     "resources: {spot_recovery: x}": (
-        "task.yaml:2:13: resources.spot_recovery: unknown field; did you mean 'job_recovery'?"
+        "task.yaml:2:13: resources.spot_recovery: unknown field; it is called job_recovery now"
     ),
     "resources: {hooks: []}": (
         "task.yaml:2:13: resources.hooks: unknown field; hooks belong under config"
@@ -76,6 +76,14 @@ WRONG = {
     ),
     "resources: {gpus: 1, accelerators: 1}": (
         "task.yaml:2:13: resources.gpus: is another name of accelerators; keep one of them"
+    ),
+    "resources: {job_recovery: failovr}": (
+        "task.yaml:2:27: resources.job_recovery: expected one of FAILOVER, EAGER_NEXT_REGION, none,"
+        " got 'failovr'; did you mean 'FAILOVER'?"
+    ),
+    "resources: {any_of: [{job_recovery: {strategy: x}}]}": (
+        "task.yaml:2:48: resources.any_of[0].job_recovery.strategy: expected one of FAILOVER,"
+        " EAGER_NEXT_REGION, none, got 'x'"
     ),
     "resources: {infra: kubernets}": (
         "task.yaml:2:20: resources.infra: expected k8s, k8s/CONTEXT, or a SkyPilot provider"

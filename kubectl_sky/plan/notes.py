@@ -1,0 +1,21 @@
+"""What the user should know about what was decided, beside the plan."""
+
+from collections.abc import Iterator
+
+from kubectl_sky.facts import Facts
+from kubectl_sky.plan import defaults
+from kubectl_sky.plan.placement import place
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.task import Task
+
+
+def notes(task: Task, facts: Facts, settings: Settings) -> Iterator[str]:
+    """Yield what was chosen among candidates, what the cluster may lack, and what is added."""
+    placement = place(task, facts)
+    yield from placement.notes
+    yield from defaults.notes(placement, settings)
+    if placement.resources.recovery and task.num_nodes > 1:
+        yield (
+            "job_recovery: a node that starts again does so alone, and waits until all nodes"
+            " have started again"
+        )

@@ -1,0 +1,86 @@
+"""`job_recovery`: after which ends a node starts again."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kubectl_sky.errors import Problem
+from kubectl_sky.spec import suggest
+from kubectl_sky.spec.document import Data, Document, Path, printable
+
+STRATEGIES = ("FAILOVER", "EAGER_NEXT_REGION", "none")
+_NONE = "NONE"
+_MAX_RESTARTS = 2**31 - 1  # Kubernetes counts them in 32 bits
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """A node that the cluster takes away starts again, and so does one that fails.
+
+    `restarts` is how often after a failure; failures with one of `exit_codes` are not counted.
+    """
+
+    restarts: int = 0
+    exit_codes: tuple[int, ...] = ()
+
+
+def recovery(value: Data) -> Recovery | None:
+    """Read a valid job_recovery; None where nothing starts again."""
+    if value is None or _strategy(value) == _NONE:
+        return None
+    if not isinstance(value, dict):
+        return Recovery()
+    codes = value.get("recover_on_exit_codes")
+    listed = codes if isinstance(codes, list) else [] if codes is None else [codes]
+    return Recovery(
+        restarts=min(value.get("max_restarts_on_errors") or 0, _MAX_RESTARTS),
+        exit_codes=tuple(sorted({code for code in listed if code})),
+    )
+
+
+def _strategy(value: Data) -> str:
+    strategy = value.get("strategy") if isinstance(value, dict) else value
+    return strategy.upper() if isinstance(strategy, str) else ""
+
+
+def _rule(document: Document) -> Iterator[Problem]:
+    for path in document.candidates():
+        where = (*path, "job_recovery")
+        value = document.get(*where)
+        if value is not None:
+            yield from _named(document, where, value)
+            yield from _useless(document, where, value)
+
+
+def _named(document: Document, where: Path, value: Data) -> Iterator[Problem]:
+    """SkyPilot looks for another region or provider; there is one cluster here."""
+    strategy = value.get("strategy") if isinstance(value, dict) else value
+    path = (*where, "strategy") if isinstance(value, dict) else where
+    if not isinstance(strategy, str) or strategy.upper() == _NONE:
+        return
+    if strategy.upper() not in STRATEGIES:
+        message = f"expected one of {', '.join(STRATEGIES)}, got '{printable(strategy)}'"
+        yield document.problem(path, message, suggest.closest(strategy, STRATEGIES))
+        return
+    message = "ignored: there is one cluster, and nowhere else to go"
+    hint = "a node that is taken away starts again here"
+    yield document.problem(path, message, hint, "warning")
+
+
+def _useless(document: Document, where: Path, value: Data) -> Iterator[Problem]:
+    if not isinstance(value, dict):
+        return
+    fields = ("max_restarts_on_errors", "recover_on_exit_codes")
+    if _strategy(value) == _NONE:
+        for field in (name for name in fields if value.get(name) is not None):
+            message = "ignored: with the strategy none nothing starts again"
+            yield document.problem((*where, field), message, "leave strategy out", "warning", True)
+        return
+    codes = value.get(fields[1])
+    for at, code in enumerate(codes if isinstance(codes, list) else [codes]):
+        if code == 0 and not isinstance(code, bool):
+            path = (*where, fields[1], at) if isinstance(codes, list) else (*where, fields[1])
+            message = "ignored: what ends with 0 has not failed"
+            yield document.problem(path, message, "", "warning")
+
+
+RULES = (_rule,)

@@ -1,0 +1,69 @@
+"""A node that fails and starts again: its status, its logs, its end."""
+
+import json
+import time
+
+from tests.e2e.conftest import Command, submitted
+
+ONCE = """
+name: again
+resources:
+  image_id: busybox:1.36
+  job_recovery: {max_restarts_on_errors: 2}
+volumes: {/marks: %s}
+run: |
+  if [ -e /marks/been ]; then echo second attempt; exit 0; fi
+  touch /marks/been
+  echo first attempt
+  exit 3
+"""
+CODES = """
+name: codes
+resources:
+  image_id: busybox:1.36
+  job_recovery: {recover_on_exit_codes: [33]}
+volumes: {/marks: %s}
+run: |
+  if [ -e /marks/been ]; then exit 5; fi
+  touch /marks/been
+  exit 33
+"""
+
+
+def volume(sky: Command, name: str) -> str:
+    assert sky("volumes", "create", name, "1Gi").returncode == 0
+    return name
+
+
+def test_a_task_that_fails_once_is_well_in_the_end(sky: Command) -> None:
+    done = sky("submit", "-", "--id", "again001", stdin=ONCE % volume(sky, "marks-a"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == ["first attempt", "second attempt"]
+    assert "node-0 failed and starts again: Error (exit code 3); restart 1 follows\n" in done.stderr
+    found = sky.json("status", "again001")
+    assert (found["status"], found["metadata"]["restarts"]) == ("completed", 1)
+    (node,) = found["metadata"]["nodes"]
+    assert (node["exit_code"], node["restarts"]) == (0, 1)
+    assert sky("logs", "again001").stdout == "second attempt\n"
+    assert sky("logs", "again001", "--previous").stdout == "first attempt\n"
+    assert "1 restart" in sky("list", "-o", "wide").stdout
+
+
+def test_between_two_attempts_the_task_is_not_over(sky: Command) -> None:
+    done = sky("submit", "-", "--detach", stdin=ONCE % volume(sky, "marks-b"))
+    task = submitted(done)
+    deadline = time.monotonic() + 60
+    while (node := sky.json("status", task)["metadata"]["nodes"][0]).get("reason") != "Retrying":
+        assert time.monotonic() < deadline, json.dumps(node)
+        time.sleep(0.3)
+    assert (node["state"], node["exit_code"], node["restarts"]) == ("pending", 3, 0)
+    assert sky("wait", task, "--timeout", "60s").returncode == 0
+
+
+def test_exit_codes_that_do_not_count(sky: Command) -> None:
+    """33 starts again although no restarts are allowed; 5 is the task's failure."""
+    done = sky("submit", "-", "--id", "codes001", stdin=CODES % volume(sky, "marks-c"))
+    assert done.returncode == 4, done.stderr
+    assert "node-0: Error (exit code 5) after 1 restart" in done.stderr
+    found = sky.json("status", "codes001")
+    assert (found["status"], found["metadata"]["restarts"]) == ("failed", 1)
