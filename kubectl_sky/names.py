@@ -21,6 +21,11 @@ BACKEND = "kubectl-sky/backend"  # not written for the default one
 DEFAULT_BACKEND = "jobs"
 
 CONTAINER = "main"  # the container that runs setup and run
+SCRIPTS = "scripts"  # its volume of them
+SCRIPTS_FOLDER = "/etc/kubectl-sky"
+
+_OURS = {TASK, TASK_ID, TASK_NAME, USERNAME, NODE_IDX}
+_OUR_PREFIX = "kubectl-sky/"
 
 ID_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # Kubernetes' own: no vowels, no look-alikes
 ID_LENGTH = 8
@@ -28,6 +33,11 @@ ID = re.compile(r"[a-z]([a-z0-9]{7})")
 
 _LABEL_MAX = 63
 _NAME_MAX = 40  # leaves room for "-{id}-node-{index}" within a DNS label
+
+
+def is_ours(key: str) -> bool:
+    """Say whether a label or annotation is ours, so that nobody else may set it on a task."""
+    return key in _OURS or key.startswith(_OUR_PREFIX)
 
 
 def label_value(text: str) -> str:

@@ -5,6 +5,7 @@ do: the object's `managedFields` tell which those are.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from kubectl_sky import names
 from kubectl_sky.spec import quantity
 
+_QUANTITY = re.compile(r"[.]resources[.]|[.](sizeLimit|divisor)$")
 _IDENTITIES = ("name", "mountPath", "containerPort", "topologyKey", "key", "uid")
 
 
@@ -73,13 +75,18 @@ def _compare_lists(path: str, wanted: Sequence[Any], live: Sequence[Any]) -> Ite
 def _identity(items: Sequence[Any]) -> str | None:
     if not items or not all(isinstance(item, Mapping) for item in items):
         return None
-    return next((key for key in _IDENTITIES if all(key in item for item in items)), None)
+    return next((key for key in _IDENTITIES if _tells_apart(key, items)), None)
+
+
+def _tells_apart(key: str, items: Sequence[Any]) -> bool:
+    values = [item[key] for item in items if key in item]
+    return len(set(map(str, values))) == len(items)
 
 
 def _same(path: str, wanted: object, live: object) -> bool:
     if wanted == live:
         return True
-    if ".resources." in path and wanted is not None and live is not None:
+    if _QUANTITY.search(path) and wanted is not None and live is not None:
         return quantity.quantity(str(wanted)) == quantity.quantity(str(live))
     return False
 

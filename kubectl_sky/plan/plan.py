@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kubectl_sky import names
 from kubectl_sky.plan.accelerators import Term
@@ -48,6 +49,7 @@ class Plan:
     `linger` is the seconds after which an ended Job is deleted; None keeps it. A node that fails
     starts again `restarts` times; if the task `recovers`, what the cluster takes away is not
     counted, and neither are the `exit_codes`. `backend` names how it runs.
+    `pod_annotations` are the pods', `pod_config` is what of the user's is merged into every pod.
     """
 
     id: str
@@ -75,6 +77,8 @@ class Plan:
     shared_memory: bool
     backend: str
     scripts: Mapping[str, str]
+    pod_annotations: Mapping[str, str]
+    pod_config: Mapping[str, Any]
     service: str | None
 
     @property

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import defaults, environment, spot, storage
+from kubectl_sky.plan import defaults, environment, pod, spot, storage
 from kubectl_sky.plan.placement import Placement, place
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.settings import Settings
-from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.spec.task import Task
 
 MAX_SCRIPTS = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around them
 
@@ -25,22 +25,19 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     resources = placement.resources
     requests, limits = _resources(placement)
     gpus = placement.device.count if placement.device else 0
-    labels = _labels(resources, title, task_id, facts)
+    custom = task.kubernetes
+    own = dict(custom.labels) | dict(resources.labels)
+    labels = own | _labels(title, task_id, facts)
     mounts, claims = storage.mounts(task.volumes, facts.claims)
     return Plan(
         id=task_id,
         name=whole,
         namespace=facts.namespace,
         labels=labels,
-        annotations=_annotations(task, title, facts),
+        annotations=dict(custom.annotations) | _annotations(task, title, facts),
         selector={names.TASK: "true", names.TASK_ID: task_id},
         nodes=tuple(
-            Node(
-                index=index,
-                job=names.node_object(name, task_id, index, task.num_nodes),
-                hostname=f"node-{index}",
-                labels=labels | {names.NODE_IDX: str(index)},
-            )
+            _node(index, names.node_object(name, task_id, index, task.num_nodes), labels)
             for index in range(task.num_nodes)
         ),
         image=resources.image or settings.image,
@@ -61,13 +58,19 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         shared_memory=placement.device is not None,
         backend=task.backend or names.DEFAULT_BACKEND,
         scripts=_scripts(task),
+        pod_annotations=custom.annotations,
+        pod_config=pod.patch(custom.pod),
         service=whole if task.num_nodes > 1 else None,
     )
 
 
-def _labels(resources: Resources, title: str, task_id: str, facts: Facts) -> dict[str, str]:
-    """The user's labels under ours, so that no task can pose as another."""
-    return dict(resources.labels) | {
+def _node(index: int, job: str, labels: Mapping[str, str]) -> Node:
+    return Node(index, job, f"node-{index}", {**labels, names.NODE_IDX: str(index)})
+
+
+def _labels(title: str, task_id: str, facts: Facts) -> dict[str, str]:
+    """Our labels; they go over the user's, so that no task can pose as another."""
+    return {
         names.TASK: "true",
         names.TASK_ID: task_id,
         names.TASK_NAME: names.label_value(title),

@@ -13,6 +13,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.kinds import kind_of
 from kubectl_sky.plan.claim import Claim
 from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.render import pod_config, writer
 from kubectl_sky.render.engine import engine
 from kubectl_sky.workloads import registry
 
@@ -52,7 +53,7 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
     return Manifests(
         auxiliary=tuple(_manifest(environment, name, plan=plan) for name in _auxiliary(plan)),
         workload=tuple(
-            _manifest(environment, backend.template, plan=plan, node=node)
+            _changed(_manifest(environment, backend.template, plan=plan, node=node), plan)
             for node in backend.pods(plan)
         ),
     )
@@ -85,6 +86,14 @@ def _auxiliary(plan: Plan) -> Iterator[str]:
         yield "secret.yaml.j2"
     if plan.service:
         yield "service.yaml.j2"
+
+
+def _changed(manifest: Manifest, plan: Plan) -> Manifest:
+    """Return the manifest with the user's own fields of pods; its text loses its comments."""
+    if not plan.pod_config:
+        return manifest
+    value = pod_config.applied(manifest.object, plan.pod_config)
+    return Manifest(writer.document(value), value)
 
 
 def _manifest(

@@ -13,6 +13,7 @@ import yaml
 from markupsafe import Markup
 
 _PLAIN = re.compile(r"[A-Za-z0-9 ./:_=,@%+-]*\Z")  # printable, and neither quote nor backslash
+_FIELD = re.compile(r"(?!(?:y|n|yes|no|on|off|true|false|null)\Z)[A-Za-z][A-Za-z0-9./_-]*\Z", re.I)
 _BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")  # what YAML would turn into a line feed or drop
 
 
@@ -23,6 +24,24 @@ class _Quoted(yaml.CSafeDumper):
 _Quoted.add_representer(
     str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
 )
+
+
+class _Fields(_Quoted):
+    """Names of fields stand as they are where everybody reads them as text."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Write what is there twice twice."""
+        return True
+
+
+def _mapping(dumper: _Fields, value: dict[str, object]) -> yaml.MappingNode:
+    node = dumper.represent_mapping("tag:yaml.org,2002:map", value)
+    for key, _ in node.value:
+        key.style = None if _FIELD.match(key.value) else key.style
+    return node
+
+
+_Fields.add_representer(dict, _mapping)
 
 
 def write(value: object) -> str:
@@ -58,6 +77,14 @@ def block(text: str, indent: int) -> Markup:
     except yaml.YAMLError:
         exact = False
     return Markup(literal(indent)) if exact else _string(text)
+
+
+def document(value: object) -> str:
+    """Write a whole object as people write it: a field a line, and strings in double quotes."""
+    text: str = yaml.dump(
+        value, Dumper=_Fields, width=2**31 - 1, sort_keys=False, allow_unicode=True
+    )
+    return text
 
 
 def b64(text: str) -> str:

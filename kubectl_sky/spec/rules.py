@@ -8,7 +8,16 @@ import re
 from collections.abc import Callable, Iterator
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import mounts, recovery, serving, sizes, traps, variables
+from kubectl_sky.spec import (
+    kubernetes,
+    mounts,
+    pod_config,
+    recovery,
+    serving,
+    sizes,
+    traps,
+    variables,
+)
 from kubectl_sky.spec.document import Document
 
 MAX_NODES = 10_000
@@ -85,5 +94,7 @@ _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     *sizes.RULES,
     *recovery.RULES,
     *serving.RULES,
+    *kubernetes.RULES,
+    *pod_config.RULES,
     *traps.RULES,
 )

@@ -13,7 +13,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
-from referencing import Registry
+from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
 from kubectl_sky import assets
@@ -45,25 +45,25 @@ def check(data: Data, schema: str) -> list[Finding]:
 @cache
 def fields(schema: str) -> frozenset[str]:
     """Return the names of a schema's fields."""
-    return frozenset(_texts()[f"{schema}.json"]["properties"])
+    return frozenset(_text(f"{schema}.json")["properties"])
 
 
 @cache
-def _texts() -> dict[str, Any]:
-    texts = {f"{name}.json": json.loads(assets.read("schemas", f"{name}.json")) for name in NAMES}
-    for text in texts.values():
-        del text["$schema"]  # jsonschema would leave our `x-unknown` at a file's border
-    return texts
+def _text(file: str) -> Any:  # noqa: ANN401 -- JSON
+    text = json.loads(assets.read("schemas", file))
+    del text["$schema"]  # jsonschema would leave our `x-unknown` at a file's border
+    return text
 
 
 @cache
 def _validator(schema: str) -> Draft202012Validator:
-    texts = _texts()
-    registry: Registry[Any] = Registry().with_resources(
-        (name, DRAFT202012.create_resource(text)) for name, text in texts.items()
-    )
+    def retrieve(file: str) -> Resource[Any]:
+        """Read a schema where a document gets to it: most never do, and the pod's is large."""
+        return DRAFT202012.create_resource(_text(file))
+
+    registry: Registry[Any] = Registry(retrieve=retrieve)  # type: ignore[call-arg]
     kind = extend(Draft202012Validator, {"x-unknown": _unknown})  # type: ignore[no-untyped-call]
-    found: Draft202012Validator = kind(texts[f"{schema}.json"], registry=registry)
+    found: Draft202012Validator = kind(_text(f"{schema}.json"), registry=registry)
     return found
 
 

@@ -4,12 +4,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import accelerator, quantity
-from kubectl_sky.spec.document import Data, Document, Path, entries, printable
+from kubectl_sky.spec import accelerator, metadata, quantity
+from kubectl_sky.spec.document import Data, Document, Path, printable
 
-_LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_LABEL_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _IMAGE = re.compile(r"[^\s\x00-\x1f\x7f]+")
 
 _SIZES: dict[str, Callable[[str | int | float], str]] = {
@@ -91,19 +88,8 @@ def _images(document: Document) -> Iterator[Problem]:
 
 
 def _labels(document: Document) -> Iterator[Problem]:
-    for path, values in _candidates(document):
-        for key, value in entries(values.get("labels")):
-            where = (*path, "labels", key)
-            prefix, slash, name = key.rpartition("/")
-            good_prefix = not slash or (len(prefix) <= 253 and _LABEL_PREFIX.fullmatch(prefix))
-            if not good_prefix or not _LABEL_NAME.fullmatch(name):
-                message = "is no Kubernetes label: letters, digits, - _ . and at most 63 characters"
-                yield document.problem(where, message, "such as team or example.com/team", key=True)
-            if isinstance(value, str) and not _LABEL_VALUE.fullmatch(value):
-                message = f"'{printable(value)}' is no label's value: letters, digits, - _ . only"
-                yield document.problem(
-                    where, message, "at most 63 characters, ends with a letter or digit"
-                )
+    for path, _ in _candidates(document):
+        yield from metadata.labels(document, (*path, "labels"))
 
 
 def _exclusive(document: Document) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from typing import Any
 from kubectl_sky.spec import machine, quantity
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.document import Data, Document
+from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
 from kubectl_sky.spec.recovery import Recovery, recovery
 from kubectl_sky.spec.substitute import Filled
 
@@ -22,7 +23,16 @@ _SAME = {
     "cloud": ("infra",),
 }
 
-__all__ = ["Accelerator", "Recovery", "Resources", "Task", "VolumeMount", "image_of", "task_of"]
+__all__ = [
+    "Accelerator",
+    "Kubernetes",
+    "Recovery",
+    "Resources",
+    "Task",
+    "VolumeMount",
+    "image_of",
+    "task_of",
+]
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,7 @@ class Task:
     volumes: tuple[VolumeMount, ...] = ()
     setup: str | None = None
     run: str | None = None
+    kubernetes: Kubernetes = field(default_factory=Kubernetes)
     choices: tuple[Resources, ...] = ()
     ordered: bool = False
     backend: str | None = None
@@ -88,6 +99,7 @@ def task_of(document: Document) -> Task:
         volumes=tuple(_volume(path, value) for path, value in (data.get("volumes") or {}).items()),
         setup=data.get("setup"),
         run=data.get("run"),
+        kubernetes=kubernetes_of(data.get("config")),
         choices=tuple(others),
         ordered=_ordered(resources),
     )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import rules, schema, unsupported
 from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
+from kubectl_sky.spec.pod_config import POD_CONFIG
 from kubectl_sky.spec.substitute import Filled
 
 # Mappings whose null fields count as absent, as SkyPilot takes them, and their fields' schema.
@@ -92,7 +93,7 @@ class _Cleaned:
         for key, value in values.items():
             if not isinstance(key, str) and path not in _ANY_KEYS:
                 self._say(path, key)
-            if value is None and key in droppable:
+            if value is None and (key in droppable or path[:3] == POD_CONFIG):
                 continue
             cleaned[str(key)] = self._any(value, (*path, str(key)))
         return cleaned

@@ -17,7 +17,8 @@ Path = tuple[str, ...]
 
 def texts() -> dict[str, Any]:
     names = ("config", "resources", "service", "storage", "task", "volume")
-    return {f"{name}.json": json.loads(assets.read("schemas", f"{name}.json")) for name in names}
+    found = {f"{name}.json": json.loads(assets.read("schemas", f"{name}.json")) for name in names}
+    return found | {"pod.json": {}}  # it is merged as a whole
 
 
 def properties(file: str, node: Any, path: Path, seen: tuple[str, ...] = ()) -> set[Path]:
@@ -70,7 +71,19 @@ class Recorder(dict[str, Any]):
         return super().__getitem__(key)
 
 
-FREE = {("envs",), ("secrets",), ("volumes",), ("resources", "labels"), ("resources", "gpus")}
+FREE = {
+    ("envs",),
+    ("secrets",),
+    ("volumes",),
+    ("resources", "labels"),
+    ("resources", "gpus"),
+    ("config", "kubernetes", "custom_metadata", "labels"),
+    ("config", "kubernetes", "custom_metadata", "annotations"),
+}
+CONFIG = {
+    "pod_config": {"spec": {"hostNetwork": False}},
+    "custom_metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}},
+}
 
 
 def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
@@ -91,6 +104,7 @@ def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
         envs={"A": "1"},
         secrets={"B": "1"},
         volumes={"/a": {"name": "v", "sub_path": "x"}},
+        config={"kubernetes": CONFIG},
     )
     recorder = Recorder(document.data, (), read_fields, False)
     monkeypatch.setattr(

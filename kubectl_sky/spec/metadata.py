@@ -1,0 +1,46 @@
+"""Rules of labels and annotations: what Kubernetes takes, and which of them are ours."""
+
+import re
+from collections.abc import Iterator
+
+from kubectl_sky import names
+from kubectl_sky.errors import Problem
+from kubectl_sky.spec.document import Data, Document, Path, entries, printable
+
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+
+def labels(document: Document, path: Path) -> Iterator[Problem]:
+    """Yield what is wrong with the labels at a path, and which give way to ours."""
+    for key, value in entries(document.get(*path)):
+        yield from _key(document, (*path, key), "label")
+        if isinstance(value, str) and not _VALUE.fullmatch(value):
+            message = f"'{printable(value)}' is no label's value: letters, digits, - _ . only"
+            yield document.problem(
+                (*path, key), message, "at most 63 characters, ends with a letter or digit"
+            )
+
+
+def annotations(document: Document, path: Path) -> Iterator[Problem]:
+    """Yield what is wrong with the annotations at a path, and which give way to ours."""
+    for key, _ in entries(document.get(*path)):
+        yield from _key(document, (*path, key), "annotation")
+
+
+def without_ours(values: Data) -> dict[str, Data]:
+    """Return labels or annotations without those that are ours to say."""
+    return {key: value for key, value in entries(values) if not names.is_ours(key)}
+
+
+def _key(document: Document, path: Path, kind: str) -> Iterator[Problem]:
+    key = str(path[-1])
+    prefix, slash, name = key.rpartition("/")
+    good = not slash or (len(prefix) <= 253 and _PREFIX.fullmatch(prefix))
+    if not good or not _NAME.fullmatch(name):
+        message = f"is no Kubernetes {kind}: letters, digits, - _ . and at most 63 characters"
+        yield document.problem(path, message, "such as team or example.com/team", key=True)
+    elif names.is_ours(key):
+        message = f"ignored: by this {kind} the task is found again"
+        yield document.problem(path, message, "choose another name", "warning", key=True)

@@ -1,0 +1,104 @@
+"""Rules of `config.kubernetes.pod_config`: what a task is that nobody may change.
+
+What fields a pod has, and of what type, is in schemas/pod.json.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kubectl_sky import names
+from kubectl_sky.errors import Problem
+from kubectl_sky.spec import metadata
+from kubectl_sky.spec.document import Data, Document, Path
+from kubectl_sky.spec.variables import RESERVED
+
+POD_CONFIG: Path = ("config", "kubernetes", "pod_config")
+MAIN = (names.CONTAINER, "ray-node", None)  # what SkyPilot's users call the task's container
+
+_RETRY = "the cluster would start again what the task is to fail by"
+_FIXED = {
+    "restartPolicy": (_RETRY, "job_recovery is for that"),
+    "ephemeralContainers": ("no pod begins with such containers", "kubectl debug adds them"),
+}
+_FIXED_OF_MAIN = {
+    "command": ("this would run in place of setup and run", "put it into run"),
+    "args": ("this would change how setup and run are started", "put it into run"),
+    "restartPolicy": (_RETRY, "job_recovery is for that"),
+    "restartPolicyRules": (_RETRY, "job_recovery is for that"),
+}
+_FOUND_BY = ("hostname", "subdomain")  # by which the nodes of a task find each other
+
+
+@dataclass(frozen=True)
+class _Item:
+    """An item of a list, where it stands."""
+
+    path: Path
+    fields: dict[Data, Data]
+
+
+def problems(document: Document) -> Iterator[Problem]:
+    """Yield what of a pod is changed that has to be as it is, and what is ignored."""
+    if not isinstance(document.get(*POD_CONFIG), dict):
+        return
+    yield from _metadata(document)
+    yield from _spec(document)
+    for item in _items(document, (*POD_CONFIG, "spec", "volumes")):
+        if item.fields.get("name") == names.SCRIPTS:
+            message = "the volume of this name holds the task's scripts"
+            yield document.problem((*item.path, "name"), message, "choose another name")
+    for item in _items(document, (*POD_CONFIG, "spec", "containers")):
+        if item.fields.get("name") in MAIN:
+            yield from _main(document, item)
+        else:
+            message = "the task ends when this container has ended too"
+            hint = "among initContainers, with restartPolicy: Always, it ends with the task"
+            yield document.problem(item.path, message, hint, "warning")
+
+
+def _metadata(document: Document) -> Iterator[Problem]:
+    path = (*POD_CONFIG, "metadata")
+    yield from metadata.labels(document, (*path, "labels"))
+    yield from metadata.annotations(document, (*path, "annotations"))
+    fields = document.get(*path)
+    for key, value in fields.items() if isinstance(fields, dict) else ():
+        if value is not None and key not in ("labels", "annotations"):
+            message = "ignored: a pod has this from its Job"
+            yield document.problem((*path, key), message, "leave it out", "warning", key=True)
+
+
+def _spec(document: Document) -> Iterator[Problem]:
+    path = (*POD_CONFIG, "spec")
+    for field, (message, hint) in _FIXED.items():
+        if document.get(*path, field) not in (None, "Never"):
+            yield document.problem((*path, field), message, hint, key=True)
+    for field in _FOUND_BY:
+        if document.get(*path, field) is not None and document.get("num_nodes") not in (None, 1):
+            message = "the nodes of the task find each other by it"
+            yield document.problem((*path, field), message, "leave it out", key=True)
+
+
+def _main(document: Document, container: _Item) -> Iterator[Problem]:
+    for field, (message, hint) in _FIXED_OF_MAIN.items():
+        if container.fields.get(field) is not None:
+            yield document.problem((*container.path, field), message, hint, key=True)
+    for item in _items(document, (*container.path, "volumeMounts")):
+        where = str(item.fields.get("mountPath"))
+        if f"{where.rstrip('/')}/".startswith(f"{names.SCRIPTS_FOLDER}/"):
+            message = "the task's scripts are in this folder"
+            yield document.problem((*item.path, "mountPath"), message, "choose another folder")
+    for item in _items(document, (*container.path, "env")):
+        if item.fields.get("name") in RESERVED:
+            message = "ignored: every node is told its own value"
+            yield document.problem((*item.path, "name"), message, severity="warning")
+
+
+def _items(document: Document, path: Path) -> Iterator[_Item]:
+    """Yield the items of a list that have fields; the schema tells of others."""
+    found = document.get(*path)
+    for index, item in enumerate(found if isinstance(found, list) else ()):
+        if isinstance(item, dict):
+            yield _Item((*path, index), item)
+
+
+RULES = (problems,)

@@ -1,0 +1,179 @@
+"""How the user's `pod_config` is merged into pods."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.errors import UserError
+from kubectl_sky.render import manifests, writer
+from kubectl_sky.render.pod_config import applied, merged
+from kubectl_sky.spec.task import Accelerator, Kubernetes, Resources, Task
+from tests.plan.test_resolve import make_plan
+
+Json = dict[str, Any]
+
+
+def pod_of(config: Json, **task: Any) -> Json:
+    plan = make_plan(Task(run="true", kubernetes=Kubernetes(pod=config), **task))
+    (job,) = manifests.render(plan).workload
+    assert yaml.safe_load(job.text) == job.object
+    template: Json = job.object["spec"]["template"]
+    return template
+
+
+def main_of(config: Json, **task: Any) -> Json:
+    found: Json = pod_of({"spec": {"containers": [config]}}, **task)["spec"]["containers"][0]
+    return found
+
+
+@pytest.mark.parametrize("name", [{}, {"name": "ray-node"}, {"name": "main"}])
+def test_the_task_s_container(name: Json) -> None:
+    container = main_of({**name, "imagePullPolicy": "Never", "tty": True})
+    assert (container["name"], container["imagePullPolicy"]) == ("main", "Never")
+    assert container["command"] == ["/bin/sh", "/etc/kubectl-sky/entry.sh"]
+
+
+def test_another_container_stands_beside_it() -> None:
+    spec = pod_of({"spec": {"containers": [{"name": "side", "image": "x"}]}})["spec"]
+    assert [one["name"] for one in spec["containers"]] == ["main", "side"]
+
+
+def test_a_variable_takes_the_place_of_the_one_that_is_there() -> None:
+    reference = {"secretKeyRef": {"name": "s", "key": "k"}}
+    env = [{"name": "A", "valueFrom": reference}, {"name": "NODE_RANK", "value": "7"}]
+    found = {one["name"]: one for one in main_of({"env": env}, envs={"A": "1"})["env"]}
+    assert found["A"] == {"name": "A", "valueFrom": reference}
+    assert found["NODE_RANK"] == {"name": "NODE_RANK", "value": "0"}
+
+
+def test_volumes_and_mounts() -> None:
+    config = {
+        "spec": {
+            "volumes": [
+                {"name": "shared-memory", "emptyDir": {"sizeLimit": "8Gi"}},
+                {"name": "cache", "hostPath": {"path": "/c"}},
+            ],
+            "containers": [{"volumeMounts": [{"name": "cache", "mountPath": "/dev/shm"}]}],
+        }
+    }
+    spec = pod_of(config, resources=Resources(accelerator=Accelerator(None, 1)))["spec"]
+    volumes = {one.pop("name"): one for one in spec["volumes"]}
+    assert volumes["shared-memory"] == {"emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}
+    assert volumes["cache"] == {"hostPath": {"path": "/c"}}
+    mounts = {one["mountPath"]: one["name"] for one in spec["containers"][0]["volumeMounts"]}
+    assert mounts == {"/etc/kubectl-sky": "scripts", "/dev/shm": "cache"}
+    other = {"name": "shared-memory", "hostPath": {"path": "/c"}}
+    spec = pod_of(
+        {"spec": {"volumes": [other]}}, resources=Resources(accelerator=Accelerator(None, 1))
+    )["spec"]
+    assert other in spec["volumes"], "one source, not two"
+
+
+def test_lists_are_added_to_or_replaced() -> None:
+    taint = {"key": "a", "operator": "Exists"}
+    base = {"tolerations": [taint], "imagePullSecrets": [{"name": "x"}]}
+    patch = {"tolerations": [taint, {"key": "b"}], "imagePullSecrets": []}
+    assert merged(base, patch) == {"tolerations": [taint, {"key": "b"}], "imagePullSecrets": []}
+
+
+def test_null_takes_a_field_away() -> None:
+    assert "enableServiceLinks" not in pod_of({"spec": {"enableServiceLinks": None}})["spec"]
+    assert merged({}, {"a": {"b": None, "c": 1}}) == {"a": {"c": 1}}
+
+
+def test_affinity_asks_for_both() -> None:
+    def rule(key: str) -> Json:
+        return {"key": key, "operator": "Exists"}
+
+    base = {"nodeSelectorTerms": [{"matchExpressions": [rule("a")]}, {"matchFields": [rule("b")]}]}
+    patch = {"nodeSelectorTerms": [{"matchExpressions": [rule("z")]}]}
+    assert merged(base, patch)["nodeSelectorTerms"] == [
+        {"matchExpressions": [rule("a"), rule("z")]},
+        {"matchFields": [rule("b")], "matchExpressions": [rule("z")]},
+    ]
+
+
+def test_ours_stays_ours() -> None:
+    labels = {"task-id": "zzzz2345", "team": "x"}
+    metadata = {"labels": labels, "annotations": {"kubectl-sky/name": "x", "a": "b"}, "name": "y"}
+    found = pod_of({"metadata": metadata})["metadata"]
+    assert (found["labels"]["task-id"], found["labels"]["team"]) == ("bcdf2345", "x")
+    assert found["annotations"] == {"a": "b"}
+    assert "name" not in found
+
+
+def test_who_names_an_account_has_its_token() -> None:
+    assert pod_of({"spec": {"serviceAccountName": "a"}})["spec"]["automountServiceAccountToken"]
+    told = {"serviceAccountName": "a", "automountServiceAccountToken": False}
+    assert not pod_of({"spec": told})["spec"]["automountServiceAccountToken"]
+
+
+def test_pods_deep_within_other_kinds() -> None:
+    pod = {"spec": {"containers": [{"name": "main"}]}}
+    outer = {"spec": {"components": [{"template": {"spec": {"tasks": [{"template": pod}]}}}]}}
+    found = applied(outer, {"spec": {"hostNetwork": True}})
+    (component,) = found["spec"]["components"]
+    assert component["template"]["spec"]["tasks"][0]["template"]["spec"]["hostNetwork"] is True
+    assert "hostNetwork" not in json.dumps(outer), "the manifest itself stays"
+
+
+def test_a_template_of_another_shape() -> None:
+    with pytest.raises(
+        UserError, match=r"spec\.tolerations: the template has a map here, not a li"
+    ):
+        applied({"spec": {"containers": [], "tolerations": {}}}, {"spec": {"tolerations": []}})
+
+
+KEYS = st.sampled_from(
+    [
+        "spec",
+        "containers",
+        "name",
+        "env",
+        "value",
+        "valueFrom",
+        "volumes",
+        "emptyDir",
+        "hostPath",
+        "mountPath",
+        "volumeMounts",
+        "ip",
+        "command",
+        "args",
+        "tolerations",
+        "key",
+        "imagePullSecrets",
+        "labels",
+        "hostAliases",
+        "ports",
+        "containerPort",
+    ]
+)
+NAMES = st.sampled_from(["main", "ray-node", "a", "b"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2) | NAMES | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+)
+MAPS = st.dictionaries(KEYS, VALUES, max_size=5)
+
+
+@given(MAPS, MAPS)
+def test_any_merge_is_repeatable_and_changes_neither(base: Json, patch: Json) -> None:
+    before = copy.deepcopy((base, patch))
+    try:
+        once = merged(base, patch)
+        twice = merged(once, patch)
+    except UserError:
+        once = twice = {}
+    assert (base, patch) == before
+    assert once == twice
+
+
+@given(st.recursive(VALUES, lambda inner: st.dictionaries(st.text(max_size=6), inner, max_size=3)))
+def test_what_is_written_reads_as_what_it_was(value: Any) -> None:
+    assert yaml.safe_load(writer.document(value)) == value
