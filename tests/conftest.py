@@ -3,6 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("patient", deadline=None)  # machines are busy at times
+settings.load_profile("patient")
 
 pytest_plugins = ["tests.cluster.fixtures"]
 
