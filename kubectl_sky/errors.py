@@ -2,7 +2,8 @@
 
     SkyError                 1  anything of ours
     ├─ UserError             2  the user's file or flags
-    │  └─ InvalidFiles          carries every problem found, with its place
+    │  ├─ InvalidFiles          carries every problem found, with its place
+    │  └─ ProgramMissing        the image does not have the program
     ├─ ClusterError          3  the cluster said no, or said nothing
     │  ├─ NotFound              the object is not there
     │  ├─ NotServed             the cluster does not know objects of this kind
@@ -74,6 +75,10 @@ class InvalidFiles(UserError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = tuple(problems)
+
+
+class ProgramMissing(UserError):
+    """The image does not have the program that was to run."""
 
 
 class ClusterError(SkyError):

@@ -119,6 +119,8 @@ def _forbidden(refusal: Refusal) -> ClusterError:
 
 def _not_found(refusal: Refusal) -> ClusterError:
     parts = refusal.call.parts
+    if not refusal.reason and "container" in refusal.message:  # in the words of a node
+        return NotFound(refusal.message)
     if not refusal.reason:
         return NotServed(
             f"the cluster does not serve {refusal.call.resource}"

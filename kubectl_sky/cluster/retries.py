@@ -7,6 +7,7 @@ from urllib3.util.retry import Retry
 
 _MERGE = frozenset({"application/json-patch+json"})  # may add to a list twice
 _REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE", "PATCH"})
+_NONE = frozenset({"none"})  # urllib3 takes an empty set for all
 _BUSY = 429
 _FAILED = 500
 _AWAY = frozenset({502, 503, 504})
@@ -21,13 +22,14 @@ class Retries(Retry):
     """
 
     @classmethod
-    def standard(cls, content_type: str) -> Self:
-        """The rules for a request with a body of this type."""
+    def standard(cls, content_type: str, *, repeatable: bool = True) -> Self:
+        """The rules for a request with a body of this type, or one that must not be done twice."""
+        methods = _REPEATABLE - ({"PATCH"} if content_type in _MERGE else set())
         return cls(
             total=5,
             connect=3,
             other=0,  # a certificate does not get better
-            allowed_methods=_REPEATABLE - ({"PATCH"} if content_type in _MERGE else set()),
+            allowed_methods=methods if repeatable else _NONE,
             backoff_factor=0.2,
             backoff_max=5,
             backoff_jitter=0.2,

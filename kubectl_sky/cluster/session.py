@@ -6,7 +6,7 @@ and dicts to a Session. A Session may be used by many threads at once.
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import urlencode
@@ -21,11 +21,13 @@ from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.kubeconfig import Connection
 from kubectl_sky.cluster.retries import Retries
 from kubectl_sky.cluster.stream import Stream
+from kubectl_sky.cluster.wire import Upgrade, Wire
 from kubectl_sky.errors import ClusterError
 
 __all__ = ["Answer", "Connection", "Json", "Session"]
 
 Json = dict[str, Any]
+Query = Mapping[str, str] | Sequence[tuple[str, str]]
 
 _JSON = "application/json"
 _CONNECT_SECONDS = 8.0
@@ -45,11 +47,12 @@ class Answer:
 @dataclass(frozen=True)
 class _Request:
     call: Call
-    query: Mapping[str, str]
+    query: Query
     headers: dict[str, str]
     data: bytes | None
     read: float | None
     streamed: bool = False
+    repeatable: bool = True
 
 
 class Session:
@@ -126,6 +129,14 @@ class Session:
         request = _Request(call, query, headers, None, timeout, streamed=True)
         return Stream(self._open(request), call)
 
+    def upgrade(self, path: str, query: Query, protocols: Sequence[str]) -> Wire:
+        """Open a websocket that speaks one of the protocols. Raises ClusterError."""
+        call = Call("GET", path, self.server)
+        asked = Upgrade(protocols)
+        read = self._connection.request_timeout or _READ_SECONDS
+        request = _Request(call, query, asked.headers, None, read, streamed=True, repeatable=False)
+        return asked.accepted(self._open(request), call)
+
     def close(self) -> None:
         """Close the idle connections."""
         self._transport.close()
@@ -157,7 +168,9 @@ class Session:
             f"{self.server}{request.call.path}{query}",
             headers=headers,
             body=request.data,
-            retries=Retries.standard(request.headers.get("Content-Type", "")),
+            retries=Retries.standard(
+                request.headers.get("Content-Type", ""), repeatable=request.repeatable
+            ),
             timeout=urllib3.Timeout(connect=connect, read=request.read),
             preload_content=not request.streamed,
             redirect=False,

@@ -1,0 +1,239 @@
+"""Programs that are run in real containers: their streams, their ends, and lost connections."""
+
+import hashlib
+import io
+import threading
+import time
+import tracemalloc
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import exec as executing
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.exec import V4, V5, Pipes, Program
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError, NotFound, ProgramMissing, SkyError, Unreachable
+from tests.contract.makers import make_pod
+from tests.contract.proxies import CuttingProxy
+
+BLOCK = bytes(range(256)) * 256
+
+
+def start(session: Session, namespace: str, name: str = "a", script: str = "sleep 600") -> str:
+    objects.create(session, make_pod(name, namespace, script))
+    return until(session, namespace, name, "Running" if "sleep" in script else "Succeeded")
+
+
+def until(session: Session, namespace: str, name: str, phase: str) -> str:
+    deadline = time.monotonic() + 60
+    while objects.get(session, kinds.POD, name, namespace)["status"]["phase"] != phase:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return name
+
+
+def run(session: Session, pod: str, *command: str, **pipes: object) -> tuple[int, bytes, bytes]:
+    out, err = bytearray(), bytearray()
+    program = Program(session.namespace, pod, "main", command)
+    code = executing.run(
+        session,
+        program,
+        Pipes(stdout=out.extend, stderr=err.extend, **pipes),  # type: ignore[arg-type]
+    )
+    return code, bytes(out), bytes(err)
+
+
+def ticking() -> Iterator[bytes]:
+    while True:
+        yield b"x"
+        time.sleep(0.1)
+
+
+def assert_no_threads() -> None:
+    deadline = time.monotonic() + 10
+    while any(thread.name == "exec input" for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("protocols", [(V5, V4), (V4,)])
+def test_streams_and_exit_codes(
+    session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch, protocols: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(executing, "PROTOCOLS", protocols)
+    pod = start(session, namespace)
+    assert run(session, pod, "sh", "-c", "echo o; echo e >&2; exit 7") == (7, b"o\n", b"e\n")
+    assert run(session, pod, "printf", "%s.", "a b", "", "'\"\\", "$HOME", "ä&c=1") == (
+        0,
+        "a b..'\"\\.$HOME.ä&c=1.".encode(),
+        b"",
+    )
+    assert run(session, pod, "sh", "-c", "kill -9 $$")[0] == 137
+
+
+def test_input_to_its_end(session: Session, namespace: str) -> None:
+    pod = start(session, namespace)
+    assert run(session, pod, "cat", stdin=[])[:2] == (0, b"")
+    assert run(session, pod, "cat", stdin=io.BytesIO(b"a\0\xff\n"))[:2] == (0, b"a\0\xff\n")
+    wanted = hashlib.sha256(BLOCK * 320).hexdigest()
+    assert run(session, pod, "sha256sum", stdin=[BLOCK] * 320)[1].split()[0] == wanted.encode()
+    code, out, _ = run(session, pod, "cat", stdin=[BLOCK * 40, b"", b"end"])
+    assert (code, out == BLOCK * 40 + b"end") == (0, True)
+    assert_no_threads()
+
+
+def test_memory_does_not_grow_with_the_input(session: Session, namespace: str) -> None:
+    pod = start(session, namespace)
+    tracemalloc.start()
+    try:
+        code, out, _ = run(session, pod, "wc", "-c", stdin=(BLOCK for _ in range(640)))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (code, out.strip()) == (0, str(len(BLOCK) * 640).encode())
+    assert peak < 4_000_000
+
+
+def test_a_slow_reader_slows_the_program_down(session: Session, namespace: str) -> None:
+    pod = start(session, namespace)
+    seen = []
+
+    def slowly(data: bytes) -> None:
+        seen.append(len(data))
+        if sum(seen) < 2_000_000:
+            time.sleep(0.005)
+
+    program = Program(namespace, pod, "main", ["head", "-c", "20000000", "/dev/zero"])
+    assert executing.run(session, program, Pipes(stdout=slowly)) == 0
+    assert sum(seen) == 20_000_000
+
+
+def test_old_clusters_are_not_left_waiting(
+    session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executing, "PROTOCOLS", (V4,))
+    pod = start(session, namespace)
+    with pytest.raises(ClusterError, match=r"told where an input ends; .* Kubernetes 1.30"):
+        run(session, pod, "cat", stdin=[b"x"])
+
+
+@pytest.mark.parametrize("protocols", [(V5, V4), (V4,)])
+def test_terminal(
+    session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch, protocols: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(executing, "PROTOCOLS", protocols)
+    pod = start(session, namespace)
+
+    def typed() -> Iterator[bytes]:
+        time.sleep(0.5)
+        yield b"go\n"
+
+    code, out, err = run(
+        session,
+        pod,
+        "sh",
+        "-c",
+        "read word; echo $word; stty size; test -t 0 && exit 3",
+        stdin=typed(),
+        tty=True,
+        sizes=[(80, 24), (91, 17)],
+    )
+    assert (code, err) == (3, b"")
+    assert out.replace(b"\r", b"") == b"go\ngo\n17 91\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["nope"], "there is no program nope in the image of pod a"),
+        (["/no/such"], "there is no program /no/such in the image of pod a"),
+    ],
+)
+def test_missing_programs(session: Session, namespace: str, command: list[str], told: str) -> None:
+    pod = start(session, namespace)
+    with pytest.raises(ProgramMissing, match=told):
+        run(session, pod, *command)
+
+
+def test_pods_that_cannot(session: Session, namespace: str) -> None:
+    with pytest.raises(NotFound, match="pods absent not found in namespace"):
+        run(session, "absent", "true")
+    pod = start(session, namespace)
+    with pytest.raises(NotFound, match="pod a has no container x"):
+        executing.run(session, Program(namespace, pod, "x", ["true"]), Pipes())
+    start(session, namespace, "done", "true")
+    with pytest.raises(NotFound, match="container main of pod done does not run"):
+        run(session, "done", "true")
+    pending = make_pod("pending", namespace, "true", nodeSelector={"no": "such"})
+    objects.create(session, pending)
+    with pytest.raises(NotFound, match="container main of pod pending does not run"):
+        run(session, "pending", "true")
+
+
+def test_what_reading_the_input_raises(session: Session, namespace: str) -> None:
+    pod = start(session, namespace)
+    closed = threading.Event()
+
+    def broken() -> Iterator[bytes]:
+        try:
+            yield b"abc"
+            raise OSError("the disk is gone")
+        finally:
+            closed.set()
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        run(session, pod, "cat", stdin=broken())
+    assert closed.is_set()
+    assert_no_threads()
+
+
+def test_no_longer_than_allowed(session: Session, namespace: str) -> None:
+    pod = start(session, namespace)
+    begun = time.monotonic()
+    with pytest.raises(ClusterError, match="sleep in pod a has not ended within 1 seconds"):
+        run(session, pod, "sleep", "60", seconds=1)
+    stop = threading.Event()
+    threading.Timer(0.5, stop.set).start()
+    with pytest.raises(ClusterError, match="was not waited for"):
+        run(session, pod, "sleep", "60", stop=stop)
+    assert time.monotonic() - begun < 10
+
+
+def test_lost_connection(
+    session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
+) -> None:
+    pod = start(session, namespace)
+    threading.Timer(1, proxy.cut).start()
+    with pytest.raises(Unreachable, match=r"lost the connection to .*, and with it cat in pod a"):
+        run(cut_session, pod, "cat", stdin=ticking())
+    proxy.budget, proxy.cuts = 300_000, 1
+    with pytest.raises(Unreachable, match="and with it head in pod a"):
+        run(cut_session, pod, "head", "-c", "50000000", "/dev/zero")
+    assert_no_threads()
+
+
+def test_deleted_pod(session: Session, namespace: str) -> None:
+    pod = start(session, namespace)
+
+    def delete() -> None:
+        objects.delete(session, kinds.POD, pod, namespace, grace=0)
+
+    threading.Timer(1, delete).start()
+    try:
+        assert run(session, pod, "sleep", "60")[0] == 137
+    except SkyError as error:
+        assert "sleep in pod a" in str(error)
+
+
+def test_many_at_once(session: Session, namespace: str) -> None:
+    pods = [start(session, namespace, f"p{rank}") for rank in range(3)]
+
+    def count(pod: str) -> tuple[int, bytes, bytes]:
+        return run(session, pod, "wc", "-c", stdin=[BLOCK] * 32)
+
+    with ThreadPoolExecutor(9) as pool:
+        found = list(pool.map(count, pods * 3))
+    assert {(code, int(out)) for code, out, _ in found} == {(0, len(BLOCK) * 32)}
