@@ -15,6 +15,7 @@ import yaml
 
 from tests.cluster.target import Cluster
 
+ROOT = Path(__file__).parents[2]
 Done = subprocess.CompletedProcess[str]
 
 
@@ -86,13 +87,18 @@ def environment(cluster: Cluster, namespace: str, tmp_path: Path) -> dict[str, s
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(json.dumps(config))
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return {"HOME": str(tmp_path), "KUBECONFIG": str(kubeconfig), "PATH": path, "LC_ALL": "C.UTF-8"}
+    return home(tmp_path) | {"KUBECONFIG": str(kubeconfig), "PATH": path}
+
+
+def home(folder: Path) -> dict[str, str]:
+    """An environment that knows a home, and this checkout, whichever one is installed."""
+    return {"HOME": str(folder), "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"}
 
 
 @pytest.fixture
 def offline(tmp_path: Path) -> Command:
     """This program, with neither a cluster nor a login."""
-    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+    environment = home(tmp_path) | {"PATH": os.environ["PATH"]}
     return Command((sys.executable, "-m", "kubectl_sky"), environment, tmp_path)
 
 
