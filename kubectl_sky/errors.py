@@ -46,11 +46,15 @@ class Problem:
     severity: str = "error"
     document: int = 0  # its number among the file's several, from 1; 0 where there is one
 
+    @property
+    def place(self) -> str:
+        """`task.yaml:7:3`; only the file where the whole of it is meant."""
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
     def __str__(self) -> str:
         """`task.yaml:7:3: resources.acelerators: unknown field; did you mean 'accelerators'?`."""
-        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
         number = f"document {self.document}" if self.document else ""
-        parts = [part for part in (place, number, self.path) if part]
+        parts = [part for part in (self.place, number, self.path) if part]
         if self.severity != "error":
             parts.append(self.severity)
         text = f"{': '.join(parts)}: {self.message}"

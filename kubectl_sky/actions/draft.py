@@ -26,8 +26,12 @@ from kubectl_sky.spec.validate import validate
 
 @dataclass(frozen=True)
 class Draft:
-    """A checked task with the id that it will have, and what the user should know about it."""
+    """A checked task with the id that it will have, and what the user should know about it.
 
+    `document` is what the task was read from.
+    """
+
+    document: Document
     task: Task
     task_id: str
     given_id: bool  # whether the user chose it; a fresh one cannot be taken
@@ -73,6 +77,7 @@ def draft(
     if errors or refused or (strict and problems):
         raise InvalidFiles([*(problems if strict else errors), *refused])
     return Draft(
+        document=document,
         task=task_of(document),
         task_id=_checked_id(overrides.task_id) or new_id(),
         given_id=overrides.task_id is not None,

@@ -15,7 +15,7 @@ from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.find import Scope
-    from kubectl_sky.cluster.session import Session
+    from kubectl_sky.cluster.session import Connection, Session
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -37,9 +37,15 @@ class Where:
 
     def session(self) -> "Session":
         """Connect. The Kubernetes client is imported here, so that other commands start fast."""
-        from kubectl_sky.cluster.session import Connection, Session
+        from kubectl_sky.cluster.session import Session
 
-        return Session.connect(Connection(**self.connection))
+        return Session.connect(self.flags())
+
+    def flags(self) -> "Connection":
+        """Return what the flags say about the connection."""
+        from kubectl_sky.cluster.session import Connection
+
+        return Connection(**self.connection)
 
 
 def _grouped(options: list[Option], keys: list[str], name: str, make: Command) -> Option:

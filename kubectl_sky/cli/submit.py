@@ -49,14 +49,16 @@ def command(
     Prints the task's id at once, and exits as the task does: with 4 when it failed. Ctrl-C leaves
     the task running. With -o it only says what was submitted.
     """
-    from kubectl_sky.actions import submit
+    from kubectl_sky.actions import context, submit
     from kubectl_sky.actions.draft import draft
+    from kubectl_sky.cluster.session import Session
     from kubectl_sky.render.manifests import redacted
 
     drafted = draft(file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"]))
     for problem in drafted.warnings:
         output.note(str(problem))
-    session = where.session()
+    drafted, connection = context.choose(drafted, where.flags())
+    session = Session.connect(connection)
     prepared = submit.prepare(session, drafted, where.user)
     for note in prepared.notes:
         output.note(note)

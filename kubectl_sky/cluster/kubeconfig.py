@@ -71,6 +71,24 @@ def locate(connection: Connection) -> Target:
     raise ClusterError(_nothing_found(connection), "name one with --kubeconfig")
 
 
+@dataclass(frozen=True)
+class Contexts:
+    """The names of the kubeconfig's contexts, and which is the current one ("" for none)."""
+
+    names: tuple[str, ...] = ()
+    current: str = ""
+
+
+def contexts(connection: Connection) -> Contexts:
+    """Return the contexts that there are; none without a kubeconfig. Raises ClusterError."""
+    paths = _paths(connection)
+    if not paths:
+        return Contexts()
+    merger = _read(paths)
+    names = tuple(str(item.get("name")) for item in _entries(merger, "contexts"))
+    return Contexts(names, _current_context(merger))
+
+
 def _paths(connection: Connection) -> str:
     """The kubeconfig files that exist, in the notation of KUBECONFIG."""
     named = connection.kubeconfig or os.environ.get("KUBECONFIG") or _HOME

@@ -13,6 +13,9 @@ def notes(task: Task, facts: Facts, settings: Settings) -> Iterator[str]:
     """Yield what was chosen among candidates, what the cluster may lack, and what is added."""
     placement = place(task, facts)
     yield from placement.notes
+    context = placement.resources.context
+    if context:  # none is left once one has been chosen
+        yield f"infra: submit sends it to context {context}; kubectl apply goes where you point it"
     yield from defaults.notes(placement, settings)
     if placement.resources.recovery and task.num_nodes > 1:
         yield (

@@ -68,8 +68,16 @@ def place(task: Task, facts: Facts) -> Placement:
     )
 
 
+def staying(task: Task, context: str | None) -> Task:
+    """Return a task with the candidates that may be in one context, or with all if none may."""
+    fitting = [one for one in task.candidates if one.context in (None, context)] or task.candidates
+    found = [replace(one, context=None) for one in fitting]
+    first, *others = (one for index, one in enumerate(found) if one not in found[:index])
+    return replace(task, resources=first, choices=tuple(others))
+
+
 def _chosen_of(task: Task, facts: Facts) -> Placement:
-    candidates = (task.resources, *task.choices)
+    candidates = task.candidates
     devices = [_device(candidate.accelerator, facts) for candidate in candidates]
     at = next(
         (index for index, one in enumerate(candidates) if _fits(one, devices[index], facts)), 0

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import (
+    infra,
     kubernetes,
     mounts,
     pod_config,
@@ -93,6 +94,7 @@ _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     *mounts.RULES,
     *sizes.RULES,
     *recovery.RULES,
+    *infra.RULES,
     *serving.RULES,
     *kubernetes.RULES,
     *pod_config.RULES,

@@ -7,21 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubectl_sky.spec import machine, quantity
+from kubectl_sky.spec import infra, machine, quantity
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.document import Data, Document
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
 from kubectl_sky.spec.recovery import Recovery, recovery
 from kubectl_sky.spec.substitute import Filled
-
-_HERE = ("*", "k8s", "kubernetes")
-# A candidate that says the one takes back what stands around it under the other.
-_SAME = {
-    "accelerators": ("gpus",),
-    "gpus": ("accelerators",),
-    "infra": ("cloud", "region", "zone"),
-    "cloud": ("infra",),
-}
 
 __all__ = [
     "Accelerator",
@@ -48,7 +39,7 @@ class VolumeMount:
 class Resources:
     """What each node needs; sizes are Kubernetes quantities, None leaves it to the cluster.
 
-    `linger` is the seconds after which what has ended is deleted.
+    `linger` is the seconds after which what has ended is deleted, `context` one of the kubeconfig.
     """
 
     cpus: str | None = None
@@ -61,6 +52,7 @@ class Resources:
     priority_class: str | None = None
     linger: int | None = None
     recovery: Recovery | None = None
+    context: str | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +75,11 @@ class Task:
     choices: tuple[Resources, ...] = ()
     ordered: bool = False
     backend: str | None = None
+
+    @property
+    def candidates(self) -> tuple[Resources, ...]:
+        """All resources of which one would do."""
+        return (self.resources, *self.choices)
 
 
 def task_of(document: Document) -> Task:
@@ -125,25 +122,11 @@ def _candidates(resources: Mapping[str, Any]) -> list[Resources]:
     Those that name another provider are left out, unless all do.
     """
     items = resources.get("any_of") or resources.get("ordered") or ()
-    merged = [_merged(resources, item or {}) for item in items] or [resources]
+    whole = [infra.merged(resources, item or {}) for item in items] or [resources]
     if items:
-        merged = [values for values in merged if not _elsewhere(values)] or merged
-    found = [candidate for values in merged for candidate in _resources(values)]
+        whole = [values for values in whole if not infra.elsewhere(values)] or whole
+    found = [candidate for values in whole for candidate in _resources(values)]
     return [item for index, item in enumerate(found) if item not in found[:index]]
-
-
-def _merged(outer: Mapping[str, Any], item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields around the candidates are their defaults; labels are put together."""
-    own = {key: value for key, value in item.items() if value is not None}
-    said = {other for field in own for other in _SAME.get(field, ())}
-    kept = {key: value for key, value in outer.items() if key not in said}
-    labels = (outer.get("labels") or {}) | (own.get("labels") or {})
-    return {**kept, **own, "labels": labels}
-
-
-def _elsewhere(values: Mapping[str, Any]) -> bool:
-    provider = str(values.get("infra") or values.get("cloud") or "*").lower().split("/")[0]
-    return provider not in _HERE
 
 
 def _ordered(resources: Mapping[str, Any]) -> bool:
@@ -171,6 +154,7 @@ def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
             priority_class=values.get("priority_class") or None,
             linger=machine.linger(values.get("autostop")),
             recovery=recovery(values.get("job_recovery")),
+            context=infra.context(values),
         )
 
 

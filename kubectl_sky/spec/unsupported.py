@@ -13,7 +13,7 @@ import yaml
 
 from kubectl_sky import assets
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import machine
+from kubectl_sky.spec import infra, machine
 from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.variables import REFERENCE, is_name
@@ -83,7 +83,7 @@ def findings(document: Document, as_task: bool = False) -> list[Problem]:
             "warning",
             key=True,
         )
-        for found in _found(document, as_task)
+        for found in _used(document, as_task)
         if found.path or document.index == document.count - document.tasks  # said once a file
     ]
 
@@ -97,7 +97,7 @@ def refusals(document: Document, as_task: bool = False) -> list[Problem]:
         document.problem(
             found.path, f"not carried out yet: {found.reason}", found.instead, key=True
         )
-        for found in _found(document, as_task)
+        for found in _used(document, as_task)
         if found.refuse
     ]
     if not document.get("run") and not document.is_volume:
@@ -136,6 +136,14 @@ def _found(document: Document, as_task: bool = False) -> Iterator[_Found]:
     filled = Filled(document).document
     for form in (_tasks, _machines, _images, _secrets, _home):
         yield from form(filled)
+
+
+def _used(document: Document, as_task: bool) -> Iterator[_Found]:
+    """Pass over candidates that are left out anyway."""
+    gone = infra.left_out(document)
+    for found in _found(document, as_task):
+        if found.path[:3] not in gone:
+            yield found
 
 
 def _everywhere(document: Document, field: tuple[str, ...]) -> Iterator[tuple[Path, Data]]:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import rules, schema, unsupported
+from kubectl_sky.spec import infra, rules, schema, unsupported
 from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
 from kubectl_sky.spec.pod_config import POD_CONFIG
 from kubectl_sky.spec.substitute import Filled
@@ -36,7 +36,13 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     found = _schema(filled.document, schema)
     told = {problem.path for problem in found} | filled.unknown
     found = [problem for problem in found if problem.path not in filled.unknown]
-    found += [problem for problem in rules.problems(filled.document) if problem.path not in told]
+    gone = tuple(f"{dotted(path)}." for path in infra.left_out(document))
+    found += [
+        problem
+        for problem in rules.problems(filled.document)
+        if problem.path not in told
+        and not (problem.severity == "warning" and problem.path.startswith(gone))
+    ]
     wrong = {problem.path for problem in found}
     found += [
         problem for problem in unsupported.findings(document, as_task) if problem.path not in wrong

@@ -13,3 +13,8 @@ def test_nodes_start_again_alone() -> None:
     (note,) = notes(make_task(2, asked), FACTS, Settings())
     assert note.startswith("job_recovery: a node that starts again does so alone")
     assert list(notes(make_task(2), FACTS, Settings())) == []
+
+
+def test_a_context_is_for_submit() -> None:
+    (note,) = notes(make_task(1, Resources(context="west")), FACTS, Settings())
+    assert note.startswith("infra: submit sends it to context west; ")

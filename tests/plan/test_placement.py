@@ -6,7 +6,7 @@ import pytest
 
 from kubectl_sky.facts import Machine
 from kubectl_sky.plan.accelerators import GFD, GKE, SKYPILOT, Rule
-from kubectl_sky.plan.placement import Placement, Preference, place
+from kubectl_sky.plan.placement import Placement, Preference, place, staying
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from tests.builders import make_machine
 from tests.plan.test_resolve import FACTS, make_plan
@@ -189,3 +189,12 @@ def test_the_taints_of_spot_nodes_are_borne() -> None:
     assert borne["nvidia.com/gpu"] == ("Exists", None)
     assert borne["cloud.google.com/gke-spot"] == ("Equal", "true")
     assert make_plan(Task(run="true")).tolerations == ()
+
+
+def test_candidates_of_one_context() -> None:
+    here, there = Resources("1", context="here"), Resources("2", context="there")
+    task = Task(resources=there, choices=(here, Resources("1"), Resources("3")), run="true")
+    kept = staying(task, "here")
+    assert kept.candidates == (Resources("1"), Resources("3")), "the same twice is one"
+    only = replace(task, choices=(here,))
+    assert staying(only, "elsewhere").candidates == (Resources("2"), Resources("1"))

@@ -199,8 +199,14 @@ CANDIDATES: list[tuple[dict[str, Any], list[Resources]]] = [
     ({"gpus": "L4", "any_of": [{"accelerators": "T4"}, {}]}, [gpus("T4"), gpus("L4")]),
     (
         {"ordered": [{"infra": "aws/us-east-1", "cpus": 1}, {"infra": "k8s/x", "cpus": 2}]},
-        [Resources("2")],
+        [Resources("2", context="x")],
     ),
+    ({"infra": "K8S/a/b"}, [Resources(context="a/b")]),
+    ({"infra": "k8s/*"}, [Resources()]),
+    ({"infra": "aws/us-east-1"}, [Resources()]),
+    ({"cloud": "Kubernetes", "region": "x"}, [Resources(context="x")]),
+    ({"cloud": "kubernetes", "any_of": [{"region": "x"}]}, [Resources(context="x")]),
+    ({"cloud": "aws", "region": "x", "any_of": [{"infra": "k8s"}, {}]}, [Resources()]),
     ({"any_of": [{"cloud": "aws", "cpus": 1}]}, [Resources("1")]),
     ({"infra": "aws", "any_of": [{"cloud": "kubernetes", "cpus": 1}]}, [Resources("1")]),
     (

@@ -93,6 +93,8 @@ def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
         num_nodes=1,
         setup="x",
         resources={
+            "cloud": "kubernetes",
+            "region": "my-context",
             "cpus": 1,
             "memory": 1,
             "gpus": 1,

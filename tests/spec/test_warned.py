@@ -67,6 +67,19 @@ WARNED = {
         "task.yaml:2:44: resources.job_recovery.max_restarts_on_errors: warning: ignored: with the"
         " strategy none nothing starts again; leave strategy out"
     ),
+    "resources: {infra: aws/us-east-1}": (
+        "task.yaml:2:13: resources.infra: warning: ignored: the task runs on kubectl's cluster;"
+        " --context or infra: k8s/CONTEXT chooses another"
+    ),
+    "resources: {region: us-east-1}": (
+        "task.yaml:2:13: resources.region: warning: ignored: the task runs on kubectl's cluster;"
+        " --context or infra: k8s/CONTEXT chooses another"
+    ),
+    "resources: {any_of: [{infra: aws/us-east-1, disk_tier: low}, {cloud: gcp, image_id: {a: b}},"
+    " {infra: k8s}]}": (
+        "task.yaml:2:13: resources.any_of: warning: 2 left out, the task runs on kubectl's cluster:"
+        " aws, gcp; --context or infra: k8s/CONTEXT chooses another"
+    ),
     "resources: {autostop: 10}": (
         "task.yaml:2:13: resources.autostop: warning: ignored: a task ends by itself, and nothing"
         " idles; with down: true what has ended is deleted"
@@ -122,6 +135,9 @@ FINE = (
     "resources: {ordered: [{accelerators: L4}, {gpus: T4}], cpus: 1}",
     "resources: {infra: k8s}",
     "resources: {infra: Kubernetes}",
+    "resources: {infra: k8s/my/context}",
+    "resources: {cloud: kubernetes, region: my-context}",
+    "resources: {infra: '*', any_of: [{infra: k8s/a}, {infra: k8s/b}]}",
     "resources: {cloud: kubernetes, use_spot: false, autostop: false}",
     "resources: {labels: {example.com/team: research, empty: ''}}",
     "envs: {A: 1, B: x, C: , D: 1.5, E: 2024-01-01}",

@@ -1,0 +1,77 @@
+"""Which context of the kubeconfig a task goes to."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.conftest import Command
+
+TASK = "resources:\n  image_id: busybox:1.36\n  {}\nrun: echo done\n"
+DEAD = "https://127.0.0.1:9"
+
+
+@pytest.fixture
+def contexts(sky: Command, tmp_path: Path) -> Command:
+    """The current context leads nowhere; `good` and `team/good` lead to the cluster."""
+    path = tmp_path / "kubeconfig"
+    config = yaml.safe_load(path.read_text())
+    context = next(
+        item["context"] for item in config["contexts"] if item["name"] == config["current-context"]
+    )
+    config["clusters"].append({"name": "dead", "cluster": {"server": DEAD}})
+    config["contexts"] = [
+        {"name": "dead", "context": {**context, "cluster": "dead"}},
+        {"name": "good", "context": context},
+        {"name": "team/good", "context": context},
+    ]
+    config["current-context"] = "dead"
+    path.write_text(json.dumps(config))
+    return sky
+
+
+@pytest.mark.parametrize(
+    ("fields", "chosen", "place"),
+    [
+        ("infra: k8s/good", "good", "<stdin>:3:10"),
+        ("infra: Kubernetes/team/good", "team/good", "<stdin>:3:10"),
+        ("cloud: kubernetes\n  region: good", "good", "<stdin>:4:11"),
+        ("any_of: [{infra: k8s/west}, {infra: aws}, {infra: k8s/good}]", "good", "<stdin>:3:53"),
+    ],
+)
+def test_the_file_s_context(contexts: Command, fields: str, chosen: str, place: str) -> None:
+    done = contexts("submit", "-", stdin=TASK.format(fields))
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["done"]), done.stderr
+    told = f"context {chosen} of {place}; other commands find the task with --context {chosen}"
+    assert told in done.stderr.splitlines()
+    assert len(contexts.json("list", "--context", chosen)["tasks"]) == 1
+
+
+def test_the_flag_wins(contexts: Command) -> None:
+    flags = ("--context", "good", "--dry-run=server")
+    done = contexts("submit", "-", *flags, stdin=TASK.format("infra: k8s/dead"))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "--context good is used, not dead of <stdin>:3:10\n"
+    done = contexts("submit", "-", *flags, stdin=TASK.format("infra: k8s/good"))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_contexts_that_are_not_there(contexts: Command) -> None:
+    fields = "any_of: [{infra: k8s/west}, {cloud: kubernetes, region: east}]"
+    done = contexts("submit", "-", stdin=TASK.format(fields))
+    has = "in the kubeconfig; it has: dead, good, team/good\n"
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"<stdin>:3:20: resources.any_of[0].infra: no context 'west' {has}"
+        f"<stdin>:3:59: resources.any_of[1].region: no context 'east' {has}"
+    )
+
+
+def test_render_says_it_and_needs_no_kubeconfig(offline: Command) -> None:
+    done = offline("render", "-", stdin=TASK.format("infra: k8s/west"))
+    assert done.returncode == 0
+    assert "west" not in done.stdout
+    assert done.stderr == (
+        "infra: submit sends it to context west; kubectl apply goes where you point it\n"
+    )
