@@ -1,8 +1,7 @@
 """What the world told us before anything was decided."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 
 from kubectl_sky.users import User
 
@@ -16,14 +15,23 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """The user, the namespace, the claims of the user's volume names, and the cluster's nodes.
+class KnownClaim:
+    """A PersistentVolumeClaim: its own name, and its access modes as Kubernetes writes them."""
 
-    `claims` maps a volume name to the name of its PersistentVolumeClaim; a name that is not in it
-    is taken as a claim's own name. `machines` is empty where the nodes are not known.
+    name: str
+    access_modes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The user, the namespace, its claims, and the cluster's nodes.
+
+    `claims` is every name that a claim goes by: a volume's that the user or SkyPilot gave it, and
+    its own; None where nobody has asked. A name that is not in it is taken as a claim's own.
+    `machines` is empty where the nodes are not known.
     """
 
     user: User
     namespace: str
-    claims: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    claims: Mapping[str, KnownClaim] | None = None
     machines: tuple[Machine, ...] = ()

@@ -37,6 +37,7 @@ SELF_SUBJECT_REVIEW = Kind(
     "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
 )
 SERVICE = Kind("", "v1", "Service", "services")
+STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
 
 _BY_NAME = {
     (kind.api_version, kind.kind): kind for kind in list(vars().values()) if isinstance(kind, Kind)

@@ -13,6 +13,8 @@ VOLUME = "skypilot-volume"
 VOLUME_ID = "volume-id"
 VOLUME_NAME = "volume-name"
 
+SKYPILOT_VOLUME = "skypilot-name"  # label of the claims that SkyPilot makes
+
 ORIGINAL_NAME = "kubectl-sky/name"
 ORIGINAL_USER = "kubectl-sky/user"
 NUM_NODES = "kubectl-sky/num-nodes"

@@ -1,7 +1,7 @@
 """What the user decided once for all tasks, and who is logged in: two files in one folder."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +15,9 @@ class Settings:
 
     `defaults` is "skypilot" for SkyPilot's own sizes where a task names none. `priority_classes`
     is SkyPilot's priority, or a range of them such as `500..1000`, to the name of a PriorityClass.
+    `host_paths` are the directories of the cluster's nodes that tasks may mount, with all below.
+    `single_node_volumes` is what becomes of several nodes with a volume for one machine: "together"
+    on one, or "refuse". `volume_group` is the group that may write to volumes; False gives none.
     """
 
     image: str = DEFAULT_IMAGE
@@ -22,6 +25,9 @@ class Settings:
     backend: str | None = None
     queue: str | None = None
     priority_classes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    host_paths: Sequence[str] = ()
+    single_node_volumes: str = "together"
+    volume_group: int | bool = 1000
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:

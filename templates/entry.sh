@@ -25,6 +25,18 @@ end() {
 }
 trap end TERM INT
 
+# Puts volumes into the home directory, of which only the running container knows where it is.
+link_home() {
+  echo "$KUBECTL_SKY_LINKS" | while IFS= read -r line; do
+    target=${line%% *}
+    link="${HOME:-}/${line#* }"
+    [ ! -d "$link" ] || [ -L "$link" ] || rmdir "$link" 2> /dev/null ||
+      fail 1 "~/${line#* } is there already and not empty: the image has files in $link"
+    mkdir -p "${link%/*}" 2> /dev/null && ln -sfn "$target" "$link" 2> /dev/null ||
+      fail 1 "~/${line#* } cannot be made: the user $(id -u) may not write to ${link%/*}"
+  done
+}
+
 # Prints the address of a host name, or nothing.
 resolve() {
   if command -v getent > /dev/null; then
@@ -76,6 +88,7 @@ run_phase() {
   return "$code"
 }
 
+[ -z "${KUBECTL_SKY_LINKS-}" ] || link_home || exit 1
 shell=$(command -v bash || command -v sh)
 stay_until=0
 if [ "$NUM_NODES" -eq 1 ]; then
@@ -88,7 +101,7 @@ elif [ -z "${KUBECTL_SKY_MET-}" ]; then
   # A node that ends at once would vanish from DNS before slower nodes have seen it.
   stay_until=$(($(date +%s) + 10 + NUM_NODES / 20))
 fi
-unset KUBECTL_SKY_MET
+unset KUBECTL_SKY_MET KUBECTL_SKY_LINKS
 export SKYPILOT_NODE_IPS
 export MASTER_ADDR="${MASTER_ADDR-${SKYPILOT_NODE_IPS%%
 *}}"

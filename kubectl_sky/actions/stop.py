@@ -11,7 +11,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden
 from kubectl_sky.observe.status import TaskStatus
 
-AUXILIARY = (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE)
+AUXILIARY = (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE, kinds.PVC)
 _WORKERS = 16
 
 

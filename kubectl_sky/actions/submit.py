@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from kubectl_sky import kinds, names
-from kubectl_sky.actions import find, volumes, who
+from kubectl_sky.actions import classes, find, volumes, who
 from kubectl_sky.actions.draft import Draft
 from kubectl_sky.actions.stop import AUXILIARY
 from kubectl_sky.cluster import objects
@@ -22,6 +22,7 @@ from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.workloads import registry
 
 _WORKERS = 16
+_UNSEEN = (kinds.SECRET, kinds.PVC)  # listed only where the task has some: not all users may
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Prepared:
 def facts(session: Session, draft: Draft, user: str | None) -> Facts:
     """Ask the cluster who asks, what volume names stand for, and for its nodes if they matter."""
     found = who.user(session, user)
-    claims = volumes.claims(session, found) if draft.task.volumes else {}
+    claims = volumes.claims(session, found) if draft.task.volumes else None
     nodes = machines(session) if wants_machines(draft.task) else ()
     return Facts(user=found, namespace=session.namespace, claims=claims, machines=nodes)
 
@@ -79,7 +80,8 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
     manifests = draft.manifests(plan)
     present = _present(session, manifests, plan) if draft.given_id else []
     _refuse_other(manifests, present, plan)
-    return Prepared(plan, manifests, tuple(present), draft.notes(known))
+    storage = classes.notes(session, [claim.storage_class for claim in plan.storage.fresh])
+    return Prepared(plan, manifests, tuple(present), (*draft.notes(known), *storage))
 
 
 def send(
@@ -106,7 +108,7 @@ def send(
 def _present(session: Session, manifests: Manifests, plan: Plan) -> list[Json]:
     """List what has the task's id, one request a kind."""
     found_kinds = dict.fromkeys(objects.known_kind(m.object) for m in manifests.auxiliary)
-    found_kinds.update(dict.fromkeys(kind for kind in AUXILIARY if kind is not kinds.SECRET))
+    found_kinds.update(dict.fromkeys(kind for kind in AUXILIARY if kind not in _UNSEEN))
     selector = names.selector(task_id=plan.id)
     with ThreadPoolExecutor(_WORKERS) as pool:
         lists = pool.map(

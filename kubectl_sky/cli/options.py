@@ -4,7 +4,7 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,12 @@ class Where:
         """The namespace that the flag names."""
         namespace: str | None = self.connection["namespace"]
         return namespace
+
+    def within(self, context: str | None, namespace: str | None) -> "Where":
+        """Return the same with a file's context and namespace, where no flag says another."""
+        own = {"context": context, "namespace": namespace}
+        said = {name: value for name, value in self.connection.items() if value is not None}
+        return replace(self, connection={**self.connection, **own, **said})
 
     def session(self) -> "Session":
         """Connect. The Kubernetes client is imported here, so that other commands start fast."""
@@ -184,6 +190,14 @@ def output(*formats: str) -> Option:
     )
 
 
+DRY_RUNS = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
+dry_run = click.option(
+    "--dry-run",
+    type=click.Choice(list(DRY_RUNS)),
+    default="none",
+    show_default=True,
+    help="client: only say what would be sent; server: let the cluster check it.",
+)
 strict = click.option("--strict", is_flag=True, help="Take warnings for errors.")
 all_users = click.option("--all-users", is_flag=True, help="Other users' too.")
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")

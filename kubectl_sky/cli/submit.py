@@ -16,20 +16,12 @@ if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.render.manifests import Manifests
 
-_PLACES = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
-
 
 @click.command("submit")
 @click.argument("file")
 @click.option("-d", "--detach", is_flag=True, help="Do not follow the logs.")
 @options.task
-@click.option(
-    "--dry-run",
-    type=click.Choice(list(_PLACES)),
-    default="none",
-    show_default=True,
-    help="client: only say what would be sent; server: let the cluster check it.",
-)
+@options.dry_run
 @click.option("--show-secrets", is_flag=True, help="With --dry-run -o yaml: secrets' values too.")
 @click.option(
     "--wait-timeout",
@@ -69,7 +61,7 @@ def command(
     shown = prepared.manifests
     if not flags["show_secrets"]:
         shown = drafted.manifests(redacted(prepared.plan))
-    output.out(_listed(shown, form, _PLACES[str(flags["dry_run"])]))
+    output.out(_listed(shown, form, options.DRY_RUNS[str(flags["dry_run"])]))
     return 0
 
 

@@ -1,12 +1,17 @@
 """`kubectl sky volumes`."""
 
+import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from kubectl_sky.cli import options, output, tasks
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.volumes import VolumeStatus
+
+if TYPE_CHECKING:
+    from kubectl_sky.actions.volumes import AppliedVolume
 
 
 @click.group("volumes")
@@ -36,12 +41,14 @@ def create(
     form: str | None,
 ) -> None:
     """Make a volume of SIZE (10Gi, 1Ti; a number is GiB) that tasks mount by NAME."""
-    from kubectl_sky.actions import draft, volumes, who
+    from kubectl_sky.actions import classes, draft, volumes, who
     from kubectl_sky.plan import claim
 
     modes = [mode.strip() for mode in access_modes.split(",") if mode.strip()]
     storage = claim.storage(size, storage_class, modes)
     session = where.session()
+    for note in classes.notes(session, [storage.storage_class]):
+        output.note(note)
     user = who.user(session, where.user)
     made = volumes.create(session, user, name, draft.new_id(), storage)
     message = f"Volume created successfully with ID: {made.id}"
@@ -52,6 +59,46 @@ def create(
         output.out(
             f"volume/{made.id}" if form == "name" else f"volume/{made.id} ({made.name}) created"
         )
+
+
+@command.command("apply")
+@click.argument("file")
+@options.dry_run
+@options.where
+@options.output("json", "yaml", "name")
+def apply(file: str, dry_run: str, where: options.Where, form: str | None) -> None:
+    """Make the volumes of FILE (`-` is standard input), in SkyPilot's format.
+
+    Such as {name: data, type: k8s-pvc, size: 10Gi, config: {access_mode: ReadWriteMany}}. Again, it
+    changes nothing; a larger size and other labels are carried out where the cluster allows it.
+    With use_existing it only looks whether the claim is there.
+    """
+    from kubectl_sky.actions import classes, draft, volumefile, volumes, who
+
+    answers = []
+    for wanted in volumefile.read(file, sys.stdin.buffer):
+        session = where.within(wanted.context, wanted.namespace).session()
+        if wanted.storage:
+            for note in classes.notes(session, [wanted.storage.storage_class]):
+                output.note(note)
+        user = who.user(session, where.user)
+        applied = volumes.apply(session, user, wanted, draft.new_id(), dry_run)
+        answers.append(_applied(applied, form, options.DRY_RUNS[dry_run]))
+    if form in ("json", "yaml"):
+        output.out(output.data(answers[0] if len(answers) == 1 else answers, form))
+    else:
+        output.out("\n".join(map(str, answers)))
+
+
+def _applied(applied: "AppliedVolume", form: str | None, suffix: str) -> object:
+    volume, done = applied.volume, applied.done
+    name = f"volume/{volume.id}" if volume.id else f"persistentvolumeclaim/{volume.claim}"
+    if form == "name":
+        return name
+    if form:
+        return volume.as_json() | {"done": done}
+    title = f" ({volume.name})" if volume.name else ""
+    return f"{name}{title} {done}{suffix}"
 
 
 @command.command("list")

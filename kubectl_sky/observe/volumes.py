@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_sky import names
+from kubectl_sky.facts import KnownClaim
+from kubectl_sky.users import User
 
 Object = Mapping[str, Any]
 
@@ -62,6 +64,27 @@ def volume(claim: Object) -> VolumeStatus:
         phase="Terminating" if metadata.get("deletionTimestamp") else status.get("phase", ""),
         created_at=metadata.get("creationTimestamp", ""),
     )
+
+
+def known(claims: Iterable[Object], user: User) -> dict[str, KnownClaim]:
+    """Return the claims of a namespace by every name that they go by for a user.
+
+    The user's volume of a name comes first, the newest of several; then SkyPilot's; then the claim
+    that is called so. Where SkyPilot has several of a name, only their own names tell them apart.
+    """
+    found = sorted(claims, key=lambda claim: str(claim["metadata"].get("creationTimestamp", "")))
+    own, named, by_skypilot = {}, {}, dict[str, list[KnownClaim]]()
+    for claim in found:
+        modes = tuple(claim.get("spec", {}).get("accessModes", ()))
+        it = KnownClaim(claim["metadata"]["name"], modes)
+        labels = claim["metadata"].get("labels") or {}
+        own[it.name] = it
+        if labels.get(names.VOLUME) == "true" and user.owns(claim["metadata"]):
+            named[volume(claim).name] = it
+        if labels.get(names.SKYPILOT_VOLUME):
+            by_skypilot.setdefault(labels[names.SKYPILOT_VOLUME], []).append(it)
+    only = {name: claims[0] for name, claims in by_skypilot.items() if len(claims) == 1}
+    return own | only | named
 
 
 def users_of(claim: str, pods: Iterable[Object]) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.spec import quantity
+from kubectl_sky.spec.volume import Storage
 from kubectl_sky.users import User
 
 ACCESS_MODES = {
@@ -14,15 +15,6 @@ ACCESS_MODES = {
     "ReadWriteMany": "RWX",
     "ReadWriteOncePod": "RWOP",
 }
-
-
-@dataclass(frozen=True)
-class Storage:
-    """Size, class and modes, checked. An unwritten class is the cluster's default."""
-
-    size: str
-    storage_class: str | None
-    access_modes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -45,7 +37,8 @@ def claim(user: User, namespace: str, name: str, volume_id: str, storage: Storag
     return Claim(
         name=f"{names.dns_label(name, 'volume')}-{volume_id}",
         namespace=namespace,
-        labels={
+        labels=dict(storage.labels)
+        | {
             names.VOLUME: "true",
             names.VOLUME_ID: volume_id,
             names.VOLUME_NAME: names.label_value(name),

@@ -25,6 +25,12 @@ def variables(task: Task, whole: str, gpus: int, facts: Facts) -> Mapping[str, s
     return fixed | {key: literal(value) for key, value in own.items()}
 
 
+def links(found: Mapping[str, str]) -> Mapping[str, str]:
+    """Tell the entry script what to link into the home directory: one target and path a line."""
+    lines = [f"{target} {path}" for path, target in found.items()]
+    return {"KUBECTL_SKY_LINKS": literal("\n".join(lines))} if lines else {}
+
+
 def given(values: Mapping[str, str | None]) -> dict[str, str]:
     """Return the user's own values, without the names that are not the user's to set."""
     return {

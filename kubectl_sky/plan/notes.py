@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import defaults
+from kubectl_sky.plan import defaults, storage
 from kubectl_sky.plan.placement import place
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Task
@@ -17,6 +17,7 @@ def notes(task: Task, facts: Facts, settings: Settings) -> Iterator[str]:
     if context:  # none is left once one has been chosen
         yield f"infra: submit sends it to context {context}; kubectl apply goes where you point it"
     yield from defaults.notes(placement, settings)
+    yield from storage.notes(task, facts)
     if placement.resources.recovery and task.num_nodes > 1:
         yield (
             "job_recovery: a node that starts again does so alone, and waits until all nodes"

@@ -7,6 +7,7 @@ from typing import Any
 from kubectl_sky import names
 from kubectl_sky.plan.accelerators import Term
 from kubectl_sky.plan.placement import Preference
+from kubectl_sky.plan.storage import Stored
 
 
 @dataclass(frozen=True)
@@ -17,15 +18,6 @@ class Node:
     job: str
     hostname: str
     labels: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Mount:
-    """A volume of the pod, mounted at a path."""
-
-    volume: str
-    path: str
-    sub_path: str | None = None
 
 
 @dataclass(frozen=True)
@@ -44,8 +36,8 @@ class Plan:
     `name` names the objects that the task has once, `namespace` is empty for the one in force,
     `env` and `secrets` are name to value, `requests` and `limits` are resource name to Kubernetes
     quantity, `scripts` is file name to text, `selector` finds the task's pods, and `service` is the
-    headless Service through which nodes find each other (None for one node). `claims` is volume
-    of the pod to claim. A machine has to meet one of the `terms`, if there are any.
+    headless Service through which nodes find each other (None for one node). A machine has to meet
+    one of the `terms`, if there are any.
     `linger` is the seconds after which an ended Job is deleted; None keeps it. A node that fails
     starts again `restarts` times; if the task `recovers`, what the cluster takes away is not
     counted, and neither are the `exit_codes`. `backend` names how it runs.
@@ -64,8 +56,7 @@ class Plan:
     secrets: Mapping[str, str]
     requests: Mapping[str, str]
     limits: Mapping[str, str]
-    mounts: tuple[Mount, ...]
-    claims: Mapping[str, str]
+    storage: Stored
     terms: tuple[Term, ...]
     preferred: tuple[Preference, ...]
     tolerations: tuple[Toleration, ...]
@@ -90,6 +81,11 @@ class Plan:
     def placed(self) -> bool:
         """Whether some nodes of the cluster are better than others."""
         return bool(self.terms or self.preferred)
+
+    @property
+    def affine(self) -> bool:
+        """Whether it matters where the pods are."""
+        return self.placed or self.storage.together
 
     @property
     def title(self) -> str:

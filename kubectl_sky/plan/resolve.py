@@ -28,7 +28,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     custom = task.kubernetes
     own = dict(custom.labels) | dict(resources.labels)
     labels = own | _labels(title, task_id, facts)
-    mounts, claims = storage.mounts(task.volumes, facts.claims)
+    stored = storage.stored(task, facts, settings, whole, labels)
     return Plan(
         id=task_id,
         name=whole,
@@ -41,12 +41,11 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
             for index in range(task.num_nodes)
         ),
         image=resources.image or settings.image,
-        env=environment.variables(task, f"{name}-{task_id}", gpus, facts),
+        env={**environment.variables(task, whole, gpus, facts), **environment.links(stored.links)},
         secrets=environment.given(task.secrets),
         requests=requests | defaults.sizes(placement, settings),
         limits=limits,
-        mounts=mounts,
-        claims=claims,
+        storage=stored,
         terms=placement.terms,
         preferred=placement.preferred,
         tolerations=_tolerations(placement),

@@ -12,6 +12,7 @@ from kubectl_sky.practice.quantities import ZERO, Quantity
 from kubectl_sky.practice.state import Change, Json, Key
 
 _SOURCE = "default-scheduler"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _EVERYTHING = ("", "")  # the key of all pods that wait
 _SELECTS = ("nodeSelector", "affinity", "tolerations", "volumes")
 
@@ -91,7 +92,10 @@ class Scheduler(Controller):
             return True
         asked = quantities.needs(spec) | {"pods": quantities.parse("1")}
         nodes = self.api.state.all("nodes")
-        refusals = {node["metadata"]["name"]: self._refusal(node, spec, asked) for node in nodes}
+        refusals = {
+            node["metadata"]["name"]: self._refusal(node, spec, asked) or self._apart(node, pod)
+            for node in nodes
+        }
         fits = [name for name, refusal in refusals.items() if not refusal]
         unbound = self._unbound(key[0], spec)
         if fits and not unbound:
@@ -124,6 +128,26 @@ class Scheduler(Controller):
         never = any(asked[name].nanos > there.get(name, ZERO).nanos for name in short)
         reasons = ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in short]
         return _Refusal(reasons, never)
+
+    def _apart(self, node: Json, pod: Json) -> _Refusal | None:
+        """Refuse a node away from the pods that a pod wants to be near; the first goes anywhere."""
+        affinity = (pod["spec"].get("affinity") or {}).get("podAffinity") or {}
+        for term in affinity.get(_REQUIRED) or ():
+            mates = [
+                one["spec"]["nodeName"]
+                for one in self.api.state.all("pods", pod["metadata"]["namespace"])
+                if one["spec"].get("nodeName") and _runs(one) and _meant(term, one)
+            ]
+            if not mates and _meant(term, pod):
+                continue
+            places = {self._domain(name, term) for name in mates}
+            if self._domain(node["metadata"]["name"], term) not in places:
+                return _Refusal(["node(s) didn't match pod affinity rules"])
+        return None
+
+    def _domain(self, node: str, term: Json) -> str:
+        found = self.api.state.get("nodes", "", node) or {"metadata": {}}
+        return str((found["metadata"].get("labels") or {}).get(term["topologyKey"]))
 
     def _load(self, name: str) -> tuple[float, float]:
         node = self.api.state.get("nodes", "", name) or {}
@@ -209,12 +233,17 @@ def _tolerated(taint: Json, spec: Json) -> bool:
     return False
 
 
+def _meant(term: Json, pod: Json) -> bool:
+    selector = term.get("labelSelector")
+    return selector is not None and selection.matches(selector, pod["metadata"].get("labels") or {})
+
+
 def _selected(node: Json, spec: Json) -> bool:
     labels = node["metadata"].get("labels") or {}
     if not selection.matches({"matchLabels": spec.get("nodeSelector")}, labels):
         return False
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    required = affinity.get(_REQUIRED)
     if not required:
         return True
     name = {"metadata.name": node["metadata"]["name"]}

@@ -50,8 +50,12 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
     """Render a plan; the same plan gives the same bytes."""
     environment = engine(templates)
     backend = registry.named(plan.backend)
+    auxiliary = [_manifest(environment, name, plan=plan) for name in _auxiliary(plan)]
+    auxiliary += [
+        _manifest(environment, "pvc.yaml.j2", claim=claim) for claim in plan.storage.fresh
+    ]
     return Manifests(
-        auxiliary=tuple(_manifest(environment, name, plan=plan) for name in _auxiliary(plan)),
+        auxiliary=tuple(auxiliary),
         workload=tuple(
             _changed(_manifest(environment, backend.template, plan=plan, node=node), plan)
             for node in backend.pods(plan)

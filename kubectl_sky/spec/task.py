@@ -13,6 +13,7 @@ from kubectl_sky.spec.document import Data, Document
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
 from kubectl_sky.spec.recovery import Recovery, recovery
 from kubectl_sky.spec.substitute import Filled
+from kubectl_sky.spec.volume import VolumeMount, mount_of
 
 __all__ = [
     "Accelerator",
@@ -24,15 +25,6 @@ __all__ = [
     "image_of",
     "task_of",
 ]
-
-
-@dataclass(frozen=True)
-class VolumeMount:
-    """A volume, or a part of it, at an absolute path. `name` is a volume's, else a claim's own."""
-
-    path: str
-    name: str
-    sub_path: str | None = None
 
 
 @dataclass(frozen=True)
@@ -93,7 +85,7 @@ def task_of(document: Document) -> Task:
         resources=first,
         envs=_texts(data.get("envs")),
         secrets=_texts(data.get("secrets")),
-        volumes=tuple(_volume(path, value) for path, value in (data.get("volumes") or {}).items()),
+        volumes=tuple(mount_of(path, value) for path, value in (data.get("volumes") or {}).items()),
         setup=data.get("setup"),
         run=data.get("run"),
         kubernetes=kubernetes_of(data.get("config")),
@@ -156,9 +148,3 @@ def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
             recovery=recovery(values.get("job_recovery")),
             context=infra.context(values),
         )
-
-
-def _volume(path: str, value: str | Mapping[str, Any]) -> VolumeMount:
-    if isinstance(value, str):
-        return VolumeMount(path, value)
-    return VolumeMount(path, value["name"], value.get("sub_path"))

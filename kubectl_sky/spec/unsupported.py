@@ -134,7 +134,7 @@ def _found(document: Document, as_task: bool = False) -> Iterator[_Found]:
             if not (entry.unless and entry.unless.fullmatch(str(value).lower())):
                 yield _Found(path, entry.reason, entry.instead, entry.refuse)
     filled = Filled(document).document
-    for form in (_tasks, _machines, _images, _secrets, _home):
+    for form in (_tasks, _machines, _images, _secrets, _volumes):
         yield from form(filled)
 
 
@@ -172,7 +172,7 @@ def _matches(data: Data, field: tuple[str, ...], path: Path) -> Iterator[tuple[P
 def _tasks(document: Document) -> Iterator[_Found]:
     if document.is_volume:
         reason = "this is a volume, not a task"
-        yield _Found((), reason, "kubectl sky volumes create makes volumes", True)
+        yield _Found((), reason, "kubectl sky volumes apply makes volumes", True)
     if document.tasks > 1:
         reason = f"the file holds {document.tasks} tasks"
         yield _Found((), reason, "give each task a file of its own", True)
@@ -217,10 +217,11 @@ def _secrets(document: Document) -> Iterator[_Found]:
             yield _Found(("secrets", name), why, "letters, digits and _, no digit first", True)
 
 
-def _home(document: Document) -> Iterator[_Found]:
-    for path, _ in entries(document.get("volumes")):
-        if path.startswith("~"):
-            reason = "where the home directory is depends on the image"
-            yield _Found(
-                ("volumes", path), reason, "write the whole path, such as /root/data", True
-            )
+def _volumes(document: Document) -> Iterator[_Found]:
+    """A volume that is mounted by its name is as it was made."""
+    for path, value in entries(document.get("volumes")):
+        if isinstance(value, dict) and value.get("size") is None:
+            for field in ("labels", "config"):
+                if value.get(field) is not None:
+                    reason = "the volume has what it was made with"
+                    yield _Found(("volumes", path, field), reason, "", False)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import infra, rules, schema, unsupported
+from kubectl_sky.spec import infra, mounts, rules, schema, unsupported
 from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
 from kubectl_sky.spec.pod_config import POD_CONFIG
 from kubectl_sky.spec.substitute import Filled
@@ -30,6 +30,8 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
         schema = "header" if document.is_header else "volume"
     if schema == "header":
         return _sorted(_schema(document, schema) + rules.header_problems(document))
+    if schema == "volume":
+        return _sorted(_untold(_schema(document, schema), mounts.volume_problems(document)))
     if schema != "task":
         return _sorted(_schema(document, schema))
     filled = Filled(document)
@@ -52,6 +54,12 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
 
 def _sorted(problems: list[Problem]) -> list[Problem]:
     return sorted(dict.fromkeys(problems))
+
+
+def _untold(found: list[Problem], more: list[Problem]) -> list[Problem]:
+    """Add problems of what none is told of yet."""
+    told = {problem.path for problem in found}
+    return found + [problem for problem in more if problem.path not in told]
 
 
 def _schema(document: Document, name: str) -> list[Problem]:

@@ -48,6 +48,7 @@ RUNS = {
         ),
         volume="turns",
     ),
+    "10-scratch-volume": Run((), ("shuffled: 1000",)),
 }
 
 

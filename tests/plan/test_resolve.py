@@ -8,19 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.facts import Facts
+from kubectl_sky.facts import Facts, KnownClaim
 from kubectl_sky.plan.environment import literal
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
+from kubectl_sky.plan.storage import Stored
 from kubectl_sky.settings import Settings
-from kubectl_sky.spec.task import Accelerator, Resources, Task, VolumeMount
+from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.users import User
 
-FACTS = Facts(User("alice@example.com"), "team-a", {"data": "data-vvvv2345"})
+FACTS = Facts(User("alice@example.com"), "team-a", {"data": KnownClaim("data-vvvv2345")})
 
 
-def make_plan(task: Task | None = None, facts: Facts = FACTS) -> Plan:
-    return resolve(task or make_task(), "bcdf2345", facts, Settings())
+def make_plan(
+    task: Task | None = None, facts: Facts = FACTS, settings: Settings | None = None
+) -> Plan:
+    return resolve(task or make_task(), "bcdf2345", facts, settings or Settings())
 
 
 def make_task(nodes: int = 1, resources: Resources | None = None, run: str = "true") -> Task:
@@ -29,7 +32,8 @@ def make_task(nodes: int = 1, resources: Resources | None = None, run: str = "tr
 
 def test_silence_means_nothing() -> None:
     plan = make_plan()
-    assert (plan.requests, plan.limits, plan.mounts, plan.service) == ({}, {}, (), None)
+    assert (plan.requests, plan.limits, plan.service) == ({}, {}, None)
+    assert plan.storage == Stored()
     assert plan.image == "python:3.13-slim"
 
 
@@ -64,21 +68,6 @@ def test_a_task_cannot_pose_as_another() -> None:
     assert plan.labels["username"] == "alice-example.com"
     assert plan.labels["task-id"] == "bcdf2345"
     assert plan.labels["team"] == "x"
-
-
-def test_volumes_by_name_else_as_claims() -> None:
-    volumes = (
-        VolumeMount("/a", "data"),
-        VolumeMount("/b", "data", "part"),
-        VolumeMount("/c", "other"),
-    )
-    plan = make_plan(replace(make_task(), volumes=volumes))
-    assert plan.claims == {"volume-0": "data-vvvv2345", "volume-1": "other"}
-    assert [(mount.volume, mount.sub_path) for mount in plan.mounts] == [
-        ("volume-0", None),
-        ("volume-0", "part"),
-        ("volume-1", None),
-    ]
 
 
 def test_what_places_a_node_is_not_the_user_s_to_say() -> None:

@@ -238,6 +238,31 @@ def test_init_containers_count_by_the_largest(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+def test_pods_that_want_to_be_together(tmp_path: Path) -> None:
+    def near(role: str, cpu: str = "1") -> Json:
+        wanted = {"topologyKey": "kubernetes.io/hostname"}
+        term = wanted | {"labelSelector": {"matchLabels": {"role": role}}}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        return pod({"cpu": cpu}, affinity={"podAffinity": required})
+
+    async def story(w: World) -> None:
+        w.node("one")
+        w.node("two")
+        for name in ("a", "b", "c"):
+            w.create("pods", name, near("x"), metadata={"labels": {"role": "x"}})
+        w.create("pods", "alien", near("x"))
+        await settle()
+        placed = [one["spec"].get("nodeName") for one in w.pods()]
+        assert placed[0] == placed[2] and placed[0] is not None, "a and b; two fit on a node"
+        reasons = "1 Insufficient cpu, 1 node(s) didn't match pod affinity rules."
+        assert reasons in refused(w, "c")
+        w.create("pods", "stranger", near("y", "0"))
+        await settle()
+        assert "2 node(s) didn't match pod affinity rules." in refused(w, "stranger")
+
+    play(tmp_path, story)
+
+
 def test_many_wait_for_few_places(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.node(pods="10")

@@ -13,16 +13,19 @@ from kubectl_sky import assets
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.accelerators import Rule
 from kubectl_sky.plan.placement import Preference
-from kubectl_sky.plan.plan import Mount, Node, Plan, Toleration
+from kubectl_sky.plan.plan import Node, Plan, Toleration
+from kubectl_sky.plan.storage import Mount, Stored
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.recovery import Recovery
 from kubectl_sky.spec.task import Accelerator, Resources, Task, VolumeMount
 from kubectl_sky.spec.variables import RESERVED
+from kubectl_sky.spec.volume import Storage
 from tests.plan.test_resolve import make_plan
 
 TEMPLATES = {
     path.name: path.read_text() for path in Path(str(assets.folder("templates"))).glob("*.j2")
 }
+KIND = "PersistentVolumeClaim"
 FULL = Task(
     name="full",
     num_nodes=2,
@@ -39,11 +42,15 @@ ELSEWHERE = {
     (Plan, "pod_config"),
     (Plan, "backend"),
     (Node, "index"),
+    (Stored, "fresh"),
+    (Stored, "links"),
 }
 
 
 @pytest.mark.parametrize(
-    "kind", [Plan, Node, Mount, Toleration, Preference, Rule], ids=lambda kind: kind.__name__
+    "kind",
+    [Plan, Node, Mount, Stored, Toleration, Preference, Rule],
+    ids=lambda kind: kind.__name__,
 )
 def test_every_field_is_used_by_some_template(kind: type) -> None:
     written = "\n".join(TEMPLATES.values())
@@ -69,6 +76,20 @@ def test_the_whole_task() -> None:
     assert (data["setup.sh"], data["run.sh"]) == ("a\nb\n", "c\n")
     env = rendered.workload[0].object["spec"]["template"]["spec"]["containers"][0]["env"]
     assert len({variable["name"] for variable in env}) == len(env)
+
+
+def test_a_volume_of_the_task_is_a_claim_with_its_labels() -> None:
+    volumes = (VolumeMount("/a", storage=Storage("1Gi", "fast", ("ReadWriteMany",), {"x": "y"})),)
+    rendered = manifests.render(make_plan(Task(volumes=volumes, run="true")))
+    (claim,) = (one.object for one in rendered.all if one.object["kind"] == KIND)
+    assert claim["metadata"]["name"] == "task-bcdf2345-bcdf2345-volume-0"
+    assert {"x": "y", "task-id": "bcdf2345"}.items() <= claim["metadata"]["labels"].items()
+    assert claim["spec"] == {
+        "accessModes": ["ReadWriteMany"],
+        "storageClassName": "fast",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    assert [one.object["kind"] for one in rendered.all] == ["ConfigMap", KIND, "Job"]
 
 
 def test_what_is_said_of_the_machine() -> None:

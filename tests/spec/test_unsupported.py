@@ -75,6 +75,7 @@ FREE = {
     ("envs",),
     ("secrets",),
     ("volumes",),
+    ("volumes", "*", "labels"),
     ("resources", "labels"),
     ("resources", "gpus"),
     ("config", "kubernetes", "custom_metadata", "labels"),
@@ -105,7 +106,14 @@ def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
         },
         envs={"A": "1"},
         secrets={"B": "1"},
-        volumes={"/a": {"name": "v", "sub_path": "x"}},
+        volumes={
+            "/a": {"name": "v", "sub_path": "x", "mode": "ro", "host_path": "/x"},
+            "/b": {
+                "size": "1Gi",
+                "labels": {"a": "b"},
+                "config": {"storage_class_name": "x", "access_mode": "ReadWriteOnce"},
+            },
+        },
         config={"kubernetes": CONFIG},
     )
     recorder = Recorder(document.data, (), read_fields, False)
@@ -186,14 +194,6 @@ REFUSED = {
         "task.yaml:2:11: secrets.my-token: not carried out yet: no variable can be called this;"
         " letters, digits and _, no digit first"
     ),
-    "volumes: {~/data: v}": (
-        'task.yaml:2:11: volumes."~/data": not carried out yet: where the home directory is'
-        " depends on the image; write the whole path, such as /root/data"
-    ),
-    "volumes: {/a: {size: 1Gi}}": (
-        "task.yaml:2:16: volumes./a.size: not carried out yet: volumes that live as long as"
-        " the task are not made; kubectl sky volumes create NAME SIZE, then mount it by its name"
-    ),
     "config: {kubernetes: {kueue: {local_queue_name: q}}}": (
         "task.yaml:2:23: config.kubernetes.kueue: not carried out yet:"
         " tasks do not wait in a queue; remove it"
@@ -222,6 +222,7 @@ ACCEPTED = (
     "resources: {accelerators: {A100: 1, V100: 1}}",
     "resources: {any_of: [{cpus: 1}, {cpus: 2, disk_tier: low}]}",
     "volumes: {/a: {name: v, labels: {a: b}}}",
+    "volumes: {/a: {size: 1Gi}, ~/b: {name: v, mode: ro}, /c: {host_path: /mnt}}",
 )
 
 
@@ -284,5 +285,5 @@ def test_a_service_is_checked_in_full_before_it_is_a_task() -> None:
 def test_a_volume_is_no_task() -> None:
     assert said("name: v\ntype: k8s-pvc\nsize: 1Gi\n") == [
         "task.yaml:1:1: not carried out yet: this is a volume, not a task;"
-        " kubectl sky volumes create makes volumes"
+        " kubectl sky volumes apply makes volumes"
     ]

@@ -1,0 +1,40 @@
+"""Read volumes from a file in SkyPilot's format."""
+
+from typing import BinaryIO
+
+from kubectl_sky.actions import files
+from kubectl_sky.errors import InvalidFiles, Problem
+from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.validate import validate
+from kubectl_sky.spec.volume import VolumeFile, volume_of
+
+_ELSEWHERE = {
+    "k8s-hostpath": "a task mounts a directory of its machine by host_path",
+    "runpod-network-volume": "only RunPod has these",
+}
+_KUBERNETES = ("", "k8s", "kubernetes")
+
+
+def read(path: str, stdin: BinaryIO) -> list[VolumeFile]:
+    """Return the volumes of a file. Raises InvalidFiles with everything that is wrong."""
+    documents = files.documents(path, stdin)
+    problems = [found for document in documents for found in validate(document, "volume")]
+    problems = [found for found in problems if found.severity == "error"]
+    problems = problems or [found for document in documents for found in _refused(document)]
+    if problems:
+        raise InvalidFiles(problems)
+    return [volume_of(document) for document in documents]
+
+
+def _refused(document: Document) -> list[Problem]:
+    """Return problems with volumes that are not in Kubernetes, or not claims."""
+    found = []
+    kind = document.get("type")
+    if kind in _ELSEWHERE:
+        message = f"volumes of the type {kind} are not made: {_ELSEWHERE[kind]}"
+        found.append(document.problem(("type",), message, "write type: k8s-pvc"))
+    infra = document.get("infra") or ""
+    if infra.partition("/")[0].lower() not in _KUBERNETES:
+        message = f"volumes are made in Kubernetes, not in {infra}"
+        found.append(document.problem(("infra",), message, "write infra: k8s, or leave it out"))
+    return found

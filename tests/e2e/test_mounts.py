@@ -1,0 +1,136 @@
+"""What tasks mount: volumes of their own, SkyPilot's, directories, also in the home directory."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Command, submitted
+
+OWN = """
+name: own
+num_nodes: 2
+resources: {image_id: "busybox:1.36"}
+volumes: {/scratch: {size: 1Gi, labels: {team: research}}, ~/my data/x: {size: 1Gi}}
+run: |
+  echo $NODE_RANK > /scratch/$NODE_RANK
+  echo home > ~/my\\ data/x/$NODE_RANK
+  cd ~ && cat "my data/x/$NODE_RANK"
+"""
+SKYPILOT = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {
+        "name": "data-1a2b-3c4d",
+        "labels": {"parent": "skypilot", "skypilot-name": "data"},
+    },
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
+def settings(tmp_path: Path, text: str) -> None:
+    folder = tmp_path / ".config" / "kubectl-sky"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "settings.yaml").write_text(text)
+
+
+def test_a_volume_of_the_task_lives_as_long_as_the_task(sky: Command, kubectl: Command) -> None:
+    done = sky("submit", "-", stdin=OWN)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()[1:]) == ["node-0 | home", "node-1 | home"]
+    assert "volumes./scratch: one machine at a time can mount it (ReadWriteOnce)" in done.stderr
+    task = submitted(done)
+    claims = kubectl.json("get", "pvc", "-l", f"task-id={task}")["items"]
+    names = [claim["metadata"]["name"] for claim in claims]
+    assert names == [f"own-{task}-volume-0", f"own-{task}-volume-1"]
+    for claim in claims:
+        owners = [owner["name"] for owner in claim["metadata"]["ownerReferences"]]
+        assert owners == [f"own-{task}-node-0", f"own-{task}-node-1"]
+    assert claims[0]["metadata"]["labels"]["team"] == "research"
+    pods = kubectl.json("get", "pods", "-l", f"task-id={task}")["items"]
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == 1
+    assert sky.json("volumes", "list") == {"volumes": []}, "it is no volume to be mounted by name"
+    again = sky("submit", "-", "--id", task, "--detach", stdin=OWN)
+    assert "unchanged" in again.stdout, again.stderr
+    assert sky("stop", task).returncode == 0
+    kubectl("wait", "--for=delete", "pvc", "--all", "--timeout=90s", timeout=100)
+    assert kubectl.json("get", "pvc")["items"] == []
+
+
+def test_a_failed_submit_leaves_no_volume(sky: Command, kubectl: Command) -> None:
+    quota = ("create", "quota", "few", "--hard=count/jobs.batch=1")
+    assert kubectl(*quota).returncode == 0
+    kubectl("wait", "quota/few", "--for=jsonpath={.status.hard}", "--timeout=30s")
+    done = sky("submit", "-", stdin=OWN)
+    assert done.returncode == 3, done.stdout
+    assert "what was created has been removed again" in done.stderr
+    kubectl("wait", "--for=delete", "pvc", "--all", "--timeout=90s", timeout=100)
+    assert kubectl.json("get", "pvc")["items"] == []
+
+
+def test_a_claim_that_skypilot_made(sky: Command, kubectl: Command) -> None:
+    assert kubectl("create", "-f", "-", stdin=json.dumps(SKYPILOT)).returncode == 0
+    for name in ("data", "data-1a2b-3c4d"):
+        script = f"run: ls -d /d\nvolumes: {{/d: {{name: {name}, mode: ro}}}}\n"
+        shown = sky("submit", "-", "--dry-run=server", "-o", "json", stdin=script)
+        assert shown.returncode == 0, shown.stderr
+        (job,) = (one for one in json.loads(shown.stdout)["items"] if one["kind"] == "Job")
+        pod = job["spec"]["template"]["spec"]
+        (mounted,) = (one for one in pod["volumes"] if "persistentVolumeClaim" in one)
+        assert mounted["persistentVolumeClaim"]["claimName"] == "data-1a2b-3c4d"
+        assert pod["containers"][0]["volumeMounts"][-1]["readOnly"] is True
+        assert "no volume and no claim" not in shown.stderr
+
+
+def test_read_only_is_read_only(sky: Command) -> None:
+    assert sky("volumes", "create", "notes", "1Gi").returncode == 0
+    script = "run: touch /d/x\nvolumes: {/d: {name: notes, mode: ro}}\n"
+    done = sky("submit", "-", stdin=script)
+    assert done.returncode == 4
+    assert "Read-only file system" in done.stdout
+
+
+def test_a_directory_of_the_machine_only_where_the_settings_say_so(
+    sky: Command, tmp_path: Path
+) -> None:
+    script = "run: ls -d /host\nvolumes: {/host: {host_path: /tmp, mode: ro}}\n"
+    refused = sky("submit", "-", stdin=script)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "volumes./host.host_path: the settings do not let tasks mount /tmp" in refused.stderr
+    settings(tmp_path, "host_paths: [/tmp]\n")
+    done = sky("submit", "-", stdin=script)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == ["/host"]
+
+
+def test_what_the_image_has_in_the_home_directory_stays(sky: Command) -> None:
+    script = """
+resources: {image_id: "busybox:1.36"}
+volumes: {~/a: {size: 1Gi}}
+envs: {HOME: /tmp/home}
+run: cat ~/a/kept
+"""
+    empty = sky("submit", "-", stdin=script.replace("cat ~/a/kept", "ls ~/a"))
+    assert empty.returncode == 0, empty.stderr
+    done = sky("submit", "-", stdin=script.replace("/tmp/home", "/bin/../proc/self"))
+    assert done.returncode == 4
+    task = sky.json("status", submitted(done))
+    assert "~/a cannot be made: the user " in str(task)
+
+
+def test_a_volume_that_is_not_there_is_told(sky: Command) -> None:
+    done = sky("submit", "-", "--dry-run=client", stdin="run: x\nvolumes: {/d: nothing}\n")
+    assert done.returncode == 0
+    assert "there is no volume and no claim 'nothing' in namespace" in done.stderr
+
+
+@pytest.mark.parametrize("single", ["together", "refuse"])
+def test_a_volume_for_one_machine_and_several_nodes(
+    sky: Command, tmp_path: Path, single: str
+) -> None:
+    settings(tmp_path, f"single_node_volumes: {single}\n")
+    assert sky("volumes", "create", "notes", "1Gi").returncode == 0
+    script = "num_nodes: 2\nrun: 'true'\nvolumes: {/d: notes}\n"
+    done = sky("submit", "-", "--dry-run=client", stdin=script)
+    assert done.returncode == (0 if single == "together" else 2)
+    assert "volumes./d: one machine at a time can mount it (ReadWriteOnce)" in done.stderr

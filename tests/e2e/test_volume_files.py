@@ -1,0 +1,137 @@
+"""`volumes apply`: SkyPilot's format, made once and changed where it can be."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import practice
+from tests.cluster.practice import Server
+from tests.e2e.conftest import Command
+
+VOLUME = """
+name: data
+type: k8s-pvc
+infra: k8s
+size: 1Gi
+labels: {team: research}
+config: {access_mode: ReadWriteMany, storage_class_name: standard}
+"""
+
+
+def claims(kubectl: Command) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = kubectl.json("get", "pvc")["items"]
+    return found
+
+
+def test_applied_twice_it_is_there_once(sky: Command, kubectl: Command) -> None:
+    for dry in ("client", "server"):
+        tried = sky("volumes", "apply", "-", f"--dry-run={dry}", stdin=VOLUME)
+        assert tried.returncode == 0, tried.stderr
+        assert tried.stdout.split()[1:3] == ["(data)", "created"]
+        assert claims(kubectl) == []
+    done = sky("volumes", "apply", "-", stdin=VOLUME)
+    assert done.returncode == 0, done.stderr
+    first, *rest = done.stdout.split()
+    assert (first[:7], rest) == ("volume/", ["(data)", "created"])
+    (claim,) = kubectl.json("get", "pvc")["items"]
+    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
+    assert claim["metadata"]["labels"]["team"] == "research"
+    again = sky("volumes", "apply", "-", stdin=VOLUME)
+    assert again.stdout == f"{first} (data) unchanged\n"
+    labelled = sky("volumes", "apply", "-", stdin=VOLUME.replace("research", "other"))
+    assert labelled.stdout == f"{first} (data) configured\n"
+    (claim,) = kubectl.json("get", "pvc")["items"]
+    assert claim["metadata"]["labels"]["team"] == "other"
+    answer = sky.json("volumes", "apply", sky.write("v.yaml", VOLUME.replace("research", "other")))
+    assert (answer["volume_id"], answer["done"]) == (first[7:], "unchanged")
+
+
+def test_what_cannot_be_changed_is_told(sky: Command) -> None:
+    assert sky("volumes", "apply", "-", stdin=VOLUME).returncode == 0
+    done = sky("volumes", "apply", "-", stdin=VOLUME.replace("ReadWriteMany", "ReadWriteOnce"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "in which this cannot change: spec.accessModes" in done.stderr
+    smaller = sky("volumes", "apply", "-", stdin=VOLUME.replace("1Gi", "1Mi"))
+    assert smaller.returncode == 2
+    assert '"1Gi" would become "1Mi"' in smaller.stderr
+
+
+def test_a_claim_that_is_there(sky: Command, kubectl: Command) -> None:
+    use = "name: data\ntype: k8s-pvc\nuse_existing: true\n"
+    missing = sky("volumes", "apply", "-", stdin=use)
+    assert missing.returncode == 2
+    assert "there is no claim 'data' in namespace" in missing.stderr
+    labels = {"skypilot-name": "data"}
+    body = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data-77", "labels": labels},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    assert kubectl("create", "-f", "-", stdin=json.dumps(body)).returncode == 0
+    done = sky("volumes", "apply", "-", stdin=use)
+    assert done.stdout == "persistentvolumeclaim/data-77 unchanged\n"
+    (claim,) = kubectl.json("get", "pvc")["items"]
+    assert claim["metadata"]["labels"] == labels
+
+
+WRONG = {
+    "name: v\ntype: k8s-pvc\n": "<stdin>:1:1: the field 'size' is missing; such as size: 10Gi",
+    "name: v\ntype: k8s-hostpath\nsize: 1Gi\n": "<stdin>:2:7: type: volumes of the type",
+    "name: v\ntype: k8s-pvc\nsize: 1Gi\ninfra: aws\n": "made in Kubernetes, not in aws",
+    "name: '! v'\ntype: k8s-pvc\nsize: 1Gi\n": "<stdin>:1:7: name: '! v' can be no volume's name",
+    "name: v\ntype: k8s-pvc\nsize: 1Gi\nconfig: {namespace: A}\n": "'A' can be no namespace",
+    "name: v\ntype: k8s-pvc\nsize: 1Gi\nlabels: {a b: c}\n": "is no Kubernetes label",
+    "name: v\ntype: k8s-pvc\nsize: '0'\n": "size: has to be more than 0",
+    "run: x\n": "unknown field",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_wrong_files(offline: Command, text: str) -> None:
+    done = offline("volumes", "apply", "-", stdin=text)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert WRONG[text] in done.stderr
+
+
+@pytest.fixture
+def classless() -> Iterator[Server]:
+    """A cluster without any StorageClass."""
+    with practice.server() as server:
+        yield server
+
+
+def test_no_default_class_is_told_at_once(classless: Server, tmp_path: Path) -> None:
+    kubeconfig = str(classless.folder / "kubeconfig")
+    sky = Command(
+        (sys.executable, "-m", "kubectl_sky"),
+        {"HOME": str(tmp_path), "KUBECONFIG": kubeconfig, "PATH": "/usr/bin:/bin"},
+        Path.cwd(),
+    )
+    found = practice.kubectl()
+    if not found:
+        pytest.skip("NO KUBECTL: there is none on PATH, and none can be built")
+    kubectl = [str(found), "--kubeconfig", kubeconfig]
+    default = "storageclass.kubernetes.io/is-default-class"
+    subprocess.run([*kubectl, "annotate", "sc", "standard", f"{default}-"], check=True)
+    plain = VOLUME.replace(", storage_class_name: standard", "")
+    ephemeral = "run: x\nvolumes: {/d: {size: 1Gi}}\n"
+    for arguments, text in (
+        (("volumes", "apply", "-"), plain),
+        (("volumes", "create", "v", "1Gi"), ""),
+        (("submit", "-", "--detach"), ephemeral),
+    ):
+        done = sky(*arguments, stdin=text)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "the cluster has no default StorageClass" in done.stderr
+        assert "name one: standard" in done.stderr
+    named = sky("volumes", "apply", "-", stdin=VOLUME.replace("standard", "fast"))
+    assert named.returncode == 0
+    assert "no StorageClass is called 'fast', there are standard" in named.stderr
+    subprocess.run([*kubectl, "delete", "sc", "standard"], check=True)
+    bare = sky("volumes", "create", "v", "1Gi")
+    assert "the cluster has no StorageClass, so nothing would make the volume" in bare.stderr

@@ -1,0 +1,108 @@
+"""Volumes of a task: which claims they are, what is made, and who may share them."""
+
+from dataclasses import replace
+
+import pytest
+
+from kubectl_sky.errors import UserError
+from kubectl_sky.facts import KnownClaim
+from kubectl_sky.plan import storage
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.volume import Storage, VolumeMount
+from tests.plan.test_resolve import FACTS, make_plan, make_task
+
+ONCE, MANY, READERS, POD = (
+    KnownClaim("c", (mode,))
+    for mode in ("ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod")
+)
+LOCAL = Settings(host_paths=("/mnt/data",))
+
+
+def stored(
+    *volumes: VolumeMount, nodes: int = 1, settings: Settings | None = None
+) -> storage.Stored:
+    facts = replace(FACTS, claims={**(FACTS.claims or {}), "once": ONCE, "many": MANY})
+    return make_plan(replace(make_task(nodes), volumes=volumes), facts, settings).storage
+
+
+def test_volumes_by_name_else_as_claims() -> None:
+    found = stored(
+        VolumeMount("/a", "data"), VolumeMount("/b", "data", "part"), VolumeMount("/c", "other")
+    )
+    assert found.claims == {"volume-0": "data-vvvv2345", "volume-1": "other"}
+    assert [(mount.volume, mount.sub_path) for mount in found.mounts] == [
+        ("volume-0", None),
+        ("volume-0", "part"),
+        ("volume-1", None),
+    ]
+    assert (found.group, found.together) == (1000, False)
+
+
+def test_a_volume_of_the_task_s_own() -> None:
+    found = stored(VolumeMount("/a", "data"), VolumeMount("/b", storage=Storage("1Gi")))
+    (claim,) = found.fresh
+    assert claim.name == found.claims["volume-1"] == "train-bcdf2345-volume-1"
+    assert (claim.size, claim.storage_class, claim.namespace) == ("1Gi", None, "team-a")
+
+
+def test_the_home_directory_is_linked_to() -> None:
+    volumes = (VolumeMount("~/a b", "data"), VolumeMount("/x", "data"))
+    plan = make_plan(replace(make_task(), volumes=volumes))
+    assert [mount.path for mount in plan.storage.mounts] == ["/kubectl-sky/home/0", "/x"]
+    assert plan.env["KUBECTL_SKY_LINKS"] == "/kubectl-sky/home/0 a b"
+
+
+def test_directories_of_machines_need_the_settings() -> None:
+    volume = VolumeMount("/a", host_path="/mnt/data/x", read_only=True)
+    found = stored(volume, settings=LOCAL)
+    assert found.host_paths == {"volume-0": "/mnt/data/x"}
+    assert found.mounts[0].read_only
+    for settings in (Settings(), Settings(host_paths=["/mnt/dat"])):
+        with pytest.raises(UserError, match=r"volumes\./a\.host_path: the settings do not let"):
+            stored(volume, settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("claim", "read_only", "together"),
+    [
+        (ONCE, False, True),
+        (MANY, False, False),
+        (READERS, True, False),
+        (READERS, False, False),
+        (KnownClaim("c", ("ReadWriteOnce", "ReadOnlyMany")), False, True),
+        (KnownClaim("c", ("ReadWriteOnce", "ReadOnlyMany")), True, False),
+        (KnownClaim("c"), False, False),
+    ],
+)
+def test_several_nodes(claim: KnownClaim, read_only: bool, together: bool) -> None:
+    task = replace(make_task(3), volumes=(VolumeMount("/a", "v", read_only=read_only),))
+    facts = replace(FACTS, claims={"v": claim})
+    assert make_plan(task, facts).storage.together is together
+    assert any("all 3 nodes are put on one" in note for note in storage.notes(task, facts)) is (
+        together
+    )
+    assert not make_plan(replace(task, num_nodes=1), facts).storage.together
+    refusing = Settings(single_node_volumes="refuse")
+    if together:
+        with pytest.raises(UserError, match="and the task has 3 nodes"):
+            make_plan(task, facts, refusing)
+    else:
+        make_plan(task, facts, refusing)
+
+
+def test_one_pod_at_a_time_is_never_several() -> None:
+    task = replace(make_task(2), volumes=(VolumeMount("/a", "v"),))
+    with pytest.raises(UserError, match="one pod at a time can mount it"):
+        make_plan(task, replace(FACTS, claims={"v": POD}))
+
+
+def test_what_is_not_there_is_noted() -> None:
+    task = replace(make_task(), volumes=(VolumeMount("/a", "nothing"),))
+    (note,) = storage.notes(task, FACTS)
+    assert "no volume and no claim 'nothing' in namespace team-a" in note
+    assert list(storage.notes(task, replace(FACTS, claims=None))) == []
+
+
+def test_no_group_where_the_settings_say_so() -> None:
+    assert stored(VolumeMount("/a", "many"), settings=Settings(volume_group=False)).group is None
+    assert stored(VolumeMount("/a", "many"), settings=Settings(volume_group=0)).group == 0

@@ -1,0 +1,78 @@
+"""What validate says of wrong volumes, word for word."""
+
+import pytest
+
+from tests.spec.documents import RUN, problems
+
+WRONG = {
+    "volumes: {data: v}": (
+        "task.yaml:2:11: volumes.data: expected an absolute path such as /data"
+    ),
+    "volumes: {/a/: v}": "task.yaml:2:11: volumes./a/: a mount path does not end with /",
+    "volumes: {/a//b: v}": "task.yaml:2:11: volumes./a//b: a mount path has no empty parts",
+    "volumes: {/a/../b: v}": (
+        'task.yaml:2:11: volumes."/a/../b": a mount path cannot hold . or ..'
+    ),
+    "volumes: {'/a:b': v}": (
+        'task.yaml:2:11: volumes."/a:b": a mount path cannot hold a colon'
+    ),
+    "volumes: {/etc/kubectl-sky/x: v}": (
+        "task.yaml:2:11: volumes./etc/kubectl-sky/x:"
+        " /etc/kubectl-sky is where the task's scripts are"
+    ),
+    "volumes: {/a: 5}": (
+        "task.yaml:2:15: volumes./a:"
+        " expected a volume's name, or {name: …, sub_path: …}, got 5"
+    ),
+    "volumes: {/a: }": (
+        "task.yaml:2:15: volumes./a:"
+        " expected a volume's name, or {name: …, sub_path: …}, got nothing"
+    ),
+    "volumes: {/a: {sub_path: b}}": (
+        "task.yaml:2:15: volumes./a: the field 'name' is missing;"
+        " such as {name: my-volume, sub_path: runs/1}"
+    ),
+    "volumes: {/a: {name: v, sub_path: ../b}}": (
+        "task.yaml:2:35: volumes./a.sub_path: a path within a volume cannot hold .."
+    ),
+    "volumes: {~: v}": (
+        "task.yaml:2:11: volumes.None: a field's name is text, this is read as nothing;"
+        " put it in quotes"
+    ),
+    "volumes: {'~': v}": (
+        'task.yaml:2:11: volumes."~": expected an absolute path such as /data'
+    ),
+    "volumes: {/kubectl-sky/home/1: v}": (
+        "task.yaml:2:11: volumes./kubectl-sky/home/1:"
+        " /kubectl-sky is where the task's scripts are"
+    ),
+    "volumes: {/a: {name: v, size: 1Gi}}": (
+        "task.yaml:2:25: volumes./a.size: name and size exclude each other; keep one of them"
+    ),
+    "volumes: {/a: {size: lots}}": (
+        "task.yaml:2:22: volumes./a.size: a size is GiB such as 10,"
+        " or has a unit: \"10Gi\", \"1Ti\", got 'lots'"
+    ),
+    "volumes: {/a: {host_path: data}}": (
+        "task.yaml:2:27: volumes./a.host_path: expected an absolute path such as /data"
+    ),
+    "volumes: {/a: {size: 1Gi, labels: {'!': b}}}": (
+        "task.yaml:2:36: volumes./a.labels.\"!\": is no Kubernetes label: letters, digits, - _ ."
+        " and at most 63 characters; such as team or example.com/team"
+    ),
+    "volumes: {/a: {name: v, subpath: b}}": (
+        "task.yaml:2:25: volumes./a.subpath: unknown field; did you mean 'sub_path'?"
+    ),
+    "volumes: {/a: 'my volume'}": (
+        "task.yaml:2:15: volumes./a: 'my volume' can be no volume's name:"
+        " letters, digits, - and . only"
+    ),
+    "volumes: []": (
+        "task.yaml:2:10: volumes: expected mounts such as /data: my-volume, got an empty list"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", WRONG)
+def test_wrong(field: str) -> None:
+    assert problems(RUN + field) == [WRONG[field]]
