@@ -1,8 +1,11 @@
 """What the world told us before anything was decided."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
 
+from kubectl_sky.kinds import Kind
 from kubectl_sky.users import User
 
 
@@ -12,6 +15,14 @@ class Machine:
 
     labels: Mapping[str, str]
     allocatable: Mapping[str, str]
+
+
+class Access(StrEnum):
+    """What can be done with a kind that not every cluster has."""
+
+    ABSENT = "absent"
+    FORBIDDEN = "forbidden"
+    USABLE = "usable"
 
 
 @dataclass(frozen=True)
@@ -29,9 +40,11 @@ class Facts:
     `claims` is every name that a claim goes by: a volume's that the user or SkyPilot gave it, and
     its own; None where nobody has asked. A name that is not in it is taken as a claim's own.
     `machines` is empty where the nodes are not known.
+    `access` has the kinds about which the cluster was asked.
     """
 
     user: User
     namespace: str
     claims: Mapping[str, KnownClaim] | None = None
     machines: tuple[Machine, ...] = ()
+    access: Mapping[Kind, Access] = field(default_factory=lambda: MappingProxyType({}))

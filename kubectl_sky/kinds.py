@@ -33,6 +33,13 @@ NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 POD = Kind("", "v1", "Pod", "pods")
 PVC = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 SECRET = Kind("", "v1", "Secret", "secrets")
+SELF_SUBJECT_ACCESS_REVIEW = Kind(
+    "authorization.k8s.io",
+    "v1",
+    "SelfSubjectAccessReview",
+    "selfsubjectaccessreviews",
+    namespaced=False,
+)
 SELF_SUBJECT_REVIEW = Kind(
     "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
 )

@@ -1,6 +1,7 @@
 """The start barrier of a task: all nodes meet at rank 0, which tells each of them all addresses.
 
-Usage: barrier.py SERVICE; NODE_RANK, NUM_NODES, POD_IP, SKYPILOT_TASK_ID are in the environment.
+Usage: barrier.py SERVICE; NODE_RANK, NUM_NODES, POD_IP, SKYPILOT_TASK_ID are in the environment,
+and KUBECTL_SKY_HOSTS where the host names do not begin with `node-`.
 Then goes on with entry.sh, which finds the nodes' addresses in rank order in SKYPILOT_NODE_IPS.
 Runs on whatever Python 3 the image has.
 """
@@ -74,7 +75,7 @@ def host():
 
 def join(service):
     """Any other rank: keep calling rank 0 until it answers with all addresses."""
-    name = "node-0." + service
+    name = os.environ.get("KUBECTL_SKY_HOSTS", "node-") + "0." + service
     while time.monotonic() < DEADLINE:
         try:
             with socket.create_connection((name, PORT), timeout=5) as connection:

@@ -56,7 +56,7 @@ meet_by_name() {
   SKYPILOT_NODE_IPS=
   deadline=$(($(date +%s) + ${KUBECTL_SKY_BARRIER_TIMEOUT:-1800}))
   while [ "$rank" -lt "$NUM_NODES" ]; do
-    if [ "$rank" -eq "$NODE_RANK" ]; then found=$POD_IP; else found=$(resolve "node-$rank.$1"); fi
+    if [ "$rank" -eq "$NODE_RANK" ]; then found=$POD_IP; else found=$(resolve "${KUBECTL_SKY_HOSTS-node-}$rank.$1"); fi
     if [ -n "$found" ]; then
       SKYPILOT_NODE_IPS="$SKYPILOT_NODE_IPS${SKYPILOT_NODE_IPS:+
 }$found"

@@ -85,3 +85,32 @@ def terminated(code: int, reason: str = "", at: str = "2026-01-01T00:05:00Z") ->
     """State of a container that has ended."""
     reason = reason or ("Error" if code else "Completed")
     return {"terminated": {"exitCode": code, "reason": reason, "finishedAt": at}}
+
+
+def make_whole(nodes: int = 3, backend: str = "indexed", **status: Any) -> Json:
+    """One Indexed Job for all nodes of a task."""
+    metadata = make_metadata(f"train-{ID}", nodes=nodes)
+    metadata["annotations"]["kubectl-sky/backend"] = backend
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {"completions": nodes, "parallelism": nodes, "completionMode": "Indexed"},
+        "status": {"startTime": CREATED, **status},
+    }
+
+
+def make_indexed_pod(index: int, phase: str = "Running", state: Json | None = None) -> Json:
+    """The pod of an index."""
+    pod = make_pod(0, phase, state)
+    key = "batch.kubernetes.io/job-completion-index"
+    pod["metadata"] |= make_metadata(f"train-{ID}-{index}-x")
+    pod["metadata"]["labels"][key] = str(index)
+    pod["metadata"]["annotations"][key] = str(index)
+    return pod
+
+
+def condition(kind: str, reason: str = "", status: str = "True") -> Json:
+    """A condition of an object."""
+    at = "2026-01-01T00:09:00Z"
+    return {"type": kind, "status": status, "reason": reason, "lastTransitionTime": at}

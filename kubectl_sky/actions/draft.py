@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,6 +22,7 @@ from kubectl_sky.spec import unsupported
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
+from kubectl_sky.workloads.choice import Choice, choices
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,30 @@ class Draft:
     remarks: tuple[str, ...] = ()  # on what the flags make of the file
 
     def plan(self, facts: Facts) -> Plan:
-        """Decide everything that was left open."""
-        return resolve(self.task, self.task_id, facts, self.settings)
+        """Decide everything that was left open. Raises UserError where no backend can do it."""
+        return self._decided(facts)[0]
 
     def notes(self, facts: Facts) -> tuple[str, ...]:
         """Say what the user should know about what was decided."""
-        return (*self.remarks, *notes(self.task, facts, self.settings))
+        chosen = self._decided(facts)[1].note
+        found = (*self.remarks, *notes(self.task, facts, self.settings), chosen)
+        return tuple(filter(None, found))
+
+    @property
+    def backend(self) -> str | None:
+        """The backend that was asked for, or `auto`."""
+        return self.task.backend or self.settings.backend
+
+    def _decided(self, facts: Facts) -> tuple[Plan, Choice]:
+        reason = ""
+        for choice in choices(self.backend, self.task.num_nodes, facts.access):
+            name = choice.backend.name
+            task = replace(self.task, backend=name)
+            plan = resolve(task, self.task_id, facts, self.settings)
+            reason = choice.backend.fits(plan, facts)
+            if not reason:
+                return plan, choice
+        raise UserError(f"backend {name} cannot run this task: {reason}")
 
     def manifests(self, plan: Plan) -> Manifests:
         """Render the plan of this draft."""
@@ -113,6 +132,7 @@ def _overridden(document: Document, overrides: Overrides, environ: Mapping[str, 
         "--memory": (("resources", "memory"), overrides.memory),
         "--gpus": (("resources", "accelerators"), overrides.gpus),
         "--image": (("resources", "image_id"), overrides.image),
+        "--backend": (("config", "kubectl_sky", "backend"), overrides.backend),
     }
     for flag, (field, value) in fields.items():
         if value is not None:

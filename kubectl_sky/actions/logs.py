@@ -44,7 +44,8 @@ def show(session: Session, task: TaskStatus, request: Request, write: Write, not
             continue
         if not node.started:
             why_not = f": {node.reason}" if node.reason else ""
-            note(f"{node.name} has not started{why_not}")
+            what = "has no log any more" if node.state.ended else "has not started"
+            note(f"{node.name} {what}{why_not}")
             continue
         pod, options = node.pod, request.options
         if options.previous and node.previous:  # what started again is another pod

@@ -17,5 +17,6 @@ class Overrides:
     memory: str | None = None
     gpus: str | None = None
     image: str | None = None
+    backend: str | None = None
     templates: str | None = None
     as_task: bool = False

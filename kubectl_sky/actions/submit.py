@@ -1,6 +1,6 @@
 """`submit`: send what `render` shows, and make it one thing that lives and dies together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -8,18 +8,19 @@ from kubectl_sky import kinds, names
 from kubectl_sky.actions import classes, find, volumes, who
 from kubectl_sky.actions.draft import Draft
 from kubectl_sky.actions.stop import AUXILIARY
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.apply import Applied, apply_all
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, SkyError, UserError
-from kubectl_sky.facts import Facts, Machine
+from kubectl_sky.facts import Access, Facts, Machine
 from kubectl_sky.kinds import Kind
 from kubectl_sky.observe.difference import differences
 from kubectl_sky.plan.placement import wants_machines
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.choice import questions
 
 _WORKERS = 16
 _UNSEEN = (kinds.SECRET, kinds.PVC)  # listed only where the task has some: not all users may
@@ -52,7 +53,21 @@ def facts(session: Session, draft: Draft, user: str | None) -> Facts:
     found = who.user(session, user)
     claims = volumes.claims(session, found) if draft.task.volumes else None
     nodes = machines(session) if wants_machines(draft.task) else ()
-    return Facts(user=found, namespace=session.namespace, claims=claims, machines=nodes)
+    asked = questions(draft.backend, draft.task.num_nodes)
+    return Facts(
+        user=found,
+        namespace=session.namespace,
+        claims=claims,
+        machines=nodes,
+        access={kind: _access(session, kind) for kind in asked},
+    )
+
+
+def _access(session: Session, kind: Kind) -> Access:
+    if not access.serves(session, kind):
+        return Access.ABSENT
+    allowed = access.may_create(session, kind, session.namespace)
+    return Access.USABLE if allowed else Access.FORBIDDEN
 
 
 def machines(session: Session) -> tuple[Machine, ...]:
@@ -81,7 +96,15 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
     present = _present(session, manifests, plan) if draft.given_id else []
     _refuse_other(manifests, present, plan)
     storage = classes.notes(session, [claim.storage_class for claim in plan.storage.fresh])
-    return Prepared(plan, manifests, tuple(present), (*draft.notes(known), *storage))
+    notes = (*draft.notes(known), *storage, *_partial(plan))
+    return Prepared(plan, manifests, tuple(present), notes)
+
+
+def _partial(plan: Plan) -> Iterator[str]:
+    """Say so where nothing keeps some nodes from starting while there is no room for others."""
+    if len(plan.nodes) > 1 and not registry.named(plan.backend).gang:
+        count = f"{len(plan.nodes)} nodes without a gang scheduler"
+        yield f"{count}: some may start, and wait, while there is no room for the others"
 
 
 def send(

@@ -160,6 +160,9 @@ task = _grouped(
         click.option("--gpus", help="GPUs of each node: 1, H100:8."),
         click.option("--image", help="Container image."),
         click.option(
+            "--backend", help="How it runs: jobs, indexed, or auto for the best there is."
+        ),
+        click.option(
             "--templates", metavar="DIR", help="Folder of templates to use instead of ours."
         ),
         as_task,
@@ -175,6 +178,7 @@ task = _grouped(
         "memory",
         "gpus",
         "image",
+        "backend",
         "templates",
         "as_task",
     ],

@@ -50,7 +50,7 @@ _CELLS: dict[str, Callable[[TaskStatus], str]] = {
     "UPDATED": lambda task: since(task.updated_at),
     "NAMESPACE": lambda task: task.namespace,
     "USER": lambda task: task.user,
-    "JOBS": lambda task: _some([node.job for node in task.nodes]),
+    "JOBS": lambda task: _some(list(dict.fromkeys(node.job for node in task.nodes))),
     "NOTE": lambda task: task.note,
 }
 
@@ -69,6 +69,7 @@ def details(task: TaskStatus) -> str:
         "Status": f"{task.state}{f' — {task.note}' if task.note else ''}",
         "Namespace": task.namespace,
         "User": task.user,
+        "Backend": task.backend,
         "Created": f"{task.created_at} ({since(task.created_at)} ago)",
         "Updated": f"{task.updated_at} ({since(task.updated_at)} ago)",
         "Nodes": f"{task.num_nodes} ({', '.join(counts)})",

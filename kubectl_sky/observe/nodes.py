@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from kubectl_sky import names
-from kubectl_sky.workloads.workload import Phase, Verdict
+from kubectl_sky.workloads.workload import STOPPED, Phase, Verdict
 
 Object = Mapping[str, Any]
 
@@ -84,15 +84,18 @@ def node(base: NodeStatus, verdict: Verdict, pods: Sequence[Object]) -> NodeStat
         seen = replace(base, reason=verdict.reason, message=verdict.message)
     else:
         seen = base
-    state = _final(verdict.phase, newest)
+    state = _final(verdict, newest)
     if state is State.COMPLETED:
         return replace(seen, state=state, reason="", message="")
     if state is State.FAILED:
+        told = newest and "deletionTimestamp" in newest["metadata"] and verdict.reason == STOPPED
+        first, second = (verdict, seen) if told else (seen, verdict)
+        reason, message = first.reason or second.reason, first.message or second.message
         return replace(
             seen,
             state=state,
-            reason=seen.reason or verdict.reason or "Failed",
-            message=seen.message or verdict.message,
+            reason=reason or "Failed",
+            message=message,
             ended_at=seen.ended_at or verdict.at,
         )
     return seen
@@ -105,11 +108,13 @@ def retrying(seen: NodeStatus) -> NodeStatus:
     return replace(seen, state=State.PENDING, reason=RETRYING, message=message)
 
 
-def _final(phase: Phase, pod: Object | None) -> State | None:
+def _final(verdict: Verdict, pod: Object | None) -> State | None:
     """How a node ended, if it has: by its object, or by its pod where that is left to it."""
-    if phase is Phase.PODS and pod:
-        return _ENDS.get(pod.get("status", {}).get("phase", ""))
-    return _FINAL.get(phase)
+    if verdict.phase is not Phase.PODS:
+        return _FINAL.get(verdict.phase)
+    if pod is None:  # it has gone already where all are being stopped, else it is still to come
+        return State.FAILED if verdict.reason == STOPPED else None
+    return _ENDS.get(pod.get("status", {}).get("phase", ""))
 
 
 def _of_pod(base: NodeStatus, pod: Object) -> NodeStatus:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kubectl_sky import names
 from kubectl_sky.observe.nodes import NodeStatus, Object, State, container, node, retrying
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import Workload
+from kubectl_sky.workloads.workload import STOPPED, Workload
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,17 @@ class TaskStatus:
 
     @property
     def first_failure(self) -> NodeStatus | None:
-        """Return the node that failed first; nodes without a known time come last."""
+        """Return the node that failed first; those stopped for it and without a time come last."""
         failed = [node for node in self.nodes if node.state is State.FAILED]
         return min(
-            failed, key=lambda node: (not node.ended_at, node.ended_at, node.index), default=None
+            failed,
+            key=lambda node: (
+                node.reason == STOPPED,
+                not node.ended_at,
+                node.ended_at,
+                node.index,
+            ),
+            default=None,
         )
 
     def as_json(self) -> dict[str, object]:
@@ -76,6 +83,7 @@ class TaskStatus:
             "metadata": {
                 "job_name": self.nodes[0].job,
                 "namespace": self.namespace,
+                "backend": self.backend,
                 "num_nodes": self.num_nodes,
                 "node_jobs": [node.job for node in self.nodes],
                 "succeeded_nodes": self.count(State.COMPLETED),

@@ -4,6 +4,7 @@ from collections import defaultdict
 
 from kubectl_sky.observe.nodes import RETRYING, State
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.workloads.workload import STOPPED
 
 # What the kubelet says while all goes well; it explains nothing.
 USUAL = ("", "ContainerCreating", "PodInitializing")
@@ -19,6 +20,8 @@ def notes(task: TaskStatus, patient: bool) -> list[str]:
     others = "are being stopped" if task.workload.together else "go on"
     for node in task.nodes:
         message = node.message and f": {node.message}"
+        if node.reason == STOPPED:
+            continue  # what it was stopped for is told
         if node.state is State.FAILED and not task.over:
             groups[f"%s failed: {node.reason}; the other nodes {others}"].append(node.name)
         elif node.reason == RETRYING:

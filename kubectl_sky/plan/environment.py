@@ -7,6 +7,8 @@ from kubectl_sky.facts import Facts
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import RESERVED
 
+RANKS = ("NODE_RANK", "SKYPILOT_NODE_RANK")  # by what a node knows its own
+
 
 def variables(task: Task, whole: str, gpus: int, facts: Facts) -> Mapping[str, str]:
     """Return the variables that are the same on every node, the user's own last.

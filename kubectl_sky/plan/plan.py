@@ -1,7 +1,7 @@
 """The plan: everything a manifest may mention, decided."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubectl_sky import names
@@ -12,12 +12,20 @@ from kubectl_sky.plan.storage import Stored
 
 @dataclass(frozen=True)
 class Node:
-    """One of the task's nodes: its rank, its Job's name, and its host name within the task."""
+    """What is written for one node; a backend may have one for all, told apart by the cluster.
+
+    `job` names the object, `hostname` the pod within the task, and `rank` is the node's; None
+    leaves them to the cluster.
+    `told` is variable to value, `fields` is variable to the field of the pod that has its value.
+    """
 
     index: int
     job: str
-    hostname: str
     labels: Mapping[str, str]
+    hostname: str | None = None
+    rank: str | None = None
+    told: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         labels=labels,
         annotations=dict(custom.annotations) | _annotations(task, title, facts),
         selector={names.TASK: "true", names.TASK_ID: task_id},
-        nodes=tuple(
-            _node(index, names.node_object(name, task_id, index, task.num_nodes), labels)
-            for index in range(task.num_nodes)
-        ),
+        nodes=_nodes(task.num_nodes, name, task_id, labels),
         image=resources.image or settings.image,
         env={**environment.variables(task, whole, gpus, facts), **environment.links(stored.links)},
         secrets=environment.given(task.secrets),
@@ -63,8 +60,18 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     )
 
 
-def _node(index: int, job: str, labels: Mapping[str, str]) -> Node:
-    return Node(index, job, f"node-{index}", {**labels, names.NODE_IDX: str(index)})
+def _nodes(nodes: int, name: str, task_id: str, labels: Mapping[str, str]) -> tuple[Node, ...]:
+    """The nodes as Jobs of their own."""
+    return tuple(
+        Node(
+            index=index,
+            job=names.node_object(name, task_id, index, nodes),
+            labels={**labels, names.NODE_IDX: str(index)},
+            hostname=f"node-{index}" if nodes > 1 else None,
+            rank=str(index),
+        )
+        for index in range(nodes)
+    )
 
 
 def _labels(title: str, task_id: str, facts: Facts) -> dict[str, str]:

@@ -52,7 +52,7 @@ class Task:
     """One task. A variable or secret that is None has to be given on the command line.
 
     `choices` are the candidates beside `resources`, which is the first; `ordered` says that their
-    order matters.
+    order matters. `backend` is how it runs; None leaves it to the settings.
     """
 
     name: str | None = None
@@ -91,7 +91,14 @@ def task_of(document: Document) -> Task:
         kubernetes=kubernetes_of(data.get("config")),
         choices=tuple(others),
         ordered=_ordered(resources),
+        backend=_backend(data),
     )
+
+
+def _backend(data: Mapping[str, Any]) -> str | None:
+    own = (data.get("config") or {}).get("kubectl_sky") or {}
+    backend: str | None = own.get("backend")
+    return backend
 
 
 def image_of(value: str | None) -> str | None:

@@ -12,6 +12,7 @@ REFERENCE = "secrets:"  # begins the names of secrets that SkyPilot's API server
 # What each node is told about the task; it would be wrong with any other value.
 RESERVED = frozenset(
     {
+        "KUBECTL_SKY_HOSTS",
         "KUBECTL_SKY_LINKS",
         "KUBECTL_SKY_MET",
         "KUBECTL_SKY_SERVICE",

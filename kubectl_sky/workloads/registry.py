@@ -3,10 +3,11 @@
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.kinds import Kind
+from kubectl_sky.workloads.indexed import Indexed
 from kubectl_sky.workloads.jobs import Jobs
 from kubectl_sky.workloads.workload import Object, Workload
 
-_ALL: tuple[Workload, ...] = (Jobs(),)
+_ALL: tuple[Workload, ...] = (Jobs(), Indexed())
 BACKENDS: dict[str, Workload] = {backend.name: backend for backend in _ALL}
 
 # The kinds of which a task may be; those that not every cluster has come with what brings them.

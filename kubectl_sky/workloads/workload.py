@@ -12,6 +12,8 @@ from kubectl_sky.plan.plan import Node, Plan
 
 Object = Mapping[str, Any]
 
+STOPPED = "Stopped"  # the reason of nodes that the cluster stopped because another one failed
+
 
 class Phase(StrEnum):
     """What an object says of a node, or of the whole task."""
@@ -98,6 +100,27 @@ def ended(phase: Phase, found: Object) -> Verdict:
     """Return the verdict that a final condition tells."""
     said = {"reason": found.get("reason") or "", "message": found.get("message") or ""}
     return Verdict(phase, at=found.get("lastTransitionTime") or "", **said)
+
+
+def whole(item: Object, failed: str, failing: str = "") -> Verdict:
+    """Return what an object that fails as a whole says of a node that has not completed.
+
+    `failed` and `failing` are its conditions: that it has ended so, and that it is about to.
+    """
+    found = condition(item, failed)
+    if found:
+        why = f"{found.get('reason') or failed}: {found.get('message') or ''}"
+        return Verdict(Phase.FAILED, STOPPED, why, found.get("lastTransitionTime") or "")
+    if condition(item, failing):
+        return Verdict(Phase.PODS, STOPPED)
+    return waiting(item)
+
+
+def waiting(item: Object) -> Verdict:
+    """Return what an object says of nodes while nothing has ended."""
+    if item.get("spec", {}).get("suspend"):
+        return Verdict(Phase.HELD, "Suspended", f"the {item['kind']} is suspended")
+    return Verdict(Phase.ACTIVE)
 
 
 def number(item: Object, label: str) -> int:

@@ -1,0 +1,34 @@
+"""What the cluster serves, and what of it the caller may do."""
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import NotServed
+from kubectl_sky.kinds import Kind
+
+
+def serves(session: Session, kind: Kind) -> bool:
+    """Say whether the cluster has a kind, by discovery. Raises ClusterError."""
+    try:
+        answer = session.request("GET", f"/apis/{kind.group}/{kind.version}")
+    except NotServed:
+        return False
+    return any(found["name"] == kind.plural for found in answer.get("resources") or ())
+
+
+def may_create(session: Session, kind: Kind, namespace: str) -> bool:
+    """Say whether the caller may create objects of a kind. Raises ClusterError."""
+    asked = {
+        "verb": "create",
+        "group": kind.group,
+        "resource": kind.plural,
+        "namespace": namespace,
+    }
+    review = kinds.SELF_SUBJECT_ACCESS_REVIEW
+    body = {
+        "apiVersion": review.api_version,
+        "kind": review.kind,
+        "spec": {"resourceAttributes": asked},
+    }
+    answer = session.request("POST", objects.path(review), body=body)
+    return bool((answer.get("status") or {}).get("allowed"))

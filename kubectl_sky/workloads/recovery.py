@@ -1,0 +1,31 @@
+"""Whether another pod follows one that failed, by the rules of its Job."""
+
+from collections.abc import Sequence
+
+from kubectl_sky.workloads.workload import Object, condition
+
+
+def follows(item: Object, pods: Sequence[Object]) -> bool:
+    """Say whether the newest pod has failed and is replaced; the Job may be slower to count."""
+    over = condition(item, "SuccessCriteriaMet", "FailureTarget")
+    statuses = [pod.get("status", {}) for pod in pods]
+    if over or not statuses or statuses[-1].get("phase") != "Failed":
+        return False
+    spec = item.get("spec", {})
+    rules = (spec.get("podFailurePolicy") or {}).get("rules") or ()
+    failed = [status for status in statuses if status.get("phase") == "Failed"]
+    counted = sum(not any(_ignores(rule, status) for rule in rules) for status in failed)
+    known = item.get("status", {}).get("failed") or 0
+    return bool(max(counted, known) <= spec.get("backoffLimit", 0))
+
+
+def _ignores(rule: Object, status: Object) -> bool:
+    """Say whether a rule of a podFailurePolicy lets a failed pod go uncounted."""
+    if rule.get("action") != "Ignore":
+        return False
+    true = {found["type"] for found in status.get("conditions", ()) if found["status"] == "True"}
+    if any(pattern["type"] in true for pattern in rule.get("onPodConditions") or ()):
+        return True
+    codes = (rule.get("onExitCodes") or {}).get("values") or ()
+    states = (found.get("state", {}) for found in status.get("containerStatuses", ()))
+    return any(state.get("terminated", {}).get("exitCode") in codes for state in states)

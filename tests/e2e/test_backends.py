@@ -1,0 +1,126 @@
+"""Every backend: the same lines of submit, status, logs, wait and stop."""
+
+import time
+from datetime import datetime
+
+import pytest
+
+from tests.e2e.conftest import Command, submitted
+from tests.e2e.test_submit import gone, objects
+
+BACKENDS = ["jobs", "indexed"]
+FAILING = """
+name: three
+num_nodes: 4
+run: |
+  echo rank $NODE_RANK of $NUM_NODES
+  if [ $NODE_RANK = 2 ]; then sleep 3; exit 7; fi
+  sleep 300
+"""
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
+@pytest.mark.parametrize("image", ["python:3.13-slim", "busybox:1.36"])
+def test_nodes_meet(sky: Command, backend: str, image: str) -> None:
+    script = """
+name: ring
+num_nodes: 3
+run: |
+  test "$(echo "$SKYPILOT_NODE_IPS" | sed -n "$((NODE_RANK + 1))p")" = "$POD_IP"
+  test "$MASTER_ADDR" = "$(echo "$SKYPILOT_NODE_IPS" | sed -n 1p)" &&
+  echo "$SKYPILOT_NODE_RANK of $SKYPILOT_NUM_NODES"
+"""
+    done = sky("submit", "-", "--backend", backend, "--image", image, stdin=script)
+    assert done.returncode == 0, done.stderr
+    expected = [f"node-{rank} | {rank} of 3" for rank in range(3)]
+    assert sorted(done.stdout.splitlines()[1:]) == expected
+    assert done.stderr == (
+        "3 nodes without a gang scheduler: some may start, and wait, while there is no room for"
+        " the others\n"
+    )
+    task_id = submitted(done)
+    assert sky("logs", task_id).stdout.splitlines() == expected
+    assert sky("wait", task_id).stdout == f"task/{task_id} (ring) completed\n"
+    found = sky.json("status", task_id)["metadata"]
+    assert [node["state"] for node in found["nodes"]] == ["completed"] * 3
+    assert found["backend"] == backend
+    again = sky("submit", "-", "--id", task_id, "--backend", backend, "--image", image, "-d")
+    assert again.returncode == 2, "no file"
+    again = sky(
+        "submit", "-", "--id", task_id, "--backend", backend, "--image", image, stdin=script
+    )
+    assert again.stdout.startswith(f"task/{task_id} unchanged: ring, 3 nodes")
+
+
+def test_stop_leaves_nothing(sky: Command, kubectl: Command, backend: str) -> None:
+    script = "num_nodes: 2\nsecrets: {T: x}\nrun: sleep 300\n"
+    done = sky("submit", "-", "--backend", backend, "--detach", "--id", "stopit01", stdin=script)
+    assert done.returncode == 0, done.stderr
+    assert len(objects(kubectl, "stopit01")) >= 4
+    assert sky("list", "-o", "name").stdout == "task/stopit01\n"
+    assert sky("stop", "stopit01").stdout == "task/stopit01 (task-stopit01) stopped\n"
+    gone(kubectl, "stopit01")
+    assert sky("status", "stopit01").returncode == 2
+
+
+def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
+    done = sky("submit", "-", "--backend", "indexed", "--id", "failing1", stdin=FAILING)
+    assert done.returncode == 4, done.stderr
+    assert "node-2 failed: Error; the other nodes are being stopped\n" in done.stderr
+    assert "task failing1 (three) failed: node-2: Error (exit code 7)" in done.stderr
+    job = kubectl.json("get", "job", "three-failing1")
+    (failed,) = (c for c in job["status"]["conditions"] if c["type"] == "Failed")
+    pods = kubectl.json("get", "pods", "-l", "task-id=failing1")["items"]
+    (pod,) = (pod for pod in pods if "deletionTimestamp" not in pod["metadata"])
+    ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
+    took = datetime.fromisoformat(failed["lastTransitionTime"]) - datetime.fromisoformat(ended)
+    assert took.total_seconds() <= 10, "the Job has failed when its last pod has ended"
+    told = sky("status", "failing1").stdout
+    assert "failed — node-2: Error (exit code 7)" in told
+    assert told.count("Stopped") == 3
+    assert sky("wait", "failing1").stdout == (
+        "task/failing1 (three) failed: node-2: Error (exit code 7)\n"
+    )
+
+
+def test_another_backend_is_another_task(sky: Command) -> None:
+    script = "name: one\nrun: 'true'\n"
+    assert sky("submit", "-", "--id", "backend1", stdin=script).returncode == 0
+    done = sky("submit", "-", "--id", "backend1", "--backend", "indexed", stdin=script)
+    assert done.returncode == 2
+    assert "--id backend1 is another task already" in done.stderr
+    assert 'spec.completionMode: "NonIndexed" would become "Indexed"' in done.stderr
+
+
+def test_auto_says_its_choice(sky: Command) -> None:
+    done = sky("submit", "-", "--backend", "auto", stdin="num_nodes: 2\nrun: 'true'\n")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("backend indexed: one Job for all nodes")
+
+
+def test_a_backend_in_the_file_and_in_the_settings(sky: Command) -> None:
+    settings = sky.folder / ".config" / "kubectl-sky" / "settings.yaml"
+    settings.write_text("backend: indexed\n")
+    assert "completionMode: Indexed" in sky("render", "-", stdin="run: 'true'\n").stdout
+    script = "config: {kubectl_sky: {backend: jobs}}\nrun: 'true'\n"
+    assert "completionMode" not in sky("render", "-", stdin=script).stdout
+    assert "completionMode" in sky("render", "-", "--backend", "indexed", stdin=script).stdout
+    wrong = sky("render", "-", "--backend", "slurm", stdin=script)
+    assert wrong.returncode == 2
+    assert "expected one of auto, jobs, indexed" in wrong.stderr and "got 'slurm'" in wrong.stderr
+
+
+def test_a_thousand_nodes_are_one_object(sky: Command, kubectl: Command) -> None:
+    """It takes no longer to send than one node."""
+    script = "num_nodes: 1000\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
+    begun = time.monotonic()
+    done = sky("submit", "-", "--backend", "indexed", "--detach", "--id", "many0001", stdin=script)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - begun < 10
+    assert len(objects(kubectl, "many0001")) == 3
+    assert sky("stop", "many0001").returncode == 0

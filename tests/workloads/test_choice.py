@@ -1,0 +1,52 @@
+"""Which backend runs a task, and why."""
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from kubectl_sky import assets
+from kubectl_sky.errors import SkyError
+from kubectl_sky.facts import Access
+from kubectl_sky.kinds import Kind
+from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.choice import AUTO, choices, questions
+
+
+def chosen(
+    wanted: str | None, nodes: int = 3, access: Mapping[Kind, Access] | None = None
+) -> tuple[str, str]:
+    choice = next(choices(wanted, nodes, access or {}))
+    return choice.backend.name, choice.note
+
+
+def test_what_nobody_chose_is_the_default() -> None:
+    assert chosen(None) == ("jobs", "")
+    assert chosen("indexed") == ("indexed", "")
+    assert questions(None, 3) == []
+
+
+def test_auto_says_why() -> None:
+    assert chosen(AUTO, nodes=1) == ("jobs", "backend jobs: the task has one node")
+    name, note = chosen(AUTO)
+    assert name == "indexed"
+    assert note.startswith("backend indexed: one Job for all nodes")
+
+
+def test_an_unknown_one_is_told_with_those_there_are() -> None:
+    with pytest.raises(SkyError) as caught:
+        chosen("slurm")
+    assert str(caught.value) == (
+        f"there is no backend 'slurm'; the backends are: {', '.join(registry.BACKENDS)}"
+    )
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "place", [("settings", "backend"), ("config", "kubectl_sky", "properties", "backend")]
+)
+def test_the_schemas_know_the_backends(place: tuple[str, ...]) -> None:
+    found = json.loads(assets.read("schemas", f"{place[0]}.json"))["properties"]
+    for key in place[1:]:
+        found = found[key]
+    assert found["enum"] == [AUTO, *registry.BACKENDS]

@@ -1,0 +1,134 @@
+"""One Indexed Job for all nodes: what it is, and what becomes of each node."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.status import TaskStatus, tasks
+from kubectl_sky.observe.waiting import notes
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.render import manifests
+from kubectl_sky.spec.task import Task
+from kubectl_sky.workloads import completions
+from tests.builders import condition, make_indexed_pod, make_whole, terminated
+from tests.plan.test_resolve import make_plan
+
+RUNNING: dict[str, Any] = {"running": {}}
+FAILED = condition("Failed", "BackoffLimitExceeded")
+FAILING = condition("FailureTarget", "BackoffLimitExceeded")
+
+
+def plan_of(nodes: int = 3) -> Plan:
+    return make_plan(Task(name="train", num_nodes=nodes, run="true", backend="indexed"))
+
+
+def fold(job: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
+    (task,) = tasks([job], pods)
+    return task
+
+
+def stopped(index: int) -> dict[str, Any]:
+    """A pod that was told to end, and did."""
+    pod = make_indexed_pod(index, "Failed", terminated(143, at="2026-01-01T00:05:00Z"))
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:05:30Z"
+    return pod
+
+
+def test_one_job_for_all_nodes() -> None:
+    (job,) = manifests.render(plan_of()).workload
+    spec = job.object["spec"]
+    assert job.name == "Job/train-bcdf2345"
+    assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 3, 3)
+    assert spec["backoffLimit"] == 0
+    assert job.object["metadata"]["annotations"]["kubectl-sky/backend"] == "indexed"
+    pod = spec["template"]["spec"]
+    assert "hostname" not in pod and pod["subdomain"] == "train-bcdf2345"
+    env = {variable["name"]: variable for variable in pod["containers"][0]["env"]}
+    assert env["KUBECTL_SKY_HOSTS"]["value"] == "train-bcdf2345-"
+    path = env["NODE_RANK"]["valueFrom"]["fieldRef"]["fieldPath"]
+    assert path == "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+    assert env["SKYPILOT_NODE_RANK"]["valueFrom"] == env["NODE_RANK"]["valueFrom"]
+    assert env["NUM_NODES"]["value"] == "3"
+
+
+def test_one_node_has_nobody_to_find() -> None:
+    (job,) = manifests.render(plan_of(1)).workload
+    env = job.object["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert "KUBECTL_SKY_HOSTS" not in {variable["name"] for variable in env}
+
+
+@pytest.mark.parametrize(
+    ("status", "pods", "states"),
+    [
+        pytest.param({}, [], "pending pending pending", id="no pod yet"),
+        pytest.param(
+            {}, [make_indexed_pod(1, state=RUNNING)], "pending running pending", id="one runs"
+        ),
+        pytest.param(
+            {"completedIndexes": "0,2"},
+            [make_indexed_pod(1, state=RUNNING)],
+            "completed running completed",
+            id="two are done",
+        ),
+        pytest.param(
+            {"conditions": [FAILING], "completedIndexes": "0"},
+            [
+                make_indexed_pod(1, state=RUNNING),
+                make_indexed_pod(2, "Failed", terminated(7)),
+            ],
+            "completed running failed",
+            id="one failed, one is being stopped",
+        ),
+        pytest.param(
+            {"conditions": [FAILING]},
+            [make_indexed_pod(2, "Failed", terminated(7)), stopped(1)],
+            "failed failed failed",
+            id="a pod has gone already",
+        ),
+        pytest.param(
+            {"conditions": [condition("Complete", "CompletionsReached")]},
+            [],
+            "completed completed completed",
+            id="all done",
+        ),
+    ],
+)
+def test_states(status: dict[str, Any], pods: list[dict[str, Any]], states: str) -> None:
+    task = fold(make_whole(3, **status), *pods)
+    assert " ".join(node.state for node in task.nodes) == states
+
+
+def test_who_failed_is_told_and_who_was_stopped_is_not_blamed() -> None:
+    job = make_whole(3, conditions=[FAILING, FAILED])
+    task = fold(job, stopped(0), make_indexed_pod(2, "Failed", terminated(7)))
+    assert task.state is State.FAILED and task.over
+    assert task.note == "node-2: Error (exit code 7)"
+    assert [node.reason for node in task.nodes] == ["Stopped", "Stopped", "Error"]
+    assert task.nodes[1].message.startswith("BackoffLimitExceeded")
+
+
+def test_what_is_said_meanwhile() -> None:
+    job = make_whole(3, conditions=[FAILING])
+    pods = [make_indexed_pod(1, state=RUNNING), make_indexed_pod(2, "Failed", terminated(7))]
+    assert notes(fold(job, *pods), patient=False) == [
+        "node-2 failed: Error; the other nodes are being stopped"
+    ]
+
+
+def test_suspended() -> None:
+    job = make_whole(2)
+    job["spec"]["suspend"] = True
+    assert fold(job).note == "node-0: Suspended"
+
+
+def test_what_a_controller_made_of_a_task_is_no_task() -> None:
+    job = make_whole(2)
+    job["metadata"]["ownerReferences"] = [{"kind": "AppWrapper", "controller": True}]
+    assert tasks([job], []) == []
+
+
+def test_lists_of_indexes() -> None:
+    inside = [index for index in range(12) if completions.within("0,2-4,10", index)]
+    assert inside == [0, 2, 3, 4, 10]
+    assert not completions.within("", 0)
