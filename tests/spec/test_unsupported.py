@@ -114,7 +114,7 @@ def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
                 "config": {"storage_class_name": "x", "access_mode": "ReadWriteOnce"},
             },
         },
-        config={"kubernetes": CONFIG},
+        config={"kubernetes": CONFIG, "kubectl_sky": {"backend": "jobs"}},
     )
     recorder = Recorder(document.data, (), read_fields, False)
     monkeypatch.setattr(
