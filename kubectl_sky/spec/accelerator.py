@@ -38,7 +38,7 @@ class Asked:
 
 
 def candidates(value: Data) -> tuple[Asked, ...]:
-    """Read 1, "V100", "V100:2", "{V100:2, A100}", {V100: 2}, {"V100:2": null} or a list.
+    """Read 1, "V100", "V100:2", "{V100:2, A100}", {V100: 2}, {"V100:2": null} or a list of these.
 
     Raises ValueError with a message for the user.
     """
@@ -54,7 +54,7 @@ def _texts(value: Data) -> Iterator[str]:
             yield str(name) if count is None else f"{name}:{count}"
     elif isinstance(value, list):
         for item in value:
-            yield str(item)
+            yield from _texts(item) if isinstance(item, dict) else (str(item),)
     elif isinstance(value, str) and value.strip().startswith("{"):
         for item in value.strip().strip("{}").split(","):
             yield item.strip(" '\"")

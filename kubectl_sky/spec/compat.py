@@ -1,71 +1,252 @@
 """What is valid here and SkyPilot 0.14 refuses: its reading of a file is narrower in these rules.
 
-Only differences that are known are in the table; what both refuse, validate tells.
+Only differences that are known are in the tables; what both refuse, validate tells.
 """
 
 import re
 from collections.abc import Callable, Iterator
-from fractions import Fraction
+from dataclasses import dataclass
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import quantity
-from kubectl_sky.spec.document import Data, Document
+from kubectl_sky.spec import skypilot
+from kubectl_sky.spec.document import Data, Document, Path
+from kubectl_sky.spec.substitute import FIELDS as SUBSTITUTED
+from kubectl_sky.spec.variables import REGISTRY
 
-_CPUS = re.compile(r"[0-9.]+([eE][-+]?[0-9]+)?\+?")
-_MEMORY = re.compile(r"[0-9.]+([kmgtp][bi])?\+?", re.IGNORECASE)
+_DNS = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_VOLUME_NAME = re.compile(rf"(?=.{{1,253}}$){_DNS}(\.{_DNS})*")
+_TPU_CLOUDS = ("", "*", "gcp", "kubernetes", "k8s")
+_NULLS = ("ports", "image_id")  # what a candidate may say nothing of
 
 
 def differences(document: Document) -> list[Problem]:
     """Return why SkyPilot would refuse a document in which validate finds no error."""
-    return sorted(found for rule in _RULES for found in rule(document))
+    rules = _VOLUME_RULES if document.is_volume else _RULES
+    return sorted(dict.fromkeys(found for rule in rules for found in rule(document)))
 
 
-def _volume(document: Document) -> Iterator[Problem]:
-    if document.is_volume:
-        yield document.problem((), "a volume is no task", "sky volumes apply takes it")
+@dataclass(frozen=True)
+class _Field:
+    """A field of resources: whether SkyPilot takes a value, what it says, and what both take."""
+
+    takes: Callable[[Data], bool]
+    message: str
+    hint: str
 
 
-def _envs(document: Document) -> Iterator[Problem]:
-    if isinstance(document.data, dict) and document.data.get("envs", {}) is None:
-        message = "envs has nothing under it, at which SkyPilot fails"
-        yield document.problem(("envs",), message, "leave it out", key=True)
+_GPU = "SkyPilot needs a GPU's name, and its count as a number"
+_ONE_GPU = "SkyPilot takes one kind of GPU here, with its name"
+_SIZE = _Field(skypilot.disk, "SkyPilot takes whole GB only", "such as 256 or 1TB")
+_FIELDS = {
+    "cpus": _Field(
+        skypilot.cpus, "SkyPilot reads no Kubernetes quantity here", "such as 0.5 or 4+"
+    ),
+    "memory": _Field(
+        skypilot.memory, "SkyPilot does not know this unit", "such as 8, 16GB or 512Mi"
+    ),
+    "disk_size": _SIZE,
+    "ephemeral_storage": _Field(skypilot.dropped_disk, _SIZE.message, _SIZE.hint),
+    "accelerators": _Field(skypilot.accelerators, _GPU, "such as V100:2"),
+    "labels": _Field(skypilot.labels, "SkyPilot takes text only", "put the values in quotes"),
+    "cloud": _Field(skypilot.cloud, "SkyPilot does not know this short name here", "infra: k8s"),
+    "autostop": _Field(skypilot.autostop, "SkyPilot counts minutes at least", "such as 1m"),
+}
+_IN_CANDIDATES = _FIELDS | {
+    "accelerators": _Field(skypilot.candidate_accelerators, _ONE_GPU, "such as V100:2"),
+}
 
 
 def _resources(document: Document) -> Iterator[Problem]:
     for path in document.candidates():
-        for field, (refused, message, hint) in _FIELDS.items():
-            value = document.get(*path, field)
-            if value is not None and refused(value):
-                yield document.problem((*path, field), message, hint)
+        for name, field in (_FIELDS if len(path) == 1 else _IN_CANDIDATES).items():
+            for alias in (name, "gpus") if name == "accelerators" else (name,):
+                value = document.get(*path, alias)
+                if value is not None and not field.takes(value):
+                    yield document.problem((*path, alias), field.message, field.hint)
 
 
-def _cpus(value: Data) -> bool:
-    return isinstance(value, str) and not _CPUS.fullmatch(value)
+def _candidates(document: Document) -> Iterator[Problem]:
+    """What a candidate says beside what stands around it."""
+    outer = _mapping(document, "resources")
+    for path in document.candidates():
+        values = _mapping(document, *path)
+        if "gpus" in values and "accelerators" in values:
+            message = "SkyPilot wants one of accelerators and gpus, and takes an empty one for one"
+            yield document.problem((*path, "gpus"), message, "leave it out", key=True)
+        if len(path) == 1:
+            continue
+        for field, value in values.items():
+            if value is None and field not in _NULLS:
+                message = "has nothing under it, which SkyPilot refuses here"
+                yield document.problem((*path, field), message, "leave it out", key=True)
+        if _two_places(outer | values):
+            message = "SkyPilot keeps what stands around it beside this: infra excludes cloud,"
+            yield document.problem(path, message + " region and zone")
 
 
-def _memory(value: Data) -> bool:
-    return isinstance(value, str) and not _MEMORY.fullmatch(value)
+def _two_places(values: dict[Data, Data]) -> bool:
+    old = [values.get(field) for field in ("cloud", "region", "zone")]
+    return values.get("infra") is not None and any(value is not None for value in old)
 
 
-def _disk(value: Data) -> bool:
-    """SkyPilot takes whole GB only."""
-    try:
-        size: Fraction = quantity.quantity(quantity.storage(value))
-    except ValueError:
-        return False
-    return size % quantity.GIB != 0
+def _lists(document: Document) -> Iterator[Problem]:
+    """Several GPUs beside several candidates."""
+    resources = _mapping(document, "resources")
+    field = "gpus" if resources.get("accelerators") is None else "accelerators"
+    several = resources.get(field)
+    if not isinstance(several, list | dict) or len(set(map(str, several))) < 2:
+        return
+    if resources.get("ordered") or (resources.get("any_of") and isinstance(several, list)):
+        message = "SkyPilot takes one GPU only beside these candidates"
+        yield document.problem(("resources", field), message, "name it in each", key=True)
 
 
-def _number(value: Data) -> bool:
-    return isinstance(value, int | float)
+def _priorities(document: Document) -> Iterator[Problem]:
+    outer = _mapping(document, "resources").get("priority")
+    paths = [path for path in document.candidates() if len(path) > 1]
+    asked = [_mapping(document, *path).get("priority", outer) for path in paths]
+    if len(set(map(str, asked))) > 1:
+        message = "SkyPilot wants the same priority in all candidates"
+        yield document.problem(paths[0][:2], message, key=True)
 
 
-# Fields of resources: whether SkyPilot refuses the value, what it says, and what both take.
-_FIELDS: dict[str, tuple[Callable[[Data], bool], str, str]] = {
-    "cpus": (_cpus, "SkyPilot reads no Kubernetes quantity here", "such as 0.5 or 4+"),
-    "memory": (_memory, "SkyPilot does not know this unit", "such as 8, 16GB or 512Mi"),
-    "disk_size": (_disk, "SkyPilot takes whole GB only", "such as 256 or 1TB"),
-    "accelerators": (_number, "SkyPilot needs the GPU's name", "such as V100:2"),
-    "gpus": (_number, "SkyPilot needs the GPU's name", "such as V100:2"),
-}
-_RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (_volume, _envs, _resources)
+def _tpus(document: Document) -> Iterator[Problem]:
+    outer = _mapping(document, "resources")
+    for path in document.candidates():
+        values = outer | _mapping(document, *path)
+        provider = str(values.get("infra") or values.get("cloud") or "").split("/")[0].lower()
+        asked = values.get("accelerators", values.get("gpus"))
+        names = [str(name) for name in asked] if isinstance(asked, dict | list) else [str(asked)]
+        if provider not in _TPU_CLOUDS and any("tpu" in name.lower() for name in names):
+            message = "SkyPilot knows TPUs of gcp and kubernetes only"
+            yield document.problem((*path, "accelerators"), message)
+
+
+def _disks(document: Document) -> Iterator[Problem]:
+    for path in document.candidates():
+        items = document.get(*path, "volumes")
+        for index, item in enumerate(items if isinstance(items, list) else []):
+            if not isinstance(item, dict):
+                continue
+            local = str(item.get("storage_type")).lower() == "instance"
+            missing = [name for name in ("path", "name") if name not in item]
+            if "path" in missing or (missing and not local):
+                yield document.problem(
+                    (*path, "volumes", index), f"SkyPilot misses {' and '.join(missing)}"
+                )
+            elif isinstance(item.get("disk_size"), str) and not local:
+                message = "SkyPilot takes a number only, although it says otherwise"
+                yield document.problem((*path, "volumes", index, "disk_size"), message)
+
+
+def _fails_at(document: Document) -> Iterator[Problem]:
+    """Fields with nothing under them, at which SkyPilot fails."""
+    for path in _NOTHING:
+        parent = _mapping(document, *path[:-1])
+        if path[-1] in parent and parent[path[-1]] is None:
+            message = f"{path[-1]} has nothing under it, at which SkyPilot fails"
+            yield document.problem(path, message, "leave it out", key=True)
+    if document.get("volume_mounts"):
+        message = "SkyPilot fails at anything in this field of its own"
+        yield document.problem(("volume_mounts",), message, "leave it out", key=True)
+
+
+_NOTHING: tuple[tuple[str, ...], ...] = (
+    ("envs",),
+    ("inputs",),
+    ("outputs",),
+    ("service", "readiness_probe"),
+)
+
+
+def _substituted(document: Document) -> Iterator[Problem]:
+    variables = {
+        str(name): "x" if value is None else str(value)
+        for field in ("envs", "secrets")
+        for name, value in _mapping(document, field).items()
+        if value is not None or field == "envs"
+    }
+    for field in SUBSTITUTED:
+        value = document.get(field)
+        if value is not None and not skypilot.substitutes(value, variables):
+            message = "SkyPilot cannot put in a variable that holds quotes, backslashes or lines"
+            yield document.problem((field,), message)
+
+
+def _extensions(document: Document) -> Iterator[Problem]:
+    for field in _mapping(document):
+        if str(field).startswith("x-"):
+            message, hint = (
+                "SkyPilot takes no fields of one's own",
+                "put anchors where they are used",
+            )
+            yield document.problem((str(field),), message, hint, key=True)
+
+
+def _groups(document: Document) -> Iterator[Problem]:
+    name = document.get("name")
+    plain = isinstance(name, str) and all(char.isalnum() or char in "-_" for char in name)
+    if document.parallel and not (plain and (name or not document.is_header)):
+        path: Path = ("name",) if name is not None else ()
+        message = "SkyPilot takes letters, digits, - and _ only in a group"
+        yield document.problem(path, message)
+
+
+def _registry(document: Document) -> Iterator[Problem]:
+    found = [
+        (field, name)
+        for field in ("envs", "secrets")
+        for name in REGISTRY
+        if _mapping(document, field).get(name) is not None
+    ]
+    if len({field for field, _ in found}) > 1:
+        message = "SkyPilot wants these variables all in envs or all in secrets"
+        yield document.problem(found[-1], message, key=True)
+
+
+def _claim(document: Document) -> Iterator[Problem]:
+    """A volume's name, place and size."""
+    name, infra, size = map(document.get, ("name", "infra", "size"))
+    if not _VOLUME_NAME.fullmatch(str(name)):
+        message = "SkyPilot takes small letters, digits, - and . only"
+        yield document.problem(("name",), message)
+    if document.get("type") == "runpod-network-volume":
+        if len(str(infra).split("/")) < 3:
+            message = "SkyPilot needs the data center"
+            yield document.problem((), message, "infra: runpod/REGION/ZONE")
+        return
+    if infra is not None and not str(infra).lower().startswith(("k8s", "kubernetes")):
+        yield document.problem(("infra",), "SkyPilot makes such a volume on Kubernetes only")
+    needed = document.get("type") == "k8s-pvc" and not document.get("use_existing")
+    if (needed or size is not None) and not skypilot.volume_size(size):
+        path: Path = () if size is None else ("size",)
+        yield document.problem(path, "SkyPilot needs a size of 1Gi or more")
+
+
+def _host(document: Document) -> Iterator[Problem]:
+    if document.get("type") == "k8s-hostpath":
+        host = document.get("config", "host_path")
+        if not str(host).startswith("/") or not str(host).strip("/"):
+            message = "SkyPilot needs config: {host_path: …}, an absolute path"
+            yield document.problem((), message)
+
+
+def _mapping(document: Document, *path: str | int) -> dict[Data, Data]:
+    value = document.get(*path)
+    return value if isinstance(value, dict) else {}
+
+
+_RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
+    _fails_at,
+    _resources,
+    _candidates,
+    _lists,
+    _priorities,
+    _tpus,
+    _disks,
+    _substituted,
+    _extensions,
+    _groups,
+    _registry,
+)
+_VOLUME_RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (_claim, _host)

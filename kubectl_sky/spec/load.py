@@ -45,7 +45,8 @@ def load(
         Problem(file, *place, "", message, hint) for place, message, hint in composer.problems
     ] + problems
     documents = _documents(file, [root for root in roots if root.value is not None])
-    if not problems and not documents and not optional:
+    nothing = all(root.value in (None, {}) for root in roots)
+    if not problems and nothing and not optional:
         hint = "a task needs at least run: |"
         problems.append(Problem(file, 0, 0, "", "is empty: it has no task", hint))
     problems += (

@@ -20,6 +20,7 @@ _MAX_LENGTH = 40
 MAX_CPUS = 100_000
 MAX_BYTES = 2**60  # an exbibyte; Kubernetes counts bytes in 63 bits
 GIB = 2**30
+SKYPILOT_CPUS = 2  # where a task asks for none
 
 
 def cpus(value: str | int | float) -> str:
@@ -41,13 +42,19 @@ def cpus(value: str | int | float) -> str:
     return f"{thousandths.numerator}m"
 
 
-def memory(value: str | int | float) -> str:
+def memory(value: str | int | float, of_cpus: str | int | float | None = None) -> str:
     """Read memory: a number is GiB, SkyPilot's units ("16GB") are powers of two, Kubernetes' too.
 
-    "8+" is SkyPilot's "at least 8", which on Kubernetes asks for 8. Raises ValueError with a
-    message for the user. Returns "8Gi".
+    "8+" is SkyPilot's "at least 8", which on Kubernetes asks for 8; "4x" is 4 GiB for each of
+    `of_cpus`, or of SkyPilot's 2. Raises ValueError with a message for the user. Returns "8Gi".
     """
-    return _bytes(_text(value), 'memory is GiB such as 8, or has a unit: "16GB", "512Mi"')
+    text = _text(value)
+    expected = 'memory is GiB such as 8, or has a unit: "16GB", "512Mi"'
+    if not text.endswith("x"):
+        return _bytes(text, expected)
+    found, unit = _split(text)
+    count = quantity(cpus(SKYPILOT_CPUS if of_cpus is None else of_cpus))
+    return _rounded(_positive(found, GIB * count if unit == "x" else None, expected))
 
 
 def storage(value: str | int | float) -> str:
@@ -78,7 +85,10 @@ def _text(value: str | int | float) -> str:
 
 def _bytes(text: str, expected: str) -> str:
     found, unit = _split(text)
-    size = _positive(found, _factor(unit), expected)
+    return _rounded(_positive(found, _factor(unit), expected))
+
+
+def _rounded(size: Fraction) -> str:
     if size > MAX_BYTES:
         raise ValueError("more than an exbibyte; no machine has that")
     if size < 1:
@@ -90,7 +100,7 @@ def _factor(unit: str) -> int | None:
     """Return the bytes of a unit as Kubernetes writes it, else of SkyPilot's, else None."""
     if unit == "":
         return GIB
-    return _BINARY.get(unit) or _DECIMAL.get(unit) or _SKYPILOT.get(unit.lower())
+    return _BINARY.get(unit) or _DECIMAL.get(unit) or _SKYPILOT.get(unit.strip().lower())
 
 
 def _positive(found: Fraction | None, factor: Fraction | int | None, expected: str) -> Fraction:

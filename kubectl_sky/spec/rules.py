@@ -9,17 +9,19 @@ from collections.abc import Callable, Iterator
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import (
+    buckets,
     infra,
     kubernetes,
     mounts,
     pod_config,
+    ports,
     recovery,
     serving,
     sizes,
     traps,
     variables,
 )
-from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.document import Data, Document, Path, entries
 
 MAX_NODES = 10_000
 
@@ -58,11 +60,17 @@ def _group(document: Document) -> Iterator[Problem]:
 
 def header_problems(document: Document) -> list[Problem]:
     """Return what rules find in the header of a file's tasks."""
-    primary = document.get("primary_tasks")
-    return [
-        document.problem(("primary_tasks", index), "no task of the file has this name")
+    primary, delays = document.get("primary_tasks"), document.get("termination_delay")
+    named: list[tuple[Path, Data]] = [
+        (("primary_tasks", index), name)
         for index, name in enumerate(primary if isinstance(primary, list) else [])
-        if name not in document.names
+    ]
+    named += [(("termination_delay", name), name) for name, _ in entries(delays)]
+    known = (*document.names, "default")
+    return [
+        document.problem(path, "no task of the file has this name", key=path[-1] == name)
+        for path, name in named
+        if name not in (known if path[0] == "termination_delay" else document.names)
     ]
 
 
@@ -95,6 +103,8 @@ _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     *sizes.RULES,
     *recovery.RULES,
     *infra.RULES,
+    *buckets.RULES,
+    *ports.RULES,
     *serving.RULES,
     *kubernetes.RULES,
     *pod_config.RULES,

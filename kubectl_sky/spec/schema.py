@@ -8,6 +8,7 @@ and `x-unknown: warning` lets unknown fields of an open mapping be told.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from typing import Any
 
@@ -103,8 +104,9 @@ def _wrong_type(error: Error) -> bool:
 
 def _fields(error: Error, path: Path) -> Iterator[Finding]:
     known = error.schema.get("properties", {})
+    free = tuple(pattern.removeprefix("^") for pattern in error.schema.get("patternProperties", ()))
     for key in error.instance:
-        if key not in known:
+        if key not in known and not key.startswith(free):
             yield Finding(
                 (*path, key), "unknown field", suggest.field((*path, key), [*known]), True
             )
@@ -143,7 +145,7 @@ def _hint(error: Error) -> str:
     values, text = error.schema.get("x-values") or error.schema.get("enum"), error.instance
     if values and isinstance(text, str):
         return suggest.closest(text.partition("/")[0], map(str, values))
-    if error.schema.get("type") == "string" and not isinstance(text, str | list | dict | None):
+    if "string" in str(error.schema.get("type")) and isinstance(text, bool | int | float | date):
         return "put it in quotes"
     return ""
 

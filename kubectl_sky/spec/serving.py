@@ -6,6 +6,12 @@ from collections.abc import Iterator
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path
 
+_SCALING = (  # fields of a pool that mean something where the number of workers changes
+    "min_workers",
+    "queue_length_threshold",
+    "upscale_delay_seconds",
+    "downscale_delay_seconds",
+)
 _AWARE = "instance_aware_least_load"
 
 
@@ -14,6 +20,7 @@ def _exclusive(document: Document) -> Iterator[Problem]:
         (("service",), ("pool",)),
         (("service", "replicas"), ("service", "replica_policy")),
         (("service", "replicas"), ("service", "workers")),
+        (("service", "replicas"), ("service", "pool")),
     )
     for one, other in pairs:
         if document.get(*one) is not None and document.get(*other) is not None:
@@ -86,7 +93,7 @@ def _wrong_pool(pool: dict[Data, Data], workers: Data) -> Iterator[str]:
     least, most = pool.get("min_workers"), pool.get("max_workers")
     if least is None and most is None and pool.get("workers") is None and workers is None:
         yield "expected workers, or min_workers and max_workers"
-    for field in ("min_workers", "queue_length_threshold"):
+    for field in _SCALING:
         if pool.get(field) is not None and most is None:
             yield f"{field} needs max_workers"
     if isinstance(least, int) and isinstance(most, int) and least > most:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import accelerator, metadata, quantity
-from kubectl_sky.spec.document import Data, Document, Path, printable
+from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 
 _IMAGE = re.compile(r"[^\s\x00-\x1f\x7f]+")
 
@@ -57,7 +57,7 @@ def _gpus(document: Document) -> Iterator[Problem]:
 def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
     if value is None or isinstance(value, bool):
         return
-    if isinstance(value, list) and not all(isinstance(item, str) for item in value):
+    if isinstance(value, list) and not all(isinstance(item, str | dict) for item in value):
         return  # the schema's to tell
     try:
         found = accelerator.candidates(value)
@@ -80,11 +80,21 @@ def _shown(value: Data) -> str:
 
 def _images(document: Document) -> Iterator[Problem]:
     for path, values in _candidates(document):
-        image = values.get("image_id")
-        name = image.removeprefix("docker:") if isinstance(image, str) else "image"
-        if not _IMAGE.fullmatch(name):
-            message = "expected an image such as python:3.13-slim"
-            yield document.problem((*path, "image_id"), message)
+        written = values.get("image_id")
+        for where, image in _written(written, (*path, "image_id")):
+            if not _IMAGE.fullmatch(image.strip().removeprefix("docker:")):
+                yield document.problem(where, "expected an image such as python:3.13-slim")
+        both = isinstance(written, dict) and "docker" in written
+        for where, image in _written(written, (*path, "image_id")):
+            if both and where[-1] != "docker" and image.startswith("docker:"):
+                yield document.problem(where, "is an image beside docker's", "keep one of them")
+
+
+def _written(value: Data, path: Path) -> list[tuple[Path, str]]:
+    """Return the texts of a field that is text, or a map of texts."""
+    if isinstance(value, dict):
+        return [((*path, key), text) for key, text in entries(value) if isinstance(text, str)]
+    return [(path, value)] if isinstance(value, str) else []
 
 
 def _labels(document: Document) -> Iterator[Problem]:

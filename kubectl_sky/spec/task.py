@@ -101,9 +101,10 @@ def _backend(data: Mapping[str, Any]) -> str | None:
     return backend
 
 
-def image_of(value: str | None) -> str | None:
-    """Return the container image; SkyPilot writes `docker:` before it."""
-    return value.removeprefix("docker:") if value else None
+def image_of(value: str | Mapping[str, str] | None) -> str | None:
+    """Return the container image; SkyPilot writes `docker:` before it, or as its key."""
+    named = value.get("docker") if isinstance(value, Mapping) else value
+    return named.strip().removeprefix("docker:") if named else None
 
 
 def text_of(value: Data) -> str | None:
@@ -144,10 +145,10 @@ def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
     for asked in (None,) if accelerators is None else candidates(accelerators):
         yield Resources(
             cpus=None if cpus is None else quantity.cpus(cpus),
-            memory=None if memory is None else quantity.memory(memory),
+            memory=None if memory is None else quantity.memory(memory, cpus),
             accelerator=asked.whole if asked else None,
             image=image_of(values.get("image_id")),
-            labels=dict(values.get("labels") or {}),
+            labels={key: str(text) for key, text in (values.get("labels") or {}).items()},
             disk=machine.disk(values.get("disk_size"), values.get("ephemeral_storage")),
             spot=bool(values.get("use_spot")),
             priority_class=values.get("priority_class") or None,

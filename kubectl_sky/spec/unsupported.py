@@ -198,7 +198,8 @@ def _machines(document: Document) -> Iterator[_Found]:
 
 def _images(document: Document) -> Iterator[_Found]:
     for path in document.candidates():
-        if isinstance(document.get(*path, "image_id"), dict):
+        image = document.get(*path, "image_id")
+        if isinstance(image, dict) and "docker" not in image:
             reason = "an image for each region means nothing in one cluster"
             yield _Found((*path, "image_id"), reason, "name one image", True)
 

@@ -115,7 +115,11 @@ class _Cleaned:
     def _droppable(self, path: Path) -> frozenset[str]:
         """Return the fields of a mapping that are absent when they are null."""
         if not path:
-            return schema.fields(self.root) if self.root != "header" else frozenset()
+            return (
+                schema.fields(self.root) - {"name"}
+                if self.root == "header"
+                else schema.fields(self.root)
+            )
         for pattern, name in _NULLS_PASS.items():
             if len(pattern) == len(path) and all(map(_fits, pattern, path)):
                 return schema.fields(name)

@@ -28,6 +28,9 @@ RESERVED = frozenset(
     }
 )
 
+# How to log in to a private registry of images.
+REGISTRY = ("SKYPILOT_DOCKER_USERNAME", "SKYPILOT_DOCKER_PASSWORD", "SKYPILOT_DOCKER_SERVER")
+
 
 def _mapping(document: Document, field: str) -> dict[Data, Data]:
     value = document.get(field)
@@ -99,4 +102,14 @@ def _both(document: Document) -> Iterator[Problem]:
         yield document.problem(("envs", str(name)), message, severity="warning", key=True)
 
 
-RULES = (_names, _references, _values, _as_written, _both)
+def _registry(document: Document) -> Iterator[Problem]:
+    """The three variables that log in to a private registry, wherever they are."""
+    places = {name: field for field in ("envs", "secrets") for name in _mapping(document, field)}
+    missing = [name for name in REGISTRY if name not in places]
+    for name in REGISTRY:
+        if name in places and missing:
+            message = f"logs in to a registry only beside {' and '.join(missing)}"
+            yield document.problem((places[name], name), message, key=True)
+
+
+RULES = (_registry, _names, _references, _values, _as_written, _both)

@@ -16,7 +16,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, InvalidFiles
 from kubectl_sky.facts import Facts
 from kubectl_sky.render.manifests import Manifests
-from tests.spec.test_corpus import CORPUS, verdicts
+from tests.spec.test_corpus import CORPUS, rows
 
 pytestmark = pytest.mark.outside
 
@@ -39,7 +39,7 @@ def manifests(path: Path, namespace: str) -> Manifests:
 
 def test_the_server_accepts_what_is_rendered(session: Session, namespace: str) -> None:
     accepted, wrong = 0, []
-    valid = [row["file"] for row in verdicts() if row["with_dummy_envs"] == "accept"]
+    valid = [row["file"] for row in rows() if row["with_dummy_envs"] == "accept"]
     for file in valid:
         try:
             found = manifests(CORPUS / file, namespace)

@@ -1,0 +1,119 @@
+"""Forms that mean the same, as SkyPilot's files and people's hands have them, and their borders."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_sky.spec.accelerator import Accelerator
+from kubectl_sky.spec.ports import ranges
+from kubectl_sky.spec.task import Resources, task_of
+from kubectl_sky.spec.validate import validate
+from tests.spec.documents import RUN, make_document, problems, read
+
+A100 = Accelerator("A100", 8)
+
+
+def first(**resources: Any) -> Resources:
+    document = make_document(resources=resources)
+    assert [found for found in validate(document) if found.severity == "error"] == []
+    return task_of(document).resources
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["A100:8", {"A100": 8}, {"A100": "8"}, [{"A100": 8}], [{"A100:8": None}], ["A100:8"]],
+)
+def test_one_accelerator(written: Any) -> None:
+    assert first(accelerators=written).accelerator == A100
+    assert first(any_of=[{"accelerators": written}]).accelerator == A100
+
+
+def test_several_accelerators_of_a_candidate() -> None:
+    task = task_of(make_document(resources={"any_of": [{"accelerators": {"L4": 1, "T4": 1}}]}))
+    names = [each.accelerator and each.accelerator.name for each in (task.resources, *task.choices)]
+    assert names == ["L4", "T4"]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "memory", "expected"),
+    [(4, "2x", "8Gi"), ("4+", "2x", "8Gi"), ("500m", "1x", "512Mi"), (None, "4x", "8Gi")],
+)
+def test_memory_for_each_cpu(cpus: Any, memory: str, expected: str) -> None:
+    assert first(cpus=cpus, memory=memory).memory == expected
+
+
+def test_an_image_by_its_key() -> None:
+    image = {"docker": "docker:python:3.11", "us-east-1": "ami-1"}
+    assert first(image_id=image).image == "python:3.11"
+
+
+def test_numbers_are_labels() -> None:
+    assert first(labels={"team": 7}).labels == {"team": "7"}
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (None, []),
+        (8080, [(8080, 8080)]),
+        ("8080-8090", [(8080, 8090)]),
+        ("80, 443", [(80, 80), (443, 443)]),
+        ([80, "90-91"], [(80, 80), (90, 91)]),
+    ],
+)
+def test_ports(written: Any, expected: list[tuple[int, int]]) -> None:
+    assert ranges(written) == expected
+
+
+def test_a_field_for_anchors() -> None:
+    (document,) = read("x-labels: &l {team: a}\nresources: {labels: *l}\n" + RUN)
+    assert validate(document) == []
+    assert task_of(document).resources.labels == {"team": "a"}
+
+
+def test_a_header_says_nothing_with_nothing() -> None:
+    text = "name: p\nexecution:\n---\n" + RUN
+    assert [found for found in validate(read(text)[0]) if found.severity == "error"] == []
+
+
+WRONG = {
+    "resources: {accelerators: [8]}": (
+        "task.yaml:2:28: resources.accelerators[0]: expected a GPU such as V100:2, got 8"
+    ),
+    "resources: {accelerators: {A100: '8x'}}": (
+        "task.yaml:2:27: resources.accelerators: the count is a number, got '8x', got a map"
+    ),
+    "resources: {labels: {a: true}}": (
+        "task.yaml:2:25: resources.labels.a: expected text, got true; put it in quotes"
+    ),
+    "resources: {image_id: {docker: a, us-east-1: 'docker:b'}}": (
+        "task.yaml:2:46: resources.image_id.us-east-1: is an image beside docker's;"
+        " keep one of them"
+    ),
+    "resources: {ports: [80, 70000]}": (
+        "task.yaml:2:25: resources.ports[1]: a port is from 1 to 65535, got '70000'"
+    ),
+    "resources: {ports: 90-80}": (
+        "task.yaml:2:20: resources.ports: the range ends before it begins: '90-80'"
+    ),
+    "resources: {ports: http}": (
+        "task.yaml:2:20: resources.ports: expected a port such as 8080, or a range such as"
+        " \"8080-8090\", got 'http'"
+    ),
+    "file_mounts: {/a: {source: s3://b, type: DATASET_RO}}": (
+        "task.yaml:2:36: file_mounts./a.type: means something in the mode MOUNT_CACHED only;"
+        " such as mode: MOUNT_CACHED"
+    ),
+    "envs: {SKYPILOT_DOCKER_USERNAME: u}": (
+        "task.yaml:2:8: envs.SKYPILOT_DOCKER_USERNAME: logs in to a registry only beside"
+        " SKYPILOT_DOCKER_PASSWORD and SKYPILOT_DOCKER_SERVER"
+    ),
+    "pool: {workers: 1, upscale_delay_seconds: 5}": (
+        "task.yaml:2:7: pool: upscale_delay_seconds needs max_workers"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", WRONG)
+def test_wrong(field: str) -> None:
+    assert problems(RUN + field) == [WRONG[field]]

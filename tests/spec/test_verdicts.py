@@ -1,0 +1,133 @@
+"""Over two thousand texts of every field: we and SkyPilot are of one mind, or we say that not."""
+
+import pytest
+
+from kubectl_sky.spec.compat import differences
+from tests.spec import verdicts
+from tests.spec.documents import read
+
+ROWS = verdicts.table()
+
+
+def test_the_table_covers_the_language() -> None:
+    refused = [said for said in ROWS.values() if said]
+    assert len(ROWS) > 2000
+    assert len(refused) > 500
+    assert len(ROWS) - len(refused) > 500
+    assert not [said for said in refused if "ConnectionError" in said]  # of the day, not of it
+
+
+def test_as_skypilot_judges() -> None:
+    wrong = {text: verdicts.disagreement(text, said) for text, said in ROWS.items()}
+    assert {text: told for text, told in wrong.items() if told} == {}
+
+
+def test_each_stricter_rule_has_a_case() -> None:
+    accepted = [text for text, said in ROWS.items() if not said]
+    told = [str(found) for text in accepted for found in verdicts.ours(text)[0]]
+    assert [words for words in verdicts.STRICTER if not any(words in one for one in told)] == []
+
+
+# What SkyPilot refuses and we accept knowingly, with what we say of it.
+ACCEPTED = {
+    "envs:": "envs: envs has nothing under it, at which SkyPilot fails; leave it out",
+    "inputs:": "inputs: inputs has nothing under it, at which SkyPilot fails; leave it out",
+    "service: {readiness_probe: ~}": (
+        "service.readiness_probe: readiness_probe has nothing under it, at which SkyPilot fails;"
+        " leave it out"
+    ),
+    "resources: {cpus: 500m}": (
+        "resources.cpus: SkyPilot reads no Kubernetes quantity here; such as 0.5 or 4+"
+    ),
+    "resources: {memory: 16G}": (
+        "resources.memory: SkyPilot does not know this unit; such as 8, 16GB or 512Mi"
+    ),
+    "resources: {disk_size: 100G}": (
+        "resources.disk_size: SkyPilot takes whole GB only; such as 256 or 1TB"
+    ),
+    "resources: {disk_size: 1500MB}": (
+        "resources.disk_size: SkyPilot takes whole GB only; such as 256 or 1TB"
+    ),
+    "resources: {accelerators: 8}": (
+        "resources.accelerators: SkyPilot needs a GPU's name, and its count as a number;"
+        " such as V100:2"
+    ),
+    "resources: {gpus: {A100: '8'}}": (
+        "resources.gpus: SkyPilot needs a GPU's name, and its count as a number; such as V100:2"
+    ),
+    "resources: {accelerators: [{A100: 8}]}": (
+        "resources.accelerators: SkyPilot needs a GPU's name, and its count as a number;"
+        " such as V100:2"
+    ),
+    "resources: {any_of: [{accelerators: {L4, T4}}]}": (
+        "resources.any_of[0].accelerators: SkyPilot takes one kind of GPU here, with its name;"
+        " such as V100:2"
+    ),
+    "resources: {any_of: [{cpus: ~}]}": (
+        "resources.any_of[0].cpus: has nothing under it, which SkyPilot refuses here; leave it out"
+    ),
+    "resources: {infra: k8s, any_of: [{cloud: aws}, {cpus: 1}]}": (
+        "resources.any_of[0]: SkyPilot keeps what stands around it beside this:"
+        " infra excludes cloud, region and zone"
+    ),
+    "resources: {accelerators: [A100, V100], ordered: [{cpus: 1}]}": (
+        "resources.accelerators: SkyPilot takes one GPU only beside these candidates;"
+        " name it in each"
+    ),
+    "resources: {any_of: [{priority: 1}, {priority: 2}]}": (
+        "resources.any_of: SkyPilot wants the same priority in all candidates"
+    ),
+    "resources: {infra: aws, accelerators: tpu-v6e-8}": (
+        "resources.accelerators: SkyPilot knows TPUs of gcp and kubernetes only"
+    ),
+    "resources: {labels: {a: 1}}": (
+        "resources.labels: SkyPilot takes text only; put the values in quotes"
+    ),
+    "resources: {cloud: k8s}": (
+        "resources.cloud: SkyPilot does not know this short name here; infra: k8s"
+    ),
+    "resources: {autostop: 10s}": (
+        "resources.autostop: SkyPilot counts minutes at least; such as 1m"
+    ),
+    "resources: {accelerators: A100, gpus: ~}": (
+        "resources.gpus: SkyPilot wants one of accelerators and gpus, and takes an empty one for"
+        " one; leave it out"
+    ),
+    "x-anchors: {a: &a 1}": (
+        "x-anchors: SkyPilot takes no fields of one's own; put anchors where they are used"
+    ),
+    "envs: {A: '\"'}\nworkdir: $A": (
+        "workdir: SkyPilot cannot put in a variable that holds quotes, backslashes or lines"
+    ),
+    "envs: {SKYPILOT_DOCKER_USERNAME: u, SKYPILOT_DOCKER_SERVER: s}\n"
+    "secrets: {SKYPILOT_DOCKER_PASSWORD: p}": (
+        "secrets.SKYPILOT_DOCKER_PASSWORD: SkyPilot wants these variables all in envs"
+        " or all in secrets"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fields", ACCEPTED)
+def test_accepted_knowingly(fields: str) -> None:
+    errors, narrower = verdicts.ours(f"run: x\n{fields}\n")
+    assert errors == []
+    said = [str(found).split(": ", 1)[1] for found in narrower]
+    assert said == [ACCEPTED[fields]]
+    assert all(found.line > 1 for found in narrower)
+
+
+def test_a_group_has_plainer_names() -> None:
+    text = "{name: p.q, execution: parallel}\n---\n{name: a, run: x}\n---\n{name: b, run: y}\n"
+    header, *tasks = read(text)
+    said = "SkyPilot takes letters, digits, - and _ only in a group"
+    assert [found.message for found in differences(header)] == [said]
+    assert [found for task in tasks for found in differences(task)] == []
+
+
+def test_a_volume_is_what_sky_volumes_takes() -> None:
+    (volume,) = read("name: v\ntype: k8s-pvc\nsize: 10Gi\n")
+    assert differences(volume) == []
+    (small,) = read("name: v\ntype: k8s-pvc\nsize: 512Mi\n")
+    assert [str(found) for found in differences(small)] == [
+        "task.yaml:3:7: size: SkyPilot needs a size of 1Gi or more"
+    ]
