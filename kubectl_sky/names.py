@@ -1,5 +1,6 @@
 """Labels, annotations and object names: the index by which the cluster is the only state."""
 
+import hashlib
 import re
 
 MANAGER = "kubectl-sky"  # field manager of server-side apply
@@ -12,12 +13,19 @@ NODE_IDX = "node-idx"
 VOLUME = "skypilot-volume"
 VOLUME_ID = "volume-id"
 VOLUME_NAME = "volume-name"
+PIPELINE = "kubectl-sky/pipeline"  # id of the tasks of one file together
+STAGE = "kubectl-sky/stage"  # which of them this is, from 1
 
 SKYPILOT_VOLUME = "skypilot-name"  # label of the claims that SkyPilot makes
 
 ORIGINAL_NAME = "kubectl-sky/name"
 ORIGINAL_USER = "kubectl-sky/user"
 NUM_NODES = "kubectl-sky/num-nodes"
+PIPELINE_NAME = "kubectl-sky/pipeline-name"
+STAGES = "kubectl-sky/stages"  # how many tasks there are
+EXECUTION = "kubectl-sky/execution"  # serial or parallel
+AUXILIARY = "kubectl-sky/auxiliary-stages"  # that end when the other tasks of a group have ended
+DELAY = "kubectl-sky/termination-delay"  # seconds that such a task has then
 BACKEND = "kubectl-sky/backend"  # not written for the default one
 
 DEFAULT_BACKEND = "jobs"
@@ -58,6 +66,14 @@ def dns_label(text: str, fallback: str = "task") -> str:
 def task_object(name: str, task_id: str) -> str:
     """Name of the objects a task has once: `{name}-{id}`."""
     return f"{name}-{task_id}"
+
+
+def part_id(whole: str, stage: int) -> str:
+    """Id of one of the tasks of a file; the same for the same id of the whole."""
+    digest = hashlib.sha256(f"{whole}/{stage}".encode()).digest()
+    letters = ID_ALPHABET.rstrip("0123456789")
+    rest = (ID_ALPHABET[byte % len(ID_ALPHABET)] for byte in digest[1:ID_LENGTH])
+    return letters[digest[0] % len(letters)] + "".join(rest)
 
 
 def node_object(name: str, task_id: str, index: int, nodes: int) -> str:

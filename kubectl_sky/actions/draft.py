@@ -1,18 +1,20 @@
-"""From a file and flags to a checked task: what `render` and `submit` share."""
+"""From a file and flags to checked tasks: what `render` and `submit` share."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from kubectl_sky import names
 from kubectl_sky.actions import files
+from kubectl_sky.actions.flags import overridden
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.actions.preferences import preferences
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.notes import notes
+from kubectl_sky.plan.pipeline import Member, joined, members, named, title_of
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.render import manifests
@@ -20,14 +22,16 @@ from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec import unsupported
 from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.pipeline import pipeline_of
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
+from kubectl_sky.workloads import hold
 from kubectl_sky.workloads.choice import Choice, choices
 
 
 @dataclass(frozen=True)
-class Draft:
-    """A checked task with the id that it will have, and what the user should know about it.
+class Part:
+    """A checked task with the id that it will have, and its place if it is one of several.
 
     `document` is what the task was read from.
     """
@@ -35,41 +39,68 @@ class Draft:
     document: Document
     task: Task
     task_id: str
+    member: Member | None = None
+
+    def backend(self, settings: Settings) -> str | None:
+        """The backend that was asked for, or `auto`."""
+        return self.task.backend or settings.backend
+
+    def plan(self, facts: Facts, settings: Settings) -> Plan:
+        """Decide everything that was left open. Raises UserError where no backend can do it."""
+        return self._decided(facts, settings)[0]
+
+    def notes(self, facts: Facts, settings: Settings) -> tuple[str, ...]:
+        """Say what the user should know about what was decided."""
+        chosen = self._decided(facts, settings)[1].note
+        found = filter(None, (*notes(self.task, facts, settings), chosen))
+        return tuple(f"{self.task.name}: {note}" if self.member else note for note in found)
+
+    def _decided(self, facts: Facts, settings: Settings) -> tuple[Plan, Choice]:
+        reason = ""
+        for choice in choices(self.backend(settings), self.task.num_nodes, facts.access):
+            name = choice.backend.name
+            task = replace(self.task, backend=name)
+            plan = resolve(task, self.task_id, facts, settings)
+            if self.member:
+                plan = joined(plan, self.member)
+            reason = choice.backend.fits(plan, facts) or hold.unfit(choice.backend, plan)
+            if not reason:
+                return plan, choice
+        raise UserError(f"backend {name} cannot run {plan.title}: {reason}")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A checked file: its one task, or its tasks in order, and what the user should know of it.
+
+    `id` is the task's, or that of all tasks together.
+    """
+
+    parts: tuple[Part, ...]
+    id: str
     given_id: bool  # whether the user chose it; a fresh one cannot be taken
     templates: Path | None
     warnings: tuple[Problem, ...]
     settings: Settings
     remarks: tuple[str, ...] = ()  # on what the flags make of the file
 
-    def plan(self, facts: Facts) -> Plan:
-        """Decide everything that was left open. Raises UserError where no backend can do it."""
-        return self._decided(facts)[0]
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """What is to be run."""
+        return tuple(part.task for part in self.parts)
+
+    def plans(self, facts: Facts) -> tuple[Plan, ...]:
+        """Decide everything that was left open."""
+        return tuple(part.plan(facts, self.settings) for part in self.parts)
 
     def notes(self, facts: Facts) -> tuple[str, ...]:
-        """Say what the user should know about what was decided."""
-        chosen = self._decided(facts)[1].note
-        found = (*self.remarks, *notes(self.task, facts, self.settings), chosen)
-        return tuple(filter(None, found))
+        """Return what there is to say of the tasks before they are sent."""
+        found = [note for part in self.parts for note in part.notes(facts, self.settings)]
+        return (*self.remarks, *dict.fromkeys(found))
 
-    @property
-    def backend(self) -> str | None:
-        """The backend that was asked for, or `auto`."""
-        return self.task.backend or self.settings.backend
-
-    def _decided(self, facts: Facts) -> tuple[Plan, Choice]:
-        reason = ""
-        for choice in choices(self.backend, self.task.num_nodes, facts.access):
-            name = choice.backend.name
-            task = replace(self.task, backend=name)
-            plan = resolve(task, self.task_id, facts, self.settings)
-            reason = choice.backend.fits(plan, facts)
-            if not reason:
-                return plan, choice
-        raise UserError(f"backend {name} cannot run this task: {reason}")
-
-    def manifests(self, plan: Plan) -> Manifests:
-        """Render the plan of this draft."""
-        return manifests.render(plan, self.templates)
+    def manifests(self, plans: Sequence[Plan]) -> Manifests:
+        """Render the plans of this draft."""
+        return manifests.merged([manifests.render(plan, self.templates) for plan in plans])
 
 
 def draft(
@@ -79,31 +110,64 @@ def draft(
     stdin: BinaryIO,
     strict: bool = False,
 ) -> Draft:
-    """Read, override and check a task; raise InvalidFiles with everything that is wrong.
+    """Read, override and check a file; raise InvalidFiles with everything that is wrong.
 
     `strict` takes warnings for errors.
     """
-    loaded = files.documents(path, stdin)
-    document = _overridden(loaded[-1], overrides, environ)
+    documents = overridden(files.documents(path, stdin), overrides, environ)
     as_task = overrides.as_task
-    problems = [found for other in loaded[:-1] for found in validate(other, as_task=as_task)]
-    problems += validate(document, as_task=as_task)
+    problems = [found for document in documents for found in validate(document, as_task=as_task)]
     remarks: list[str] = []
     if as_task:
-        document, remarks = unsupported.as_task(document)
+        documents, remarks = _as_tasks(documents)
     errors = [problem for problem in problems if problem.severity == "error"]
-    refused = [] if errors else unsupported.refusals(document, as_task)
+    refused = [] if errors else _refusals(documents, as_task)
     if errors or refused or (strict and problems):
         raise InvalidFiles([*(problems if strict else errors), *refused])
+    whole_id = _checked_id(overrides.task_id) or new_id()
     return Draft(
-        document=document,
-        task=task_of(document),
-        task_id=_checked_id(overrides.task_id) or new_id(),
+        parts=_parts(documents, whole_id, overrides.name),
+        id=whole_id,
         given_id=overrides.task_id is not None,
         templates=Path(overrides.templates) if overrides.templates else None,
         warnings=tuple(problems),
         settings=preferences(environ),
         remarks=tuple(remarks),
+    )
+
+
+def _as_tasks(documents: Sequence[Document]) -> tuple[list[Document], list[str]]:
+    found = [unsupported.as_task(document) for document in documents]
+    return [document for document, _ in found], [note for _, notes in found for note in notes]
+
+
+def _refusals(documents: Sequence[Document], as_task: bool) -> list[Problem]:
+    if documents[0].parallel:
+        what = "not carried out yet: tasks of a group would not find each other"
+        return [documents[0].problem(("execution",), what, "give each task a file of its own")]
+    return [
+        problem
+        for document in documents
+        if not document.is_header
+        for problem in unsupported.refusals(document, as_task)
+    ]
+
+
+def _parts(documents: Sequence[Document], whole_id: str, name: str | None) -> tuple[Part, ...]:
+    """Return the tasks; a header's name is that of its only task, as in SkyPilot."""
+    found = [document for document in documents if not document.is_header]
+    tasks = [task_of(document) for document in found]
+    pipeline = pipeline_of(documents)
+    if pipeline is None:
+        header = documents[0].get("name") if documents[0].is_header else None
+        task = tasks[0] if header is None else replace(tasks[0], name=str(header))
+        return (Part(found[0], task, whole_id),)
+    pipeline = replace(pipeline, name=name or pipeline.name)
+    whole = named(tasks, title_of(pipeline, whole_id))
+    places = members(pipeline, whole_id, whole)
+    return tuple(
+        Part(document, task, names.part_id(whole_id, place.stage), place)
+        for document, task, place in zip(found, whole, places, strict=True)
     )
 
 
@@ -121,37 +185,3 @@ def _checked_id(task_id: str | None) -> str | None:
             "such as --id train001",
         )
     return task_id
-
-
-def _overridden(document: Document, overrides: Overrides, environ: Mapping[str, str]) -> Document:
-    """Put the flags' values into the document, so that they are checked like its own."""
-    fields: dict[str, tuple[tuple[str, ...], object]] = {
-        "--name": (("name",), overrides.name),
-        "--num-nodes": (("num_nodes",), _number(overrides.num_nodes)),
-        "--cpus": (("resources", "cpus"), overrides.cpus),
-        "--memory": (("resources", "memory"), overrides.memory),
-        "--gpus": (("resources", "accelerators"), overrides.gpus),
-        "--image": (("resources", "image_id"), overrides.image),
-        "--backend": (("config", "kubectl_sky", "backend"), overrides.backend),
-    }
-    for flag, (field, value) in fields.items():
-        if value is not None:
-            document = document.override(field, value, flag)
-    for name, value in files.variable_files(overrides.env_files):
-        secret = name in _keys(document, "secrets")
-        document = document.override(("secrets" if secret else "envs", name), value, "--env-file")
-    for name, value in files.variables(overrides.env, "--env", environ):
-        document = document.override(("envs", name), value, "--env")
-    for name, value in files.variables(overrides.secret, "--secret", environ):
-        document = document.override(("secrets", name), value, "--secret")
-    return document
-
-
-def _number(text: str | None) -> object:
-    """A whole number as such; anything else as it is, for the schema to refuse."""
-    return int(text) if text is not None and text.isdecimal() else text
-
-
-def _keys(document: Document, field: str) -> Mapping[str, object]:
-    value = document.data.get(field)
-    return value if isinstance(value, Mapping) else {}

@@ -1,8 +1,9 @@
-"""Find tasks in the cluster by user, id, prefix of an id, or name."""
+"""Find tasks and pipelines in the cluster by user, id, prefix of an id, or name."""
 
+import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubectl_sky import kinds, names
 from kubectl_sky.cluster import objects
@@ -10,9 +11,12 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, UserError
 from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import status
+from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.users import User
 from kubectl_sky.workloads import registry
+
+Target = TaskStatus | PipelineStatus
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,15 @@ class Scope:
         return [item for item in items if self.user is None or self.user.owns(item["metadata"])]
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Which label has the id, and in which namespace."""
+
+    label: str
+    id: str
+    namespace: str
+
+
 def tasks(session: Session, scope: Scope) -> list[TaskStatus]:
     """Return the tasks of a scope, newest first, by one list a kind, all at once."""
     return _fold(session, scope, {names.TASK: "true"} | scope.labels)
@@ -39,13 +52,34 @@ def tasks(session: Session, scope: Scope) -> list[TaskStatus]:
 
 def task(session: Session, scope: Scope, wanted: str) -> TaskStatus:
     """Return the one task that is meant. Raises UserError when none or several could be."""
-    return many(session, scope, [wanted])[0]
+    found = one(session, scope, wanted)
+    if isinstance(found, TaskStatus):
+        return found
+    ids = ", ".join(f"{task.id} ({task.name})" for task in found.tasks)
+    raise UserError(f"{found.word} {found.id} has several tasks: {ids}", "name one of them")
+
+
+def one(session: Session, scope: Scope, wanted: str) -> Target:
+    """Return the task, pipeline or group that is meant. Raises UserError when it is not clear."""
+    return targets(session, scope, [wanted])[0]
+
+
+def targets(session: Session, scope: Scope, wanted: Sequence[str]) -> list[Target]:
+    """Return what is meant, in order and once each."""
+    found = [_identify(session, scope, re.sub("^(task|pipeline)/", "", text)) for text in wanted]
+    return [_seen(session, scope, place) for place in dict.fromkeys(found)]
 
 
 def many(session: Session, scope: Scope, wanted: Sequence[str]) -> list[TaskStatus]:
-    """Return the tasks that are meant, in order and once each."""
-    found = [_identify(session, scope, text.removeprefix("task/")) for text in wanted]
-    return [_seen(session, scope, *place) for place in dict.fromkeys(found)]
+    """Return the tasks that are meant, in order and once each; those of pipelines among them."""
+    found = targets(session, scope, wanted)
+    tasks = [task for each in found for task in tasks_of(each)]
+    return list({(task.namespace, task.id): task for task in tasks}.values())
+
+
+def tasks_of(target: Target) -> Sequence[TaskStatus]:
+    """Return a task as the only one, or the tasks of a pipeline."""
+    return [target] if isinstance(target, TaskStatus) else target.tasks
 
 
 def again(session: Session, seen: TaskStatus) -> TaskStatus | None:
@@ -54,12 +88,12 @@ def again(session: Session, seen: TaskStatus) -> TaskStatus | None:
     return next(iter(_fold(session, Scope(seen.namespace, None), labels)), None)
 
 
-def _seen(session: Session, scope: Scope, task_id: str, namespace: str) -> TaskStatus:
-    labels = {names.TASK: "true", names.TASK_ID: task_id}
-    folded = _fold(session, Scope(namespace, scope.user), labels)
+def _seen(session: Session, scope: Scope, place: _Place) -> Target:
+    labels = {names.TASK: "true", place.label: place.id}
+    folded = _fold(session, Scope(place.namespace, scope.user), labels)
     if not folded:
-        raise _missing(task_id, scope)
-    return folded[0]
+        raise _missing(place.id, scope)
+    return pipelines(folded)[0] if place.label == names.PIPELINE else folded[0]
 
 
 def workloads(session: Session, namespace: str | None, selector: str) -> list[Json]:
@@ -97,31 +131,34 @@ def _fold(session: Session, scope: Scope, labels: dict[str, str]) -> list[TaskSt
     return status.tasks(scope.own(items), scope.own(pods))
 
 
-def _identify(session: Session, scope: Scope, text: str) -> tuple[str, str]:
-    """Return id and namespace of the task that a user means by an id, its beginning, or a name."""
-    if names.ID.fullmatch(text):
-        found = workloads(session, scope.namespace, f"{names.TASK_ID}={text}")
+def _identify(session: Session, scope: Scope, text: str) -> _Place:
+    """Return what a user means by an id, its beginning, or a name; tasks come before pipelines."""
+    for label in (names.TASK_ID, names.PIPELINE) if names.ID.fullmatch(text) else ():
+        found = workloads(session, scope.namespace, f"{label}={text}")
         if found:
-            return _own(scope, text, found)
+            return _own(scope, _Place(label, text, ""), found)
     selector = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
-    known = status.tasks(scope.own(workloads(session, scope.namespace, selector)), [])
+    tasks = status.tasks(scope.own(workloads(session, scope.namespace, selector)), [])
+    known: list[Target] = [*tasks, *pipelines(tasks)]
     matching = [t for t in known if t.name == text] or [t for t in known if t.id.startswith(text)]
     if not matching:
         raise _missing(text, scope)
     if len(matching) > 1:
         ids = ", ".join(found.id for found in matching[:8]) + (" …" if matching[8:] else "")
         raise UserError(f"{text!r} may be any of {len(matching)} tasks: {ids}", "give a whole id")
-    return matching[0].id, matching[0].namespace
+    meant = matching[0]
+    label = names.TASK_ID if isinstance(meant, TaskStatus) else names.PIPELINE
+    return _Place(label, meant.id, meant.namespace)
 
 
-def _own(scope: Scope, task_id: str, found: Sequence[Json]) -> tuple[str, str]:
+def _own(scope: Scope, place: _Place, found: Sequence[Json]) -> _Place:
     own = scope.own(found)
     if not own:
         owner = status.tasks(found, [])[0].user
         raise UserError(
-            f"task {task_id} belongs to {owner}", "add --all-users to mean other users' too"
+            f"task {place.id} belongs to {owner}", "add --all-users to mean other users' too"
         )
-    return task_id, own[0]["metadata"]["namespace"]
+    return replace(place, namespace=own[0]["metadata"]["namespace"])
 
 
 def _missing(text: str, scope: Scope) -> UserError:

@@ -28,8 +28,8 @@ def system_user() -> str:
 
 def render(draft: Draft, facts: Facts, show_secrets: bool) -> Manifests:
     """Return the manifests of a draft, with secrets' values only when asked for."""
-    plan = draft.plan(facts)
-    return draft.manifests(plan if show_secrets else redacted(plan))
+    plans = draft.plans(facts)
+    return draft.manifests(plans if show_secrets else [redacted(plan) for plan in plans])
 
 
 def write(manifests: Manifests, folder: Path) -> list[Path]:

@@ -1,8 +1,9 @@
 """`submit`: send what `render` shows, and make it one thing that lives and dies together."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubectl_sky import kinds, names
 from kubectl_sky.actions import classes, find, volumes, who
@@ -15,11 +16,13 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, SkyError, UserError
 from kubectl_sky.facts import Access, Facts, Machine
 from kubectl_sky.kinds import Kind
+from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import differences
+from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.plan.placement import wants_machines
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifests
-from kubectl_sky.workloads import registry
+from kubectl_sky.workloads import hold, registry
 from kubectl_sky.workloads.choice import questions
 
 _WORKERS = 16
@@ -28,38 +31,69 @@ _UNSEEN = (kinds.SECRET, kinds.PVC)  # listed only where the task has some: not 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A plan for this cluster, its manifests, and what of them is there already."""
+    """Plans for this cluster, their manifests, and what of them is there already.
 
-    plan: Plan
+    `id` is the task's, or that of all tasks together.
+    """
+
+    id: str
+    plans: tuple[Plan, ...]
     manifests: Manifests
     present: tuple[Json, ...]
     notes: tuple[str, ...]  # about candidates and nodes, for the user
 
     @property
-    def kind(self) -> Kind:
-        """Of the objects that run it."""
-        return registry.named(self.plan.backend).kind
+    def together(self) -> bool:
+        """Whether it is a pipeline or group, and not a task that stands alone."""
+        return names.PIPELINE in self.plans[0].labels
+
+    @property
+    def title(self) -> str:
+        """The name of the whole, as the user wrote it."""
+        plan = self.plans[0]
+        return plan.annotations[names.PIPELINE_NAME] if self.together else plan.title
+
+    @property
+    def selector(self) -> str:
+        """The label by which all objects are found."""
+        return f"{names.PIPELINE if self.together else names.TASK_ID}={self.id}"
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of the objects that run it."""
+        return frozenset(registry.named(plan.backend).kind.kind for plan in self.plans)
 
     @property
     def complete(self) -> bool:
-        """Whether the same task has been submitted already, to the last object."""
-        owned = [item for item in self.present if item["kind"] != self.kind.kind]
-        adopted = all(item["metadata"].get("ownerReferences") for item in owned)
-        return adopted and len(self.present) == len(self.manifests.all)
+        """Whether the same has been submitted already, to the last object, or is over already."""
+        owned = [item for item in self.present if item["kind"] not in self.kinds]
+        if not all(item["metadata"].get("ownerReferences") for item in owned):
+            return False
+        return len(self.present) == len(self.manifests.all) or self._over
+
+    @property
+    def _over(self) -> bool:
+        """A pipeline that failed lacks the tasks that were cancelled; they do not come back."""
+        running = [item for item in self.present if item["kind"] in self.kinds]
+        return any(each.state.ended for each in pipelines(status.tasks(running, [])))
 
 
 def facts(session: Session, draft: Draft, user: str | None) -> Facts:
     """Ask the cluster who asks, what volume names stand for, and for its nodes if they matter."""
     found = who.user(session, user)
-    claims = volumes.claims(session, found) if draft.task.volumes else None
-    nodes = machines(session) if wants_machines(draft.task) else ()
-    asked = questions(draft.backend, draft.task.num_nodes)
+    claims = volumes.claims(session, found) if any(task.volumes for task in draft.tasks) else None
+    nodes = machines(session) if any(map(wants_machines, draft.tasks)) else ()
+    asked = [
+        kind
+        for part in draft.parts
+        for kind in questions(part.backend(draft.settings), part.task.num_nodes)
+    ]
     return Facts(
         user=found,
         namespace=session.namespace,
         claims=claims,
         machines=nodes,
-        access={kind: _access(session, kind) for kind in asked},
+        access={kind: _access(session, kind) for kind in dict.fromkeys(asked)},
     )
 
 
@@ -91,20 +125,41 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
     Raises UserError when another task has the id, naming the fields that differ.
     """
     known = facts(session, draft, user)
-    plan = draft.plan(known)
-    manifests = draft.manifests(plan)
-    present = _present(session, manifests, plan) if draft.given_id else []
-    _refuse_other(manifests, present, plan)
-    storage = classes.notes(session, [claim.storage_class for claim in plan.storage.fresh])
-    notes = (*draft.notes(known), *storage, *_partial(plan))
-    return Prepared(plan, manifests, tuple(present), notes)
+    plans = draft.plans(known)
+    asked = [claim.storage_class for plan in plans for claim in plan.storage.fresh]
+    told = (*draft.notes(known), *classes.notes(session, asked), *_partial(plans))
+    prepared = Prepared(draft.id, plans, draft.manifests(plans), (), told)
+    if not draft.given_id:
+        return prepared
+    present = _present(session, prepared)
+    prepared = replace(
+        prepared, present=tuple(present), manifests=_as_released(prepared.manifests, present)
+    )
+    _refuse_other(session, prepared)
+    return prepared
 
 
-def _partial(plan: Plan) -> Iterator[str]:
+def _partial(plans: Sequence[Plan]) -> Iterator[str]:
     """Say so where nothing keeps some nodes from starting while there is no room for others."""
-    if len(plan.nodes) > 1 and not registry.named(plan.backend).gang:
-        count = f"{len(plan.nodes)} nodes without a gang scheduler"
-        yield f"{count}: some may start, and wait, while there is no room for the others"
+    for plan in plans:
+        if len(plan.nodes) > 1 and not registry.named(plan.backend).gang:
+            whose = f"{plan.title}: " if len(plans) > 1 else ""
+            count = f"{whose}{len(plan.nodes)} nodes without a gang scheduler"
+            yield f"{count}: some may start, and wait, while there is no room for the others"
+
+
+def _as_released(manifests: Manifests, present: Sequence[Json]) -> Manifests:
+    """Leave released what has been released: to send it again must not hold it again."""
+    live = {f"{item['kind']}/{item['metadata']['name']}": item for item in present}
+    return replace(
+        manifests,
+        workload=tuple(
+            replace(manifest, object=hold.copied(manifest.object, live[manifest.name]))
+            if manifest.name in live
+            else manifest
+            for manifest in manifests.workload
+        ),
+    )
 
 
 def send(
@@ -118,39 +173,45 @@ def send(
     If a step fails, what this call created is removed again. Raises ClusterError.
     """
     _admitted(session, prepared)
+    running = [manifest.object for manifest in prepared.manifests.workload]
     stages = [
         [manifest.object for manifest in prepared.manifests.auxiliary],
-        [manifest.object for manifest in prepared.manifests.workload],
+        [item for item in running if hold.held(item)],  # nothing runs before all is there
+        [item for item in running if not hold.held(item)],
     ]
     applied = apply_all(session, stages, dry_run=dry_run, workers=_WORKERS, on_done=on_done)
     if not dry_run:
-        _adopt(session, applied, prepared.kind)
+        _adopt(session, applied, prepared.kinds)
     return applied
 
 
-def _present(session: Session, manifests: Manifests, plan: Plan) -> list[Json]:
-    """List what has the task's id, one request a kind."""
-    found_kinds = dict.fromkeys(objects.known_kind(m.object) for m in manifests.auxiliary)
+def _present(session: Session, prepared: Prepared) -> list[Json]:
+    """List what has the id, one request a kind."""
+    found_kinds = dict.fromkeys(objects.known_kind(m.object) for m in prepared.manifests.auxiliary)
     found_kinds.update(dict.fromkeys(kind for kind in AUXILIARY if kind not in _UNSEEN))
-    selector = names.selector(task_id=plan.id)
+    namespace = prepared.plans[0].namespace
     with ThreadPoolExecutor(_WORKERS) as pool:
         lists = pool.map(
-            lambda kind: objects.list_all(session, kind, plan.namespace, label_selector=selector),
+            lambda kind: objects.list_all(
+                session, kind, namespace, label_selector=prepared.selector
+            ),
             found_kinds,
         )
         auxiliary = [item for items in lists for item in items]
-    return auxiliary + find.workloads(session, plan.namespace, selector)
+    return auxiliary + find.workloads(session, namespace, prepared.selector)
 
 
-def _refuse_other(manifests: Manifests, present: Sequence[Json], plan: Plan) -> None:
+def _refuse_other(session: Session, prepared: Prepared) -> None:
     """The same id means the same task; anything else would change a task that runs."""
-    wanted = {manifest.name: manifest.object for manifest in manifests.all}
+    wanted = {manifest.name: manifest.object for manifest in prepared.manifests.all}
     found: list[str] = []
-    for live in present:
+    other = names.TASK_ID if prepared.together else names.PIPELINE
+    namespace = prepared.plans[0].namespace
+    for live in (*prepared.present, *find.workloads(session, namespace, f"{other}={prepared.id}")):
         name = f"{live['kind']}/{live['metadata']['name']}"
         if live["metadata"].get("deletionTimestamp"):
             raise UserError(
-                f"task {plan.id} is being deleted", "wait a moment, or use another --id"
+                f"task {prepared.id} is being deleted", "wait a moment, or use another --id"
             )
         if name not in wanted:
             found.append(f"{name}: would go")
@@ -160,60 +221,66 @@ def _refuse_other(manifests: Manifests, present: Sequence[Json], plan: Plan) -> 
         return
     shown = "\n  ".join(found[:12]) + (f"\n  and {len(found) - 12} more" if found[12:] else "")
     raise UserError(
-        f"--id {plan.id} is another task already; these fields differ:\n  {shown}\n"
-        f"use another --id, or stop that one first: kubectl sky stop {plan.id}"
+        f"--id {prepared.id} is another task already; these fields differ:\n  {shown}\n"
+        f"use another --id, or stop that one first: kubectl sky stop {prepared.id}"
     )
 
 
 def _admitted(session: Session, prepared: Prepared) -> None:
-    """Ask the cluster to pretend to create a node's pod, so that what it refuses is known before.
+    """Ask the cluster to pretend to create a pod of each task, so that a refusal is known before.
 
     A Job is accepted whatever its pods are; a full quota, a policy or a webhook would only be seen
     as a Job without pods. Users who may create Jobs but not pods go without this.
     """
-    item = prepared.manifests.workload[0].object
-    for template in registry.named(prepared.plan.backend).templates(item):
-        metadata = {
-            **template["metadata"],
-            "generateName": item["metadata"]["name"] + "-",
-            "namespace": item["metadata"]["namespace"],
-        }
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
-        try:
-            objects.create(session, pod, dry_run=True)
-        except Forbidden:
-            return
+    first: dict[str, Json] = {}
+    for manifest in prepared.manifests.workload:
+        first.setdefault(manifest.object["metadata"]["labels"][names.TASK_ID], manifest.object)
+    for item in first.values():
+        for template in registry.of(item).templates(item):
+            metadata = {
+                **template["metadata"],
+                "generateName": item["metadata"]["name"] + "-",
+                "namespace": item["metadata"]["namespace"],
+            }
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+            try:
+                objects.create(session, pod | {"spec": template["spec"]}, dry_run=True)
+            except Forbidden:
+                return
 
 
-def _adopt(session: Session, applied: Sequence[Applied], kind: Kind) -> None:
-    """Make what runs the owner of what it needs: that goes when the last of them has gone."""
-    owners = [
-        {
-            "apiVersion": kind.api_version,
-            "kind": kind.kind,
-            "name": done.object["metadata"]["name"],
-            "uid": done.object["metadata"]["uid"],
-        }
-        for done in applied
-        if done.object["kind"] == kind.kind
-    ]
-    owned = [done.object for done in applied if done.object["kind"] != kind.kind]
+def _adopt(session: Session, applied: Sequence[Applied], running: Collection[str]) -> None:
+    """Make what runs the owner of what it needs: that goes when the last of them has gone.
+
+    `running` are the kinds of objects that run. What no single task has belongs to all of them.
+    """
+    owners: dict[str | None, list[Json]] = defaultdict(list)
+    owned = []
+    for item in (done.object for done in applied):
+        metadata = item["metadata"]
+        if item["kind"] in running:
+            named = {field: metadata[field] for field in ("name", "uid")}
+            owner = {"apiVersion": item["apiVersion"], "kind": item["kind"]} | named
+            owners[metadata["labels"].get(names.TASK_ID)].append(owner)
+            owners[None].append(owner)
+        else:
+            owned.append(item)
 
     def adopt(item: Json) -> None:
         kind, metadata = objects.known_kind(item), item["metadata"]
-        body = {"metadata": {"ownerReferences": owners}}
+        body = {"metadata": {"ownerReferences": owners[metadata["labels"].get(names.TASK_ID)]}}
         objects.patch(session, kind, metadata["name"], metadata["namespace"], body)
 
     try:
         with ThreadPoolExecutor(_WORKERS) as pool:
             list(pool.map(adopt, owned))
     except (SkyError, KeyboardInterrupt):
-        _undo(session, [done.object for done in applied if done.created], kind)
+        _undo(session, [done.object for done in applied if done.created], running)
         raise
 
 
-def _undo(session: Session, items: Sequence[Json], first: Kind) -> None:
+def _undo(session: Session, items: Sequence[Json], first: Collection[str]) -> None:
     """Remove what was created, what runs first, so that no pod starts without what it needs."""
-    for item in sorted(items, key=lambda item: item["kind"] != first.kind):
+    for item in sorted(items, key=lambda item: item["kind"] not in first):
         metadata = item["metadata"]
         objects.delete(session, objects.known_kind(item), metadata["name"], metadata["namespace"])

@@ -1,6 +1,6 @@
 """Watch a task: its status each time that something changed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Event
 from time import monotonic
@@ -69,15 +69,8 @@ def _glimpse(seen: TaskStatus, items: list[Json]) -> Glimpse:
     return Glimpse(folded[0], tuple(pods))
 
 
-def all_ended(
-    session: Session, tasks: Sequence[TaskStatus], timeout: float | None
-) -> list[TaskStatus]:
-    """Wait until each task has completed or failed. Raises SkyError after `timeout` seconds."""
-    end = None if timeout is None else monotonic() + timeout
-    return [_ended(session, task, end) for task in tasks]  # the others go on meanwhile
-
-
-def _ended(session: Session, seen: TaskStatus, end: float | None) -> TaskStatus:
+def ended(session: Session, seen: TaskStatus, end: float | None) -> TaskStatus:
+    """Wait until a task has completed or failed; `end` is on the monotonic clock."""
     if seen.state.ended:
         return seen
     latest = seen

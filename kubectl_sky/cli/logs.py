@@ -14,6 +14,7 @@ from kubectl_sky.observe.status import TaskStatus
 if TYPE_CHECKING:
     from kubectl_sky.actions.logs import Request
     from kubectl_sky.cluster.session import Session
+    from kubectl_sky.observe.pipelines import PipelineStatus
 
 
 def write(block: bytes) -> None:
@@ -40,9 +41,14 @@ def outcome(task: TaskStatus) -> int:
     """Return the exit code of a task that may have ended. Raises TaskFailed when it failed."""
     if task.state is not State.FAILED:
         return 0
+    raise TaskFailed(f"task {task.id} ({task.name}) failed: {reason(task)}")
+
+
+def reason(task: TaskStatus) -> str:
+    """Say how a task failed, with its last words."""
     lines = task.first_failure.message.splitlines()[-5:] if task.first_failure else []
     last = "; its last lines:" + "".join(f"\n  {line}" for line in lines) if lines else ""
-    raise TaskFailed(f"task {task.id} ({task.name}) failed: {task.note}{last}")
+    return f"{task.note}{last}"
 
 
 def ranks(context: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[int]:
@@ -79,6 +85,8 @@ def command(
 ) -> int:
     """Print the logs of TASK: `node-1 | line` of several nodes, plain lines of one.
 
+    TASK may be a pipeline: its stages follow each other, under headings on stderr.
+
     With -f it exits as the task does: with 4 when it failed.
     """
     from kubectl_sky.actions import find, logs
@@ -100,8 +108,23 @@ def command(
         patience=timeout.total_seconds(),
     )
     session = where.session()
-    found = find.task(session, options.scope(session, where, all_users), task)
+    found = find.one(session, options.scope(session, where, all_users), task)
+    if not isinstance(found, TaskStatus):
+        return _together(session, found, request)
     if following:
         return follow(session, found, request)
     logs.show(session, found, request, write, output.note)
     return outcome(found)
+
+
+def _together(session: "Session", pipeline: "PipelineStatus", request: "Request") -> int:
+    """Print the logs of a pipeline's tasks, stage after stage; whoever leads it is another."""
+    from kubectl_sky.actions import logs
+    from kubectl_sky.cli import pipelines
+
+    if request.options.follow:
+        return pipelines.follow(session, pipeline, request, decides=False)
+    for task in pipeline.tasks:
+        output.note(pipeline.heading(task))
+        logs.show(session, task, request, write, output.note)
+    return pipelines.outcome(pipeline)

@@ -2,7 +2,8 @@
 
 import click
 
-from kubectl_sky.cli import options, output, tasks
+from kubectl_sky.cli import options, output, pipelines, tasks
+from kubectl_sky.observe.status import TaskStatus
 
 
 @click.command("status")
@@ -11,13 +12,21 @@ from kubectl_sky.cli import options, output, tasks
 @options.all_users
 @options.output("json", "yaml", "name")
 def command(task: str, where: options.Where, all_users: bool, form: str | None) -> None:
-    """Show TASK (an id, the beginning of one, or a name) and each of its nodes."""
+    """Show TASK (an id, the beginning of one, or a name) and each of its nodes.
+
+    Of a pipeline or group it shows each of the tasks.
+    """
     from kubectl_sky.actions import find, why
 
     session = where.session()
-    found = find.task(session, options.scope(session, where, all_users), task)
-    found = why.explained(session, found)
+    found = find.one(session, options.scope(session, where, all_users), task)
+    if isinstance(found, TaskStatus):
+        found = why.explained(session, found)
     if form == "name":
-        output.out(f"task/{found.id}")
+        output.out(tasks.name(found))
+    elif form:
+        output.out(output.data(found.as_json(), form))
+    elif isinstance(found, TaskStatus):
+        output.out(tasks.details(found))
     else:
-        output.out(output.data(found.as_json(), form) if form else tasks.details(found))
+        output.out(pipelines.details(found))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_sky.actions.overrides import Overrides
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import options, output, pipelines
 from kubectl_sky.cli.logs import follow
+from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.submit import Prepared
@@ -40,6 +41,11 @@ def command(
 
     Prints the task's id at once, and exits as the task does: with 4 when it failed. Ctrl-C leaves
     the task running. With -o it only says what was submitted.
+
+    Several tasks in one file are a pipeline: each runs when the one before it has succeeded, and
+    what is left is cancelled when one fails. All are in the cluster from the start, the later ones
+    held, but it is this command that releases them: with --detach or after Ctrl-C they stay held
+    until `kubectl sky wait ID --continue`, or the same submit with --id ID, goes on.
     """
     from kubectl_sky.actions import context, submit
     from kubectl_sky.actions.draft import draft
@@ -60,7 +66,7 @@ def command(
         submit.send(session, prepared, dry_run=True)
     shown = prepared.manifests
     if not flags["show_secrets"]:
-        shown = drafted.manifests(redacted(prepared.plan))
+        shown = drafted.manifests([redacted(plan) for plan in prepared.plans])
     output.out(_listed(shown, form, options.DRY_RUNS[str(flags["dry_run"])]))
     return 0
 
@@ -76,28 +82,37 @@ def _submit(
             submit.send(session, prepared, on_done=advance)
     output.out(_told(prepared, form))
     if flags["detach"] or form:
+        if any(plan.suspended for plan in prepared.plans):
+            output.note(pipelines.held(prepared.id, len(prepared.plans)))
         return 0
-    task = find.task(session, find.Scope(session.namespace, None), prepared.plan.id)
+    found = find.one(session, find.Scope(session.namespace, None), prepared.id)
     timeout = flags["wait_timeout"]
     assert isinstance(timeout, timedelta)
     sys.stdout.flush()
-    return follow(
-        session, task, logs.Request(LogOptions(follow=True), patience=timeout.total_seconds())
-    )
+    request = logs.Request(LogOptions(follow=True), patience=timeout.total_seconds())
+    if isinstance(found, TaskStatus):
+        return follow(session, found, request)
+    return pipelines.follow(session, found, request)
 
 
 def _told(prepared: "Prepared", form: str | None) -> str:
     """What was done, in the seed's words for programs."""
-    plan = prepared.plan
     status = "unchanged" if prepared.complete else "submitted"
+    word = "pipeline" if prepared.together else "task"
     if form == "name":
-        return f"task/{plan.id}"
+        return f"{word}/{prepared.id}"
     if form:
         done = "was submitted before" if prepared.complete else "submitted successfully"
-        message = f"Task {done} with ID: {plan.id}"
-        return output.data({"task_id": plan.id, "status": status, "message": message}, form)
-    nodes = output.count(len(plan.nodes), "node")
-    return f"task/{plan.id} {status}: {plan.title}, {nodes} in namespace {plan.namespace}"
+        message = f"{word.capitalize()} {done} with ID: {prepared.id}"
+        told: dict[str, object] = {f"{word}_id": prepared.id, "status": status, "message": message}
+        if prepared.together:
+            told["task_ids"] = [plan.id for plan in prepared.plans]
+        return output.data(told, form)
+    size = output.count(len(prepared.plans), "task")
+    if not prepared.together:
+        size = output.count(len(prepared.plans[0].nodes), "node")
+    place = f"in namespace {prepared.plans[0].namespace}"
+    return f"{word}/{prepared.id} {status}: {prepared.title}, {size} {place}"
 
 
 def _listed(shown: "Manifests", form: str | None, suffix: str) -> str:

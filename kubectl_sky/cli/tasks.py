@@ -1,11 +1,13 @@
 """How tasks are shown: tables for people, the seed's JSON for programs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from kubectl_sky.cli import output
 from kubectl_sky.observe import age
 from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.pipelines import PipelineStatus, grouped
 from kubectl_sky.observe.status import TaskStatus
 
 FORMATS = ("wide", "json", "yaml", "name")
@@ -32,27 +34,47 @@ def listing(tasks: Sequence[TaskStatus], form: str | None, columns: Sequence[str
         *columns,
         *(["UPDATED", "NOTE"] if wide else []),
     ]
-    return output.table(names, [[_CELLS[name](task) for name in names] for task in tasks])
+    return output.table(names, [[_CELLS[name](row) for name in names] for row in _rows(tasks)])
 
 
-def _nodes(task: TaskStatus) -> str:
-    """How many nodes have got where the task is going."""
+def _rows(tasks: Sequence[TaskStatus]) -> Iterator[TaskStatus | PipelineStatus]:
+    """Yield a row for each task, those of a pipeline behind one for the whole."""
+    for each in grouped(tasks):
+        yield each
+        if isinstance(each, PipelineStatus):
+            yield from (replace(task, name=f"{each.name}/{task.name}") for task in each.tasks)
+
+
+def name(target: TaskStatus | PipelineStatus) -> str:
+    """Name a task or pipeline for other commands: `task/ID`."""
+    return f"{'task' if isinstance(target, TaskStatus) else 'pipeline'}/{target.id}"
+
+
+def nodes(task: TaskStatus | PipelineStatus) -> str:
+    """How many nodes have got where the task is going; of a pipeline, how many tasks."""
+    if isinstance(task, PipelineStatus):
+        return f"{task.count(State.COMPLETED)}/{task.place.stages} tasks"
     done = task.count(State.COMPLETED if task.state is State.COMPLETED else State.RUNNING)
     return f"{done}/{task.num_nodes}"
 
 
-_CELLS: dict[str, Callable[[TaskStatus], str]] = {
+_CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
     "ID": lambda task: task.id,
     "NAME": lambda task: task.name,
     "STATUS": lambda task: str(task.state),
-    "NODES": _nodes,
+    "NODES": nodes,
     "AGE": lambda task: since(task.created_at),
     "UPDATED": lambda task: since(task.updated_at),
     "NAMESPACE": lambda task: task.namespace,
     "USER": lambda task: task.user,
-    "JOBS": lambda task: _some(list(dict.fromkeys(node.job for node in task.nodes))),
+    "JOBS": lambda task: _some(_jobs(task)),
     "NOTE": lambda task: task.note,
 }
+
+
+def _jobs(task: TaskStatus | PipelineStatus) -> list[str]:
+    """The objects that run a task; those of a pipeline stand beside its tasks."""
+    return [node.job for node in task.nodes] if isinstance(task, TaskStatus) else []
 
 
 def _some(items: Sequence[str], most: int = 3) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from kubectl_sky import names
 from kubectl_sky.observe.nodes import NodeStatus, Object, State, container, node, retrying
+from kubectl_sky.plan.pipeline import Member, member_of
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import STOPPED, Workload
 
@@ -24,6 +25,7 @@ class TaskStatus:
     num_nodes: int  # what the task asked for; more than `nodes` when a submit was cut short
     labels: Mapping[str, str] = field(default_factory=dict)
     backend: str = names.DEFAULT_BACKEND
+    member: Member | None = None  # its place, where it is one of several tasks of a file
 
     @property
     def state(self) -> State:
@@ -46,6 +48,12 @@ class TaskStatus:
     def over(self) -> bool:
         """Whether every node has ended; a task may be failed while other nodes still run."""
         return all(node.state.ended for node in self.nodes)
+
+    @property
+    def held(self) -> bool:
+        """Whether it waits for somebody to let it begin, as a later stage of a pipeline does."""
+        waiting = [node for node in self.nodes if node.state is State.PENDING and not node.pod]
+        return any(node.reason == "Suspended" for node in waiting)
 
     def count(self, state: State) -> int:
         """Return how many nodes are in a state."""
@@ -93,8 +101,15 @@ class TaskStatus:
                 "restarts": self.restarts,
                 "note": self.note,
                 "nodes": [node.as_json() for node in self.nodes],
-            },
+            }
+            | self._place(),
         }
+
+    def _place(self) -> dict[str, object]:
+        member = self.member
+        if member is None:
+            return {}
+        return {"pipeline": member.id, "pipeline_name": member.title, "stage": member.stage}
 
     @property
     def note(self) -> str:
@@ -151,6 +166,7 @@ def _task(items: list[Object], pods: list[Object]) -> TaskStatus:
         num_nodes=max(int(asked) if asked.isdecimal() else 0, len(nodes)),
         labels=labels,
         backend=backend.name,
+        member=member_of(metadata),
     )
 
 

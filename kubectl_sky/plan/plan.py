@@ -48,7 +48,8 @@ class Plan:
     one of the `terms`, if there are any.
     `linger` is the seconds after which an ended Job is deleted; None keeps it. A node that fails
     starts again `restarts` times; if the task `recovers`, what the cluster takes away is not
-    counted, and neither are the `exit_codes`. `backend` names how it runs.
+    counted, and neither are the `exit_codes`. `suspended` Jobs begin when somebody releases them.
+    `backend` names how it runs.
     `pod_annotations` are the pods', `pod_config` is what of the user's is merged into every pod.
     """
 
@@ -73,6 +74,7 @@ class Plan:
     restarts: int
     recovers: bool
     exit_codes: tuple[int, ...]
+    suspended: bool
     shared_memory: bool
     backend: str
     scripts: Mapping[str, str]

@@ -1,7 +1,7 @@
 """The manifests of a plan, in the order in which they are sent."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,16 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
             for node in backend.pods(plan)
         ),
     )
+
+
+def merged(parts: Sequence[Manifests]) -> Manifests:
+    """Return the objects of several tasks, in order; what they share is there once."""
+    auxiliary: dict[str, Manifest] = {}
+    for part in parts:
+        for manifest in part.auxiliary:
+            auxiliary.setdefault(manifest.name, manifest)
+    workload = tuple(manifest for part in parts for manifest in part.workload)
+    return Manifests(tuple(auxiliary.values()), workload)
 
 
 def claim(claim: Claim, templates: Path | None = None) -> Manifest:

@@ -84,7 +84,6 @@ def findings(document: Document, as_task: bool = False) -> list[Problem]:
             key=True,
         )
         for found in _used(document, as_task)
-        if found.path or document.index == document.count - document.tasks  # said once a file
     ]
 
 
@@ -173,9 +172,6 @@ def _tasks(document: Document) -> Iterator[_Found]:
     if document.is_volume:
         reason = "this is a volume, not a task"
         yield _Found((), reason, "kubectl sky volumes apply makes volumes", True)
-    if document.tasks > 1:
-        reason = f"the file holds {document.tasks} tasks"
-        yield _Found((), reason, "give each task a file of its own", True)
 
 
 def _machines(document: Document) -> Iterator[_Found]:

@@ -15,6 +15,7 @@ class Indexed(Workload):
     name = "indexed"
     kind = kinds.JOB
     template = "indexed.yaml.j2"
+    hold = ("spec", "suspend")
     together = True
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:

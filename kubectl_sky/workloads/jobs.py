@@ -23,6 +23,7 @@ class Jobs(Workload):
     name = "jobs"
     kind = kinds.JOB
     template = "job.yaml.j2"
+    hold = ("spec", "suspend")
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:
         """One Job for each node."""

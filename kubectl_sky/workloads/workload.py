@@ -45,6 +45,7 @@ class Workload(Protocol):
     requires: str = ""  # what has to be installed for the kind; empty: every cluster has it
     gang: bool = False  # whether all nodes start or none
     together: bool = False  # whether the cluster stops the other nodes when one fails for good
+    hold: tuple[str, ...] = ()  # the field of an object by which it is held; empty: there is none
     propagation: Literal["Background", "Foreground"] = "Background"  # how it is deleted
     grace: int | None = None  # seconds its pods have at the end; None: what they say themselves
 

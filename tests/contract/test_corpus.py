@@ -21,17 +21,20 @@ from tests.spec.test_corpus import CORPUS, rows
 pytestmark = pytest.mark.outside
 
 
-def open_values(task: dict[str, Any], field: str) -> tuple[str, ...]:
+def open_values(tasks: list[dict[str, Any]], field: str) -> tuple[str, ...]:
     """Values for the variables that a file leaves to the command line."""
     return tuple(
-        f"{name}=dummy" for name, value in (task.get(field) or {}).items() if value is None
+        f"{name}=dummy"
+        for task in tasks
+        for name, value in (task.get(field) or {}).items()
+        if value is None
     )
 
 
 def manifests(path: Path, namespace: str) -> Manifests:
-    task = [one for one in yaml.safe_load_all(path.read_text()) if one][-1]
+    tasks = [one for one in yaml.safe_load_all(path.read_text()) if one]
     overrides = Overrides(
-        env=open_values(task, "envs"), secret=open_values(task, "secrets"), as_task=True
+        env=open_values(tasks, "envs"), secret=open_values(tasks, "secrets"), as_task=True
     )
     drafted = draft(str(path), overrides, {}, io.BytesIO())
     return render(drafted, Facts(users.named("tester"), namespace), show_secrets=True)

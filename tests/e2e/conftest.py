@@ -74,8 +74,9 @@ def heed() -> None:
 def submitted(done: Done) -> str:
     """Return the id that submit printed first."""
     word = done.stdout.split(maxsplit=1)[0] if done.stdout else ""
-    assert word.startswith("task/"), f"{done.stdout}\n{done.stderr}"
-    return word.removeprefix("task/")
+    kind, _, found = word.partition("/")
+    assert kind in ("task", "pipeline"), f"{done.stdout}\n{done.stderr}"
+    return found
 
 
 @pytest.fixture

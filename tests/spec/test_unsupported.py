@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from kubectl_sky import assets
-from kubectl_sky.errors import Problem
 from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.unsupported import Entry, as_task, listed, refusals
 from kubectl_sky.spec.validate import validate
@@ -238,12 +237,7 @@ def test_a_task_without_a_command_is_refused() -> None:
     assert said("run: ''\n") == expected
 
 
-def test_several_tasks_are_refused_one_with_a_header_is_not() -> None:
-    two = "name: a\nrun: x\n---\nname: b\nrun: y\n"
-    documents = read(two)
-    assert "the file holds 2 tasks" in str(refusals(documents[1])[0])
-    found: list[Problem] = [problem for document in documents for problem in validate(document)]
-    assert len([p for p in found if "holds 2 tasks" in p.message]) == 1
+def test_a_header_is_no_task() -> None:
     header, task = read("name: p\n---\nrun: x\n")
     assert refusals(task) == []
     assert validate(header) + validate(task) == []

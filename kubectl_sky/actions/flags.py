@@ -1,0 +1,82 @@
+"""Put what the flags say into the documents of a file, so that it is checked like their own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kubectl_sky.actions import files
+from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.spec.document import Document
+
+
+@dataclass(frozen=True)
+class _Values:
+    """Variables and secrets of the command line, read once: a file may be a pipe."""
+
+    files: tuple[tuple[str, str], ...]
+    env: tuple[tuple[str, str], ...]
+    secret: tuple[tuple[str, str], ...]
+
+
+def overridden(
+    documents: Sequence[Document], overrides: Overrides, environ: Mapping[str, str]
+) -> list[Document]:
+    """Return the documents with the flags' values: every task gets them, the header the name."""
+    values = _Values(
+        files=tuple(files.variable_files(overrides.env_files)),
+        env=tuple(files.variables(overrides.env, "--env", environ)),
+        secret=tuple(files.variables(overrides.secret, "--secret", environ)),
+    )
+    fields = _fields(overrides)
+    return [
+        document if document.is_header else _with_values(_with_fields(document, fields), values)
+        for document in _renamed(documents, overrides.name)
+    ]
+
+
+def _renamed(documents: Sequence[Document], name: str | None) -> list[Document]:
+    """`--name` is the name of the one task, or of the pipeline or group."""
+    first, *rest = documents
+    if name is None or (rest and not first.is_header):
+        return [first, *rest]
+    return [first.override(("name",), name, "--name"), *rest]
+
+
+def _fields(overrides: Overrides) -> dict[str, tuple[tuple[str, ...], object]]:
+    return {
+        "--num-nodes": (("num_nodes",), _number(overrides.num_nodes)),
+        "--cpus": (("resources", "cpus"), overrides.cpus),
+        "--memory": (("resources", "memory"), overrides.memory),
+        "--gpus": (("resources", "accelerators"), overrides.gpus),
+        "--image": (("resources", "image_id"), overrides.image),
+        "--backend": (("config", "kubectl_sky", "backend"), overrides.backend),
+    }
+
+
+def _with_fields(
+    document: Document, fields: Mapping[str, tuple[tuple[str, ...], object]]
+) -> Document:
+    for flag, (field, value) in fields.items():
+        if value is not None:
+            document = document.override(field, value, flag)
+    return document
+
+
+def _with_values(document: Document, values: _Values) -> Document:
+    for name, value in values.files:
+        secret = name in _keys(document, "secrets")
+        document = document.override(("secrets" if secret else "envs", name), value, "--env-file")
+    for name, value in values.env:
+        document = document.override(("envs", name), value, "--env")
+    for name, value in values.secret:
+        document = document.override(("secrets", name), value, "--secret")
+    return document
+
+
+def _number(text: str | None) -> object:
+    """A whole number as such; anything else as it is, for the schema to refuse."""
+    return int(text) if text is not None and text.isdecimal() else text
+
+
+def _keys(document: Document, field: str) -> Mapping[str, object]:
+    value = document.data.get(field)
+    return value if isinstance(value, Mapping) else {}

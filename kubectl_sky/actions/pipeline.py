@@ -1,0 +1,98 @@
+"""Lead a pipeline: release each task when the one before it has succeeded, cancel after a failure.
+
+The cluster holds the later tasks but nothing in it releases them: this is done by a client, while
+it follows. Another client may go on at any time; to release or cancel twice does no harm.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+
+from kubectl_sky.actions import stop, watch
+from kubectl_sky.actions.find import Target
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import SkyError, TaskFailed
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.pipelines import PipelineStatus
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.workloads import hold
+
+Follow = Callable[[TaskStatus], TaskStatus]  # returns the task when it has ended
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How a client goes along: what it does with each task, and whether it decides what follows."""
+
+    follow: Follow
+    note: Note
+    decides: bool = True  # releases and cancels; else another client does
+
+
+def in_turn(session: Session, pipeline: PipelineStatus, lead: Lead) -> PipelineStatus:
+    """Go along with a pipeline to its end, and return it as it ended.
+
+    Raises TaskFailed when a task is stopped meanwhile.
+    """
+    tasks = list(pipeline.tasks)
+    for index in range(pipeline.place.stages):
+        task = _at(pipeline, index + 1)
+        if task.held and lead.decides:
+            release(session, task)
+        elif task.held:
+            lead.note(
+                f"{pipeline.heading(task)}, is held: the client that leads {pipeline.word}"
+                f" {pipeline.id}, or `kubectl sky wait {pipeline.id} --continue`, releases it"
+            )
+        tasks[index] = lead.follow(task)
+        if tasks[index].state is State.FAILED:
+            if lead.decides:
+                stop.stop(session, tasks[index + 1 :])
+                tasks = tasks[: index + 1]
+            break
+    return replace(pipeline, tasks=tuple(tasks))
+
+
+def all_ended(
+    session: Session,
+    targets: Sequence[Target],
+    timeout: float | None,
+    note: Note,
+    decides: bool = False,
+) -> list[Target]:
+    """Wait until each task and pipeline has ended. Raises SkyError after `timeout` seconds."""
+    end = None if timeout is None else monotonic() + timeout
+    lead = Lead(lambda task: watch.ended(session, task, end), note, decides)
+    return [
+        lead.follow(target) if isinstance(target, TaskStatus) else in_turn(session, target, lead)
+        for target in targets
+    ]
+
+
+def _id(task: TaskStatus) -> str:
+    return task.member.id if task.member else task.id
+
+
+def _at(pipeline: PipelineStatus, stage: int) -> TaskStatus:
+    for task in pipeline.tasks:
+        if pipeline.stage(task) == stage:
+            return task
+    raise TaskFailed(
+        f"{pipeline.word} {pipeline.id} ({pipeline.name}) cannot go on:"
+        f" stage {stage} of {pipeline.place.stages} is gone",
+        f"submit it again with --id {pipeline.id}",
+    )
+
+
+def release(session: Session, task: TaskStatus) -> None:
+    """Let a held task begin. Raises SkyError where not all of it is there."""
+    if len(task.nodes) < task.num_nodes:
+        raise SkyError(
+            f"task {task.id} ({task.name}) is {task.note}",
+            f"submit it again with --id {_id(task)}",
+        )
+    body = hold.released(task.workload)
+    for name in dict.fromkeys(node.job for node in task.nodes):
+        objects.patch(session, task.workload.kind, name, task.namespace, body)

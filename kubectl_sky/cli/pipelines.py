@@ -1,0 +1,98 @@
+"""How pipelines and groups are followed and shown."""
+
+from typing import TYPE_CHECKING
+
+from kubectl_sky.cli import output, tasks
+from kubectl_sky.cli.logs import reason, write
+from kubectl_sky.errors import Interrupted, TaskFailed
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.pipelines import PipelineStatus
+from kubectl_sky.observe.status import TaskStatus
+
+if TYPE_CHECKING:
+    from kubectl_sky.actions.logs import Request
+    from kubectl_sky.cluster.session import Session
+
+
+def follow(
+    session: "Session", pipeline: PipelineStatus, request: "Request", decides: bool = True
+) -> int:
+    """Follow all tasks in their order and return the exit code; Ctrl-C leaves them as they are.
+
+    With `decides` the next task is released when one has succeeded, and what is left is cancelled
+    when one fails.
+    """
+    from kubectl_sky.actions import logs
+    from kubectl_sky.actions.pipeline import Lead, in_turn
+
+    def ended(task: TaskStatus) -> TaskStatus:
+        output.note(pipeline.heading(task))
+        return logs.follow(session, task, request, write, output.note)
+
+    try:
+        return outcome(in_turn(session, pipeline, Lead(ended, output.note, decides)))
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted; {pipeline.word} {pipeline.id} goes on{_held(pipeline)}",
+            f"`kubectl sky wait {pipeline.id} --continue` goes on with it,"
+            f" `kubectl sky stop {pipeline.id}` stops it",
+        ) from None
+
+
+def _held(pipeline: PipelineStatus) -> str:
+    return "" if pipeline.place.parallel else ", its later stages are held"
+
+
+def outcome(pipeline: PipelineStatus) -> int:
+    """Return the exit code of a pipeline that may have ended. Raises TaskFailed when it failed."""
+    failed = pipeline.failed
+    if not failed:
+        return 0
+    gone = [str(stage) for stage in pipeline.missing if stage > pipeline.stage(failed)]
+    cancelled = f"; cancelled: stage {', '.join(gone)}" if gone else ""
+    raise TaskFailed(
+        f"{pipeline.word} {pipeline.id} ({pipeline.name}) failed"
+        f" at {pipeline.heading(failed)}: {reason(failed)}{cancelled}"
+    )
+
+
+def held(pipeline_id: str, stages: int) -> str:
+    """Say who goes on with a pipeline that nobody follows."""
+    later = "stage 2 is" if stages == 2 else f"stages 2 to {stages} are"
+    return (
+        f"{later} held: nothing in the cluster releases a stage when the one before it has"
+        f" succeeded. `kubectl sky wait {pipeline_id} --continue` does, for as long as it runs;"
+        " so does the same submit again, with its id"
+    )
+
+
+def details(pipeline: PipelineStatus) -> str:
+    """Write a pipeline in full: what its tasks have in common, and a row for each."""
+    facts = {
+        "Id": pipeline.id,
+        "Name": pipeline.name,
+        "Status": f"{pipeline.state}{f' — {pipeline.note}' if pipeline.note else ''}",
+        "Execution": "parallel" if pipeline.place.parallel else "serial",
+        "Namespace": pipeline.namespace,
+        "User": pipeline.user,
+        "Created": f"{pipeline.created_at} ({tasks.since(pipeline.created_at)} ago)",
+        "Updated": f"{pipeline.updated_at} ({tasks.since(pipeline.updated_at)} ago)",
+        "Tasks": f"{pipeline.count(State.COMPLETED)} of {pipeline.place.stages} completed",
+    }
+    head = "\n".join(f"{name + ':':<12}{value}" for name, value in facts.items())
+    rows = {
+        pipeline.stage(task): [task.id, task.name, str(task.state), tasks.nodes(task), task.note]
+        for task in pipeline.tasks
+    } | {stage: ["", "", _absent(pipeline, stage), "", ""] for stage in pipeline.missing}
+    table = output.table(
+        ["STAGE", "ID", "NAME", "STATUS", "NODES", "NOTE"],
+        [[str(stage), *rows[stage]] for stage in sorted(rows)],
+    )
+    return f"{head}\n\n{table}"
+
+
+def _absent(pipeline: PipelineStatus, stage: int) -> str:
+    """What became of a stage that is not there."""
+    if stage in pipeline.place.auxiliary:
+        return "ended"
+    return "cancelled" if pipeline.failed else "gone"

@@ -1,0 +1,143 @@
+"""A task's place among the tasks of its file: what it is called, and what it is told of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kubectl_sky import names
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.spec.pipeline import Pipeline
+from kubectl_sky.spec.task import Task
+
+PARALLEL = "parallel"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A task's place: `stage` counts from 1 to `stages`; `id` and `title` are those of the whole.
+
+    `auxiliary` are the stages of a group that end some time after the others, `delay` the seconds
+    that such a task has then. `all_tasks` are the SKYPILOT_TASK_IDs in order.
+    """
+
+    id: str
+    title: str
+    stage: int
+    stages: int
+    parallel: bool = False
+    auxiliary: tuple[int, ...] = ()
+    delay: int = 0
+    all_tasks: tuple[str, ...] = ()
+
+    @property
+    def suspended(self) -> bool:
+        """Whether it waits until the task before it has succeeded."""
+        return not self.parallel and self.stage > 1
+
+    @property
+    def awaited(self) -> bool:
+        """Whether a later task waits for how this one ends."""
+        return not self.parallel and self.stage < self.stages
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """By which all tasks of the whole are found."""
+        return {names.PIPELINE: self.id, names.STAGE: str(self.stage)}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """What else `member_of` reads back."""
+        said = {
+            names.PIPELINE_NAME: self.title,
+            names.STAGES: str(self.stages),
+            names.EXECUTION: PARALLEL if self.parallel else "serial",
+        }
+        if self.auxiliary:
+            said[names.AUXILIARY] = ",".join(map(str, self.auxiliary))
+        if self.stage in self.auxiliary:
+            said[names.DELAY] = str(self.delay)
+        return said
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """What SkyPilot tells each task of a managed job with several."""
+        return {
+            "SKYPILOT_MANAGED_JOB_ID": self.id,
+            "SKYPILOT_TASK_IDS": "\n".join(self.all_tasks),
+        }
+
+
+def member_of(metadata: Mapping[str, Any]) -> Member | None:
+    """Return the place that an object's metadata says; None for a task that stands alone."""
+    labels, said = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    if names.PIPELINE not in labels:
+        return None
+    auxiliary = str(said.get(names.AUXILIARY, "")).split(",")
+    return Member(
+        id=labels[names.PIPELINE],
+        title=said.get(names.PIPELINE_NAME) or labels[names.PIPELINE],
+        stage=_number(labels.get(names.STAGE)),
+        stages=_number(said.get(names.STAGES)),
+        parallel=said.get(names.EXECUTION) == PARALLEL,
+        auxiliary=tuple(int(stage) for stage in auxiliary if stage.isdecimal()),
+        delay=_number(said.get(names.DELAY)),
+    )
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() else 0
+
+
+def named(tasks: Sequence[Task], title: str) -> tuple[Task, ...]:
+    """Return the tasks, each with a name: SkyPilot numbers those that have none from 0."""
+    return tuple(
+        task if task.name else replace(task, name=f"{title}-{index}")
+        for index, task in enumerate(tasks)
+    )
+
+
+def members(pipeline: Pipeline, pipeline_id: str, tasks: Sequence[Task]) -> tuple[Member, ...]:
+    """Return the place of each task; they all have names."""
+    title = title_of(pipeline, pipeline_id)
+    titles = [task.name or "" for task in tasks]
+    ids = tuple(
+        names.task_object(names.dns_label(name), names.part_id(pipeline_id, stage))
+        for stage, name in enumerate(titles, 1)
+    )
+    delays = [pipeline.delay(name) for name in titles]
+    return tuple(
+        Member(
+            id=pipeline_id,
+            title=title,
+            stage=stage,
+            stages=len(tasks),
+            parallel=pipeline.parallel,
+            auxiliary=tuple(n for n, given in enumerate(delays, 1) if given is not None),
+            delay=delay or 0,
+            all_tasks=ids,
+        )
+        for stage, delay in enumerate(delays, 1)
+    )
+
+
+def joined(plan: Plan, member: Member) -> Plan:
+    """Return the plan of a task in its place."""
+    fresh = tuple(
+        replace(claim, labels={**claim.labels, **member.labels}) for claim in plan.storage.fresh
+    )
+    return replace(
+        plan,
+        labels={**plan.labels, **member.labels},
+        annotations={**plan.annotations, **member.annotations},
+        nodes=tuple(replace(node, labels={**node.labels, **member.labels}) for node in plan.nodes),
+        env={**plan.env, **member.env},
+        secrets={key: value for key, value in plan.secrets.items() if key not in member.env},
+        storage=replace(plan.storage, fresh=fresh),
+        suspended=member.suspended,
+        linger=None if member.awaited else plan.linger,  # else nobody would know how it ended
+    )
+
+
+def title_of(pipeline: Pipeline, pipeline_id: str) -> str:
+    """Return the name of the whole; one without a name is called by its id."""
+    return pipeline.name or f"{'group' if pipeline.parallel else 'pipeline'}-{pipeline_id}"

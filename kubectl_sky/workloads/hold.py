@@ -1,0 +1,46 @@
+"""Objects that are held until somebody lets them begin, by the field that their backend has."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.workload import Object, Workload
+
+
+def held(item: Object) -> bool:
+    """Say whether an object is held."""
+    value: Any = item
+    path = registry.of(item).hold
+    for step in path:
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return bool(path) and value is True
+
+
+def unfit(backend: Workload, plan: Plan) -> str:
+    """Return why a backend cannot run a task in its place among others; empty where it can."""
+    if plan.suspended and not backend.hold:
+        return "it cannot hold a task until the one before it has succeeded"
+    return ""
+
+
+def copied(item: Mapping[str, Any], other: Object) -> dict[str, Any]:
+    """Return an object, held or not as another is; one that cannot be held stays as it is."""
+    if not held(item) or held(other):
+        return dict(item)
+    return _merged(item, released(registry.of(item)))
+
+
+def released(backend: Workload) -> dict[str, Any]:
+    """Return the merge patch that releases an object; empty where it cannot be held."""
+    body: Any = False
+    for step in reversed(backend.hold):
+        body = {step: body}
+    return body if isinstance(body, dict) else {}
+
+
+def _merged(item: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(item)
+    for key, value in changes.items():
+        found[key] = _merged(found[key], value) if isinstance(value, Mapping) else value
+    return found

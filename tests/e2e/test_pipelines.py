@@ -1,0 +1,223 @@
+"""Several tasks in one file, one after the other: followed, failing, detached, interrupted."""
+
+import json
+import signal
+import time
+
+import pytest
+
+from tests.e2e.conftest import Command, Done
+
+HEADER = "name: chain\nexecution: serial\n"
+TASK = """---
+name: {name}
+resources: {{image_id: 'busybox:1.36'}}
+run: |
+  {run}
+"""
+
+
+def chain(*runs: str) -> str:
+    """A pipeline of tasks a, b, c … that run these."""
+    tasks = (TASK.format(name=name, run=run) for name, run in zip("abcdef", runs, strict=False))
+    return HEADER + "".join(tasks)
+
+
+def jobs(kubectl: Command) -> dict[str, bool]:
+    """The Jobs of the namespace by their tasks' names, and whether they are held."""
+    done = kubectl("get", "jobs", "-o", "json")
+    found = json.loads(done.stdout)["items"]
+    return {
+        job["metadata"]["labels"]["task-name"]: bool(job["spec"].get("suspend")) for job in found
+    }
+
+
+def nothing_left(kubectl: Command) -> None:
+    """Wait until no object of a task is there."""
+    deadline = time.monotonic() + 60
+    kinds = "jobs,configmaps,secrets,services"
+    while kubectl("get", kinds, "-l", "skypilot-task=true", "-o", "name").stdout:
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+
+
+def names(sky: Command, pipeline: str) -> list[tuple[str, str]]:
+    status = sky.json("status", pipeline)
+    return [(task["name"], task["status"]) for task in status["tasks"]]
+
+
+def started(sky: Command, *arguments: str, until: str) -> Done:
+    """Start it, wait for a line on its stdout, interrupt it, and return what came of it."""
+    process = sky.start(*arguments)
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if until in line:
+            break
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    return Done(process.args, process.returncode, "".join(lines) + stdout, stderr)
+
+
+@pytest.mark.parametrize("backend", ["jobs", "indexed"])
+def test_three_stages_pass_a_value_through_a_volume(
+    sky: Command, kubectl: Command, backend: str
+) -> None:
+    assert sky("volumes", "create", "shelf", "1Gi").returncode == 0
+    mount = "resources: {image_id: 'busybox:1.36'}\nvolumes: {/shelf: shelf}\n"
+    text = (
+        f"name: hand-on\n---\nname: first\n{mount}"
+        "run: echo $(($START + 1)) > /shelf/value; echo $SKYPILOT_TASK_IDS\n"
+        f"---\nname: second\nnum_nodes: 2\n{mount}"
+        "run: test $NODE_RANK = 1 || echo $(($(cat /shelf/value) * 2)) > /shelf/twice\n"
+        f"---\n{mount}run: echo $START became $(cat /shelf/twice) in $SKYPILOT_MANAGED_JOB_ID\n"
+    )
+    file = sky.write("pipeline.yaml", text)
+    same = ("--id", "handon01", "--backend", backend)
+    done = sky("submit", file, *same, "--env", "START=20")
+    assert done.returncode == 0, done.stderr
+    first, ids, last = done.stdout.splitlines()
+    assert first.startswith("pipeline/handon01 submitted: hand-on, 3 tasks in namespace ")
+    assert last == "20 became 42 in handon01"
+    tasks = sky.json("status", "handon01")["tasks"]
+    expected = [f"{task['name']}-{task['task_id']}" for task in tasks]
+    assert ids.split() == expected
+    assert [task["name"] for task in tasks] == ["first", "second", "hand-on-2"]
+    stages = [line for line in done.stderr.splitlines() if line.startswith("stage ")]
+    assert [stage.split(":")[0] for stage in stages] == [f"stage {n} of 3" for n in (1, 2, 3)]
+    again = sky("submit", file, *same, "--env", "START=20", "--detach")
+    assert again.stdout.startswith("pipeline/handon01 unchanged")
+    other = sky("submit", file, *same, "--env", "START=21", "--detach")
+    assert other.returncode == 2
+    assert "is another task already" in other.stderr
+    assert not any(jobs(kubectl).values())
+
+
+def test_list_and_the_other_verbs_take_the_whole(sky: Command, kubectl: Command) -> None:
+    file = sky.write("pipeline.yaml", chain("echo one", "echo two"))
+    assert sky("submit", file, "--id", "whole001", "--name", "renamed").returncode == 0
+    header, whole, first, second = sky("list").stdout.splitlines()
+    assert header.split()[:3] == ["ID", "NAME", "STATUS"]
+    assert whole.split()[:5] == ["whole001", "renamed", "completed", "2/2", "tasks"]
+    assert [row.split()[1] for row in (first, second)] == ["renamed/a", "renamed/b"]
+    assert sky("status", "renamed").stdout.count("completed") == 4
+    assert sky("logs", "renamed").stdout == "one\ntwo\n"
+    assert sky("logs", "whole001", "-f").stdout == "one\ntwo\n"
+    assert sky("logs", first.split()[0]).stdout == "one\n"
+    assert sky("wait", "whole").stdout == "pipeline/whole001 (renamed) completed\n"
+    found = sky.json("wait", "whole001")
+    assert [each["status"] for each in found["pipelines"]] == ["completed"]
+    assert len(found["tasks"]) == len(sky.json("list")["tasks"]) == 2
+    stopped = sky("stop", "renamed")
+    assert stopped.returncode == 0
+    assert "Stopped 2 tasks" in stopped.stderr
+    nothing_left(kubectl)
+
+
+def test_a_failing_stage_cancels_what_is_left(sky: Command, kubectl: Command) -> None:
+    file = sky.write("pipeline.yaml", chain("echo one", "echo bad; exit 3", "echo never"))
+    done = sky("submit", file, "--id", "fails001")
+    assert done.returncode == 4
+    assert "never" not in done.stdout
+    assert "error: pipeline fails001 (chain) failed at stage 2 of 3: b, task/" in done.stderr
+    assert "exit code 3" in done.stderr
+    assert "cancelled: stage 3" in done.stderr
+    assert set(jobs(kubectl)) == {"a", "b"}
+    assert names(sky, "fails001") == [("a", "completed"), ("b", "failed")]
+    assert "3 cancelled" in " ".join(sky("status", "fails001").stdout.split())
+    assert sky("wait", "fails001").returncode == 4
+    again = sky("submit", file, "--id", "fails001")
+    assert (again.returncode, set(jobs(kubectl))) == (4, {"a", "b"})
+    assert again.stdout.startswith("pipeline/fails001 unchanged")
+    failed = sky.json("status", "fails001")["tasks"][1]["task_id"]
+    assert sky("stop", failed).returncode == 0
+    deadline = time.monotonic() + 60
+    while "being deleted" in (retry := sky("submit", file, "--id", "fails001")).stderr:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    assert retry.stdout.splitlines() == [*retry.stdout.splitlines()[:1], "one", "bad"]
+    assert retry.stdout.startswith("pipeline/fails001 submitted")
+
+
+def test_a_detached_pipeline_goes_on_when_a_client_leads_it(sky: Command, kubectl: Command) -> None:
+    file = sky.write("pipeline.yaml", chain("echo one", "echo two", "echo three"))
+    done = sky("submit", file, "--detach", "--id", "detach01")
+    assert done.returncode == 0, done.stderr
+    assert "stages 2 to 3 are held" in done.stderr
+    assert "kubectl sky wait detach01 --continue" in done.stderr
+    first = sky.json("status", "detach01")["tasks"][0]["task_id"]
+    assert sky("wait", first, "--timeout", "60s").returncode == 0
+    assert jobs(kubectl) == {"a": False, "b": True, "c": True}
+    assert "stage 2, b, is held" in sky("status", "detach01").stdout
+    late = sky("wait", "detach01", "--timeout", "2s")
+    assert late.returncode == 1
+    assert "is held" in late.stderr
+    led = sky("wait", "detach01", "--continue", "--timeout", "90s")
+    assert (led.returncode, led.stdout) == (0, "pipeline/detach01 (chain) completed\n")
+    assert not any(jobs(kubectl).values())
+
+
+def test_an_interrupted_pipeline_is_continued_by_the_same_submit(
+    sky: Command, kubectl: Command
+) -> None:
+    file = sky.write("pipeline.yaml", chain("echo one; sleep 6", "echo two"))
+    stopped = started(sky, "submit", file, "--id", "ctrlc001", until="one")
+    assert stopped.returncode == 130
+    assert "wait ctrlc001 --continue" in stopped.stderr
+    assert jobs(kubectl) == {"a": False, "b": True}
+    done = sky("submit", file, "--id", "ctrlc001")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == ["one", "two"]
+
+
+def test_a_stage_that_was_stopped_ends_the_pipeline(sky: Command) -> None:
+    file = sky.write("pipeline.yaml", chain("sleep 60", "echo two"))
+    assert sky("submit", file, "--detach", "--id", "stopped1").returncode == 0
+    first, second = sky.json("status", "stopped1")["tasks"]
+    process = sky.start("wait", "stopped1", "--continue")
+    time.sleep(2)
+    assert sky("stop", first["task_id"]).returncode == 0
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert "was stopped" in stderr
+    led = sky("wait", "stopped1", "--continue")
+    assert led.returncode == 4
+    assert "stage 1 of 2 is gone" in led.stderr
+    assert sky.json("status", second["task_id"])["status"] == "pending"
+    assert sky("submit", file, "--detach", "--id", "stopped1").stdout.startswith(
+        "pipeline/stopped1 submitted"
+    )
+    assert sky("stop", "stopped1").returncode == 0
+
+
+def test_render_shows_what_is_sent(sky: Command, kubectl: Command) -> None:
+    file = sky.write("pipeline.yaml", chain("echo one", "echo two"))
+    rendered = sky("render", file, "--id", "render01").stdout
+    assert rendered == sky("render", file, "--id", "render01").stdout
+    sent = sky("submit", file, "--id", "render01", "--dry-run=server", "-o", "name")
+    assert sent.returncode == 0, sent.stderr
+    assert len(sent.stdout.splitlines()) == rendered.count("\n---\n") + 1 == 4
+    assert rendered.count("suspend: true") == 1
+    nothing_left(kubectl)
+
+
+def test_nothing_is_left_when_a_task_cannot_be_sent(sky: Command, kubectl: Command) -> None:
+    text = chain("echo one", "echo two") + "---\nname: c\nrun: x\nresources: {labels: {a: '%'}}\n"
+    done = sky("submit", sky.write("pipeline.yaml", text))
+    assert done.returncode == 2
+    assert "document 4" in done.stderr
+    quota = (
+        "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: two-jobs}\n"
+        "spec: {hard: {count/jobs.batch: 2}}\n"
+    )
+    assert kubectl("apply", "-f", "-", stdin=quota).returncode == 0
+    deadline = time.monotonic() + 60
+    while "hard" not in kubectl("get", "quota", "two-jobs", "-o", "jsonpath={.status}").stdout:
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+    done = sky("submit", sky.write("pipeline.yaml", chain("echo one", "echo two", "echo three")))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "quota" in done.stderr
+    assert "what was created has been removed again" in done.stderr
+    nothing_left(kubectl)

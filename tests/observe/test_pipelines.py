@@ -1,0 +1,92 @@
+"""The fold of tasks that belong together."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.pipelines import PipelineStatus, grouped, pipelines
+from kubectl_sky.observe.status import tasks
+from kubectl_sky.plan.pipeline import Member
+from tests.builders import make_job, make_pod
+
+Json = dict[str, Any]
+
+
+def stage(number: int, end: str = "", held: bool = False, **place: Any) -> Json:
+    """The Job of a stage of a pipeline of three."""
+    job = make_job(end=end, task_id=f"stage00{number}")
+    member = Member("bcdf2345", "chain", number, 3, **place)
+    job["metadata"]["labels"] |= member.labels
+    job["metadata"]["annotations"] |= member.annotations
+    job["spec"]["suspend"] = held
+    return job
+
+
+def fold(*jobs: Json) -> PipelineStatus:
+    (found,) = pipelines(tasks(jobs, []))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("jobs", "state", "note"),
+    [
+        ([stage(1), stage(2, held=True), stage(3, held=True)], State.PENDING, ""),
+        (
+            [stage(1, "Complete"), stage(2, held=True), stage(3, held=True)],
+            State.RUNNING,
+            "stage 2, train, is held",
+        ),
+        ([stage(n, "Complete") for n in (1, 2, 3)], State.COMPLETED, ""),
+        (
+            [stage(1, "Complete"), stage(2, "Failed"), stage(3, held=True)],
+            State.FAILED,
+            "stage 2, train: node-0: BackoffLimitExceeded",
+        ),
+        (
+            [stage(1, "Complete"), stage(2, "Failed")],
+            State.FAILED,
+            "stage 2, train: node-0: BackoffLimitExceeded",
+        ),
+        (
+            [stage(1, "Complete"), stage(3, "Complete")],
+            State.RUNNING,
+            "incomplete: 2 of 3 tasks are there",
+        ),
+    ],
+)
+def test_a_pipeline(jobs: list[Json], state: State, note: str) -> None:
+    found = fold(*reversed(jobs))
+    assert (found.state, found.note) == (state, note)
+    assert [found.stage(task) for task in found.tasks] == sorted(map(found.stage, found.tasks))
+
+
+@pytest.mark.parametrize(
+    ("ends", "state"),
+    [
+        ({1: "Complete", 2: "Complete", 3: ""}, State.RUNNING),
+        ({1: "Complete", 2: "Complete"}, State.COMPLETED),
+        ({1: "Complete", 2: "", 3: "Complete"}, State.RUNNING),
+        ({1: "Complete", 3: "Complete"}, State.RUNNING),
+        ({1: "Complete", 2: "Failed"}, State.FAILED),
+    ],
+)
+def test_a_group_is_completed_without_its_auxiliary_tasks(
+    ends: dict[int, str], state: State
+) -> None:
+    jobs = [stage(n, end, parallel=True, auxiliary=(3,), delay=5) for n, end in ends.items()]
+    found = fold(*jobs)
+    assert found.state is state
+    assert found.word == "group"
+    assert found.primaries_ended == (ends.get(2) != "")
+
+
+def test_tasks_that_belong_together_stand_together() -> None:
+    alone = make_job(task_id="alone001")
+    folded = tasks([stage(2), alone, stage(1)], [make_pod()])
+    found = grouped(folded)
+    assert {type(each).__name__ for each in found} == {"TaskStatus", "PipelineStatus"}
+    assert sorted(each.id for each in found) == ["alone001", "bcdf2345"]
+    whole = next(each for each in found if isinstance(each, PipelineStatus))
+    assert whole.as_json()["tasks"] == [task.as_json() for task in whole.tasks]
+    assert whole.missing == (3,)

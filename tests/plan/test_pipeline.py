@@ -1,0 +1,72 @@
+"""A task's place among several: ids, labels, what it is told, and what is read back."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky import names
+from kubectl_sky.plan.pipeline import Member, joined, member_of, members, named, title_of
+from kubectl_sky.plan.resolve import resolve
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.pipeline import Pipeline
+from kubectl_sky.spec.task import Resources, Task
+from tests.plan.test_resolve import FACTS
+
+TASKS = named([Task(name="train"), Task(name=None), Task(name="eval")], "p")
+
+
+def test_tasks_without_a_name_are_numbered_as_skypilot_does() -> None:
+    assert [task.name for task in TASKS] == ["train", "p-1", "eval"]
+    assert title_of(Pipeline("p"), "bcdf2345") == "p"
+    assert title_of(Pipeline(), "bcdf2345") == "pipeline-bcdf2345"
+    assert title_of(Pipeline(parallel=True), "bcdf2345") == "group-bcdf2345"
+
+
+@given(st.from_regex(names.ID, fullmatch=True), st.integers(1, 1000))
+def test_ids_of_parts_are_ids_and_always_the_same(whole: str, stage: int) -> None:
+    assert names.ID.fullmatch(names.part_id(whole, stage))
+    assert names.part_id(whole, stage) == names.part_id(whole, stage)
+    assert names.part_id(whole, stage) != names.part_id(whole, stage + 1)
+
+
+def test_only_the_first_of_a_pipeline_begins_at_once() -> None:
+    places = members(Pipeline("p"), "bcdf2345", TASKS)
+    assert [place.suspended for place in places] == [False, True, True]
+    assert [place.awaited for place in places] == [True, True, False]
+    group = members(Pipeline("g", parallel=True), "bcdf2345", TASKS)
+    assert not any(place.suspended or place.awaited for place in group)
+
+
+def test_what_is_written_is_read_back() -> None:
+    pipelines = (Pipeline("p"), Pipeline("g", True, ("train",), {"eval": 9}))
+    for pipeline in pipelines:
+        for place in members(pipeline, "bcdf2345", TASKS):
+            metadata = {"labels": place.labels, "annotations": place.annotations}
+            found = member_of(metadata)
+            assert found is not None
+            assert found.labels == place.labels
+            assert found.annotations == place.annotations
+    assert [place.delay for place in members(pipelines[1], "bcdf2345", TASKS)] == [0, 0, 9]
+    assert member_of({}) is None
+    assert member_of({"labels": {names.PIPELINE: "x"}}) == Member("x", "x", 0, 0)
+
+
+def test_a_plan_in_its_place() -> None:
+    first, _, last = members(Pipeline("p"), "bcdf2345", TASKS)
+    task = Task(
+        name="eval",
+        num_nodes=2,
+        resources=Resources(labels={names.STAGE: "9"}, linger=60),
+        envs={"SKYPILOT_TASK_IDS": "mine"},
+        secrets={"SKYPILOT_MANAGED_JOB_ID": "mine"},
+    )
+    plan = resolve(task, names.part_id("bcdf2345", 3), FACTS, Settings())
+    found = joined(plan, last)
+    assert found.suspended
+    assert found.linger == 60
+    assert found.env["SKYPILOT_TASK_IDS"].split("\n")[2] == found.env["SKYPILOT_TASK_ID"]
+    assert found.env["SKYPILOT_MANAGED_JOB_ID"] == "bcdf2345"
+    assert found.secrets == {}
+    for labels in (found.labels, *(node.labels for node in found.nodes)):
+        assert labels[names.PIPELINE] == "bcdf2345"
+        assert labels[names.STAGE] == "3"
+    assert joined(plan, first).linger is None  # a later task waits for how it ends
