@@ -18,7 +18,7 @@ A message is one line: what is wrong, then what to do next.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 class SkyError(Exception):
@@ -45,6 +45,7 @@ class Problem:
     hint: str = ""
     severity: str = "error"
     document: int = 0  # its number among the file's several, from 1; 0 where there is one
+    strict: bool = False  # whether it is an error only because warnings are taken for errors
 
     @property
     def place(self) -> str:
@@ -55,10 +56,14 @@ class Problem:
         """`task.yaml:7:3: resources.acelerators: unknown field; did you mean 'accelerators'?`."""
         number = f"document {self.document}" if self.document else ""
         parts = [part for part in (self.place, number, self.path) if part]
-        if self.severity != "error":
+        if self.severity != "error" or self.strict:
             parts.append(self.severity)
         text = f"{': '.join(parts)}: {self.message}"
         return f"{text}; {self.hint}" if self.hint else text
+
+    def as_error(self) -> "Problem":
+        """The problem where warnings are taken for errors."""
+        return self if self.severity == "error" else replace(self, severity="error", strict=True)
 
     def as_json(self) -> dict[str, object]:
         """The problem for programs."""

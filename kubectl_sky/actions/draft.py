@@ -120,10 +120,12 @@ def draft(
     remarks: list[str] = []
     if as_task:
         documents, remarks = _as_tasks(documents)
+    if strict:
+        problems = [problem.as_error() for problem in problems]
     errors = [problem for problem in problems if problem.severity == "error"]
     refused = [] if errors else _refusals(documents, as_task)
-    if errors or refused or (strict and problems):
-        raise InvalidFiles([*(problems if strict else errors), *refused])
+    if errors or refused:
+        raise InvalidFiles([*errors, *refused])
     whole_id = _checked_id(overrides.task_id) or new_id()
     return Draft(
         parts=_parts(documents, whole_id, overrides.name),

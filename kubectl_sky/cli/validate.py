@@ -32,7 +32,9 @@ def command(
 
     reports = check(files, sys.stdin.buffer, as_task)
     problems = [problem for report in reports for problem in report.problems]
-    bad = any(strict or problem.severity == "error" for problem in problems)
+    if strict:
+        problems = [problem.as_error() for problem in problems]
+    bad = any(problem.severity == "error" for problem in problems)
     if form:
         found: dict[str, object] = {
             "valid": not bad,

@@ -18,6 +18,8 @@ from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.variables import REFERENCE, is_name
 
+REFUSED = "not carried out yet, submit refuses it"
+
 _CLASS = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 REPLICA = "SKYPILOT_SERVE_REPLICA_ID"  # counts from 1
 
@@ -76,9 +78,7 @@ def findings(document: Document, as_task: bool = False) -> list[Problem]:
     return [
         document.problem(
             found.path,
-            f"not carried out yet, submit refuses it: {found.reason}"
-            if found.refuse
-            else f"ignored: {found.reason}",
+            f"{REFUSED}: {found.reason}" if found.refuse else f"ignored: {found.reason}",
             found.instead,
             "warning",
             key=True,

@@ -18,6 +18,7 @@ _NULLS_PASS: dict[tuple[str | type, ...], str] = {
 }
 # SkyPilot takes str() of these keys; a setting of ours has numbers.
 _ANY_KEYS = (("envs",), ("secrets",), ("priority_classes",))
+_WHOLE = ("ignored", unsupported.REFUSED)  # how messages about a field and all below it begin
 
 
 def validate(document: Document, schema: str = "task", as_task: bool = False) -> list[Problem]:
@@ -49,7 +50,17 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     found += [
         problem for problem in unsupported.findings(document, as_task) if problem.path not in wrong
     ]
-    return _sorted(found)
+    return _sorted(_once(found))
+
+
+def _once(problems: list[Problem]) -> list[Problem]:
+    """Leave out warnings of what stands below a field that is ignored as a whole."""
+    gone = tuple(f"{found.path}." for found in problems if found.message.startswith(_WHOLE))
+    return [found for found in problems if found.severity == "error" or not _below(found, gone)]
+
+
+def _below(found: Problem, paths: tuple[str, ...]) -> bool:
+    return found.path.replace("[", ".").startswith(tuple(path.replace("[", ".") for path in paths))
 
 
 def _sorted(problems: list[Problem]) -> list[Problem]:

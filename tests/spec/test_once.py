@@ -1,0 +1,143 @@
+"""Each field of the language, with a value that is right: carried out, or told about once."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from kubectl_sky.errors import Problem
+from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.task import task_of
+from kubectl_sky.spec.unsupported import refusals
+from kubectl_sky.spec.validate import validate
+from tests.spec.documents import make_document
+from tests.spec.test_unsupported import texts
+
+Step = str | int
+Path = tuple[Step, ...]
+BY_TYPE: dict[str, list[Any]] = {
+    "boolean": [True, False],
+    "integer": [3],
+    "number": [3.5],
+    "string": ["x"],
+}
+FREE = {"file_mounts": "/data", "volumes": "/data", "inputs": "s3://a", "outputs": "s3://a"}
+# Values that ask for what happens anyway: there is nothing to carry out or to tell.
+USUAL: set[tuple[str, Any]] = {
+    ("infra", "k8s"),
+    ("use_spot", False),
+    ("disk_size", 256),
+    ("ephemeral_storage", 256),
+    ("network_tier", "standard"),
+    ("api_server_access", False),
+    ("set_pod_resource_limits", True),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A property with a value, and the fields that its neighbours need beside it."""
+
+    path: Path
+    value: Any
+    beside: dict[Path, dict[str, Any]] = field(hash=False)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return {"run": "echo hi", **self._within(self.value, len(self.path))}
+
+    @property
+    def without(self) -> dict[str, Any]:
+        """The same without the property, or nothing of it where that is not right."""
+        if len(self.path) == 1:
+            return {"run": "other" if self.path == ("run",) else "echo hi"}
+        data = {"run": "echo hi", **self._within({}, len(self.path) - 1)}
+        return data if right(data) else {"run": "other"}
+
+    @property
+    def usual(self) -> bool:
+        return any((self.path[-1], self.value) == known for known in USUAL)
+
+    def _within(self, data: Any, depth: int) -> Any:
+        for end in range(depth, 0, -1):
+            step = self.path[end - 1]
+            data = [data] if step == 0 else self.beside.get(self.path[: end - 1], {}) | {step: data}
+        return data
+
+
+def resolved(file: str, node: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
+    """Follow a reference; an example beside it is the better one."""
+    followed, examples = "", node.get("examples")
+    while "$ref" in node:
+        followed = f"{file} {node['$ref']}"
+        target, _, pointer = node["$ref"].partition("#")
+        file = target or file
+        node = texts()[file]
+        for step in pointer.strip("/").split("/") if pointer else []:
+            node = node[step]
+    return file, node | ({"examples": examples} if examples else {}), followed
+
+
+def values(node: dict[str, Any]) -> list[Any]:
+    listed: list[Any] = node.get("examples") or node.get("x-values") or node.get("enum") or []
+    return listed or BY_TYPE.get(str(node.get("type")), [])
+
+
+def cases(
+    file: str, node: Any, path: Path, beside: dict[Path, dict[str, Any]], seen: tuple[str, ...] = ()
+) -> Iterator[Case]:
+    if not isinstance(node, dict):
+        return
+    file, node, followed = resolved(file, node)
+    if followed in seen:
+        return
+    seen = (*seen, followed) if followed else seen
+    if path:
+        yield from (Case(path, value, beside) for value in values(node))
+    below = node.get("properties", {})
+    needed = {name: values(resolved(file, below[name])[1])[0] for name in node.get("required", ())}
+    for name, inner in below.items():
+        yield from cases(file, inner, (*path, name), beside | {path: needed}, seen)
+    for inner in node.get("anyOf", []):
+        found = cases(file, inner, path, beside, seen)
+        yield from (case for case in found if case.path != path)
+    free = FREE.get(str(path[-1]) if path else "", "a")
+    yield from cases(file, node.get("additionalProperties"), (*path, free), beside, seen)
+    yield from cases(file, node.get("items"), (*path, 0), beside, seen)
+
+
+def about(document: Document) -> list[Problem]:
+    found = validate(document)
+    return found if any(p.severity == "error" for p in found) else [*found, *refused(document)]
+
+
+def refused(document: Document) -> list[Problem]:
+    """Refusals that no warning has announced; there are none."""
+    told = {problem.path for problem in validate(document)}
+    return [problem for problem in refusals(document) if problem.path not in told]
+
+
+ALL = list(cases("task.json", texts()["task.json"], (), {}))
+
+
+def right(data: dict[str, Any]) -> bool:
+    return all(problem.severity != "error" for problem in validate(make_document(data)))
+
+
+RIGHT = [case for case in ALL if right(case.data)]
+
+
+def test_nearly_every_field_is_asked_about() -> None:
+    assert len(RIGHT) > 250
+    paths, tried = {case.path for case in ALL}, {case.path for case in RIGHT}
+    assert len(tried) > 0.8 * len(paths), sorted(map(str, paths - tried))
+
+
+@pytest.mark.parametrize("case", RIGHT, ids=lambda case: ".".join(map(str, case.path)))
+def test_carried_out_or_told_once(case: Case) -> None:
+    document = make_document(case.data)
+    told = about(document)
+    assert len(told) <= 1, [str(problem) for problem in told]
+    if not told and not case.usual:
+        assert task_of(document) != task_of(make_document(case.without)), "passed over in silence"
