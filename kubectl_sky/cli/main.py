@@ -19,6 +19,7 @@ COMMANDS = {
     "list": "List tasks, newest first",
     "status": "Show a task and each of its nodes",
     "logs": "Print the logs of a task's nodes",
+    "exec": "Run a program in a node of a task",
     "wait": "Wait until tasks have ended",
     "stop": "Stop tasks and remove what they consist of",
     "clean": "Remove what interrupted submits left behind",

@@ -57,7 +57,13 @@ def _become(request: Json, descriptors: list[int], failed: int) -> NoReturn:
             descriptors = _terminal(descriptors[0])
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
-        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
+        for ignored in (
+            signal.SIGPIPE,
+            signal.SIGXFSZ,
+            signal.SIGINT,
+            signal.SIGQUIT,
+            signal.SIGHUP,
+        ):
             signal.signal(ignored, signal.SIG_DFL)
         if _LINUX:
             namespaces.drop_rights()

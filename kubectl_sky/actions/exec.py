@@ -1,0 +1,146 @@
+"""`exec`: a program beside a task's own, with the task's variables and working directory."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from threading import Event, Lock
+
+from kubectl_sky import kinds, names
+from kubectl_sky.cluster import exec as executing
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.exec import Pipes, Program
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import SkyError, UserError
+from kubectl_sky.observe.logs import prefixed
+from kubectl_sky.observe.nodes import NodeStatus
+from kubectl_sky.observe.status import TaskStatus
+
+__all__ = ["Inside", "Output", "Pipes", "inside", "node", "run", "run_all"]
+
+_AT_ONCE = 32  # programs that are run side by side
+_LONGEST = 64 * 1024  # bytes of a line that are waited for
+
+# What entry.sh sets for setup and run, and where it runs them; the rest is in the container.
+_AS_TASK = """
+[ -z "$1" ] || export SKYPILOT_NODE_IPS="$1"
+[ -z "$1" ] || export MASTER_ADDR="${MASTER_ADDR-${1%%
+*}}"
+export PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}"
+shift
+cd ~/sky_workdir 2> /dev/null
+exec "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A task from within: its nodes' addresses in rank order, one a line, or nothing yet."""
+
+    task: TaskStatus
+    addresses: str
+
+    def program(self, node: NodeStatus, command: Sequence[str], container: str = "") -> Program:
+        """Return the program to run; beside the task's own container it runs as it is."""
+        where = container or names.CONTAINER
+        words = list(command)
+        if where == names.CONTAINER:
+            words = ["/bin/sh", "-c", _AS_TASK, "sh", self.addresses, *command]
+        return Program(self.task.namespace, node.pod, where, words)
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where what programs write goes: to stdout, to stderr, and notes of ours."""
+
+    out: Callable[[bytes], object]
+    err: Callable[[bytes], object]
+    note: Callable[[str], None]
+
+
+def inside(session: Session, task: TaskStatus) -> Inside:
+    """Look up the addresses of a task's nodes."""
+    selector = names.selector(task_id=task.id)
+    pods = objects.list_all(session, kinds.POD, task.namespace, label_selector=selector)
+    known = {pod["metadata"]["name"]: pod.get("status", {}).get("podIP") for pod in pods}
+    found = [known.get(one.pod) or "" for one in task.nodes]
+    return Inside(task, "\n".join(found) if all(found) else "")
+
+
+def node(task: TaskStatus, rank: int) -> NodeStatus:
+    """Return the node of a rank. Raises UserError where there is none, or it has no pod."""
+    for found in task.nodes:
+        if found.index == rank:
+            return _running(task, found)
+    last = max(found.index for found in task.nodes)
+    raise UserError(f"task {task.id} has no rank {rank}", f"it has ranks 0 to {last}")
+
+
+def _running(task: TaskStatus, found: NodeStatus) -> NodeStatus:
+    if found.state.ended or not found.pod:
+        is_what = "has ended" if found.state.ended else "has not started"
+        raise UserError(
+            f"{found.name} of task {task.id} {is_what}, so nothing can be run in it",
+            f"see `kubectl sky status {task.id}`",
+        )
+    return found
+
+
+def run(session: Session, program: Program, pipes: Pipes) -> int:
+    """Run a program in one node and return its exit code."""
+    return executing.run(session, program, pipes)
+
+
+def run_all(session: Session, within: Inside, command: Sequence[str], output: Output) -> int:
+    """Run a program in all nodes at once, with each node's prefix before its lines.
+
+    Returns 0 where all did well, else the exit code of the lowest rank that did not.
+    """
+    nodes = [_running(within.task, found) for found in within.task.nodes]
+    pipes = Pipes(stop=Event())
+    lock = Lock()
+
+    def one(found: NodeStatus) -> int:
+        prefix = f"{found.name} | ".encode() if len(nodes) > 1 else b""
+        out, err = _Lines(output.out, prefix, lock), _Lines(output.err, prefix, lock)
+        try:
+            program = within.program(found, command)
+            return run(session, program, replace(pipes, stdout=out.take, stderr=err.take))
+        except SkyError as error:
+            output.note(f"{found.name}: {error}")
+            return error.exit_code
+        finally:
+            out.rest()
+            err.rest()
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        try:
+            codes = list(pool.map(one, nodes))
+        except BaseException:  # Ctrl-C: without this the pool would wait for all programs
+            assert pipes.stop
+            pipes.stop.set()
+            raise
+    for found, code in zip(nodes, codes, strict=True):
+        if code and len(nodes) > 1:
+            output.note(f"{found.name}: exit code {code}")
+    return next((code for code in codes if code), 0)
+
+
+class _Lines:
+    """Writes whole lines with a prefix, so that those of several nodes do not mix."""
+
+    def __init__(self, write: Callable[[bytes], object], prefix: bytes, lock: Lock) -> None:
+        self._write, self._prefix, self._lock = write, prefix, lock
+        self._begun = b""
+
+    def take(self, data: bytes) -> None:
+        *lines, self._begun = (self._begun + data).split(b"\n")
+        if len(self._begun) > _LONGEST:
+            lines, self._begun = [*lines, self._begun], b""
+        if lines:
+            with self._lock:
+                self._write(prefixed(lines, self._prefix, whole=True))
+
+    def rest(self) -> None:
+        if self._begun:
+            with self._lock:
+                self._write(prefixed([self._begun], self._prefix, whole=False))

@@ -1,0 +1,81 @@
+"""`kubectl sky exec`."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kubectl_sky.cli import options, output, terminal
+from kubectl_sky.cli.logs import write
+from kubectl_sky.errors import UserError
+
+if TYPE_CHECKING:
+    from kubectl_sky.actions.exec import Pipes
+
+
+@click.command("exec")
+@click.argument("task")
+@click.argument("program", nargs=-1, required=True, metavar="-- CMD...")
+@click.option("--rank", type=click.IntRange(min=0), help="In this node; 0 where nothing is said.")
+@click.option("--all-ranks", is_flag=True, help="In all nodes at once, with their prefixes.")
+@click.option("-i", "--stdin", "feeding", is_flag=True, help="Pass stdin on.")
+@click.option("-t", "--tty", is_flag=True, help="Give it a terminal; goes with -i.")
+@click.option("-c", "--container", default="", help="In a container that is not the task's own.")
+@options.where_all
+@options.all_users
+def command(
+    task: str,
+    program: tuple[str, ...],
+    where: options.Where,
+    all_users: bool,
+    **flags: Any,  # noqa: ANN401 -- click's own types
+) -> int:
+    """Run a program in a node of TASK, as kubectl exec does, and exit as it does.
+
+    \b
+        kubectl sky exec abcd -- nvidia-smi
+        kubectl sky exec abcd --rank 1 -it -- bash
+        kubectl sky exec abcd --all-ranks -- sh -c 'df -h $HOME'
+
+    It runs in ~/sky_workdir where there is one, with the variables of run: envs and secrets,
+    SKYPILOT_NODE_RANK, SKYPILOT_NUM_NODES, SKYPILOT_NODE_IPS, MASTER_ADDR and so on. What run
+    itself has exported it does not have.
+    """  # noqa: D301 -- click reads the \b
+    from kubectl_sky.actions import exec as action
+    from kubectl_sky.actions import find
+
+    rank, container, all_ranks = flags["rank"], flags["container"], flags["all_ranks"]
+    if all_ranks and (rank is not None or flags["feeding"] or flags["tty"] or container):
+        raise UserError("--all-ranks goes without --rank, -i, -t and -c")
+    session = where.session()
+    found = find.task(session, options.scope(session, where, all_users), task)
+    within = action.inside(session, found)
+    if all_ranks:
+        return action.run_all(session, within, program, action.Output(write, _error, output.note))
+    node = action.node(found, rank or 0)
+    with _pipes(flags["feeding"], flags["tty"]) as pipes:
+        return action.run(session, within.program(node, program, container), pipes)
+
+
+def _error(block: bytes) -> None:
+    sys.stderr.buffer.write(block)
+    sys.stderr.buffer.flush()
+
+
+@contextmanager
+def _pipes(feeding: bool, tty: bool) -> Iterator["Pipes"]:
+    """Our streams; a terminal passes every key on, until the program has ended."""
+    from kubectl_sky.actions.exec import Pipes
+
+    stdin = terminal.typed() if feeding else None
+    if tty and not feeding:
+        output.note("-t goes with -i: there is no terminal without input")
+    elif tty and not terminal.present():
+        output.note("no terminal for the program: stdin is none")
+    elif tty:
+        with terminal.raw() as sizes:
+            yield Pipes(stdin, write, _error, tty=True, sizes=sizes)
+        return
+    yield Pipes(stdin, write, _error)

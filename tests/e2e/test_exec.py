@@ -1,0 +1,149 @@
+"""Programs beside a task's own, as people run them by hand."""
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Command
+from tests.e2e.test_lifecycle import submit, until_running
+from tests.e2e.test_terminal import on_terminal
+
+TASK = """
+name: serve
+num_nodes: {nodes}
+resources: {{image_id: 'busybox:1.36'}}
+envs: {{COLOUR: blue}}
+secrets: {{TOKEN: hidden}}
+run: mkdir -p ~/sky_workdir; sleep 300
+"""
+
+
+@pytest.fixture
+def one(sky: Command) -> str:
+    submit(sky, TASK.format(nodes=1), "serve001")
+    until_running(sky, "serve001")
+    return "serve001"
+
+
+@pytest.fixture
+def several(sky: Command) -> str:
+    submit(sky, TASK.format(nodes=3), "serve003")
+    deadline = time.monotonic() + 60
+    while sky.json("status", "serve003")["metadata"]["running_nodes"] != 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+    return "serve003"
+
+
+def test_exit_codes_and_streams(sky: Command, one: str) -> None:
+    done = sky("exec", one, "--", "sh", "-c", "echo out; echo err >&2; exit 7")
+    assert (done.returncode, done.stdout, done.stderr) == (7, "out\n", "err\n")
+    done = sky("exec", "serve", "echo", "a b", "$HOME")
+    assert (done.returncode, done.stdout) == (0, "a b $HOME\n")
+    assert sky("exec", one, "--", "nope").returncode == 127
+    done = sky("exec", one, "-i", "--", "wc", "-c", stdin="x" * 300_000)
+    assert (done.returncode, done.stdout.strip()) == (0, "300000")
+    assert sky("exec", one, "--", "cat", stdin="not passed on").stdout == ""
+
+
+def test_the_variables_of_the_task(sky: Command, several: str) -> None:
+    names = "COLOUR TOKEN SKYPILOT_NODE_RANK SKYPILOT_NUM_NODES MASTER_ADDR SKYPILOT_TASK_ID"
+    script = f"for name in {names}; do eval echo \\$$name; done; echo $SKYPILOT_NODE_IPS"
+    done = sky("exec", several, "--rank", "2", "--", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    *words, addresses = done.stdout.splitlines()
+    first, *others = addresses.split()
+    assert words == ["blue", "hidden", "2", "3", first, f"serve-{several}"]
+    assert len(set(others)) == 2
+
+
+def test_all_ranks(sky: Command, several: str) -> None:
+    script = "echo rank $NODE_RANK; echo e >&2; printf end; exit $NODE_RANK"
+    done = sky("exec", several, "--all-ranks", "--", "sh", "-c", script)
+    assert done.returncode == 1
+    assert sorted(done.stdout.splitlines()) == sorted(
+        line for n in range(3) for line in (f"node-{n} | rank {n}", f"node-{n} | end")
+    )
+    assert sorted(done.stderr.splitlines()) == sorted(
+        [*(f"node-{n} | e" for n in range(3)), "node-1: exit code 1", "node-2: exit code 2"]
+    )
+
+
+def test_what_cannot_be(sky: Command, one: str) -> None:
+    done = sky("exec", one, "--rank", "4", "--", "true")
+    assert (done.returncode, "has no rank 4; it has ranks 0 to 0" in done.stderr) == (2, True)
+    done = sky("exec", one, "-c", "side", "--", "true")
+    assert (done.returncode, "has no container side" in done.stderr) == (3, True)
+    done = sky("exec", one, "--all-ranks", "-i", "--", "true")
+    assert (done.returncode, "--all-ranks goes without" in done.stderr) == (2, True)
+    assert sky("exec", one).returncode == 2
+    assert sky("exec", "absent01", "--", "true").returncode == 2
+    submit(sky, "name: quick\nresources: {image_id: 'busybox:1.36'}\nrun: 'true'\n", "ended001")
+    assert sky("wait", "ended001", "--timeout", "60s").returncode == 0
+    done = sky("exec", "ended001", "--", "true")
+    assert (done.returncode, "node-0 of task ended001 has ended" in done.stderr) == (2, True)
+
+
+def test_a_terminal(sky: Command, one: str) -> None:
+    script = "read word; echo got $word; exit 5"
+    code, screen = on_terminal(sky, "exec", one, "-it", "--", "sh", "-c", script, types="hallo\r")
+    assert code == 5, screen
+    assert "got hallo" in screen
+    done = sky("exec", one, "-it", "--", "echo", "plain")
+    assert (done.returncode, done.stdout) == (0, "plain\n")
+    assert "stdin is none" in done.stderr
+
+
+KEYS = "trap 'echo caught' INT; echo ready; sleep 100; read _; stty size; read _; exit 3"
+
+
+def test_keys_and_sizes_reach_the_program(sky: Command, one: str) -> None:
+    """Ctrl-C interrupts the program there, not us; a new size is told; the terminal is restored."""
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(
+        [*sky.program, "exec", one, "-it", "--", "sh", "-c", KEYS],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=sky.folder,
+        env=sky.environment,
+    )
+    before = subprocess.run(["stty", "-g"], stdin=theirs, capture_output=True, check=True).stdout
+    seen = b""
+
+    def until(text: bytes) -> None:
+        nonlocal seen
+        deadline = time.monotonic() + 30
+        while text not in seen:
+            assert time.monotonic() < deadline, seen
+            if select.select([ours], [], [], 0.2)[0]:
+                seen += os.read(ours, 65536)
+
+    until(b"ready")
+    os.write(ours, b"\x03")
+    until(b"caught")
+    subprocess.run(["stty", "rows", "17", "cols", "91"], stdin=theirs, check=True)
+    running.send_signal(signal.SIGWINCH)
+    time.sleep(0.5)
+    os.write(ours, b"go\r")
+    until(b"17 91")
+    os.write(ours, b"end\r")
+    assert running.wait(20) == 3
+    after = subprocess.run(["stty", "-g"], stdin=theirs, capture_output=True, check=True).stdout
+    assert after == before
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_interrupted(sky: Command, one: str, tmp_path: Path) -> None:
+    running = sky.start("exec", one, "--", "sh", "-c", "echo begun; sleep 60")
+    assert running.stdout and running.stdout.readline() == "begun\n"
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate(timeout=20)
+    assert (running.returncode, told) == (130, "\ninterrupted\n")
