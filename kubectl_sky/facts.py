@@ -39,12 +39,14 @@ class Facts:
 
     `claims` is every name that a claim goes by: a volume's that the user or SkyPilot gave it, and
     its own; None where nobody has asked. A name that is not in it is taken as a claim's own.
-    `machines` is empty where the nodes are not known.
+    `secret_keys` has the keys of each Secret that the task names and that is there; None where
+    nobody has asked, or may. `machines` is empty where the nodes are not known.
     `access` has the kinds about which the cluster was asked.
     """
 
     user: User
     namespace: str
     claims: Mapping[str, KnownClaim] | None = None
+    secret_keys: Mapping[str, tuple[str, ...]] | None = None
     machines: tuple[Machine, ...] = ()
     access: Mapping[Kind, Access] = field(default_factory=lambda: MappingProxyType({}))

@@ -45,7 +45,7 @@ def variables(
         yield name, value
 
 
-def variable_files(paths: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def variable_files(paths: tuple[str, ...], flag: str) -> Iterator[tuple[str, str]]:
     """Read files of `K=V` lines as SkyPilot does: dotenv's rules."""
     for path in paths:
         try:
@@ -53,8 +53,8 @@ def variable_files(paths: tuple[str, ...]) -> Iterator[tuple[str, str]]:
                 values = dotenv.dotenv_values(stream=file)
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "is not UTF-8"
-            raise UserError(f"--env-file {path}: {reason.lower()}") from error
+            raise UserError(f"{flag} {path}: {reason.lower()}") from error
         for name, value in values.items():
             if value is None:
-                raise UserError(f"--env-file {path}: {name} has no value", f"write {name}=VALUE")
+                raise UserError(f"{flag} {path}: {name} has no value", f"write {name}=VALUE")
             yield name, value

@@ -15,6 +15,7 @@ class _Values:
     files: tuple[tuple[str, str], ...]
     env: tuple[tuple[str, str], ...]
     secret: tuple[tuple[str, str], ...]
+    secret_files: tuple[tuple[str, str], ...]
 
 
 def overridden(
@@ -22,9 +23,10 @@ def overridden(
 ) -> list[Document]:
     """Return the documents with the flags' values: every task gets them, the header the name."""
     values = _Values(
-        files=tuple(files.variable_files(overrides.env_files)),
+        files=tuple(files.variable_files(overrides.env_files, "--env-file")),
         env=tuple(files.variables(overrides.env, "--env", environ)),
         secret=tuple(files.variables(overrides.secret, "--secret", environ)),
+        secret_files=tuple(files.variable_files(overrides.secret_files, "--secret-file")),
     )
     fields = _fields(overrides)
     return [
@@ -67,6 +69,16 @@ def _with_values(document: Document, values: _Values) -> Document:
         document = document.override(("secrets" if secret else "envs", name), value, "--env-file")
     for name, value in values.env:
         document = document.override(("envs", name), value, "--env")
+    return _with_secrets(document, values)
+
+
+def _with_secrets(document: Document, values: _Values) -> Document:
+    """Put in secrets; a list of those that the cluster keeps becomes a map that has both."""
+    known = document.data.get("secrets")
+    if isinstance(known, list) and (values.secret or values.secret_files):
+        document = document.override(("secrets",), dict.fromkeys(map(str, known)), "--secret")
+    for name, value in values.secret_files:
+        document = document.override(("secrets", name), value, "--secret-file")
     for name, value in values.secret:
         document = document.override(("secrets", name), value, "--secret")
     return document

@@ -12,6 +12,7 @@ class Overrides:
     env: tuple[str, ...] = ()
     env_files: tuple[str, ...] = ()
     secret: tuple[str, ...] = ()
+    secret_files: tuple[str, ...] = ()
     num_nodes: str | None = None
     cpus: str | None = None
     memory: str | None = None

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from kubectl_sky import kinds, names
-from kubectl_sky.actions import classes, find, volumes, who
+from kubectl_sky.actions import classes, find, kept, volumes, who
 from kubectl_sky.actions.draft import Draft
 from kubectl_sky.actions.stop import AUXILIARY
 from kubectl_sky.cluster import access, objects
@@ -19,6 +19,7 @@ from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import differences
 from kubectl_sky.observe.pipelines import pipelines
+from kubectl_sky.plan import hidden
 from kubectl_sky.plan.placement import wants_machines
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifests
@@ -92,6 +93,7 @@ def facts(session: Session, draft: Draft, user: str | None) -> Facts:
         user=found,
         namespace=session.namespace,
         claims=claims,
+        secret_keys=kept.secret_keys(session, draft.tasks),
         machines=nodes,
         access={kind: _access(session, kind) for kind in dict.fromkeys(asked)},
     )
@@ -125,6 +127,9 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
     Raises UserError when another task has the id, naming the fields that differ.
     """
     known = facts(session, draft, user)
+    missing = [said for task in draft.tasks for said in hidden.missing(task, known)]
+    if missing:
+        raise UserError("\n".join(dict.fromkeys(missing)))
     plans = draft.plans(known)
     asked = [claim.storage_class for plan in plans for claim in plan.storage.fresh]
     told = (*draft.notes(known), *classes.notes(session, asked), *_partial(plans))

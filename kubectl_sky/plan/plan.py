@@ -6,6 +6,7 @@ from typing import Any
 
 from kubectl_sky import names
 from kubectl_sky.plan.accelerators import Term
+from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.storage import Stored
 
@@ -42,7 +43,8 @@ class Plan:
     """One task, decided.
 
     `name` names the objects that the task has once, `namespace` is empty for the one in force,
-    `env` and `secrets` are name to value, `requests` and `limits` are resource name to Kubernetes
+    `env` and `secrets` are name to value, `secret_variables` are those that are secret, here or in
+    the cluster already, `requests` and `limits` are resource name to Kubernetes
     quantity, `scripts` is file name to text, `selector` finds the task's pods, and `service` is the
     headless Service through which nodes find each other (None for one node). A machine has to meet
     one of the `terms`, if there are any.
@@ -63,6 +65,7 @@ class Plan:
     image: str
     env: Mapping[str, str]
     secrets: Mapping[str, str]
+    secret_variables: tuple[SecretVariable, ...]
     requests: Mapping[str, str]
     limits: Mapping[str, str]
     storage: Stored

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import defaults, environment, pod, spot, storage
+from kubectl_sky.plan import defaults, environment, hidden, pod, spot, storage
 from kubectl_sky.plan.placement import Placement, place
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.settings import Settings
@@ -40,6 +40,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         image=resources.image or settings.image,
         env={**environment.variables(task, whole, gpus, facts), **environment.links(stored.links)},
         secrets=environment.given(task.secrets),
+        secret_variables=hidden.variables(task, facts, whole),
         requests=requests | defaults.sizes(placement, settings),
         limits=limits,
         storage=stored,

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
+from kubectl_sky.plan import hidden
 from kubectl_sky.plan.claim import Claim
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Task
@@ -30,7 +31,8 @@ class Mount:
 class Stored:
     """The volumes of a pod.
 
-    `claims` and `host_paths` are volume of the pod to claim, and to directory of the machine;
+    `claims`, `host_paths` and `secrets` are volume of the pod to claim, to directory of the
+    machine, and to Secret;
     `fresh` are the claims that are made for the task. `links` is path in the home directory to the
     mount that it stands for. `together` says that all nodes have to be on one machine. `group` may
     write to the volumes.
@@ -39,6 +41,7 @@ class Stored:
     mounts: tuple[Mount, ...] = ()
     claims: Mapping[str, str] = field(default_factory=dict)
     host_paths: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
     fresh: tuple[Claim, ...] = ()
     links: Mapping[str, str] = field(default_factory=dict)
     together: bool = False
@@ -66,18 +69,31 @@ def stored(
             path = f"{LINKED}/{index}"
             links[volume.path.removeprefix(HOME)] = path
         found.append(Mount(name, path, volume.sub_path, volume.read_only))
+    for index, kept in enumerate(one for one in task.kept_secrets if one.path):
+        source = "secret", kept.name
+        name = sources.setdefault(source, f"secret-{index}")
+        path = kept.path or ""
+        if path.startswith(HOME):
+            path = f"{LINKED}/secret-{index}"
+            links[(kept.path or "").removeprefix(HOME)] = path
+        found.append(Mount(name, path, hidden.key(kept, facts), read_only=True))
     together = any(_alone(volume, facts) for volume in task.volumes) and task.num_nodes > 1
     if together:
         _refuse(task, facts, settings)
     group = settings.volume_group
+
+    def of(wanted: str) -> dict[str, str]:
+        return {name: it for (kind, it), name in sources.items() if kind == wanted}
+
     return Stored(
         mounts=tuple(found),
-        claims={name: claim for (kind, claim), name in sources.items() if kind == "claim"},
-        host_paths={name: path for (kind, path), name in sources.items() if kind == "host"},
+        claims=of("claim"),
+        host_paths=of("host"),
+        secrets=of("secret"),
         fresh=tuple(fresh),
         links=links,
         together=together,
-        group=None if group is False or not found else int(group),
+        group=None if group is False or not task.volumes else int(group),
     )
 
 

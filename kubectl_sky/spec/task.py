@@ -12,6 +12,7 @@ from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.document import Data, Document
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
 from kubectl_sky.spec.recovery import Recovery, recovery
+from kubectl_sky.spec.secret import KeptSecret, kept, without_kept
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.volume import VolumeMount, mount_of
 
@@ -51,8 +52,9 @@ class Resources:
 class Task:
     """One task. A variable or secret that is None has to be given on the command line.
 
-    `choices` are the candidates beside `resources`, which is the first; `ordered` says that their
-    order matters. `backend` is how it runs; None leaves it to the settings.
+    `kept_secrets` are in the cluster already. `choices` are the candidates beside `resources`,
+    which is the first; `ordered` says that their order matters. `backend` is how it runs; None
+    leaves it to the settings.
     """
 
     name: str | None = None
@@ -60,6 +62,7 @@ class Task:
     resources: Resources = field(default_factory=Resources)
     envs: Mapping[str, str | None] = field(default_factory=dict)
     secrets: Mapping[str, str | None] = field(default_factory=dict)
+    kept_secrets: tuple[KeptSecret, ...] = ()
     volumes: tuple[VolumeMount, ...] = ()
     setup: str | None = None
     run: str | None = None
@@ -84,7 +87,8 @@ def task_of(document: Document) -> Task:
         num_nodes=data.get("num_nodes") or 1,
         resources=first,
         envs=_texts(data.get("envs")),
-        secrets=_texts(data.get("secrets")),
+        secrets=_texts(without_kept(data.get("secrets"))),
+        kept_secrets=kept(data),
         volumes=tuple(mount_of(path, value) for path, value in (data.get("volumes") or {}).items()),
         setup=data.get("setup"),
         run=data.get("run"),

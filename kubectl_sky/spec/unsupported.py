@@ -13,17 +13,14 @@ import yaml
 
 from kubectl_sky import assets
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import infra, machine
+from kubectl_sky.spec import infra, machine, secret
 from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.substitute import Filled
-from kubectl_sky.spec.variables import REFERENCE, is_name
 
 REFUSED = "not carried out yet, submit refuses it"
 
 _CLASS = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 REPLICA = "SKYPILOT_SERVE_REPLICA_ID"  # counts from 1
-
-_SCOPES = ("personal.", "workspace.", "global.")  # of secrets that are kept elsewhere
 
 
 @dataclass(frozen=True)
@@ -201,17 +198,8 @@ def _images(document: Document) -> Iterator[_Found]:
 
 
 def _secrets(document: Document) -> Iterator[_Found]:
-    secrets = document.get("secrets")
-    reason = "secrets that SkyPilot's API server keeps are not known here"
-    instead = "write {NAME: null} and give the value by --secret"
-    if isinstance(secrets, list):
-        yield _Found(("secrets",), reason, instead, True)
-    for name, _ in entries(secrets):
-        if name.startswith((REFERENCE, *_SCOPES)):
-            yield _Found(("secrets", name), reason, instead, True)
-        elif not is_name(name):
-            why = "no variable can be called this"
-            yield _Found(("secrets", name), why, "letters, digits and _, no digit first", True)
+    for path, reason, instead in secret.unnameable(document):
+        yield _Found(path, reason, instead, True)
 
 
 def _volumes(document: Document) -> Iterator[_Found]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kubectl_sky import assets
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.accelerators import Rule
+from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.plan.storage import Mount, Stored
@@ -49,7 +50,7 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize(
     "kind",
-    [Plan, Node, Mount, Stored, Toleration, Preference, Rule],
+    [Plan, Node, Mount, Stored, SecretVariable, Toleration, Preference, Rule],
     ids=lambda kind: kind.__name__,
 )
 def test_every_field_is_used_by_some_template(kind: type) -> None:

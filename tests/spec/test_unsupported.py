@@ -55,6 +55,12 @@ class Recorder(dict[str, Any]):
             free = (*path, step) in FREE
             if isinstance(value, dict):
                 value = Recorder(value, (*path, step), read, free)
+            elif isinstance(value, list):
+                below = (*path, step, "*")
+                value = [
+                    Recorder(one, below, read, below in FREE) if isinstance(one, dict) else one
+                    for one in value
+                ]
             self[key] = value
 
     def note(self, key: str) -> None:
@@ -73,6 +79,7 @@ class Recorder(dict[str, Any]):
 FREE = {
     ("envs",),
     ("secrets",),
+    ("managed_secrets", "*"),
     ("volumes",),
     ("volumes", "*", "labels"),
     ("resources", "labels"),
@@ -105,6 +112,7 @@ def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
         },
         envs={"A": "1"},
         secrets={"B": "1"},
+        managed_secrets=["C", {"D": {"mount_path": "/d"}}],
         volumes={
             "/a": {"name": "v", "sub_path": "x", "mode": "ro", "host_path": "/x"},
             "/b": {
@@ -181,18 +189,6 @@ REFUSED = {
         "task.yaml:2:13: resources.priority_class: not carried out yet: no PriorityClass of"
         " Kubernetes can be called this; small letters, digits, - and ."
     ),
-    "secrets: ['secrets:TOKEN']": (
-        "task.yaml:2:1: secrets: not carried out yet: secrets that SkyPilot's API server keeps"
-        " are not known here; write {NAME: null} and give the value by --secret"
-    ),
-    "secrets: {'secrets:TOKEN': }": (
-        'task.yaml:2:11: secrets."secrets:TOKEN": not carried out yet: secrets that SkyPilot\'s'
-        " API server keeps are not known here; write {NAME: null} and give the value by --secret"
-    ),
-    "secrets: {my-token: }": (
-        "task.yaml:2:11: secrets.my-token: not carried out yet: no variable can be called this;"
-        " letters, digits and _, no digit first"
-    ),
     "config: {kubernetes: {kueue: {local_queue_name: q}}}": (
         "task.yaml:2:23: config.kubernetes.kueue: not carried out yet:"
         " tasks do not wait in a queue; remove it"
@@ -217,6 +213,9 @@ ACCEPTED = (
     "resources: {use_spot: true, disk_size: 100, infra: aws, ports: 80, autostop: 10}",
     "config: {kubernetes: {enable_docker: false}, gcp: {vpc_name: x}}",
     "workdir: ",
+    "secrets: ['secrets:TOKEN', 'secrets:personal.X']",
+    "secrets: {'secrets:TOKEN': , A: b}",
+    "managed_secrets: [TOKEN, {my-token: {mount_path: ~/x}}]",
     "resources: {accelerators: {A100:1}}",
     "resources: {accelerators: {A100: 1, V100: 1}}",
     "resources: {any_of: [{cpus: 1}, {cpus: 2, disk_tier: low}]}",

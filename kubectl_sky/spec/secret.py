@@ -1,0 +1,104 @@
+"""Secrets that are kept elsewhere: a task names them, and their values are in the cluster."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_sky.errors import Problem
+from kubectl_sky.spec.document import Data, Document, Path, entries
+from kubectl_sky.spec.mounts import wrong_path
+from kubectl_sky.spec.variables import REFERENCE, is_name
+
+_SCOPES = ("personal.", "workspace.", "global.")  # of SkyPilot's API server; here all are one
+_OBJECT = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_MAX_NAME = 253
+_MOUNT = "mount_path"
+
+
+@dataclass(frozen=True)
+class KeptSecret:
+    """A Secret of the cluster: a variable of its name, or a file where there is a `path`.
+
+    `key` is the name as the user wrote it, `name` the Secret's. `field` names it in messages.
+    """
+
+    key: str
+    path: str | None = None
+    field: str = "secrets"
+
+    @property
+    def name(self) -> str:
+        """As Kubernetes can call it: `HF_TOKEN` is kept in `hf-token`."""
+        return self.key.lower().replace("_", "-")
+
+
+def kept(data: Mapping[str, Any]) -> tuple[KeptSecret, ...]:
+    """Return the Secrets that a valid task names; one that it gives a value of is its own."""
+    secrets = data.get("secrets")
+    own = {str(name) for name in secrets} if isinstance(secrets, Mapping) else set()
+    found = [KeptSecret(_bare(name)) for name in secrets or () if _is_reference(name)]
+    for item in data.get("managed_secrets") or ():
+        if isinstance(item, str):
+            found.append(KeptSecret(_bare(item), None, "managed_secrets"))
+            continue
+        for name, value in item.items():
+            path = (value or {}).get(_MOUNT)
+            found.append(KeptSecret(_bare(name), path, "managed_secrets"))
+    return tuple(dict.fromkeys(one for one in found if one.path or one.key not in own))
+
+
+def _is_reference(name: Data) -> bool:
+    return isinstance(name, str) and name.startswith((REFERENCE, *_SCOPES))
+
+
+def _bare(name: str) -> str:
+    """The name alone: `secrets:personal.TOKEN` is TOKEN."""
+    name = name.removeprefix(REFERENCE)
+    scope = next((scope for scope in _SCOPES if name.startswith(scope)), "")
+    return name.removeprefix(scope)
+
+
+def without_kept(secrets: Data) -> dict[Data, Data]:
+    """Return the secrets whose values the task has, or the command line."""
+    if not isinstance(secrets, dict):
+        return {}
+    return {name: value for name, value in secrets.items() if not _is_reference(name)}
+
+
+def unnameable(document: Document) -> Iterator[tuple[Path, str, str]]:
+    """Yield the secrets that cannot be carried out: where they are, why, and what to do."""
+    for path, name, mounted in _named(document):
+        letters = "letters, digits and _, no digit first"
+        if not mounted and not is_name(name):
+            yield path, "no variable can be called this", letters
+        elif mounted and (not _OBJECT.fullmatch(KeptSecret(name).name) or len(name) > _MAX_NAME):
+            yield path, "no Secret can be called this", "letters, digits, - and ."
+
+
+def _named(document: Document) -> Iterator[tuple[Path, str, bool]]:
+    """Yield the path and name of every secret, and whether it is a file."""
+    secrets, managed = document.get("secrets"), document.get("managed_secrets")
+    for name, _ in entries(secrets):
+        yield ("secrets", name), _bare(name) if _is_reference(name) else name, False
+    for index, item in enumerate(secrets if isinstance(secrets, list) else []):
+        yield ("secrets", index), _bare(str(item)), False
+    for index, item in enumerate(managed if isinstance(managed, list) else []):
+        if isinstance(item, str):
+            yield ("managed_secrets", index), _bare(item), False
+        for name, value in entries(item):
+            mounted = isinstance(value, dict) and bool(value.get(_MOUNT))
+            yield ("managed_secrets", index, name), _bare(name), mounted
+
+
+def _paths(document: Document) -> Iterator[Problem]:
+    managed = document.get("managed_secrets")
+    for index, item in enumerate(managed if isinstance(managed, list) else []):
+        for name, value in entries(item):
+            path = value.get(_MOUNT) if isinstance(value, dict) else None
+            if isinstance(path, str) and wrong_path(path):
+                where = ("managed_secrets", index, name, _MOUNT)
+                yield document.problem(where, wrong_path(path))
+
+
+RULES = (_paths,)

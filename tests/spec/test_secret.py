@@ -1,0 +1,97 @@
+"""Secrets that the cluster keeps."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.spec.secret import KeptSecret
+from kubectl_sky.spec.task import task_of
+from kubectl_sky.spec.unsupported import refusals
+from kubectl_sky.spec.validate import validate
+from tests.spec.documents import make_document, problems, read
+
+MANAGED = "managed_secrets"
+CASES: list[tuple[dict[str, Any], list[KeptSecret]]] = [
+    ({"secrets": ["secrets:HF_TOKEN"]}, [KeptSecret("HF_TOKEN")]),
+    ({"secrets": ["secrets:personal.A", "secrets:A"]}, [KeptSecret("A")]),
+    ({"secrets": {"secrets:A": None, "B": "x"}}, [KeptSecret("A")]),
+    ({"secrets": {"B": "x"}, MANAGED: ["A", "B"]}, [KeptSecret("A", None, MANAGED)]),
+    (
+        {MANAGED: [{"key.pem": {"mount_path": "~/.keys/a"}}, {"C": None}]},
+        [KeptSecret("key.pem", "~/.keys/a", MANAGED), KeptSecret("C", None, MANAGED)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields", "expected"), CASES)
+def test_names(fields: dict[str, Any], expected: list[KeptSecret]) -> None:
+    document = make_document(**fields)
+    found = [str(one) for one in validate(document) if "None" not in str(fields)]
+    assert [one for one in found if "error" in one] == []
+    assert list(task_of(document).kept_secrets) == expected
+
+
+def test_a_secret_is_called_as_kubernetes_can() -> None:
+    assert KeptSecret("HF_TOKEN").name == "hf-token"
+
+
+def test_values_are_not_what_is_kept() -> None:
+    document = make_document(secrets={"secrets:A": None, "B": "x", "C": None})
+    assert task_of(document).secrets == {"B": "x", "C": None}
+
+
+REFUSED = {
+    "secrets: ['secrets:my.token']": (
+        "task.yaml:2:1: secrets[0]: not carried out yet: no variable can be called this;"
+        " letters, digits and _, no digit first"
+    ),
+    "secrets: {'secrets:my-token': }": (
+        'task.yaml:2:11: secrets."secrets:my-token": not carried out yet: no variable can be'
+        " called this; letters, digits and _, no digit first"
+    ),
+    "managed_secrets: [a-b]": (
+        "task.yaml:2:1: managed_secrets[0]: not carried out yet: no variable can be called this;"
+        " letters, digits and _, no digit first"
+    ),
+    "managed_secrets: [{'!': {mount_path: /x}}]": (
+        'task.yaml:2:20: managed_secrets[0]."!": not carried out yet: no Secret can be called'
+        " this; letters, digits, - and ."
+    ),
+    "secrets: {my-token: }": (
+        "task.yaml:2:11: secrets.my-token: not carried out yet: no variable can be called this;"
+        " letters, digits and _, no digit first"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_what_cannot_be_carried_out(field: str) -> None:
+    (document,) = read("run: x\n" + field)
+    assert [str(one) for one in refusals(document)] == [REFUSED[field]]
+
+
+def test_files_go_where_files_can() -> None:
+    assert problems("run: x\nmanaged_secrets: [{A: {mount_path: a/b}}]") == [
+        "task.yaml:2:36: managed_secrets[0].A.mount_path: expected an absolute path such as /data"
+    ]
+
+
+@given(
+    st.lists(st.text().map("secrets:{}".format)) | st.dictionaries(st.text(), st.none()),
+    st.lists(
+        st.text()
+        | st.dictionaries(
+            st.text(),
+            st.fixed_dictionaries({}, optional={"mount_path": st.text()}) | st.text(),
+            max_size=1,
+        )
+    ),
+)
+def test_any_names(secrets: Any, managed: Any) -> None:
+    document = make_document(secrets=secrets, managed_secrets=managed)
+    errors = [one for one in validate(document) if one.severity == "error"]
+    if not errors and not refusals(document):
+        for one in task_of(document).kept_secrets:
+            assert one.name.isascii() and one.name
