@@ -41,7 +41,7 @@ class Facts:
     its own; None where nobody has asked. A name that is not in it is taken as a claim's own.
     `secret_keys` has the keys of each Secret that the task names and that is there; None where
     nobody has asked, or may. `machines` is empty where the nodes are not known.
-    `access` has the kinds about which the cluster was asked.
+    `access` has the kinds about which the cluster was asked. `context` is empty without a cluster.
     """
 
     user: User
@@ -50,3 +50,4 @@ class Facts:
     secret_keys: Mapping[str, tuple[str, ...]] | None = None
     machines: tuple[Machine, ...] = ()
     access: Mapping[Kind, Access] = field(default_factory=lambda: MappingProxyType({}))
+    context: str = ""

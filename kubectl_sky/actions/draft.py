@@ -28,6 +28,8 @@ from kubectl_sky.spec.validate import validate
 from kubectl_sky.workloads import hold
 from kubectl_sky.workloads.choice import Choice, choices
 
+_PATIENCE = 300.0
+
 
 @dataclass(frozen=True)
 class Part:
@@ -51,8 +53,9 @@ class Part:
 
     def notes(self, facts: Facts, settings: Settings) -> tuple[str, ...]:
         """Say what the user should know about what was decided."""
-        chosen = self._decided(facts, settings)[1].note
-        found = filter(None, (*notes(self.task, facts, settings), chosen))
+        plan, choice = self._decided(facts, settings)
+        task = replace(self.task, backend=plan.backend)
+        found = filter(None, (*notes(task, facts, settings), choice.note))
         return tuple(f"{self.task.name}: {note}" if self.member else note for note in found)
 
     def _decided(self, facts: Facts, settings: Settings) -> tuple[Plan, Choice]:
@@ -83,6 +86,12 @@ class Draft:
     warnings: tuple[Problem, ...]
     settings: Settings
     remarks: tuple[str, ...] = ()  # on what the flags make of the file
+
+    @property
+    def patience(self) -> float:
+        """Seconds that the first node may take to start."""
+        asked = self.tasks[0].kubernetes.patience
+        return _PATIENCE if asked is None else asked
 
     @property
     def tasks(self) -> tuple[Task, ...]:

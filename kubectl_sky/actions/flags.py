@@ -51,6 +51,7 @@ def _fields(overrides: Overrides) -> dict[str, tuple[tuple[str, ...], object]]:
         "--gpus": (("resources", "accelerators"), overrides.gpus),
         "--image": (("resources", "image_id"), overrides.image),
         "--backend": (("config", "kubectl_sky", "backend"), overrides.backend),
+        "--queue": (("config", "kubernetes", "quota", "queue"), overrides.queue),
     }
 
 

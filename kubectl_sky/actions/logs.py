@@ -15,6 +15,7 @@ from kubectl_sky.observe.logs import prefixed
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import notes
+from kubectl_sky.workloads.workload import QUEUED
 
 _EVENTS = 3.0  # seconds between two looks at why a node does not start
 _USUAL = 2.0  # seconds that a start may take before it is mentioned
@@ -143,6 +144,8 @@ class _Watcher:
         waiting = [node for node in self.latest.nodes if node.state is State.PENDING]
         begun = any(node.started or node.restarts for node in self.latest.nodes)
         now = monotonic()
+        if any(node.reason == QUEUED for node in waiting):
+            self.begun = now  # who waits in a queue is not late
         if waiting and now >= self.next_look:
             self.next_look = now + _EVENTS
             self.latest = why.explained(self.session, self.latest)

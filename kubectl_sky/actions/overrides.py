@@ -19,5 +19,6 @@ class Overrides:
     gpus: str | None = None
     image: str | None = None
     backend: str | None = None
+    queue: str | None = None
     templates: str | None = None
     as_task: bool = False

@@ -96,6 +96,7 @@ def facts(session: Session, draft: Draft, user: str | None) -> Facts:
         secret_keys=kept.secret_keys(session, draft.tasks),
         machines=nodes,
         access={kind: _access(session, kind) for kind in dict.fromkeys(asked)},
+        context=session.context,
     )
 
 

@@ -166,6 +166,7 @@ task = _grouped(
         click.option("--memory", help="Memory of each node: 8 (GiB), 16+, 512Mi."),
         click.option("--gpus", help="GPUs of each node: 1, H100:8."),
         click.option("--image", help="Container image."),
+        click.option("--queue", help="LocalQueue of Kueue that the task waits in."),
         click.option(
             "--backend", help="How it runs: jobs, indexed, or auto for the best there is."
         ),
@@ -187,6 +188,7 @@ task = _grouped(
         "gpus",
         "image",
         "backend",
+        "queue",
         "templates",
         "as_task",
     ],

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "--wait-timeout",
     type=options.DURATION,
-    default="5m",
-    show_default=True,
-    help="How long the first node may take to start.",
+    help="How long the first node may take to start; else as provision_timeout says, else 5m.",
 )
 @options.strict
 @options.where
@@ -61,7 +59,9 @@ def command(
     for note in prepared.notes:
         output.note(note)
     if flags["dry_run"] == "none":
-        return _submit(session, prepared, form, flags)
+        timeout = flags["wait_timeout"]
+        given = timeout.total_seconds() if isinstance(timeout, timedelta) else drafted.patience
+        return _submit(session, prepared, form, bool(flags["detach"]), given)
     if flags["dry_run"] == "server":
         submit.send(session, prepared, dry_run=True)
     shown = prepared.manifests
@@ -72,7 +72,11 @@ def command(
 
 
 def _submit(
-    session: "Session", prepared: "Prepared", form: str | None, flags: dict[str, object]
+    session: "Session",
+    prepared: "Prepared",
+    form: str | None,
+    detach: bool,
+    patience: float,
 ) -> int:
     from kubectl_sky.actions import find, logs, submit
     from kubectl_sky.cluster.streams import LogOptions
@@ -81,15 +85,13 @@ def _submit(
         with output.progress("Sending", len(prepared.manifests.all)) as advance:
             submit.send(session, prepared, on_done=advance)
     output.out(_told(prepared, form))
-    if flags["detach"] or form:
+    if detach or form:
         if any(plan.suspended for plan in prepared.plans):
             output.note(pipelines.held(prepared.id, len(prepared.plans)))
         return 0
     found = find.one(session, find.Scope(session.namespace, None), prepared.id)
-    timeout = flags["wait_timeout"]
-    assert isinstance(timeout, timedelta)
     sys.stdout.flush()
-    request = logs.Request(LogOptions(follow=True), patience=timeout.total_seconds())
+    request = logs.Request(LogOptions(follow=True), patience=patience)
     if isinstance(found, TaskStatus):
         return follow(session, found, request)
     return pipelines.follow(session, found, request)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import defaults, storage
+from kubectl_sky.plan import accounts, defaults, queueing, storage
 from kubectl_sky.plan.placement import place
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Task
@@ -18,6 +18,10 @@ def notes(task: Task, facts: Facts, settings: Settings) -> Iterator[str]:
         yield f"infra: submit sends it to context {context}; kubectl apply goes where you point it"
     yield from defaults.notes(placement, settings)
     yield from storage.notes(task, facts)
+    asked = task.kubernetes
+    yield from queueing.notes(task, settings)
+    if accounts.open_until_sent(asked.accounts, facts.context or context or ""):
+        yield "remote_identity: the service account depends on kubectl's context; submit writes it"
     if placement.resources.recovery and task.num_nodes > 1:
         yield (
             "job_recovery: a node that starts again does so alone, and waits until all nodes"

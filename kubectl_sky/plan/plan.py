@@ -52,6 +52,8 @@ class Plan:
     starts again `restarts` times; if the task `recovers`, what the cluster takes away is not
     counted, and neither are the `exit_codes`. `suspended` Jobs begin when somebody releases them.
     `backend` names how it runs.
+    The pods act for the service account `account`, run on machines with the labels
+    `node_selector`, and wait in Kueue's `queue`, if these are named.
     `pod_annotations` are the pods', `pod_config` is what of the user's is merged into every pod.
     """
 
@@ -81,6 +83,9 @@ class Plan:
     shared_memory: bool
     backend: str
     scripts: Mapping[str, str]
+    account: str | None
+    node_selector: Mapping[str, str]
+    queue: str | None
     pod_annotations: Mapping[str, str]
     pod_config: Mapping[str, Any]
     service: str | None
@@ -99,6 +104,16 @@ class Plan:
     def affine(self) -> bool:
         """Whether it matters where the pods are."""
         return self.placed or self.storage.together
+
+    @property
+    def token(self) -> bool:
+        """Whether the pods have the token of a service account: of one that was asked for."""
+        return self.account is not None
+
+    @property
+    def queueing(self) -> Mapping[str, str]:
+        """The label by which Kueue knows what waits in its queue."""
+        return {names.QUEUE: self.queue} if self.queue else {}
 
     @property
     def title(self) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import defaults, environment, hidden, pod, spot, storage
+from kubectl_sky.plan import accounts, environment, hidden, pod, queueing, sizes, spot, storage
 from kubectl_sky.plan.placement import Placement, place
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.settings import Settings
@@ -23,26 +23,26 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     whole = names.task_object(name, task_id)
     placement = place(task, facts)
     resources = placement.resources
-    requests, limits = _resources(placement)
+    requests = sizes.requests(placement, settings)
     gpus = placement.device.count if placement.device else 0
     custom = task.kubernetes
-    own = dict(custom.labels) | dict(resources.labels)
-    labels = own | _labels(title, task_id, facts)
+    queue = queueing.queue(custom, settings)
+    labels = _given(custom.labels, resources.labels, queue) | _labels(title, task_id, facts)
     stored = storage.stored(task, facts, settings, whole, labels)
     return Plan(
         id=task_id,
         name=whole,
         namespace=facts.namespace,
         labels=labels,
-        annotations=dict(custom.annotations) | _annotations(task, title, facts),
+        annotations=queueing.annotations(custom) | _annotations(task, title, facts),
         selector={names.TASK: "true", names.TASK_ID: task_id},
         nodes=_nodes(task.num_nodes, name, task_id, labels),
         image=resources.image or settings.image,
         env={**environment.variables(task, whole, gpus, facts), **environment.links(stored.links)},
         secrets=environment.given(task.secrets),
         secret_variables=hidden.variables(task, facts, whole),
-        requests=requests | defaults.sizes(placement, settings),
-        limits=limits,
+        requests=requests,
+        limits=sizes.limits(placement, requests, custom.limits),
         storage=stored,
         terms=placement.terms,
         preferred=placement.preferred,
@@ -56,6 +56,9 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         shared_memory=placement.device is not None,
         backend=task.backend or names.DEFAULT_BACKEND,
         scripts=_scripts(task),
+        account=accounts.account(custom.accounts, facts.context),
+        node_selector=queueing.node_selector(custom, settings),
+        queue=queue,
         pod_annotations=custom.annotations,
         pod_config=pod.patch(custom.pod),
         service=whole if task.num_nodes > 1 else None,
@@ -74,6 +77,14 @@ def _nodes(nodes: int, name: str, task_id: str, labels: Mapping[str, str]) -> tu
         )
         for index in range(nodes)
     )
+
+
+def _given(
+    everywhere: Mapping[str, str], here: Mapping[str, str], queue: str | None
+) -> dict[str, str]:
+    """The user's labels; where a queue is named, no other label names one."""
+    found = dict(everywhere) | dict(here)
+    return {key: value for key, value in found.items() if key != names.QUEUE or not queue}
 
 
 def _labels(title: str, task_id: str, facts: Facts) -> dict[str, str]:
@@ -105,18 +116,6 @@ def _require(values: Mapping[str, str | None], flag: str) -> None:
         raise UserError(
             f"{flag}s.{missing[0]}: the file leaves the value open", f"give it with {flags}"
         )
-
-
-def _resources(placement: Placement) -> tuple[dict[str, str], dict[str, str]]:
-    """CPU and memory are requests and limits alike; GPUs are limits (Kubernetes copies them).
-
-    A disk is requested only: a pod that writes more is not killed for it.
-    """
-    resources, device = placement.resources, placement.device
-    sizes = {"cpu": resources.cpus, "memory": resources.memory}
-    asked = {name: size for name, size in sizes.items() if size is not None}
-    disk = {"ephemeral-storage": resources.disk} if resources.disk else {}
-    return asked | disk, asked | ({device.resource: str(device.count)} if device else {})
 
 
 def _tolerations(placement: Placement) -> tuple[Toleration, ...]:

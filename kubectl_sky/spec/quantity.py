@@ -70,6 +70,15 @@ def quantity(text: str) -> Fraction:
     return found * _KUBERNETES[unit]
 
 
+def multiple(size: str, factor: Fraction, step: Fraction) -> str:
+    """Return a quantity times a factor, rounded up to whole steps: thousandths for CPUs, else 1."""
+    count = quantity(size) * factor / step
+    whole = -(-count.numerator // count.denominator)
+    if step != 1 and whole % 1000:
+        return f"{whole}m"
+    return str(whole // 1000) if step != 1 else _canonical(whole)
+
+
 def number(text: str) -> Fraction:
     """Return a plain number, exactly. Raises ValueError."""
     found, unit = _split(text)

@@ -21,6 +21,8 @@ def unfit(backend: Workload, plan: Plan) -> str:
     """Return why a backend cannot run a task in its place among others; empty where it can."""
     if plan.suspended and not backend.hold:
         return "it cannot hold a task until the one before it has succeeded"
+    if plan.suspended and plan.queue:
+        return "its queue would let it begin before the one before it has succeeded"
     return ""
 
 

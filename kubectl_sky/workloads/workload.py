@@ -13,6 +13,7 @@ from kubectl_sky.plan.plan import Node, Plan
 Object = Mapping[str, Any]
 
 STOPPED = "Stopped"  # the reason of nodes that the cluster stopped because another one failed
+QUEUED = "Queued"  # the reason of what Kueue has not let in yet
 
 
 class Phase(StrEnum):
@@ -120,6 +121,9 @@ def whole(item: Object, failed: str, failing: str = "") -> Verdict:
 def waiting(item: Object) -> Verdict:
     """Return what an object says of nodes while nothing has ended."""
     if item.get("spec", {}).get("suspend"):
+        queue = item["metadata"].get("labels", {}).get(names.QUEUE)
+        if queue:
+            return Verdict(Phase.HELD, QUEUED, f"in the queue {queue}")
         return Verdict(Phase.HELD, "Suspended", f"the {item['kind']} is suspended")
     return Verdict(Phase.ACTIVE)
 

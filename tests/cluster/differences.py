@@ -6,10 +6,12 @@ A test is named by its file and function; with `[id]`, only that case of it is m
 _ACCOUNTED = "the practice cluster accounts memory and does not limit it"
 _IMAGES = "the practice cluster does not pull images, and this is about what comes of that"
 _KREW = "this is about the archive and krew, which need Go and minutes; once is enough"
+_TOKENS = "the practice cluster gives pods no tokens of their service accounts"
 _SECURITY = "the practice cluster has no levels of Pod Security: its pods are the user's processes"
 
 REAL_ONLY = {
     "tests/contract/test_problems.py::test_pod_security": _SECURITY,
+    "tests/e2e/test_config.py::test_the_account_s_token": _TOKENS,
     "tests/e2e/test_krew.py::test_installed_plugin_answers": _KREW,
     "tests/e2e/test_krew.py::test_installed_plugin_runs_a_task": _KREW,
     "tests/e2e/test_krew.py::test_installed_plugin_has_a_practice_cluster": _KREW,

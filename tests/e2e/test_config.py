@@ -1,7 +1,10 @@
 """What `config.kubernetes` asks for, on clusters: accepted, in force, the same when sent again."""
 
 import textwrap
+import time
 from typing import Any
+
+import yaml
 
 from tests.e2e.conftest import Command
 
@@ -97,3 +100,72 @@ def test_the_server_takes_all_that_is_valid(sky: Command) -> None:
     file = sky.write("task.yaml", textwrap.dedent(EVERYTHING))
     done = sky("submit", file, "--dry-run=server", "-o", "json")
     assert done.returncode == 0, done.stderr
+
+
+QUEUED = """\
+name: patient
+resources: {cpus: 50m, memory: 64Mi}
+run: echo let in
+config:
+  kubernetes:
+    kueue: {local_queue_name: team-queue}
+    set_pod_resource_limits: 2
+    provision_timeout: 1
+"""
+
+
+def test_a_task_waits_in_its_queue_until_it_is_let_in(sky: Command, kubectl: Command) -> None:
+    file = sky.write("task.yaml", QUEUED)
+    running = sky.start("submit", file, "--id", "wait2345")
+    time.sleep(4)  # longer than provision_timeout: who waits in a queue is not late
+    assert running.poll() is None
+    seen = sky("status", "wait2345")
+    assert "pending — node-0: Queued" in seen.stdout
+    assert "in the queue team-queue" in seen.stdout
+    (job,) = kubectl.json("get", "jobs", "-l", "kueue.x-k8s.io/queue-name=team-queue")["items"]
+    assert job["spec"]["suspend"] is True
+    assert kubectl("get", "pods", "-o", "name").stdout == ""
+    patch = '{"spec": {"suspend": false}}'  # as Kueue does
+    assert kubectl("patch", "job", job["metadata"]["name"], "-p", patch).returncode == 0
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, out.splitlines()[-1]) == (0, "let in"), err
+    assert "waiting for node-0: Queued: in the queue team-queue" in err
+    limits = pod_of(kubectl, "wait2345")["spec"]["containers"][0]["resources"]["limits"]
+    assert limits == {"cpu": "100m", "memory": "128Mi"}
+    again = sky("submit", file, "--id", "wait2345", "-d")
+    assert "task/wait2345 unchanged" in again.stdout, again.stderr
+
+
+def test_the_start_is_waited_for_as_long_as_the_file_says(sky: Command) -> None:
+    never = "{kubernetes: {provision_timeout: 1, pod_config: {spec: {nodeSelector: {a: b}}}}}"
+    file = sky.write("task.yaml", f"run: hostname\nconfig: {never}\n")
+    done = sky("submit", file, timeout=60)
+    assert done.returncode == 1
+    assert "has not started in time" in done.stderr
+
+
+def test_a_service_account(sky: Command, kubectl: Command) -> None:
+    kubectl("create", "serviceaccount", "robot")
+    context = kubectl("config", "current-context").stdout.strip()
+    config = {"kubernetes": {"remote_identity": {"other": "nobody", context[:2] + "*": "robot"}}}
+    file = sky.write("task.yaml", yaml.safe_dump({"run": "hostname", "config": config}))
+    done = sky("submit", file, "--id", "acco2345")
+    assert done.returncode == 0, done.stderr
+    spec = pod_of(kubectl, "acco2345")["spec"]
+    assert spec["serviceAccountName"] == "robot"
+    assert spec["automountServiceAccountToken"] is True
+    config = {"kubernetes": {"remote_identity": {"other": "nobody"}}}
+    file = sky.write("task.yaml", yaml.safe_dump({"run": "hostname", "config": config}))
+    done = sky("submit", file)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"names no account for the context '{context}'" in done.stderr
+
+
+def test_the_account_s_token(sky: Command, kubectl: Command) -> None:
+    kubectl("create", "serviceaccount", "robot")
+    run = "test -s /var/run/secrets/kubernetes.io/serviceaccount/token && echo has a token"
+    config = "{kubernetes: {remote_identity: robot}}"
+    done = sky("submit", sky.write("task.yaml", f"run: {run}\nconfig: {config}\n"))
+    assert "has a token" in done.stdout, done.stderr
+    done = sky("submit", sky.write("other.yaml", f"run: {run}\n"))
+    assert done.returncode == 4, "and without an account there is none"

@@ -104,3 +104,9 @@ def test_values_of_secrets_are_never_printed() -> None:
     (line,) = shown(new, old)
     assert "TOKEN" in line
     assert "b2xk" not in line and "bmV3" not in line
+
+
+def test_things_that_share_a_name_are_compared_by_place() -> None:
+    taints = [{"key": "a", "effect": "x"}, {"key": "a", "effect": "y"}]
+    assert shown({"tolerations": taints}, {"tolerations": taints}) == []
+    assert shown({"volumes": [{"sizeLimit": "1024Mi"}]}, {"volumes": [{"sizeLimit": "1Gi"}]}) == []

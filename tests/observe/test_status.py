@@ -221,3 +221,13 @@ def test_an_object_with_bare_metadata_does_not_break_a_list() -> None:
     job = make_job()
     job["metadata"] = make_metadata("x") | {"labels": {"skypilot-task": "true"}, "annotations": {}}
     assert fold([job], []).num_nodes == 1
+
+
+def test_a_queue_is_named() -> None:
+    job = make_job()
+    job["spec"]["suspend"] = True
+    (node,) = fold([job], []).nodes
+    assert (node.reason, node.message) == ("Suspended", "the Job is suspended")
+    job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "team"
+    (node,) = fold([job], []).nodes
+    assert (node.reason, node.message) == ("Queued", "in the queue team")

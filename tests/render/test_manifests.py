@@ -18,7 +18,7 @@ from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.plan.storage import Mount, Stored
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.recovery import Recovery
-from kubectl_sky.spec.task import Accelerator, Resources, Task, VolumeMount
+from kubectl_sky.spec.task import Accelerator, Kubernetes, Resources, Task, VolumeMount
 from kubectl_sky.spec.variables import RESERVED
 from kubectl_sky.spec.volume import Storage
 from tests.plan.test_resolve import make_plan
@@ -118,6 +118,31 @@ def test_what_starts_again() -> None:
     bare = Task(resources=Resources(recovery=Recovery()), run="true")
     (job,) = manifests.render(make_plan(bare)).workload
     assert len(job.object["spec"]["podFailurePolicy"]["rules"]) == 1
+
+
+def test_what_is_said_of_kubernetes() -> None:
+    asked = Kubernetes(
+        labels={"a": "b", "kueue.x-k8s.io/queue-name": "other"},
+        annotations={"c": "d"},
+        accounts={"*": "robot"},
+        queue="q",
+        flex_start=True,
+        run_seconds=60,
+    )
+    (job,) = manifests.render(make_plan(Task(run="true", kubernetes=asked))).workload
+    assert job.object["spec"]["suspend"] is True
+    metadata, pod = job.object["metadata"], job.object["spec"]["template"]
+    assert metadata["labels"]["kueue.x-k8s.io/queue-name"] == "q"
+    assert "kueue.x-k8s.io/queue-name" not in pod["metadata"]["labels"]
+    assert metadata["annotations"]["c"] == pod["metadata"]["annotations"]["c"] == "d"
+    assert metadata["annotations"]["provreq.kueue.x-k8s.io/maxRunDurationSeconds"] == "60"
+    assert pod["spec"]["serviceAccountName"] == "robot"
+    assert pod["spec"]["automountServiceAccountToken"] is True
+    assert "nodeSelector" not in pod["spec"]
+    asked = Kubernetes(flex_start=True)
+    (job,) = manifests.render(make_plan(Task(run="true", kubernetes=asked))).workload
+    selector = {"cloud.google.com/gke-flex-start": "true"}
+    assert job.object["spec"]["template"]["spec"]["nodeSelector"] == selector
 
 
 NAMES = st.sampled_from([*sorted(RESERVED), "MASTER_ADDR", "A", "B"])

@@ -90,6 +90,12 @@ FREE = {
 CONFIG = {
     "pod_config": {"spec": {"hostNetwork": False}},
     "custom_metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}},
+    "provision_timeout": 60,
+    "dws": {"enabled": True, "max_run_duration": "1h"},
+    "kueue": {"local_queue_name": "q"},
+    "quota": {"queue": "q"},
+    "remote_identity": "a",
+    "set_pod_resource_limits": 1.5,
 }
 
 
@@ -188,10 +194,6 @@ REFUSED = {
     "resources: {priority_class: High}": (
         "task.yaml:2:13: resources.priority_class: not carried out yet: no PriorityClass of"
         " Kubernetes can be called this; small letters, digits, - and ."
-    ),
-    "config: {kubernetes: {kueue: {local_queue_name: q}}}": (
-        "task.yaml:2:23: config.kubernetes.kueue: not carried out yet:"
-        " tasks do not wait in a queue; remove it"
     ),
     "config: {kubernetes: {enable_docker: true}}": (
         "task.yaml:2:23: config.kubernetes.enable_docker: not carried out yet:"

@@ -1,0 +1,63 @@
+"""Queues, machines made to order, and service accounts."""
+
+import pytest
+
+from kubectl_sky.errors import UserError
+from kubectl_sky.plan import accounts, queueing
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.kubernetes import Kubernetes
+from kubectl_sky.spec.task import Task
+
+TEAM = Settings(queue="team")
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [(None, "team"), ("mine", "mine"), ("", None)], ids=str
+)
+def test_the_task_s_queue_else_the_settings(asked: str | None, expected: str | None) -> None:
+    assert queueing.queue(Kubernetes(queue=asked), TEAM) == expected
+
+
+def test_what_is_told() -> None:
+    mine = Kubernetes(queue="a")
+    (note,) = queueing.notes(Task(), TEAM)
+    assert note == "settings: the task waits in the queue team"
+    assert list(queueing.notes(Task(kubernetes=mine), TEAM)) == []
+    together = Task(kubernetes=mine, num_nodes=2, backend="indexed")
+    assert list(queueing.notes(together, TEAM)) == []
+    (note,) = queueing.notes(Task(kubernetes=mine, num_nodes=2), TEAM)
+    assert note.startswith("queue: each node is let in by itself")
+
+
+def test_machines_made_to_order() -> None:
+    asked = Kubernetes(flex_start=True, run_seconds=600)
+    assert queueing.node_selector(asked, Settings()) == {"cloud.google.com/gke-flex-start": "true"}
+    assert queueing.annotations(asked) == {}
+    queued = Kubernetes(flex_start=True, run_seconds=600, queue="q", annotations={"a": "b"})
+    assert queueing.node_selector(queued, Settings()) == {}
+    assert queueing.annotations(queued) == {
+        "a": "b",
+        "provreq.kueue.x-k8s.io/maxRunDurationSeconds": "600",
+    }
+
+
+@pytest.mark.parametrize(
+    ("named", "context", "expected"),
+    [
+        ({}, "prod", None),
+        ({"*": "a"}, "prod", "a"),
+        ({"*": "a"}, "", "a"),
+        ({"prod-*": "a", "*": "b"}, "prod-eu", "a"),
+        ({"prod-*": "a", "*": "b"}, "dev", "b"),
+        ({"prod-*": "a", "*": "b"}, "", None),
+        ({"prod": "a"}, "", None),
+    ],
+)
+def test_accounts(named: dict[str, str], context: str, expected: str | None) -> None:
+    assert accounts.account(named, context) == expected
+    assert accounts.open_until_sent(named, context) == (bool(named) and expected is None)
+
+
+def test_a_context_without_an_account() -> None:
+    with pytest.raises(UserError, match="no account for the context 'dev'; add one"):
+        accounts.account({"prod": "a"}, "dev")

@@ -1,0 +1,149 @@
+"""`config.kubernetes` beside `pod_config`: what it becomes, and what is said of it."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
+from kubectl_sky.spec.task import task_of
+from kubectl_sky.spec.validate import validate
+from tests.spec.documents import make_document, problems
+
+
+def read(**fields: Any) -> Kubernetes:
+    return kubernetes_of({"kubernetes": fields})
+
+
+def test_silence() -> None:
+    assert kubernetes_of(None) == read() == Kubernetes()
+    assert kubernetes_of({"kubernetes": None, "gcp": {}}) == Kubernetes()
+    assert read(dws={}, kueue=None, custom_metadata={"labels": None}) == Kubernetes()
+
+
+def test_metadata_is_read_without_ours() -> None:
+    found = read(custom_metadata={"labels": {"a": "b", "task-id": "x"}, "annotations": {"c": "d"}})
+    assert (found.labels, found.annotations) == ({"a": "b"}, {"c": "d"})
+
+
+@pytest.mark.parametrize(
+    ("identity", "accounts"),
+    [
+        ("robot", {"*": "robot"}),
+        ("NO_UPLOAD", {}),
+        ("no_upload", {}),
+        ("LOCAL_CREDENTIALS", {}),
+        ({"prod-*": "robot", "*": "SERVICE_ACCOUNT"}, {"prod-*": "robot"}),
+    ],
+)
+def test_identity(identity: Any, accounts: dict[str, str]) -> None:
+    assert read(remote_identity=identity).accounts == accounts
+
+
+@pytest.mark.parametrize(
+    ("fields", "queue"),
+    [
+        ({}, None),
+        ({"kueue": {"local_queue_name": "a"}}, "a"),
+        ({"kueue": {"local_queue_name": "a"}, "quota": {"queue": "b"}}, "b"),
+        ({"quota": {"queue": ""}}, ""),
+    ],
+)
+def test_queue(fields: dict[str, Any], queue: str | None) -> None:
+    assert read(**fields).queue == queue
+
+
+@pytest.mark.parametrize(
+    ("duration", "seconds"), [(10, 600), ("10", 600), ("10m", 600), ("2H", 7200), ("1w", 604800)]
+)
+def test_run_duration(duration: int | str, seconds: int) -> None:
+    found = read(dws={"enabled": True, "max_run_duration": duration})
+    assert (found.flex_start, found.run_seconds) == (True, seconds)
+
+
+@pytest.mark.parametrize(
+    ("factor", "limits"),
+    [(True, 1), (False, 0), (2, 2), (1.1, Fraction(11, 10)), (1.25, Fraction(5, 4))],
+)
+def test_limits(factor: Any, limits: Fraction | int) -> None:
+    assert read(set_pod_resource_limits=factor).limits == limits
+
+
+def test_patience() -> None:
+    assert read(provision_timeout=90).patience == 90
+    assert read(provision_timeout=-1).patience == math.inf
+
+
+SAID = {
+    "remote_identity: My_Account": (
+        "remote_identity: 'My_Account' is no service account's name; small letters, digits, - and ."
+    ),
+    "remote_identity: {a: B}": (
+        "remote_identity.a: 'B' is no service account's name; small letters, digits, - and ."
+    ),
+    "remote_identity: LOCAL_CREDENTIALS": (
+        "remote_identity: warning: ignored: neither your credentials nor SkyPilot's account are"
+        " given to pods; name a service account that is there"
+    ),
+    "kueue: {local_queue_name: My queue}": (
+        "kueue.local_queue_name: 'My queue' is no queue's name;"
+        " small letters, digits, - and ., at most 63 of them"
+    ),
+    "{kueue: {local_queue_name: a}, quota: {queue: b}}": (
+        "kueue.local_queue_name: warning: ignored: quota.queue names the queue; keep one of them"
+    ),
+    "{kueue: {local_queue_name: a, admission_timeout: 60}}": (
+        "kueue.admission_timeout: warning: ignored: a task waits in its queue for as long as it"
+        " takes; kubectl sky stop takes it out"
+    ),
+    "dws: {enabled: true, max_run_duration: 1h}": (
+        "dws.max_run_duration: warning: ignored: it is told to a queue, and the task names none;"
+        " add kueue.local_queue_name"
+    ),
+    "set_pod_resource_limits: .nan": (
+        "set_pod_resource_limits: expected true, false, or a number from 1 to 1000"
+    ),
+    "set_pod_resource_limits: 0.5": (
+        "set_pod_resource_limits: expected true, false, or a number from 1 to 1000, got 0.5"
+    ),
+    "custom_metadata: {labels: {a: 1}}": (
+        "custom_metadata.labels.a: expected text, got 1; put it in quotes"
+    ),
+    "custom_metadata: {labels: {username: bob}}": (
+        "custom_metadata.labels.username: warning: ignored: by this label the task is found again;"
+        " choose another name"
+    ),
+    "custom_metadata: {finalizers: [x]}": (
+        "custom_metadata.finalizers: warning: ignored: objects get labels and annotations only;"
+        " leave it out"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", SAID)
+def test_said(field: str) -> None:
+    field = field if field.startswith("{") else f"{{{field}}}"
+    text = f"run: x\nconfig: {{kubernetes: {field}}}\n"
+    found = problems(text) + problems(text, "warning")
+    assert [one.partition(": config.kubernetes.")[2] for one in found] == [
+        said for given, said in SAID.items() if field in (given, f"{{{given}}}")
+    ]
+
+
+FIELDS = st.sampled_from(["remote_identity", "kueue", "quota", "dws", "set_pod_resource_limits"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.dictionaries(
+        st.sampled_from(["enabled", "max_run_duration", "queue", "local_queue_name", "*"]), inner
+    ),
+)
+
+
+@given(st.dictionaries(FIELDS, VALUES))
+def test_whatever_it_is(fields: dict[str, Any]) -> None:
+    document = make_document(run="x", config={"kubernetes": fields})
+    if not [problem for problem in validate(document) if problem.severity == "error"]:
+        assert task_of(document).kubernetes
