@@ -14,7 +14,7 @@ from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 KUBERNETES: Path = ("config", "kubernetes")
 
 # Words that SkyPilot reads as something other than a service account's name.
-NOBODY = ("LOCAL_CREDENTIALS", "NO_UPLOAD", "SERVICE_ACCOUNT")
+NOBODY = ("", "LOCAL_CREDENTIALS", "NO_UPLOAD", "SERVICE_ACCOUNT")
 _MINUTES = {"": 1, "m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
 _OBJECT = re.compile(
     r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -106,7 +106,7 @@ def _identity(document: Document) -> Iterator[Problem]:
     named = [((), identity)] if isinstance(identity, str) else entries(identity)
     for step, name in named:
         where = (*path, step) if step else path
-        if not isinstance(name, str) or name.upper() == "NO_UPLOAD":
+        if not isinstance(name, str) or name.upper() in ("", "NO_UPLOAD"):
             continue
         if name.upper() in NOBODY:
             message = "ignored: neither your credentials nor SkyPilot's account are given to pods"
