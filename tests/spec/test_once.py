@@ -31,7 +31,8 @@ USUAL: set[tuple[str, Any]] = {
     ("ephemeral_storage", 256),
     ("network_tier", "standard"),
     ("api_server_access", False),
-    ("set_pod_resource_limits", True),
+    ("enabled", False),
+    ("admission_timeout", -1),
 }
 
 
