@@ -27,6 +27,7 @@ class Kind:
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 EVENT = Kind("", "v1", "Event", "events")
 JOB = Kind("batch", "v1", "Job", "jobs")
+JOB_SET = Kind("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
 MPI_JOB = Kind("kubeflow.org", "v2beta1", "MPIJob", "mpijobs")
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)

@@ -28,6 +28,7 @@ EXECUTION = "kubectl-sky/execution"  # serial or parallel
 AUXILIARY = "kubectl-sky/auxiliary-stages"  # that end when the other tasks of a group have ended
 DELAY = "kubectl-sky/termination-delay"  # seconds that such a task has then
 BACKEND = "kubectl-sky/backend"  # not written for the default one
+ARRAY = "kubectl-sky/array"  # the numbers of the tasks that are one array
 
 DEFAULT_BACKEND = "jobs"
 

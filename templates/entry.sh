@@ -89,6 +89,20 @@ run_phase() {
 }
 
 [ -z "${KUBECTL_SKY_LINKS-}" ] || link_home || exit 1
+# Prints the number at a place, from 0, of a list such as 0,3,7-9.
+number_at() {
+  (
+    place=$2
+    IFS=,
+    for part in $1; do
+      size=$((${part#*-} - ${part%-*} + 1))
+      [ "$place" -ge "$size" ] || echo $((${part%-*} + place))
+      [ "$place" -ge "$size" ] || break
+      place=$((place - size))
+    done
+  )
+}
+
 shell=$(command -v bash || command -v sh)
 stay_until=0
 if [ "$NUM_NODES" -eq 1 ]; then
@@ -105,6 +119,11 @@ unset KUBECTL_SKY_MET KUBECTL_SKY_LINKS
 export SKYPILOT_NODE_IPS
 export MASTER_ADDR="${MASTER_ADDR-${SKYPILOT_NODE_IPS%%
 *}}"
+if [ -n "${KUBECTL_SKY_ARRAY-}" ]; then
+  SKYPILOT_JOB_RANK=$(number_at "$KUBECTL_SKY_ARRAY" "$JOB_COMPLETION_INDEX")
+  export SKYPILOT_JOB_RANK
+fi
+unset KUBECTL_SKY_ARRAY
 export PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}"
 
 if [ -f "$dir/setup.sh" ]; then

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kubectl_sky import names
-from kubectl_sky.actions import files
+from kubectl_sky.actions import arrays, files
 from kubectl_sky.actions.flags import overridden
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.actions.preferences import preferences
@@ -55,7 +55,8 @@ class Part:
         """Say what the user should know about what was decided."""
         plan, choice = self._decided(facts, settings)
         task = replace(self.task, backend=plan.backend)
-        found = filter(None, (*notes(task, facts, settings), choice.note))
+        own = (choice.note, *choice.backend.notes(plan))
+        found = filter(None, (*notes(task, facts, settings), *own))
         return tuple(f"{self.task.name}: {note}" if self.member else note for note in found)
 
     def _decided(self, facts: Facts, settings: Settings) -> tuple[Plan, Choice]:
@@ -137,7 +138,7 @@ def draft(
         raise InvalidFiles([*errors, *refused])
     whole_id = _checked_id(overrides.task_id) or new_id()
     return Draft(
-        parts=_parts(documents, whole_id, overrides.name),
+        parts=_parts(documents, whole_id, overrides),
         id=whole_id,
         given_id=overrides.task_id is not None,
         templates=Path(overrides.templates) if overrides.templates else None,
@@ -164,16 +165,16 @@ def _refusals(documents: Sequence[Document], as_task: bool) -> list[Problem]:
     ]
 
 
-def _parts(documents: Sequence[Document], whole_id: str, name: str | None) -> tuple[Part, ...]:
+def _parts(documents: Sequence[Document], whole_id: str, overrides: Overrides) -> tuple[Part, ...]:
     """Return the tasks; a header's name is that of its only task, as in SkyPilot."""
     found = [document for document in documents if not document.is_header]
-    tasks = [task_of(document) for document in found]
+    tasks = arrays.applied([task_of(document) for document in found], overrides.array)
     pipeline = pipeline_of(documents)
     if pipeline is None:
         header = documents[0].get("name") if documents[0].is_header else None
         task = tasks[0] if header is None else replace(tasks[0], name=str(header))
         return (Part(found[0], task, whole_id),)
-    pipeline = replace(pipeline, name=name or pipeline.name)
+    pipeline = replace(pipeline, name=overrides.name or pipeline.name)
     whole = named(tasks, title_of(pipeline, whole_id))
     places = members(pipeline, whole_id, whole)
     return tuple(

@@ -20,5 +20,6 @@ class Overrides:
     image: str | None = None
     backend: str | None = None
     queue: str | None = None
+    array: str | None = None
     templates: str | None = None
     as_task: bool = False

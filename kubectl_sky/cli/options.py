@@ -168,7 +168,12 @@ task = _grouped(
         click.option("--image", help="Container image."),
         click.option("--queue", help="LocalQueue of Kueue that the task waits in."),
         click.option(
-            "--backend", help="How it runs: jobs, indexed, or auto for the best there is."
+            "--array",
+            metavar="N-M[%P]",
+            help="Run it once for each number, such as 0-99 or 0,3,7; P of them at a time.",
+        ),
+        click.option(
+            "--backend", help="How it runs: jobs, indexed, jobset, or auto for the best there is."
         ),
         click.option(
             "--templates", metavar="DIR", help="Folder of templates to use instead of ours."
@@ -189,6 +194,7 @@ task = _grouped(
         "image",
         "backend",
         "queue",
+        "array",
         "templates",
         "as_task",
     ],

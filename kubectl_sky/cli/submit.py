@@ -15,6 +15,7 @@ from kubectl_sky.observe.status import TaskStatus
 if TYPE_CHECKING:
     from kubectl_sky.actions.submit import Prepared
     from kubectl_sky.cluster.session import Session
+    from kubectl_sky.plan.plan import Plan
     from kubectl_sky.render.manifests import Manifests
 
 
@@ -112,9 +113,17 @@ def _told(prepared: "Prepared", form: str | None) -> str:
         return output.data(told, form)
     size = output.count(len(prepared.plans), "task")
     if not prepared.together:
-        size = output.count(len(prepared.plans[0].nodes), "node")
+        size = _size(prepared.plans[0])
     place = f"in namespace {prepared.plans[0].namespace}"
     return f"{word}/{prepared.id} {status}: {prepared.title}, {size} {place}"
+
+
+def _size(plan: "Plan") -> str:
+    """How much a task is: its nodes, or the tasks of an array."""
+    if not plan.array:
+        return output.count(len(plan.nodes), "node")
+    tasks = output.count(plan.array.count, "task")
+    return f"{tasks} of one node, {plan.array.at_once} at once"
 
 
 def _listed(shown: "Manifests", form: str | None, suffix: str) -> str:

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 from kubectl_sky.cli import output
 from kubectl_sky.observe import age
-from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.pipelines import PipelineStatus, grouped
 from kubectl_sky.observe.status import TaskStatus
 
+_MOST = 100  # nodes that are listed one by one
 FORMATS = ("wide", "json", "yaml", "name")
 
 
@@ -54,7 +55,8 @@ def nodes(task: TaskStatus | PipelineStatus) -> str:
     """How many nodes have got where the task is going; of a pipeline, how many tasks."""
     if isinstance(task, PipelineStatus):
         return f"{task.count(State.COMPLETED)}/{task.place.stages} tasks"
-    done = task.count(State.COMPLETED if task.state is State.COMPLETED else State.RUNNING)
+    ended = task.state is State.COMPLETED or task.workload.apart
+    done = task.count(State.COMPLETED if ended else State.RUNNING)
     return f"{done}/{task.num_nodes}"
 
 
@@ -97,6 +99,7 @@ def details(task: TaskStatus) -> str:
         "Nodes": f"{task.num_nodes} ({', '.join(counts)})",
     }
     head = "\n".join(f"{name + ':':<12}{value}" for name, value in facts.items())
+    shown = task.nodes if len(task.nodes) <= _MOST else _telling(task)
     rows = [
         [
             str(node.index),
@@ -108,10 +111,19 @@ def details(task: TaskStatus) -> str:
             node.job,
             node.pod,
         ]
-        for node in task.nodes
+        for node in shown
     ]
     header = ["NODE", "STATUS", "EXIT", "RESTARTS", "REASON", "HOST", "JOB", "POD"]
     table = output.table(header, rows)
     messages = dict.fromkeys(node.message for node in task.nodes if node.message)
     notes = "".join(f"\n{message}" for message in list(messages)[:5])
-    return f"{head}\n\n{table}{notes and chr(10)}{notes}"
+    left = len(task.nodes) - len(shown)
+    more = f"\n… and {left} more; `-o json` has all" if left else ""
+    return f"{head}\n\n{table}{more}{notes and chr(10)}{notes}"
+
+
+def _telling(task: TaskStatus) -> Sequence[NodeStatus]:
+    """The nodes of many that a person looks for: failed ones first, then those under way."""
+    order = (State.FAILED, State.RUNNING, State.PENDING)
+    found = [node for state in order for node in task.nodes if node.state is state]
+    return found[:_MOST]

@@ -88,17 +88,22 @@ def node(base: NodeStatus, verdict: Verdict, pods: Sequence[Object]) -> NodeStat
     if state is State.COMPLETED:
         return replace(seen, state=state, reason="", message="")
     if state is State.FAILED:
-        told = newest and "deletionTimestamp" in newest["metadata"] and verdict.reason == STOPPED
-        first, second = (verdict, seen) if told else (seen, verdict)
-        reason, message = first.reason or second.reason, first.message or second.message
-        return replace(
-            seen,
-            state=state,
-            reason=reason or "Failed",
-            message=message,
-            ended_at=seen.ended_at or verdict.at,
-        )
+        return _failed(seen, verdict, bool(newest and "deletionTimestamp" in newest["metadata"]))
     return seen
+
+
+def _failed(seen: NodeStatus, verdict: Verdict, told: bool) -> NodeStatus:
+    """A node that failed; `told` says that its pod was told to end, and did not by itself."""
+    reason, message = seen.reason or verdict.reason, seen.message or verdict.message
+    if told and (verdict.phase is Phase.PODS or verdict.reason == STOPPED):
+        reason, message = STOPPED, verdict.message
+    return replace(
+        seen,
+        state=State.FAILED,
+        reason=reason or "Failed",
+        message=message,
+        ended_at=seen.ended_at or verdict.at,
+    )
 
 
 def retrying(seen: NodeStatus) -> NodeStatus:

@@ -29,10 +29,13 @@ class TaskStatus:
 
     @property
     def state(self) -> State:
-        """Failed when any node failed, completed when all succeeded, running when one has begun."""
+        """Failed when any node failed, completed when all succeeded, running when one has begun.
+
+        Where nodes are tasks of their own, failed only when all have ended.
+        """
         states = [node.state for node in self.nodes]
         if State.FAILED in states:
-            return State.FAILED
+            return State.FAILED if self.over or not self.workload.apart else State.RUNNING
         if len(states) >= self.num_nodes and all(state is State.COMPLETED for state in states):
             return State.COMPLETED
         if State.RUNNING in states or State.COMPLETED in states:
@@ -61,8 +64,9 @@ class TaskStatus:
 
     @property
     def restarts(self) -> int:
-        """Return how often nodes have started again."""
-        return sum(node.restarts for node in self.nodes)
+        """Return how often nodes have started again; once for all where all do together."""
+        counts = [node.restarts for node in self.nodes]
+        return max(counts) if self.workload.again_together else sum(counts)
 
     @property
     def first_failure(self) -> NodeStatus | None:
@@ -117,7 +121,9 @@ class TaskStatus:
         failure = self.first_failure
         if failure:
             code = "" if failure.exit_code is None else f" (exit code {failure.exit_code})"
-            return f"{failure.name}: {failure.reason}{code}{self._again(' after ')}"
+            many = f"{self.count(State.FAILED)} of {self.num_nodes} failed, first "
+            first = many if self.workload.apart else ""
+            return f"{first}{failure.name}: {failure.reason}{code}{self._again(' after ')}"
         if len(self.nodes) < self.num_nodes:
             return f"incomplete: {len(self.nodes)} of {self.num_nodes} nodes were submitted"
         waiting = [node for node in self.nodes if node.state is State.PENDING and node.reason]

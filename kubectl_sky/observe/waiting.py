@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from kubectl_sky.observe.nodes import RETRYING, State
+from kubectl_sky.observe.nodes import RETRYING, NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.workloads.workload import STOPPED
 
@@ -17,20 +17,29 @@ def notes(task: TaskStatus, patient: bool) -> list[str]:
     While `patient` is true, a start that takes its usual course is not mentioned.
     """
     groups: dict[str, list[str]] = defaultdict(list)
-    others = "are being stopped" if task.workload.together else "go on"
     for node in task.nodes:
-        message = node.message and f": {node.message}"
-        if node.reason == STOPPED:
-            continue  # what it was stopped for is told
-        if node.state is State.FAILED and not task.over:
-            groups[f"%s failed: {node.reason}; the other nodes {others}"].append(node.name)
-        elif node.reason == RETRYING:
-            groups[f"%s failed and starts again{message}"].append(node.name)
-        elif node.state is State.PENDING and node.reason not in USUAL:
-            groups[f"waiting for %s: {node.reason}{message}"].append(node.name)
-        elif node.state is State.PENDING and not patient:
-            groups["waiting for %s to start"].append(node.name)
+        text = _told(task, node, patient)
+        if text:
+            groups[text].append(node.name)
     return [text.replace("%s", _some(found), 1) for text, found in groups.items()]
+
+
+def _told(task: TaskStatus, node: NodeStatus, patient: bool) -> str:
+    """What there is to say of a node, with %s for its name; empty where there is nothing."""
+    message = node.message and f": {node.message}"
+    if node.reason == STOPPED:  # what it was stopped for is told
+        return ""
+    if node.state is State.FAILED and not task.over:
+        others = "are being stopped" if task.workload.together else "go on"
+        return f"%s failed: {node.reason}; the other nodes {others}"
+    if node.reason == RETRYING:
+        return f"%s failed and starts again{message}"
+    if node.state is not State.PENDING:
+        return ""
+    if node.reason not in USUAL:
+        return f"waiting for %s: {node.reason}{message}"
+    in_turn = task.workload.apart and not node.pod
+    return "" if patient or in_turn else "waiting for %s to start"
 
 
 def _some(found: list[str]) -> str:

@@ -23,6 +23,8 @@ def variables(task: Task, whole: str, gpus: int, facts: Facts) -> Mapping[str, s
         "SKYPILOT_TASK_ID": whole,
         "SKYPILOT_USER": facts.user.name,
     }
+    if task.array:
+        fixed["SKYPILOT_NUM_JOBS"] = str(task.array.count)
     secret = {*task.secrets, *(kept.key for kept in task.kept_secrets if not kept.path)}
     own = {key: value for key, value in given(task.envs).items() if key not in secret}
     return fixed | {key: literal(value) for key, value in own.items()}

@@ -22,8 +22,3 @@ def notes(task: Task, facts: Facts, settings: Settings) -> Iterator[str]:
     yield from queueing.notes(task, settings)
     if accounts.open_until_sent(asked.accounts, facts.context or context or ""):
         yield "remote_identity: the service account depends on kubectl's context; submit writes it"
-    if placement.resources.recovery and task.num_nodes > 1:
-        yield (
-            "job_recovery: a node that starts again does so alone, and waits until all nodes"
-            " have started again"
-        )

@@ -9,6 +9,7 @@ from kubectl_sky.plan.accelerators import Term
 from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.storage import Stored
+from kubectl_sky.spec.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Plan:
     `linger` is the seconds after which an ended Job is deleted; None keeps it. A node that fails
     starts again `restarts` times; if the task `recovers`, what the cluster takes away is not
     counted, and neither are the `exit_codes`. `suspended` Jobs begin when somebody releases them.
-    `backend` names how it runs.
+    `backend` names how it runs, `array` is set where it is many tasks of one node.
     The pods act for the service account `account`, run on machines with the labels
     `node_selector`, and wait in Kueue's `queue`, if these are named.
     `pod_annotations` are the pods', `pod_config` is what of the user's is merged into every pod.
@@ -82,6 +83,7 @@ class Plan:
     suspended: bool
     shared_memory: bool
     backend: str
+    array: Array | None
     scripts: Mapping[str, str]
     account: str | None
     node_selector: Mapping[str, str]

@@ -55,11 +55,12 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         suspended=False,
         shared_memory=placement.device is not None,
         backend=task.backend or names.DEFAULT_BACKEND,
+        array=task.array,
         scripts=_scripts(task),
         account=accounts.account(custom.accounts, facts.context),
         node_selector=queueing.node_selector(custom, settings),
         queue=queue,
-        pod_annotations=custom.annotations,
+        pod_annotations=dict(custom.annotations) | _numbers(task),
         pod_config=pod.patch(custom.pod),
         service=whole if task.num_nodes > 1 else None,
     )
@@ -101,11 +102,20 @@ def _annotations(task: Task, title: str, facts: Facts) -> dict[str, str]:
     """What labels cannot carry as it is, and the backend if it is not the default."""
     backend = task.backend or names.DEFAULT_BACKEND
     other = {} if backend == names.DEFAULT_BACKEND else {names.BACKEND: backend}
-    return {
-        names.ORIGINAL_NAME: title,
-        names.ORIGINAL_USER: facts.user.name,
-        names.NUM_NODES: str(task.num_nodes),
-    } | other
+    return (
+        {
+            names.ORIGINAL_NAME: title,
+            names.ORIGINAL_USER: facts.user.name,
+            names.NUM_NODES: str(task.num_nodes),
+        }
+        | other
+        | _numbers(task)
+    )
+
+
+def _numbers(task: Task) -> dict[str, str]:
+    """What tells an array's indexes which numbers they stand for, on the Job and on its pods."""
+    return {names.ARRAY: task.array.numbers} if task.array else {}
 
 
 def _require(values: Mapping[str, str | None], flag: str) -> None:

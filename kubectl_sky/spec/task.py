@@ -9,6 +9,7 @@ from typing import Any
 
 from kubectl_sky.spec import infra, machine, quantity
 from kubectl_sky.spec.accelerator import Accelerator, candidates
+from kubectl_sky.spec.arrays import Array
 from kubectl_sky.spec.document import Data, Document
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
 from kubectl_sky.spec.recovery import Recovery, recovery
@@ -54,7 +55,7 @@ class Task:
 
     `kept_secrets` are in the cluster already. `choices` are the candidates beside `resources`,
     which is the first; `ordered` says that their order matters. `backend` is how it runs; None
-    leaves it to the settings.
+    leaves it to the settings; `array` are the numbers where it is many tasks of one node.
     """
 
     name: str | None = None
@@ -70,6 +71,7 @@ class Task:
     choices: tuple[Resources, ...] = ()
     ordered: bool = False
     backend: str | None = None
+    array: Array | None = None
 
     @property
     def candidates(self) -> tuple[Resources, ...]:

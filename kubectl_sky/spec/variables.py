@@ -12,6 +12,8 @@ REFERENCE = "secrets:"  # begins the names of secrets that SkyPilot's API server
 # What each node is told about the task; it would be wrong with any other value.
 RESERVED = frozenset(
     {
+        "JOB_COMPLETION_INDEX",
+        "KUBECTL_SKY_ARRAY",
         "KUBECTL_SKY_HOSTS",
         "KUBECTL_SKY_LINKS",
         "KUBECTL_SKY_MET",
@@ -19,9 +21,11 @@ RESERVED = frozenset(
         "NODE_RANK",
         "NUM_NODES",
         "POD_IP",
+        "SKYPILOT_JOB_RANK",
         "SKYPILOT_NODE_IPS",
         "SKYPILOT_NODE_RANK",
         "SKYPILOT_NUM_GPUS_PER_NODE",
+        "SKYPILOT_NUM_JOBS",
         "SKYPILOT_NUM_NODES",
         "SKYPILOT_TASK_ID",
         "SKYPILOT_USER",

@@ -13,6 +13,7 @@ from kubectl_sky.workloads.workload import Workload
 AUTO = "auto"
 # For several nodes, the best first, and why; the last one needs nothing.
 _MERITS = {
+    "jobset": "a JobSet, whose nodes fail together and start again together",
     "indexed": "one Job for all nodes, which the cluster stops together when one fails",
     "jobs": "one Job per node",
 }
@@ -63,7 +64,7 @@ def _candidates(wanted: str | None, nodes: int) -> list[str]:
 
 def _installed(backend: Workload, access: Mapping[Kind, Access]) -> None:
     if access.get(backend.kind) is Access.ABSENT:
-        others = [name for name, other in registry.BACKENDS.items() if not other.requires]
+        others = [name for name in registry.NAMED if not registry.named(name).requires]
         raise ClusterError(
             f"backend {backend.name} needs {backend.requires}, and the cluster does not serve"
             f" {backend.kind.plural} ({backend.kind.api_version})",

@@ -1,5 +1,7 @@
 """Indexed completions of Jobs: the index of a pod, and the lists that a Job's status keeps."""
 
+from functools import lru_cache
+
 from kubectl_sky.workloads.workload import Object, number
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -17,10 +19,16 @@ def index(pod: Object) -> int:
     return int(text) if text.isdecimal() else number(pod, INDEX)
 
 
-def within(text: str, wanted: int) -> bool:
-    """Say whether an index is in a list such as `1,3-5`."""
+@lru_cache(maxsize=256)
+def listed(text: str) -> dict[int, int]:
+    """Return the numbers of a list such as `1,3-5`, each with its place in the list."""
+    found: list[int] = []
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        if int(first) <= wanted <= int(last or first):
-            return True
-    return False
+        found += range(int(first), int(last or first) + 1)
+    return {number: place for place, number in enumerate(found)}
+
+
+def within(item: Object, field: str, wanted: int) -> bool:
+    """Say whether an index is in a list of a Job's status."""
+    return wanted in listed(item.get("status", {}).get(field, ""))

@@ -41,11 +41,10 @@ class Indexed(Workload):
     def node(self, item: Object, rank: int) -> Verdict:
         """Done with its index or with the Job; when the Job fails, its pod says whether it did."""
         complete = condition(item, "Complete")
-        done = item.get("status", {}).get("completedIndexes", "")
-        if complete or completions.within(done, rank):
+        if complete or completions.within(item, "completedIndexes", rank):
             return ended(Phase.COMPLETED, complete or {})
         return whole(item, "Failed", "FailureTarget")
 
     def follows(self, item: Object, pods: Sequence[Object]) -> bool:
         """By the Job's rules, which count the failures of all nodes."""
-        return recovery.follows(item, pods)
+        return recovery.shared(item, pods)

@@ -53,4 +53,4 @@ class Jobs(Workload):
 
     def follows(self, item: Object, pods: Sequence[Object]) -> bool:
         """By the rules of the node's Job."""
-        return recovery.follows(item, pods)
+        return recovery.shared(item, pods)

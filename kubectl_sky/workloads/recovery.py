@@ -5,18 +5,25 @@ from collections.abc import Sequence
 from kubectl_sky.workloads.workload import Object, condition
 
 
-def follows(item: Object, pods: Sequence[Object]) -> bool:
-    """Say whether the newest pod has failed and is replaced; the Job may be slower to count."""
+def shared(item: Object, pods: Sequence[Object]) -> bool:
+    """Say whether another pod follows where a Job counts the failures of all its pods."""
+    known = item.get("status", {}).get("failed") or 0
+    return follows(item, pods, item.get("spec", {}).get("backoffLimit", 0), known)
+
+
+def follows(item: Object, pods: Sequence[Object], limit: int, known: int = 0) -> bool:
+    """Say whether the newest pod has failed and is replaced, as is done up to `limit` failures.
+
+    `known` is how many the Job has counted; it may be slower to do so than we are.
+    """
     over = condition(item, "SuccessCriteriaMet", "FailureTarget")
     statuses = [pod.get("status", {}) for pod in pods]
     if over or not statuses or statuses[-1].get("phase") != "Failed":
         return False
-    spec = item.get("spec", {})
-    rules = (spec.get("podFailurePolicy") or {}).get("rules") or ()
+    rules = (item.get("spec", {}).get("podFailurePolicy") or {}).get("rules") or ()
     failed = [status for status in statuses if status.get("phase") == "Failed"]
     counted = sum(not any(_ignores(rule, status) for rule in rules) for status in failed)
-    known = item.get("status", {}).get("failed") or 0
-    return bool(max(counted, known) <= spec.get("backoffLimit", 0))
+    return max(counted, known) <= limit
 
 
 def _ignores(rule: Object, status: Object) -> bool:

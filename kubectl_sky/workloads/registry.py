@@ -3,12 +3,15 @@
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.kinds import Kind
+from kubectl_sky.workloads.arrays import Array
 from kubectl_sky.workloads.indexed import Indexed
 from kubectl_sky.workloads.jobs import Jobs
+from kubectl_sky.workloads.jobset import JobSet
 from kubectl_sky.workloads.workload import Object, Workload
 
-_ALL: tuple[Workload, ...] = (Jobs(), Indexed())
+_ALL: tuple[Workload, ...] = (Jobs(), Indexed(), JobSet(), Array())
 BACKENDS: dict[str, Workload] = {backend.name: backend for backend in _ALL}
+NAMED = tuple(backend.name for backend in _ALL if backend.named)
 
 # The kinds of which a task may be; those that not every cluster has come with what brings them.
 KINDS: dict[Kind, str] = {backend.kind: backend.requires for backend in _ALL}
@@ -17,7 +20,7 @@ KINDS: dict[Kind, str] = {backend.kind: backend.requires for backend in _ALL}
 def named(name: str) -> Workload:
     """Return the backend of this name. Raises UserError."""
     if name not in BACKENDS:
-        raise UserError(f"there is no backend {name!r}", f"the backends are: {', '.join(BACKENDS)}")
+        raise UserError(f"there is no backend {name!r}", f"the backends are: {', '.join(NAMED)}")
     return BACKENDS[name]
 
 

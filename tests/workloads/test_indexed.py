@@ -129,6 +129,8 @@ def test_what_a_controller_made_of_a_task_is_no_task() -> None:
 
 
 def test_lists_of_indexes() -> None:
-    inside = [index for index in range(12) if completions.within("0,2-4,10", index)]
-    assert inside == [0, 2, 3, 4, 10]
-    assert not completions.within("", 0)
+    assert completions.listed("0,2-4,10") == {0: 0, 2: 1, 3: 2, 4: 3, 10: 4}
+    job = make_whole(12, completedIndexes="1-2")
+    inside = [index for index in range(12) if completions.within(job, "completedIndexes", index)]
+    assert inside == [1, 2]
+    assert not completions.within(job, "failedIndexes", 0)

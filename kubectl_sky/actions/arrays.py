@@ -1,0 +1,44 @@
+"""`--array`: one file, run once for each number."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kubectl_sky.errors import UserError
+from kubectl_sky.spec.arrays import array
+from kubectl_sky.spec.task import Task
+from kubectl_sky.workloads.arrays import Array
+from kubectl_sky.workloads.choice import AUTO
+
+_SAME = (None, AUTO, "indexed")  # backends that an array is in keeping with
+
+
+def applied(tasks: Sequence[Task], text: str | None) -> list[Task]:
+    """Return the one task as an array where the flag is given. Raises UserError."""
+    if text is None:
+        return list(tasks)
+    if len(tasks) > 1:
+        raise UserError(
+            f"--array {text} and {len(tasks)} tasks: an array is one task, many times",
+            "give the task a file of its own",
+        )
+    return [_array(tasks[0], text)]
+
+
+def _array(task: Task, text: str) -> Task:
+    flag = f"--array {text}"
+    try:
+        numbers = array(text)
+    except ValueError as error:
+        raise UserError(f"{flag}: {error}") from None
+    if task.num_nodes > 1:
+        raise UserError(
+            f"{flag} and num_nodes {task.num_nodes}: each task of an array has one node,"
+            " because an index of a Job is one pod",
+            "submit it once for each number instead",
+        )
+    if task.backend not in _SAME:
+        raise UserError(
+            f"{flag} and backend {task.backend}: an array is one Indexed Job",
+            "leave the backend out",
+        )
+    return replace(task, array=numbers, backend=Array.name)

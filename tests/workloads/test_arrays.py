@@ -1,0 +1,101 @@
+"""Many tasks as one Indexed Job: what it is, and what becomes of each number."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_sky.actions.arrays import applied
+from kubectl_sky.errors import UserError
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.status import TaskStatus, tasks
+from kubectl_sky.observe.waiting import notes
+from kubectl_sky.render import manifests
+from kubectl_sky.spec.recovery import Recovery
+from kubectl_sky.spec.task import Resources, Task
+from tests.builders import condition, make_indexed_pod, make_whole, terminated
+from tests.plan.test_resolve import make_plan
+
+RUNNING: dict[str, Any] = {"running": {}}
+
+
+def make_array(numbers: str, count: int, **status: Any) -> dict[str, Any]:
+    job = make_whole(count, backend="array", **status)
+    job["metadata"]["annotations"]["kubectl-sky/array"] = numbers
+    job["metadata"]["annotations"]["kubectl-sky/num-nodes"] = "1"
+    return job
+
+
+def make_array_pod(numbers: str, index: int, phase: str, state: Any = None) -> dict[str, Any]:
+    pod = make_indexed_pod(index, phase, state)
+    pod["metadata"]["annotations"]["kubectl-sky/array"] = numbers
+    return pod
+
+
+def fold(job: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
+    (task,) = tasks([job], pods)
+    return task
+
+
+def test_the_job() -> None:
+    task = Task(name="train", run="true", resources=Resources(recovery=Recovery(2)))
+    (job,) = manifests.render(make_plan(applied([task], "0,3,7-9%2")[0])).workload
+    spec = job.object["spec"]
+    assert (spec["completions"], spec["parallelism"], spec["backoffLimitPerIndex"]) == (5, 2, 2)
+    assert "backoffLimit" not in spec
+    assert spec["podFailurePolicy"]["rules"][0]["action"] == "Ignore"
+    numbers = {"kubectl-sky/array": "0,3,7-9"}
+    assert numbers.items() <= job.object["metadata"]["annotations"].items()
+    assert spec["template"]["metadata"]["annotations"] == numbers
+    env = spec["template"]["spec"]["containers"][0]["env"]
+    told = {variable["name"]: variable.get("value") for variable in env}
+    assert told["KUBECTL_SKY_ARRAY"] == "0,3,7-9"
+    assert (told["SKYPILOT_NUM_JOBS"], told["NUM_NODES"], told["NODE_RANK"]) == ("5", "1", "0")
+
+
+def test_each_number_ends_by_itself() -> None:
+    job = make_array("0,3,7", 3, completedIndexes="0", failedIndexes="1")
+    task = fold(
+        job,
+        make_array_pod("0,3,7", 1, "Failed", terminated(4)),
+        make_array_pod("0,3,7", 2, "Running", RUNNING),
+    )
+    assert [(node.index, node.name) for node in task.nodes] == [
+        (0, "index-0"),
+        (3, "index-3"),
+        (7, "index-7"),
+    ]
+    assert " ".join(node.state for node in task.nodes) == "completed failed running"
+    assert (task.state, task.num_nodes) == (State.RUNNING, 3)
+    assert task.note == "1 of 3 failed, first index-3: Error (exit code 4)"
+    assert notes(task, patient=False) == ["index-3 failed: Error; the other nodes go on"]
+
+
+def test_it_fails_when_all_have_ended() -> None:
+    failed = condition("Failed", "FailedIndexes")
+    job = make_array("0-2", 3, completedIndexes="0,2", failedIndexes="1", conditions=[failed])
+    assert fold(job).state is State.FAILED
+    assert fold(make_array("0-2", 3, completedIndexes="0-2")).state is State.COMPLETED
+
+
+def test_those_whose_turn_is_to_come_are_not_told_of() -> None:
+    assert notes(fold(make_array("0-99", 100)), patient=False) == []
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        (Task(num_nodes=3), "--array 0-9 and num_nodes 3: each task of an array has one node"),
+        (Task(backend="jobset"), "--array 0-9 and backend jobset: an array is one Indexed Job"),
+    ],
+)
+def test_what_an_array_cannot_be(task: Task, told: str) -> None:
+    with pytest.raises(UserError) as caught:
+        applied([task], "0-9")
+    assert told in str(caught.value)
+
+
+def test_what_is_no_array() -> None:
+    task = Task(num_nodes=3)
+    assert applied([task, task], None) == [task, task]
+    with pytest.raises(UserError, match="an array is one task, many times"):
+        applied([task, task], "0-9")

@@ -1,0 +1,127 @@
+"""A JobSet for all nodes: what it is, and what becomes of each node."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.status import TaskStatus, tasks
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.render import manifests
+from kubectl_sky.spec.recovery import Recovery
+from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.workloads.jobset import JobSet
+from tests.builders import condition, make_indexed_pod, make_metadata, terminated
+from tests.plan.test_resolve import FACTS, make_plan
+
+RUNNING: dict[str, Any] = {"running": {}}
+FAILED = condition("Failed", "FailedJobs")
+
+
+def make_jobset(restarts: int = 0, **status: Any) -> dict[str, Any]:
+    metadata = make_metadata("train-bcdf2345", nodes=3)
+    metadata["annotations"]["kubectl-sky/backend"] = "jobset"
+    job = {"template": {"spec": {"completions": 3, "template": {}}}}
+    spec = {"failurePolicy": {"maxRestarts": restarts}, "replicatedJobs": [job]}
+    return {"kind": "JobSet", "metadata": metadata, "spec": spec, "status": status}
+
+
+def fold(jobset: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
+    (task,) = tasks([jobset], pods)
+    return task
+
+
+def plan_of(name: str = "train", nodes: int = 3, recovery: Recovery | None = None) -> Plan:
+    resources = Resources(recovery=recovery)
+    task = Task(name=name, num_nodes=nodes, run="true", resources=resources, backend="jobset")
+    return make_plan(task)
+
+
+def test_the_jobset() -> None:
+    (jobset,) = manifests.render(plan_of()).workload
+    spec = jobset.object["spec"]
+    assert jobset.name == "JobSet/train-bcdf2345"
+    assert spec["failurePolicy"] == {"maxRestarts": 0}
+    (job,) = spec["replicatedJobs"]
+    inner = job["template"]["spec"]
+    assert (inner["completions"], inner["parallelism"], inner["backoffLimit"]) == (3, 3, 0)
+    (pod,) = JobSet().templates(jobset.object)
+    assert pod["metadata"]["labels"]["task-id"] == "bcdf2345"
+    env = {variable["name"]: variable for variable in pod["spec"]["containers"][0]["env"]}
+    assert env["KUBECTL_SKY_HOSTS"]["value"] == "train-bcdf2345-node-0-"
+    assert "labels" not in job["template"].get("metadata", {}), "the inner Job is not the task"
+
+
+def test_what_starts_again() -> None:
+    (jobset,) = manifests.render(plan_of(recovery=Recovery(2, (9,)))).workload
+    policy = jobset.object["spec"]["failurePolicy"]
+    assert policy["maxRestarts"] == 2
+    assert policy["rules"][0]["action"] == "RestartJobSetAndIgnoreMaxRestarts"
+    inner = jobset.object["spec"]["replicatedJobs"][0]["template"]["spec"]
+    rules = inner["podFailurePolicy"]["rules"]
+    assert [rule["action"] for rule in rules] == ["FailJob", "FailJob"]
+    assert rules[1]["onExitCodes"]["values"] == [9]
+    assert JobSet().notes(plan_of(recovery=Recovery(2))) == ()
+
+
+@pytest.mark.parametrize(
+    ("jobset", "pods", "states"),
+    [
+        pytest.param(make_jobset(), [], "pending pending pending", id="no pod yet"),
+        pytest.param(
+            make_jobset(),
+            [make_indexed_pod(0, "Succeeded", terminated(0)), make_indexed_pod(1, state=RUNNING)],
+            "completed running pending",
+            id="one is done",
+        ),
+        pytest.param(
+            make_jobset(restarts=1),
+            [make_indexed_pod(1, "Failed", terminated(5))],
+            "pending running pending",
+            id="all will start again",
+        ),
+        pytest.param(
+            make_jobset(restarts=1) | {"status": {"restarts": 1}},
+            [make_indexed_pod(1, "Failed", terminated(5))],
+            "pending failed pending",
+            id="none will start again",
+        ),
+        pytest.param(
+            make_jobset(conditions=[condition("Completed")]),
+            [],
+            "completed completed completed",
+            id="all done",
+        ),
+    ],
+)
+def test_states(jobset: dict[str, Any], pods: list[dict[str, Any]], states: str) -> None:
+    assert " ".join(node.state for node in fold(jobset, *pods).nodes) == states
+
+
+def test_who_failed_and_who_was_stopped() -> None:
+    stopped = make_indexed_pod(0, "Failed", terminated(143))
+    stopped["metadata"]["deletionTimestamp"] = "2026-01-01T00:05:30Z"
+    failed = make_indexed_pod(1, "Failed", terminated(5))
+    before = fold(make_jobset(), stopped, failed)
+    assert [node.reason for node in before.nodes] == ["Stopped", "Error", ""]
+    after = fold(make_jobset(conditions=[FAILED]), stopped, failed)
+    assert (after.state, after.over) == (State.FAILED, True)
+    assert [node.reason for node in after.nodes] == ["Stopped", "Error", "Stopped"]
+    assert after.note == "node-1: Error (exit code 5)"
+
+
+def test_restarts_are_counted_once_for_all() -> None:
+    task = fold(make_jobset(restarts=5) | {"status": {"restarts": 2}})
+    assert task.restarts == 2
+
+
+def test_suspended() -> None:
+    jobset = make_jobset()
+    jobset["spec"]["suspend"] = True
+    assert fold(jobset).nodes[0].message == "the JobSet is suspended"
+
+
+def test_names_that_its_pods_could_not_have() -> None:
+    assert JobSet().fits(plan_of("x" * 39, nodes=2), FACTS) == ""
+    reason = JobSet().fits(plan_of("x" * 40, nodes=1000), FACTS)
+    assert reason == "its pods' names would be 3 letters too long; shorten its name"
