@@ -20,6 +20,7 @@ COMMANDS = {
     "status": "Show a task and each of its nodes",
     "logs": "Print the logs of a task's nodes",
     "exec": "Run a program in a node of a task",
+    "doctor": "Say why a task does not start or failed; check the cluster",
     "wait": "Wait until tasks have ended",
     "stop": "Stop tasks and remove what they consist of",
     "clean": "Remove what interrupted submits left behind",
@@ -28,6 +29,9 @@ COMMANDS = {
     "auth": "Say who you are to the tasks and volumes you make",
     "version": "Print the version",
 }
+
+# Other names of commands, which --help does not list.
+ALIASES = {"why": "doctor"}
 
 
 class Commands(click.Group):
@@ -39,6 +43,7 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import the command's module; None for a name that is no command."""
+        name = ALIASES.get(name, name)
         if name not in COMMANDS:
             return None
         command = importlib.import_module(f"kubectl_sky.cli.{name}").command

@@ -3,10 +3,14 @@
 A test is named by its file and function; with `[id]`, only that case of it is meant.
 """
 
+_TROUBLE = "tests/e2e/test_doctor.py::test_a_failure_is_explained[{}]"
+
 _ACCOUNTED = "the practice cluster accounts memory and does not limit it"
 _IMAGES = "the practice cluster does not pull images, and this is about what comes of that"
 _KREW = "this is about the archive and krew, which need Go and minutes; once is enough"
 _TOKENS = "the practice cluster gives pods no tokens of their service accounts"
+_PLACED = "the practice cluster's scheduler knows nodes, and not what else runs on them"
+_PROBES = "the practice cluster runs no probes and knows no drivers"
 _SECURITY = "the practice cluster has no levels of Pod Security: its pods are the user's processes"
 
 REAL_ONLY = {
@@ -20,6 +24,13 @@ REAL_ONLY = {
     "tests/e2e/test_seed.py::test_complete_task_lifecycle": _IMAGES,
     "tests/e2e/test_seed.py::test_multi_node_distributed_training": _IMAGES,
     "tests/e2e/test_submit.py::test_a_failing_task[out of memory]": _ACCOUNTED,
+    **{_TROUBLE.format(name): _IMAGES for name in ("image-name", "image-never")},
+    **{_TROUBLE.format(name): _IMAGES for name in ("registry-unreachable", "runs-as-root")},
+    **{_TROUBLE.format(name): _PLACED for name in ("anti-affinity", "spread", "host-port")},
+    **{_TROUBLE.format(name): _PROBES for name in ("probe", "driver-missing")},
+    _TROUBLE.format("volume-elsewhere"): "the practice cluster's volumes are all on one machine",
+    _TROUBLE.format("pod-security"): _SECURITY,
+    _TROUBLE.format("out-of-memory"): _ACCOUNTED,
 }
 
 

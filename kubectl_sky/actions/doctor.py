@@ -1,0 +1,170 @@
+"""`doctor`: read what the cluster says of a task, or of itself, and judge it."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from kubectl_sky import kinds, names
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.core import CoreManager
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import Forbidden, NotFound, NotServed
+from kubectl_sky.kinds import Kind
+from kubectl_sky.observe.rights import RIGHTS, Right
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.observe.symptoms import Snapshot
+from kubectl_sky.observe.verdict import Verdict, judge
+from kubectl_sky.workloads import registry
+
+_WORKERS = 16
+_TAIL = 20  # lines of a log that a verdict may quote
+_LOGS = 4  # nodes whose logs are read: those that failed first
+_KUEUE = tuple(
+    Kind("kueue.x-k8s.io", version, "Workload", "workloads") for version in ("v1beta2", "v1beta1")
+)
+
+
+def examine(session: Session, task: TaskStatus) -> Verdict:
+    """Judge one task by its objects, its events, the machines and the last lines of its logs."""
+    seen, unread = snapshot(session, task)
+    return judge(task, seen, unread)
+
+
+def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, ...]]:
+    """Return the objects that tell about a task, and the kinds that the user may not read."""
+    selector, namespace = names.selector(task_id=task.id), task.namespace
+
+    def labelled(kind: Kind) -> Callable[[], list[Json]]:
+        return lambda: objects.list_all(session, kind, namespace, label_selector=selector)
+
+    core = CoreManager(session)
+    reads: dict[str, Callable[[], list[Json]]] = {
+        kinds.POD.kind: labelled(kinds.POD),
+        kinds.EVENT.kind: lambda: core.list_events(namespace),
+        kinds.NODE.kind: core.list_nodes,
+        kinds.PVC.kind: lambda: core.list_claims(namespace),
+        _KUEUE[0].kind: lambda: _first_served(session, _KUEUE, namespace),
+    }
+    reads |= {kind.kind: labelled(kind) for kind in registry.KINDS}
+    with ThreadPoolExecutor(len(reads)) as pool:
+        found = dict(zip(reads, pool.map(_allowed, reads.values()), strict=True))
+    unread = tuple(kind for kind, items in found.items() if items is None)
+    items = {kind: tuple(items) for kind, items in found.items() if items is not None}
+    items[kinds.PVC.kind] = _used(items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ()))
+    logs = _logs(session, task)
+    return Snapshot(task.id, namespace, items, logs), unread
+
+
+def _allowed(read: Callable[[], list[Json]]) -> list[Json] | None:
+    try:
+        return read()
+    except Forbidden:
+        return None
+    except NotServed:
+        return []
+
+
+def _first_served(session: Session, versions: Iterable[Kind], namespace: str) -> list[Json]:
+    """List by the newest version of a kind that the cluster has."""
+    for kind in versions:
+        try:
+            return objects.list_all(session, kind, namespace)
+        except NotServed:
+            continue
+    return []
+
+
+def _used(claims: Iterable[Json], pods: Iterable[Json]) -> tuple[Json, ...]:
+    """Return the claims that the pods mount."""
+    volumes = [volume for pod in pods for volume in pod["spec"].get("volumes") or ()]
+    mounted = {volume.get("persistentVolumeClaim", {}).get("claimName") for volume in volumes}
+    return tuple(claim for claim in claims if claim["metadata"]["name"] in mounted)
+
+
+def _logs(session: Session, task: TaskStatus) -> dict[int, tuple[str, ...]]:
+    """Return the last lines of the nodes that failed first."""
+    failed = [node for node in task.nodes if node.exit_code and node.pod]
+    failed.sort(key=lambda node: (node.ended_at, node.index))
+    query = {"container": names.CONTAINER, "tailLines": str(_TAIL)}
+    found: dict[int, tuple[str, ...]] = {}
+    for node in failed[:_LOGS]:
+        try:
+            with CoreManager(session).pod_log(task.namespace, node.pod, query) as stream:
+                text = b"".join(stream).decode(errors="replace")
+        except (Forbidden, NotFound):
+            continue
+        found[node.index] = tuple(text.splitlines())
+    return found
+
+
+@dataclass(frozen=True)
+class Checkup:
+    """What a cluster offers to a user: which rights are missing, and what tasks could use."""
+
+    context: str
+    server: str
+    namespace: str
+    version: str
+    missing: tuple[Right, ...]
+    storage: str  # the default storage class; empty: none, or not known
+    machines: int | None  # None: the user may not list them
+    groups: tuple[str, ...]  # the API groups that are installed
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing is missing that a command cannot do without."""
+        return all(right.optional for right in self.missing)
+
+
+def checkup(session: Session) -> Checkup:
+    """Ask the cluster who may do what and what it has; nothing is changed."""
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        allowed = pool.map(lambda right: _may(session, right), RIGHTS)
+        version = pool.submit(session.request, "GET", "/version")
+        groups = pool.submit(session.request, "GET", "/apis")
+        classes = pool.submit(_allowed, lambda: objects.list_all(session, kinds.STORAGE_CLASS))
+        nodes = pool.submit(_allowed, CoreManager(session).list_nodes)
+        missing = tuple(right for right, may in zip(RIGHTS, allowed, strict=True) if not may)
+        machines = nodes.result()
+    return Checkup(
+        context=session.context,
+        server=session.server,
+        namespace=session.namespace,
+        version=str(version.result().get("gitVersion", "")),
+        missing=missing,
+        storage=_default(classes.result() or ()),
+        machines=None if machines is None else len(machines),
+        groups=tuple(group["name"] for group in groups.result().get("groups", ())),
+    )
+
+
+def _may(session: Session, right: Right) -> bool:
+    """Ask with a SelfSubjectAccessReview, which every user may create."""
+    kind = kinds.SELF_SUBJECT_ACCESS_REVIEW
+    attributes = {
+        "verb": right.verb,
+        "group": right.kind.group,
+        "resource": right.kind.plural,
+        "subresource": right.subresource,
+        "namespace": session.namespace if right.kind.namespaced else "",
+    }
+    body = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "spec": {"resourceAttributes": attributes},
+    }
+    answer = session.request("POST", objects.path(kind), body=body)
+    return bool(answer["status"].get("allowed"))
+
+
+def _default(classes: Iterable[Json]) -> str:
+    key = "storageclass.kubernetes.io/is-default-class"
+    for item in classes:
+        if item["metadata"].get("annotations", {}).get(key) == "true":
+            return str(item["metadata"]["name"])
+    return ""
+
+
+def subject(session: Session) -> str:
+    """Return the name under which the cluster knows the caller, for a binding."""
+    return CoreManager(session).whoami()

@@ -1,0 +1,137 @@
+"""`kubectl sky doctor`."""
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import click
+
+from kubectl_sky.cli import options, output
+
+if TYPE_CHECKING:
+    from kubectl_sky.actions.doctor import Checkup
+    from kubectl_sky.cluster.session import Session
+    from kubectl_sky.observe.findings import Finding
+    from kubectl_sky.observe.verdict import Verdict
+
+# What else than Kubernetes itself a task can use, by the API group that shows that it is there.
+_ADDED = {
+    "kueue.x-k8s.io": "Kueue",
+    "jobset.x-k8s.io": "JobSet",
+    "kubeflow.org": "Kubeflow (MPIJob)",
+    "workload.codeflare.dev": "AppWrapper",
+    "scheduling.volcano.sh": "Volcano",
+    "ray.io": "KubeRay",
+    "metrics.k8s.io": "metrics",
+}
+
+
+@click.command("doctor")
+@click.argument("task", required=False)
+@options.where_all
+@options.all_users
+@click.option("--role", is_flag=True, help="Print the Role that allows what tasks need; no TASK.")
+@options.output("json", "yaml")
+def command(
+    task: str | None, where: options.Where, all_users: bool, role: bool, form: str | None
+) -> int:
+    """Say why TASK does not start or has failed, and what to do about it.
+
+    Without TASK, check the cluster and your rights in the namespace; exits with 3 when a right is
+    missing that commands cannot do without.
+    """
+    from kubectl_sky.actions import doctor, find
+
+    session = where.session()
+    if role:
+        output.out(_role(session, form))
+        return 0
+    if task is None:
+        checkup = doctor.checkup(session)
+        output.out(output.data(_checked(checkup), form) if form else _told(checkup))
+        return 0 if checkup.well else 3
+    found = find.task(session, options.scope(session, where, all_users), task)
+    verdict = doctor.examine(session, found)
+    output.out(output.data(verdict.as_json(), form) if form else _judged(verdict))
+    return 0
+
+
+def _judged(verdict: "Verdict") -> str:
+    """The stages one below the other, each cause with what to do next."""
+    task = verdict.task
+    lines = [f"task/{task.id} ({task.name}) is {task.state}: {verdict.summary}", ""]
+    for stage, step in verdict.stages:
+        causes = [finding for finding in verdict.findings if finding.stage is stage]
+        lines.append(f"{stage:<12}{step}")
+        for finding in causes:
+            lines += _cause(finding, task.num_nodes)
+    if verdict.unread:
+        lines += ["", f"not looked at, as you may not list them: {', '.join(verdict.unread)}"]
+    return "\n".join(lines)
+
+
+def _cause(finding: "Finding", nodes: int) -> list[str]:
+    whom = f"{_ranks(finding.ranks)}: " if finding.ranks and nodes > 1 else ""
+    what = textwrap.wrap(f"{whom}{finding.what}", 96, break_on_hyphens=False)
+    then = textwrap.wrap(f"next: {finding.then}", 96, break_on_hyphens=False)
+    return [f"{'':<12}{line}" for line in [*what, *then]]
+
+
+def _ranks(ranks: tuple[int, ...]) -> str:
+    """`node-0 to node-3, node-7`."""
+    spans: list[list[int]] = []
+    for rank in ranks:
+        if spans and rank == spans[-1][-1] + 1:
+            spans[-1] = [spans[-1][0], rank]
+        else:
+            spans.append([rank])
+    return ", ".join(" to ".join(f"node-{rank}" for rank in span) for span in spans)
+
+
+def _told(checkup: "Checkup") -> str:
+    machines = "you may not list them" if checkup.machines is None else str(checkup.machines)
+    added = [name for group, name in _ADDED.items() if group in checkup.groups]
+    facts = {
+        "Context": checkup.context,
+        "Server": f"{checkup.server} ({checkup.version})",
+        "Namespace": checkup.namespace,
+        "Machines": machines,
+        "Storage": checkup.storage or "no default storage class: volumes have to name one",
+        "Also there": ", ".join(added) or "nothing that tasks could use",
+    }
+    lines = [f"{name + ':':<12}{value}" for name, value in facts.items()]
+    if not checkup.missing:
+        return "\n".join([*lines, f"{'Rights:':<12}all that the commands need"])
+    rows = [
+        [str(right), "a help" if right.optional else "needed", right.commands]
+        for right in checkup.missing
+    ]
+    table = output.table(["MISSING RIGHT", "IS", "FOR"], rows)
+    advice = "`kubectl sky doctor --role` prints a Role for who runs the cluster to apply"
+    return "\n".join([*lines, "", table, "", advice])
+
+
+def _checked(checkup: "Checkup") -> dict[str, object]:
+    return {
+        "context": checkup.context,
+        "server": checkup.server,
+        "version": checkup.version,
+        "namespace": checkup.namespace,
+        "machines": checkup.machines,
+        "default_storage_class": checkup.storage,
+        "api_groups": list(checkup.groups),
+        "missing_rights": [
+            {"right": str(right), "optional": right.optional, "for": right.commands}
+            for right in checkup.missing
+        ],
+    }
+
+
+def _role(session: "Session", form: str | None) -> str:
+    """The objects for `kubectl apply -f -`."""
+    from kubectl_sky.actions import doctor
+    from kubectl_sky.observe import rights
+
+    found = rights.role(session.namespace, doctor.subject(session))
+    if form == "json":
+        return output.data({"apiVersion": "v1", "kind": "List", "items": found}, form)
+    return "\n---\n".join(output.data(item, "yaml") for item in found)

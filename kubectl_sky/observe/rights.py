@@ -1,0 +1,84 @@
+"""What a user has to be allowed to do, as a table, and as a Role that allows just that."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kubectl_sky import kinds
+from kubectl_sky.kinds import Kind
+
+
+@dataclass(frozen=True)
+class Right:
+    """One verb on one kind or subresource, and the commands that need it.
+
+    What is `optional` makes an answer better, and nothing fails without it.
+    """
+
+    verb: str
+    kind: Kind
+    commands: str
+    optional: bool = False
+    subresource: str = ""
+
+    @property
+    def resource(self) -> str:
+        """As RBAC writes it: `pods/log`."""
+        return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
+
+    def __str__(self) -> str:
+        """`create jobs.batch`."""
+        sub = f"/{self.subresource}" if self.subresource else ""
+        return f"{self.verb} {self.kind.resource}{sub}"
+
+
+def _rights(kind: Kind, verbs: str, commands: str, optional: bool = False) -> Iterable[Right]:
+    return (Right(verb, kind, commands, optional) for verb in verbs.split())
+
+
+RIGHTS: tuple[Right, ...] = (
+    *_rights(kinds.JOB, "list watch", "list, status, logs, wait"),
+    *_rights(kinds.JOB, "create patch", "submit"),
+    *_rights(kinds.JOB, "delete", "stop"),
+    *_rights(kinds.JOB, "deletecollection", "stop, in one request", optional=True),
+    *_rights(kinds.POD, "get list watch", "list, status, logs, wait"),
+    *_rights(kinds.POD, "create", "submit, to try the cluster's rules first", optional=True),
+    Right("get", kinds.POD, "logs", subresource="log"),
+    Right("get", kinds.POD, "exec", subresource="exec"),
+    Right("create", kinds.POD, "exec", subresource="exec"),
+    *_rights(kinds.CONFIG_MAP, "list create patch delete", "submit, clean"),
+    *_rights(kinds.SECRET, "create patch delete", "submit of a task with secrets"),
+    *_rights(kinds.SECRET, "list", "clean", optional=True),
+    *_rights(kinds.SERVICE, "list create patch delete", "submit of several nodes"),
+    *_rights(kinds.PVC, "list", "submit of a task with volumes"),
+    *_rights(kinds.PVC, "create patch delete", "volumes"),
+    *_rights(kinds.EVENT, "list", "status, doctor: why a task waits", optional=True),
+    *_rights(kinds.NODE, "list", "submit, doctor: what the machines have", optional=True),
+    *_rights(kinds.STORAGE_CLASS, "list", "doctor", optional=True),
+)
+
+
+def role(namespace: str, user: str, rights: Sequence[Right] = RIGHTS) -> list[dict[str, object]]:
+    """Return a Role with the rights inside a namespace, and the binding that gives it to a user."""
+    metadata = {"name": "kubectl-sky", "namespace": namespace}
+    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    verbs: dict[tuple[str, str], list[str]] = {}
+    for right in rights:
+        if right.kind.namespaced:
+            verbs.setdefault((right.kind.group, right.resource), []).append(right.verb)
+    for (group, resource), found in verbs.items():
+        groups.setdefault((group, tuple(dict.fromkeys(found))), []).append(resource)
+    rules = [
+        {"apiGroups": [group], "resources": resources, "verbs": list(allowed)}
+        for (group, allowed), resources in groups.items()
+    ]
+    api = "rbac.authorization.k8s.io"
+    return [
+        {"apiVersion": f"{api}/v1", "kind": "Role", "metadata": metadata, "rules": rules},
+        {
+            "apiVersion": f"{api}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": api, "kind": "Role", "name": "kubectl-sky"},
+            "subjects": [{"apiGroup": api, "kind": "User", "name": user}],
+        },
+    ]

@@ -1,0 +1,281 @@
+"""What the cluster says of a task that does not run as it should: each complaint, by its source."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+
+from kubectl_sky import kinds, names
+from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.workload import Object
+
+_ITEM = re.compile(r"(?:^|, )(\d+) (?=[A-Za-z])")
+_TOTAL = re.compile(r"^\d+/(\d+) nodes are available: ")
+_PREEMPTION = re.compile(r"(?:\. no new claims to deallocate)?[.,] ?preemption: .*$", re.DOTALL)
+
+_QUEUE_NAME = "kueue.x-k8s.io/queue-name"
+_ENDINGS = ("Failed", "FailureTarget")
+# Conditions of a Workload that explain why it is not admitted, and the status that does.
+_NOT_ADMITTED = (("Preempted", "True"), ("QuotaReserved", "False"), ("Admitted", "False"))
+
+
+class Source(StrEnum):
+    """Who complains."""
+
+    WORKLOAD = "workload"  # a condition of the Job, or that it is held back
+    WORKLOAD_EVENT = "workload event"  # the controller that makes the pods
+    SCHEDULER = "scheduler"  # one reason why nodes do not fit
+    POD = "pod"  # the pod's own end: Evicted, DeadlineExceeded
+    POD_EVENT = "pod event"  # the kubelet: volumes, probes, the sandbox
+    CLAIM = "claim"  # an event of a PersistentVolumeClaim, or its phase
+    WAITING = "waiting"  # a container that does not start
+    ENDED = "ended"  # a container that failed: its reason and exit code
+    INIT_ENDED = "init ended"  # an init container that failed
+    LOG = "log"  # the last lines of a container that failed
+    BARRIER = "barrier"  # nodes that run wait for those that do not
+    QUEUE = "queue"  # Kueue's Workload
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """One complaint of one source about some of the task's nodes (by rank)."""
+
+    source: Source
+    reason: str
+    message: str
+    ranks: tuple[int, ...] = ()
+    about: str = ""  # the name of the object that it is about
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A task's objects as they were at one moment, by kind; a kind that may not be read is absent.
+
+    `logs` holds the last lines of nodes, by rank.
+    """
+
+    task_id: str
+    namespace: str
+    objects: Mapping[str, tuple[Object, ...]]
+    logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def of(self, kind: str) -> tuple[Object, ...]:
+        """Return the objects of a kind."""
+        return self.objects.get(kind, ())
+
+    def named(self, kind: str, name: str) -> Object | None:
+        """Return the object with a name, or None."""
+        return next((item for item in self.of(kind) if item["metadata"]["name"] == name), None)
+
+    @cached_property
+    def workloads(self) -> tuple[Object, ...]:
+        """The objects that run the task."""
+        found = (item for kind in registry.KINDS for item in self.of(kind.kind))
+        return tuple(item for item in found if registry.top(item))
+
+    @cached_property
+    def pods(self) -> Mapping[int, Object]:
+        """The newest pod of each rank."""
+        if not self.workloads:
+            return {}
+        backend = registry.of(self.workloads[0])
+        every = sorted(
+            self.of(kinds.POD.kind), key=lambda pod: pod["metadata"]["creationTimestamp"]
+        )
+        newest = {backend.rank(pod): pod for pod in every}
+        return {rank: newest[rank] for rank in sorted(newest)}
+
+    @cached_property
+    def ranks(self) -> Mapping[str, tuple[int, ...]]:
+        """The ranks that each workload runs, by its uid."""
+        return {
+            item["metadata"].get("uid", ""): tuple(registry.of(item).ranks(item))
+            for item in self.workloads
+        }
+
+
+def symptoms(seen: Snapshot) -> list[Symptom]:
+    """Return every complaint once, with all ranks that it is about."""
+    ranks: dict[Symptom, set[int]] = defaultdict(set)
+    for about, symptom in _all(seen):
+        ranks[symptom].update(about)
+    return [replace(one, ranks=tuple(sorted(found))) for one, found in ranks.items()]
+
+
+def _all(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
+    """Yield each complaint with the ranks that it is about."""
+    pods = seen.pods
+    yield from _of_queues(seen)
+    yield from _of_workloads(seen, pods)
+    for rank, pod in pods.items():
+        parts = (_of_placing(pod), _of_containers(pod), _of_kubelet(seen, pod))
+        yield from (((rank,), symptom) for part in parts for symptom in part)
+    for rank, lines in seen.logs.items():
+        yield (rank,), Symptom(Source.LOG, "", "\n".join(lines))
+    yield from _of_barrier(seen, pods)
+    yield from (((), symptom) for symptom in _of_claims(seen))
+
+
+def _of_queues(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
+    """What Kueue says of the Workloads that it made for the task."""
+    for workload in seen.of("Workload"):
+        owners = [owner.get("uid") for owner in workload["metadata"].get("ownerReferences", ())]
+        ranks = next((seen.ranks[uid] for uid in owners if uid in seen.ranks), ())
+        conditions = {
+            condition.get("type"): condition
+            for condition in workload.get("status", {}).get("conditions", ())
+        }
+        if conditions.get("Admitted", {}).get("status") == "True" or "Finished" in conditions:
+            continue
+        for kind, status in _NOT_ADMITTED:
+            condition = conditions.get(kind, {})
+            if condition.get("status") == status:
+                reason, message = condition.get("reason", ""), condition.get("message", "")
+                yield ranks, Symptom(Source.QUEUE, reason, message)
+                break
+
+
+def _of_barrier(
+    seen: Snapshot, pods: Mapping[int, Object]
+) -> Iterator[tuple[Iterable[int], Symptom]]:
+    """Tell which nodes the others wait for, which have started."""
+    here = [rank for rank, pod in pods.items() if _phase(pod) in ("Running", "Succeeded")]
+    absent = sorted({rank for ranks in seen.ranks.values() for rank in ranks} - set(here))
+    if here and absent:
+        listed = ", ".join(f"node-{rank}" for rank in absent[:4])
+        more = f" and {len(absent) - 4} more" if absent[4:] else ""
+        yield here, Symptom(Source.BARRIER, "", listed + more)
+
+
+def _of_workloads(
+    seen: Snapshot, pods: Mapping[int, Object]
+) -> Iterator[tuple[Iterable[int], Symptom]]:
+    """What the objects that run the task say, and why their pods are not made."""
+    for item in seen.workloads:
+        ranks = seen.ranks[item["metadata"].get("uid", "")]
+        for condition in item.get("status", {}).get("conditions", ()):
+            if condition.get("status") == "True" and condition.get("type") in _ENDINGS:
+                reason, message = condition.get("reason", ""), condition.get("message", "")
+                yield ranks, Symptom(Source.WORKLOAD, reason, message)
+        if item.get("spec", {}).get("suspend"):
+            queue = item["metadata"].get("labels", {}).get(_QUEUE_NAME, "")
+            yield ranks, Symptom(Source.WORKLOAD, "Suspended", queue)
+    makers = {item["metadata"]["name"]: item for item in seen.of(kinds.JOB.kind)}
+    makers |= {item["metadata"]["name"]: item for item in seen.workloads}
+    for name, item in makers.items():
+        absent = [
+            rank for rank in seen.ranks.get(item["metadata"].get("uid", ""), ()) if rank not in pods
+        ]
+        if pods and not absent:
+            continue
+        for event in _events(seen, name):
+            # the message names a pod that is not there, each time another
+            message = re.sub(r'pods "[^"]*"', "pods", event.get("message", ""))
+            yield absent, Symptom(Source.WORKLOAD_EVENT, event.get("reason", ""), message)
+
+
+def _of_placing(pod: Object) -> Iterator[Symptom]:
+    """What the scheduler says of a pod, and what was done to it later."""
+    status = pod.get("status", {})
+    for condition in status.get("conditions", ()):
+        kind, message = condition.get("type"), condition.get("message", "")
+        if kind == "PodScheduled" and condition.get("status") == "False":
+            yield from _of_scheduler(condition.get("reason", ""), message)
+        if kind == "DisruptionTarget" and condition.get("status") == "True":
+            yield Symptom(Source.POD, condition.get("reason", ""), message)
+    if status.get("reason"):
+        yield Symptom(Source.POD, status["reason"], status.get("message", ""))
+    if _phase(pod) == "Pending" and not status.get("conditions"):
+        scheduler = pod.get("spec", {}).get("schedulerName", "default-scheduler")
+        yield Symptom(Source.SCHEDULER, "Unseen", scheduler)
+
+
+def _of_kubelet(seen: Snapshot, pod: Object) -> Iterator[Symptom]:
+    """The warnings about a pod that has not got far; those of the scheduler it says itself."""
+    if _phase(pod) in ("Running", "Succeeded"):
+        return
+    name = pod["metadata"]["name"]
+    for event in _events(seen, name):
+        if event.get("reason") != "FailedScheduling":
+            message = str(event.get("message", "")).replace(name, "the pod")
+            yield Symptom(Source.POD_EVENT, event.get("reason", ""), message)
+
+
+def _phase(pod: Object) -> str:
+    return str(pod.get("status", {}).get("phase", ""))
+
+
+def _of_scheduler(reason: str, message: str) -> Iterator[Symptom]:
+    """Split the scheduler's one sentence into its reasons; a count stands before each."""
+    total = _TOTAL.match(message)
+    if not total:
+        yield Symptom(Source.SCHEDULER, reason, message)
+        return
+    text = _PREEMPTION.sub("", message[total.end() :]).rstrip(".")
+    items = list(_ITEM.finditer(text))
+    if not items:
+        yield Symptom(Source.SCHEDULER, reason, text, about=f"{total[1]}/{total[1]}")
+    ends = [item.start() for item in items[1:]] + [len(text)]
+    for item, end in zip(items, ends[: len(items)], strict=True):
+        about = f"{item[1]}/{total[1]}"
+        yield Symptom(Source.SCHEDULER, reason, text[item.end() : end], about=about)
+
+
+def _of_containers(pod: Object) -> Iterator[Symptom]:
+    status = pod.get("status", {})
+    first = [(True, item) for item in status.get("initContainerStatuses") or ()]
+    own = [(False, item) for item in status.get("containerStatuses") or ()]
+    for init, item in first + own:
+        about = f"init container {item['name']}" if init else ""
+        if not init and item["name"] != names.CONTAINER:
+            about = f"container {item['name']}"
+        state = item.get("state", {})
+        if "waiting" in state:
+            waiting = state["waiting"]
+            message = _impersonal(waiting.get("message", ""))
+            yield Symptom(Source.WAITING, waiting.get("reason", ""), message, about=about)
+            state = item.get("lastState", {})
+        if "terminated" in state and (state["terminated"].get("exitCode") or _killed(state)):
+            source = Source.INIT_ENDED if init else Source.ENDED
+            yield Symptom(source, *_end(state["terminated"]), about=about)
+
+
+def _end(end: Object) -> tuple[str, str]:
+    """The reason with the exit code after it: `Error 127`."""
+    message = _impersonal((end.get("message") or "").strip())
+    return f"{end.get('reason', 'Error')} {end.get('exitCode')}", message
+
+
+def _killed(state: Object) -> bool:
+    return str(state["terminated"].get("reason")) == "OOMKilled"
+
+
+def _impersonal(message: str) -> str:
+    """Without the pod's name and uid, so that ranks with the same trouble are told together."""
+    return re.sub(r' \(pod: "[^"]*", container: [^)]*\)| pod=\S+| container=\S+', "", message)
+
+
+def _of_claims(seen: Snapshot) -> Iterator[Symptom]:
+    """The volumes without storage."""
+    for claim in seen.of("PersistentVolumeClaim"):
+        phase, name = claim.get("status", {}).get("phase"), claim["metadata"]["name"]
+        if phase == "Bound":
+            continue
+        events = list(_events(seen, name, warnings=False))
+        for event in events:
+            message = event.get("message", "")
+            yield Symptom(Source.CLAIM, event.get("reason", ""), message, about=name)
+        if not events:
+            yield Symptom(Source.CLAIM, str(phase), "", about=name)
+
+
+def _events(seen: Snapshot, name: str, warnings: bool = True) -> Iterator[Object]:
+    """Yield what was last said about an object for each reason, oldest first."""
+    latest: dict[str, Object] = {}
+    for event in seen.of("Event"):
+        named = event.get("involvedObject", {}).get("name") == name
+        if named and (event.get("type") == "Warning" or not warnings):
+            latest[event.get("reason", "")] = event
+    yield from latest.values()

@@ -1,0 +1,87 @@
+"""The doctor's verdict: how far a task has come, and what stops it there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kubectl_sky.observe.findings import Finding, Stage, diagnose
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.rules import RULES
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.observe.symptoms import Snapshot
+
+
+class Step(StrEnum):
+    """What is known of one stage of a start."""
+
+    PASSED = "ok"
+    PROBLEM = "problem"
+    AHEAD = "not reached"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The stages with what is known of each, and the causes in the order of a start.
+
+    `unread` are the kinds that the user may not read, so that nothing is known of them.
+    """
+
+    task: TaskStatus
+    stages: tuple[tuple[Stage, Step], ...]
+    findings: tuple[Finding, ...]
+    unread: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        """The verdict in one sentence."""
+        if self.findings:
+            return self.findings[0].what
+        if self.task.state is State.PENDING:
+            return "nothing tells why it has not started; it may just take its time"
+        return {
+            State.RUNNING: "nothing is wrong: it runs",
+            State.COMPLETED: "nothing is wrong: it has completed",
+            State.FAILED: self.task.note or "it failed, and nothing is left that says why",
+        }[self.task.state]
+
+    def as_json(self) -> dict[str, object]:
+        """The verdict for programs."""
+        return {
+            "task_id": self.task.id,
+            "name": self.task.name,
+            "status": str(self.task.state),
+            "summary": self.summary,
+            "stages": {str(stage): str(step) for stage, step in self.stages},
+            "findings": [finding.as_json() for finding in self.findings],
+            "not_readable": list(self.unread),
+        }
+
+
+def judge(task: TaskStatus, seen: Snapshot, unread: Sequence[str] = ()) -> Verdict:
+    """Say how far a task has come and what stops it."""
+    findings = tuple(diagnose(seen, RULES))
+    reached = _reached(task, seen, findings)
+    wrong = {finding.stage for finding in findings}
+    stages = []
+    for place, stage in enumerate(Stage):
+        if stage in wrong:
+            stages.append((stage, Step.PROBLEM))
+        elif place <= reached:
+            stages.append((stage, Step.PASSED))
+        else:
+            stages.append((stage, Step.AHEAD))
+    return Verdict(task, tuple(stages), findings, tuple(unread))
+
+
+def _reached(task: TaskStatus, seen: Snapshot, findings: Sequence[Finding]) -> int:
+    """The number of the last stage that the task has got to."""
+    order = list(Stage)
+    if findings:
+        return min(order.index(finding.stage) for finding in findings)
+    if any(node.started for node in task.nodes):
+        return order.index(Stage.RUN)
+    placed = any(pod.get("spec", {}).get("nodeName") for pod in seen.pods.values())
+    if placed:
+        return order.index(Stage.SCHEDULING)
+    return order.index(Stage.ADMISSION if seen.pods else Stage.QUEUE)

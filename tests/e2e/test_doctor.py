@@ -1,0 +1,155 @@
+"""`kubectl sky doctor` on real failures, on a whole cluster, and with the rights that it names."""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl_sky.actions import doctor, find
+from kubectl_sky.cluster.session import Connection, Session
+from tests.e2e.conftest import Command, submitted
+from tests.observe.test_doctor import SNAPSHOTS, dump
+from tests.observe.troubles import TROUBLES, Trouble
+
+Json = dict[str, Any]
+ID = "trouble1"
+
+
+def merge(base: Json, more: Mapping[str, Any]) -> None:
+    """Put values into an object; lists of maps are put behind what is there."""
+    for key, value in more.items():
+        if isinstance(base.get(key), list) and isinstance(value[0], dict):
+            base[key] += value
+        elif isinstance(base.get(key), dict):
+            base[key] |= value
+        else:
+            base[key] = value
+
+
+def task_of(sky: Command, trouble: Trouble) -> list[Json]:
+    """Return the manifests of an ordinary task with the trouble in them."""
+    head = dict(trouble.head)
+    labels = head.pop("labels", {})
+    text = yaml.safe_dump({"name": "trouble", "run": trouble.run, **head})
+    done = sky("render", "-", "--id", ID, "-o", "json", stdin=text)
+    assert done.returncode == 0, done.stderr
+    items: list[Json] = json.loads(done.stdout)["items"]
+    job = items[-1]
+    job["metadata"]["labels"] |= labels
+    merge(job["spec"], trouble.job)
+    merge(job["spec"]["template"]["spec"], trouble.pod)
+    merge(job["spec"]["template"]["spec"]["containers"][0], trouble.main)
+    return items
+
+
+def verdict_of(sky: Command, trouble: Trouble) -> Json:
+    """Ask until the verdict is there; how long a cluster takes for it differs."""
+    deadline = time.monotonic() + 60
+    while True:
+        verdict = sky.json("doctor", ID)
+        found = {finding["rule"]: finding for finding in verdict["findings"]}
+        if trouble.rule in found and trouble.says in found[trouble.rule]["what"]:
+            return dict(verdict)
+        assert time.monotonic() < deadline, json.dumps(verdict, indent=1)
+        time.sleep(0.5)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.name)
+def test_a_failure_is_explained(
+    sky: Command, kubectl: Command, namespace: str, trouble: Trouble, request: pytest.FixtureRequest
+) -> None:
+    if trouble.objects:
+        every = {"apiVersion": "v1", "kind": "List", "items": trouble.objects}
+        text = json.dumps(every).replace("NAMESPACE", namespace)
+        done = kubectl("apply", "-f", "-", stdin=text)
+        assert done.returncode == 0, done.stderr
+    for item in task_of(sky, trouble):
+        done = kubectl("create", "-f", "-", stdin=json.dumps(item))
+        assert done.returncode == 0, done.stderr
+    try:
+        verdict = verdict_of(sky, trouble)
+        told = sky("doctor", ID).stdout
+        assert "next: " in told and "Traceback" not in told
+        first = verdict["findings"][0]
+        assert verdict["stages"][first["stage"]] == "problem"
+        assert verdict["summary"] == first["what"]
+        if os.environ.get("RECORD_SNAPSHOTS") and "[real" in request.node.nodeid:
+            record(sky, trouble)
+    finally:
+        if any(item["kind"] == "PersistentVolume" for item in trouble.objects):
+            kubectl("delete", "pv", f"far-{namespace}", "--wait=false")
+
+
+def record(sky: Command, trouble: Trouble) -> None:
+    """Keep what the cluster said, for the tests that have none."""
+    session = Session.connect(Connection(kubeconfig=sky.environment["KUBECONFIG"]))
+    task = find.task(session, find.Scope(session.namespace, None), ID)
+    seen, _ = doctor.snapshot(session, task)
+    (SNAPSHOTS / f"{trouble.name}.json").write_text(dump(seen, session.namespace))
+    session.close()
+
+
+def test_nothing_is_wrong(sky: Command) -> None:
+    done = sky("submit", "-", stdin="run: echo well\n")
+    verdict = sky.json("doctor", submitted(done))
+    assert verdict["findings"] == []
+    assert set(verdict["stages"].values()) == {"ok"}
+    assert verdict["summary"] == "nothing is wrong: it has completed"
+
+
+def test_why_is_another_name(sky: Command) -> None:
+    done = sky("submit", "-", stdin="run: exit 3\n")
+    why = sky("why", submitted(done))
+    assert "it failed (Error 3)" in why.stdout, why.stderr
+
+
+def test_nodes_with_the_same_trouble_are_told_together(sky: Command) -> None:
+    text = "num_nodes: 3\nrun: exit $((3 + NODE_RANK / 2))\n"
+    done = sky("submit", "-", stdin=text)
+    told = sky("doctor", submitted(done)).stdout
+    assert "node-0 to node-1: it failed (Error 3)" in told
+    assert "node-2: it failed (Error 4)" in told
+
+
+def test_the_cluster_is_checked(sky: Command) -> None:
+    checkup = sky.json("doctor")
+    assert checkup["missing_rights"] == []
+    assert checkup["machines"] and checkup["default_storage_class"]
+    told = sky("doctor")
+    assert (told.returncode, "all that the commands need" in told.stdout) == (0, True)
+
+
+def test_the_role_is_all_that_a_user_needs(sky: Command, kubectl: Command) -> None:
+    """A user without rights is told which are missing, and with the Role does everything."""
+    alice = ("--context", "alice")
+    done = sky("doctor", *alice)
+    assert done.returncode == 3
+    assert "create jobs.batch" in done.stdout and "--role" in done.stdout
+    role = sky("doctor", "--role", *alice)
+    assert role.returncode == 0, role.stderr
+    applied = kubectl("apply", "-f", "-", stdin=role.stdout)
+    assert applied.returncode == 0, applied.stderr
+    done = sky("doctor", *alice)
+    assert done.returncode == 0, done.stdout
+    text = "num_nodes: 2\nsecrets: {A: b}\nvolumes: {/v: data}\nrun: echo done $A\n"
+    commands: tuple[tuple[str, ...], ...] = (
+        ("volumes", "create", "data", "1Gi"),
+        ("submit", "-", "--id", ID),
+        ("list",),
+        ("status", ID),
+        ("logs", ID),
+        ("wait", ID),
+        ("doctor", ID),
+        ("stop", ID, "-y"),
+        ("clean", "-y"),
+        ("volumes", "list"),
+        ("volumes", "delete", "data", "--force"),
+    )
+    for command in commands:
+        done = sky(*command, *alice, stdin=text)
+        assert done.returncode == 0, (command, done.stderr)
+        assert "orbidden" not in done.stderr

@@ -1,0 +1,293 @@
+"""What clusters say that could not be brought to say it here, and what has to come of it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_sky.observe.symptoms import Snapshot, Source
+from tests.builders import ID, make_job, make_pod, terminated
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a cluster says that could not be brought to say it here, and what has to come of it."""
+
+    rule: str
+    source: Source
+    message: str
+    says: str
+    reason: str = "Any"
+
+
+_PULL = (
+    'Back-off pulling image "reg/a:1": ErrImagePull: failed to pull and unpack image "reg/a:1": '
+)
+_POD = "0/3 nodes are available: 1 Insufficient cpu, "
+SAID = (
+    Said("queue-missing", Source.QUEUE, "LocalQueue gold doesn't exist", "the queue gold is not"),
+    Said(
+        "cluster-queue-missing", Source.QUEUE, "ClusterQueue big doesn't exist", "ClusterQueue big"
+    ),
+    Said("queue-stopped", Source.QUEUE, "ClusterQueue big is inactive", "ClusterQueue big is"),
+    Said(
+        "queue-never",
+        Source.QUEUE,
+        "couldn't assign flavors to pod set main: insufficient quota for cpu in flavor default,"
+        " previously considered podsets requests (0) + current podset request (8)"
+        " > maximum capacity (4)",
+        "more cpu than its queue can ever give",
+    ),
+    Said(
+        "queue-full",
+        Source.QUEUE,
+        "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor"
+        " default, 2 more needed",
+        "2 more cpu needed",
+    ),
+    Said("queue-preempts", Source.QUEUE, "Pending the preemption of 1 workload(s)", "makes room"),
+    Said("queue-checks", Source.QUEUE, "The workload has AdmissionCheck pending", "check"),
+    Said("queue-waits", Source.QUEUE, "waiting for all pods to be ready", "has not admitted"),
+    Said("queue-preempted", Source.QUEUE, "To accommodate a workload", "for another", "Preempted"),
+    Said(
+        "webhook-denied",
+        Source.WORKLOAD_EVENT,
+        'Error creating: admission webhook "a.example.com" denied the request: no latest tags',
+        "the admission webhook a.example.com says no: no latest tags",
+    ),
+    Said(
+        "webhook-broken",
+        Source.WORKLOAD_EVENT,
+        'Error creating: Internal error occurred: failed calling webhook "a.example.com": failed'
+        ' to call webhook: Post "https://a.default.svc:443/": connection refused',
+        "a.example.com does not answer",
+    ),
+    Said(
+        "policy-denied",
+        Source.WORKLOAD_EVENT,
+        "Error creating: pods \"x\" is forbidden: ValidatingAdmissionPolicy 'sizes' with binding"
+        " 'b' denied request: name your team",
+        "the policy sizes says no: name your team",
+    ),
+    Said(
+        "namespace-ending",
+        Source.WORKLOAD_EVENT,
+        'pods "x" is forbidden: unable to create new content in namespace a because it is being'
+        " terminated",
+        "is being deleted",
+    ),
+    Said("pods-refused", Source.WORKLOAD_EVENT, "who knows", "who knows", "FailedCreate"),
+    Said("too-many-pods", Source.SCHEDULER, _POD + "2 Too many pods.", "on 2/3 machines"),
+    Said(
+        "not-ready",
+        Source.SCHEDULER,
+        _POD + "2 node(s) had untolerated taint {node.kubernetes.io/not-ready: }.",
+        "2/3 machines are not ready",
+    ),
+    Said(
+        "tainted",
+        Source.SCHEDULER,
+        _POD + "2 node(s) had untolerated taint(s). preemption: 0/3 nodes are available:",
+        "2/3 machines have taints",
+    ),
+    Said("cordoned", Source.SCHEDULER, _POD + "2 node(s) were unschedulable.", "2/3 machines are"),
+    Said(
+        "volume-count",
+        Source.SCHEDULER,
+        _POD + "2 node(s) exceed max volume count.",
+        "as many volumes as",
+    ),
+    Said(
+        "volume-exclusive",
+        Source.SCHEDULER,
+        _POD + "2 node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod"
+        " access mode.",
+        "another pod has it",
+    ),
+    Said(
+        "claim-ending",
+        Source.SCHEDULER,
+        '0/3 nodes are available: persistentvolumeclaim "data" is being deleted.',
+        "the volume data is being deleted",
+    ),
+    Said(
+        "claim-unbound",
+        Source.SCHEDULER,
+        "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
+        "has no storage yet",
+    ),
+    Said(
+        "resource-claim",
+        Source.SCHEDULER,
+        '0/3 nodes are available: waiting for resourceclaim "gpu" to be created.',
+        "a device",
+    ),
+    Said("no-machines", Source.SCHEDULER, "no nodes available to schedule pods", "no machine"),
+    Said("unschedulable", Source.SCHEDULER, _POD + "2 node(s) of the moon.", "node(s) of the moon"),
+    Said("preempted", Source.POD, "preempting", "higher priority", "PreemptionByScheduler"),
+    Said("waits-for-consumer", Source.CLAIM, "waiting for first consumer to be created", "placed"),
+    Said(
+        "provisioner-silent",
+        Source.CLAIM,
+        "Waiting for a volume to be created either by the external provisioner 'x'",
+        "nothing has made storage for the volume data",
+    ),
+    Said("claim-lost", Source.CLAIM, "", "the volume data is gone", "ClaimLost"),
+    Said("provisioning-failed", Source.CLAIM, "quota", "made: quota", "ProvisioningFailed"),
+    Said("claim-pending", Source.CLAIM, "hm", "has no storage: Any hm"),
+    Said(
+        "multi-attach",
+        Source.POD_EVENT,
+        'Multi-Attach error for volume "pvc-1" Volume is already exclusively attached to one node',
+        "another machine",
+        "FailedAttachVolume",
+    ),
+    Said(
+        "image-rate",
+        Source.WAITING,
+        _PULL + "429 Too Many Requests: toomanyrequests: You have reached your pull rate limit",
+        "for a while: reg/a:1",
+        "ImagePullBackOff",
+    ),
+    Said(
+        "image-access",
+        Source.WAITING,
+        _PULL + "pull access denied, repository does not exist or may require authorization",
+        "does not give the image reg/a:1",
+        "ImagePullBackOff",
+    ),
+    Said(
+        "image-missing",
+        Source.WAITING,
+        _PULL + "reg/a:1: not found",
+        "no image reg/a:1",
+        "ErrImagePull",
+    ),
+    Said(
+        "image-platform",
+        Source.WAITING,
+        _PULL + "no match for platform in manifest",
+        "processor",
+        "ErrImagePull",
+    ),
+    Said("image-space", Source.WAITING, _PULL + "no space left on device", "full", "ErrImagePull"),
+    Said("image-failed", Source.WAITING, _PULL + "odd", "reg/a:1 cannot be", "ImagePullBackOff"),
+    Said(
+        "container-refused",
+        Source.WAITING,
+        "odd",
+        "cannot start: odd",
+        "CreateContainerError",
+    ),
+    Said(
+        "shell-missing",
+        Source.ENDED,
+        'runc create failed: exec: "/bin/sh": stat /bin/sh: no such file or directory: unknown',
+        "the image has no shell",
+        "StartError",
+    ),
+    Said("program-format", Source.ENDED, "exec format error", "processor", "StartError"),
+    Said("start-failed", Source.ENDED, "odd", "cannot start: odd", "StartError"),
+    Said("sandbox-failed", Source.POD_EVENT, "cni", "network", "FailedCreatePodSandBox"),
+    Said(
+        "nodes-missing",
+        Source.ENDED,
+        "gave up waiting for the other nodes: rank 1 has no address",
+        "in vain for the other nodes: rank 1",
+        "Error",
+    ),
+    Said("process-out-of-memory", Source.ENDED, "", "one of its processes", "OOMKilled 0"),
+    Said(
+        "evicted-disk",
+        Source.POD,
+        "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi.",
+        "its disk",
+        "Evicted",
+    ),
+    Said(
+        "evicted-memory",
+        Source.POD,
+        "The node was low on resource: memory. Threshold quantity: 100Mi",
+        "memory was short",
+        "Evicted",
+    ),
+    Said("evicted", Source.POD, "drained", "was evicted", "EvictionByEvictionAPI"),
+    Said("machine-lost", Source.POD, "gone", "its machine was lost", "DeletionByTaintManager"),
+    Said("pod-deadline", Source.POD, "late", "longer than its pod may", "DeadlineExceeded"),
+    Said("disk-full", Source.LOG, "OSError: [Errno 28] No space left on device", "a disk was full"),
+    Said("peers-lost", Source.LOG, "torch: NCCL timeout after 600 s", "lost the other nodes"),
+    Said("killed", Source.ENDED, "", "it was killed (Error 143: a signal)", "Error 143"),
+    Said("waits-for-nodes", Source.BARRIER, "", "wait for node-1"),
+)
+
+
+def make_snapshot(said: Said) -> Snapshot:
+    """Return a task of one node (of two for the barrier) of which this is said."""
+    if said.source is Source.LOG:
+        pod = make_pod(phase="Failed", state=terminated(1))
+        logs = {0: ("...", said.message)}
+        return Snapshot(ID, "default", {"Job": (make_job(),), "Pod": (pod,)}, logs)
+    items = {"Job": [make_job()], **_OBJECTS[said.source](said)}
+    return Snapshot(ID, "default", {kind: tuple(found) for kind, found in items.items()})
+
+
+def _words(said: Said) -> Json:
+    return {"reason": said.reason, "message": said.message}
+
+
+def _event(name: str, said: Said) -> list[Json]:
+    return [{"type": "Warning", "involvedObject": {"name": name}, **_words(said)}]
+
+
+def _queue(said: Said) -> dict[str, list[Json]]:
+    preempted = said.reason == "Preempted"
+    stated = {
+        "type": "Preempted" if preempted else "QuotaReserved",
+        "status": "True" if preempted else "False",
+        **_words(said),
+    }
+    metadata = {"ownerReferences": [{"uid": make_job()["metadata"]["uid"]}]}
+    return {"Workload": [{"metadata": metadata, "status": {"conditions": [stated]}}]}
+
+
+def _scheduler(said: Said) -> dict[str, list[Json]]:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    return {"Pod": [make_pod(phase="Pending", conditions=[condition | {"message": said.message}])]}
+
+
+def _pod_event(said: Said) -> dict[str, list[Json]]:
+    pod = make_pod(phase="Pending", conditions=[{"type": "Initialized"}])
+    return {"Pod": [pod], "Event": _event(pod["metadata"]["name"], said)}
+
+
+def _claim(said: Said) -> dict[str, list[Json]]:
+    claim = {"metadata": {"name": "data"}, "status": {"phase": "Pending"}}
+    return {"PersistentVolumeClaim": [claim], "Event": _event("data", said)}
+
+
+def _ended(said: Said) -> dict[str, list[Json]]:
+    reason, _, code = said.reason.partition(" ")
+    state = terminated(int(code or 1), reason)
+    state["terminated"]["message"] = said.message
+    return {"Pod": [make_pod(phase="Failed", state=state)]}
+
+
+_OBJECTS: Mapping[Source, Callable[[Said], dict[str, list[Json]]]] = {
+    Source.QUEUE: _queue,
+    Source.WORKLOAD: lambda said: {},
+    Source.WORKLOAD_EVENT: lambda said: {"Event": _event(make_job()["metadata"]["name"], said)},
+    Source.SCHEDULER: _scheduler,
+    Source.POD: lambda said: {"Pod": [make_pod(phase="Failed", **_words(said))]},
+    Source.POD_EVENT: _pod_event,
+    Source.CLAIM: _claim,
+    Source.WAITING: lambda said: {
+        "Pod": [make_pod(phase="Pending", state={"waiting": _words(said)})]
+    },
+    Source.ENDED: _ended,
+    Source.INIT_ENDED: lambda said: {},
+    Source.BARRIER: lambda said: {
+        "Job": [make_job(0, 2), make_job(1, 2)],
+        "Pod": [make_pod(state={"running": {}})],
+    },
+}

@@ -1,0 +1,92 @@
+"""The doctor's rules on what a real cluster said, recorded, and on what could not be made here."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.observe import status
+from kubectl_sky.observe.findings import Stage, diagnose
+from kubectl_sky.observe.rules import RULES
+from kubectl_sky.observe.symptoms import Snapshot, Source
+from kubectl_sky.observe.verdict import Step, judge
+from tests.builders import ID, make_job, make_pod, terminated
+from tests.observe.said import SAID, Said, make_snapshot
+from tests.observe.troubles import TROUBLES, Trouble
+
+Json = dict[str, Any]
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+_NOISE = ("managedFields", "images", "nodeInfo", "volumesAttached", "volumesInUse")
+
+
+def dump(seen: Snapshot, namespace: str) -> str:
+    """Write a snapshot as a file to keep: what no rule looks at, and this cluster's names, go."""
+    lists = {kind: [_plain(item) for item in items] for kind, items in seen.objects.items()}
+    value = {"objects": {k: v for k, v in lists.items() if v}, "logs": dict(seen.logs)}
+    return json.dumps(value, indent=1, sort_keys=True).replace(namespace, "default") + "\n"
+
+
+def _plain(item: Any) -> Any:
+    if isinstance(item, dict):
+        return {key: _plain(value) for key, value in item.items() if key not in _NOISE}
+    return [_plain(value) for value in item] if isinstance(item, list) else item
+
+
+def load(name: str) -> Snapshot:
+    read = json.loads((SNAPSHOTS / f"{name}.json").read_text())
+    objects = {kind: tuple(items) for kind, items in read["objects"].items()}
+    logs = {int(rank): tuple(lines) for rank, lines in read["logs"].items()}
+    return Snapshot("trouble1", "default", objects, logs)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.name)
+def test_recorded(trouble: Trouble) -> None:
+    seen = load(trouble.name)
+    (task,) = status.tasks(seen.workloads, seen.of("Pod"))
+    verdict = judge(task, seen)
+    first = verdict.findings[0]
+    assert (first.rule, trouble.says in first.what) == (trouble.rule, True), verdict.findings
+    assert first.then and "{" not in first.what + first.then
+    steps = dict(verdict.stages)
+    assert steps[first.stage] is Step.PROBLEM
+    order = list(Stage)
+    before = order[: order.index(first.stage)]
+    assert {steps[stage] for stage in before} <= {Step.PASSED}, "what comes before has gone well"
+
+
+def test_every_rule_is_tried() -> None:
+    tried = {trouble.rule for trouble in TROUBLES} | {said.rule for said in SAID}
+    assert {rule.name for rule in RULES} == tried
+    assert len({rule.name for rule in RULES}) == len(RULES) >= 30
+
+
+@pytest.mark.parametrize("said", SAID, ids=lambda said: said.rule)
+def test_said(said: Said) -> None:
+    found = {finding.rule: finding for finding in diagnose(make_snapshot(said), RULES)}
+    assert said.rule in found, found
+    assert said.says in found[said.rule].what
+    assert "{" not in found[said.rule].what + found[said.rule].then
+
+
+def test_many_nodes_are_told_in_short() -> None:
+    pods = [make_pod(rank, "Failed", terminated(1 + rank // 2)) for rank in range(4)]
+    jobs = [make_job(rank, 4, "Failed") for rank in range(4)]
+    found = diagnose(Snapshot(ID, "default", {"Job": tuple(jobs), "Pod": tuple(pods)}), RULES)
+    assert [finding.ranks for finding in found] == [(0, 1), (2, 3)]
+
+
+def test_what_no_rule_knows_of_one_node_does_not_hide_behind_another() -> None:
+    waiting = {"waiting": {"reason": "InvalidImageName", "message": 'name "X:": bad'}}
+    pods = (make_pod(0, "Failed", terminated(9)), make_pod(1, "Pending", waiting))
+    jobs = (make_job(0, 2), make_job(1, 2))
+    found = diagnose(Snapshot(ID, "default", {"Job": jobs, "Pod": pods}), RULES)
+    assert {finding.rule for finding in found} == {"image-name", "failed"}
+
+
+@given(st.text(), st.sampled_from(list(Source)), st.text())
+def test_nothing_that_a_cluster_says_breaks_it(message: str, source: Source, reason: str) -> None:
+    if source is not Source.ENDED:
+        diagnose(make_snapshot(Said("any", source, message, "", reason)), RULES)
