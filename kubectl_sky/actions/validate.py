@@ -24,15 +24,18 @@ class Report:
         return any(problem.severity == "error" for problem in self.problems)
 
 
-def check(paths: Sequence[str], stdin: BinaryIO, as_task: bool = False) -> list[Report]:
+def check(
+    paths: Sequence[str], stdin: BinaryIO, as_task: bool = False, compare: bool = False
+) -> list[Report]:
     """Return a report of each file, in order; an unreadable file is a problem too.
 
-    `as_task` says that services and pools are to be run as tasks.
+    `as_task` says that services and pools are to be run as tasks, `compare` that SkyPilot's view is
+    wanted too.
     """
-    return [_report(path, stdin, as_task) for path in paths]
+    return [_report(path, stdin, as_task, compare) for path in paths]
 
 
-def _report(path: str, stdin: BinaryIO, as_task: bool) -> Report:
+def _report(path: str, stdin: BinaryIO, as_task: bool, compare: bool) -> Report:
     try:
         documents = files.documents(path, stdin)
     except InvalidFiles as error:
@@ -40,5 +43,9 @@ def _report(path: str, stdin: BinaryIO, as_task: bool) -> Report:
     return Report(
         path,
         tuple(problem for document in documents for problem in validate(document, as_task=as_task)),
-        tuple(found for document in documents for found in compat.differences(document)),
+        tuple(
+            found
+            for document in (documents if compare else ())
+            for found in compat.differences(document)
+        ),
     )

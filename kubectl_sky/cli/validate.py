@@ -30,7 +30,7 @@ def command(
     """
     from kubectl_sky.actions.validate import check
 
-    reports = check(files, sys.stdin.buffer, as_task)
+    reports = check(files, sys.stdin.buffer, as_task, compare=compat)
     problems = [problem for report in reports for problem in report.problems]
     if strict:
         problems = [problem.as_error() for problem in problems]

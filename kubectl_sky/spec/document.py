@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from kubectl_sky.errors import Problem
@@ -104,13 +105,18 @@ class Document:
             document=self.index + 1 if self.count > 1 and not source else 0,
         )
 
-    def candidates(self) -> Iterator[Path]:
-        """Yield the path of the resources, and of each candidate among them."""
-        yield ("resources",)
+    @cached_property
+    def _candidates(self) -> tuple[Path, ...]:
+        found: list[Path] = [("resources",)]
         for form in ("any_of", "ordered"):
             items = self.get("resources", form)
-            for index in range(len(items) if isinstance(items, list) else 0):
-                yield ("resources", form, index)
+            count = len(items) if isinstance(items, list) else 0
+            found += [("resources", form, index) for index in range(count)]
+        return tuple(found)
+
+    def candidates(self) -> tuple[Path, ...]:
+        """Return the path of the resources, and of each candidate among them."""
+        return self._candidates
 
     def override(self, path: Path, value: Data, source: str) -> "Document":
         """Return the document with another value at the path; `source` is the flag that says so.

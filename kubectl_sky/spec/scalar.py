@@ -1,6 +1,7 @@
 """What a YAML scalar means: YAML 1.1, as PyYAML's SafeLoader and so SkyPilot read it."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -15,6 +16,7 @@ class _Merge:
 
 MERGE = _Merge()
 MAX_NUMBER = 100  # characters
+_SHORT = 40
 
 _PREFIX = "tag:yaml.org,2002:"
 _RESOLVERS: dict[str, list[tuple[str, Any]]] = yaml.SafeLoader.yaml_implicit_resolvers
@@ -33,12 +35,19 @@ def value(text: str, tag: str | None, plain: bool) -> Data:
 
     Raises ValueError, with a message for the user, for what has no value.
     """
+    return _remembered(text, tag, plain) if len(text) <= _SHORT else _value(text, tag, plain)
+
+
+def _value(text: str, tag: str | None, plain: bool) -> Data:
     kind = _resolved(text) if plain else _kind(tag)
     if kind in _READERS:
         return _read(kind, text)
     if kind == "null":
         return None
     return MERGE if kind == "merge" else text
+
+
+_remembered = lru_cache(maxsize=4096)(_value)  # the same names stand in all files
 
 
 def short(tag: str) -> str:

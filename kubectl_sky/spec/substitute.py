@@ -27,10 +27,10 @@ class Filled:
         self._hidden = {name for name, text in envs.items() if text is None} | set(secrets)
         self.unknown: set[str] = set()
         data = document.data
-        if isinstance(data, dict):
+        self.document = document
+        if isinstance(data, dict) and not data.keys().isdisjoint(FIELDS):
             texts = {name: self._any(data[name], (name,)) for name in FIELDS if name in data}
-            data = data | texts
-        self.document = replace(document, data=data)
+            self.document = replace(document, data=data | texts)
 
     def _any(self, value: Data, path: Path) -> Data:
         if isinstance(value, dict):

@@ -124,7 +124,7 @@ def _found(document: Document, as_task: bool = False) -> Iterator[_Found]:
     if not isinstance(document.data, dict):
         return
     for entry in listed():
-        if as_task and entry.as_task:
+        if entry.field[0] not in document.data or (as_task and entry.as_task):
             continue
         for path, value in _everywhere(document, entry.field):
             if not (entry.unless and entry.unless.fullmatch(str(value).lower())):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import infra, mounts, rules, schema, unsupported
 from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
+from kubectl_sky.spec.finding import Finding
 from kubectl_sky.spec.pod_config import POD_CONFIG
 from kubectl_sky.spec.substitute import Filled
 
@@ -86,7 +87,7 @@ def _schema(document: Document, name: str) -> list[Problem]:
     return cleaned.problems + [problem for problem in found if problem.path not in told]
 
 
-def _quoted(document: Document, found: schema.Finding) -> str:
+def _quoted(document: Document, found: Finding) -> str:
     """Return the hint; where quotes would help, with what YAML has made of the text."""
     written = document.written(found.path)
     if found.hint != "put it in quotes" or found.path[:1] == ("secrets",):
