@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kubectl_sky.actions import files
+from kubectl_sky.actions import given
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.spec.document import Document
 
@@ -23,10 +23,10 @@ def overridden(
 ) -> list[Document]:
     """Return the documents with the flags' values: every task gets them, the header the name."""
     values = _Values(
-        files=tuple(files.variable_files(overrides.env_files, "--env-file")),
-        env=tuple(files.variables(overrides.env, "--env", environ)),
-        secret=tuple(files.variables(overrides.secret, "--secret", environ)),
-        secret_files=tuple(files.variable_files(overrides.secret_files, "--secret-file")),
+        files=tuple(given.variable_files(overrides.env_files, "--env-file")),
+        env=tuple(given.variables(overrides.env, "--env", environ)),
+        secret=tuple(given.variables(overrides.secret, "--secret", environ)),
+        secret_files=tuple(given.variable_files(overrides.secret_files, "--secret-file")),
     )
     fields = _fields(overrides)
     return [

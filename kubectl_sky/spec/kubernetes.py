@@ -75,7 +75,7 @@ def _seconds(duration: Data) -> int | None:
         return None
     text = str(duration).lower()
     number = text.rstrip("mhdw")
-    return int(number) * _MINUTES[text.removeprefix(number)] * 60
+    return int(Fraction(number)) * _MINUTES[text.removeprefix(number)] * 60
 
 
 def _limits(factor: Data) -> Fraction | None:
