@@ -27,6 +27,7 @@ STAGES = "kubectl-sky/stages"  # how many tasks there are
 EXECUTION = "kubectl-sky/execution"  # serial or parallel
 AUXILIARY = "kubectl-sky/auxiliary-stages"  # that end when the other tasks of a group have ended
 DELAY = "kubectl-sky/termination-delay"  # seconds that such a task has then
+PRIORITY = "kubectl-sky/priority"  # SkyPilot's number
 BACKEND = "kubectl-sky/backend"  # not written for the default one
 ARRAY = "kubectl-sky/array"  # the numbers of the tasks that are one array
 

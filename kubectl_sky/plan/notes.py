@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import accounts, defaults, queueing, storage
+from kubectl_sky.plan import accounts, defaults, priority, queueing, storage
 from kubectl_sky.plan.placement import place
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Task
@@ -16,6 +16,8 @@ def notes(task: Task, facts: Facts, settings: Settings) -> Iterator[str]:
     context = placement.resources.context
     if context:  # none is left once one has been chosen
         yield f"infra: submit sends it to context {context}; kubectl apply goes where you point it"
+    if told := priority.note(placement.resources, settings):
+        yield told
     yield from defaults.notes(placement, settings)
     yield from storage.notes(task, facts)
     asked = task.kubernetes

@@ -5,7 +5,17 @@ from collections.abc import Mapping
 from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import accounts, environment, hidden, pod, queueing, sizes, spot, storage
+from kubectl_sky.plan import (
+    accounts,
+    environment,
+    hidden,
+    pod,
+    priority,
+    queueing,
+    sizes,
+    spot,
+    storage,
+)
 from kubectl_sky.plan.placement import Placement, place
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.settings import Settings
@@ -34,7 +44,11 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         name=whole,
         namespace=facts.namespace,
         labels=labels,
-        annotations=queueing.annotations(custom) | _annotations(task, title, facts),
+        annotations={
+            **queueing.annotations(custom),
+            **priority.annotations(resources),
+            **_annotations(task, title, facts),
+        },
         selector={names.TASK: "true", names.TASK_ID: task_id},
         nodes=_nodes(task.num_nodes, name, task_id, labels),
         image=resources.image or settings.image,
@@ -47,7 +61,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         terms=placement.terms,
         preferred=placement.preferred,
         tolerations=_tolerations(placement),
-        priority_class=resources.priority_class,
+        priority_class=priority.class_of(resources, settings),
         linger=resources.linger,
         restarts=resources.recovery.restarts if resources.recovery else 0,
         recovers=resources.recovery is not None,

@@ -43,6 +43,7 @@ class Resources:
     labels: Mapping[str, str] = field(default_factory=dict)
     disk: str | None = None
     spot: bool = False
+    priority: int | None = None
     priority_class: str | None = None
     linger: int | None = None
     recovery: Recovery | None = None
@@ -157,6 +158,7 @@ def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
             labels={key: str(text) for key, text in (values.get("labels") or {}).items()},
             disk=machine.disk(values.get("disk_size"), values.get("ephemeral_storage")),
             spot=bool(values.get("use_spot")),
+            priority=values.get("priority"),
             priority_class=values.get("priority_class") or None,
             linger=machine.linger(values.get("autostop")),
             recovery=recovery(values.get("job_recovery")),

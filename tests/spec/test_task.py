@@ -169,6 +169,7 @@ MACHINES: list[tuple[dict[str, Any], Resources]] = [
     ({"autostop": {"down": True, "idle_minutes": 2**60}}, Resources(linger=2**31 - 1)),
     ({"autostop": {"idle_minutes": 10}}, Resources()),
     ({"autostop": 10}, Resources()),
+    ({"priority": -5}, Resources(priority=-5)),
     ({"job_recovery": "failover"}, Resources(recovery=Recovery())),
     ({"job_recovery": "NONE"}, Resources()),
     ({"job_recovery": {"strategy": None}}, Resources(recovery=Recovery())),

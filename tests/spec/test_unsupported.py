@@ -109,6 +109,7 @@ def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
             "cloud": "kubernetes",
             "region": "my-context",
             "cpus": 1,
+            "priority": 1,
             "memory": 1,
             "gpus": 1,
             "image_id": "x",
