@@ -1,6 +1,6 @@
 """The start barrier of a task: all nodes meet at rank 0, which tells each of them all addresses.
 
-Usage: barrier.py SERVICE; NODE_RANK, NUM_NODES, POD_IP, SKYPILOT_TASK_ID are in the environment,
+Usage: barrier.py SERVICE; NODE_RANK, NUM_NODES, POD_IP are in the environment,
 and KUBECTL_SKY_HOSTS where the host names do not begin with `node-`.
 Then goes on with entry.sh, which finds the nodes' addresses in rank order in SKYPILOT_NODE_IPS.
 Runs on whatever Python 3 the image has.
@@ -13,7 +13,7 @@ import sys
 import time
 
 PORT = 61137  # above the ephemeral ports, and closed again before the user's program starts
-HELLO = os.environ["SKYPILOT_TASK_ID"]
+HELLO = sys.argv[1]  # no other task has this name
 RANK = int(os.environ["NODE_RANK"])
 NODES = int(os.environ["NUM_NODES"])
 ADDRESS = os.environ["POD_IP"]

@@ -19,7 +19,7 @@ from kubectl_sky.plan import (
 from kubectl_sky.plan.placement import Placement, place
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.settings import Settings
-from kubectl_sky.spec.task import Task
+from kubectl_sky.spec.task import Resources, Task
 
 MAX_SCRIPTS = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around them
 
@@ -34,7 +34,6 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     placement = place(task, facts)
     resources = placement.resources
     requests = sizes.requests(placement, settings)
-    gpus = placement.device.count if placement.device else 0
     custom = task.kubernetes
     queue = queueing.queue(custom, settings)
     labels = _given(custom.labels, resources.labels, queue) | _labels(title, task_id, facts)
@@ -44,15 +43,11 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         name=whole,
         namespace=facts.namespace,
         labels=labels,
-        annotations={
-            **queueing.annotations(custom),
-            **priority.annotations(resources),
-            **_annotations(task, title, facts),
-        },
+        annotations=_annotations(task, title, facts, resources),
         selector={names.TASK: "true", names.TASK_ID: task_id},
         nodes=_nodes(task.num_nodes, name, task_id, labels),
         image=resources.image or settings.image,
-        env={**environment.variables(task, whole, gpus, facts), **environment.links(stored.links)},
+        env=environment.variables(task, whole, placement, facts, stored.links),
         secrets=environment.given(task.secrets),
         secret_variables=hidden.variables(task, facts, whole),
         requests=requests,
@@ -112,19 +107,17 @@ def _labels(title: str, task_id: str, facts: Facts) -> dict[str, str]:
     }
 
 
-def _annotations(task: Task, title: str, facts: Facts) -> dict[str, str]:
+def _annotations(task: Task, title: str, facts: Facts, resources: Resources) -> dict[str, str]:
     """What labels cannot carry as it is, and the backend if it is not the default."""
     backend = task.backend or names.DEFAULT_BACKEND
     other = {} if backend == names.DEFAULT_BACKEND else {names.BACKEND: backend}
-    return (
-        {
-            names.ORIGINAL_NAME: title,
-            names.ORIGINAL_USER: facts.user.name,
-            names.NUM_NODES: str(task.num_nodes),
-        }
-        | other
-        | _numbers(task)
-    )
+    ours = {
+        names.ORIGINAL_NAME: title,
+        names.ORIGINAL_USER: facts.user.name,
+        names.NUM_NODES: str(task.num_nodes),
+    }
+    given = {**queueing.annotations(task.kubernetes), **priority.annotations(resources)}
+    return given | ours | other | _numbers(task)
 
 
 def _numbers(task: Task) -> dict[str, str]:

@@ -9,7 +9,8 @@ from kubectl_sky.spec.document import Data, Document, entries
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 REFERENCE = "secrets:"  # begins the names of secrets that SkyPilot's API server keeps
 
-# What each node is told about the task; it would be wrong with any other value.
+# What each node is told about the task; it would be wrong with any other value. As in SkyPilot the
+# user's own SKYPILOT_TASK_ID and SKYPILOT_NUM_NODES win; unlike there, SKYPILOT_NODE_IPS does not.
 RESERVED = frozenset(
     {
         "JOB_COMPLETION_INDEX",
@@ -21,13 +22,12 @@ RESERVED = frozenset(
         "NODE_RANK",
         "NUM_NODES",
         "POD_IP",
+        "SKYPILOT_CLUSTER_INFO",
         "SKYPILOT_JOB_RANK",
         "SKYPILOT_NODE_IPS",
         "SKYPILOT_NODE_RANK",
         "SKYPILOT_NUM_GPUS_PER_NODE",
         "SKYPILOT_NUM_JOBS",
-        "SKYPILOT_NUM_NODES",
-        "SKYPILOT_TASK_ID",
         "SKYPILOT_USER",
     }
 )

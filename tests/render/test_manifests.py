@@ -145,7 +145,7 @@ def test_what_is_said_of_kubernetes() -> None:
     assert job.object["spec"]["template"]["spec"]["nodeSelector"] == selector
 
 
-NAMES = st.sampled_from([*sorted(RESERVED), "MASTER_ADDR", "A", "B"])
+NAMES = st.sampled_from([*sorted(RESERVED), "SKYPILOT_TASK_ID", "MASTER_ADDR", "A", "B"])
 
 
 @given(
