@@ -32,6 +32,7 @@ MPI_JOB = Kind("kubeflow.org", "v2beta1", "MPIJob", "mpijobs")
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 POD = Kind("", "v1", "Pod", "pods")
+POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods")
 PVC = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 SECRET = Kind("", "v1", "Secret", "secrets")
 SELF_SUBJECT_ACCESS_REVIEW = Kind(

@@ -21,6 +21,8 @@ COMMANDS = {
     "logs": "Print the logs of a task's nodes",
     "exec": "Run a program in a node of a task",
     "doctor": "Say why a task does not start or failed; check the cluster",
+    "gpus": "Show the cluster's accelerators: asked for, used and free",
+    "top": "Show the CPUs and the memory that a task's nodes use",
     "wait": "Wait until tasks have ended",
     "stop": "Stop tasks and remove what they consist of",
     "clean": "Remove what interrupted submits left behind",

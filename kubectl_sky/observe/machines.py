@@ -15,7 +15,7 @@ def insufficient(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
     """What a node asks for, and the most that a machine has and has free."""
     resource = groups["resource"]
     pod = _pod(seen, symptom)
-    asked = _asked(pod, resource) if pod else Fraction(0)
+    asked = requested(pod, resource) if pod else Fraction(0)
     machines = seen.of("Node")
     words = {"asked": _amount(asked, resource)}
     if not machines:
@@ -115,11 +115,12 @@ def _pod(seen: Snapshot, symptom: Symptom) -> Object | None:
     return seen.pods.get(symptom.ranks[0]) if symptom.ranks else None
 
 
-def _asked(pod: Object, resource: str) -> Fraction:
+def requested(pod: Object, resource: str) -> Fraction:
+    """Return what a pod's containers ask for together; a limit alone is a request."""
     containers = pod.get("spec", {}).get("containers", ())
     return sum(
         (
-            _size({**given.get("limits", {}), **given.get("requests", {})}.get(resource))
+            amount_of({**given.get("limits", {}), **given.get("requests", {})}.get(resource))
             for given in (container.get("resources", {}) for container in containers)
         ),
         Fraction(0),
@@ -127,10 +128,11 @@ def _asked(pod: Object, resource: str) -> Fraction:
 
 
 def _allocatable(machine: Object, resource: str) -> Fraction:
-    return _size(machine.get("status", {}).get("allocatable", {}).get(resource))
+    return amount_of(machine.get("status", {}).get("allocatable", {}).get(resource))
 
 
-def _size(text: object) -> Fraction:
+def amount_of(text: object) -> Fraction:
+    """Return a quantity as a number; nothing, and what is none, is 0."""
     try:
         return quantity(str(text))
     except ValueError:

@@ -52,7 +52,8 @@ RIGHTS: tuple[Right, ...] = (
     *_rights(kinds.PVC, "list", "submit of a task with volumes"),
     *_rights(kinds.PVC, "create patch delete", "volumes"),
     *_rights(kinds.EVENT, "list", "status, doctor: why a task waits", optional=True),
-    *_rights(kinds.NODE, "list", "submit, doctor: what the machines have", optional=True),
+    *_rights(kinds.NODE, "list", "submit, doctor, gpus: what the machines have", optional=True),
+    *_rights(kinds.POD_METRICS, "list", "top", optional=True),
     *_rights(kinds.STORAGE_CLASS, "list", "doctor", optional=True),
 )
 

@@ -83,3 +83,27 @@ def test_who_may_not_see_nodes_gets_all_labels(sky: Command) -> None:
     (job,) = [one for one in json.loads(done.stdout)["items"] if one["kind"] == "Job"]
     affinity = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
     assert len(affinity[REQUIRED]["nodeSelectorTerms"]) == 6
+
+
+def test_gpus_are_counted(sky: Command, kubectl: Command) -> None:
+    nodes = kubectl.json("get", "nodes")["items"]
+    offered = sum(int(node["status"]["allocatable"].get("nvidia.com/gpu", 0)) for node in nodes)
+    assert offered
+    text = HEAD.replace("echo", "sleep 60; echo") + "resources: {accelerators: A100:2}\n"
+    done = sky("submit", "-", "--detach", stdin=text)
+    assert done.returncode == 0, done.stderr
+    assert kubectl(
+        "wait", "pod", "-l", f"task-id={submitted(done)}", "--for=jsonpath=.spec.nodeName"
+    )
+    machines = sky.json("gpus")["machines"]
+    assert sum(machine["total"] for machine in machines) == offered
+    assert sum(machine["users"].get("tester", 0) for machine in machines) >= 2
+    told = sky("gpus", "--free").stdout
+    assert "ACCELERATOR" in told and "MOST ON ONE" in told and "tester" in told
+
+
+def test_what_is_not_measured(sky: Command) -> None:
+    done = sky("submit", "-", stdin="run: echo well\n")
+    top = sky("top", submitted(done))
+    assert (top.returncode, top.stdout) == (3, "")
+    assert "no metrics API" in top.stderr and "metrics-server" in top.stderr

@@ -1,0 +1,138 @@
+"""Who has the cluster's accelerators, and which are free; and what a task's nodes use."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from kubectl_sky import names
+from kubectl_sky.observe.machines import amount_of, requested
+from kubectl_sky.observe.nodes import NodeStatus
+from kubectl_sky.plan import tpu
+from kubectl_sky.plan.accelerators import FAMILIES, told
+from kubectl_sky.workloads.workload import Object
+
+RESOURCES = (*(family.resource for family in FAMILIES), tpu.RESOURCE)
+_OVER = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A node of the cluster with accelerators of one resource name.
+
+    `used` is what pods on it ask for; None where the user may not list them. `users` says who
+    has how many: tasks by their user, other pods by their namespace.
+    """
+
+    name: str
+    model: str
+    resource: str
+    total: int
+    used: int | None
+    ready: bool
+    users: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def free(self) -> int | None:
+        """How many a pod could get; none on a machine that takes no pods."""
+        if self.used is None:
+            return None
+        return max(self.total - self.used, 0) if self.ready else 0
+
+    def as_json(self) -> dict[str, object]:
+        """The machine for programs."""
+        return {
+            "node": self.name,
+            "accelerator": self.model,
+            "resource": self.resource,
+            "total": self.total,
+            "used": self.used,
+            "free": self.free,
+            "ready": self.ready,
+            "users": dict(self.users),
+        }
+
+
+def machines(nodes: Iterable[Object], pods: Sequence[Object] | None) -> list[Machine]:
+    """Return the machines that have accelerators, by model and name; no pods: not known."""
+    held = _held(pods or ())
+    found = []
+    for node in nodes:
+        for resource in RESOURCES:
+            users = held[node["metadata"]["name"], resource]
+            machine = _machine(node, resource, users, known=pods is not None)
+            if machine.total or users:
+                found.append(machine)
+    return sorted(found, key=lambda machine: (machine.resource, machine.model, machine.name))
+
+
+def _held(pods: Iterable[Object]) -> dict[tuple[str, str], dict[str, int]]:
+    """Return who has how many, by machine and resource."""
+    held: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for pod in pods:
+        place = pod.get("spec", {}).get("nodeName")
+        over = pod.get("status", {}).get("phase") in _OVER
+        for resource in RESOURCES if place and not over else ():
+            count = int(requested(pod, resource))
+            if count:
+                held[place, resource][_holder(pod)] += count
+    return held
+
+
+def _machine(node: Object, resource: str, users: dict[str, int], known: bool) -> Machine:
+    labels = node["metadata"].get("labels") or {}
+    allocatable = node.get("status", {}).get("allocatable", {})
+    return Machine(
+        name=node["metadata"]["name"],
+        model=next(told(labels), "") or labels.get(tpu.ACCELERATOR, ""),
+        resource=resource,
+        total=int(amount_of(allocatable.get(resource))),
+        used=sum(users.values()) if known else None,
+        ready=_ready(node),
+        users=tuple(sorted(users.items(), key=lambda item: (-item[1], item[0]))),
+    )
+
+
+def _holder(pod: Object) -> str:
+    labels = pod["metadata"].get("labels") or {}
+    user = labels.get(names.USERNAME) if names.TASK in labels else None
+    return str(user or f"namespace {pod['metadata'].get('namespace', '')}")
+
+
+def _ready(node: Object) -> bool:
+    conditions = node.get("status", {}).get("conditions", ())
+    ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    return ready and not node.get("spec", {}).get("unschedulable")
+
+
+@dataclass(frozen=True)
+class Use:
+    """CPUs and bytes of memory that a node of a task uses, and that it asked for (0: nothing)."""
+
+    node: NodeStatus
+    cpus: Fraction
+    memory: Fraction
+    cpus_asked: Fraction
+    memory_asked: Fraction
+
+
+def uses(
+    nodes: Iterable[NodeStatus], pods: Iterable[Object], metrics: Iterable[Object]
+) -> list[Use]:
+    """Return the use of each node of a task of which there are metrics."""
+    asked = {pod["metadata"]["name"]: pod for pod in pods}
+    used = {item["metadata"]["name"]: item for item in metrics}
+    return [
+        Use(
+            node,
+            *(_used(used[node.pod], resource) for resource in ("cpu", "memory")),
+            *(requested(asked.get(node.pod, {}), resource) for resource in ("cpu", "memory")),
+        )
+        for node in nodes
+        if node.pod in used
+    ]
+
+
+def _used(metrics: Object, resource: str) -> Fraction:
+    usages = (container.get("usage", {}) for container in metrics.get("containers", ()))
+    return sum((amount_of(usage.get(resource)) for usage in usages), Fraction(0))

@@ -1,0 +1,79 @@
+"""Who has the accelerators, and what a task's nodes use."""
+
+from typing import Any
+
+from kubectl_sky.observe import status, usage
+from tests.builders import make_job, make_pod
+
+Json = dict[str, Any]
+GPU = "nvidia.com/gpu"
+
+
+def make_node(name: str, gpus: int, ready: bool = True, **more: Any) -> Json:
+    labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}
+    condition = {"type": "Ready", "status": "True" if ready else "False"}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": more,
+        "status": {"allocatable": {GPU: str(gpus), "cpu": "8"}, "conditions": [condition]},
+    }
+
+
+def holding(count: int, place: str, phase: str = "Running", **labels: str) -> Json:
+    pod = make_pod(phase=phase)
+    container = {"name": "main", "resources": {"limits": {GPU: str(count)}}}
+    pod["spec"] = {"nodeName": place, "containers": [container, {"name": "sidecar"}]}
+    if labels:
+        pod["metadata"] = {"name": "other", "namespace": "team", "labels": labels}
+    return pod
+
+
+def test_what_is_used_and_free() -> None:
+    nodes = [make_node("a", 8), make_node("b", 4), make_node("c", 2, ready=False)]
+    pods = [
+        holding(3, "a"),
+        holding(2, "a", app="x"),
+        holding(4, "b", "Succeeded"),
+        holding(1, ""),
+    ]
+    found = usage.machines(nodes, pods)
+    assert [(one.name, one.model, one.total, one.used, one.free) for one in found] == [
+        ("a", "A100", 8, 5, 3),
+        ("b", "A100", 4, 0, 4),
+        ("c", "A100", 2, 0, 0),
+    ]
+    assert found[0].users == (("alice", 3), ("namespace team", 2))
+
+
+def test_a_cordoned_machine_has_none_free() -> None:
+    (one,) = usage.machines([make_node("a", 8, unschedulable=True)], [])
+    assert (one.total, one.free) == (8, 0)
+
+
+def test_what_may_not_be_seen_is_not_known() -> None:
+    (one,) = usage.machines([make_node("a", 8)], None)
+    assert (one.used, one.free) == (None, None)
+
+
+def test_a_machine_that_lost_its_gpus_to_a_fault_still_shows_who_has_them() -> None:
+    (one,) = usage.machines([make_node("a", 0)], [holding(2, "a")])
+    assert (one.total, one.used, one.free) == (0, 2, 0)
+
+
+def test_machines_without_accelerators_are_left_out() -> None:
+    assert usage.machines([make_node("a", 0)], []) == []
+
+
+def test_uses() -> None:
+    pod = make_pod(state={"running": {}})
+    pod["spec"]["containers"] = [{"resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}]
+    (task,) = status.tasks([make_job()], [pod])
+    metrics = {
+        "metadata": {"name": pod["metadata"]["name"]},
+        "containers": [{"usage": {"cpu": "250m", "memory": "256Mi"}}, {"usage": {"cpu": "1n"}}],
+    }
+    (use,) = usage.uses(task.nodes, [pod], [metrics])
+    assert use.node.index == 0
+    assert float(use.cpus / use.cpus_asked) == 0.500000002
+    assert use.memory_asked / use.memory == 4
+    assert usage.uses(task.nodes, [pod], []) == []
