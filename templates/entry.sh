@@ -77,10 +77,10 @@ run_phase() {
     "$shell" "$dir/$1.sh" &
   fi
   child=$!
-  wait "$child"
+  wait "$child" 2> /dev/null # or the shell tells into the user's log by which signal it ended
   code=$?
   while [ "$code" -gt 128 ] && kill -0 "$child" 2> /dev/null; do # a signal woke us, not its end
-    wait "$child"
+    wait "$child" 2> /dev/null
     code=$?
   done
   while [ -n "$ending" ] && kill -0 "-$child" 2> /dev/null; do nap; done # what it started ends too

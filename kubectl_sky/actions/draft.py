@@ -154,9 +154,6 @@ def _as_tasks(documents: Sequence[Document]) -> tuple[list[Document], list[str]]
 
 
 def _refusals(documents: Sequence[Document], as_task: bool) -> list[Problem]:
-    if documents[0].parallel:
-        what = "not carried out yet: tasks of a group would not find each other"
-        return [documents[0].problem(("execution",), what, "give each task a file of its own")]
     return [
         problem
         for document in documents

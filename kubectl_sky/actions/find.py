@@ -66,7 +66,9 @@ def one(session: Session, scope: Scope, wanted: str) -> Target:
 
 def targets(session: Session, scope: Scope, wanted: Sequence[str]) -> list[Target]:
     """Return what is meant, in order and once each."""
-    found = [_identify(session, scope, re.sub("^(task|pipeline)/", "", text)) for text in wanted]
+    found = [
+        _identify(session, scope, re.sub("^(task|pipeline|group)/", "", text)) for text in wanted
+    ]
     return [_seen(session, scope, place) for place in dict.fromkeys(found)]
 
 

@@ -1,7 +1,8 @@
 """`logs`: the lines of all nodes of a task, and the outcome at the end."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from queue import Queue
 from threading import Event, Thread
 from time import monotonic
 
@@ -22,6 +23,15 @@ _USUAL = 2.0  # seconds that a start may take before it is mentioned
 
 Write = Callable[[bytes], object]
 Note = Callable[[str], None]
+Look = Callable[[Sequence[TaskStatus]], Collection[str]]
+
+
+@dataclass(frozen=True)
+class Screen:
+    """Where lines and notes go."""
+
+    write: Write
+    note: Note
 
 
 @dataclass(frozen=True)
@@ -74,11 +84,71 @@ def follow(
             _pump(following, task, write, note)
         finally:
             watcher.stop.set()
-    if watcher.error:
-        raise watcher.error
-    if not watcher.latest.over:  # a bug, and not to be taken for a task that went well
-        raise SkyError(f"lost sight of task {task.id}", f"see `kubectl sky status {task.id}`")
-    return watcher.latest
+    return watcher.ended()
+
+
+def follow_all(
+    session: Session, tasks: Sequence[TaskStatus], request: Request, screen: Screen, look: Look
+) -> list[TaskStatus]:
+    """Follow tasks that run at once, each under its name; return how each ended.
+
+    `look` is told at least twice a second how the tasks are; those of which it returns the ids may
+    vanish. Raises as `follow` does, once all have ended.
+    """
+    for task in tasks:
+        _known(task, request)
+    watchers = {
+        task.id: _Watcher(session, task, request, _named(screen.note, task)) for task in tasks
+    }
+    owners: dict[str, _Watcher] = {}
+    with Following(session, request.options) as following:
+        sources = _all_sources(list(watchers.values()), owners)
+        Thread(target=following.add_all, args=(sources,), daemon=True).start()
+        try:
+            for batch in following.batches():
+                spared = look([watcher.latest for watcher in watchers.values()])
+                if batch and batch.note and owners[batch.source.pod].latest.id not in spared:
+                    screen.note(batch.note)
+                if batch and batch.lines:
+                    prefix = owners[batch.source.pod].prefix(batch.source.rank)
+                    screen.write(prefixed(batch.lines, prefix, batch.whole))
+        finally:
+            for watcher in watchers.values():
+                watcher.stop.set()
+    spared = look([watcher.latest for watcher in watchers.values()])
+    return [
+        watcher.latest if task_id in spared else watcher.ended()
+        for task_id, watcher in watchers.items()
+    ]
+
+
+def _named(note: Note, task: TaskStatus) -> Note:
+    return lambda text: note(f"{task.name}: {text}")
+
+
+def _all_sources(
+    watchers: Sequence["_Watcher"], owners: dict[str, "_Watcher"]
+) -> Iterator[LogSource]:
+    """Yield the logs of several tasks as they appear, noting whose each pod is."""
+    found: Queue[tuple[_Watcher, LogSource | None]] = Queue()
+
+    def watch(watcher: _Watcher) -> None:
+        try:
+            for source in watcher.sources():
+                found.put((watcher, source))
+        finally:
+            found.put((watcher, None))
+
+    for watcher in watchers:
+        Thread(target=watch, args=(watcher,), daemon=True).start()
+    left = len(watchers)
+    while left:
+        watcher, source = found.get()
+        if source is None:
+            left -= 1
+        else:
+            owners[source.pod] = watcher
+            yield source
 
 
 def _pump(following: Following, task: TaskStatus, write: Write, note: Note) -> None:
@@ -120,6 +190,20 @@ class _Watcher:
         self.begun = monotonic()
         self.told: set[str] = set()
         self.next_look = self.begun + 1
+
+    def ended(self) -> TaskStatus:
+        """Return how the task ended. Raises SkyError where it was lost from sight."""
+        if self.error:
+            raise self.error
+        task = self.latest
+        if not task.over:  # a bug, and not to be taken for a task that went well
+            raise SkyError(f"lost sight of task {task.id}", f"see `kubectl sky status {task.id}`")
+        return task
+
+    def prefix(self, rank: int) -> bytes:
+        """What stands before a node's lines among those of other tasks."""
+        node = f" {self.latest.workload.title(rank)}" if self.latest.num_nodes > 1 else ""
+        return f"{self.latest.name}{node} | ".encode()
 
     def sources(self) -> Iterator[LogSource]:
         """Yield the log of each node as it starts, until the task is over."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from kubectl_sky.actions import stop, watch
+from kubectl_sky.actions import group, stop, watch
 from kubectl_sky.actions.find import Target
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
@@ -66,9 +66,20 @@ def all_ended(
     end = None if timeout is None else monotonic() + timeout
     lead = Lead(lambda task: watch.ended(session, task, end), note, decides)
     return [
-        lead.follow(target) if isinstance(target, TaskStatus) else in_turn(session, target, lead)
+        lead.follow(target)
+        if isinstance(target, TaskStatus)
+        else _whole(session, target, lead, end)
         for target in targets
     ]
+
+
+def _whole(
+    session: Session, pipeline: PipelineStatus, lead: Lead, end: float | None
+) -> PipelineStatus:
+    if not pipeline.place.parallel:
+        return in_turn(session, pipeline, lead)
+    ending = group.Ending(session, pipeline, lead.note, decides=lead.decides)
+    return group.at_once(session, pipeline, lead.follow, ending, end)
 
 
 def _id(task: TaskStatus) -> str:

@@ -6,25 +6,22 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from kubectl_sky import kinds, names
-from kubectl_sky.actions import classes, find, kept, volumes, who
+from kubectl_sky.actions import classes, find
 from kubectl_sky.actions.draft import Draft
+from kubectl_sky.actions.facts import gathered
 from kubectl_sky.actions.stop import AUXILIARY
-from kubectl_sky.cluster import access, objects
+from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.apply import Applied, apply_all
-from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, SkyError, UserError
-from kubectl_sky.facts import Access, Facts, Machine
-from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import differences
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.plan import hidden
-from kubectl_sky.plan.placement import wants_machines
+from kubectl_sky.plan.pipeline import PARALLEL
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.workloads import hold, registry
-from kubectl_sky.workloads.choice import questions
 
 _WORKERS = 16
 _UNSEEN = (kinds.SECRET, kinds.PVC)  # listed only where the task has some: not all users may
@@ -47,6 +44,14 @@ class Prepared:
     def together(self) -> bool:
         """Whether it is a pipeline or group, and not a task that stands alone."""
         return names.PIPELINE in self.plans[0].labels
+
+    @property
+    def word(self) -> str:
+        """What people call it."""
+        if not self.together:
+            return "task"
+        parallel = self.plans[0].annotations[names.EXECUTION] == PARALLEL
+        return "group" if parallel else "pipeline"
 
     @property
     def title(self) -> str:
@@ -79,55 +84,12 @@ class Prepared:
         return any(each.state.ended for each in pipelines(status.tasks(running, [])))
 
 
-def facts(session: Session, draft: Draft, user: str | None) -> Facts:
-    """Ask the cluster who asks, what volume names stand for, and for its nodes if they matter."""
-    found = who.user(session, user)
-    claims = volumes.claims(session, found) if any(task.volumes for task in draft.tasks) else None
-    nodes = machines(session) if any(map(wants_machines, draft.tasks)) else ()
-    asked = [
-        kind
-        for part in draft.parts
-        for kind in questions(part.backend(draft.settings), part.task.num_nodes)
-    ]
-    return Facts(
-        user=found,
-        namespace=session.namespace,
-        claims=claims,
-        secret_keys=kept.secret_keys(session, draft.tasks),
-        machines=nodes,
-        access={kind: _access(session, kind) for kind in dict.fromkeys(asked)},
-        context=session.context,
-    )
-
-
-def _access(session: Session, kind: Kind) -> Access:
-    if not access.serves(session, kind):
-        return Access.ABSENT
-    allowed = access.may_create(session, kind, session.namespace)
-    return Access.USABLE if allowed else Access.FORBIDDEN
-
-
-def machines(session: Session) -> tuple[Machine, ...]:
-    """Return the cluster's nodes; none without the right to list them."""
-    try:
-        nodes = CoreManager(session).list_nodes()
-    except Forbidden:
-        return ()
-    return tuple(
-        Machine(
-            labels=node["metadata"].get("labels") or {},
-            allocatable=(node.get("status") or {}).get("allocatable") or {},
-        )
-        for node in nodes
-    )
-
-
 def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
     """Decide everything, and compare with what is there. Sends nothing.
 
     Raises UserError when another task has the id, naming the fields that differ.
     """
-    known = facts(session, draft, user)
+    known = gathered(session, draft, user)
     missing = [said for task in draft.tasks for said in hidden.missing(task, known)]
     if missing:
         raise UserError("\n".join(dict.fromkeys(missing)))

@@ -1,5 +1,6 @@
 """How pipelines and groups are followed and shown."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kubectl_sky.cli import output, tasks
@@ -20,8 +21,22 @@ def follow(
     """Follow all tasks in their order and return the exit code; Ctrl-C leaves them as they are.
 
     With `decides` the next task is released when one has succeeded, and what is left is cancelled
-    when one fails.
+    when one fails; auxiliary tasks of a group are ended when the others have.
     """
+    along = _at_once if pipeline.place.parallel else _in_turn
+    try:
+        return outcome(along(session, pipeline, request, decides))
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted; {pipeline.word} {pipeline.id} goes on{_held(pipeline)}",
+            f"`kubectl sky wait {pipeline.id} --continue` goes on with it,"
+            f" `kubectl sky stop {pipeline.id}` stops it",
+        ) from None
+
+
+def _in_turn(
+    session: "Session", pipeline: PipelineStatus, request: "Request", decides: bool
+) -> PipelineStatus:
     from kubectl_sky.actions import logs
     from kubectl_sky.actions.pipeline import Lead, in_turn
 
@@ -29,14 +44,21 @@ def follow(
         output.note(pipeline.heading(task))
         return logs.follow(session, task, request, write, output.note)
 
-    try:
-        return outcome(in_turn(session, pipeline, Lead(ended, output.note, decides)))
-    except KeyboardInterrupt:
-        raise Interrupted(
-            f"interrupted; {pipeline.word} {pipeline.id} goes on{_held(pipeline)}",
-            f"`kubectl sky wait {pipeline.id} --continue` goes on with it,"
-            f" `kubectl sky stop {pipeline.id}` stops it",
-        ) from None
+    return in_turn(session, pipeline, Lead(ended, output.note, decides))
+
+
+def _at_once(
+    session: "Session", pipeline: PipelineStatus, request: "Request", decides: bool
+) -> PipelineStatus:
+    from kubectl_sky.actions import group, logs
+
+    group.complete(pipeline)
+    for task in pipeline.tasks:
+        output.note(pipeline.heading(task))
+    ending = group.Ending(session, pipeline, output.note, decides=decides)
+    screen = logs.Screen(write, output.note)
+    found = logs.follow_all(session, pipeline.tasks, request, screen, ending)
+    return group.as_ended(pipeline, found)
 
 
 def _held(pipeline: PipelineStatus) -> str:
@@ -48,6 +70,11 @@ def outcome(pipeline: PipelineStatus) -> int:
     failed = pipeline.failed
     if not failed:
         return 0
+    if pipeline.place.parallel:
+        others = [task.name for task in pipeline.tasks if task.state is State.FAILED][1:]
+        also = f"; so did {', '.join(others)}" if others else ""
+        what = f"task {failed.id} ({failed.name}) of group {pipeline.id} ({pipeline.name})"
+        raise TaskFailed(f"{what} failed: {reason(failed)}{also}")
     gone = [str(stage) for stage in pipeline.missing if stage > pipeline.stage(failed)]
     cancelled = f"; cancelled: stage {', '.join(gone)}" if gone else ""
     raise TaskFailed(
@@ -63,6 +90,15 @@ def held(pipeline_id: str, stages: int) -> str:
         f"{later} held: nothing in the cluster releases a stage when the one before it has"
         f" succeeded. `kubectl sky wait {pipeline_id} --continue` does, for as long as it runs;"
         " so does the same submit again, with its id"
+    )
+
+
+def endless(group_id: str, auxiliary: Sequence[str]) -> str:
+    """Say who ends the auxiliary tasks of a group that nobody follows."""
+    return (
+        f"{', '.join(auxiliary)} will go on when the primary tasks have ended: nothing in the"
+        f" cluster ends auxiliary tasks. `kubectl sky wait {group_id} --continue` does, for as long"
+        " as it runs; so does the same submit again, with its id"
     )
 
 

@@ -89,6 +89,8 @@ def _submit(
     if detach or form:
         if any(plan.suspended for plan in prepared.plans):
             output.note(pipelines.held(prepared.id, len(prepared.plans)))
+        if auxiliary := [plan.title for plan in prepared.plans if plan.auxiliary]:
+            output.note(pipelines.endless(prepared.id, auxiliary))
         return 0
     found = find.one(session, find.Scope(session.namespace, None), prepared.id)
     sys.stdout.flush()
@@ -101,13 +103,14 @@ def _submit(
 def _told(prepared: "Prepared", form: str | None) -> str:
     """What was done, in the seed's words for programs."""
     status = "unchanged" if prepared.complete else "submitted"
-    word = "pipeline" if prepared.together else "task"
+    word = prepared.word
     if form == "name":
         return f"{word}/{prepared.id}"
     if form:
         done = "was submitted before" if prepared.complete else "submitted successfully"
         message = f"{word.capitalize()} {done} with ID: {prepared.id}"
-        told: dict[str, object] = {f"{word}_id": prepared.id, "status": status, "message": message}
+        key = "pipeline_id" if prepared.together else "task_id"
+        told: dict[str, object] = {key: prepared.id, "status": status, "message": message}
         if prepared.together:
             told["task_ids"] = [plan.id for plan in prepared.plans]
         return output.data(told, form)

@@ -48,7 +48,7 @@ def _rows(tasks: Sequence[TaskStatus]) -> Iterator[TaskStatus | PipelineStatus]:
 
 def name(target: TaskStatus | PipelineStatus) -> str:
     """Name a task or pipeline for other commands: `task/ID`."""
-    return f"{'task' if isinstance(target, TaskStatus) else 'pipeline'}/{target.id}"
+    return f"{'task' if isinstance(target, TaskStatus) else target.word}/{target.id}"
 
 
 def nodes(task: TaskStatus | PipelineStatus) -> str:

@@ -86,6 +86,11 @@ class PipelineStatus:
         """Whether no task is left for which auxiliary ones would have to go on."""
         return all(task.state.ended for task in self.tasks if not self.auxiliary(task))
 
+    @property
+    def failed_primary(self) -> bool:
+        """Whether a task failed for which auxiliary ones go on."""
+        return any(t.state is State.FAILED for t in self.tasks if not self.auxiliary(t))
+
     def auxiliary(self, task: TaskStatus) -> bool:
         """Say whether a task ends when the others have ended."""
         return self.stage(task) in self.place.auxiliary
@@ -97,7 +102,8 @@ class PipelineStatus:
 
     def heading(self, task: TaskStatus) -> str:
         """Name a task by its stage: `stage 2 of 3: train, task/…`."""
-        return f"stage {self.stage(task)} of {self.place.stages}: {task.name}, task/{task.id}"
+        word = "task" if self.place.parallel else "stage"
+        return f"{word} {self.stage(task)} of {self.place.stages}: {task.name}, task/{task.id}"
 
     @property
     def note(self) -> str:

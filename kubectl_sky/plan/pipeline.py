@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kubectl_sky import names
-from kubectl_sky.plan.plan import Plan
+from kubectl_sky.plan.plan import Group, Plan
 from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Task
 
@@ -17,7 +17,8 @@ class Member:
     """A task's place: `stage` counts from 1 to `stages`; `id` and `title` are those of the whole.
 
     `auxiliary` are the stages of a group that end some time after the others, `delay` the seconds
-    that such a task has then. `all_tasks` are the SKYPILOT_TASK_IDs in order.
+    that such a task has then. `all_tasks` are the
+    SKYPILOT_TASK_IDs in order.
     """
 
     id: str
@@ -28,6 +29,7 @@ class Member:
     auxiliary: tuple[int, ...] = ()
     delay: int = 0
     all_tasks: tuple[str, ...] = ()
+    service: str | None = None
 
     @property
     def suspended(self) -> bool:
@@ -61,9 +63,15 @@ class Member:
     @property
     def env(self) -> Mapping[str, str]:
         """What SkyPilot tells each task of a managed job with several."""
-        return {
+        told = {
             "SKYPILOT_MANAGED_JOB_ID": self.id,
             "SKYPILOT_TASK_IDS": "\n".join(self.all_tasks),
+        }
+        if not self.parallel:
+            return told
+        return told | {
+            "SKYPILOT_JOBGROUP_NAME": self.service or self.title,
+            "SKYPILOT_ROOT_JOB_ID": self.id,
         }
 
 
@@ -104,6 +112,8 @@ def members(pipeline: Pipeline, pipeline_id: str, tasks: Sequence[Task]) -> tupl
         names.task_object(names.dns_label(name), names.part_id(pipeline_id, stage))
         for stage, name in enumerate(titles, 1)
     )
+    meet = pipeline.parallel and pipeline.connected
+    service = names.task_object(names.dns_label(title, "group"), pipeline_id) if meet else None
     delays = [pipeline.delay(name) for name in titles]
     return tuple(
         Member(
@@ -115,6 +125,7 @@ def members(pipeline: Pipeline, pipeline_id: str, tasks: Sequence[Task]) -> tupl
             auxiliary=tuple(n for n, given in enumerate(delays, 1) if given is not None),
             delay=delay or 0,
             all_tasks=ids,
+            service=service,
         )
         for stage, delay in enumerate(delays, 1)
     )
@@ -125,7 +136,7 @@ def joined(plan: Plan, member: Member) -> Plan:
     fresh = tuple(
         replace(claim, labels={**claim.labels, **member.labels}) for claim in plan.storage.fresh
     )
-    return replace(
+    found = replace(
         plan,
         labels={**plan.labels, **member.labels},
         annotations={**plan.annotations, **member.annotations},
@@ -136,6 +147,25 @@ def joined(plan: Plan, member: Member) -> Plan:
         suspended=member.suspended,
         linger=None if member.awaited else plan.linger,  # else nobody would know how it ended
     )
+    return _connected(found, member) if member.service else found
+
+
+def _connected(plan: Plan, member: Member) -> Plan:
+    """Return the plan of a task of a group: its pods are hosts `TASK-RANK` of the one Service."""
+    host = f"{names.dns_label(plan.title)}-"
+    nodes = tuple(
+        replace(node, hostname=f"{host}{node.index}", told={**node.told, "KUBECTL_SKY_HOSTS": host})
+        for node in plan.nodes
+    )
+    own = (names.TASK, names.PIPELINE, names.USERNAME)
+    kept = (names.ORIGINAL_USER, names.PIPELINE_NAME)
+    group = Group(
+        namespace=plan.namespace,
+        labels={key: plan.labels[key] for key in own},
+        annotations={key: plan.annotations[key] for key in kept},
+        selector={key: plan.labels[key] for key in own[:2]},
+    )
+    return replace(plan, nodes=nodes, service=member.service, group=group)
 
 
 def title_of(pipeline: Pipeline, pipeline_id: str) -> str:

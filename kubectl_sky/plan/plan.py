@@ -40,6 +40,16 @@ class Toleration:
 
 
 @dataclass(frozen=True)
+class Group:
+    """What the objects say that all tasks of a group share; `selector` finds all their pods."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    selector: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Plan:
     """One task, decided.
 
@@ -52,7 +62,8 @@ class Plan:
     `linger` is the seconds after which an ended Job is deleted; None keeps it. A node that fails
     starts again `restarts` times; if the task `recovers`, what the cluster takes away is not
     counted, and neither are the `exit_codes`. `suspended` Jobs begin when somebody releases them.
-    `backend` names how it runs, `array` is set where it is many tasks of one node.
+    `backend` names how it runs, `array` is set where it is many tasks of one node. The tasks of a
+    `group` share the Service.
     The pods act for the service account `account`, run on machines with the labels
     `node_selector`, and wait in Kueue's `queue`, if these are named.
     `pod_annotations` are the pods', `pod_config` is what of the user's is merged into every pod.
@@ -91,6 +102,12 @@ class Plan:
     pod_annotations: Mapping[str, str]
     pod_config: Mapping[str, Any]
     service: str | None
+    group: Group | None = None
+
+    @property
+    def meeting(self) -> "Plan | Group":
+        """Whose the Service is: the task's, or the group's with which it shares it."""
+        return self.group or self
 
     @property
     def sized(self) -> bool:
@@ -116,6 +133,11 @@ class Plan:
     def queueing(self) -> Mapping[str, str]:
         """The label by which Kueue knows what waits in its queue."""
         return {names.QUEUE: self.queue} if self.queue else {}
+
+    @property
+    def auxiliary(self) -> bool:
+        """Whether it is a task of a group that is ended when the others have ended."""
+        return names.DELAY in self.annotations
 
     @property
     def title(self) -> str:

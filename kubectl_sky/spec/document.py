@@ -41,8 +41,8 @@ class Document:
 
     `index` is its number among the file's `count` documents, from 0;
     `tasks` is how many of these are tasks and not their header, `names` what they are called, and
-    `parallel` that the header makes them a group that runs at once. `sources` names, by path, the
-    flags that replaced what the file said.
+    `parallel` that the header makes them a group that runs at once, `title` what it calls them.
+    `sources` names, by path, the flags that replaced what the file said.
     """
 
     file: str
@@ -53,6 +53,7 @@ class Document:
     tasks: int = 1
     names: tuple[Data, ...] = ()
     parallel: bool = False
+    title: Data = None
     sources: Mapping[Path, str] = field(default_factory=dict)
 
     @property

@@ -64,6 +64,7 @@ def _documents(file: str, roots: list[Node]) -> tuple[Document, ...]:
     first = roots[0].value if roots else None
     headed = len(roots) > 1 and is_header(first)
     parallel = headed and isinstance(first, dict) and first.get("execution") == "parallel"
+    title = first.get("name") if headed and isinstance(first, dict) else None
     named = [root.child("name") for root in roots[headed:]]
     names = tuple(name.value if name else None for name in named)
     return tuple(
@@ -76,6 +77,7 @@ def _documents(file: str, roots: list[Node]) -> tuple[Document, ...]:
             tasks=len(roots) - headed,
             names=names,
             parallel=parallel,
+            title=title,
         )
         for index, root in enumerate(roots)
     )

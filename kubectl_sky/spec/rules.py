@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import (
     buckets,
+    groups,
     infra,
     kubernetes,
     mounts,
@@ -46,17 +47,6 @@ def _name(document: Document) -> Iterator[Problem]:
     if isinstance(name, str) and name and not _NAME.fullmatch(name):
         message = "objects and labels get this name with dashes for what Kubernetes does not allow"
         yield document.problem(("name",), message, severity="warning")
-
-
-def _group(document: Document) -> Iterator[Problem]:
-    """Tasks of a group find each other by name."""
-    if not document.parallel:
-        return
-    before = document.names[: document.index - 1]
-    if document.get("name") is None:
-        yield document.problem((), "a task of a parallel group needs a name", "add name: …")
-    elif document.get("name") in before:
-        yield document.problem(("name",), "another task of the group has this name")
 
 
 def header_problems(document: Document) -> list[Problem]:
@@ -96,7 +86,6 @@ def _commands(document: Document) -> Iterator[Problem]:
 _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     _manifest,
     _name,
-    _group,
     _nodes,
     _commands,
     *variables.RULES,
@@ -108,6 +97,7 @@ _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     *buckets.RULES,
     *ports.RULES,
     *serving.RULES,
+    *groups.RULES,
     *kubernetes.RULES,
     *pod_config.RULES,
     *traps.RULES,

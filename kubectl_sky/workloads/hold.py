@@ -23,6 +23,8 @@ def unfit(backend: Workload, plan: Plan) -> str:
         return "it cannot hold a task until the one before it has succeeded"
     if plan.suspended and plan.queue:
         return "its queue would let it begin before the one before it has succeeded"
+    if plan.group and not backend.hosts:
+        return "its pods cannot have the host names of a group's tasks"
     return ""
 
 

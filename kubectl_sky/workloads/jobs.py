@@ -23,6 +23,7 @@ class Jobs(Workload):
     name = "jobs"
     kind = kinds.JOB
     template = "job.yaml.j2"
+    hosts = True
     hold = ("spec", "suspend")
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:

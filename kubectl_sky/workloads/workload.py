@@ -48,6 +48,7 @@ class Workload(Protocol):
     gang: bool = False  # whether all nodes start or none
     apart: bool = False  # whether the nodes are tasks of their own: all run, whichever fails
     together: bool = False  # whether the cluster stops the other nodes when one fails for good
+    hosts: bool = False  # whether the pods have the host names that the plan gives them
     hold: tuple[str, ...] = ()  # the field of an object by which it is held; empty: there is none
     again_together: bool = False  # whether all nodes start again when one does
     propagation: Literal["Background", "Foreground"] = "Background"  # how it is deleted

@@ -75,7 +75,7 @@ def submitted(done: Done) -> str:
     """Return the id that submit printed first."""
     word = done.stdout.split(maxsplit=1)[0] if done.stdout else ""
     kind, _, found = word.partition("/")
-    assert kind in ("task", "pipeline"), f"{done.stdout}\n{done.stderr}"
+    assert kind in ("task", "pipeline", "group"), f"{done.stdout}\n{done.stderr}"
     return found
 
 

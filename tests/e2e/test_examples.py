@@ -49,6 +49,7 @@ RUNS = {
         volume="turns",
     ),
     "10-scratch-volume": Run((), ("shuffled: 1000",)),
+    "12-group": Run((), (r"reader \| a word from store-0",)),
     "11-pipeline": Run((), ("prepared 10 numbers", "sum: 55"), volume="shelf"),
 }
 

@@ -70,3 +70,27 @@ def test_a_plan_in_its_place() -> None:
         assert labels[names.PIPELINE] == "bcdf2345"
         assert labels[names.STAGE] == "3"
     assert joined(plan, first).linger is None  # a later task waits for how it ends
+
+
+def test_the_tasks_of_a_group_share_a_service_and_have_host_names_in_it() -> None:
+    places = members(Pipeline("My_Group", parallel=True), "bcdf2345", TASKS)
+    plans = [
+        joined(resolve(task, names.part_id("bcdf2345", place.stage), FACTS, Settings()), place)
+        for task, place in zip(TASKS, places, strict=True)
+    ]
+    assert {plan.service for plan in plans} == {"my-group-bcdf2345"}
+    assert {plan.env["SKYPILOT_JOBGROUP_NAME"] for plan in plans} == {"my-group-bcdf2345"}
+    assert [plan.nodes[0].hostname for plan in plans] == ["train-0", "p-1-0", "eval-0"]
+    assert plans[0].nodes[0].told["KUBECTL_SKY_HOSTS"] == "train-"
+    assert plans[0].group == plans[2].group
+    assert plans[0].meeting is plans[0].group
+    assert names.TASK_ID not in plans[0].meeting.labels
+
+
+def test_tasks_that_are_not_connected_have_no_host_names() -> None:
+    pipeline = Pipeline("g", parallel=True, connected=False)
+    (place, *_) = members(pipeline, "bcdf2345", TASKS)
+    plan = joined(resolve(TASKS[0], names.part_id("bcdf2345", 1), FACTS, Settings()), place)
+    assert (plan.service, plan.nodes[0].hostname, plan.group) == (None, None, None)
+    assert plan.meeting is plan
+    assert plan.env["SKYPILOT_JOBGROUP_NAME"] == "g"

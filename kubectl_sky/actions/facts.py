@@ -1,0 +1,55 @@
+"""What the cluster tells before anything is decided about a task."""
+
+from kubectl_sky.actions import kept, volumes, who
+from kubectl_sky.actions.draft import Draft
+from kubectl_sky.cluster import access
+from kubectl_sky.cluster.core import CoreManager
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import Forbidden
+from kubectl_sky.facts import Access, Facts, Machine
+from kubectl_sky.kinds import Kind
+from kubectl_sky.plan.placement import wants_machines
+from kubectl_sky.workloads.choice import questions
+
+
+def gathered(session: Session, draft: Draft, user: str | None) -> Facts:
+    """Ask the cluster who asks, what volume names stand for, and for its nodes if they matter."""
+    found = who.user(session, user)
+    claims = volumes.claims(session, found) if any(task.volumes for task in draft.tasks) else None
+    nodes = machines(session) if any(map(wants_machines, draft.tasks)) else ()
+    asked = [
+        kind
+        for part in draft.parts
+        for kind in questions(part.backend(draft.settings), part.task.num_nodes)
+    ]
+    return Facts(
+        user=found,
+        namespace=session.namespace,
+        claims=claims,
+        secret_keys=kept.secret_keys(session, draft.tasks),
+        machines=nodes,
+        access={kind: _access(session, kind) for kind in dict.fromkeys(asked)},
+        context=session.context,
+    )
+
+
+def _access(session: Session, kind: Kind) -> Access:
+    if not access.serves(session, kind):
+        return Access.ABSENT
+    allowed = access.may_create(session, kind, session.namespace)
+    return Access.USABLE if allowed else Access.FORBIDDEN
+
+
+def machines(session: Session) -> tuple[Machine, ...]:
+    """Return the cluster's nodes; none without the right to list them."""
+    try:
+        nodes = CoreManager(session).list_nodes()
+    except Forbidden:
+        return ()
+    return tuple(
+        Machine(
+            labels=node["metadata"].get("labels") or {},
+            allocatable=(node.get("status") or {}).get("allocatable") or {},
+        )
+        for node in nodes
+    )

@@ -1,0 +1,143 @@
+"""Groups: tasks of one file that run at once and find each other by name."""
+
+import re
+import time
+
+import yaml
+
+from tests.e2e.conftest import Command
+from tests.e2e.test_pipelines import jobs, nothing_left, started
+
+SERVER = """
+import http.server, os, threading
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    left = 2
+
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"served by " + os.uname().nodename.encode())
+        Handler.left -= 1
+        if not Handler.left:
+            threading.Thread(target=server.shutdown).start()
+
+    def log_message(self, *_):
+        pass
+
+server = http.server.HTTPServer((os.environ["POD_IP"], 18765), Handler)
+server.serve_forever()
+"""
+CLIENT = """
+import os, time, urllib.request
+
+url = "http://server-0." + os.environ["SKYPILOT_JOBGROUP_NAME"] + ":18765/"
+for attempt in range(60):
+    try:
+        print(urllib.request.urlopen(url, timeout=5).read().decode())
+        break
+    except OSError:
+        time.sleep(1)
+else:
+    raise SystemExit(1)
+"""
+DUET = [
+    {"name": "Duet_1", "execution": "parallel"},
+    {"name": "server", "run": f"python3 -c '{SERVER}'"},
+    {"name": "client", "num_nodes": 2, "run": f"python3 -c '{CLIENT}'"},
+]
+ALONE = """name: solo
+execution: parallel
+primary_tasks: [main]
+termination_delay: {delay}
+---
+name: main
+resources: {{image_id: 'busybox:1.36'}}
+run: echo begun; sleep {length}; exit {code}
+---
+name: helper
+resources: {{image_id: 'busybox:1.36'}}
+run: echo helping; exec sleep 300
+"""
+
+
+def test_two_tasks_find_each_other_by_name(sky: Command, kubectl: Command) -> None:
+    file = sky.write("group.yaml", yaml.safe_dump_all(DUET, sort_keys=False))
+    done = sky("submit", file, "--id", "duet0001")
+    assert done.returncode == 0, done.stderr
+    first, *lines = done.stdout.splitlines()
+    assert first.startswith("group/duet0001 submitted: Duet_1, 2 tasks in namespace ")
+    assert sorted(lines) == [
+        "client node-0 | served by server-0",
+        "client node-1 | served by server-0",
+    ]
+    services = kubectl("get", "services", "-l", "kubectl-sky/pipeline", "-o", "name").stdout
+    assert services == "service/duet-1-duet0001\n"
+    assert sky.json("status", "duet0001")["execution"] == "parallel"
+    assert sky("submit", file, "--id", "duet0001", "-d").stdout.startswith(
+        "group/duet0001 unchanged"
+    )
+    assert sky("stop", "duet0001").returncode == 0
+    nothing_left(kubectl)
+
+
+def test_auxiliary_tasks_end_some_time_after_the_primary_ones(
+    sky: Command, kubectl: Command
+) -> None:
+    file = sky.write("group.yaml", ALONE.format(delay="3s", length=1, code=0))
+    done = sky("submit", file, "--id", "solo0001")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()[1:]) == ["helper | helping", "main | begun"]
+    assert "helper: ended, for the primary tasks have ended" in done.stderr
+    assert set(jobs(kubectl)) == {"main"}
+    assert sky.json("status", "solo0001")["status"] == "completed"
+    assert re.search(r"2 +ended", sky("status", "solo0001").stdout)
+    assert sky("wait", "solo0001").returncode == 0
+    again = sky("submit", file, "--id", "solo0001", "-d")
+    assert again.stdout.startswith("group/solo0001 unchanged")
+    assert set(jobs(kubectl)) == {"main"}
+
+
+def test_auxiliary_tasks_end_at_once_when_a_primary_one_fails(
+    sky: Command, kubectl: Command
+) -> None:
+    file = sky.write("group.yaml", ALONE.format(delay="1h", length=1, code=5))
+    done = sky("submit", file, "--id", "solo0002")
+    assert done.returncode == 4
+    assert "error: task " in done.stderr
+    assert "(main) of group solo0002 (solo) failed: node-0: Error (exit code 5)" in done.stderr
+    assert set(jobs(kubectl)) == {"main"}
+
+
+def test_a_detached_group_runs_and_a_client_ends_it(sky: Command, kubectl: Command) -> None:
+    file = sky.write("group.yaml", ALONE.format(delay=0, length=1, code=0))
+    done = sky("submit", file, "--detach", "--id", "solo0003")
+    assert done.returncode == 0
+    assert "helper will go on" in done.stderr
+    late = sky("wait", "solo0003", "--timeout", "15s")
+    assert late.returncode == 1
+    assert "auxiliary tasks go on" in late.stderr
+    assert set(jobs(kubectl)) == {"main", "helper"}
+    led = sky("wait", "solo0003", "--continue")
+    assert (led.returncode, led.stdout) == (0, "group/solo0003 (solo) completed\n")
+    assert set(jobs(kubectl)) == {"main"}
+
+
+def test_an_interrupted_group_goes_on(sky: Command, kubectl: Command) -> None:
+    file = sky.write("group.yaml", ALONE.format(delay=0, length=8, code=0))
+    stopped = started(sky, "submit", file, "--id", "solo0004", until="begun")
+    assert stopped.returncode == 130
+    assert "wait solo0004 --continue" in stopped.stderr
+    assert set(jobs(kubectl)) == {"main", "helper"}
+    time.sleep(1)
+    done = sky("submit", file, "--id", "solo0004")
+    assert done.returncode == 0, done.stderr
+    assert sky.json("status", "solo0004")["status"] == "completed"
+
+
+def test_a_group_needs_jobs_whose_pods_it_can_name(sky: Command) -> None:
+    file = sky.write("group.yaml", ALONE.format(delay=0, length=1, code=0))
+    refused = sky("render", file, "--backend", "indexed")
+    assert refused.returncode == 2
+    assert "host names" in refused.stderr
+    assert sky("render", file, "--backend", "auto").returncode == 0
