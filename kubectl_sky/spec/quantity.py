@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 _DECIMAL = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
@@ -120,6 +121,7 @@ def _positive(found: Fraction | None, factor: Fraction | int | None, expected: s
     return found * factor
 
 
+@lru_cache(maxsize=1024)
 def _split(text: str) -> tuple[Fraction | None, str]:
     """Split into number and unit; no number for what starts with none."""
     text = text.strip(" ")

@@ -1,4 +1,4 @@
-"""Time whole commands in turn and print a table: `python -m tests.bench`.
+"""Time whole commands in turn and print a table, and one beside SkyPilot: `python -m tests.bench`.
 
 Each round runs every command once, so that a machine that slows down slows all of them; what counts
 is the ratio to the first, and not a time.
@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.bench import language
 from tests.cluster import machine
 
 ROUNDS = 21
@@ -73,6 +74,7 @@ def main() -> None:
         median = statistics.median(all_of)
         spread = f"{min(all_of) * 1000:.0f} to {max(all_of) * 1000:.0f}"
         print(f"| {name} | {median * 1000:.0f} | {spread} | {median / base:.1f} |")
+    language.table()
 
 
 main()
