@@ -126,8 +126,8 @@ class Request:
         if mode == "Warn":
             self.warnings += found
         body = shapes.pruned(body, schema)
-        if resource.custom:
-            return dict(shapes.defaulted(body, schema))
+        if resource.custom:  # what is applied is its manager's own, and defaults are nobody's
+            return body if self.content_type == APPLY else dict(shapes.defaulted(body, schema))
         why = shapes.mistyped(body, resource)
         if why and self.method == "PATCH" and self.content_type != APPLY:
             text = f"Invalid value: {json.dumps(json.dumps(body))}: {why}"

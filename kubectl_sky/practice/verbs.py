@@ -192,6 +192,8 @@ class Verbs:
         applied = request.object(place, body)
         old = self.api.state.get(place.resource.storage, place.namespace, place.name)
         new = request.manager(place).apply(old, applied)
+        if resource.custom:
+            new = shapes.defaulted(new, schemas.root(resource))
         if old is None:
             new["metadata"]["name"] = place.name
             created = self.api.add(place.resource, new, place.namespace, dry_run=request.dry_run)

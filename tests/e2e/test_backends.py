@@ -1,5 +1,6 @@
 """Every backend: the same lines of submit, status, logs, wait and stop."""
 
+import re
 from datetime import datetime
 
 import pytest
@@ -97,9 +98,24 @@ def test_another_backend_is_another_task(sky: Command) -> None:
 
 
 def test_auto_says_its_choice(sky: Command) -> None:
-    done = sky("submit", "-", "--backend", "auto", stdin="num_nodes: 2\nrun: 'true'\n")
+    script = "num_nodes: 2\nrun: 'true'\n"
+    done = sky("submit", "-", "--backend", "auto", "--dry-run=client", stdin=script)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.startswith("backend indexed: one Job for all nodes")
+    assert re.match("backend (indexed|jobset): ", done.stderr), "by what is installed"
+    done = sky("render", "-", "--backend", "auto", stdin=script)
+    assert done.stderr.startswith("backend indexed: one Job for all nodes"), "nobody was asked"
+
+
+def test_what_is_not_installed_is_told(sky: Command, kubectl: Command) -> None:
+    if kubectl("get", "jobsets").returncode == 0:
+        pytest.skip("the cluster has JobSet")
+    done = sky("submit", "-", "--backend", "jobset", "--id", "absent01", stdin="run: 'true'\n")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == (
+        "error: backend jobset needs JobSet, and the cluster does not serve jobsets"
+        " (jobset.x-k8s.io/v1alpha2); install it, or choose another backend: jobs, indexed\n"
+    )
+    assert objects(kubectl, "absent01") == []
 
 
 def test_a_backend_in_the_file_and_in_the_settings(sky: Command) -> None:

@@ -1,0 +1,90 @@
+"""JobSets with their real controller beside the real cluster."""
+
+import json
+from datetime import datetime
+
+import pytest
+
+from tests.cluster.target import Cluster
+from tests.e2e.conftest import Command, submitted
+from tests.e2e.test_backends import FAILING
+from tests.e2e.test_submit import gone, objects
+
+pytestmark = pytest.mark.usefixtures("jobset")
+
+
+@pytest.fixture
+def cluster(real_cluster: Cluster) -> Cluster:
+    """Only the real one has the controller."""
+    return real_cluster
+
+
+def left(kubectl: Command, task_id: str) -> list[str]:
+    """What of a task is in the cluster, the JobSet too."""
+    found = kubectl("get", "jobsets,pods", "-l", f"task-id={task_id}", "-o", "name").stdout.split()
+    return objects(kubectl, task_id) + found
+
+
+def test_nodes_meet(sky: Command, kubectl: Command) -> None:
+    script = "name: ring\nnum_nodes: 3\nrun: echo $NODE_RANK of $NUM_NODES\n"
+    done = sky("submit", "-", "--backend", "auto", stdin=script)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("backend jobset: a JobSet, whose nodes fail together")
+    expected = [f"node-{rank} | {rank} of 3" for rank in range(3)]
+    assert sorted(done.stdout.splitlines()[1:]) == expected
+    task_id = submitted(done)
+    assert sky("logs", task_id).stdout.splitlines() == expected
+    assert sky("wait", task_id).stdout == f"task/{task_id} (ring) completed\n"
+    rows = sky("list").stdout.splitlines()
+    assert rows[1].split()[:4] == [task_id, "ring", "completed", "3/3"]
+    again = sky("submit", "-", "--id", task_id, "--backend", "jobset", stdin=script)
+    assert again.stdout.startswith(f"task/{task_id} unchanged: ring, 3 nodes")
+    assert sky("stop", task_id).returncode == 0
+    gone(kubectl, task_id)
+    assert left(kubectl, task_id) == []
+
+
+def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
+    done = sky("submit", "-", "--backend", "jobset", "--id", "failing1", stdin=FAILING)
+    assert done.returncode == 4, done.stderr
+    assert "node-2 failed: Error; the other nodes are being stopped\n" in done.stderr
+    jobset = kubectl.json("get", "jobset", "three-failing1")
+    (failed,) = (c for c in jobset["status"]["conditions"] if c["type"] == "Failed")
+    pods = kubectl.json("get", "pods", "-l", "task-id=failing1")["items"]
+    (pod,) = (pod for pod in pods if "deletionTimestamp" not in pod["metadata"])
+    ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
+    took = datetime.fromisoformat(failed["lastTransitionTime"]) - datetime.fromisoformat(ended)
+    assert took.total_seconds() <= 10
+    told = sky("status", "failing1").stdout
+    assert "failed — node-2: Error (exit code 7)" in told
+    assert told.count("Stopped") == 3
+    assert sky("stop", "failing1").returncode == 0
+
+
+def test_all_start_again_together(sky: Command) -> None:
+    script = """
+name: again
+num_nodes: 2
+resources: {job_recovery: {max_restarts_on_errors: 1}}
+run: |
+  echo rank $NODE_RANK
+  test $NODE_RANK = 0 || exit 5
+  sleep 300
+"""
+    done = sky("submit", "-", "--backend", "jobset", "--id", "again001", stdin=script)
+    assert done.returncode == 4, done.stderr
+    lines = sorted(line for line in done.stdout.splitlines() if "rank" in line)
+    assert lines == ["node-0 | rank 0"] * 2 + ["node-1 | rank 1"] * 2
+    assert "failed: node-1: Error (exit code 5) after 1 restart" in done.stderr
+    found = json.loads(sky("status", "again001", "-o", "json").stdout)["metadata"]
+    assert found["restarts"] == 1
+    assert sky("stop", "again001").returncode == 0
+
+
+def test_stop_leaves_nothing(sky: Command, kubectl: Command) -> None:
+    script = "num_nodes: 2\nsecrets: {T: x}\nrun: sleep 300\n"
+    done = sky("submit", "-", "--backend", "jobset", "--detach", "--id", "stopit01", stdin=script)
+    assert done.returncode == 0, done.stderr
+    assert len(left(kubectl, "stopit01")) >= 4
+    assert sky("stop", "stopit01").returncode == 0
+    gone(kubectl, "stopit01")
