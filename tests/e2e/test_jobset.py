@@ -8,6 +8,7 @@ import pytest
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command, submitted
 from tests.e2e.test_backends import FAILING
+from tests.e2e.test_examples import ROOT, check_run
 from tests.e2e.test_submit import gone, objects
 
 pytestmark = pytest.mark.usefixtures("jobset")
@@ -88,3 +89,7 @@ def test_stop_leaves_nothing(sky: Command, kubectl: Command) -> None:
     assert len(left(kubectl, "stopit01")) >= 4
     assert sky("stop", "stopit01").returncode == 0
     gone(kubectl, "stopit01")
+
+
+def test_the_example(sky: Command) -> None:
+    check_run(sky, ROOT / "examples" / "14-jobset.yaml")
