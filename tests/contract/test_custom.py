@@ -1,0 +1,99 @@
+"""Kinds that a cluster learns by a definition: defaults, and what the cluster says it serves."""
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import access
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import ClusterError
+from kubectl_sky.kinds import Kind
+from tests.contract.test_objects import DEFINITIONS
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "size": {"type": "integer", "default": 3},
+                "color": {"type": "string"},
+            },
+        }
+    },
+}
+
+
+@pytest.fixture
+def things(session: Session) -> Iterator[Kind]:
+    """A kind of this test alone."""
+    kind = Kind(f"{secrets.token_hex(4)}.example.com", "v1", "Thing", "things")
+    name = f"{kind.plural}.{kind.group}"
+    version = {"name": kind.version, "served": True, "storage": True}
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": name},
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {"kind": kind.kind, "plural": kind.plural, "singular": "thing"},
+            "versions": [version | {"schema": {"openAPIV3Schema": SCHEMA}}],
+        },
+    }
+    assert not access.serves(session, kind)
+    session.request("POST", DEFINITIONS, body=body)
+    try:
+        deadline = time.monotonic() + 30
+        while not access.serves(session, kind):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        yield kind
+    finally:
+        session.request("DELETE", f"{DEFINITIONS}/{name}")
+
+
+def applied(session: Session, kind: Kind, namespace: str, spec: Json) -> Json:
+    """Apply a thing, as soon as the server can."""
+    metadata = {"name": "a", "namespace": namespace}
+    path = f"/apis/{kind.api_version}/namespaces/{namespace}/{kind.plural}/a"
+    body = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with suppress(ClusterError):
+            return session.request(
+                "PATCH",
+                path,
+                query={"fieldManager": "tests"},
+                body=body,
+                content_type="application/apply-patch+yaml",
+            )
+        time.sleep(0.1)
+    raise AssertionError("the kind is not served in time")
+
+
+def test_a_default_is_nobody_s(session: Session, namespace: str, things: Kind) -> None:
+    found = applied(session, things, namespace, {"color": "red"})
+    assert found["spec"] == {"color": "red", "size": 3}
+    (entry,) = found["metadata"]["managedFields"]
+    assert entry["fieldsV1"] == {"f:spec": {"f:color": {}}}
+    again = applied(session, things, namespace, {"color": "red"})
+    assert again["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
+    changed = applied(session, things, namespace, {"size": 4})
+    assert changed["spec"] == {"size": 4}
+
+
+def test_what_a_cluster_serves_and_allows(session: Session, namespace: str) -> None:
+    assert access.serves(session, kinds.JOB)
+    assert not access.serves(session, Kind("batch", "v1", "Frob", "frobs"))
+    assert not access.serves(session, Kind("frobs.example.com", "v1", "Frob", "frobs"))
+    assert access.may_create(session, kinds.JOB, namespace)
