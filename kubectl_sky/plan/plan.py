@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from kubectl_sky import names
 from kubectl_sky.plan.accelerators import Term
+from kubectl_sky.plan.custom import Custom
 from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.plan.placement import Preference
+from kubectl_sky.plan.registry import Login
 from kubectl_sky.plan.storage import Stored
 from kubectl_sky.spec.arrays import Array
 
@@ -64,9 +65,8 @@ class Plan:
     counted, and neither are the `exit_codes`. `suspended` Jobs begin when somebody releases them.
     `backend` names how it runs, `array` is set where it is many tasks of one node. The tasks of a
     `group` share the Service.
-    The pods act for the service account `account`, run on machines with the labels
-    `node_selector`, and wait in Kueue's `queue`, if these are named.
-    `pod_annotations` are the pods', `pod_config` is what of the user's is merged into every pod.
+    `pod_annotations` are the pods', `login` is for the registry that the image is pulled from,
+    and `custom` is the user's own of pods and queues.
     """
 
     id: str
@@ -77,6 +77,7 @@ class Plan:
     selector: Mapping[str, str]
     nodes: tuple[Node, ...]
     image: str
+    login: Login | None
     env: Mapping[str, str]
     secrets: Mapping[str, str]
     secret_variables: tuple[SecretVariable, ...]
@@ -96,11 +97,8 @@ class Plan:
     backend: str
     array: Array | None
     scripts: Mapping[str, str]
-    account: str | None
-    node_selector: Mapping[str, str]
-    queue: str | None
     pod_annotations: Mapping[str, str]
-    pod_config: Mapping[str, Any]
+    custom: Custom
     service: str | None
     group: Group | None = None
 
@@ -125,9 +123,9 @@ class Plan:
         return self.placed or self.storage.together
 
     @property
-    def token(self) -> bool:
-        """Whether the pods have the token of a service account: of one that was asked for."""
-        return self.account is not None
+    def queue(self) -> str | None:
+        """Kueue's queue that the task waits in."""
+        return self.custom.queue
 
     @property
     def queueing(self) -> Mapping[str, str]:

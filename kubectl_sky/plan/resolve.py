@@ -6,16 +6,16 @@ from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import (
-    accounts,
     environment,
     hidden,
-    pod,
     priority,
     queueing,
+    registry,
     sizes,
     spot,
     storage,
 )
+from kubectl_sky.plan.custom import custom
 from kubectl_sky.plan.placement import Placement, place
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.settings import Settings
@@ -28,15 +28,16 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     """Decide everything about a task; raise UserError where something that it needs is missing."""
     _require(task.envs, "env")
     _require(task.secrets, "secret")
+    task = registry.hidden(task)
     title = task.name or f"task-{task_id}"
     name = names.dns_label(title)
     whole = names.task_object(name, task_id)
     placement = place(task, facts)
     resources = placement.resources
     requests = sizes.requests(placement, settings)
-    custom = task.kubernetes
-    queue = queueing.queue(custom, settings)
-    labels = _given(custom.labels, resources.labels, queue) | _labels(title, task_id, facts)
+    asked, own = task.kubernetes, custom(task.kubernetes, facts, settings)
+    labels = _given(asked.labels, resources.labels, own.queue) | _labels(title, task_id, facts)
+    login = registry.login(task, whole)
     stored = storage.stored(task, facts, settings, whole, labels)
     return Plan(
         id=task_id,
@@ -46,12 +47,13 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         annotations=_annotations(task, title, facts, resources),
         selector={names.TASK: "true", names.TASK_ID: task_id},
         nodes=_nodes(task.num_nodes, name, task_id, labels),
-        image=resources.image or settings.image,
+        image=registry.image(resources.image, login) or settings.image,
+        login=login,
         env=environment.variables(task, whole, placement, facts, stored.links),
         secrets=environment.given(task.secrets),
         secret_variables=hidden.variables(task, facts, whole),
         requests=requests,
-        limits=sizes.limits(placement, requests, custom.limits),
+        limits=sizes.limits(placement, requests, asked.limits),
         storage=stored,
         terms=placement.terms,
         preferred=placement.preferred,
@@ -66,11 +68,8 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         backend=task.backend or names.DEFAULT_BACKEND,
         array=task.array,
         scripts=_scripts(task),
-        account=accounts.account(custom.accounts, facts.context),
-        node_selector=queueing.node_selector(custom, settings),
-        queue=queue,
-        pod_annotations=dict(custom.annotations) | _numbers(task),
-        pod_config=pod.patch(custom.pod),
+        pod_annotations=dict(asked.annotations) | _numbers(task),
+        custom=own,
         service=whole if task.num_nodes > 1 else None,
     )
 

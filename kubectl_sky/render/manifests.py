@@ -80,7 +80,8 @@ def claim(claim: Claim, templates: Path | None = None) -> Manifest:
 
 def redacted(plan: Plan) -> Plan:
     """Return the plan without its secrets' values, for showing."""
-    return replace(plan, secrets=dict.fromkeys(plan.secrets, REDACTED))
+    login = plan.login and replace(plan.login, username=REDACTED, password=REDACTED)
+    return replace(plan, secrets=dict.fromkeys(plan.secrets, REDACTED), login=login)
 
 
 def as_yaml(manifests: Iterable[Manifest]) -> str:
@@ -98,15 +99,17 @@ def _auxiliary(plan: Plan) -> Iterator[str]:
     yield "configmap.yaml.j2"
     if plan.secrets:
         yield "secret.yaml.j2"
+    if plan.login:
+        yield "registry.yaml.j2"
     if plan.service:
         yield "service.yaml.j2"
 
 
 def _changed(manifest: Manifest, plan: Plan) -> Manifest:
     """Return the manifest with the user's own fields of pods; its text loses its comments."""
-    if not plan.pod_config:
+    if not plan.custom.config:
         return manifest
-    value = pod_config.applied(manifest.object, plan.pod_config)
+    value = pod_config.applied(manifest.object, plan.custom.config)
     return Manifest(writer.document(value), value)
 
 

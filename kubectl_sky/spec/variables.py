@@ -7,6 +7,7 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, entries
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_SERVER = re.compile(r"(https?://)?[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[!-~]*)?")
 REFERENCE = "secrets:"  # begins the names of secrets that SkyPilot's API server keeps
 
 # What each node is told about the task; it would be wrong with any other value. As in SkyPilot the
@@ -114,6 +115,11 @@ def _registry(document: Document) -> Iterator[Problem]:
         if name in places and missing:
             message = f"logs in to a registry only beside {' and '.join(missing)}"
             yield document.problem((places[name], name), message, key=True)
+    name = REGISTRY[2]
+    server = document.get(places.get(name, ""), name)
+    if isinstance(server, str) and not _SERVER.fullmatch(server):
+        hint = "such as ghcr.io or registry.example.com:5000"
+        yield document.problem((places[name], name), "expected a registry's address", hint)
 
 
 RULES = (_registry, _names, _references, _values, _as_written, _both)

@@ -169,3 +169,29 @@ def test_the_account_s_token(sky: Command, kubectl: Command) -> None:
     assert "has a token" in done.stdout, done.stderr
     done = sky("submit", sky.write("other.yaml", f"run: {run}\n"))
     assert done.returncode == 4, "and without an account there is none"
+
+
+def test_a_private_registry(sky: Command, kubectl: Command) -> None:
+    """The image is there already; that the kubelet takes the login is the cluster's to show."""
+    login = {"USERNAME": "alice", "PASSWORD": "s3cr3t", "SERVER": "registry.example.com"}
+    flags = [f"--secret=SKYPILOT_DOCKER_{name}={value}" for name, value in login.items()]
+    run = "echo $SKYPILOT_DOCKER_USERNAME"
+    image = "docker.io/library/python:3.13-slim"
+    file = sky.write("task.yaml", f"run: {run}\nresources: {{image_id: {image}}}\n")
+    done = sky("submit", file, "--id", "regi2345", *flags)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "alice"), done.stderr
+    assert "s3cr3t" not in done.stdout + done.stderr
+    secret = "task-regi2345-regi2345-registry"
+    assert pod_of(kubectl, "regi2345")["spec"]["imagePullSecrets"] == [{"name": secret}]
+    found = kubectl.json("get", "secret", secret)
+    assert found["type"] == "kubernetes.io/dockerconfigjson"
+    assert found["metadata"]["ownerReferences"][0]["kind"] == "Job"
+    again = sky("submit", file, "--id", "regi2345", "-d", *flags)
+    assert "task/regi2345 unchanged" in again.stdout, again.stderr
+    assert sky("stop", "regi2345", "-y").returncode == 0
+    for _ in range(50):
+        left = kubectl("get", "secret", "-l", "task-id=regi2345", "-o", "name").stdout
+        if not left:
+            break
+        time.sleep(0.2)
+    assert left == "", "it goes with the task"

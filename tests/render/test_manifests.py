@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from kubectl_sky import assets
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.accelerators import Rule
+from kubectl_sky.plan.custom import Custom
 from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.plan import Node, Plan, Toleration
+from kubectl_sky.plan.registry import Login
 from kubectl_sky.plan.storage import Mount, Stored
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.recovery import Recovery
@@ -40,8 +42,11 @@ FULL = Task(
 ELSEWHERE = {
     (Plan, "nodes"),
     (Plan, "id"),
-    (Plan, "pod_config"),
+    (Custom, "config"),
     (Plan, "backend"),
+    (Login, "server"),
+    (Login, "username"),
+    (Login, "password"),
     (Node, "index"),
     (Stored, "fresh"),
     (Stored, "links"),
@@ -50,7 +55,7 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize(
     "kind",
-    [Plan, Node, Mount, Stored, SecretVariable, Toleration, Preference, Rule],
+    [Plan, Custom, Login, Node, Mount, Stored, SecretVariable, Toleration, Preference, Rule],
     ids=lambda kind: kind.__name__,
 )
 def test_every_field_is_used_by_some_template(kind: type) -> None:

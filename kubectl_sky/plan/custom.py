@@ -1,0 +1,40 @@
+"""What `config.kubernetes` makes of a task's objects."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_sky.facts import Facts
+from kubectl_sky.plan import accounts, pod, queueing
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.kubernetes import Kubernetes
+
+
+@dataclass(frozen=True)
+class Custom:
+    """The user's own of pods and queues.
+
+    The pods act for the service account `account` and run on machines with the labels
+    `node_selector`; the task waits in Kueue's `queue`, if one is named. `config` is
+    merged into every pod.
+    """
+
+    account: str | None
+    node_selector: Mapping[str, str]
+    queue: str | None
+    config: Mapping[str, Any]
+
+    @property
+    def token(self) -> bool:
+        """Whether the pods have the token of a service account: of one that was asked for."""
+        return self.account is not None
+
+
+def custom(asked: Kubernetes, facts: Facts, settings: Settings) -> Custom:
+    """Decide what was left open. Raises UserError for a context without a service account."""
+    return Custom(
+        account=accounts.account(asked.accounts, facts.context),
+        node_selector=queueing.node_selector(asked, settings),
+        queue=queueing.queue(asked, settings),
+        config=pod.patch(asked.pod),
+    )

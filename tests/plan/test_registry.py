@@ -1,0 +1,100 @@
+"""The login of a private registry."""
+
+import base64
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.plan import registry
+from kubectl_sky.plan.registry import Login
+from kubectl_sky.render import manifests
+from kubectl_sky.spec.task import Resources, Task
+from tests.plan.test_resolve import make_plan
+from tests.spec.documents import problems
+
+LOGIN = {
+    "SKYPILOT_DOCKER_USERNAME": "alice",
+    "SKYPILOT_DOCKER_PASSWORD": "s3cr3t$(A)",
+    "SKYPILOT_DOCKER_SERVER": "ghcr.io",
+}
+IMAGE = Resources(image="team/app:1")
+
+
+@pytest.mark.parametrize("place", ["envs", "secrets"])
+def test_a_login_becomes_a_secret_to_pull_with(place: str) -> None:
+    plan = make_plan(Task(name="train", run="x", resources=IMAGE, **{place: LOGIN}))  # type: ignore[arg-type]
+    rendered = manifests.render(plan)
+    secrets = {one.object["metadata"]["name"]: one.object for one in rendered.auxiliary[1:]}
+    found = secrets["train-bcdf2345-registry"]
+    assert found["type"] == "kubernetes.io/dockerconfigjson"
+    config = json.loads(base64.b64decode(found["data"][".dockerconfigjson"]))
+    auth = base64.b64encode(b"alice:s3cr3t$(A)").decode()
+    expected = {"username": "alice", "password": "s3cr3t$(A)", "auth": auth}
+    assert config == {"auths": {"ghcr.io": expected}}
+    spec = rendered.workload[0].object["spec"]["template"]["spec"]
+    assert spec["imagePullSecrets"] == [{"name": "train-bcdf2345-registry"}]
+    assert spec["containers"][0]["image"] == "ghcr.io/team/app:1"
+    assert "s3cr3t" not in rendered.workload[0].text, "it is in Secrets only"
+    env = {one["name"]: one for one in spec["containers"][0]["env"]}
+    assert "secretKeyRef" in env["SKYPILOT_DOCKER_PASSWORD"]["valueFrom"], "as SkyPilot gives it"
+
+
+def test_it_is_redacted() -> None:
+    plan = manifests.redacted(make_plan(Task(run="x", envs=LOGIN)))
+    shown = manifests.as_yaml(manifests.render(plan).all)
+    hidden = json.loads(plan.login.config if plan.login else "")
+    assert hidden["auths"]["ghcr.io"]["password"] == "REDACTED"
+    for text in ("s3cr3t$(A)", "alice", "alice:s3cr3t$(A)"):
+        assert text not in shown.replace("alice@example.com", "").replace("alice-example.com", "")
+        assert base64.b64encode(text.encode()).decode() not in shown
+    assert "s3cr3t" not in repr(make_plan(Task(run="x", envs=LOGIN)).login)
+
+
+def test_no_login() -> None:
+    assert make_plan().login is None
+    spec = manifests.render(make_plan()).workload[0].object["spec"]["template"]["spec"]
+    assert "imagePullSecrets" not in spec
+
+
+@pytest.mark.parametrize(
+    ("image", "server", "pulled"),
+    [
+        ("app:1", "ghcr.io", "ghcr.io/app:1"),
+        ("team/app", "https://ghcr.io/v2/", "ghcr.io/team/app"),
+        ("app", "eu-docker.pkg.dev/project/repository", "eu-docker.pkg.dev/project/repository/app"),
+        ("ghcr.io/team/app", "ghcr.io", "ghcr.io/team/app"),
+        ("localhost:5000/app", "ghcr.io", "localhost:5000/app"),
+        ("localhost/app", "ghcr.io", "localhost/app"),
+        ("app:1", "registry.example.com:5000", "registry.example.com:5000/app:1"),
+        ("team/app", "docker.io", "team/app"),
+        ("team/app", "https://index.docker.io/v1/", "team/app"),
+    ],
+)
+def test_the_image_is_the_server_s_where_it_names_none(
+    image: str, server: str, pulled: str
+) -> None:
+    assert registry.image(image, Login("s", server, "u", "p")) == pulled
+    assert registry.image(image, None) == image
+
+
+@pytest.mark.parametrize("server", ["docker.io", "https://index.docker.io/v1/"])
+def test_docker_hub_has_a_name_of_its_own(server: str) -> None:
+    config = json.loads(Login("s", server, "u", "p").config)
+    assert list(config["auths"]) == ["https://index.docker.io/v1/"]
+
+
+@given(st.text(), st.text(), st.text())
+def test_any_text_is_written_safely(server: str, username: str, password: str) -> None:
+    config = json.loads(Login("s", server, username, password).config)
+    (login,) = config["auths"].values()
+    assert (login["username"], login["password"]) == (username, password)
+
+
+def test_what_is_no_address() -> None:
+    keys = ", ".join(f"{name}: x" for name in list(LOGIN)[:2])
+    assert problems(f"run: x\nsecrets: {{{keys}, SKYPILOT_DOCKER_SERVER: 'a b'}}\n") == [
+        "task.yaml:2:93: secrets.SKYPILOT_DOCKER_SERVER: expected a registry's address;"
+        " such as ghcr.io or registry.example.com:5000"
+    ]
