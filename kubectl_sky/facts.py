@@ -34,6 +34,20 @@ class KnownClaim:
 
 
 @dataclass(frozen=True)
+class Archive:
+    """Local files as a tar: its SHA-256, how many files of how many bytes, and it itself, gzip'ed.
+
+    `folder` tells a folder from a single file. `data` is empty where it is too large to keep.
+    """
+
+    folder: bool
+    digest: str
+    files: int
+    size: int
+    data: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True)
 class Facts:
     """The user, the namespace, its claims, and the cluster's nodes.
 
@@ -42,6 +56,7 @@ class Facts:
     `secret_keys` has the keys of each Secret that the task names and that is there; None where
     nobody has asked, or may. `machines` is empty where the nodes are not known.
     `access` has the kinds about which the cluster was asked. `context` is empty without a cluster.
+    `archives` are the task's local files, by where they go.
     """
 
     user: User
@@ -51,3 +66,4 @@ class Facts:
     machines: tuple[Machine, ...] = ()
     access: Mapping[Kind, Access] = field(default_factory=lambda: MappingProxyType({}))
     context: str = ""
+    archives: Mapping[str, Archive] = field(default_factory=lambda: MappingProxyType({}))

@@ -10,6 +10,7 @@ TASK_ID = "task-id"
 TASK_NAME = "task-name"
 USERNAME = "username"
 NODE_IDX = "node-idx"
+FILES = "kubectl-sky/files"  # of objects that carry files, and that tasks share
 VOLUME = "skypilot-volume"
 VOLUME_ID = "volume-id"
 VOLUME_NAME = "volume-name"
@@ -30,12 +31,15 @@ DELAY = "kubectl-sky/termination-delay"  # seconds that such a task has then
 PRIORITY = "kubectl-sky/priority"  # SkyPilot's number
 BACKEND = "kubectl-sky/backend"  # not written for the default one
 ARRAY = "kubectl-sky/array"  # the numbers of the tasks that are one array
+LOCAL_FILES = "kubectl-sky/files"  # what of the user's machine goes where
 
 DEFAULT_BACKEND = "jobs"
 
 CONTAINER = "main"  # the container that runs setup and run
 SCRIPTS = "scripts"  # its volume of them
 SCRIPTS_FOLDER = "/etc/kubectl-sky"
+ROOM = "room"  # its volume that can be written to whatever the image and its user
+ROOM_FOLDER = "/kubectl-sky"
 
 _OURS = {TASK, TASK_ID, TASK_NAME, USERNAME, NODE_IDX}
 _OUR_PREFIX = "kubectl-sky/"

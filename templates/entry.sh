@@ -88,7 +88,6 @@ run_phase() {
   return "$code"
 }
 
-[ -z "${KUBECTL_SKY_LINKS-}" ] || link_home || exit 1
 # Prints the number at a place, from 0, of a list such as 0,3,7-9.
 number_at() {
   (
@@ -104,6 +103,10 @@ number_at() {
 }
 
 shell=$(command -v bash || command -v sh)
+. "$dir/files.sh"
+[ -n "${KUBECTL_SKY_MET-}" ] || choose_home
+[ -z "${KUBECTL_SKY_LINKS-}" ] || link_home || exit 1
+[ -n "${KUBECTL_SKY_MET-}" ] || bring_files
 stay_until=0
 if [ "$NUM_NODES" -eq 1 ]; then
   SKYPILOT_NODE_IPS=$POD_IP

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -10,9 +10,10 @@ from kubectl_sky import names
 from kubectl_sky.actions import arrays, files
 from kubectl_sky.actions.flags import overridden
 from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.actions.packing import Packer, Progress
 from kubectl_sky.actions.preferences import preferences
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
-from kubectl_sky.facts import Facts
+from kubectl_sky.facts import Archive, Facts
 from kubectl_sky.plan.notes import notes
 from kubectl_sky.plan.pipeline import Member, joined, members, named, title_of
 from kubectl_sky.plan.plan import Plan
@@ -35,13 +36,14 @@ _PATIENCE = 300.0
 class Part:
     """A checked task with the id that it will have, and its place if it is one of several.
 
-    `document` is what the task was read from.
+    `document` is what the task was read from, `archives` are its local files by where they go.
     """
 
     document: Document
     task: Task
     task_id: str
     member: Member | None = None
+    archives: Mapping[str, Archive] = field(default_factory=dict)
 
     def backend(self, settings: Settings) -> str | None:
         """The backend that was asked for, or `auto`."""
@@ -61,6 +63,7 @@ class Part:
 
     def _decided(self, facts: Facts, settings: Settings) -> tuple[Plan, Choice]:
         reason = ""
+        facts = replace(facts, archives=self.archives)
         for choice in choices(self.backend(settings), self.task.num_nodes, facts.access):
             name = choice.backend.name
             task = replace(self.task, backend=name)
@@ -119,10 +122,12 @@ def draft(
     environ: Mapping[str, str],
     stdin: BinaryIO,
     strict: bool = False,
+    progress: Progress | None = None,
 ) -> Draft:
     """Read, override and check a file; raise InvalidFiles with everything that is wrong.
 
-    `strict` takes warnings for errors.
+    `strict` takes warnings for errors. `progress` shows how local files are packed; without it a
+    task that has some is refused, as whoever asks may not be who may read them.
     """
     documents = overridden(files.documents(path, stdin), overrides, environ)
     as_task = overrides.as_task
@@ -138,7 +143,7 @@ def draft(
         raise InvalidFiles([*errors, *refused])
     whole_id = _checked_id(overrides.task_id) or new_id()
     return Draft(
-        parts=_parts(documents, whole_id, overrides),
+        parts=packed(_parts(documents, whole_id, overrides), progress),
         id=whole_id,
         given_id=overrides.task_id is not None,
         templates=Path(overrides.templates) if overrides.templates else None,
@@ -178,6 +183,15 @@ def _parts(documents: Sequence[Document], whole_id: str, overrides: Overrides) -
         Part(document, task, names.part_id(whole_id, place.stage), place)
         for document, task, place in zip(found, whole, places, strict=True)
     )
+
+
+def packed(parts: Sequence[Part], progress: Progress | None) -> tuple[Part, ...]:
+    """Return the tasks with their local files. Raises InvalidFiles."""
+    packer = Packer(progress)
+    found = [replace(part, archives=packer.pack(part.document, part.task.files)) for part in parts]
+    if packer.problems:
+        raise InvalidFiles(packer.problems)
+    return tuple(found)
 
 
 def new_id() -> str:

@@ -45,6 +45,7 @@ def _renamed(documents: Sequence[Document], name: str | None) -> list[Document]:
 
 def _fields(overrides: Overrides) -> dict[str, tuple[tuple[str, ...], object]]:
     return {
+        "--workdir": (("workdir",), overrides.workdir),
         "--num-nodes": (("num_nodes",), _number(overrides.num_nodes)),
         "--cpus": (("resources", "cpus"), overrides.cpus),
         "--memory": (("resources", "memory"), overrides.memory),

@@ -9,6 +9,7 @@ class Overrides:
 
     task_id: str | None = None
     name: str | None = None
+    workdir: str | None = None
     env: tuple[str, ...] = ()
     env_files: tuple[str, ...] = ()
     secret: tuple[str, ...] = ()

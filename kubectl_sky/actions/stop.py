@@ -55,8 +55,9 @@ def orphans(session: Session, scope: Scope, before: str) -> list[Json]:
 
 
 def remove(session: Session, items: Sequence[Json]) -> None:
-    """Delete orphans."""
-    _delete(session, items)
+    """Delete orphans, unless a task has begun to use them meanwhile."""
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        list(pool.map(lambda item: objects.delete_unchanged(session, item), items))
 
 
 def _task(item: Json) -> tuple[str, str]:

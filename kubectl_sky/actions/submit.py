@@ -1,12 +1,12 @@
 """`submit`: send what `render` shows, and make it one thing that lives and dies together."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from kubectl_sky import kinds, names
-from kubectl_sky.actions import classes, find
+from kubectl_sky.actions import classes, find, packing, sharing
 from kubectl_sky.actions.draft import Draft
 from kubectl_sky.actions.facts import gathered
 from kubectl_sky.actions.stop import AUXILIARY
@@ -38,7 +38,8 @@ class Prepared:
     plans: tuple[Plan, ...]
     manifests: Manifests
     present: tuple[Json, ...]
-    notes: tuple[str, ...]  # about candidates and nodes, for the user
+    shared: Mapping[str, Json]  # metadata of the files that are there already, by name
+    notes: tuple[str, ...]  # about candidates, nodes and files, for the user
 
     @property
     def together(self) -> bool:
@@ -75,7 +76,15 @@ class Prepared:
         owned = [item for item in self.present if item["kind"] not in self.kinds]
         if not all(item["metadata"].get("ownerReferences") for item in owned):
             return False
-        return len(self.present) == len(self.manifests.all) or self._over
+        there = len(self.present) == len(self.manifests.own)
+        return (there and self._shares) or self._over
+
+    @property
+    def _shares(self) -> bool:
+        """Whether one of what runs keeps each of the files alive."""
+        mine = {item["metadata"]["uid"] for item in self.present}
+        wanted = [manifest.object["metadata"]["name"] for manifest in self.manifests.shared]
+        return all(mine & sharing.owners(self.shared.get(name, {})) for name in wanted)
 
     @property
     def _over(self) -> bool:
@@ -96,7 +105,11 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
     plans = draft.plans(known)
     asked = [claim.storage_class for plan in plans for claim in plan.storage.fresh]
     told = (*draft.notes(known), *classes.notes(session, asked), *_partial(plans))
-    prepared = Prepared(draft.id, plans, draft.manifests(plans), (), told)
+    manifests = draft.manifests(plans)
+    shared = sharing.present(session, manifests.shared)
+    archives = [one for part in draft.parts for one in part.archives.values()]
+    told = (*told, *packing.told(plans, archives, len(shared)))
+    prepared = Prepared(draft.id, plans, manifests, (), shared, told)
     if not draft.given_id:
         return prepared
     present = _present(session, prepared)
@@ -147,9 +160,10 @@ def send(
         [item for item in running if hold.held(item)],  # nothing runs before all is there
         [item for item in running if not hold.held(item)],
     ]
-    applied = apply_all(session, stages, dry_run=dry_run, workers=_WORKERS, on_done=on_done)
-    if not dry_run:
-        _adopt(session, applied, prepared.kinds)
+    with sharing.sent(session, prepared.manifests.shared, prepared.shared, dry_run) as shared:
+        applied = apply_all(session, stages, dry_run=dry_run, workers=_WORKERS, on_done=on_done)
+        if not dry_run:
+            _adopt(session, applied, shared, prepared.kinds)
     return applied
 
 
@@ -171,7 +185,7 @@ def _present(session: Session, prepared: Prepared) -> list[Json]:
 
 def _refuse_other(session: Session, prepared: Prepared) -> None:
     """The same id means the same task; anything else would change a task that runs."""
-    wanted = {manifest.name: manifest.object for manifest in prepared.manifests.all}
+    wanted = {manifest.name: manifest.object for manifest in prepared.manifests.own}
     found: list[str] = []
     other = names.TASK_ID if prepared.together else names.PIPELINE
     namespace = prepared.plans[0].namespace
@@ -217,7 +231,12 @@ def _admitted(session: Session, prepared: Prepared) -> None:
                 return
 
 
-def _adopt(session: Session, applied: Sequence[Applied], running: Collection[str]) -> None:
+def _adopt(
+    session: Session,
+    applied: Sequence[Applied],
+    shared: Sequence[Json],
+    running: Collection[str],
+) -> None:
     """Make what runs the owner of what it needs: that goes when the last of them has gone.
 
     `running` are the kinds of objects that run. What no single task has belongs to all of them.
@@ -242,6 +261,7 @@ def _adopt(session: Session, applied: Sequence[Applied], running: Collection[str
     try:
         with ThreadPoolExecutor(_WORKERS) as pool:
             list(pool.map(adopt, owned))
+            list(pool.map(lambda item: sharing.own(session, item, owners[None]), shared))
     except (SkyError, KeyboardInterrupt):
         _undo(session, [done.object for done in applied if done.created], running)
         raise

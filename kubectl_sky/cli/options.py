@@ -141,6 +141,7 @@ task = _grouped(
             "--id", "task_id", help="The task's id; a second submit of the same is a no-op."
         ),
         click.option("--name", help="Name, instead of the file's."),
+        click.option("--workdir", metavar="DIR", help="Folder that is sent to the nodes."),
         click.option(
             "--env", "env", multiple=True, metavar="K=V", help="Variable; K alone takes yours."
         ),
@@ -183,6 +184,7 @@ task = _grouped(
     [
         "task_id",
         "name",
+        "workdir",
         "env",
         "env_files",
         "secret",

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import click
 
 _QUICK = 50  # objects that are sent within a second
+_QUICK_BYTES = 20_000_000  # that are read within one
 
 
 def out(text: str) -> None:
@@ -26,6 +27,15 @@ def progress(label: str, total: int) -> Iterator[Callable[[object], None]]:
     quick = total < _QUICK or not sys.stderr.isatty()
     with click.progressbar(length=total, label=label, file=sys.stderr, hidden=quick) as bar:
         yield lambda done: bar.update(1)
+
+
+@contextmanager
+def transfer(label: str, size: int) -> Iterator[Callable[[int], object]]:
+    """A bar of bytes on stderr where that is a terminal and there are many."""
+    quick = size < _QUICK_BYTES or not sys.stderr.isatty()
+    label = f"{label} ({size / 1e6:,.0f} MB)"
+    with click.progressbar(length=max(size, 1), label=label, file=sys.stderr, hidden=quick) as bar:
+        yield bar.update
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -32,7 +32,7 @@ def command(
     from kubectl_sky.actions.draft import draft
     from kubectl_sky.render import manifests
 
-    drafted = draft(file, overrides, os.environ, sys.stdin.buffer, strict)
+    drafted = draft(file, overrides, os.environ, sys.stdin.buffer, strict, output.transfer)
     for problem in drafted.warnings:
         output.note(str(problem))
     facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)

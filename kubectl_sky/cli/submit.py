@@ -51,7 +51,9 @@ def command(
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.render.manifests import redacted
 
-    drafted = draft(file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"]))
+    drafted = draft(
+        file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"]), output.transfer
+    )
     for problem in drafted.warnings:
         output.note(str(problem))
     drafted, connection = context.choose(drafted, where.flags())

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from kubectl_sky import names
 from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.session import Answer, Json, Session
-from kubectl_sky.errors import Expired, NotFound, UserError
+from kubectl_sky.errors import Conflict, Expired, NotFound, UserError
 from kubectl_sky.kinds import Kind, kind_of
 
 PAGE = 500  # kubectl's
@@ -20,6 +20,7 @@ _PATCHES = {
     "json": "application/json-patch+json",
     "strategic": "application/strategic-merge-patch+json",
 }
+_ROWS = "application/json;as=Table;v=v1;g=meta.k8s.io"  # what kubectl get asks for
 _APPLY = "application/apply-patch+yaml"
 
 
@@ -35,6 +36,14 @@ def path(kind: Kind, namespace: str | None = None, name: str = "", sub: str = ""
 def get(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json:
     """Return one object. Raises NotFound."""
     return session.request("GET", path(kind, _place(session, kind, namespace), name))
+
+
+def metadata(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json:
+    """Return an object's metadata alone, however large the object is. Raises NotFound."""
+    place = path(kind, _place(session, kind, namespace), name)
+    call = Call("GET", place, session.server)
+    answer = session.send(call, query={"includeObject": "Metadata"}, accept=_ROWS).body
+    return dict(answer["rows"][0]["object"]["metadata"])
 
 
 def list_all(
@@ -143,6 +152,15 @@ def delete(
         session.request("DELETE", path(kind, _place(session, kind, namespace), name), body=body)
         return True
     return False
+
+
+def delete_unchanged(session: Session, item: Json) -> None:
+    """Delete an object that is still as it was seen; leave it to whoever has changed it since."""
+    seen, kind = item["metadata"], known_kind(item)
+    options = {"preconditions": {"resourceVersion": seen["resourceVersion"]}}
+    place = path(kind, seen.get("namespace"), seen["name"])
+    with contextlib.suppress(NotFound, Conflict):
+        session.request("DELETE", place, body=_options("Background", None) | options)
 
 
 def _options(propagation: Propagation, grace: int | None) -> Json:

@@ -105,10 +105,11 @@ class Session:
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str = _JSON,
+        accept: str = _JSON,
     ) -> Answer:
         """Send a call and return the whole answer. Raises ClusterError."""
         data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
-        headers = {"Accept": _JSON, "Accept-Encoding": "gzip", "Content-Type": content_type}
+        headers = {"Accept": accept, "Accept-Encoding": "gzip", "Content-Type": content_type}
         read = self._connection.request_timeout or _READ_SECONDS
         response = self._open(_Request(call, query or {}, headers, data, read))
         return Answer(

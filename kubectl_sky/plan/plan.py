@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from kubectl_sky import names
 from kubectl_sky.plan.accelerators import Term
+from kubectl_sky.plan.bundle import Cargo
 from kubectl_sky.plan.custom import Custom
 from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.plan.placement import Preference
@@ -66,7 +67,7 @@ class Plan:
     `backend` names how it runs, `array` is set where it is many tasks of one node. The tasks of a
     `group` share the Service.
     `pod_annotations` are the pods', `login` is for the registry that the image is pulled from,
-    and `custom` is the user's own of pods and queues.
+    and `custom` is the user's own of pods and queues. `cargo` is the user's files.
     """
 
     id: str
@@ -99,6 +100,7 @@ class Plan:
     scripts: Mapping[str, str]
     pod_annotations: Mapping[str, str]
     custom: Custom
+    cargo: Cargo
     service: str | None
     group: Group | None = None
 

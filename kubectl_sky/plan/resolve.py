@@ -6,6 +6,7 @@ from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import (
+    bundle,
     environment,
     hidden,
     priority,
@@ -26,8 +27,7 @@ MAX_SCRIPTS = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around t
 
 def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     """Decide everything about a task; raise UserError where something that it needs is missing."""
-    _require(task.envs, "env")
-    _require(task.secrets, "secret")
+    _require_values(task)
     task = registry.hidden(task)
     title = task.name or f"task-{task_id}"
     name = names.dns_label(title)
@@ -39,12 +39,13 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     labels = _given(asked.labels, resources.labels, own.queue) | _labels(title, task_id, facts)
     login = registry.login(task, whole)
     stored = storage.stored(task, facts, settings, whole, labels)
+    cargo = bundle.cargo(task.files, whole, facts)
     return Plan(
         id=task_id,
         name=whole,
         namespace=facts.namespace,
         labels=labels,
-        annotations=_annotations(task, title, facts, resources),
+        annotations=_annotations(task, title, facts, resources) | cargo.annotations,
         selector={names.TASK: "true", names.TASK_ID: task_id},
         nodes=_nodes(task.num_nodes, name, task_id, labels),
         image=registry.image(resources.image, login) or settings.image,
@@ -67,9 +68,10 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         shared_memory=placement.device is not None,
         backend=task.backend or names.DEFAULT_BACKEND,
         array=task.array,
-        scripts=_scripts(task),
+        scripts=_scripts(task, cargo.places),
         pod_annotations=dict(asked.annotations) | _numbers(task),
         custom=own,
+        cargo=cargo,
         service=whole if task.num_nodes > 1 else None,
     )
 
@@ -124,6 +126,11 @@ def _numbers(task: Task) -> dict[str, str]:
     return {names.ARRAY: task.array.numbers} if task.array else {}
 
 
+def _require_values(task: Task) -> None:
+    _require(task.envs, "env")
+    _require(task.secrets, "secret")
+
+
 def _require(values: Mapping[str, str | None], flag: str) -> None:
     """Refuse values that the file leaves to the command line and nobody gave."""
     missing = [name for name, value in values.items() if value is None]
@@ -141,9 +148,11 @@ def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
     return devices + tuple(Toleration(rule.key, "Equal", rule.values[0]) for rule in rules)
 
 
-def _scripts(task: Task) -> Mapping[str, str]:
+def _scripts(task: Task, places: str) -> Mapping[str, str]:
     """The files that a node starts from."""
-    scripts = {"entry.sh": assets.read("templates", "entry.sh")}
+    scripts = {name: assets.read("templates", name) for name in ("entry.sh", "files.sh")}
+    if places:
+        scripts |= {"unpack.sh": assets.read("templates", "unpack.sh"), "files.txt": places}
     if task.num_nodes > 1:
         scripts["barrier.py"] = assets.read("templates", "barrier.py")
     if task.setup:

@@ -11,6 +11,7 @@ import yaml
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.kinds import kind_of
+from kubectl_sky.plan.bundle import Bundle
 from kubectl_sky.plan.claim import Claim
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.render import pod_config, writer
@@ -35,15 +36,24 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Manifests:
-    """What a task consists of: the objects that its workload needs, and the workload."""
+    """What a task consists of: the objects that its workload needs, and the workload.
 
+    `shared` are the files that other tasks may use, too.
+    """
+
+    shared: tuple[Manifest, ...]
     auxiliary: tuple[Manifest, ...]
     workload: tuple[Manifest, ...]
 
     @property
+    def own(self) -> tuple[Manifest, ...]:
+        """What is of this task alone."""
+        return self.auxiliary + self.workload
+
+    @property
     def all(self) -> tuple[Manifest, ...]:
         """In the order in which they are sent."""
-        return self.auxiliary + self.workload
+        return self.shared + self.own
 
 
 def render(plan: Plan, templates: Path | None = None) -> Manifests:
@@ -55,6 +65,9 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
         _manifest(environment, "pvc.yaml.j2", claim=claim) for claim in plan.storage.fresh
     ]
     return Manifests(
+        shared=tuple(
+            _manifest(environment, "files.yaml.j2", bundle=bundle) for bundle in plan.cargo.bundles
+        ),
         auxiliary=tuple(auxiliary),
         workload=tuple(
             _changed(_manifest(environment, backend.template, plan=plan, node=node), plan)
@@ -65,12 +78,18 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
 
 def merged(parts: Sequence[Manifests]) -> Manifests:
     """Return the objects of several tasks, in order; what they share is there once."""
-    auxiliary: dict[str, Manifest] = {}
-    for part in parts:
-        for manifest in part.auxiliary:
-            auxiliary.setdefault(manifest.name, manifest)
-    workload = tuple(manifest for part in parts for manifest in part.workload)
-    return Manifests(tuple(auxiliary.values()), workload)
+    return Manifests(
+        shared=_once(manifest for part in parts for manifest in part.shared),
+        auxiliary=_once(manifest for part in parts for manifest in part.auxiliary),
+        workload=tuple(manifest for part in parts for manifest in part.workload),
+    )
+
+
+def _once(manifests: Iterable[Manifest]) -> tuple[Manifest, ...]:
+    found: dict[str, Manifest] = {}
+    for manifest in manifests:
+        found.setdefault(manifest.name, manifest)
+    return tuple(found.values())
 
 
 def claim(claim: Claim, templates: Path | None = None) -> Manifest:
@@ -81,7 +100,8 @@ def claim(claim: Claim, templates: Path | None = None) -> Manifest:
 def redacted(plan: Plan) -> Plan:
     """Return the plan without its secrets' values, for showing."""
     login = plan.login and replace(plan.login, username=REDACTED, password=REDACTED)
-    return replace(plan, secrets=dict.fromkeys(plan.secrets, REDACTED), login=login)
+    cargo = replace(plan.cargo, secret=dict.fromkeys(plan.cargo.secret, REDACTED.encode()))
+    return replace(plan, secrets=dict.fromkeys(plan.secrets, REDACTED), login=login, cargo=cargo)
 
 
 def as_yaml(manifests: Iterable[Manifest]) -> str:
@@ -101,6 +121,8 @@ def _auxiliary(plan: Plan) -> Iterator[str]:
         yield "secret.yaml.j2"
     if plan.login:
         yield "registry.yaml.j2"
+    if plan.cargo.secret:
+        yield "credentials.yaml.j2"
     if plan.service:
         yield "service.yaml.j2"
 
@@ -114,7 +136,7 @@ def _changed(manifest: Manifest, plan: Plan) -> Manifest:
 
 
 def _manifest(
-    environment: jinja2.Environment, name: str, **context: Plan | Node | Claim
+    environment: jinja2.Environment, name: str, **context: Plan | Node | Claim | Bundle
 ) -> Manifest:
     try:
         text = environment.get_template(name).render(context)

@@ -87,9 +87,10 @@ def document(value: object) -> str:
     return text
 
 
-def b64(text: str) -> str:
-    """A Secret's `data` is base64 of the bytes."""
-    return base64.b64encode(text.encode()).decode()
+def b64(value: str | bytes) -> Markup:
+    """Base64 of bytes, or of a text's: `data` of a Secret, `binaryData` of a ConfigMap."""
+    data = value.encode() if isinstance(value, str) else value
+    return Markup(f'"{base64.b64encode(data).decode()}"')
 
 
 @lru_cache(maxsize=4096)

@@ -3,17 +3,23 @@
 import re
 from collections.abc import Iterator
 
+from kubectl_sky import names
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import metadata, quantity
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.volume import HOME
 
-OURS = ("/etc/kubectl-sky", "/kubectl-sky")  # the task's scripts; what the home directory links to
+OURS = (names.SCRIPTS_FOLDER, names.ROOM_FOLDER)
 _SYSTEM = ("/", "/proc", "/sys", "/dev", "/bin", "/usr", "/lib", "/etc", "/sbin")
 _FORMS = ("name", "size", "host_path")
 _CLAIM = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")  # also what volumes create gives
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _MAX_NAME = 253
+
+
+def is_ours(path: str) -> bool:
+    """Say whether a path of the pod is where the task's own files are."""
+    return any(f"{path}/".startswith(f"{folder}/") for folder in OURS)
 
 
 def _paths(document: Document) -> Iterator[Problem]:
@@ -36,15 +42,10 @@ def wrong_path(path: str) -> str:
         (".." in within or "." in within, "a mount path cannot hold . or .."),
         (path != "/" and path.endswith("/"), "a mount path does not end with /"),
         ("//" in path, "a mount path has no empty parts"),
-        (path.startswith(tuple(f"{ours}/" for ours in OURS)) or path in OURS, _ours(path)),
+        (is_ours(path), "the task's scripts and files are in this folder"),
         (len(path) > 4096, "is longer than a path can be"),
     )
     return next((message for wrong, message in cases if wrong), "")
-
-
-def _ours(path: str) -> str:
-    mine = next((ours for ours in OURS if path.startswith(ours)), "")
-    return f"{mine} is where the task's scripts are"
 
 
 def _volumes(document: Document) -> Iterator[Problem]:

@@ -27,6 +27,7 @@ _FIXED_OF_MAIN = {
     "restartPolicyRules": (_RETRY, "job_recovery is for that"),
 }
 _FOUND_BY = ("hostname", "subdomain")  # by which the nodes of a task find each other
+_FOLDERS = (f"{names.SCRIPTS_FOLDER}/", f"{names.ROOM_FOLDER}/")
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ def problems(document: Document) -> Iterator[Problem]:
     yield from _metadata(document)
     yield from _spec(document)
     for item in _items(document, (*POD_CONFIG, "spec", "volumes")):
-        if item.fields.get("name") == names.SCRIPTS:
-            message = "the volume of this name holds the task's scripts"
+        if item.fields.get("name") in (names.SCRIPTS, names.ROOM):
+            message = "the volume of this name holds what the task begins with"
             yield document.problem((*item.path, "name"), message, "choose another name")
     for item in _items(document, (*POD_CONFIG, "spec", "containers")):
         if item.fields.get("name") in MAIN:
@@ -84,8 +85,8 @@ def _main(document: Document, container: _Item) -> Iterator[Problem]:
             yield document.problem((*container.path, field), message, hint, key=True)
     for item in _items(document, (*container.path, "volumeMounts")):
         where = str(item.fields.get("mountPath"))
-        if f"{where.rstrip('/')}/".startswith(f"{names.SCRIPTS_FOLDER}/"):
-            message = "the task's scripts are in this folder"
+        if f"{where.rstrip('/')}/".startswith(_FOLDERS):
+            message = "the task's scripts and files are in this folder"
             yield document.problem((*item.path, "mountPath"), message, "choose another folder")
     for item in _items(document, (*container.path, "env")):
         if item.fields.get("name") in RESERVED:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import (
     buckets,
+    files,
     groups,
     infra,
     kubernetes,
@@ -91,6 +92,7 @@ _RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     *variables.RULES,
     *mounts.RULES,
     *secret.RULES,
+    *files.RULES,
     *sizes.RULES,
     *recovery.RULES,
     *infra.RULES,

@@ -11,6 +11,7 @@ from kubectl_sky.spec import infra, machine, quantity
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.arrays import Array
 from kubectl_sky.spec.document import Data, Document
+from kubectl_sky.spec.files import LocalFiles, local_files
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
 from kubectl_sky.spec.recovery import Recovery, recovery
 from kubectl_sky.spec.secret import KeptSecret, kept, without_kept
@@ -66,6 +67,7 @@ class Task:
     secrets: Mapping[str, str | None] = field(default_factory=dict)
     kept_secrets: tuple[KeptSecret, ...] = ()
     volumes: tuple[VolumeMount, ...] = ()
+    files: tuple[LocalFiles, ...] = ()
     setup: str | None = None
     run: str | None = None
     kubernetes: Kubernetes = field(default_factory=Kubernetes)
@@ -93,6 +95,7 @@ def task_of(document: Document) -> Task:
         secrets=_texts(without_kept(data.get("secrets"))),
         kept_secrets=kept(data),
         volumes=tuple(mount_of(path, value) for path, value in (data.get("volumes") or {}).items()),
+        files=local_files(data),
         setup=data.get("setup"),
         run=data.get("run"),
         kubernetes=kubernetes_of(data.get("config")),

@@ -16,6 +16,7 @@ RESERVED = frozenset(
     {
         "JOB_COMPLETION_INDEX",
         "KUBECTL_SKY_ARRAY",
+        "KUBECTL_SKY_FILES",
         "KUBECTL_SKY_HOSTS",
         "KUBECTL_SKY_LINKS",
         "KUBECTL_SKY_MET",

@@ -12,10 +12,13 @@ _TOKENS = "the practice cluster gives pods no tokens of their service accounts"
 _PLACED = "the practice cluster's scheduler knows nodes, and not what else runs on them"
 _PROBES = "the practice cluster runs no probes and knows no drivers"
 _SECURITY = "the practice cluster has no levels of Pod Security: its pods are the user's processes"
+_USER = "pods of the practice cluster are processes of one user, who can write what the user can"
 
 REAL_ONLY = {
     "tests/contract/test_problems.py::test_pod_security": _SECURITY,
     "tests/e2e/test_config.py::test_the_account_s_token": _TOKENS,
+    "tests/e2e/test_files.py::test_an_unwritable_place_is_told": _USER,
+    "tests/e2e/test_files.py::test_as_a_user_without_rights": _USER,
     "tests/e2e/test_krew.py::test_installed_plugin_answers": _KREW,
     "tests/e2e/test_krew.py::test_installed_plugin_runs_a_task": _KREW,
     "tests/e2e/test_krew.py::test_installed_plugin_has_a_practice_cluster": _KREW,

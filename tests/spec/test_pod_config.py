@@ -48,11 +48,12 @@ WRONG = {
         "spec.containers[1].args: this would change how setup and run are started; put it into run"
     ),
     "spec: {volumes: [{name: scripts, emptyDir: {}}]}": (
-        "spec.volumes[0].name: the volume of this name holds the task's scripts;"
+        "spec.volumes[0].name: the volume of this name holds what the task begins with;"
         " choose another name"
     ),
     "spec: {containers: [{volumeMounts: [{name: x, mountPath: /etc/kubectl-sky/}]}]}": (
-        "spec.containers[0].volumeMounts[0].mountPath: the task's scripts are in this folder;"
+        "spec.containers[0].volumeMounts[0].mountPath:"
+        " the task's scripts and files are in this folder;"
         " choose another folder"
     ),
 }  # fmt: skip

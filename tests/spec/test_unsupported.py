@@ -176,9 +176,13 @@ def said(text: str) -> list[str]:
 
 
 REFUSED = {
-    "workdir: .": (
-        "task.yaml:2:1: workdir: not carried out yet: files are not sent to the nodes;"
-        " put them into the image or a volume"
+    "workdir: {url: 'https://x/y.git'}": (
+        "task.yaml:2:11: workdir.url: not carried out yet: repositories are not cloned;"
+        " clone it, and write its folder: workdir: ./code"
+    ),
+    "file_mounts: {/a: 's3://b'}": (
+        "task.yaml:2:15: file_mounts./a: not carried out yet: buckets are not copied or mounted;"
+        " fetch it in setup, or put it into a volume"
     ),
     "resources: {image_id: {us-east-1: x}}": (
         "task.yaml:2:13: resources.image_id: not carried out yet:"

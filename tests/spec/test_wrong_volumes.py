@@ -18,7 +18,7 @@ WRONG = {
     ),
     "volumes: {/etc/kubectl-sky/x: v}": (
         "task.yaml:2:11: volumes./etc/kubectl-sky/x:"
-        " /etc/kubectl-sky is where the task's scripts are"
+        " the task's scripts and files are in this folder"
     ),
     "volumes: {/a: 5}": (
         "task.yaml:2:15: volumes./a:"
@@ -44,7 +44,7 @@ WRONG = {
     ),
     "volumes: {/kubectl-sky/home/1: v}": (
         "task.yaml:2:11: volumes./kubectl-sky/home/1:"
-        " /kubectl-sky is where the task's scripts are"
+        " the task's scripts and files are in this folder"
     ),
     "volumes: {/a: {name: v, size: 1Gi}}": (
         "task.yaml:2:25: volumes./a.size: name and size exclude each other; keep one of them"

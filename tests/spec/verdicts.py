@@ -38,6 +38,8 @@ STRICTER = {
     "pod_config": "Kubernetes would refuse it",
     "custom_metadata.labels": "Kubernetes would refuse it",
     "volumes": "SkyPilot looks at volumes when it launches, and fails then",
+    "file_mounts": "SkyPilot looks at file mounts when it launches, and fails then",
+    "workdir": "SkyPilot looks at the workdir when it launches, and fails then",
     "expected a relative path": "SkyPilot looks at volumes when it launches, and fails then",
 }
 

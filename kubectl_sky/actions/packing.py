@@ -1,0 +1,98 @@
+"""From the local files that a task names to archives, and what is told about them."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path, PurePosixPath
+
+from kubectl_sky.errors import Problem
+from kubectl_sky.facts import Archive
+from kubectl_sky.plan.bundle import KEEP
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.files import WORKDIR, LocalFiles
+from kubectl_sky.sync import archive
+from kubectl_sky.sync.archive import Unsendable
+from kubectl_sky.sync.tree import Source
+
+# Shows how a number of bytes goes by: takes a label and the number, gives what to call with each.
+Progress = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
+
+
+class Packer:
+    """Packs the local files of tasks, each once; collects the `problems` of all of them.
+
+    Without `progress` none may be read.
+    """
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.problems: list[Problem] = []
+        self._progress = progress
+        self._known: dict[LocalFiles, Archive] = {}
+
+    def pack(self, document: Document, files: tuple[LocalFiles, ...]) -> dict[str, Archive]:
+        """Return the archives of a task's local files, by where they go."""
+        found: dict[str, Archive] = {}
+        for one in files:
+            try:
+                found[one.path] = self._known.get(one) or self._packed(one)
+                self._known[one] = found[one.path]
+            except Unsendable as error:
+                self.problems += [
+                    document.problem(
+                        one.field, f"{refused.name} {refused.reason}".strip(), refused.hint
+                    )
+                    for refused in error.refusals
+                ]
+        return found
+
+    def _packed(self, one: LocalFiles) -> Archive:
+        if self._progress is None:
+            hint = "submit from there"
+            raise Unsendable.whole("is on the machine of who asks, and not sent along", hint)
+        try:
+            found = source(one)
+            if not found.path.exists():
+                hint = f"paths begin in the folder where the command runs, {Path.cwd()}"
+                raise Unsendable.whole("there is nothing of this name", hint)
+            if one.path == WORKDIR and not found.path.is_dir():
+                raise Unsendable.whole("is a file", "name the folder that it is in")
+            with self._progress(f"Packing {one.source}", archive.measure(found).size) as advance:
+                return archive.pack(found, KEEP, advance)
+        except (OSError, RuntimeError) as error:  # RuntimeError: nobody knows the home directory
+            reason = (getattr(error, "strerror", None) or str(error)).lower()
+            raise Unsendable.whole(f"cannot be read: {reason}") from error
+
+
+def source(one: LocalFiles) -> Source:
+    """Return where files are on this machine; relative paths begin where the command runs."""
+    path = Path(one.source).expanduser()
+    return Source(path, PurePosixPath(one.path).name, with_parents=one.path == WORKDIR)
+
+
+def told(plans: Sequence[Plan], archives: Iterable[Archive], there: int) -> Iterator[str]:
+    """Say in one line how much travels and how; `there` are the ConfigMaps that exist already."""
+    each = {one.digest: one for one in archives}.values()
+    if not each:
+        return
+    files, size = sum(one.files for one in each), sum(one.size for one in each)
+    ways = []
+    number = len({bundle.name for plan in plans for bundle in plan.cargo.bundles})
+    if number:
+        known = ", which is there already" if number == 1 else ", which are there already"
+        some = f", of which {there} are there already" if there else ""
+        maps = f"{number} ConfigMap{'s' * (number > 1)}"
+        ways.append(f"in {maps}{known if there == number else some}")
+    if any(plan.cargo.secret for plan in plans):
+        ways.append("in a Secret")
+    if any(plan.cargo.streamed for plan in plans):
+        ways.append("straight to the pods")
+    yield f"files: {files:,}, {_bytes(size)}, sent {' and '.join(ways)}"
+
+
+def _bytes(size: float) -> str:
+    """Write a size as people do: 4.2 MB."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            break
+        size /= 1000
+    return f"{size:.0f} bytes" if unit == "bytes" else f"{size:.1f} {unit}"

@@ -1,0 +1,174 @@
+"""How a task's local files travel: in ConfigMaps while small, in a Secret where they are secret."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from kubectl_sky import names
+from kubectl_sky.errors import UserError
+from kubectl_sky.facts import Archive, Facts
+from kubectl_sky.spec.files import LocalFiles
+
+PART = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around them
+KEEP = 4 * PART  # bytes of all ConfigMaps of a task: etcd is no place for data
+
+# What holds credentials, wherever it is.
+_SECRET = {
+    ".ssh",
+    ".netrc",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".gnupg",
+    ".oci",
+    ".pypirc",
+    ".npmrc",
+    ".git-credentials",
+    ".pgpass",
+    ".boto",
+    ".s3cfg",
+    ".databrickscfg",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/rclone",
+    ".cloudflare",
+    ".huggingface",
+    ".cache/huggingface/token",
+}
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """An object that carries files: `parts` are pieces of gzip'ed tars, by key."""
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    parts: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class Cargo:
+    """All that a task brings along.
+
+    `annotations` say what it is. `bundles` are shared by the tasks of a user that bring the same,
+    and named by what is in them. `secret` are the pieces that only a Secret may hold, of the name
+    `secret_name`. `places` is a line for each archive: its number, and the folder that it is
+    unpacked in. `streamed` are the archives, by number, that are too large for all this.
+    """
+
+    annotations: dict[str, str]
+    bundles: tuple[Bundle, ...]
+    secret_name: str
+    secret: Mapping[str, bytes]
+    places: str
+    streamed: Mapping[str, LocalFiles]
+
+
+def cargo(files: Sequence[LocalFiles], name: str, facts: Facts) -> Cargo:
+    """Decide how each of a task's local files travels. Raises UserError for too large secrets."""
+    small: dict[str, bytes] = {}
+    secret: dict[str, bytes] = {}
+    streamed: dict[str, LocalFiles] = {}
+    numbered = {f"{number:03}": one for number, one in enumerate(files)}
+    archives = {number: facts.archives[one.path] for number, one in numbered.items()}
+    left = KEEP
+    for number in sorted(numbered, key=lambda number: len(archives[number].data)):
+        one, data = numbered[number], archives[number].data
+        if _is_secret(one):
+            secret |= _parts(
+                number, _fitting(one, archives[number], sum(map(len, secret.values())))
+            )
+        elif data and len(data) <= left:
+            small |= _parts(number, data)
+            left -= len(data)
+        else:
+            streamed[number] = one
+    return Cargo(
+        annotations=_annotations(files, facts),
+        bundles=tuple(_bundle(parts, facts) for parts in _filled(dict(sorted(small.items())))),
+        secret_name=f"{name}-files",
+        secret=dict(sorted(secret.items())),
+        places="".join(
+            f"{number} {_folder(one.path, archives[number])}\n" for number, one in numbered.items()
+        ),
+        streamed=streamed,
+    )
+
+
+def _annotations(files: Sequence[LocalFiles], facts: Facts) -> dict[str, str]:
+    """Return in a line for each what the files are: another content is another line.
+
+    Of files with credentials not even a hash is told.
+    """
+    lines = [
+        f"{one.path}: {'hidden' if _is_secret(one) else _described(facts.archives[one.path])}"
+        for one in files
+    ]
+    return {names.LOCAL_FILES: "\n".join(lines)} if lines else {}
+
+
+def _described(archive: Archive) -> str:
+    count = f"{archive.files:,} file{'s' * (archive.files != 1)}"
+    return f"{count}, {archive.size:,} bytes, sha256 {archive.digest}"
+
+
+def _is_secret(one: LocalFiles) -> bool:
+    """Say whether there are credentials where the files are from, or where they go."""
+    for path in (one.path, one.source):
+        parts = PurePosixPath(path).parts
+        tails = {
+            "/".join(parts[at:end]) for at in range(len(parts)) for end in (at + 1, at + 2, at + 3)
+        }
+        if tails & _SECRET:
+            return True
+    return False
+
+
+def _fitting(one: LocalFiles, archive: Archive, taken: int) -> bytes:
+    if not archive.data or len(archive.data) + taken > PART:
+        raise UserError(
+            f"{one.source}: holds credentials, which travel in a Secret, and that has room for"
+            f" {PART:,} bytes",
+            "leave out what the task does not need by .skyignore",
+        )
+    return archive.data
+
+
+def _folder(path: str, archive: Archive) -> str:
+    """Return the folder that an archive is unpacked in: a file's is the one around it."""
+    return path if archive.folder else (path.rpartition("/")[0] or "/")
+
+
+def _parts(number: str, data: bytes) -> dict[str, bytes]:
+    """Cut an archive into pieces whose keys are in order."""
+    starts = range(0, len(data), PART)
+    return {f"files-{number}-{at // PART:03}": data[at : at + PART] for at in starts}
+
+
+def _filled(parts: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
+    """Put as many pieces together as one object has room for."""
+    held: dict[str, bytes] = {}
+    for key, data in parts.items():
+        if held and sum(map(len, held.values())) + len(data) > PART:
+            yield held
+            held = {}
+        held[key] = data
+    if held:
+        yield held
+
+
+def _bundle(parts: Mapping[str, bytes], facts: Facts) -> Bundle:
+    digest = hashlib.sha256(facts.user.name.encode())
+    for key, data in parts.items():
+        digest.update(f"\0{key} {len(data)}\0".encode() + data)
+    return Bundle(
+        name=f"files-{digest.hexdigest()[:20]}",
+        namespace=facts.namespace,
+        labels={names.TASK: "true", names.FILES: "true", names.USERNAME: facts.user.label},
+        annotations={names.ORIGINAL_USER: facts.user.name},
+        parts=parts,
+    )

@@ -1,0 +1,93 @@
+"""The files that a task brings along: workdir and file_mounts, and the rules of both."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_sky.errors import Problem
+from kubectl_sky.spec.document import Data, Document, entries
+from kubectl_sky.spec.mounts import is_ours
+
+WORKDIR = "~/sky_workdir"  # where setup and run begin
+
+_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+_HOME = re.compile(r"~($|[^/])")
+
+
+@dataclass(frozen=True)
+class LocalFiles:
+    """A file or folder of the user's machine, and where it goes: absolute, or below `~/`.
+
+    `field` is the path in the document that says so.
+    """
+
+    path: str
+    source: str
+    field: tuple[str, ...]
+
+
+def is_url(source: Data) -> bool:
+    """Say whether the source of a file mount is elsewhere than on the user's machine."""
+    return isinstance(source, str) and _URL.match(source) is not None
+
+
+def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
+    """Return what a task brings from the user's machine, the workdir first."""
+    workdir, mounts = data.get("workdir"), data.get("file_mounts")
+    found = [LocalFiles(WORKDIR, workdir, ("workdir",))] if isinstance(workdir, str) else []
+    for path, source in entries(mounts):
+        if isinstance(source, str) and not is_url(source):
+            found.append(LocalFiles(_whole(path), source, ("file_mounts", path)))
+    return tuple(found)
+
+
+def _whole(path: str) -> str:
+    """A relative destination is one below the workdir."""
+    return path if path.startswith(("/", "~/")) else f"{WORKDIR}/{path.removeprefix('./')}"
+
+
+def _workdir(document: Document) -> Iterator[Problem]:
+    workdir = document.get("workdir")
+    if workdir == "":
+        yield document.problem(("workdir",), "the path is empty", "'.' is the current folder")
+    elif is_url(workdir):
+        hint = "write workdir: {url: …}"
+        yield document.problem(("workdir",), "expected a folder of this machine", hint)
+
+
+def _file_mounts(document: Document) -> Iterator[Problem]:
+    mounted = {path for path, _ in entries(document.get("volumes"))}
+    taken: set[str] = set()
+    for path, source in entries(document.get("file_mounts")):
+        wrong = _wrong(path)
+        if wrong:
+            yield document.problem(("file_mounts", path), wrong, key=True)
+        elif path in mounted:
+            message = "a volume is mounted there, too"
+            yield document.problem(("file_mounts", path), message, key=True)
+        elif _whole(path) in taken:
+            yield document.problem(("file_mounts", path), "other files go there, too", key=True)
+        taken.add(_whole(path))
+        if source == "":
+            yield document.problem(("file_mounts", path), "the path is empty")
+
+
+def _wrong(path: str) -> str:
+    """Return what is wrong with a destination."""
+    parts = path.removeprefix("./").split("/")
+    cases = (
+        (not path, "the destination is empty"),
+        (_URL.match(path), "files go to a path of the nodes, not to a URL"),
+        (any(not char.isprintable() for char in path), "a path has no control characters"),
+        (path.endswith("/"), "a destination does not end with /"),
+        (_HOME.match(path), "only ~/… can be a home directory's"),
+        (".." in parts or "." in parts, "a destination cannot hold . or .."),
+        ("" in parts[1:], "a path has no empty parts"),
+        (is_ours(path), "the task's scripts and files are in this folder"),
+        (len(path) > 4096, "is longer than a path can be"),
+    )
+    return next((message for wrong, message in cases if wrong), "")
+
+
+RULES = (_workdir, _file_mounts)

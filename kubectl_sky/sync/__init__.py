@@ -1,0 +1,1 @@
+"""Local files on their way to the nodes: what is taken, how it is packed, how it is delivered."""

@@ -1,0 +1,161 @@
+"""A tar of files whose bytes depend on nothing but names, modes and content."""
+
+import hashlib
+import os
+import stat
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Self
+
+from kubectl_sky.facts import Archive
+from kubectl_sky.sync.tree import Entry, Refusal, Source, shown
+
+MAX_BYTES = 4 << 30
+MAX_FILES = 200_000
+MAX_REFUSALS = 10  # enough to see what is wrong
+
+_CHUNK = 1 << 20
+_TIME = 946_684_800  # 2000: zip files, and so wheels, know no time before 1980
+_KINDS = {
+    stat.S_IFREG: tarfile.REGTYPE,
+    stat.S_IFDIR: tarfile.DIRTYPE,
+    stat.S_IFLNK: tarfile.SYMTYPE,
+}
+
+
+class Unsendable(Exception):
+    """Files that cannot be sent, with the reason of each."""
+
+    def __init__(self, *refusals: Refusal) -> None:
+        super().__init__("; ".join(f"{one.name} {one.reason}" for one in refusals))
+        self.refusals = refusals
+
+    @classmethod
+    def whole(cls, reason: str, hint: str = "") -> Self:
+        """The file or folder itself cannot be sent."""
+        return cls(Refusal("", reason, hint))
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How many files and links there are, and the bytes of the files."""
+
+    files: int
+    size: int
+
+
+def measure(source: Source) -> Measure:
+    """Look at everything without reading it. Raises Unsendable, also when it is too much."""
+    entries, files, size, refused = 0, 0, 0, []
+    largest: dict[bytes, int] = {}
+    for found in source.entries():
+        if isinstance(found, Refusal):
+            refused.append(found)
+            if len(refused) == MAX_REFUSALS:
+                break
+            continue
+        entries, files = entries + 1, files + (not stat.S_ISDIR(found.status.st_mode))
+        size += found.size
+        top = found.name.partition(b"/")[0]
+        largest[top] = largest.get(top, 0) + found.size
+        if entries > MAX_FILES or size > MAX_BYTES:
+            raise Unsendable(_too_much(size, largest))
+    if refused:
+        raise Unsendable(*refused)
+    return Measure(files, size)
+
+
+def pack(source: Source, keep: int, on_bytes: Callable[[int], object] | None = None) -> Archive:
+    """Read everything once; the archive keeps its data while that is within `keep` bytes.
+
+    Memory is bounded by `keep`. Raises Unsendable when something cannot be read, or changes
+    meanwhile.
+    """
+    total = measure(source)
+    digest, squeezer, kept = hashlib.sha256(), compressor(), bytearray()
+    for chunk in chunks(source):
+        digest.update(chunk)
+        if squeezer:
+            kept += squeezer.compress(chunk)
+            if len(kept) > keep:
+                squeezer, kept = None, bytearray()
+        if on_bytes:
+            on_bytes(len(chunk))
+    if squeezer:
+        kept += squeezer.flush()
+    data = bytes(kept) if squeezer and len(kept) <= keep else b""
+    return Archive(source.path.is_dir(), digest.hexdigest(), total.files, total.size, data)
+
+
+def compressor(level: int = 6) -> "zlib._Compress | None":
+    """Return a gzip compressor; its output has neither names nor times in it."""
+    return zlib.compressobj(level, wbits=31)
+
+
+def chunks(source: Source) -> Iterator[bytes]:
+    """Yield the tar, some of it at a time. Raises Unsendable."""
+    for found in source.entries():
+        if isinstance(found, Refusal):
+            raise Unsendable(found)
+        header = _header(found)
+        if not stat.S_ISREG(found.status.st_mode):
+            yield header
+        elif found.size <= _CHUNK:
+            yield b"".join((header, *_content(found)))
+        else:
+            yield header
+            yield from _content(found)
+    yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _header(entry: Entry) -> bytes:
+    """Write GNU's form of a header, which has room for names of any length and any bytes."""
+    kind = stat.S_IFMT(entry.status.st_mode)
+    info = tarfile.TarInfo(os.fsdecode(entry.name))
+    info.type = _KINDS[kind]
+    info.mode = _mode(entry.status.st_mode)
+    info.size = entry.size
+    info.mtime = _TIME
+    info.linkname = os.fsdecode(entry.target)
+    return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+
+
+def _mode(mode: int) -> int:
+    """What may be done with it; a folder can be entered and filled by its owner."""
+    return 0o777 if stat.S_ISLNK(mode) else mode & 0o777 | (0o700 if stat.S_ISDIR(mode) else 0)
+
+
+def _content(entry: Entry) -> Iterator[bytes]:
+    """Yield a file's bytes and what fills the last block; as many as its header has said."""
+    left = entry.size
+    try:
+        with open(entry.path, "rb", buffering=0, opener=_not_linked) as file:
+            while left and (chunk := file.read(min(left, _CHUNK))):
+                left -= len(chunk)
+                yield chunk
+            now = os.fstat(file.fileno())
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise Unsendable(Refusal(shown(entry.name), f"cannot be read: {reason}", "")) from error
+    if left or _seen(now) != _seen(entry.status):
+        reason = "changed while it was being read"
+        raise Unsendable(Refusal(shown(entry.name), reason, "try again when it is at rest"))
+    yield bytes(-entry.size % tarfile.BLOCKSIZE)
+
+
+def _not_linked(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+def _seen(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _too_much(size: int, largest: dict[bytes, int]) -> Refusal:
+    """Say what to leave out: the largest part of what was seen."""
+    name = max(largest, key=lambda top: largest[top])
+    much = f"{MAX_BYTES >> 30} GiB" if size > MAX_BYTES else f"{MAX_FILES:,} files"
+    hint = f"leave out what the task does not need by .skyignore, such as {shown(name)}"
+    return Refusal("", f"holds more than {much}, too much to send", f"{hint}; volumes carry data")

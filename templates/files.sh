@@ -1,0 +1,49 @@
+# Brings the user's files to where they belong, and goes to where setup and run begin.
+# Part of entry.sh, which has say, fail and nap. What of it needs a disk is in $KUBECTL_SKY_FILES.
+
+# Makes sure that there is a folder in which we may write.
+folder() { mkdir -p "$1" 2> /dev/null && [ -w "$1" ] && [ -x "$1" ]; }
+
+# Waits for the files that the submitting machine sends: number N, into a folder that it is told.
+await() {
+  [ -e "$KUBECTL_SKY_FILES/arrived-$1" ] || [ -e "$KUBECTL_SKY_FILES/failed-$1" ] ||
+    say "waiting for files from the machine that submitted the task"
+  patience=${KUBECTL_SKY_FILES_TIMEOUT:-600}
+  deadline=$(($(date +%s) + patience))
+  while [ ! -e "$KUBECTL_SKY_FILES/arrived-$1" ]; do
+    if [ -e "$KUBECTL_SKY_FILES/failed-$1" ]; then
+      IFS= read -r reason < "$KUBECTL_SKY_FILES/failed-$1"
+      fail 1 "the files for $2 could not be unpacked: $reason"
+    elif [ ! -e "$KUBECTL_SKY_FILES/coming-$1" ] && [ "$(date +%s)" -ge "$deadline" ]; then
+      fail 1 "no files came for $2 in $patience seconds: what submitted the task has gone; submit it again"
+    fi
+    nap
+  done
+}
+
+# Makes sure that there is a home directory with sky_workdir in it.
+choose_home() {
+  home=${HOME-} home=${home%/}
+  if ! folder "$home/sky_workdir"; then # the image's cannot be written
+    home=$KUBECTL_SKY_FILES/user
+    export HOME="$home"
+  fi
+  folder "$home/sky_workdir" || fail 1 "neither the home directory nor $KUBECTL_SKY_FILES can be written"
+}
+
+# Unpacks all files, and goes to where setup and run begin.
+bring_files() {
+  [ ! -f "$dir/files.txt" ] || while IFS= read -r line; do
+    number=${line%% *} place=${line#* }
+    case $place in
+      "~" | "~/"*) place=$home${place#"~"} ;;
+    esac
+    folder "$place" || fail 1 "the image's user cannot write to $place; a path below ~/ can always be written"
+    echo "$place" > "$KUBECTL_SKY_FILES/wanted-$number"
+    if [ -e "$dir/files-$number-000" ]; then
+      cat "$dir/files-$number-"* | sh "$dir/unpack.sh" "$number"
+    fi
+    await "$number" "$place"
+  done < "$dir/files.txt"
+  cd "$home/sky_workdir" || fail 1 "cannot go to $home/sky_workdir"
+}

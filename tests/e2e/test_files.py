@@ -1,0 +1,219 @@
+"""Local files reach every node as they are, are sent once, and leave nothing behind."""
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Command, submitted
+from tests.e2e.test_submit import gone
+
+# What of a folder is compared: names, modes, links and content.
+SEEN = """
+import hashlib, os, sys
+for path, folders, files in sorted(os.walk(".")):
+    for name in sorted(folders + files):
+        own = os.path.join(path, name)
+        link = os.readlink(own) if os.path.islink(own) else ""
+        data = b"" if link or name in folders else open(own, "rb").read()
+        print(own, oct(os.lstat(own).st_mode), link, hashlib.sha256(data).hexdigest()[:16])
+"""
+
+
+def fill(root: Path, files: int = 30, size: int = 2000) -> None:
+    """Make files of random bytes, links, and modes that have to be kept."""
+    source = random.Random(1)
+    for number in range(files):
+        folder = root / f"pkg{number % 7}" / "deep"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"file {number}.bin").write_bytes(source.randbytes(size))
+    (root / "run.sh").write_text("#!/bin/sh\necho ran\n")
+    (root / "run.sh").chmod(0o755)
+    (root / "private").write_text("x")
+    (root / "private").chmod(0o600)
+    (root / "empty").mkdir()
+    (root / "link").symlink_to("pkg0/deep")
+    (root / ".skyignore").write_text("*.log\n")
+    (root / "big.log").write_text("stays here")
+    (root / "seen.py").write_text(SEEN)
+
+
+def seen(root: Path) -> list[str]:
+    """What the nodes should see."""
+    (root / "big.log").unlink()
+    done = subprocess.run([sys.executable, "seen.py"], cwd=root, capture_output=True, check=True)
+    return done.stdout.decode().splitlines()
+
+
+def files(kubectl: Command) -> list[str]:
+    found = kubectl.json("get", "configmaps", "-l", "kubectl-sky/files=true")
+    return [item["metadata"]["name"] for item in found["items"]]
+
+
+def test_a_workdir_arrives_as_it_is(sky: Command, kubectl: Command, tmp_path: Path) -> None:
+    fill(tmp_path / "code")
+    task = "name: code\nworkdir: code\nnum_nodes: 3\nrun: python3 seen.py\n"
+    done = sky("submit", "-", stdin=task)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^files: 35, 60\.\d kB, sent in 1 ConfigMap$", done.stderr, re.MULTILINE)
+    expected = seen(tmp_path / "code")
+    for rank in range(3):
+        prefix = f"node-{rank} | "
+        lines = [
+            one.removeprefix(prefix) for one in done.stdout.splitlines() if one.startswith(prefix)
+        ]
+        assert lines == expected
+    first = submitted(done)
+    again = sky("submit", "-", "--num-nodes", "1", stdin=task)
+    assert "sent in 1 ConfigMap, which is there already\n" in again.stderr
+    (name,) = files(kubectl)
+    owners = kubectl.json("get", "configmap", name)["metadata"]["ownerReferences"]
+    assert len(owners) == 4
+    assert sky("stop", first).returncode == 0
+    gone(kubectl, first)
+    assert files(kubectl) == [name]
+    assert sky("stop", submitted(again)).returncode == 0
+    deadline = time.monotonic() + 30
+    while files(kubectl):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_other_files_under_the_same_id_are_refused(
+    sky: Command, kubectl: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "a").write_text("1")
+    task = "workdir: code\nrun: cat a\n"
+    assert sky("submit", "-", "--id", "files001", stdin=task).stdout.endswith("\n1")
+    again = sky("submit", "-", "--id", "files001", stdin=task)
+    assert (again.returncode, again.stdout.split()[1]) == (0, "unchanged:")
+    (tmp_path / "code" / "a").write_text("2")
+    other = sky("submit", "-", "--id", "files001", stdin=task)
+    assert other.returncode == 2
+    assert "metadata.annotations[kubectl-sky/files]" in other.stderr
+    assert len(files(kubectl)) == 1
+
+
+MOUNTS = """
+file_mounts:
+  /tmp/there/data: ./data
+  ~/.config/tool.ini: tool.ini
+  settings.json: other.json
+  ~/.netrc: netrc
+workdir: code
+run: |
+  pwd | grep -c '/sky_workdir$'
+  cat main.py /tmp/there/data/deep/x ~/.config/tool.ini settings.json
+  stat -c %a ~/.netrc
+"""
+
+
+def test_file_mounts(sky: Command, kubectl: Command, tmp_path: Path) -> None:
+    for name, text in {
+        "code/main.py": "main",
+        "data/deep/x": "data",
+        "tool.ini": "tool",
+        "other.json": "{}",
+        "netrc": "machine secret-host",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    (tmp_path / "netrc").chmod(0o600)
+    done = sky("submit", "-", "--id", "mounts01", stdin=MOUNTS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == ["1", "main", "data", "tool", "{}", "600"]
+    assert "sent in 1 ConfigMap and in a Secret" in done.stderr
+    assert kubectl("get", "secret", "task-mounts01-mounts01-files").returncode == 0
+    shown = sky("render", "-", "--id", "mounts01", stdin=MOUNTS).stdout
+    assert "UkVEQUNURUQ=" in shown
+
+
+def test_a_task_without_files_begins_in_the_same_folder(sky: Command) -> None:
+    done = sky("submit", "-", stdin='run: test "$(pwd -P)" = "$(cd ~/sky_workdir && pwd -P)"\n')
+    assert done.returncode == 0, done.stderr
+
+
+LOCKED = """
+workdir: code
+file_mounts: {~/data/x: code/x}
+config:
+  kubernetes:
+    pod_config:
+      spec:
+        securityContext: {runAsUser: 1000, runAsGroup: 1000, runAsNonRoot: true}
+        containers:
+          - securityContext: {readOnlyRootFilesystem: true, allowPrivilegeEscalation: false}
+run: |
+  id -u
+  cat x ~/data/x
+  echo more > new && cat new
+"""
+
+
+@pytest.mark.parametrize("image", ["busybox:1.36", "python:3.13-slim"])
+def test_as_a_user_without_rights(sky: Command, tmp_path: Path, image: str) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "x").write_text("x\n")
+    done = sky("submit", "-", "--image", image, stdin=LOCKED)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == ["1000", "x", "x", "more"]
+
+
+def test_an_unwritable_place_is_told(sky: Command, tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "x").write_text("x\n")
+    (tmp_path / "code" / "x").write_text("x\n")
+    done = sky("submit", "-", stdin=LOCKED.replace("~/data/x: code/x", "/data/x: code/x"))
+    assert done.returncode == 4
+    assert "the image's user cannot write to /data; a path below ~/" in done.stdout
+    status = sky.json("status", submitted(done))
+    assert "cannot write to /data" in json.dumps(status)
+
+
+def test_what_cannot_be_sent_is_told_with_its_place(sky: Command, tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    os.mkfifo(tmp_path / "code" / "a\nb")
+    (tmp_path / "code" / "out").symlink_to("/etc")
+    task = sky.write("task.yaml", "run: x\nworkdir: code\nfile_mounts:\n  /a: gone/x\n")
+    done = sky("submit", task)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        r"task.yaml:2:10: workdir: a\nb is a pipe, which cannot be sent;"
+        " leave it out by .skyignore",
+        "task.yaml:2:10: workdir: out is a link to /etc, which is not sent with it;"
+        " leave it out by .skyignore, or copy what it leads to",
+        "task.yaml:4:7: file_mounts./a: there is nothing of this name;"
+        f" paths begin in the folder where the command runs, {tmp_path}",
+    ]
+    assert sky("render", task).returncode == 2
+    assert sky("submit", task, "--workdir", task).stderr.startswith("--workdir: workdir: is a file")
+
+
+def test_a_failure_leaves_no_files(sky: Command, kubectl: Command, tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    kubectl("create", "quota", "few", "--hard=count/jobs.batch=1")
+    task = "workdir: code\nnum_nodes: 3\nrun: 'true'\n"
+    done = sky("submit", "-", "--id", "quota004", stdin=task)
+    assert done.returncode == 3
+    gone(kubectl, "quota004")
+    assert files(kubectl) == []
+
+
+def test_clean_finds_files_that_nobody_uses(sky: Command, kubectl: Command, tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    task = "workdir: code\nrun: 'true'\n"
+    rendered = sky("render", "-", "--user", "tester", stdin=task).stdout.split("---\n")[0]
+    assert kubectl("apply", "--server-side", "-f", "-", stdin=rendered).returncode == 0
+    (name,) = files(kubectl)
+    time.sleep(1.1)  # the server's times are whole seconds
+    assert f"ConfigMap/{name}" in sky("clean", "--dry-run", "--older-than", "0s").stdout
+    assert sky("submit", "-", stdin=task).returncode == 0
+    assert sky("clean", "--yes", "--older-than", "0s").stderr == "0 orphans found\n"
+    assert files(kubectl) == [name]

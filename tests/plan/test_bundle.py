@@ -1,0 +1,134 @@
+"""How local files travel: by size, by what they are, and the same for the same."""
+
+from dataclasses import replace
+
+import pytest
+import yaml
+
+from kubectl_sky.errors import UserError
+from kubectl_sky.facts import Archive
+from kubectl_sky.plan.bundle import KEEP, PART
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.render import manifests
+from kubectl_sky.spec.files import WORKDIR, LocalFiles
+from kubectl_sky.users import User
+from tests.plan.test_resolve import FACTS, make_plan, make_task
+
+
+def make_files(**sizes: int) -> tuple[tuple[LocalFiles, ...], dict[str, Archive]]:
+    """Folders that are as large as said when they are packed; 0 is too large to keep."""
+    files = tuple(LocalFiles(f"/{name}", name, ("file_mounts", name)) for name in sizes)
+    archives = {
+        f"/{name}": Archive(True, f"digest-{name}", 3, 10 * size, bytes(size))
+        for name, size in sizes.items()
+    }
+    return files, archives
+
+
+def make(**sizes: int) -> Plan:
+    files, archives = make_files(**sizes)
+    return make_plan(replace(make_task(), files=files), replace(FACTS, archives=archives))
+
+
+def test_no_files_no_objects() -> None:
+    plan = make()
+    assert (plan.cargo.bundles, plan.cargo.secret, plan.cargo.streamed) == ((), {}, {})
+    assert "files.txt" not in plan.scripts
+    assert "kubectl-sky/files" not in plan.annotations
+
+
+def test_small_ones_share_an_object() -> None:
+    plan = make(a=10, b=20)
+    (bundle,) = plan.cargo.bundles
+    assert {key: len(data) for key, data in bundle.parts.items()} == {
+        "files-000-000": 10,
+        "files-001-000": 20,
+    }
+    assert plan.scripts["files.txt"] == "000 /a\n001 /b\n"
+
+
+def test_large_ones_are_cut_and_put_into_as_few_as_need_be() -> None:
+    plan = make(a=PART + 1, b=5, c=PART)
+    kept = [{key: len(data) for key, data in one.parts.items()} for one in plan.cargo.bundles]
+    assert kept == [
+        {"files-000-000": PART},
+        {"files-000-001": 1, "files-001-000": 5},
+        {"files-002-000": PART},
+    ]
+
+
+def test_what_is_too_large_goes_straight_to_the_pods() -> None:
+    plan = make(a=0, b=5, c=KEEP)
+    assert [one.path for one in plan.cargo.streamed.values()] == ["/a", "/c"]
+    assert [list(one.parts) for one in plan.cargo.bundles] == [["files-001-000"]]
+
+
+def test_the_same_files_have_the_same_name_for_the_same_user() -> None:
+    files, archives = make_files(a=10)
+    task, facts = replace(make_task(), files=files), replace(FACTS, archives=archives)
+    (name,) = {one.name for one in make_plan(task, facts).cargo.bundles}
+    other = replace(make_task(nodes=3), name="other", files=files)
+    assert {one.name for one in make_plan(other, facts).cargo.bundles} == {name}
+    bob = replace(facts, user=User("bob"))
+    assert {one.name for one in make_plan(task, bob).cargo.bundles} != {name}
+    changed = replace(facts, archives={"/a": replace(archives["/a"], data=b"x" * 10)})
+    assert {one.name for one in make_plan(task, changed).cargo.bundles} != {name}
+
+
+def test_a_single_file_is_unpacked_in_the_folder_around_it() -> None:
+    places = {"/a": "/", "~/b": "~", "~/c/d": "~/c", WORKDIR: "~/sky_workdir"}
+    files = tuple(LocalFiles(path, "x", ("file_mounts", path)) for path in places)
+    archives = {path: Archive(path == WORKDIR, "d", 1, 1, b"x") for path in places}
+    task = replace(make_task(), files=files)
+    scripts = make_plan(task, replace(FACTS, archives=archives)).scripts
+    assert scripts["files.txt"].split("\n") == [
+        *(f"{number:03} {place}" for number, place in enumerate(places.values())),
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "secret"),
+    [
+        ("~/.ssh", "x", True),
+        ("/root/.netrc", "x", True),
+        ("/x", "~/.aws/credentials", True),
+        ("~/.config/gcloud", "x", True),
+        ("~/.config/other", "x", False),
+        ("~/x.ssh", "x", False),
+        ("/gcloud", "x", False),
+    ],
+)
+def test_credentials_travel_in_a_secret(path: str, source: str, secret: bool) -> None:
+    files = (LocalFiles(path, source, ("file_mounts", path)),)
+    archives = {path: Archive(False, "abc123", 1, 1, b"\x1fkey")}
+    plan = make_plan(replace(make_task(), files=files), replace(FACTS, archives=archives))
+    assert bool(plan.cargo.secret) == secret
+    assert bool(plan.cargo.bundles) != secret
+    assert ("abc123" in plan.annotations["kubectl-sky/files"]) != secret
+    written = manifests.as_yaml(manifests.render(manifests.redacted(plan)).all)
+    assert ("H2tleQ==" in written) != secret
+    kinds = [one["kind"] for one in yaml.safe_load_all(written)]
+    assert kinds == (["ConfigMap", "Secret", "Job"] if secret else ["ConfigMap"] * 2 + ["Job"])
+
+
+@pytest.mark.parametrize("size", [0, PART + 1])
+def test_too_large_secrets(size: int) -> None:
+    files = (LocalFiles("~/.aws", "keys", ("file_mounts", "x")),)
+    archives = {"~/.aws": Archive(True, "d", 1, 1, bytes(size))}
+    with pytest.raises(UserError, match="keys: holds credentials, which travel in a Secret"):
+        make_plan(replace(make_task(), files=files), replace(FACTS, archives=archives))
+
+
+def test_the_pod_has_them_beside_its_scripts() -> None:
+    plan = make(a=PART, b=PART)
+    rendered = manifests.render(plan)
+    assert [one.object["kind"] for one in rendered.shared] == ["ConfigMap", "ConfigMap"]
+    assert "task-id" not in rendered.shared[0].object["metadata"]["labels"]
+    (volume,) = [
+        one
+        for one in rendered.workload[0].object["spec"]["template"]["spec"]["volumes"]
+        if one["name"] == "scripts"
+    ]
+    sources = [one["configMap"]["name"] for one in volume["projected"]["sources"]]
+    assert sources == [plan.name, *(one.name for one in plan.cargo.bundles)]

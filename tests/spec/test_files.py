@@ -1,0 +1,75 @@
+"""Where the files of a task go, and what is wrong with a place."""
+
+import pytest
+
+from kubectl_sky.spec.files import LocalFiles, local_files
+from kubectl_sky.spec.validate import validate
+from tests.spec.documents import read
+
+
+def said(text: str) -> list[str]:
+    return [str(found) for document in read("run: x\n" + text) for found in validate(document)]
+
+
+def test_the_workdir_comes_first_and_relative_places_are_below_it() -> None:
+    data = {
+        "workdir": "code",
+        "file_mounts": {"/data": "./d", "~/.netrc": "~/.netrc", "./in/it": "x", "/b": "gs://b"},
+    }
+    assert [(one.path, one.source) for one in local_files(data)] == [
+        ("~/sky_workdir", "code"),
+        ("/data", "./d"),
+        ("~/.netrc", "~/.netrc"),
+        ("~/sky_workdir/in/it", "x"),
+    ]
+    assert local_files({"workdir": {"url": "x"}, "file_mounts": {"/a": {"source": "./x"}}}) == ()
+    assert local_files({"workdir": None, "file_mounts": None}) == ()
+    assert local_files({"workdir": "."})[0] == LocalFiles("~/sky_workdir", ".", ("workdir",))
+
+
+@pytest.mark.parametrize("place", ["/a", "~/a", "a", "a/b c", "/tmp/ä", "~/.ssh/id", "/a'b"])
+def test_places(place: str) -> None:
+    assert said(f'file_mounts: {{"{place}": x}}') == []
+
+
+WRONG = {
+    "/a/": "a destination does not end with /",
+    "": "the destination is empty",
+    "~": "only ~/… can be a home directory's",
+    "~root/a": "only ~/… can be a home directory's",
+    "s3://bucket": "files go to a path of the nodes, not to a URL",
+    "../a": "a destination cannot hold . or ..",
+    ".": "a destination cannot hold . or ..",
+    "/a//b": "a path has no empty parts",
+    "/": "a destination does not end with /",
+    "/etc/kubectl-sky/x": "the task's scripts and files are in this folder",
+    "/kubectl-sky": "the task's scripts and files are in this folder",
+    "/a\\nb": "a path has no control characters",
+}
+
+
+@pytest.mark.parametrize("place", WRONG)
+def test_wrong_places(place: str) -> None:
+    (problem,) = said(f'file_mounts:\n  "{place}": x')
+    assert problem.startswith("task.yaml:3:3: file_mounts.")
+    assert problem.endswith(f": {WRONG[place]}")
+
+
+def test_two_in_one_place() -> None:
+    (problem,) = said("file_mounts:\n  a: x\n  ~/sky_workdir/a: y")
+    assert problem == 'task.yaml:4:3: file_mounts."~/sky_workdir/a": other files go there, too'
+    (problem,) = said("volumes: {/a: v}\nfile_mounts:\n  /a: x")
+    assert problem == "task.yaml:4:3: file_mounts./a: a volume is mounted there, too"
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("workdir: ''", "workdir: the path is empty; '.' is the current folder"),
+        ("workdir: https://x/y", "workdir: expected a folder of this machine; write workdir:"),
+        ("file_mounts: {/a: ''}", "file_mounts./a: the path is empty"),
+    ],
+)
+def test_wrong_sources(text: str, wrong: str) -> None:
+    (problem,) = said(text)
+    assert wrong in problem

@@ -1,0 +1,245 @@
+"""Archives: what is in them, that they are the same for the same, and what is refused."""
+
+import gzip
+import io
+import os
+import socket
+import stat
+import subprocess
+import tarfile
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kubectl_sky.sync import archive
+from kubectl_sky.sync.archive import Unsendable, chunks, measure, pack
+from kubectl_sky.sync.tree import Source
+
+KEEP = 1 << 20
+
+
+def fill(root: Path) -> Path:
+    (root / "a" / "empty").mkdir(parents=True)
+    (root / "a" / "x.py").write_text("x = 1\n")
+    (root / "run.sh").write_text("#!/bin/sh\n")
+    (root / "run.sh").chmod(0o755)
+    (root / "secret").write_text("s")
+    (root / "secret").chmod(0o600)
+    (root / "link").symlink_to("a/x.py")
+    (root / "gone").symlink_to("a/later")
+    return root
+
+
+def listed(root: Path, with_parents: bool = False) -> list[str]:
+    data = b"".join(chunks(Source(root, with_parents=with_parents)))
+    with tarfile.open(fileobj=io.BytesIO(data)) as found:
+        return found.getnames()
+
+
+def test_modes_links_and_empty_folders(tmp_path: Path) -> None:
+    data = pack(Source(fill(tmp_path)), KEEP).data
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(data))) as found:
+        seen = {one.name: (oct(one.mode), one.linkname, one.mtime) for one in found}
+        owners = {(one.uid, one.gid, one.uname, one.gname) for one in found}
+    assert list(seen) == ["a", "a/empty", "a/x.py", "gone", "link", "run.sh", "secret"]
+    assert owners == {(0, 0, "", "")}
+    assert seen["run.sh"] == ("0o755", "", 946684800)
+    assert seen["secret"][0] == "0o600"
+    assert seen["link"][1] == "a/x.py"
+    assert seen["gone"][1] == "a/later"
+
+
+def test_the_same_files_are_the_same_archive(tmp_path: Path) -> None:
+    one, other = fill(tmp_path / "one"), fill(tmp_path / "other")
+    for path in other.rglob("*"):
+        os.utime(path, (1, 1), follow_symlinks=False)
+    assert pack(Source(one), KEEP) == pack(Source(other), KEEP)
+    (other / "run.sh").chmod(0o644)
+    assert pack(Source(one), KEEP).digest != pack(Source(other), KEEP).digest
+
+
+NAMES = st.binary(min_size=1, max_size=120).filter(
+    lambda name: not set(name) & {0, ord("/")} and name not in (b".", b"..", b".git", b".gitignore")
+)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(files=st.dictionaries(NAMES, st.binary(max_size=2000), max_size=6))
+def test_any_name_and_content_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, files: dict[bytes, bytes]
+) -> None:
+    root, back = tmp_path_factory.mktemp("there"), tmp_path_factory.mktemp("back")
+    for name, content in files.items():
+        (root / os.fsdecode(name)).write_bytes(content)
+    data = b"".join(chunks(Source(root)))
+    subprocess.run(["tar", "-xf", "-", "-C", str(back)], input=data, check=True)
+    assert {
+        one.name: Path(os.fsdecode(one.path)).read_bytes() for one in os.scandir(os.fsencode(back))
+    } == files
+
+
+def test_a_single_file_has_the_name_of_its_destination(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    found = pack(Source(tmp_path / "a.txt", "b.txt"), KEEP)
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(found.data))) as opened:
+        assert opened.getnames() == ["b.txt"]
+    assert (found.folder, found.files, found.size) == (False, 1, 1)
+
+
+def test_ignore_files(tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    inner = repository / "inner"
+    (inner / "deep").mkdir(parents=True)
+    (repository / ".git" / "info").mkdir(parents=True)
+    (repository / ".git" / "info" / "exclude").write_text("private\n")
+    (repository / ".gitignore").write_text("*.log\n/inner/out\n!keep.log\n")
+    (inner / "deep" / ".gitignore").write_text("x\n!a.log\n")
+    for name in ("a.log", "keep.log", "out", "private", "x", "deep/a.log", "deep/x", "deep/y"):
+        (inner / name).write_text("")
+    assert listed(inner, with_parents=True) == [
+        "deep",
+        "deep/.gitignore",
+        "deep/a.log",
+        "deep/y",
+        "keep.log",
+        "x",
+    ]
+    alone = [
+        "a.log",
+        "deep",
+        "deep/.gitignore",
+        "deep/a.log",
+        "deep/y",
+        "keep.log",
+        "out",
+        "private",
+        "x",
+    ]
+    assert listed(inner) == alone
+    (inner / ".skyignore").write_text("deep\n*.log\n")
+    assert listed(inner, with_parents=True) == [".skyignore", "out", "private", "x"]
+    assert not [name for name in listed(repository) if name.startswith(".git/")]
+    (repository / ".gitignore").write_text("inner\n")
+    (inner / ".skyignore").unlink()
+    assert listed(inner, with_parents=True) == alone, "asked for although git ignores it"
+    (repository / ".skyignore").write_text("!.git\n")
+    assert ".git/info/exclude" in listed(repository)
+
+
+def fifo(root: Path) -> None:
+    os.mkfifo(root / "x")
+
+
+def sock(root: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(os.path.relpath(root / "x"))
+
+
+REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "socket": (sock, "x is a socket, which cannot be sent"),
+    "pipe": (fifo, "x is a pipe, which cannot be sent"),
+    "out": (lambda root: (root / "x").symlink_to("../y"), "x is a link to ../y, which is not sent"),
+    "root": (
+        lambda root: (root / "x").symlink_to("/etc"),
+        "x is a link to /etc, which is not sent",
+    ),
+    "elsewhere": (
+        lambda root: (root / "x").symlink_to(root / "y"),
+        "which the nodes have elsewhere",
+    ),
+    "newline": (lambda root: os.mkfifo(root / "a\nb"), r"a\nb is a pipe"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make, said = REFUSED[case]
+    make(tmp_path)
+    with pytest.raises(Unsendable) as refused:
+        measure(Source(tmp_path))
+    assert said in str(refused.value)
+    (tmp_path / ".skyignore").write_text("x\na*\n")
+    assert measure(Source(tmp_path)).files == 1
+
+
+def test_all_that_is_refused_is_told_at_once(tmp_path: Path) -> None:
+    for number in range(20):
+        os.mkfifo(tmp_path / f"pipe{number:02}")
+    with pytest.raises(Unsendable) as refused:
+        measure(Source(tmp_path))
+    assert len(refused.value.refusals) == 10
+
+
+def test_a_link_to_the_folder_itself_is_followed(tmp_path: Path) -> None:
+    fill(tmp_path / "there")
+    (tmp_path / "here").symlink_to("there")
+    assert listed(tmp_path / "here") == listed(tmp_path / "there")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir(mode=0)
+    with pytest.raises(Unsendable, match="x cannot be read: permission denied"):
+        measure(Source(tmp_path))
+
+
+@pytest.mark.parametrize("change", ["shorter", "longer", "touched", "replaced", "gone"])
+def test_a_file_that_changes_meanwhile(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(bytes(3 << 20))
+    reading = chunks(Source(tmp_path))
+    next(reading)
+    if change == "gone":
+        path.unlink()
+    elif change == "replaced":
+        path.rename(tmp_path / "y")
+        path.write_bytes(bytes(3 << 20))
+    elif change == "touched":
+        os.utime(path, ns=(1, 1))
+    else:
+        os.truncate(path, (1 if change == "shorter" else 5) << 20)
+    with pytest.raises(Unsendable, match=r"x (changed while it was being read|cannot be read)"):
+        list(reading)
+
+
+def test_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").mkdir()
+    for number in range(8):
+        (tmp_path / "data" / str(number)).write_bytes(bytes(100))
+    (tmp_path / "code").write_bytes(bytes(10))
+    monkeypatch.setattr(archive, "MAX_FILES", 5)
+    with pytest.raises(Unsendable, match="holds more than 5 files, too much to send") as refused:
+        measure(Source(tmp_path))
+    assert "such as data; volumes carry data" in refused.value.refusals[0].hint
+    monkeypatch.setattr(archive, "MAX_BYTES", 300)
+    monkeypatch.setattr(archive, "MAX_FILES", 500)
+    with pytest.raises(Unsendable, match="holds more than 0 GiB"):
+        measure(Source(tmp_path))
+
+
+def test_memory_stays_flat(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(os.urandom(1 << 20) * 64)
+    tracemalloc.start()
+    try:
+        found = pack(Source(tmp_path), KEEP)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (found.data, found.size) == (b"", 64 << 20)
+    assert peak < 10 << 20
+
+
+def test_modes_are_those_that_matter(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("")
+    (tmp_path / "x").chmod(0o4711)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d").chmod(0o555)
+    with tarfile.open(fileobj=io.BytesIO(b"".join(chunks(Source(tmp_path))))) as found:
+        assert {one.name: stat.S_IMODE(one.mode) for one in found} == {"x": 0o711, "d": 0o755}

@@ -1,0 +1,93 @@
+"""Ignore files mean what git takes them to mean: compared with git itself."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kubectl_sky.sync import patterns
+
+NAMES = ["a", "b", "ab", "a.c", "-", "]", "[", "!", "#a", " ", "a ", "\\", "é", "a*", "é?"]
+SPECIAL = [
+    "*",
+    "**",
+    "?",
+    "/",
+    "!",
+    "[a-c]",
+    "[!a]",
+    "[]a]",
+    "[^b-",
+    "[[:alpha:]]",
+    "[[:x:]]",
+    "\\",
+]
+PATTERN = st.lists(st.sampled_from([*NAMES, *SPECIAL, "[", ":", "^", "\\*"]), max_size=6)
+FOLDERS = ["", "a/", "ab/", "é/", "b/", "a/b/", "ab/b/", "é/a /"]
+PATHS = [folder + name for folder in FOLDERS for name in NAMES]
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("repository")
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    return root
+
+
+def by_git(root: Path, lines: list[str], paths: list[str]) -> set[str]:
+    """The paths whose last match is not a `!` line; the folders above them are not looked at."""
+    (root / ".gitignore").write_text("\n".join(lines))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(root), "GIT_CONFIG_NOSYSTEM": "1"}
+    done = subprocess.run(
+        ["git", "check-ignore", "--no-index", "-z", "--stdin"],
+        cwd=root,
+        env=environment,
+        input="\0".join(paths),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return set(filter(None, done.stdout.split("\0")))
+
+
+def by_us(lines: list[str], paths: list[str]) -> set[str]:
+    known = patterns.read("\n".join(lines).encode())
+
+    def out(path: str, folder: bool) -> bool:
+        fitting = (one for one in reversed(known) if one.fits(path.encode(), folder))
+        found = next(fitting, None)
+        return bool(found and not found.taken)
+
+    def ignored(path: str) -> bool:
+        parts = path.split("/")
+        above = ["/".join(parts[:end]) for end in range(1, len(parts))]
+        return any(out(folder, True) for folder in above) or out(path, False)
+
+    return {path for path in paths if ignored(path)}
+
+
+@settings(
+    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(lines=st.lists(PATTERN.map("".join), min_size=1, max_size=4))
+def test_like_git(repository: Path, lines: list[str]) -> None:
+    assert by_us(lines, PATHS) == by_git(repository, lines, PATHS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("*", "**", "/", "//", "a/**", "**/a", "a/**/a.c", "a**/b", "x/a**", "a/", "!a", "\\!"),
+        *("[a-", "[", "[]", "[]]", "[!]]", "[b-a]", "[a-c-e]", "[[:digit:]-z]", "\\", "a\\"),
+        *("a ", "a  ", " ", "?", "é", "é?", "[\\]]", "***", "a/*", "/*/b", "a\r", "\t", "a\\ "),
+        *("[[:alpha:", "\\#a"),
+    ],
+)
+def test_each_form_like_git(repository: Path, line: str) -> None:
+    assert by_us([line], PATHS) == by_git(repository, [line], PATHS)
+    both = ["*", f"!{line}"]
+    assert by_us(both, PATHS) == by_git(repository, both, PATHS)
