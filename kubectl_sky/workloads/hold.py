@@ -22,7 +22,10 @@ def unfit(backend: Workload, plan: Plan) -> str:
     if plan.suspended and not backend.hold:
         return "it cannot hold a task until the one before it has succeeded"
     if plan.suspended and plan.queue:
-        return "its queue would let it begin before the one before it has succeeded"
+        return (
+            "its queue would let it begin before the one before it has succeeded;"
+            ' give each task a file of its own, or name no queue: --queue ""'
+        )
     if plan.group and not backend.hosts:
         return "its pods cannot have the host names of a group's tasks"
     return ""
