@@ -14,7 +14,7 @@ MAX_NODES = 100_000  # with aliases expanded; a long task has some hundred
 _PREFIX = "tag:yaml.org,2002:"
 _TEMPLATE = "`{{…}}` looks like a template: fill it in first"
 
-Said = tuple[Place, str, str]  # place, message, hint
+Said = tuple[int, Place, str, str]  # number of the document, place, message, hint
 
 
 class TooLarge(Exception):
@@ -37,6 +37,7 @@ class Composer:
 
     def __init__(self) -> None:
         self.problems: list[Said] = []
+        self.number = 1  # of the document being read; those with nothing in them do not count
         self._stack: list[_Open] = []
         self._anchors: dict[str, Node | None] = {}  # None: still being read
         self._handlers: dict[type, Callable[[Any], Node | None]] = {
@@ -61,10 +62,11 @@ class Composer:
             if self._stack:
                 self._add(self._stack[-1], node)
             else:
+                self.number += node.value is not None
                 yield node
 
     def _say(self, place: Place, message: str, hint: str = "") -> None:
-        self.problems.append((place, message, hint))
+        self.problems.append((self.number, place, message, hint))
 
     def _scalar(self, event: yaml.ScalarEvent) -> Node:
         place = _place(event)

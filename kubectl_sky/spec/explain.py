@@ -1,5 +1,6 @@
 """Say what is wrong with data, by jsonschema, in the schema's own words for people."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import cache
@@ -12,6 +13,8 @@ from kubectl_sky.spec import suggest
 from kubectl_sky.spec.document import Data, Path
 from kubectl_sky.spec.finding import Finding
 from kubectl_sky.spec.schema import described, target
+
+_PLAIN = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?|true|false")
 
 Error = Any  # a ValidationError; its types allow for one that has no schema and no data
 
@@ -119,6 +122,9 @@ def _hint(error: Error) -> str:
         return suggest.closest(text.partition("/")[0], map(str, values))
     if "string" in str(error.schema.get("type")) and isinstance(text, bool | int | float | date):
         return "put it in quotes"
+    plain = str(error.schema.get("type")) in ("integer", "number", "boolean")
+    if plain and isinstance(text, str) and _PLAIN.fullmatch(text):
+        return "write it without quotes"
     return ""
 
 

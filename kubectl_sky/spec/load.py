@@ -7,6 +7,7 @@ alias bombs, recursive aliases, very deep nesting.
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import yaml
 
@@ -18,6 +19,7 @@ __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "load"]
 
 MAX_BYTES = 4 * 1024 * 1024
 
+_ANOTHER = re.compile(r"\S.*\n---(\s|$)", re.DOTALL)  # a document after one that says something
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is 8 times as fast
 _UNPRINTABLE = re.compile(r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
@@ -34,25 +36,31 @@ def load(
     """
     composer = Composer()
     decoded = _decoded(text, file)
-    problems: list[Problem] = []
+    broken: list[Problem] = []
     try:
         roots = list(composer.documents(_events(decoded)))
+        several = composer.number > 2
     except (yaml.YAMLError, TooLarge) as error:
         roots = []
+        several = composer.number > 1 or bool(_ANOTHER.search(decoded))
         if isinstance(error, yaml.YAMLError):
-            problems.append(_syntax(error, decoded, file))
+            broken.append(
+                replace(_syntax(error, decoded, file), document=composer.number * several)
+            )
     problems = [
-        Problem(file, *place, "", message, hint) for place, message, hint in composer.problems
-    ] + problems
+        Problem(file, *place, "", message, hint, document=number * several)
+        for number, place, message, hint in composer.problems
+    ] + broken
     documents = _documents(file, [root for root in roots if root.value is not None])
     nothing = all(root.value in (None, {}) for root in roots)
     if not problems and nothing and not optional:
         hint = "a task needs at least run: |"
         problems.append(Problem(file, 0, 0, "", "is empty: it has no task", hint))
+    known = [root for root in roots if root.value is not None]
     problems += (
-        _no_mapping(file, root, example)
-        for root in roots
-        if not isinstance(root.value, dict | None)
+        replace(_no_mapping(file, root, example), document=number * several)
+        for number, root in enumerate(known, 1)
+        if not isinstance(root.value, dict)
     )
     if problems:
         raise InvalidFiles(sorted(problems))

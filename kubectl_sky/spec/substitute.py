@@ -18,7 +18,7 @@ class Filled:
     """A document with its variables put in; `unknown` has the paths that cannot be judged yet.
 
     These are texts whose variables come from the command line, and texts with secrets in them,
-    which no message may show.
+    which no message may show. `keys` has those of them that are names of fields.
     """
 
     def __init__(self, document: Document) -> None:
@@ -26,18 +26,30 @@ class Filled:
         self._values = {name: text for name, text in (envs | secrets).items() if text is not None}
         self._hidden = {name for name, text in envs.items() if text is None} | set(secrets)
         self.unknown: set[str] = set()
+        self.keys: set[str] = set()
         data = document.data
         self.document = document
         if isinstance(data, dict) and not data.keys().isdisjoint(FIELDS):
             texts = {name: self._any(data[name], (name,)) for name in FIELDS if name in data}
             self.document = replace(document, data=data | texts)
 
+    def hides(self, path: str, key: bool = False) -> bool:
+        """Say whether nothing may be said of the value at a path, or of its key, or shown there."""
+        below = any(path.startswith((f"{hidden}.", f"{hidden}[")) for hidden in self.keys)
+        return below or path in (self.keys if key else self.unknown)
+
     def _any(self, value: Data, path: Path) -> Data:
         if isinstance(value, dict):
-            return {self._text(k, (*path, k)): self._any(v, (*path, k)) for k, v in value.items()}
+            return {self._key(k, path): self._any(v, (*path, k)) for k, v in value.items()}
         if isinstance(value, list):
             return [self._any(item, (*path, index)) for index, item in enumerate(value)]
         return self._text(value, path)
+
+    def _key(self, key: Data, path: Path) -> Data:
+        before = set(self.unknown)
+        filled = self._text(key, (*path, key))
+        self.keys |= self.unknown - before
+        return filled
 
     def _text(self, value: Data, path: Path) -> Data:
         if not isinstance(value, str) or "$" not in value:

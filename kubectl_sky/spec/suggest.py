@@ -1,11 +1,10 @@
 """What the user may have meant by a field or value that is not there."""
 
 import difflib
-import json
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from kubectl_sky import assets
+from kubectl_sky.spec import schema
 from kubectl_sky.spec.document import Path
 
 # Names that people write, and SkyPilot's. Spelling alone would not find them.
@@ -38,6 +37,26 @@ _GONE = {
     "spot_recovery": "it is called job_recovery now",
 }
 _OTHER_LEVEL = (("resources.json", "under resources"), ("task.json", "at the top level"))
+# Where fields belong that stand elsewhere: a schema, its path in a task, and words for it.
+_PLACES: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("resources.json", ("resources",), "under resources"),
+    ("task.json", (), "at the top level"),
+    ("config.json", ("config",), "under config"),
+    ("config.json#/properties/kubernetes", ("config", "kubernetes"), "under config.kubernetes"),
+    ("service.json", ("service",), "under service"),
+    (
+        "service.json#/properties/replica_policy",
+        ("service", "replica_policy"),
+        "under service.replica_policy",
+    ),
+    (
+        "resources.json#/properties/job_recovery",
+        ("resources", "job_recovery"),
+        "under resources.job_recovery",
+    ),
+    ("header.json", (), "in a header: a document before those of the tasks"),
+)
+_PARENTS = frozenset(path for _, path, _ in _PLACES)
 _INTERNAL = ("_", "file_mounts_mapping", "volume_mounts")
 
 
@@ -61,12 +80,15 @@ def field(path: Path, known: Sequence[str]) -> str:
 
 
 def _elsewhere(key: str, meant: str, parent: Path) -> str:
-    """Return a hint for a field of the task below resources, or the other way round."""
+    """Return a hint for a field that belongs to another level of the task."""
     name = "it" if meant == key else repr(meant)
-    if parent == () and meant in _fields("resources.json"):
-        return f"{name} belongs under resources"
-    if parent[:1] == ("resources",) and meant in _fields("task.json"):
-        return f"{name} belongs at the top level"
+    if parent not in _PARENTS and parent[:1] != ("resources",):
+        return ""
+    for reference, path, words in _PLACES:
+        if path != parent and meant in _fields(reference):
+            return f"{name} belongs {words}"
+    if parent == () and meant in _fields("header.json"):
+        return f"{name} belongs {_PLACES[-1][2]}"
     return ""
 
 
@@ -80,6 +102,6 @@ def _nearly(key: str, parent: Path) -> str:
 
 
 @cache
-def _fields(schema: str) -> tuple[str, ...]:
-    properties = json.loads(assets.read("schemas", schema))["properties"]
+def _fields(reference: str) -> tuple[str, ...]:
+    properties = schema.target(reference)["properties"]
     return tuple(name for name in properties if not name.startswith(_INTERNAL))

@@ -1,5 +1,6 @@
 """Every problem of a document at once: the schema's, the rules across fields, what is ignored."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from kubectl_sky.errors import Problem
@@ -37,14 +38,14 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     if schema != "task":
         return _sorted(_schema(document, schema))
     filled = Filled(document)
-    found = _schema(filled.document, schema)
-    told = {problem.path for problem in found} | filled.unknown
-    found = [problem for problem in found if problem.path not in filled.unknown]
+    found = _schema(filled.document, schema, filled.hides)
+    told = {problem.path for problem in found}
     gone = tuple(f"{dotted(path)}." for path in infra.left_out(document))
     found += [
         problem
         for problem in rules.problems(filled.document)
         if problem.path not in told
+        and not filled.hides(problem.path)
         and not (problem.severity == "warning" and problem.path.startswith(gone))
     ]
     wrong = {problem.path for problem in found}
@@ -74,7 +75,9 @@ def _untold(found: list[Problem], more: list[Problem]) -> list[Problem]:
     return found + [problem for problem in more if problem.path not in told]
 
 
-def _schema(document: Document, name: str) -> list[Problem]:
+def _schema(
+    document: Document, name: str, hides: Callable[[str, bool], bool] = lambda path, key: False
+) -> list[Problem]:
     cleaned = _Cleaned(document, name)
     data = cleaned.mapping(document.data, ())
     found = [
@@ -82,6 +85,7 @@ def _schema(document: Document, name: str) -> list[Problem]:
             found.path, found.message, _quoted(document, found), found.severity, found.key
         )
         for found in schema.check(data, name)
+        if not hides(dotted(found.path), found.key)
     ]
     told = {problem.path for problem in cleaned.problems}
     return cleaned.problems + [problem for problem in found if problem.path not in told]

@@ -77,6 +77,26 @@ def test_a_header_says_nothing_with_nothing() -> None:
 
 
 WRONG = {
+    "pod_config: {}": (
+        "task.yaml:2:1: pod_config: unknown field; it belongs under config.kubernetes"
+    ),
+    "kubernetes: {}": "task.yaml:2:1: kubernetes: unknown field; it belongs under config",
+    "readiness_probe: /": "task.yaml:2:1: readiness_probe: unknown field; it belongs under service",
+    "min_replicas: 1": (
+        "task.yaml:2:1: min_replicas: unknown field; it belongs under service.replica_policy"
+    ),
+    "primary_tasks: [a]": (
+        "task.yaml:2:1: primary_tasks: unknown field;"
+        " it belongs in a header: a document before those of the tasks"
+    ),
+    "resources: {max_restarts_on_errors: 3}": (
+        "task.yaml:2:13: resources.max_restarts_on_errors: unknown field;"
+        " it belongs under resources.job_recovery"
+    ),
+    "resources: {use_spot: 'true'}": (
+        "task.yaml:2:23: resources.use_spot: expected true or false, got 'true';"
+        " write it without quotes"
+    ),
     "resources: {accelerators: [8]}": (
         "task.yaml:2:28: resources.accelerators[0]: expected a GPU such as V100:2, got 8"
     ),

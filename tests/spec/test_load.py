@@ -32,8 +32,13 @@ REFUSED = {
     b"hello": ["task.yaml:1:1: expected fields such as `run: …`, got the text 'hello'"],
     b"a: &x [*x]": ["task.yaml:1:8: alias *x refers to what it stands in"],
     b"a: &x {b: {c: *x}}": ["task.yaml:1:15: alias *x refers to what it stands in"],
+    b"a: 1\n---\nb: {\n": ["task.yaml:4:1: document 2: is not YAML: expected a value"],
+    b"a: {\n---\nb: 1\n": ["task.yaml:2:1: document 1: is not YAML: expected a value"],
+    b"a: 1\n---\n- b\n": [
+        "task.yaml:3:1: document 2: expected fields such as `run: …`, got a list"
+    ],
     b"a: *y": ["task.yaml:1:4: alias *y has no anchor &y before it"],
-    b"a: &x 1\n---\nb: *x": ["task.yaml:3:4: alias *x has no anchor &x before it"],
+    b"a: &x 1\n---\nb: *x": ["task.yaml:3:4: document 2: alias *x has no anchor &x before it"],
     BOMB.encode(): [
         "task.yaml:5:4: holds more than 100,000 values, or 100 levels;"
         " aliases count as often as they are used"

@@ -47,11 +47,18 @@ def test_internal_fields_are_never_suggested() -> None:
             assert "volume_mounts" not in told
 
 
+def test_a_variable_to_come_hides_its_value_only() -> None:
+    text = "envs: {A: }\nfile_mounts: {/a: {nmae: $A}}\n"
+    assert problems(RUN + text) == [
+        "task.yaml:3:20: file_mounts./a.nmae: unknown field; did you mean 'name'?"
+    ]
+
+
 def test_secrets_are_never_shown() -> None:
     text = (
         RUN
         + "secrets: {KEY: hunter2, N: 0123}\n"
-        + "file_mounts: {/a: {store: $KEY}, /b: {mode: x$KEY}}\n"
+        + "file_mounts: {/a: {store: $KEY}, /b: {mode: x$KEY}, /$KEY: {nmae: x}}\n"
         + "volumes: {'/${KEY}/..': '! $KEY', /c: {name: $KEY $KEY}}\n"
         + "service: {readiness_probe: $KEY}\n"
     )

@@ -126,7 +126,8 @@ WRONG = {
         " keep one of them"
     ),
     'num_nodes: "2"': (
-        "task.yaml:2:12: num_nodes: expected a whole number of nodes, at least 1, got '2'"
+        "task.yaml:2:12: num_nodes: expected a whole number of nodes, at least 1, got '2';"
+        " write it without quotes"
     ),
     "num_nodes: 0": (
         "task.yaml:2:12: num_nodes: expected a whole number of nodes, at least 1, got 0"
