@@ -1,7 +1,7 @@
 """From a file and flags to checked tasks: what `render` and `submit` share."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -22,8 +22,9 @@ from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec import unsupported
-from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.document import Document, entries
 from kubectl_sky.spec.pipeline import pipeline_of
+from kubectl_sky.spec.secret import without_kept
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.workloads import hold
@@ -163,8 +164,19 @@ def _refusals(documents: Sequence[Document], as_task: bool) -> list[Problem]:
         problem
         for document in documents
         if not document.is_header
-        for problem in unsupported.refusals(document, as_task)
+        for problem in (*unsupported.refusals(document, as_task), *_open(document))
     ]
+
+
+def _open(document: Document) -> Iterator[Problem]:
+    """Refuse values that the file leaves to the command line and nobody gave."""
+    own = without_kept(document.get("secrets"))
+    given = (("envs", "--env", document.get("envs")), ("secrets", "--secret", own))
+    for under, flag, values in given:
+        for name, value in entries(values):
+            if value is None:
+                hint = f"give it with {flag} {name}=…"
+                yield document.problem((under, name), "the file leaves the value open", hint)
 
 
 def _parts(documents: Sequence[Document], whole_id: str, overrides: Overrides) -> tuple[Part, ...]:

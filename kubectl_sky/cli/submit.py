@@ -45,6 +45,10 @@ def command(
     what is left is cancelled when one fails. All are in the cluster from the start, the later ones
     held, but it is this command that releases them: with --detach or after Ctrl-C they stay held
     until `kubectl sky wait ID --continue`, or the same submit with --id ID, goes on.
+
+    Under a header with `execution: parallel` the tasks are a group: they run at once and find each
+    other as TASK-RANK.$SKYPILOT_JOBGROUP_NAME. What is not among `primary_tasks` is ended, by this
+    command too, when those have.
     """
     from kubectl_sky.actions import context, submit
     from kubectl_sky.actions.draft import draft

@@ -65,6 +65,7 @@ class Member:
         """What SkyPilot tells each task of a managed job with several."""
         told = {
             "SKYPILOT_MANAGED_JOB_ID": self.id,
+            "SKYPILOT_TASK_ID": self.all_tasks[self.stage - 1],
             "SKYPILOT_TASK_IDS": "\n".join(self.all_tasks),
         }
         if not self.parallel:

@@ -27,7 +27,6 @@ MAX_SCRIPTS = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around t
 
 def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     """Decide everything about a task; raise UserError where something that it needs is missing."""
-    _require_values(task)
     task = registry.hidden(task)
     title = task.name or f"task-{task_id}"
     name = names.dns_label(title)
@@ -124,21 +123,6 @@ def _annotations(task: Task, title: str, facts: Facts, resources: Resources) -> 
 def _numbers(task: Task) -> dict[str, str]:
     """What tells an array's indexes which numbers they stand for, on the Job and on its pods."""
     return {names.ARRAY: task.array.numbers} if task.array else {}
-
-
-def _require_values(task: Task) -> None:
-    _require(task.envs, "env")
-    _require(task.secrets, "secret")
-
-
-def _require(values: Mapping[str, str | None], flag: str) -> None:
-    """Refuse values that the file leaves to the command line and nobody gave."""
-    missing = [name for name, value in values.items() if value is None]
-    if missing:
-        flags = " ".join(f"--{flag} {name}=…" for name in missing)
-        raise UserError(
-            f"{flag}s.{missing[0]}: the file leaves the value open", f"give it with {flags}"
-        )
 
 
 def _tolerations(placement: Placement) -> tuple[Toleration, ...]:

@@ -45,7 +45,7 @@ def sky(
         (("render", "-", "--env", "NOPE"), "run: a", 2, "error: --env NOPE: has no value"),
         (("render", "-", "--env-file", "none"), "run: a", 2, "error: --env-file none: no such"),
         (("render", "-", "--templates", "none"), "run: a", 2, "error: --templates none: no such"),
-        (("render", "-"), "run: a\nenvs: {A: }", 2, "error: envs.A: the file leaves the value"),
+        (("render", "-"), "run: a\nenvs: {A: }", 2, "<stdin>:2:11: envs.A: the file leaves"),
         (("list",), "", 3, "error: no kubeconfig: none at ~/.kube/config"),
         (("wait", "x", "--timeout", "soon"), "", 2, "'soon' is no duration; write 90s"),
     ],

@@ -95,8 +95,6 @@ def test_skypilot_s_variables_and_which_of_them_the_user_may_set() -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"envs": {"A": None, "B": None}}, "--env A=… --env B=…"),
-        ({"secrets": {"T": None}}, "--secret T=…"),
         ({"run": "x" * 1_000_000}, "a ConfigMap carries 900,000"),
     ],
 )

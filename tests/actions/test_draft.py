@@ -1,0 +1,96 @@
+"""From a file of several tasks and flags to what is rendered."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_sky import names, users
+from kubectl_sky.actions.draft import Draft, draft
+from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.errors import InvalidFiles
+from kubectl_sky.facts import Facts
+
+TWO = "name: one\nenvs: {A: null}\nrun: x\n---\nenvs: {B: null}\nsecrets: {S: null}\nrun: y\n"
+FACTS = Facts(users.named("alice"), "team")
+
+
+def drafted(text: str, tmp_path: Path, **flags: Any) -> Draft:
+    file = tmp_path / "tasks.yaml"
+    file.write_text(text)
+    environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
+    return draft(str(file), Overrides(**flags), environ, io.BytesIO())
+
+
+def refused(text: str, tmp_path: Path, **flags: Any) -> list[str]:
+    with pytest.raises(InvalidFiles) as caught:
+        drafted(text, tmp_path, **flags)
+    return [str(problem).partition("tasks.yaml:")[2] for problem in caught.value.problems]
+
+
+def test_every_open_value_is_told_with_its_document(tmp_path: Path) -> None:
+    assert refused(TWO, tmp_path) == [
+        "2:11: document 1: envs.A: the file leaves the value open; give it with --env A=…",
+        "5:11: document 2: envs.B: the file leaves the value open; give it with --env B=…",
+        "6:14: document 2: secrets.S: the file leaves the value open; give it with --secret S=…",
+    ]
+
+
+def test_flags_are_for_every_task(tmp_path: Path) -> None:
+    pipe = tmp_path / "variables"
+    pipe.write_text("A=1\nS=file\n")
+    found = drafted(
+        TWO, tmp_path, env_files=(str(pipe),), env=("B=2",), image="busybox", task_id="bcdf2345"
+    )
+    first, second = found.tasks
+    assert (first.envs, first.secrets) == ({"A": "1", "S": "file", "B": "2"}, {})
+    assert (second.envs, second.secrets) == ({"B": "2", "A": "1"}, {"S": "file"})
+    assert {task.resources.image for task in found.tasks} == {"busybox"}
+    assert found.id == "bcdf2345"
+    assert [part.task_id for part in found.parts] == [names.part_id("bcdf2345", n) for n in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "expected"),
+    [
+        ("run: x\n", None, [None]),
+        ("run: x\n", "flag", ["flag"]),
+        ("name: head\n---\nname: task\nrun: x\n", None, ["head"]),
+        ("name: head\n---\nname: task\nrun: x\n", "flag", ["flag"]),
+        ("name: head\n---\nrun: x\n---\nname: b\nrun: y\n", None, ["head-0", "b"]),
+        ("name: head\n---\nrun: x\n---\nname: b\nrun: y\n", "flag", ["flag-0", "b"]),
+        ("run: x\n---\nname: b\nrun: y\n", "flag", ["flag-0", "b"]),
+    ],
+)
+def test_names(tmp_path: Path, text: str, given: str | None, expected: list[str | None]) -> None:
+    assert [task.name for task in drafted(text, tmp_path, name=given).tasks] == expected
+
+
+def test_only_the_first_of_a_pipeline_is_not_held(tmp_path: Path) -> None:
+    found = drafted("run: x\n---\nrun: y\n---\nrun: z\n", tmp_path, task_id="bcdf2345")
+    jobs = found.manifests(found.plans(FACTS)).workload
+    assert [job.object["spec"].get("suspend", False) for job in jobs] == [False, True, True]
+    stages = [job.object["metadata"]["labels"][names.STAGE] for job in jobs]
+    assert stages == ["1", "2", "3"]
+
+
+def test_the_tasks_of_a_group_have_one_service(tmp_path: Path) -> None:
+    header = "name: g\nexecution: parallel\n---\n"
+    found = drafted(
+        f"{header}name: a\nnum_nodes: 2\nrun: x\n---\nname: b\nrun: y\n",
+        tmp_path,
+        task_id="bcdf2345",
+    )
+    rendered = found.manifests(found.plans(FACTS))
+    services = [item.name for item in rendered.auxiliary if item.object["kind"] == "Service"]
+    assert services == ["Service/g-bcdf2345"]
+    pods = [job.object["spec"]["template"]["spec"] for job in rendered.workload]
+    assert [pod["hostname"] for pod in pods] == ["a-0", "a-1", "b-0"]
+    assert {pod["subdomain"] for pod in pods} == {"g-bcdf2345"}
+
+
+def test_a_user_cannot_take_another_tasks_place(tmp_path: Path) -> None:
+    text = f"resources: {{labels: {{{names.PIPELINE}: other}}}}\nrun: x\n---\nrun: y\n"
+    found = drafted(text, tmp_path, task_id="bcdf2345")
+    assert found.plans(FACTS)[0].labels[names.PIPELINE] == "bcdf2345"
