@@ -81,7 +81,7 @@ def follow(
         reader = Thread(target=following.add_all, args=(watcher.sources(),), daemon=True)
         reader.start()
         try:
-            _pump(following, task, write, note)
+            _pump(following, task, write, watcher.heard)
         finally:
             watcher.stop.set()
     return watcher.ended()
@@ -204,6 +204,12 @@ class _Watcher:
         """What stands before a node's lines among those of other tasks."""
         node = f" {self.latest.workload.title(rank)}" if self.latest.num_nodes > 1 else ""
         return f"{self.latest.name}{node} | ".encode()
+
+    def heard(self, text: str) -> None:
+        """Pass on what is said of a log; that pods go is no news while the cluster stops them."""
+        failed = any(node.state is State.FAILED for node in self.latest.nodes)
+        if not (failed and self.latest.workload.together):
+            self.note(text)
 
     def sources(self) -> Iterator[LogSource]:
         """Yield the log of each node as it starts, until the task is over."""

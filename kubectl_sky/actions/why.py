@@ -23,15 +23,15 @@ def explained(session: Session, task: TaskStatus) -> TaskStatus:
     except Forbidden:
         return task
     latest = {event["involvedObject"]["name"]: event for event in events}
-    return replace(task, nodes=tuple(_with_event(node, latest) for node in task.nodes))
+    return replace(task, nodes=tuple(_with_event(task, node, latest) for node in task.nodes))
 
 
 def _unexplained(node: NodeStatus) -> bool:
     return node.state is State.PENDING and node.reason in USUAL
 
 
-def _with_event(node: NodeStatus, latest: dict[str, Json]) -> NodeStatus:
-    event = latest.get(node.pod or node.job)
+def _with_event(task: TaskStatus, node: NodeStatus, latest: dict[str, Json]) -> NodeStatus:
+    event = latest.get(node.pod or task.workload.maker(node.job))
     if not event or not _unexplained(node):
         return node
     return replace(node, reason=event.get("reason", ""), message=event.get("message", ""))

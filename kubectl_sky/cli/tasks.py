@@ -114,11 +114,11 @@ def details(task: TaskStatus) -> str:
         for node in shown
     ]
     header = ["NODE", "STATUS", "EXIT", "RESTARTS", "REASON", "HOST", "JOB", "POD"]
-    table = output.table(header, rows)
+    table = output.table(header, rows) if rows else "All have completed."
     messages = dict.fromkeys(node.message for node in task.nodes if node.message)
     notes = "".join(f"\n{message}" for message in list(messages)[:5])
     left = len(task.nodes) - len(shown)
-    more = f"\n… and {left} more; `-o json` has all" if left else ""
+    more = f"\n… and {left} more; `-o json` has all" if left and shown else ""
     return f"{head}\n\n{table}{more}{notes and chr(10)}{notes}"
 
 

@@ -21,6 +21,9 @@ def notes(task: TaskStatus, patient: bool) -> list[str]:
         text = _told(task, node, patient)
         if text:
             groups[text].append(node.name)
+    if task.workload.apart:  # each for itself, so that none is told of twice
+        every = [text.replace("%s", name, 1) for text, found in groups.items() for name in found]
+        return list(dict.fromkeys(every))
     return [text.replace("%s", _some(found), 1) for text, found in groups.items()]
 
 
@@ -30,16 +33,22 @@ def _told(task: TaskStatus, node: NodeStatus, patient: bool) -> str:
     if node.reason == STOPPED:  # what it was stopped for is told
         return ""
     if node.state is State.FAILED and not task.over:
-        others = "are being stopped" if task.workload.together else "go on"
-        return f"%s failed: {node.reason}; the other nodes {others}"
+        return f"%s failed: {node.reason}{_others(task)}"
     if node.reason == RETRYING:
         return f"%s failed and starts again{message}"
     if node.state is not State.PENDING:
         return ""
     if node.reason not in USUAL:
-        return f"waiting for %s: {node.reason}{message}"
-    in_turn = task.workload.apart and not node.pod
-    return "" if patient or in_turn else "waiting for %s to start"
+        whom = "tasks" if task.workload.apart else "%s"  # they come and go by the hundred
+        return f"waiting for {whom}: {node.reason}{message}"
+    return "" if patient or task.workload.apart else "waiting for %s to start"
+
+
+def _others(task: TaskStatus) -> str:
+    """What becomes of the other nodes when one fails; of tasks of their own nobody asks."""
+    if task.workload.apart:
+        return ""
+    return f"; the other nodes {'are being stopped' if task.workload.together else 'go on'}"
 
 
 def _some(found: list[str]) -> str:

@@ -31,14 +31,14 @@ class JobSet(Workload):
                 index=0,
                 job=plan.name,
                 labels=plan.labels,
-                told={"KUBECTL_SKY_HOSTS": f"{_job(plan)}-"} if plan.service else {},
+                told={"KUBECTL_SKY_HOSTS": f"{_job(plan.name)}-"} if plan.service else {},
                 fields=dict.fromkeys(environment.RANKS, completions.FIELD),
             ),
         )
 
     def fits(self, plan: Plan, facts: Facts) -> str:
         """JobSet refuses what would be too long a name of a pod."""
-        longest = len(f"{_job(plan)}-{len(plan.nodes) - 1}-xxxxx")
+        longest = len(f"{_job(plan.name)}-{len(plan.nodes) - 1}-xxxxx")
         if longest <= _LONGEST:
             return ""
         return f"its pods' names would be {longest - _LONGEST} letters too long; shorten its name"
@@ -71,13 +71,17 @@ class JobSet(Workload):
         """All nodes have started again as often as the JobSet."""
         return (item.get("status", {}).get("restarts") or 0) + 1
 
+    def maker(self, name: str) -> str:
+        """Its Job."""
+        return _job(name)
+
     def templates(self, item: Object) -> Sequence[Object]:
         """The pods of its Job."""
         return (_template(item)["spec"]["template"],)
 
 
-def _job(plan: Plan) -> str:
-    return f"{plan.name}-{_GROUP}-0"
+def _job(name: str) -> str:
+    return f"{name}-{_GROUP}-0"
 
 
 def _template(item: Object) -> Object:

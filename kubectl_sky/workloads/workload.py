@@ -96,6 +96,10 @@ class Workload(Protocol):
         """Return what people call a node: in notes, and before the lines of its log."""
         return f"node-{rank}"
 
+    def maker(self, name: str) -> str:
+        """Return the name of what makes an object's pods; its events say why there are none."""
+        return name
+
     def templates(self, item: Object) -> Sequence[Object]:
         """Return the pod templates of a manifest, so that the cluster can be asked about them."""
         return (item["spec"]["template"],)

@@ -36,6 +36,8 @@ def test_nodes_meet(sky: Command, kubectl: Command) -> None:
     task_id = submitted(done)
     assert sky("logs", task_id).stdout.splitlines() == expected
     assert sky("wait", task_id).stdout == f"task/{task_id} (ring) completed\n"
+    ready = ("wait", "--for=condition=Completed", "--timeout=30s")
+    assert kubectl(*ready, f"jobset/ring-{task_id}").returncode == 0
     rows = sky("list").stdout.splitlines()
     assert rows[1].split()[:4] == [task_id, "ring", "completed", "3/3"]
     again = sky("submit", "-", "--id", task_id, "--backend", "jobset", stdin=script)

@@ -67,7 +67,7 @@ def test_each_number_ends_by_itself() -> None:
     assert " ".join(node.state for node in task.nodes) == "completed failed running"
     assert (task.state, task.num_nodes) == (State.RUNNING, 3)
     assert task.note == "1 of 3 failed, first index-3: Error (exit code 4)"
-    assert notes(task, patient=False) == ["index-3 failed: Error; the other nodes go on"]
+    assert notes(task, patient=False) == ["index-3 failed: Error"]
 
 
 def test_it_fails_when_all_have_ended() -> None:
@@ -79,6 +79,15 @@ def test_it_fails_when_all_have_ended() -> None:
 
 def test_those_whose_turn_is_to_come_are_not_told_of() -> None:
     assert notes(fold(make_array("0-99", 100)), patient=False) == []
+
+
+def test_what_many_wait_for_is_told_once() -> None:
+    pods = [make_array_pod("0-4", n, "Pending") for n in range(5)]
+    for pod in pods:
+        no = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"}
+        pod["status"]["conditions"] = [no]
+    found = notes(fold(make_array("0-4", 5), *pods), patient=False)
+    assert found == ["waiting for tasks: Unschedulable: no"]
 
 
 @pytest.mark.parametrize(
