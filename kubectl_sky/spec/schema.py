@@ -31,12 +31,13 @@ def check(data: Data, schema: str) -> list[Finding]:
 
 def right(data: Data, schema: str) -> bool:
     """Say whether data is right beyond doubt."""
-    return _test(f"{schema}.json")(data)
+    return test_of(f"{schema}.json")(data)
 
 
 @cache
-def _test(reference: str) -> Test:
-    return compiled(target(reference), _test)
+def test_of(reference: str) -> Test:
+    """Return the test of what a reference names."""
+    return compiled(target(reference), test_of)
 
 
 @cache
