@@ -22,6 +22,7 @@ _LONGEST = 64 * 1024  # bytes of a line that are waited for
 
 # What entry.sh sets for setup and run, and where it runs them; the rest is in the container.
 _AS_TASK = """
+[ ! -d "${KUBECTL_SKY_FILES-}/user" ] || export HOME="$KUBECTL_SKY_FILES/user"
 [ -z "$1" ] || export SKYPILOT_NODE_IPS="$1"
 [ -z "$1" ] || export MASTER_ADDR="${MASTER_ADDR-${1%%
 *}}"

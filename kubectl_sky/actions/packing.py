@@ -85,7 +85,8 @@ def told(plans: Sequence[Plan], archives: Iterable[Archive], there: int) -> Iter
     if any(plan.cargo.secret for plan in plans):
         ways.append("in a Secret")
     if any(plan.cargo.streamed for plan in plans):
-        ways.append("straight to the pods")
+        again = any(plan.restarts or plan.recovers for plan in plans)
+        ways.append("straight to the pods" + ", not to nodes that start again" * again)
     yield f"files: {files:,}, {_bytes(size)}, sent {' and '.join(ways)}"
 
 

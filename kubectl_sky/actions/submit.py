@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from kubectl_sky import kinds, names
-from kubectl_sky.actions import classes, find, packing, sharing
+from kubectl_sky.actions import classes, delivering, find, packing, sharing
 from kubectl_sky.actions.draft import Draft
 from kubectl_sky.actions.facts import gathered
 from kubectl_sky.actions.stop import AUXILIARY
@@ -14,6 +14,7 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.apply import Applied, apply_all
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, SkyError, UserError
+from kubectl_sky.facts import Archive
 from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import differences
 from kubectl_sky.observe.pipelines import pipelines
@@ -39,6 +40,7 @@ class Prepared:
     manifests: Manifests
     present: tuple[Json, ...]
     shared: Mapping[str, Json]  # metadata of the files that are there already, by name
+    archives: Mapping[str, Archive]  # of the first task's local files, by where they go
     notes: tuple[str, ...]  # about candidates, nodes and files, for the user
 
     @property
@@ -103,13 +105,14 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
     if missing:
         raise UserError("\n".join(dict.fromkeys(missing)))
     plans = draft.plans(known)
+    delivering.refuse(plans)
     asked = [claim.storage_class for plan in plans for claim in plan.storage.fresh]
     told = (*draft.notes(known), *classes.notes(session, asked), *_partial(plans))
     manifests = draft.manifests(plans)
     shared = sharing.present(session, manifests.shared)
     archives = [one for part in draft.parts for one in part.archives.values()]
     told = (*told, *packing.told(plans, archives, len(shared)))
-    prepared = Prepared(draft.id, plans, manifests, (), shared, told)
+    prepared = Prepared(draft.id, plans, manifests, (), shared, draft.parts[0].archives, told)
     if not draft.given_id:
         return prepared
     present = _present(session, prepared)

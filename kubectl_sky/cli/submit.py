@@ -85,13 +85,16 @@ def _submit(
     detach: bool,
     patience: float,
 ) -> int:
-    from kubectl_sky.actions import find, logs, submit
+    from kubectl_sky.actions import delivering, find, logs, submit
     from kubectl_sky.cluster.streams import LogOptions
 
     if not prepared.complete:
         with output.progress("Sending", len(prepared.manifests.all)) as advance:
             submit.send(session, prepared, on_done=advance)
     output.out(_told(prepared, form))
+    sys.stdout.flush()
+    shown = delivering.Shown(output.transfer, output.note)
+    delivering.deliver(session, prepared.plans[0], prepared.archives, shown)
     if detach or form:
         if any(plan.suspended for plan in prepared.plans):
             output.note(pipelines.held(prepared.id, len(prepared.plans)))

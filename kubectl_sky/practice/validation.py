@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from kubectl_sky.practice import problems, rules, schemas, shapes
 from kubectl_sky.practice.pod_rules import BAD_LABEL, LABEL, invalid, required
@@ -59,10 +60,19 @@ def _data(obj: Json) -> Iterator[Cause]:
         for name in obj.get(field) or ():
             if not re.fullmatch(r"[-._a-zA-Z0-9]+", name):
                 yield invalid(f"{field}[{name}]", name, _BAD_DATA_KEY)
-    size = sum(len(str(value)) for field in _DATA for value in (obj.get(field) or {}).values())
+    size = sum(
+        _size(obj, field, value) for field in _DATA for value in (obj.get(field) or {}).values()
+    )
     if size > _MOST_DATA:
         text = f"Too long: may not be more than {_MOST_DATA} bytes"
         yield Cause("FieldValueTooLong", "[]", text)
+
+
+def _size(obj: Json, field: str, value: Any) -> int:
+    """Bytes of a value; some fields hold them in base64."""
+    text = str(value)
+    encoded = field == "binaryData" or (field == "data" and obj.get("kind") == "Secret")
+    return len(text) * 3 // 4 - text[-2:].count("=") if encoded else len(text)
 
 
 def _definition(obj: Json) -> Iterator[Cause]:

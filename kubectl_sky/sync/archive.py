@@ -74,7 +74,8 @@ def pack(source: Source, keep: int, on_bytes: Callable[[int], object] | None = N
     meanwhile.
     """
     total = measure(source)
-    digest, squeezer, kept = hashlib.sha256(), compressor(), bytearray()
+    digest, kept = hashlib.sha256(), bytearray()
+    squeezer: zlib._Compress | None = compressor()
     for chunk in chunks(source):
         digest.update(chunk)
         if squeezer:
@@ -89,7 +90,7 @@ def pack(source: Source, keep: int, on_bytes: Callable[[int], object] | None = N
     return Archive(source.path.is_dir(), digest.hexdigest(), total.files, total.size, data)
 
 
-def compressor(level: int = 6) -> "zlib._Compress | None":
+def compressor(level: int = 6) -> "zlib._Compress":
     """Return a gzip compressor; its output has neither names nor times in it."""
     return zlib.compressobj(level, wbits=31)
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_sky.sync import archive
+from kubectl_sky.sync import archive, delivery
 from kubectl_sky.sync.archive import Unsendable, chunks, measure, pack
 from kubectl_sky.sync.tree import Source
 
@@ -234,6 +234,17 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert (found.data, found.size) == (b"", 64 << 20)
     assert peak < 10 << 20
+
+
+def test_what_is_sent_is_what_was_packed(tmp_path: Path) -> None:
+    source = Source(fill(tmp_path))
+    packed, seen = pack(source, KEEP), list[int]()
+    data = b"".join(delivery.packed(source, packed.digest, seen.append))
+    assert gzip.decompress(data) == gzip.decompress(packed.data)
+    assert sum(seen) == len(gzip.decompress(data))
+    (tmp_path / "late").write_text("x")
+    with pytest.raises(Unsendable, match="changed since the task was submitted"):
+        list(delivery.packed(source, packed.digest, seen.append))
 
 
 def test_modes_are_those_that_matter(tmp_path: Path) -> None:

@@ -1,0 +1,92 @@
+"""unpack.sh with what an image may have: tar and gzip, python3, or nothing."""
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky import assets
+
+BASIC = ("mkdir", "rmdir", "mv", "cat")
+
+
+class Pod:
+    """A folder that stands for a pod with some programs."""
+
+    def __init__(self, root: Path, *tools: str) -> None:
+        self.room, self.place, self.bin = root / "room", root / "a place", root / "bin"
+        for folder in (self.room, self.place, self.bin):
+            folder.mkdir()
+        for tool in (*BASIC, *tools):
+            found = sys.executable if tool == "python3" else shutil.which(tool)
+            assert found
+            (self.bin / tool).symlink_to(os.path.realpath(found))
+        self.script = root / "unpack.sh"
+        self.script.write_text(assets.read("templates", "unpack.sh"))
+
+    def want(self) -> None:
+        (self.room / "wanted-000").write_text(f"{self.place}\n")
+
+    def unpack(self, data: bytes) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            ["/bin/sh", str(self.script), "000"],
+            env={"PATH": str(self.bin), "KUBECTL_SKY_FILES": str(self.room)},
+            input=data,
+            capture_output=True,
+            check=False,
+        )
+
+
+def packed() -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as made:
+        info = tarfile.TarInfo("x y")
+        info.size, info.mode = 5, 0o751
+        made.addfile(info, io.BytesIO(b"hello"))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("tools", [("tar", "gzip"), ("python3",)])
+def test_unpacked(tmp_path: Path, tools: tuple[str, ...]) -> None:
+    pod = Pod(tmp_path, *tools)
+    assert pod.unpack(packed()).returncode == 75, "nobody waits for it yet"
+    pod.want()
+    done = pod.unpack(packed())
+    assert (done.returncode, done.stderr) == (0, b"")
+    found = pod.place / "x y"
+    assert (found.read_text(), oct(found.stat().st_mode)) == ("hello", "0o100751")
+    assert (pod.room / "arrived-000").exists()
+    assert pod.unpack(b"").returncode == 0, "it is there"
+
+
+@pytest.mark.parametrize("tools", [("tar", "gzip"), ("python3",)])
+@pytest.mark.parametrize("cut", [0, 40, -6])
+def test_broken_off(tmp_path: Path, tools: tuple[str, ...], cut: int) -> None:
+    pod = Pod(tmp_path, *tools)
+    pod.want()
+    assert pod.unpack(packed()[:cut]).returncode != 0
+    assert not (pod.room / "arrived-000").exists()
+    assert not (pod.room / "coming-000").exists()
+    assert (pod.room / "failed-000").read_text()
+
+
+def test_an_image_with_nothing(tmp_path: Path) -> None:
+    pod = Pod(tmp_path)
+    pod.want()
+    done = pod.unpack(packed())
+    assert done.stderr == b"the image has neither tar and gzip nor python3\n"
+    assert (pod.room / "failed-000").read_text() == done.stderr.decode()
+
+
+def test_two_at_once(tmp_path: Path) -> None:
+    pod = Pod(tmp_path, "tar", "gzip")
+    pod.want()
+    (pod.room / "coming-000").mkdir()
+    done = pod.unpack(packed())
+    assert done.returncode == 1
+    assert b"are being sent already" in done.stderr
