@@ -28,6 +28,7 @@ class Settings:
     host_paths: Sequence[str] = ()
     single_node_volumes: str = "together"
     volume_group: int | bool = 1000
+    barrier_timeout: int | None = None
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:

@@ -13,22 +13,35 @@ import sys
 import time
 
 PORT = 61137  # above the ephemeral ports, and closed again before the user's program starts
+MISSING = "missing "  # what rank 0 tells the others when it gives up
 HELLO = sys.argv[1]  # no other task has this name
 RANK = int(os.environ["NODE_RANK"])
 NODES = int(os.environ["NUM_NODES"])
 ADDRESS = os.environ["POD_IP"]
-DEADLINE = time.monotonic() + float(os.environ.get("KUBECTL_SKY_BARRIER_TIMEOUT", "1800"))
+PATIENCE = int(os.environ.get("KUBECTL_SKY_BARRIER_TIMEOUT", "1800"))
+DEADLINE = time.monotonic() + PATIENCE
 
 
 def give_up(reason):
     """Leave the reason where Kubernetes shows it, and end."""
-    message = "gave up waiting for the other nodes: " + reason
+    message = "gave up waiting for the other nodes after {} seconds: {}".format(PATIENCE, reason)
     try:
         with open("/dev/termination-log", "w") as log:
-            log.write(message)
+            log.write(message[:4000])  # Kubernetes keeps so much
     except OSError:
         pass
     sys.exit("kubectl-sky: " + message)
+
+
+def ranges(ranks):
+    """Write numbers in order as people do: 1, 3-5, 9."""
+    found = []
+    for rank in ranks:
+        if found and found[-1][1] == rank - 1:
+            found[-1][1] = rank
+        else:
+            found.append([rank, rank])
+    return ", ".join(str(a) if a == b else "{}-{}".format(a, b) for a, b in found)
 
 
 def greet(connection):
@@ -55,22 +68,29 @@ def host():
         try:
             connection = server.accept()[0]
         except socket.timeout:
-            missing = [str(rank) for rank in range(NODES) if rank not in met]
-            give_up("no sign of rank " + ", ".join(missing[:20]) + (" …" if missing[20:] else ""))
+            missing = [rank for rank in range(NODES) if rank not in met]
+            reason = "no sign of rank" + "s" * (len(missing) > 1) + " " + ranges(missing)
+            tell(met, MISSING + reason)
+            give_up(reason)
         guest = greet(connection)
         if guest:
             met[guest[0]] = (guest[1], connection)
         else:
             connection.close()
     addresses = "".join(met[rank][0] + "\n" for rank in range(NODES))
+    tell(met, addresses)
+    return addresses
+
+
+def tell(met, text):
+    """Send the same to all who wait for an answer; an empty line ends it."""
     for _, connection in met.values():
         if connection:
             try:
-                connection.sendall(addresses.encode() + b"\n")
+                connection.sendall(text.encode() + b"\n\n")
             except OSError:
                 pass  # that node will say so itself
             connection.close()
-    return addresses
 
 
 def join(service):
@@ -80,14 +100,25 @@ def join(service):
         try:
             with socket.create_connection((name, PORT), timeout=5) as connection:
                 connection.sendall("{} {} {}\n".format(HELLO, RANK, ADDRESS).encode())
-                connection.settimeout(max(DEADLINE - time.monotonic(), 0.01))
+                connection.settimeout(None)  # rank 0 gives up by itself
+                keep_alive(connection)
                 answer = connection.makefile().read()
+            if answer.startswith(MISSING):
+                give_up(answer[len(MISSING) :].strip())
             if answer.endswith("\n\n"):
                 return answer
         except OSError:
             pass  # not there yet: no address, no listener, or it went away
         time.sleep(0.2)
-    give_up("rank 0 did not answer at " + name)
+    give_up("no sign of rank 0 at " + name)
+
+
+def keep_alive(connection):
+    """Find out when the other machine is lost while nothing is said."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):
+        if hasattr(socket, option):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), 20)
 
 
 def end(*_):

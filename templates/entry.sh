@@ -1,7 +1,7 @@
 #!/bin/sh
 # Starts one node of a task: waits until every rank is there, then runs setup and run.
-# Needs only sh; uses bash for the user's scripts, python3 for the barrier and setsid for signals
-# where the image has them.
+# Needs only sh and writes nowhere; uses bash for the user's scripts, python3 for the barrier and
+# setsid for signals where the image has them. Where it is process 1 it ends the orphans, too.
 set -u
 dir=${0%/*}
 child=
@@ -54,7 +54,7 @@ meet_by_name() {
     fail 1 "the image has none of python3, getent and nslookup, so the nodes cannot find each other"
   rank=0
   SKYPILOT_NODE_IPS=
-  deadline=$(($(date +%s) + ${KUBECTL_SKY_BARRIER_TIMEOUT:-1800}))
+  deadline=$(($(date +%s) + longest))
   while [ "$rank" -lt "$NUM_NODES" ]; do
     if [ "$rank" -eq "$NODE_RANK" ]; then found=$POD_IP; else found=$(resolve "${KUBECTL_SKY_HOSTS-node-}$rank.$1"); fi
     if [ -n "$found" ]; then
@@ -62,11 +62,22 @@ meet_by_name() {
 }$found"
       rank=$((rank + 1))
     elif [ "$(date +%s)" -ge "$deadline" ]; then
-      fail 1 "gave up waiting for the other nodes: rank $rank has no address"
+      missing "$1"
     else
       nap
     fi
   done
+}
+
+# Gives up, and names all ranks from $rank on that have no address.
+missing() {
+  absent=
+  while [ "$rank" -lt "$NUM_NODES" ]; do
+    [ "$rank" -eq "$NODE_RANK" ] || [ -n "$(resolve "${KUBECTL_SKY_HOSTS-node-}$rank.$1")" ] ||
+      absent="$absent${absent:+, }$rank"
+    rank=$((rank + 1))
+  done
+  fail 1 "gave up waiting for the other nodes after $longest seconds: no address of rank ${absent:-any more}"
 }
 
 # Runs one of the user's scripts in a process group of its own; its exit code is ours.
@@ -102,11 +113,15 @@ number_at() {
   )
 }
 
+longest=${KUBECTL_SKY_BARRIER_TIMEOUT:-1800}
+case $longest in *[!0-9]*) fail 2 "KUBECTL_SKY_BARRIER_TIMEOUT is no whole number of seconds: $longest" ;; esac
 shell=$(command -v bash || command -v sh)
 . "$dir/files.sh"
 [ -n "${KUBECTL_SKY_MET-}" ] || choose_home
 [ -z "${KUBECTL_SKY_LINKS-}" ] || link_home || exit 1
 [ -n "${KUBECTL_SKY_MET-}" ] || bring_files
+# bash begins as SkyPilot's does, with ~/.bashrc and conda; a BASH_ENV of the user's own is left alone
+case $shell in *bash) export BASH_ENV="${BASH_ENV-$dir/profile.sh}" ;; esac
 stay_until=0
 if [ "$NUM_NODES" -eq 1 ]; then
   SKYPILOT_NODE_IPS=$POD_IP
@@ -132,9 +147,14 @@ export PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}"
 if [ -f "$dir/setup.sh" ]; then
   export SKYPILOT_SETUP_NODE_IPS="$SKYPILOT_NODE_IPS" SKYPILOT_SETUP_NODE_RANK="$NODE_RANK"
   export SKYPILOT_SETUP_NUM_GPUS_PER_NODE="$SKYPILOT_NUM_GPUS_PER_NODE"
-  run_phase setup || fail "$code" "setup failed with exit code $code"
-  unset SKYPILOT_SETUP_NODE_IPS SKYPILOT_SETUP_NODE_RANK SKYPILOT_SETUP_NUM_GPUS_PER_NODE
+  say "setup begins"
+  begun=$(date +%s)
+  run_phase setup
+  code=$?
   [ -z "$ending" ] || exit 143
+  [ "$code" -eq 0 ] || fail "$code" "setup failed with exit code $code"
+  say "setup has ended after $(($(date +%s) - begun)) seconds, run begins"
+  unset SKYPILOT_SETUP_NODE_IPS SKYPILOT_SETUP_NODE_RANK SKYPILOT_SETUP_NUM_GPUS_PER_NODE
 fi
 run_phase run
 while [ -z "$ending" ] && [ "$(date +%s)" -lt "$stay_until" ]; do nap; done

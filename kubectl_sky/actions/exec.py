@@ -28,6 +28,8 @@ _AS_TASK = """
 *}}"
 export PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}"
 shift
+# the home that files.sh takes where the image's cannot be written
+[ -d ~/sky_workdir ] || [ ! -d "${KUBECTL_SKY_FILES-}/user" ] || export HOME="$KUBECTL_SKY_FILES/user"
 cd ~/sky_workdir 2> /dev/null
 exec "$@"
 """

@@ -46,6 +46,7 @@ class NodeStatus:
     ended_at: str = ""
     restarts: int = 0
     previous: str = ""
+    phase: str = ""  # how far it was when it failed, where that is known: start, setup
 
     @property
     def started(self) -> bool:
@@ -140,7 +141,7 @@ def _of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
 def _ended(seen: NodeStatus, status: Object, end: Object) -> NodeStatus:
     """The container has ended; the Job's verdict is still to come."""
     fine = end.get("exitCode") == 0
-    return replace(
+    found = replace(
         seen,
         state=State.RUNNING,
         reason="" if fine else status.get("reason") or end.get("reason") or "Failed",
@@ -148,6 +149,21 @@ def _ended(seen: NodeStatus, status: Object, end: Object) -> NodeStatus:
         exit_code=end.get("exitCode"),
         ended_at=end.get("finishedAt") or "",
     )
+    return _told(found)
+
+
+# What entry.sh leaves as the last message of a node: how it begins, the reason, the phase.
+_TOLD = (
+    ("setup failed with exit code ", "FAILED_SETUP", "setup"),
+    ("gave up waiting for the other nodes ", "NODES_MISSING", "start"),
+)
+
+
+def _told(seen: NodeStatus) -> NodeStatus:
+    for begin, reason, phase in _TOLD:
+        if seen.message.startswith(begin):
+            return replace(seen, reason=reason, phase=phase)
+    return seen
 
 
 def _waiting(seen: NodeStatus, status: Object, waiting: Object) -> NodeStatus:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.placement import Placement
+from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import RESERVED
 
@@ -13,7 +14,12 @@ RANKS = ("NODE_RANK", "SKYPILOT_NODE_RANK")  # by what a node knows its own
 
 
 def variables(
-    task: Task, whole: str, placement: Placement, facts: Facts, links: Mapping[str, str]
+    task: Task,
+    whole: str,
+    placement: Placement,
+    facts: Facts,
+    links: Mapping[str, str],
+    settings: Settings,
 ) -> Mapping[str, str]:
     """Return the variables that are the same on every node, the user's own last.
 
@@ -31,6 +37,8 @@ def variables(
         "SKYPILOT_JOB_RANK": "0",
         "SKYPILOT_NUM_JOBS": str(task.array.count if task.array else 1),
     }
+    if task.num_nodes > 1 and settings.barrier_timeout:
+        fixed["KUBECTL_SKY_BARRIER_TIMEOUT"] = str(settings.barrier_timeout)
     secret = {*task.secrets, *(kept.key for kept in task.kept_secrets if not kept.path)}
     told = {key: value for key, value in fixed.items() if key in RESERVED or key not in secret}
     own = {key: value for key, value in given(task.envs).items() if key not in secret}

@@ -49,7 +49,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         nodes=_nodes(task.num_nodes, name, task_id, labels),
         image=registry.image(resources.image, login) or settings.image,
         login=login,
-        env=environment.variables(task, whole, placement, facts, stored.links),
+        env=environment.variables(task, whole, placement, facts, stored.links, settings),
         secrets=environment.given(task.secrets),
         secret_variables=hidden.variables(task, facts, whole),
         requests=requests,

@@ -31,7 +31,14 @@ RUNS = {
         ("epochs: 3", r'greeting: it\'s \$\(not expanded\) and "quoted"', "token: 6 characters"),
     ),
     "03-resources": Run((), ("sum: 499999500000",)),
-    "04-setup": Run((), ("weights: 42",)),
+    "04-setup": Run(
+        (),
+        (
+            "kubectl-sky: setup begins",
+            r"kubectl-sky: setup has ended after \d+ seconds, run begins",
+            "weights: 42",
+        ),
+    ),
     "05-multi-node": Run(
         (),
         tuple(rf"node-{rank} \| rank {rank} of 3; rank 0 is [\d.]+" for rank in range(3))
@@ -65,6 +72,25 @@ RUNS = {
         installed="jobsets",
     ),
     "15-workdir": Run((), tuple(rf"node-{r} \| Good morning from rank {r}" for r in range(2))),
+    "16-rendezvous": Run(
+        (),
+        (
+            *(rf"node-{rank} \| rank {rank}: the sum is 60" for rank in range(4)),
+            r"node-0 \| the token went by 0 1 2 3",
+        ),
+    ),
+    "17-without-root": Run(
+        (),
+        tuple(
+            pattern
+            for rank in range(2)
+            for pattern in (
+                rf"node-{rank} \| kubectl-sky: setup begins",
+                rf"node-{rank} \| kubectl-sky: setup has ended after \d+ seconds, run begins",
+                rf"node-{rank} \| rank {rank} of 2 without root; 2 addresses",
+            )
+        ),
+    ),
 }
 
 

@@ -96,7 +96,7 @@ run: echo "$A"
         ),
         pytest.param(
             "setup: exit 9\nrun: echo never",
-            ["setup failed with exit code 9", "code 9"],
+            ["FAILED_SETUP (exit code 9)", "setup failed with exit code 9"],
             id="setup",
         ),
         pytest.param(

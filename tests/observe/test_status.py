@@ -231,3 +231,25 @@ def test_a_queue_is_named() -> None:
     job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "team"
     (node,) = fold([job], []).nodes
     assert (node.reason, node.message) == ("Queued", "in the queue team")
+
+
+@pytest.mark.parametrize(
+    ("message", "reason", "phase"),
+    [
+        ("setup failed with exit code 3\n", "FAILED_SETUP", "setup"),
+        ("gave up waiting for the other nodes after 8 seconds: …", "NODES_MISSING", "start"),
+        ("my own setup failed with exit code 3", "Error", ""),
+        ("", "Error", ""),
+    ],
+)
+def test_how_far_a_node_was_when_it_failed(message: str, reason: str, phase: str) -> None:
+    state = terminated(3)
+    state["terminated"]["message"] = message
+    task = fold([make_job(end="Failed")], [make_pod(0, "Failed", state)])
+    [node] = task.nodes
+    assert (node.reason, node.phase, node.message) == (
+        reason,
+        phase,
+        message.strip() or node.message,
+    )
+    assert node.as_json().get("phase", "") == phase

@@ -122,3 +122,13 @@ def expand(text: str) -> str:
 @given(st.text("$()A{} "))
 def test_no_value_is_expanded_by_kubernetes(value: str) -> None:
     assert expand(literal(value)) == value
+
+
+@pytest.mark.parametrize(("nodes", "seconds"), [(1, None), (2, "90")])
+def test_how_long_nodes_wait_for_each_other(nodes: int, seconds: str | None) -> None:
+    name = "KUBECTL_SKY_BARRIER_TIMEOUT"
+    settings = Settings(barrier_timeout=90)
+    task = make_task(nodes)
+    assert make_plan(task, settings=settings).env.get(name) == seconds
+    own = replace(make_task(2), envs={name: "5"})
+    assert make_plan(own, settings=settings).env[name] == "5"

@@ -1,0 +1,150 @@
+"""What the entry script does for a node: the barrier, the phases, orphans, and bash's start."""
+
+import json
+import re
+
+import pytest
+import yaml
+
+from tests.e2e.conftest import Command, submitted
+
+BUSYBOX = "busybox:1.36"
+PYTHON = "python:3.13-slim"
+STRICT = """
+config: {kubernetes: {pod_config: {spec: {
+  securityContext: {runAsUser: 1000, runAsNonRoot: true},
+  containers: [{securityContext: {readOnlyRootFilesystem: true}}]}}}}
+"""
+
+
+def without(sky: Command, kubectl: Command, script: str, task_id: str, *ranks: int) -> None:
+    """Send a task, but not the Jobs of some ranks."""
+    done = sky("render", "-", "--id", task_id, "--user", "tester", stdin=script)
+    assert done.returncode == 0, done.stderr
+    kept = [
+        one
+        for one in yaml.safe_load_all(done.stdout)
+        if one["metadata"]["labels"].get("node-idx") not in {str(rank) for rank in ranks}
+    ]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": kept})
+    assert kubectl("apply", "-f", "-", stdin=text).returncode == 0
+
+
+@pytest.mark.parametrize("image", [PYTHON, BUSYBOX], ids=["python", "busybox"])
+def test_all_missing_nodes_are_named(sky: Command, kubectl: Command, image: str) -> None:
+    script = f"name: lone\nnum_nodes: 5\nresources: {{image_id: '{image}'}}\nrun: echo never\n"
+    script += "envs: {KUBECTL_SKY_BARRIER_TIMEOUT: '8'}\n"
+    without(sky, kubectl, script, "lonely01", 1, 3, 4)
+    assert sky("wait", "lonely01", "--timeout", "90s").returncode == 4
+    nodes = {node["index"]: node for node in sky.json("status", "lonely01")["metadata"]["nodes"]}
+    message = nodes[0]["message"]
+    told = r"no sign of ranks 1, 3-4|no address of rank 1, 3, 4"  # with and without Python
+    pattern = f"gave up waiting for the other nodes after 8 seconds: ({told})"
+    assert re.fullmatch(pattern, message)
+    assert (nodes[0]["reason"], nodes[0]["phase"]) == ("NODES_MISSING", "start")
+    logged = sky("logs", "lonely01", "--rank", "0").stdout
+    assert logged == f"node-0 | kubectl-sky: {message}\n"
+
+
+def test_rank_0_tells_the_others_who_is_missing(sky: Command, kubectl: Command) -> None:
+    script = "name: lone\nnum_nodes: 3\nenvs: {KUBECTL_SKY_BARRIER_TIMEOUT: '8'}\nrun: echo never\n"
+    without(sky, kubectl, script, "lonely02", 2)
+    assert sky("wait", "lonely02", "--timeout", "90s").returncode == 4
+    sky("logs", "lonely02", "-f")
+    nodes = {node["index"]: node for node in sky.json("status", "lonely02")["metadata"]["nodes"]}
+    assert nodes[1]["message"] == nodes[0]["message"]
+    assert nodes[1]["message"].endswith(": no sign of rank 2")
+
+
+def test_an_odd_timeout_is_told(sky: Command) -> None:
+    script = "num_nodes: 2\nenvs: {KUBECTL_SKY_BARRIER_TIMEOUT: '1h'}\nrun: echo never\n"
+    done = sky("submit", "-", stdin=script)
+    assert done.returncode == 4
+    assert "KUBECTL_SKY_BARRIER_TIMEOUT is no whole number of seconds: 1h" in done.stderr
+
+
+def test_a_failed_setup_is_told_apart(sky: Command) -> None:
+    done = sky("submit", "-", stdin="name: bad\nsetup: echo a; exit 9\nrun: echo never\n")
+    assert done.returncode == 4
+    assert "failed: node-0: FAILED_SETUP (exit code 9)" in done.stderr
+    assert done.stdout.splitlines()[1:] == [
+        "kubectl-sky: setup begins",
+        "a",
+        "kubectl-sky: setup failed with exit code 9",
+    ]
+    task = sky.json("status", submitted(done))
+    assert task["status"] == "failed"
+    [node] = task["metadata"]["nodes"]
+    assert (node["reason"], node["phase"], node["exit_code"]) == ("FAILED_SETUP", "setup", 9)
+    failed = sky("submit", "-", stdin="name: bad\nsetup: 'true'\nrun: exit 9\n")
+    [node] = sky.json("status", submitted(failed))["metadata"]["nodes"]
+    assert (node["reason"], node["exit_code"], "phase" in node) == ("Error", 9, False)
+
+
+SETUP = """
+setup: |
+  env | grep ^SKYPILOT_SETUP | sort
+  echo "$SKYPILOT_NODE_IPS" | wc -l
+run: |
+  env | grep -c ^SKYPILOT_SETUP
+  true
+"""
+
+
+def test_the_variables_of_setup(sky: Command) -> None:
+    done = sky("submit", "-", stdin=f"name: s\nresources: {{image_id: '{BUSYBOX}'}}\n{SETUP}")
+    assert done.returncode == 0, done.stderr
+    _, _, addresses, rank, gpus, lines, _, left = done.stdout.splitlines()
+    assert addresses.startswith("SKYPILOT_SETUP_NODE_IPS=")
+    assert (rank, gpus) == ("SKYPILOT_SETUP_NODE_RANK=0", "SKYPILOT_SETUP_NUM_GPUS_PER_NODE=0")
+    assert (lines.strip(), left) == ("1", "0")
+
+
+ORPHANS = """
+  for i in 1 2 3 4 5; do (sh -c 'sleep 0.2 & exit 0' &); done
+  sleep 2
+  cat /proc/[0-9]*/status | grep -c '^State:.*Z'
+  true
+"""
+
+
+@pytest.mark.parametrize("image", [PYTHON, BUSYBOX], ids=["python", "busybox"])
+def test_orphans_are_ended(sky: Command, image: str) -> None:
+    """The entry script is process 1, to which all processes without a parent are given."""
+    done = sky("submit", "-", stdin=f"name: o\nresources: {{image_id: '{image}'}}\nrun: |{ORPHANS}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == ["0"]
+
+
+@pytest.mark.parametrize("image", [PYTHON, BUSYBOX], ids=["python", "busybox"])
+def test_several_nodes_without_root(sky: Command, image: str) -> None:
+    script = f"name: r\nnum_nodes: 2\nresources: {{image_id: '{image}'}}\n{STRICT}"
+    done = sky("submit", "-", stdin=f"{script}run: echo $SKYPILOT_NODE_IPS | wc -w\n")
+    assert done.returncode == 0, done.stderr
+    words = [line.split() for line in done.stdout.splitlines()[1:]]
+    assert sorted(words) == [["node-0", "|", "2"], ["node-1", "|", "2"]]
+
+
+BASHRC = """
+setup: |
+  printf 'case $- in\\n    *i*) ;;\\n      *) return;;\\nesac\\nexport KEPT=yes\\n' >> ~/.bashrc
+  mkdir -p ~/miniconda3/etc/profile.d
+  echo 'conda() { echo "conda $*"; }' > ~/miniconda3/etc/profile.d/conda.sh
+run: |
+  echo "kept: $KEPT"
+  conda activate train
+  echo "once: ${BASH_ENV-}"
+  bash -c 'echo "inner: $KEPT"'
+"""
+
+
+def test_bash_begins_as_skypilot_s(sky: Command) -> None:
+    """What setup leaves in ~/.bashrc is there in run, below Debian's guard too; so is conda."""
+    done = sky("submit", "-", stdin=f"name: b\n{BASHRC}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[3:] == [
+        "kept: yes",
+        "conda activate train",
+        "once: ",
+        "inner: yes",
+    ]
