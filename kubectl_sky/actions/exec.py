@@ -29,7 +29,8 @@ _AS_TASK = """
 export PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}"
 shift
 # the home that files.sh takes where the image's cannot be written
-[ -d ~/sky_workdir ] || [ ! -d "${KUBECTL_SKY_FILES-}/user" ] || export HOME="$KUBECTL_SKY_FILES/user"
+own=${KUBECTL_SKY_FILES-}/user
+[ -d ~/sky_workdir ] || [ ! -d "$own" ] || export HOME="$own"
 cd ~/sky_workdir 2> /dev/null
 exec "$@"
 """

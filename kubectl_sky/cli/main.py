@@ -23,6 +23,7 @@ COMMANDS = {
     "doctor": "Say why a task does not start or failed; check the cluster",
     "gpus": "Show the cluster's accelerators: asked for, used and free",
     "top": "Show the CPUs and the memory that a task's nodes use",
+    "port-forward": "Make ports of a node ports of this machine",
     "wait": "Wait until tasks have ended",
     "stop": "Stop tasks and remove what they consist of",
     "clean": "Remove what interrupted submits left behind",
@@ -48,7 +49,7 @@ class Commands(click.Group):
         name = ALIASES.get(name, name)
         if name not in COMMANDS:
             return None
-        command = importlib.import_module(f"kubectl_sky.cli.{name}").command
+        command = importlib.import_module(f"kubectl_sky.cli.{name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         return command
 

@@ -20,7 +20,7 @@ _READ, _WRITE = (
     ["create", "delete", "deletecollection", "patch", "update"],
 )
 _OURS = ["", "batch", "networking.k8s.io"]
-_SECRET = {"secrets", "pods/exec", "pods/attach", "serviceaccounts/token"}
+_SECRET = {"secrets", "pods/exec", "pods/attach", "pods/portforward", "serviceaccounts/token"}
 _SEEN = ["pods", "pods/log", "pods/status", "configmaps", "services", "serviceaccounts", "events"]
 _SEEN += ["persistentvolumeclaims", "resourcequotas", "limitranges", "namespaces", "jobs"]
 _SEEN += ["jobs/status", "ingresses", "networkpolicies"]

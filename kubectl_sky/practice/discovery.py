@@ -13,6 +13,7 @@ _SUBRESOURCES = {
         ("log", "Pod", ["get"]),
         ("exec", "PodExecOptions", ["create", "get"]),
         ("attach", "PodAttachOptions", ["create", "get"]),
+        ("portforward", "PodPortForwardOptions", ["create", "get"]),
     ),
     "serviceaccounts": (("token", "TokenRequest", ["create"]),),
 }

@@ -7,7 +7,7 @@ import json
 import os
 import struct
 import termios
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -45,10 +45,10 @@ class Channels:
         self._lock = asyncio.Lock()
         self.closed: Callable[[], None] | None = None
 
-    async def accept(self) -> None:
+    async def accept(self, known: Sequence[str] = _PROTOCOLS) -> None:
         """Agree on a protocol. Raises Problem."""
         offered = self._socket.scope["subprotocols"]
-        chosen = next((one for one in _PROTOCOLS if one in offered), None)
+        chosen = next((one for one in known if one in offered), None)
         if chosen is None and offered:
             raise problems.bad_request(f"unable to negotiate protocol: client supports {offered}")
         await self._socket.accept(chosen)
@@ -100,6 +100,11 @@ class Channels:
         """Say how it ended, and end."""
         with contextlib.suppress(WebSocketDisconnect, RuntimeError):
             await self.send(_STATUS, json.dumps({"metadata": {}, **status}).encode())
+        await self.hang_up()
+
+    async def hang_up(self) -> None:
+        """End it as one does."""
+        with contextlib.suppress(WebSocketDisconnect, RuntimeError):
             await self._socket.close()
 
 

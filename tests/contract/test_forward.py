@@ -1,0 +1,190 @@
+"""Ports of real pods on this machine: many connections, lost ones, and pods that are replaced."""
+
+import contextlib
+import hashlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.forward import Forwarder, Pair, Target
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError, NotFound, UserError
+from tests.contract.makers import make_pod
+from tests.contract.proxies import CuttingProxy
+
+PORT = 20_000 + os.getpid() % 10_000  # the practice cluster's pods share a network
+ECHO = """
+import os, socketserver
+class Echo(socketserver.BaseRequestHandler):
+    def handle(self):
+        while data := self.request.recv(65536):
+            if data == b"who\\n":
+                data = os.environ["WHO"].encode()
+            self.request.sendall(data)
+            if data.endswith(b"bye\\n"):
+                return
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 128
+Server(("0.0.0.0", int(os.environ["PORT"])), Echo).serve_forever()
+"""
+
+
+def start(session: Session, namespace: str, name: str = "a") -> None:
+    pod = make_pod(name, namespace, "")
+    [container] = pod["spec"]["containers"]
+    container |= {"image": "python:3.13-slim", "command": ["python3", "-c", ECHO]}
+    container["env"] = [{"name": "PORT", "value": str(PORT)}, {"name": "WHO", "value": name}]
+    objects.create(session, pod)
+    deadline = time.monotonic() + 60
+    while objects.get(session, kinds.POD, name, namespace)["status"]["phase"] != "Running":
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@contextmanager
+def forwarded(
+    session: Session, pod: Callable[[], tuple[str, str] | None], remote: int = PORT
+) -> Iterator[tuple[int, list[str]]]:
+    notes: list[str] = []
+    forwarder = Forwarder(session, Target(pod, notes.append))
+    [place] = forwarder.listen(["127.0.0.1"], Pair(0, remote))
+    serving = threading.Thread(target=forwarder.serve, daemon=True)
+    serving.start()
+    try:
+        yield int(place.rpartition(":")[2]), notes
+    finally:
+        forwarder.close()
+        serving.join(10)
+
+
+def talk(port: int, data: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as line:
+        threading.Thread(target=line.sendall, args=(data,), daemon=True).start()
+        found = b""
+        while len(found) < len(data):
+            block = line.recv(65536)
+            if not block:
+                break
+            found += block
+        return found
+
+
+def until_echo(port: int) -> None:
+    deadline = time.monotonic() + 60
+    while talk(port, b"x") != b"x":
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+
+
+def test_bytes_both_ways_and_many_at_once(session: Session, namespace: str) -> None:
+    start(session, namespace)
+    with forwarded(session, lambda: (namespace, "a")) as (port, _):
+        until_echo(port)
+        large = bytes(range(256)) * 20_000
+        assert hashlib.sha256(talk(port, large)).digest() == hashlib.sha256(large).digest()
+        words = [b"word %d\n" % number for number in range(40)]
+        with ThreadPoolExecutor(20) as pool:
+            assert list(pool.map(lambda word: talk(port, word), words)) == words
+
+
+def test_the_end_of_a_connection_is_passed_on(session: Session, namespace: str) -> None:
+    start(session, namespace)
+    with forwarded(session, lambda: (namespace, "a")) as (port, _):
+        until_echo(port)
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as line:
+            line.sendall(b"bye\n")
+            assert line.makefile("rb").read() == b"bye\n"
+
+
+def test_nobody_listens_there(session: Session, namespace: str) -> None:
+    start(session, namespace)
+    with forwarded(session, lambda: (namespace, "a"), remote=PORT - 1) as (port, notes):
+        assert talk(port, b"x") == b""
+        deadline = time.monotonic() + 20
+        while not any(str(PORT - 1) in note and "refused" in note for note in notes):
+            assert time.monotonic() < deadline, notes
+            time.sleep(0.1)
+
+
+def test_lost_connections_and_replaced_pods(
+    session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
+) -> None:
+    start(session, namespace, "a")
+    current: list[str | None] = ["a"]
+
+    def pod() -> tuple[str, str] | None:
+        return (namespace, current[0]) if current[0] else None
+
+    with forwarded(cut_session, pod) as (port, _):
+        until_echo(port)
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as line:
+            line.sendall(b"one\n")
+            assert line.recv(100) == b"one\n"
+            proxy.cut()
+            with contextlib.suppress(ConnectionResetError):
+                assert line.recv(100) == b""
+        assert talk(port, b"two\n") == b"two\n"
+        objects.delete(session, kinds.POD, "a", namespace, grace=0)
+        current[0] = None
+        asked = threading.Thread(target=start, args=(session, namespace, "b"))
+        asked.start()
+        threading.Timer(1.5, lambda: current.__setitem__(0, "b")).start()
+        asked.join()
+        until_echo(port)
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as line:
+            line.sendall(b"who\n")
+            assert line.recv(100) == b"b"
+
+
+def test_what_there_is_to_reach_has_ended(session: Session, namespace: str) -> None:
+    notes: list[str] = []
+
+    def gone() -> tuple[str, str] | None:
+        raise UserError("node-0 has ended")
+
+    forwarder = Forwarder(session, Target(gone, notes.append))
+    [place] = forwarder.listen(["127.0.0.1"], Pair(0, PORT))
+
+    def knock() -> None:
+        with socket.create_connection(("127.0.0.1", int(place.rpartition(":")[2]))) as line:
+            line.recv(1)
+
+    threading.Timer(0.3, knock).start()
+    with pytest.raises(UserError, match="node-0 has ended"):
+        forwarder.serve()
+
+
+def test_a_port_that_is_taken(session: Session) -> None:
+    notes: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        forwarder = Forwarder(session, Target(lambda: None, notes.append))
+        with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1 port {port}: address al"):
+            list(forwarder.listen(["localhost"], Pair(port, 80)))
+        with pytest.raises(UserError, match="no address of this machine"):
+            list(forwarder.listen(["no such name"], Pair(port, 80)))
+        forwarder.close()
+
+
+@pytest.mark.parametrize("ports", ["", "0", "x", "65536", "80,y"])
+def test_bad_ports(session: Session, namespace: str, ports: str) -> None:
+    start(session, namespace)
+    path = objects.path(kinds.POD, namespace, "a", "portforward")
+    with pytest.raises(ClusterError):
+        session.upgrade(path, {"ports": ports} if ports else {}, ["v4.channel.k8s.io"])
+
+
+def test_no_pod(session: Session, namespace: str) -> None:
+    path = objects.path(kinds.POD, namespace, "absent", "portforward")
+    with pytest.raises(NotFound, match="pods absent not found"):
+        session.upgrade(path, {"ports": "80"}, ["v4.channel.k8s.io"])

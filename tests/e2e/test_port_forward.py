@@ -1,0 +1,78 @@
+"""Ports of a task on this machine, as people use them."""
+
+import os
+import re
+import signal
+import time
+import urllib.request
+
+from tests.cluster.target import Cluster
+from tests.e2e.conftest import Command
+from tests.e2e.test_lifecycle import submit, until_running
+
+PORT = 30_000 + os.getpid() % 2_000  # the practice cluster's pods share a network
+TASK = f"""
+name: web
+num_nodes: 2
+run: |
+  mkdir -p /tmp/web && cd /tmp/web && echo "hello from $NODE_RANK" > index.html
+  exec python3 -m http.server --bind $POD_IP {PORT}
+"""
+ANY = TASK.replace("--bind $POD_IP ", "")  # a real pod's ports are those of its localhost
+
+
+def fetched(url: str) -> str:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                return str(answer.read().decode())
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+
+
+def test_a_port_forwarded_and_fetched(sky: Command, cluster: Cluster) -> None:
+    submit(sky, TASK if cluster.driver == "practice" else ANY, "webweb01")
+    until_running(sky, "webweb01")
+    running = sky.start("port-forward", "web", f":{PORT}", "--rank", "1", "--address", "127.0.0.1")
+    assert running.stderr
+    line = running.stderr.readline()
+    found = re.fullmatch(rf"Forwarding from (127\.0\.0\.1:\d+) -> {PORT}\n", line)
+    assert found, line
+    for _ in range(3):
+        assert fetched(f"http://{found[1]}") == "hello from 1\n"
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=20)
+    assert running.returncode == 0
+
+
+def test_the_end_of_the_task_is_told(sky: Command) -> None:
+    submit(sky, TASK, "webweb02")
+    until_running(sky, "webweb02")
+    running = sky.start("port-forward", "web", f":{PORT}", "--address", "127.0.0.1")
+    assert running.stderr
+    line = running.stderr.readline()
+    assert sky("stop", "webweb02").returncode == 0
+    deadline = time.monotonic() + 60
+    address = line.split()[2]
+    while running.poll() is None:
+        assert time.monotonic() < deadline
+        try:
+            urllib.request.urlopen(f"http://{address}", timeout=5).close()
+        except OSError:
+            time.sleep(0.5)
+    _, told = running.communicate()
+    assert running.returncode == 2
+    assert "error: " in told
+
+
+def test_wrong_ports(sky: Command) -> None:
+    submit(sky, "name: quick\nresources: {image_id: 'busybox:1.36'}\nrun: 'true'\n", "webweb03")
+    for text in ("x", "80:", "0", "70000", "1:2:3", "-1"):
+        done = sky("port-forward", "webweb03", "--", text)
+        assert done.returncode == 2, text
+        assert "port" in done.stderr
+    assert sky("wait", "webweb03", "--timeout", "60s").returncode == 0
+    done = sky("port-forward", "webweb03", "80")
+    assert (done.returncode, "has ended" in done.stderr) == (2, True)
