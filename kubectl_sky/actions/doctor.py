@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from kubectl_sky import kinds, names
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed
@@ -119,7 +119,9 @@ class Checkup:
 def checkup(session: Session) -> Checkup:
     """Ask the cluster who may do what and what it has; nothing is changed."""
     with ThreadPoolExecutor(_WORKERS) as pool:
-        allowed = pool.map(lambda right: _may(session, right), RIGHTS)
+        allowed = pool.map(
+            lambda right: access.may(session, right.verb, right.kind, right.subresource), RIGHTS
+        )
         version = pool.submit(session.request, "GET", "/version")
         groups = pool.submit(session.request, "GET", "/apis")
         classes = pool.submit(_allowed, lambda: objects.list_all(session, kinds.STORAGE_CLASS))
@@ -136,25 +138,6 @@ def checkup(session: Session) -> Checkup:
         machines=None if machines is None else len(machines),
         groups=tuple(group["name"] for group in groups.result().get("groups", ())),
     )
-
-
-def _may(session: Session, right: Right) -> bool:
-    """Ask with a SelfSubjectAccessReview, which every user may create."""
-    kind = kinds.SELF_SUBJECT_ACCESS_REVIEW
-    attributes = {
-        "verb": right.verb,
-        "group": right.kind.group,
-        "resource": right.kind.plural,
-        "subresource": right.subresource,
-        "namespace": session.namespace if right.kind.namespaced else "",
-    }
-    body = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "spec": {"resourceAttributes": attributes},
-    }
-    answer = session.request("POST", objects.path(kind), body=body)
-    return bool(answer["status"].get("allowed"))
 
 
 def _default(classes: Iterable[Json]) -> str:

@@ -36,7 +36,7 @@ def gathered(session: Session, draft: Draft, user: str | None) -> Facts:
 def _access(session: Session, kind: Kind) -> Access:
     if not access.serves(session, kind):
         return Access.ABSENT
-    allowed = access.may_create(session, kind, session.namespace)
+    allowed = access.may(session, "create", kind)
     return Access.USABLE if allowed else Access.FORBIDDEN
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from kubectl_sky import kinds, names
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, UserError
 from kubectl_sky.kinds import Kind
@@ -102,6 +102,15 @@ def workloads(session: Session, namespace: str | None, selector: str) -> list[Js
     """List the objects that run tasks, whatever backend made them, one request a kind."""
     lists = _lists(session, registry.KINDS, namespace, selector)
     return [item for items in lists for item in items if registry.top(item)]
+
+
+def served(session: Session) -> list[Kind]:
+    """Return the kinds of which a task may be on this cluster."""
+    return [
+        kind
+        for kind, requires in registry.KINDS.items()
+        if not requires or access.serves(session, kind)
+    ]
 
 
 def _lists(

@@ -6,12 +6,61 @@ from threading import Event
 from time import monotonic
 
 from kubectl_sky import kinds, names
+from kubectl_sky.actions import find
+from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.cluster.watch import Change, watch_kinds
+from kubectl_sky.cluster.watch import Change, Seen, watch_kinds
 from kubectl_sky.errors import SkyError, TaskFailed
 from kubectl_sky.observe import status
 from kubectl_sky.observe.status import TaskStatus
+
+_PAUSE = 0.2  # seconds between two looks at many tasks, of which one or another always changes
+
+
+class _Items:
+    """The objects that a watch has told of."""
+
+    def __init__(self, kinds_: int) -> None:
+        self.by_uid: dict[str, Json] = {}
+        self._unsynced = kinds_
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that there was at one moment has been told."""
+        return self._unsynced <= 0
+
+    def take(self, change: Seen) -> None:
+        """Note one change."""
+        if change.type is Change.SYNCED:
+            self._unsynced -= 1
+        elif change.type is Change.DELETED:
+            self.by_uid.pop(change.object["metadata"]["uid"], None)
+        else:
+            self.by_uid[change.object["metadata"]["uid"]] = change.object
+
+    def split(self) -> tuple[list[Json], list[Json]]:
+        """Return what runs tasks, and pods."""
+        found = list(self.by_uid.values())
+        pods = [item for item in found if item["kind"] == kinds.POD.kind]
+        return [item for item in found if item["kind"] != kinds.POD.kind], pods
+
+
+def tasks(session: Session, scope: Scope) -> Iterator[list[TaskStatus] | None]:
+    """Yield the tasks of a scope, newest first, whenever some changed; None when nothing does."""
+    watched = (*find.served(session), kinds.POD)
+    selector = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
+    items, shown, changed = _Items(len(watched)), 0.0, False
+    for change in watch_kinds(session, watched, scope.namespace, selector):
+        if change:
+            items.take(change)
+            changed = True
+        if changed and items.complete and monotonic() > shown + _PAUSE:
+            workloads, pods = items.split()
+            shown, changed = monotonic(), False
+            yield status.tasks(scope.own(workloads), scope.own(pods))
+        elif not change:
+            yield None
 
 
 @dataclass(frozen=True)
@@ -29,28 +78,22 @@ def glimpses(
 
     Raises TaskFailed when its objects are deleted: somebody has stopped it.
     """
-    items: dict[str, Json] = {}
     watched = (seen.workload.kind, kinds.POD)
-    unsynced = len(watched)
+    items = _Items(len(watched))
     selector = names.selector(task_id=seen.id)
     for change in watch_kinds(session, watched, seen.namespace, selector, stop=stop):
         if change is None:
             yield None
             continue
-        if change.type is Change.SYNCED:
-            unsynced -= 1
-        elif change.type is Change.DELETED:
-            items.pop(change.object["metadata"]["uid"], None)
-        else:
-            items[change.object["metadata"]["uid"]] = change.object
-        if unsynced > 0:
+        items.take(change)
+        if not items.complete:
             continue
-        glimpse = _glimpse(seen, list(items.values()))
+        glimpse = _glimpse(seen, items)
         if glimpse.task.over and not _settled(glimpse):
             # They are told of apart, and a Job may come before the pod that it failed by.
             pods = objects.list_all(session, kinds.POD, seen.namespace, label_selector=selector)
-            items |= {pod["metadata"]["uid"]: pod for pod in pods}
-            glimpse = _glimpse(seen, list(items.values()))
+            items.by_uid |= {pod["metadata"]["uid"]: pod for pod in pods}
+            glimpse = _glimpse(seen, items)
         yield glimpse
 
 
@@ -60,9 +103,9 @@ def _settled(glimpse: Glimpse) -> bool:
     return len(ended) >= glimpse.task.num_nodes + glimpse.task.restarts
 
 
-def _glimpse(seen: TaskStatus, items: list[Json]) -> Glimpse:
-    pods = [item for item in items if item["kind"] == kinds.POD.kind]
-    folded = status.tasks((item for item in items if item["kind"] != kinds.POD.kind), pods)
+def _glimpse(seen: TaskStatus, items: _Items) -> Glimpse:
+    workloads, pods = items.split()
+    folded = status.tasks(workloads, pods)
     if not folded:
         what = f"its {seen.workload.kind.kind}s have been deleted"
         raise TaskFailed(f"task {seen.id} ({seen.name}) was stopped: {what}")

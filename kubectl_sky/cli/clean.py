@@ -6,6 +6,9 @@ import click
 
 from kubectl_sky.cli import options, output
 from kubectl_sky.observe import age
+from kubectl_sky.observe.status import TaskStatus
+
+_UNDER_WAY = timedelta(minutes=10)  # younger objects may belong to a submit that goes on
 
 
 @click.command("clean")
@@ -15,29 +18,48 @@ from kubectl_sky.observe import age
 @click.option(
     "--older-than",
     type=options.DURATION,
-    default="10m",
-    show_default=True,
-    help="Leave younger objects alone: their submit may be under way.",
+    help="Tasks that ended longer ago, too. Without it only orphans, of 10 minutes and older.",
 )
+@click.option("--orphans", is_flag=True, help="Only what interrupted submits left behind.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-def command(
-    where: options.Where, all_users: bool, yes: bool, older_than: timedelta, dry_run: bool
-) -> None:
-    """Remove what interrupted submits left behind: objects of tasks that nothing runs."""
-    from kubectl_sky.actions import stop
+def command(where: options.Where, all_users: bool, yes: bool, **flags: object) -> None:
+    """Remove what interrupted submits left behind, and with --older-than tasks that have ended.
 
+    The logs of tasks go with them.
+    """
+    from kubectl_sky.actions import find, stop
+
+    older_than = flags["older_than"]
+    assert older_than is None or isinstance(older_than, timedelta)
     session = where.session()
     scope = options.scope(session, where, all_users)
-    before = (datetime.now(UTC) - older_than).strftime("%Y-%m-%dT%H:%M:%SZ")
-    found = stop.orphans(session, scope, before)
-    for item in found:
+    orphans = stop.orphans(session, scope, _before(older_than or _UNDER_WAY))
+    ended: list[TaskStatus] = []
+    if older_than is not None and not flags["orphans"]:
+        before = _before(older_than)
+        every = find.tasks(session, scope)
+        ended = [task for task in every if task.over and task.updated_at < before]
+    for item in orphans:
         metadata = item["metadata"]
         old = age.since(metadata["creationTimestamp"], datetime.now(UTC))
         output.out(f"{item['kind']}/{metadata['name']} in {metadata['namespace']}, {old} old")
-    if not found or dry_run:
-        output.note(f"{output.count(len(found), 'orphan')} found")
+    for task in ended:
+        old = age.since(task.updated_at, datetime.now(UTC))
+        output.out(f"task/{task.id} ({task.name}) {task.state} {old} ago")
+    what = " and ".join(
+        output.count(len(found), noun)
+        for found, noun in ((orphans, "orphan"), (ended, "task"))
+        if found or noun == "orphan"
+    )
+    if flags["dry_run"] or not (orphans or ended):
+        output.note(f"{what} found")
         return
     if not yes:
-        options.confirm(f"Delete {output.count(len(found), 'object')}?")
-    stop.remove(session, found)
-    output.note(f"Removed {output.count(len(found), 'object')}")
+        options.confirm(f"Delete {what}?")
+    stop.remove(session, orphans)
+    stop.stop(session, ended)
+    output.note(f"Removed {what}")
+
+
+def _before(span: timedelta) -> str:
+    return (datetime.now(UTC) - span).strftime("%Y-%m-%dT%H:%M:%SZ")

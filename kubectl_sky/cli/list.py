@@ -1,8 +1,36 @@
 """`kubectl sky list`."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
 import click
 
-from kubectl_sky.cli import options, output, tasks
+from kubectl_sky.cli import options, output, redraw, tasks
+from kubectl_sky.observe import selection
+from kubectl_sky.observe.selection import Selection
+from kubectl_sky.observe.status import TaskStatus
+
+if TYPE_CHECKING:
+    from kubectl_sky.actions.find import Scope
+    from kubectl_sky.cluster.session import Session
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is to be shown: which tasks, in which format, with which columns."""
+
+    selection: Selection
+    form: str | None
+    columns: tuple[str, ...]
+
+    def shown(self, found: Sequence[TaskStatus]) -> str:
+        """Write the tasks that are selected; nothing where there are none, but for programs."""
+        selected = self.selection.of(found)
+        if selected or self.form not in (None, "wide", "name"):
+            return tasks.listing(selected, self.form, self.columns)
+        return ""
 
 
 @click.command("list")
@@ -10,19 +38,97 @@ from kubectl_sky.cli import options, output, tasks
 @options.all_users
 @options.output(*tasks.FORMATS)
 @click.option("--details", is_flag=True, help="Show namespaces, users and Jobs too.")
-def command(where: options.Where, all_users: bool, form: str | None, details: bool) -> None:
+@click.option(
+    "--status",
+    "states",
+    multiple=True,
+    type=click.Choice(selection.states(), case_sensitive=False),
+    help="Only tasks in this state; repeatable.",
+)
+@click.option("--since", type=options.DURATION, help="Only tasks that are not older.")
+@click.option(
+    "--sort-by",
+    "order",
+    type=click.Choice(list(selection.ORDERS)),
+    default="age",
+    show_default=True,
+    help="Order.",
+)
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many tasks.")
+@click.option("-w", "--watch", is_flag=True, help="Go on showing what changes, until Ctrl-C.")
+@click.option("--all-contexts", is_flag=True, help="Of every context of the kubeconfig.")
+def command(where: options.Where, all_users: bool, form: str | None, **flags: object) -> int:
     """List your tasks, newest first."""
+    asked = _asked(where, all_users, form, flags)
+    if flags["all_contexts"]:
+        return _everywhere(where, all_users, asked)
+    session = where.session()
+    scope = options.scope(session, where, all_users)
+    if flags["watch"]:
+        _follow(session, scope, asked)
+        return 0
     from kubectl_sky.actions import find
 
-    session = where.session()
-    found = find.tasks(session, options.scope(session, where, all_users))
-    columns = [
-        *(["NAMESPACE"] if where.all_namespaces or details else []),
-        *(["USER"] if all_users or details else []),
-        *(["JOBS"] if details else []),
-    ]
-    if found or form in ("json", "yaml"):
-        output.out(tasks.listing(found, form, columns))
+    shown = asked.shown(find.tasks(session, scope))
+    if shown:
+        output.out(shown)
     elif form != "name":
         place = "any namespace" if where.all_namespaces else f"namespace {session.namespace}"
         output.note(f"No tasks found in {place}.")
+    return 0
+
+
+def _asked(
+    where: options.Where, all_users: bool, form: str | None, flags: dict[str, object]
+) -> _Asked:
+    since, limit, states = flags["since"], flags["limit"], flags["states"]
+    assert limit is None or isinstance(limit, int)
+    assert isinstance(states, tuple)
+    begun = datetime.now(UTC) - since if isinstance(since, timedelta) else None
+    columns = (
+        *(["NAMESPACE"] if where.all_namespaces or flags["details"] else []),
+        *(["USER"] if all_users or flags["details"] else []),
+        *(["JOBS"] if flags["details"] else []),
+    )
+    chosen = Selection(
+        states=tuple(str(state).lower() for state in states),
+        since=begun.strftime("%Y-%m-%dT%H:%M:%SZ") if begun else "",
+        order=str(flags["order"]),
+        limit=limit,
+    )
+    return _Asked(chosen, form, columns)
+
+
+def _follow(session: "Session", scope: "Scope", asked: _Asked) -> None:
+    """Show the tasks again whenever something has changed."""
+    from kubectl_sky.actions import watch
+
+    screen = redraw.Screen()
+    for found in watch.tasks(session, scope):
+        if found is not None:
+            screen.show(asked.shown(found) or "No tasks found.")
+
+
+def _everywhere(where: options.Where, all_users: bool, asked: _Asked) -> int:
+    """List the tasks of each context; those that do not answer are told of, and make it fail."""
+    from kubectl_sky.actions import contexts
+
+    question = contexts.Question(where.user, all_users, where.all_namespaces)
+    answers = contexts.tasks(where.flags(), question)
+    if asked.form in (None, "wide", "name"):
+        for answer in answers:
+            shown = asked.shown(answer.tasks)
+            heading = "" if asked.form == "name" else f"{answer.context}:\n"
+            if shown:
+                output.out(f"{heading}{shown}")
+    else:
+        every = [
+            task.as_json() | {"context": answer.context}
+            for answer in answers
+            for task in asked.selection.of(answer.tasks)
+        ]
+        output.out(output.data({"tasks": every}, asked.form))
+    silent = [answer for answer in answers if answer.error]
+    for answer in silent:
+        output.note(f"error: context {answer.context}: {answer.error}")
+    return 3 if silent else 0

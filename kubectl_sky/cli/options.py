@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.cli import output as output_of
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
@@ -205,10 +206,34 @@ task = _grouped(
 )
 
 
-def output(*formats: str) -> Option:
-    """`-o`, with the formats that the command can write."""
+class _Format(click.ParamType[str]):
+    """One of the formats that a command can write, or kubectl's `jsonpath=TEMPLATE`."""
+
+    name = "format"
+
+    def __init__(self, formats: tuple[str, ...], paths: bool) -> None:
+        self.formats = (*formats, *(["jsonpath=…"] if paths else []))
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """As --help shows it."""
+        return f"[{'|'.join(self.formats)}]"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Take a format; fail with those that there are."""
+        text = str(value)
+        path = "jsonpath=…" in self.formats and text.startswith(output_of.JSONPATH)
+        if not path and text not in self.formats:
+            listed = ", ".join(map(repr, self.formats))
+            self.fail(f"{text!r} is not one of {listed}.", param, ctx)
+        return text
+
+
+def output(*formats: str, paths: bool = True) -> Option:
+    """`-o`, with the formats that the command can write; `paths` says that jsonpath is one."""
     return click.option(
-        "-o", "--output", "form", type=click.Choice(formats), default=None, help="Output format."
+        "-o", "--output", "form", type=_Format(formats, paths), default=None, help="Output format."
     )
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import click
 
+JSONPATH = "jsonpath="
 _QUICK = 50  # objects that are sent within a second
 _QUICK_BYTES = 20_000_000  # that are read within one
 
@@ -49,7 +50,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def data(value: object, form: str) -> str:
-    """A value as JSON or YAML."""
+    """A value as JSON or YAML, or what a `jsonpath=` template makes of it."""
+    if form.startswith(JSONPATH):
+        from kubectl_sky.cli import jsonpath
+
+        return jsonpath.written(value, form.removeprefix(JSONPATH))
     if form == "json":
         return json.dumps(value, indent=4, ensure_ascii=False)
     import yaml  # tables need none

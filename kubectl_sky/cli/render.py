@@ -13,7 +13,7 @@ from kubectl_sky.cli import options, output
 @click.command("render")
 @click.argument("file")
 @options.task
-@options.output("yaml", "json")
+@options.output("yaml", "json", paths=False)
 @options.strict
 @click.option("--output-dir", metavar="DIR", help="Write one file an object into DIR.")
 @click.option("--show-secrets", is_flag=True, help="Print secrets' values instead of REDACTED.")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @options.strict
 @options.where
-@options.output("json", "yaml", "name")
+@options.output("json", "yaml", "name", paths=False)
 def command(
     file: str, overrides: Overrides, where: options.Where, form: str | None, **flags: object
 ) -> int:

@@ -21,10 +21,10 @@ def since(time: str) -> str:
 
 def listing(tasks: Sequence[TaskStatus], form: str | None, columns: Sequence[str]) -> str:
     """Write many tasks; `columns` are the extra ones that the flags ask for."""
-    if form in ("json", "yaml"):
-        return output.data({"tasks": [task.as_json() for task in tasks]}, form)
     if form == "name":
         return "\n".join(f"task/{task.id}" for task in tasks)
+    if form not in (None, "wide"):
+        return output.data({"tasks": [task.as_json() for task in tasks]}, form)
     wide = form == "wide"
     names = [
         "ID",
@@ -90,7 +90,7 @@ def details(task: TaskStatus) -> str:
     facts = {
         "Id": task.id,
         "Name": task.name,
-        "Status": f"{task.state}{f' — {task.note}' if task.note else ''}",
+        "Status": f"{task.state}{_finer(task)}{f' — {task.note}' if task.note else ''}",
         "Namespace": task.namespace,
         "User": task.user,
         "Backend": task.backend,
@@ -106,6 +106,7 @@ def details(task: TaskStatus) -> str:
             str(node.state),
             "" if node.exit_code is None else str(node.exit_code),
             str(node.restarts),
+            _duration(node),
             node.reason,
             node.host,
             node.job,
@@ -113,13 +114,29 @@ def details(task: TaskStatus) -> str:
         ]
         for node in shown
     ]
-    header = ["NODE", "STATUS", "EXIT", "RESTARTS", "REASON", "HOST", "JOB", "POD"]
+    header = ["NODE", "STATUS", "EXIT", "RESTARTS", "FOR", "REASON", "HOST", "JOB", "POD"]
     table = output.table(header, rows) if rows else "All have completed."
     messages = dict.fromkeys(node.message for node in task.nodes if node.message)
     notes = "".join(f"\n{message}" for message in list(messages)[:5])
     left = len(task.nodes) - len(shown)
     more = f"\n… and {left} more; `-o json` has all" if left and shown else ""
     return f"{head}\n\n{table}{more}{notes and chr(10)}{notes}"
+
+
+def _duration(node: NodeStatus) -> str:
+    """How long its container has run, or ran."""
+    if not node.started_at:
+        return ""
+    return age.since(
+        node.started_at, age.parse(node.ended_at) if node.ended_at else datetime.now(UTC)
+    )
+
+
+def _finer(task: TaskStatus) -> str:
+    """SkyPilot's word for the state, where it says more."""
+    word = str(task.job_status)
+    plain = {str(State.COMPLETED): "SUCCEEDED"}.get(str(task.state), str(task.state).upper())
+    return "" if word == plain else f" ({word})"
 
 
 def _telling(task: TaskStatus) -> Sequence[NodeStatus]:

@@ -16,13 +16,19 @@ def serves(session: Session, kind: Kind) -> bool:
     return any(found["name"] == kind.plural for found in answer.get("resources") or ())
 
 
-def may_create(session: Session, kind: Kind, namespace: str) -> bool:
-    """Say whether the caller may create objects of a kind. Raises ClusterError."""
+def may(
+    session: Session, verb: str, kind: Kind, subresource: str = "", namespace: str = ""
+) -> bool:
+    """Say whether the caller may do this in a namespace (empty: the one in force).
+
+    Asks with a review that every user may create. Raises ClusterError.
+    """
     asked = {
-        "verb": "create",
+        "verb": verb,
         "group": kind.group,
         "resource": kind.plural,
-        "namespace": namespace,
+        "subresource": subresource,
+        "namespace": (namespace or session.namespace) if kind.namespaced else "",
     }
     review = kinds.SELF_SUBJECT_ACCESS_REVIEW
     body = {

@@ -43,6 +43,7 @@ class NodeStatus:
     reason: str = ""  # why it waits, or how it failed: OOMKilled, ImagePullBackOff
     message: str = ""
     exit_code: int | None = None
+    started_at: str = ""
     ended_at: str = ""
     restarts: int = 0
     previous: str = ""
@@ -134,7 +135,8 @@ def _of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
     ):  # evicted, or its machine was lost, before a container ended
         return _ended(seen, status, {})
     if "running" in state:
-        return replace(seen, state=State.RUNNING)
+        began = state["running"].get("startedAt") or ""
+        return replace(seen, state=State.RUNNING, started_at=began)
     return _waiting(seen, status, state.get("waiting", {}))
 
 
@@ -147,6 +149,7 @@ def _ended(seen: NodeStatus, status: Object, end: Object) -> NodeStatus:
         reason="" if fine else status.get("reason") or end.get("reason") or "Failed",
         message="" if fine else (status.get("message") or end.get("message") or "").strip(),
         exit_code=end.get("exitCode"),
+        started_at=end.get("startedAt") or "",
         ended_at=end.get("finishedAt") or "",
     )
     return _told(found)

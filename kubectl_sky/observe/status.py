@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kubectl_sky import names
+from kubectl_sky.observe.jobstatus import JobStatus, of_node, of_task
 from kubectl_sky.observe.nodes import NodeStatus, Object, State, container, node, retrying
 from kubectl_sky.plan.pipeline import Member, member_of
 from kubectl_sky.workloads import registry
@@ -41,6 +42,11 @@ class TaskStatus:
         if State.RUNNING in states or State.COMPLETED in states:
             return State.RUNNING
         return State.PENDING
+
+    @property
+    def job_status(self) -> JobStatus:
+        """The state in SkyPilot's words."""
+        return of_task(self.state, self.nodes, self.first_failure)
 
     @property
     def workload(self) -> Workload:
@@ -93,6 +99,7 @@ class TaskStatus:
             "updated_at": self.updated_at,
             "username": self.user,
             "metadata": {
+                "job_status": str(self.job_status),
                 "job_name": self.nodes[0].job,
                 "namespace": self.namespace,
                 "backend": self.backend,
@@ -104,7 +111,9 @@ class TaskStatus:
                 "pending_nodes": self.count(State.PENDING),
                 "restarts": self.restarts,
                 "note": self.note,
-                "nodes": [node.as_json() for node in self.nodes],
+                "nodes": [
+                    node.as_json() | {"job_status": str(of_node(node))} for node in self.nodes
+                ],
             }
             | self._place(),
         }

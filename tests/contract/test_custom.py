@@ -96,4 +96,4 @@ def test_what_a_cluster_serves_and_allows(session: Session, namespace: str) -> N
     assert access.serves(session, kinds.JOB)
     assert not access.serves(session, Kind("batch", "v1", "Frob", "frobs"))
     assert not access.serves(session, Kind("frobs.example.com", "v1", "Frob", "frobs"))
-    assert access.may_create(session, kinds.JOB, namespace)
+    assert access.may(session, "create", kinds.JOB, namespace=namespace)

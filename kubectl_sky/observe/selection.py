@@ -1,0 +1,50 @@
+"""Which tasks of many are shown, and in which order."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from kubectl_sky.observe.jobstatus import JobStatus
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.status import TaskStatus
+
+# What tasks may be sorted by; times come with the newest first.
+ORDERS: dict[str, Callable[[TaskStatus], object]] = {
+    "age": lambda task: task.created_at,
+    "updated": lambda task: task.updated_at,
+    "name": lambda task: task.name,
+    "namespace": lambda task: (task.namespace, task.name),
+    "nodes": lambda task: task.num_nodes,
+    "status": lambda task: (list(State).index(task.state), task.job_status, task.name),
+    "user": lambda task: (task.user, task.name),
+}
+_NEWEST_FIRST = ("age", "updated", "nodes")
+
+
+def states() -> tuple[str, ...]:
+    """Return the words for states: the seed's four, then SkyPilot's; some are the same."""
+    return tuple(dict.fromkeys([*map(str, State), *(str(word).lower() for word in JobStatus)]))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Tasks in one of some states, not older than a time, in an order, and at most so many.
+
+    `states` are words of `states()`, none: all; `since` is RFC 3339 in UTC.
+    """
+
+    states: tuple[str, ...] = ()
+    since: str = ""
+    order: str = "age"
+    limit: int | None = None
+
+    def of(self, tasks: Iterable[TaskStatus]) -> list[TaskStatus]:
+        """Return the tasks that are selected, in their order."""
+        found = [task for task in tasks if self._shows(task)]
+        found.sort(key=lambda task: task.id)
+        found.sort(key=ORDERS[self.order], reverse=self.order in _NEWEST_FIRST)  # type: ignore[arg-type]
+        return found[: self.limit]
+
+    def _shows(self, task: TaskStatus) -> bool:
+        words = {str(task.state), str(task.job_status).lower()}
+        wanted = not self.states or not words.isdisjoint(self.states)
+        return wanted and task.created_at >= self.since

@@ -1,0 +1,48 @@
+"""kubectl's JSONPath templates."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.cli.jsonpath import written
+from kubectl_sky.errors import UserError
+
+VALUE = {"tasks": [{"id": "a", "n": 1, "x.y": True}, {"id": "b", "n": 2}], "name": "é"}
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{.name}", "é"),
+        (".name", "é"),
+        ("name", "é"),
+        ("{.tasks[*].id}", "a b"),
+        ("{.tasks[0].id}", "a"),
+        ("{.tasks[-1:].id}", "b"),
+        ("{.tasks[?(@.n>1)].id}", "b"),
+        ("{.tasks[0]['x.y']}", "true"),
+        ("{.tasks[1]}", '{"id": "b", "n": 2}'),
+        ('{range .tasks[*]}{.id}={.n}{"\\n"}{end}', "a=1\nb=2\n"),
+        ("{range .tasks[*]}{.id} of {$.name}, {end}", "a of é, b of é, "),
+        ("id: {.name}!", "id: é!"),
+        ("{.nothing}", ""),
+        ("{'a{b'}", "a{b"),
+        ("{..id}", "a b"),
+    ],
+)
+def test_written(template: str, text: str) -> None:
+    assert written(VALUE, template) == text
+
+
+@pytest.mark.parametrize("template", ["{.name", "{range .tasks[*]}", "{.tasks[}", "{end", "{}}"])
+def test_no_template(template: str) -> None:
+    with pytest.raises(UserError, match="jsonpath"):
+        written(VALUE, template)
+
+
+@given(st.text(alphabet="{}[]'\".*$@?()ab0 \\", max_size=20))
+def test_any_text_is_written_or_refused(template: str) -> None:
+    with suppress(UserError):
+        written(VALUE, template)

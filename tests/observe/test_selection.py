@@ -1,0 +1,94 @@
+"""Which tasks a list shows, in which order, and in which words."""
+
+import pytest
+
+from kubectl_sky.observe import selection
+from kubectl_sky.observe.jobstatus import JobStatus
+from kubectl_sky.observe.selection import Selection
+from kubectl_sky.observe.status import TaskStatus, tasks
+from tests.builders import make_job, make_pod, terminated
+
+
+def make_task(name: str, at: str, end: str = "", nodes: int = 1) -> TaskStatus:
+    jobs = [make_job(rank, nodes, end, task_id=name) for rank in range(nodes)]
+    for job in jobs:
+        job["metadata"]["creationTimestamp"] = at
+        job["metadata"]["annotations"]["kubectl-sky/name"] = name
+    (task,) = tasks(jobs, [])
+    return task
+
+
+OLD = make_task("old", "2026-01-01T00:00:00Z", "Complete")
+BIG = make_task("big", "2026-01-02T00:00:00Z", nodes=3)
+BAD = make_task("bad", "2026-01-03T00:00:00Z", "Failed")
+EVERY = [OLD, BIG, BAD]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "shown"),
+    [
+        (Selection(), ["bad", "big", "old"]),
+        (Selection(order="name"), ["bad", "big", "old"]),
+        (Selection(order="nodes"), ["big", "bad", "old"]),
+        (Selection(order="status"), ["big", "bad", "old"]),
+        (Selection(limit=1), ["bad"]),
+        (Selection(states=("completed",)), ["old"]),
+        (Selection(states=("succeeded", "failed")), ["bad", "old"]),
+        (Selection(states=("queued",)), []),
+        (Selection(since="2026-01-02T00:00:00Z"), ["bad", "big"]),
+        (Selection(since="2026-01-02T00:00:00Z", order="name", limit=1), ["bad"]),
+    ],
+)
+def test_selection(chosen: Selection, shown: list[str]) -> None:
+    assert [task.id for task in chosen.of(EVERY)] == shown
+
+
+@pytest.mark.parametrize("order", selection.ORDERS)
+def test_every_order_keeps_all(order: str) -> None:
+    assert {task.id for task in Selection(order=order).of(EVERY)} == {"old", "big", "bad"}
+
+
+def test_the_words_for_states() -> None:
+    words = selection.states()
+    assert words[:4] == ("pending", "running", "failed", "completed")
+    assert {word.lower() for word in JobStatus} <= set(words)
+    assert len(set(words)) == len(words)
+
+
+WAITING = {"waiting": {"reason": "ContainerCreating"}}
+LOST = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"}
+
+
+def test_job_statuses() -> None:
+    held = make_job()
+    held["spec"] = {"suspend": True}
+    unplaced = make_pod(phase="Pending", conditions=[LOST])
+    unplaced["spec"] = {}
+    for job, pods, status in (
+        (held, [], JobStatus.QUEUED),
+        (make_job(), [], JobStatus.PENDING),
+        (make_job(), [unplaced], JobStatus.PENDING),
+        (make_job(), [make_pod(phase="Pending", state=WAITING)], JobStatus.SETTING_UP),
+        (make_job(), [make_pod(state={"running": {}})], JobStatus.RUNNING),
+        (make_job(end="Complete"), [], JobStatus.SUCCEEDED),
+        (make_job(end="Failed"), [make_pod(state=terminated(1))], JobStatus.FAILED),
+    ):
+        (task,) = tasks([job], pods)
+        assert task.job_status is status, (task.state, task.nodes)
+        assert status in str(task.as_json())
+
+
+def test_a_task_of_which_one_node_is_being_made_ready() -> None:
+    jobs = [make_job(0, 2), make_job(1, 2)]
+    (task,) = tasks(jobs, [make_pod(1, "Pending", WAITING)])
+    assert task.job_status is JobStatus.SETTING_UP
+    (task,) = tasks(jobs, [make_pod(1, "Pending", WAITING), make_pod(0, state={"running": {}})])
+    assert task.job_status is JobStatus.RUNNING
+
+
+def test_how_long_a_node_ran() -> None:
+    state = {"terminated": {"exitCode": 0, "startedAt": "2026-01-01T00:00:00Z"}}
+    state["terminated"]["finishedAt"] = "2026-01-01T00:05:10Z"
+    (task,) = tasks([make_job()], [make_pod(state=state)])
+    assert task.nodes[0].started_at == "2026-01-01T00:00:00Z"
+    assert task.nodes[0].ended_at == "2026-01-01T00:05:10Z"
