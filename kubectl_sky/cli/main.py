@@ -23,6 +23,7 @@ COMMANDS = {
     "doctor": "Say why a task does not start or failed; check the cluster",
     "gpus": "Show the cluster's accelerators: asked for, used and free",
     "top": "Show the CPUs and the memory that a task's nodes use",
+    "cp": "Copy files to a node of a task, and from it",
     "port-forward": "Make ports of a node ports of this machine",
     "wait": "Wait until tasks have ended",
     "stop": "Stop tasks and remove what they consist of",

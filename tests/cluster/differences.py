@@ -15,6 +15,7 @@ _SECURITY = "the practice cluster has no levels of Pod Security: its pods are th
 _USER = "pods of the practice cluster are processes of one user, who can write what the user can"
 
 REAL_ONLY = {
+    "tests/e2e/test_cp.py::test_an_image_without_tar": _IMAGES,
     "tests/contract/test_problems.py::test_pod_security": _SECURITY,
     "tests/e2e/test_config.py::test_the_account_s_token": _TOKENS,
     "tests/e2e/test_files.py::test_an_unwritable_place_is_told": _USER,
