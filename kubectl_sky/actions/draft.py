@@ -14,8 +14,10 @@ from kubectl_sky.actions.packing import Packer, Progress
 from kubectl_sky.actions.preferences import preferences
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.facts import Archive, Facts
+from kubectl_sky.plan.explain import Origins, explained
 from kubectl_sky.plan.notes import notes
 from kubectl_sky.plan.pipeline import Member, joined, members, named, title_of
+from kubectl_sky.plan.placement import place
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.render import manifests
@@ -53,6 +55,11 @@ class Part:
     def plan(self, facts: Facts, settings: Settings) -> Plan:
         """Decide everything that was left open. Raises UserError where no backend can do it."""
         return self._decided(facts, settings)[0]
+
+    def explained(self, plan: Plan, facts: Facts, settings: Settings) -> Plan:
+        """Return the plan with the origins of its values."""
+        chosen = place(self.task, facts).resources
+        return explained(plan, Origins(self.document, chosen, settings))
 
     def notes(self, facts: Facts, settings: Settings) -> tuple[str, ...]:
         """Say what the user should know about what was decided."""

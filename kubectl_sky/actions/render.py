@@ -26,10 +26,18 @@ def system_user() -> str:
         return "nobody"
 
 
-def render(draft: Draft, facts: Facts, show_secrets: bool) -> Manifests:
-    """Return the manifests of a draft, with secrets' values only when asked for."""
+def render(draft: Draft, facts: Facts, show_secrets: bool, explain: bool = False) -> Manifests:
+    """Return the manifests of a draft, with secrets' values only when asked for.
+
+    `explain` has the text say of each line which field of the file it comes from.
+    """
     plans = draft.plans(facts)
-    return draft.manifests(plans if show_secrets else [redacted(plan) for plan in plans])
+    if not show_secrets:
+        plans = tuple(redacted(plan) for plan in plans)
+    if explain:
+        pairs = zip(draft.parts, plans, strict=True)
+        plans = tuple(part.explained(plan, facts, draft.settings) for part, plan in pairs)
+    return draft.manifests(plans)
 
 
 def write(manifests: Manifests, folder: Path) -> list[Path]:

@@ -8,6 +8,7 @@ import click
 
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.cli import options, output
+from kubectl_sky.errors import UserError
 
 
 @click.command("render")
@@ -17,6 +18,7 @@ from kubectl_sky.cli import options, output
 @options.strict
 @click.option("--output-dir", metavar="DIR", help="Write one file an object into DIR.")
 @click.option("--show-secrets", is_flag=True, help="Print secrets' values instead of REDACTED.")
+@click.option("--explain", is_flag=True, help="Write at each line which field it comes from.")
 @click.option("-n", "--namespace", help="Namespace to write into the manifests.")
 @click.option("--user", help="Owner; else as `auth login` said, else your name on this machine.")
 def command(
@@ -28,6 +30,8 @@ def command(
     claims, and the owner as this machine knows you: `submit --dry-run=client -o yaml` asks the
     cluster for both.
     """
+    if flags["explain"] and form == "json":
+        raise UserError("--explain writes comments, and JSON has none", "leave out -o json")
     from kubectl_sky.actions import render as action
     from kubectl_sky.actions.draft import draft
     from kubectl_sky.render import manifests
@@ -38,7 +42,9 @@ def command(
     facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
     for note in drafted.notes(facts):
         output.note(note)
-    rendered = action.render(drafted, facts, show_secrets=bool(flags["show_secrets"]))
+    if flags["explain"] and any(task.kubernetes.pod for task in drafted.tasks):
+        output.note("config.kubernetes.pod_config: the objects that it changes are not explained")
+    rendered = action.render(drafted, facts, bool(flags["show_secrets"]), bool(flags["explain"]))
     if flags["output_dir"]:
         for path in action.write(rendered, Path(flags["output_dir"])):
             output.out(str(path))

@@ -139,7 +139,7 @@ def _manifest(
     environment: jinja2.Environment, name: str, **context: Plan | Node | Claim | Bundle
 ) -> Manifest:
     try:
-        text = environment.get_template(name).render(context)
+        text = writer.commented(environment.get_template(name).render(context))
         value = yaml.load(text, Loader=yaml.CSafeLoader)
     except jinja2.TemplateError as error:
         line = getattr(error, "lineno", None)

@@ -12,9 +12,13 @@ import jinja2
 import yaml
 from markupsafe import Markup
 
+from kubectl_sky.plan import traced
+
 _PLAIN = re.compile(r"[A-Za-z0-9 ./:_=,@%+-]*\Z")  # printable, and neither quote nor backslash
 _FIELD = re.compile(r"(?!(?:y|n|yes|no|on|off|true|false|null)\Z)[A-Za-z][A-Za-z0-9./_-]*\Z", re.I)
 _BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")  # what YAML would turn into a line feed or drop
+_MARK = "\0"  # around an origin; whatever is written has none, for YAML escapes it
+_MARKED = re.compile("\0([^\0]*)\0")
 
 
 class _Quoted(yaml.CSafeDumper):
@@ -53,9 +57,31 @@ def write(value: object) -> str:
         return str(value)  # raises, naming the variable
     if isinstance(value, Markup):
         return value
+    if isinstance(value, traced.Text):
+        return _marked(_string(str(value)), value.origin)
+    if isinstance(value, traced.Number):
+        return _marked(Markup(_dump(int(value))), value.origin)
     if isinstance(value, str):
         return _string(value)
     return Markup(_dump(value))
+
+
+def commented(text: str) -> str:
+    """Return rendered text with the origins of its values as comments at the ends of lines."""
+    if _MARK not in text:
+        return text
+    return "\n".join(map(_comment, text.split("\n")))
+
+
+def _comment(line: str) -> str:
+    origins = dict.fromkeys(_MARKED.findall(line))
+    if not origins:
+        return line
+    return f"{_MARKED.sub('', line)}  # {', '.join(origins)}"
+
+
+def _marked(text: Markup, origin: str) -> Markup:
+    return Markup(f"{text}{_MARK}{origin}{_MARK}") if origin else text
 
 
 def block(text: str, indent: int) -> Markup:
@@ -63,8 +89,10 @@ def block(text: str, indent: int) -> Markup:
 
     Text that a block cannot carry (control characters, foreign line breaks) stays quoted.
     """
+    origin = text.origin if isinstance(text, traced.Text) else ""
+    text = str(text)
     if "\n" not in text or _BREAKS.search(text):
-        return _string(text)
+        return _marked(_string(text), origin)
     chomping = "-" if not text.endswith("\n") else "+" if text.endswith("\n\n") else ""
     lines = text.removesuffix("\n").split("\n")
 
@@ -76,7 +104,10 @@ def block(text: str, indent: int) -> Markup:
         exact = yaml.load(f"k: {literal(2)}\nl: 0\n", Loader=yaml.CSafeLoader)["k"] == text
     except yaml.YAMLError:
         exact = False
-    return Markup(literal(indent)) if exact else _string(text)
+    if not exact:
+        return _marked(_string(text), origin)
+    head, _, body = literal(indent).partition("\n")
+    return Markup(_marked(Markup(head), origin) + Markup(f"\n{body}"))
 
 
 def document(value: object) -> str:
@@ -90,7 +121,8 @@ def document(value: object) -> str:
 def b64(value: str | bytes) -> Markup:
     """Base64 of bytes, or of a text's: `data` of a Secret, `binaryData` of a ConfigMap."""
     data = value.encode() if isinstance(value, str) else value
-    return Markup(f'"{base64.b64encode(data).decode()}"')
+    text = Markup(f'"{base64.b64encode(data).decode()}"')
+    return _marked(text, value.origin) if isinstance(value, traced.Text) else text
 
 
 @lru_cache(maxsize=4096)

@@ -52,8 +52,7 @@ def contexts(document: Document) -> dict[str, Path]:
     for path in document.candidates():
         values = document.get(*path)
         for field in ("infra", "region") if isinstance(values, dict) else ():
-            whole = _whole(document, path)
-            named = context(whole)
+            named = context(whole(document, path))
             if values.get(field) is not None and named:
                 found.setdefault(named, (*path, field))
     return found
@@ -62,7 +61,7 @@ def contexts(document: Document) -> dict[str, Path]:
 def left_out(document: Document) -> tuple[Path, ...]:
     """Return the candidates that name another provider; none where all do."""
     found = [path for path in document.candidates() if path != ("resources",)]
-    away = [path for path in found if elsewhere(_whole(document, path))]
+    away = [path for path in found if elsewhere(whole(document, path))]
     return () if len(away) == len(found) else tuple(away)
 
 
@@ -70,7 +69,8 @@ def _provider(values: Mapping[str, Data]) -> str:
     return str(values.get("infra") or values.get("cloud") or "*").lower().split("/")[0]
 
 
-def _whole(document: Document, path: Path) -> Mapping[str, Data]:
+def whole(document: Document, path: Path) -> Mapping[str, Data]:
+    """Return the resources at a candidate's path, with their defaults."""
     outer, values = document.get("resources"), document.get(*path)
     outer, values = (each if isinstance(each, dict) else {} for each in (outer, values))
     return outer if path == ("resources",) else merged(outer, values)
@@ -81,7 +81,7 @@ def _rule(document: Document) -> Iterator[Problem]:
     gone = left_out(document)
     for field in dict.fromkeys(str(path[1]) for path in gone):
         away = [path for path in gone if path[1] == field]
-        named = ", ".join(dict.fromkeys(_provider(_whole(document, path)) for path in away))
+        named = ", ".join(dict.fromkeys(_provider(whole(document, path)) for path in away))
         message = f"{len(away)} left out, the task runs on kubectl's cluster: {named}"
         yield document.problem(("resources", field), message, _CHOOSE, "warning", key=True)
     for path in document.candidates():
@@ -96,7 +96,7 @@ def _ignored(document: Document, path: Path) -> Iterator[Problem]:
     for field in ("infra", "cloud"):
         if values.get(field) and elsewhere({field: values[field]}):
             yield document.problem((*path, field), _IGNORED, _CHOOSE, "warning", key=True)
-    if values.get("region") and not context(_whole(document, path)):
+    if values.get("region") and not context(whole(document, path)):
         yield document.problem((*path, "region"), _IGNORED, _CHOOSE, "warning", key=True)
 
 

@@ -4,13 +4,13 @@ What it does not read is listed in schemas/unsupported.yaml.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_sky.spec import infra, machine, quantity
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.arrays import Array
-from kubectl_sky.spec.document import Data, Document
+from kubectl_sky.spec.document import Data, Document, Path
 from kubectl_sky.spec.files import LocalFiles, local_files
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
 from kubectl_sky.spec.recovery import Recovery, recovery
@@ -137,6 +137,18 @@ def _candidates(resources: Mapping[str, Any]) -> list[Resources]:
         whole = [values for values in whole if not infra.elsewhere(values)] or whole
     found = [candidate for values in whole for candidate in _resources(values)]
     return [item for index, item in enumerate(found) if item not in found[:index]]
+
+
+def place_of(document: Document, resources: Resources) -> Path:
+    """Return where a task's chosen resources stand: a candidate's path, or that of all."""
+    wanted = replace(resources, context=None)
+    gone = infra.left_out(document)
+    for path in document.candidates():
+        if path != ("resources",) and path not in gone:
+            found = _resources(infra.whole(document, path))
+            if any(replace(one, context=None) == wanted for one in found):
+                return path
+    return ("resources",)
 
 
 def _ordered(resources: Mapping[str, Any]) -> bool:

@@ -1,0 +1,151 @@
+"""Which field of the user's file became which value of a plan."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kubectl_sky import names
+from kubectl_sky.plan import spot
+from kubectl_sky.plan.accelerators import Term
+from kubectl_sky.plan.plan import Node, Plan, Toleration
+from kubectl_sky.plan.traced import Number, each, text, texts
+from kubectl_sky.settings import DEFAULT_IMAGE, Settings
+from kubectl_sky.spec.document import Document, Path, dotted, entries, printable
+from kubectl_sky.spec.task import Resources, place_of
+
+DEFAULT = "default"
+_GPUS = ("accelerators", "gpus", "instance_type")
+_SIZES = {
+    "cpu": ("cpus", "instance_type"),
+    "memory": ("memory", "instance_type"),
+    "ephemeral-storage": ("disk_size", "ephemeral_storage"),
+}
+_METADATA = ("config", "kubernetes", "custom_metadata")
+
+
+class Origins:
+    """Where the fields of one task stand: in its file, in flags, or in the settings."""
+
+    def __init__(self, document: Document, resources: Resources, settings: Settings) -> None:
+        self._document = document
+        self._chosen = place_of(document, resources)
+        self.settings = settings
+
+    def field(self, *path: str | int, otherwise: str = "") -> str:
+        """Return `task.yaml:7:3 resources.cpus` for a field that is there."""
+        if self._document.get(*path) is None:
+            return otherwise
+        place = self._document.problem(path, "", key=True).place
+        return printable(f"{place} {dotted(path)}", 200)
+
+    def resource(self, *fields: str, otherwise: str = "") -> str:
+        """Return the origin of the first of these fields, of the chosen candidate or around it."""
+        paths: list[Path] = [self._chosen, ("resources",)]
+        found = (self.field(*path, field) for field in fields for path in paths)
+        return next(filter(None, found), otherwise)
+
+    def gpus(self) -> str:
+        """Return the origin of the accelerators; several candidates are one origin together."""
+        items = [self.field("resources", form) for form in ("any_of", "ordered")]
+        return next(filter(None, items), "") or self.resource(*_GPUS)
+
+    def keys(self, *path: str | int) -> dict[str, str]:
+        """Return the origin of each entry of a mapping."""
+        return {key: self.field(*path, key) for key, _ in entries(self._document.get(*path))}
+
+    def mount(self, path: str) -> str:
+        """Return the origin of a mount; a path in the home directory is mounted elsewhere."""
+        return self.field("volumes", path)
+
+    def labels(self) -> dict[str, str]:
+        """Return the origins of labels: the user's, and of the task's name."""
+        found = self.keys(*_METADATA, "labels") | self.keys("resources", "labels")
+        found |= self.keys(*self._chosen, "labels")
+        return found | {names.TASK_NAME: self.field("name")}
+
+
+def explained(plan: Plan, origins: Origins) -> Plan:
+    """Return the plan with its values' origins; what comes from no field stays as it is."""
+    settings, custom = origins.settings, origins.keys(*_METADATA, "annotations")
+    labels, name = origins.labels(), origins.field("name")
+    nodes = origins.field("num_nodes", otherwise=DEFAULT)
+    annotations = {
+        names.ORIGINAL_NAME: name,
+        names.NUM_NODES: nodes,
+        names.PRIORITY: origins.resource("priority"),
+    }
+    restarts = origins.resource("job_recovery", otherwise=DEFAULT)
+    image = DEFAULT if settings.image == DEFAULT_IMAGE else "settings: image"
+    linger = origins.resource("autostop")
+    return replace(
+        plan,
+        labels=texts(plan.labels, labels),
+        annotations=texts(plan.annotations, custom | annotations),
+        pod_annotations=texts(plan.pod_annotations, custom),
+        nodes=tuple(_node(node, labels, name) for node in plan.nodes),
+        image=text(plan.image, origins.resource("image_id", otherwise=image)) or plan.image,
+        env=texts(plan.env, _environment(origins, nodes)),
+        secrets=texts(plan.secrets, origins.keys("secrets")),
+        requests=texts(plan.requests, _sizes(plan.requests, origins)),
+        limits=texts(plan.limits, _sizes(plan.limits, origins)),
+        terms=tuple(_term(term, origins) for term in plan.terms),
+        tolerations=tuple(_toleration(one, origins) for one in plan.tolerations),
+        priority_class=text(
+            plan.priority_class,
+            origins.resource("priority_class", otherwise="settings: priority_classes"),
+        ),
+        linger=plan.linger if plan.linger is None else Number(plan.linger, linger),
+        restarts=Number(plan.restarts, restarts),
+        scripts=texts(plan.scripts, {f"{one}.sh": origins.field(one) for one in ("setup", "run")}),
+        service=text(plan.service, nodes),
+        storage=replace(
+            plan.storage,
+            mounts=tuple(
+                replace(mount, path=text(mount.path, origins.mount(mount.path)) or mount.path)
+                for mount in plan.storage.mounts
+            ),
+        ),
+    )
+
+
+def _node(node: Node, labels: Mapping[str, str], name: str) -> Node:
+    return replace(node, labels=texts(node.labels, labels), job=text(node.job, name) or node.job)
+
+
+def _sizes(wanted: Mapping[str, str], origins: Origins) -> dict[str, str]:
+    """Return the origin of each resource; what is none of the sizes is the accelerator's."""
+    return {
+        name: origins.resource(*_SIZES[name], otherwise="settings: defaults")
+        if name in _SIZES
+        else origins.gpus()
+        for name in wanted
+    }
+
+
+def _environment(origins: Origins, nodes: str) -> dict[str, str]:
+    gpus = origins.gpus() or DEFAULT
+    ours = {
+        "NUM_NODES": nodes,
+        "SKYPILOT_NUM_NODES": nodes,
+        "SKYPILOT_NUM_GPUS_PER_NODE": gpus,
+    }
+    return ours | origins.keys("envs")
+
+
+def _term(term: Term, origins: Origins) -> Term:
+    spots = {rule.key for rule in spot.RULES}
+    return tuple(
+        replace(
+            rule,
+            values=each(
+                rule.values,
+                origins.resource("use_spot") if rule.key in spots else origins.gpus(),
+            ),
+        )
+        for rule in term
+    )
+
+
+def _toleration(one: Toleration, origins: Origins) -> Toleration:
+    spots = {rule.key for rule in spot.RULES}
+    origin = origins.resource("use_spot") if one.key in spots else origins.gpus()
+    return replace(one, key=text(one.key, origin) or one.key)

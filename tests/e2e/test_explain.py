@@ -1,0 +1,30 @@
+"""What render explains can be applied as it is."""
+
+from tests.e2e.conftest import Command
+
+TASK = """
+name: told
+num_nodes: 2
+resources: {image_id: "busybox:1.36", cpus: 1, labels: {team: research}}
+envs: {TEXT: 'a  # "b"'}
+run: echo done
+"""
+
+
+def test_it_can_be_applied(sky: Command, kubectl: Command) -> None:
+    done = sky("render", "-", "--explain", "--id", "told0001", stdin=TASK)
+    assert done.returncode == 0, done.stderr
+    assert '"cpu": "1"  # <stdin>:4:39 resources.cpus\n' in done.stdout
+    flags = ("--dry-run=server", "--validate=strict", "-f", "-")
+    sent = kubectl("create", *flags, stdin=done.stdout)
+    assert sent.returncode == 0, sent.stderr
+
+
+def test_what_cannot_be_explained(offline: Command) -> None:
+    done = offline("render", "-", "--explain", "-o", "json", stdin=TASK)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--explain writes comments, and JSON has none" in done.stderr
+    pods = TASK + "config: {kubernetes: {pod_config: {spec: {dnsPolicy: Default}}}}\n"
+    done = offline("render", "-", "--explain", stdin=pods)
+    assert done.returncode == 0
+    assert "pod_config: the objects that it changes are not explained" in done.stderr
