@@ -1,6 +1,6 @@
 """`exec`: a program beside a task's own, with the task's variables and working directory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Event, Lock
@@ -12,7 +12,7 @@ from kubectl_sky.cluster.exec import Pipes, Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.observe.logs import prefixed
-from kubectl_sky.observe.nodes import NodeStatus
+from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 
 __all__ = ["Inside", "Output", "Pipes", "inside", "node", "run", "run_all"]
@@ -26,8 +26,9 @@ _AS_TASK = """
 [ -z "$1" ] || export SKYPILOT_NODE_IPS="$1"
 [ -z "$1" ] || export MASTER_ADDR="${MASTER_ADDR-${1%%
 *}}"
+export SKYPILOT_JOB_RANK="${2:-$SKYPILOT_JOB_RANK}"
 export PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}"
-shift
+shift 2
 # the home that files.sh takes where the image's cannot be written
 own=${KUBECTL_SKY_FILES-}/user
 [ -d ~/sky_workdir ] || [ ! -d "$own" ] || export HOME="$own"
@@ -38,18 +39,25 @@ exec "$@"
 
 @dataclass(frozen=True)
 class Inside:
-    """A task from within: its nodes' addresses in rank order, one a line, or nothing yet."""
+    """A task from within: its pods' addresses by name, as far as they have one."""
 
     task: TaskStatus
-    addresses: str
+    addresses: Mapping[str, str]
 
     def program(self, node: NodeStatus, command: Sequence[str], container: str = "") -> Program:
         """Return the program to run; beside the task's own container it runs as it is."""
         where = container or names.CONTAINER
         words = list(command)
         if where == names.CONTAINER:
-            words = ["/bin/sh", "-c", _AS_TASK, "sh", self.addresses, *command]
+            words = ["/bin/sh", "-c", _AS_TASK, "sh", *self._told(node), *command]
         return Program(self.task.namespace, node.pod, where, words)
+
+    def _told(self, node: NodeStatus) -> tuple[str, str]:
+        """The addresses of all nodes, one a line, or nothing yet; and an array's number."""
+        if self.task.workload.apart:
+            return self.addresses.get(node.pod, ""), str(node.index)
+        found = [self.addresses.get(one.pod, "") for one in self.task.nodes]
+        return "\n".join(found) if all(found) else "", ""
 
 
 @dataclass(frozen=True)
@@ -66,8 +74,7 @@ def inside(session: Session, task: TaskStatus) -> Inside:
     selector = names.selector(task_id=task.id)
     pods = objects.list_all(session, kinds.POD, task.namespace, label_selector=selector)
     known = {pod["metadata"]["name"]: pod.get("status", {}).get("podIP") for pod in pods}
-    found = [known.get(one.pod) or "" for one in task.nodes]
-    return Inside(task, "\n".join(found) if all(found) else "")
+    return Inside(task, {name: address for name, address in known.items() if address})
 
 
 def node(task: TaskStatus, rank: int) -> NodeStatus:
@@ -77,6 +84,12 @@ def node(task: TaskStatus, rank: int) -> NodeStatus:
             return _running(task, found)
     last = max(found.index for found in task.nodes)
     raise UserError(f"task {task.id} has no rank {rank}", f"it has ranks 0 to {last}")
+
+
+def _all(task: TaskStatus) -> Sequence[NodeStatus]:
+    """All nodes; where they are tasks of their own, those that run, if any do."""
+    found = [one for one in task.nodes if one.state is State.RUNNING]
+    return found if found and task.workload.apart else task.nodes
 
 
 def _running(task: TaskStatus, found: NodeStatus) -> NodeStatus:
@@ -99,7 +112,7 @@ def run_all(session: Session, within: Inside, command: Sequence[str], output: Ou
 
     Returns 0 where all did well, else the exit code of the lowest rank that did not.
     """
-    nodes = [_running(within.task, found) for found in within.task.nodes]
+    nodes = [_running(within.task, found) for found in _all(within.task)]
     pipes = Pipes(stop=Event())
     lock = Lock()
 

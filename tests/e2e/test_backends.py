@@ -1,6 +1,7 @@
 """Every backend: the same lines of submit, status, logs, wait and stop."""
 
 import re
+import time
 from datetime import datetime
 
 import pytest
@@ -174,15 +175,23 @@ def test_an_array(sky: Command, kubectl: Command) -> None:
 
 
 def test_an_array_runs_so_many_at_once(sky: Command, kubectl: Command) -> None:
-    script = "resources: {image_id: 'busybox:1.36'}\nrun: sleep 2; echo $SKYPILOT_JOB_RANK\n"
-    done = sky("submit", "-", "--array", "0-4%2", "--id", "array002", "-d", stdin=script)
+    script = "resources: {image_id: 'busybox:1.36'}\nrun: sleep 300\n"
+    done = sky("submit", "-", "--array", "3-7%2", "--id", "array002", "-d", stdin=script)
     assert done.returncode == 0, done.stderr
-    most = 0
-    while sky.json("status", "array002")["status"] in ("pending", "running"):
-        active = kubectl.json("get", "job", "-l", "task-id=array002")["items"][0]["status"]
-        most = max(most, active.get("active", 0))
-    assert most == 2
-    assert sky("logs", "array002").stdout.splitlines() == [f"index-{n} | {n}" for n in range(5)]
+    deadline = time.monotonic() + 90
+    while (found := sky.json("status", "array002")["metadata"])["running_nodes"] < 2:
+        assert time.monotonic() < deadline
+    assert found["pending_nodes"] == 3
+    pods = kubectl.json("get", "pods", "-l", "task-id=array002")["items"]
+    assert len(pods) == 2
+    shown = ("sh", "-c", "echo $SKYPILOT_JOB_RANK of $SKYPILOT_NUM_JOBS, $SKYPILOT_NODE_IPS")
+    done = sky("exec", "array002", "--all-ranks", "--", *shown)
+    addresses = sorted(pod["status"]["podIP"] for pod in pods)
+    told = sorted(done.stdout.splitlines())
+    assert [line.partition(", ")[0] for line in told] == ["index-3 | 3 of 5", "index-4 | 4 of 5"]
+    assert sorted(line.partition(", ")[2] for line in told) == addresses, "each its own"
+    assert sky("stop", "array002").returncode == 0
+    gone(kubectl, "array002")
 
 
 @pytest.mark.parametrize(
