@@ -10,9 +10,9 @@ from kubectl_sky import names
 from kubectl_sky.actions import why
 from kubectl_sky.actions.watch import glimpses
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.streams import Batch, Following, LogOptions, LogSource
+from kubectl_sky.cluster.streams import MOST, Batch, Following, LogOptions, LogSource
 from kubectl_sky.errors import SkyError, UserError
-from kubectl_sky.observe.logs import prefixed
+from kubectl_sky.observe.logs import Origin
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import notes
@@ -21,7 +21,7 @@ from kubectl_sky.workloads.workload import QUEUED
 _EVENTS = 3.0  # seconds between two looks at why a node does not start
 _USUAL = 2.0  # seconds that a start may take before it is mentioned
 
-Write = Callable[[bytes], object]
+Write = Callable[[Origin, Sequence[bytes], bool], object]
 Note = Callable[[str], None]
 Look = Callable[[Sequence[TaskStatus]], Collection[str]]
 
@@ -36,11 +36,16 @@ class Screen:
 
 @dataclass(frozen=True)
 class Request:
-    """Which lines of which nodes; `patience` is seconds the first node may take to start."""
+    """Which lines of which nodes; `patience` is seconds the first node may take to start.
+
+    At most `most` logs are read at a time, the others after them.
+    """
 
     options: LogOptions
     ranks: Collection[int] = ()
     patience: float = 300.0
+    container: str = names.CONTAINER
+    most: int = MOST
 
     def wants(self, node: NodeStatus) -> bool:
         """Say whether a node's log is asked for."""
@@ -62,7 +67,7 @@ def show(session: Session, task: TaskStatus, request: Request, write: Write, not
         if options.previous and node.previous:  # what started again is another pod
             pod, options = node.previous, replace(options, previous=False)
         with Following(session, options) as following:
-            following.add(LogSource(task.namespace, pod, names.CONTAINER, node.index))
+            following.add(LogSource(task.namespace, pod, request.container, node.index))
             following.no_more()
             _pump(following, task, write, note)
 
@@ -77,7 +82,7 @@ def follow(
     """
     _known(task, request)
     watcher = _Watcher(session, task, request, note)
-    with Following(session, request.options) as following:
+    with Following(session, request.options, request.most) as following:
         reader = Thread(target=following.add_all, args=(watcher.sources(),), daemon=True)
         reader.start()
         try:
@@ -101,7 +106,7 @@ def follow_all(
         task.id: _Watcher(session, task, request, _named(screen.note, task)) for task in tasks
     }
     owners: dict[str, _Watcher] = {}
-    with Following(session, request.options) as following:
+    with Following(session, request.options, request.most) as following:
         sources = _all_sources(list(watchers.values()), owners)
         Thread(target=following.add_all, args=(sources,), daemon=True).start()
         try:
@@ -110,8 +115,8 @@ def follow_all(
                 if batch and batch.note and owners[batch.source.pod].latest.id not in spared:
                     screen.note(batch.note)
                 if batch and batch.lines:
-                    prefix = owners[batch.source.pod].prefix(batch.source.rank)
-                    screen.write(prefixed(batch.lines, prefix, batch.whole))
+                    origin = owners[batch.source.pod].origin(batch)
+                    screen.write(origin, batch.lines, batch.whole)
         finally:
             for watcher in watchers.values():
                 watcher.stop.set()
@@ -157,16 +162,13 @@ def _pump(following: Following, task: TaskStatus, write: Write, note: Note) -> N
         if batch and batch.note:
             note(batch.note)
         if batch and batch.lines:
-            write(prefixed(batch.lines, _prefix(task, batch), batch.whole))
+            write(_origin(task, batch), batch.lines, batch.whole)
 
 
-def _prefix(task: TaskStatus, batch: Batch) -> bytes:
+def _origin(task: TaskStatus, batch: Batch) -> Origin:
     title = task.workload.title(batch.source.rank)
-    return f"{title} | ".encode() if task.num_nodes > 1 else b""
-
-
-def _source(task: TaskStatus, node: NodeStatus) -> LogSource:
-    return LogSource(task.namespace, node.pod, names.CONTAINER, node.index)
+    prefix = title if task.num_nodes > 1 else ""
+    return Origin(task.id, batch.source.rank, title, batch.source.pod, prefix)
 
 
 def _known(task: TaskStatus, request: Request) -> None:
@@ -200,10 +202,10 @@ class _Watcher:
             raise SkyError(f"lost sight of task {task.id}", f"see `kubectl sky status {task.id}`")
         return task
 
-    def prefix(self, rank: int) -> bytes:
-        """What stands before a node's lines among those of other tasks."""
-        node = f" {self.latest.workload.title(rank)}" if self.latest.num_nodes > 1 else ""
-        return f"{self.latest.name}{node} | ".encode()
+    def origin(self, batch: Batch) -> Origin:
+        """Say whose lines they are, among those of other tasks."""
+        own = _origin(self.latest, batch)
+        return replace(own, prefix=f"{self.latest.name} {own.prefix}".rstrip())
 
     def heard(self, text: str) -> None:
         """Pass on what is said of a log; that pods go is no news while the cluster stops them."""
@@ -227,7 +229,7 @@ class _Watcher:
     def _started(self) -> Iterator[LogSource]:
         for node in self.latest.nodes:
             if node.started and self.request.wants(node):
-                yield _source(self.latest, node)
+                yield LogSource(self.latest.namespace, node.pod, self.request.container, node.index)
 
     def _tell(self) -> None:
         """Say once what nodes wait for, or that some failed while others go on."""

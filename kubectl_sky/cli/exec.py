@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubectl_sky.cli import options, output, terminal
-from kubectl_sky.cli.logs import write
+from kubectl_sky.cli.printing import write
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:

@@ -1,13 +1,17 @@
 """`kubectl sky logs`, and what `submit` shows after sending."""
 
-import sys
+import re
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kubectl_sky.cli import options, output
-from kubectl_sky.errors import Interrupted, TaskFailed
+from kubectl_sky.cli.printing import Printer
+from kubectl_sky.errors import Interrupted, TaskFailed, UserError
+from kubectl_sky.observe.escapes import harmless
+from kubectl_sky.observe.logs import Form, Output
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 
@@ -17,18 +21,15 @@ if TYPE_CHECKING:
     from kubectl_sky.observe.pipelines import PipelineStatus
 
 
-def write(block: bytes) -> None:
-    """Bytes as they came, at once: a reader of a pipe wants them too."""
-    sys.stdout.buffer.write(block)
-    sys.stdout.buffer.flush()
+_MOST_RANKS = 100_000
 
 
-def follow(session: "Session", task: TaskStatus, request: "Request") -> int:
+def follow(session: "Session", task: TaskStatus, request: "Request", printer: Printer) -> int:
     """Follow a task to its end and return the exit code; Ctrl-C leaves the task running."""
     from kubectl_sky.actions import logs
 
     try:
-        ended = logs.follow(session, task, request, write, output.note)
+        ended = logs.follow(session, task, request, printer, output.note)
     except KeyboardInterrupt:
         raise Interrupted(
             f"interrupted; task {task.id} goes on",
@@ -46,17 +47,33 @@ def outcome(task: TaskStatus) -> int:
 
 def reason(task: TaskStatus) -> str:
     """Say how a task failed, with its last words."""
-    lines = task.first_failure.message.splitlines()[-5:] if task.first_failure else []
+    words = task.first_failure.message.splitlines()[-5:] if task.first_failure else []
+    lines = [harmless(line.encode()).decode() for line in words]
     last = "; its last lines:" + "".join(f"\n  {line}" for line in lines) if lines else ""
     return f"{task.note}{last}"
 
 
 def ranks(context: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[int]:
-    """Read `--rank 0,3`."""
-    items = [item for text in value for item in text.split(",")]
-    if not all(item.strip().isdecimal() for item in items):
-        raise click.BadParameter("ranks are numbers, such as 0 or 0,3", context, param)
-    return [int(item) for item in items]
+    """Read `--rank 0,3` and `--rank 0-7`."""
+    found: list[int] = []
+    for item in (item.strip() for text in value for item in text.split(",")):
+        match = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", item)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not first <= last < _MOST_RANKS:
+            what = f"{item!r}: ranks are numbers and ranges, such as 0, 0,3 or 0-7"
+            raise click.BadParameter(what, context, param)
+        found += range(first, last + 1)
+    return found
+
+
+def pattern(
+    context: click.Context, param: click.Parameter, value: str | None
+) -> "re.Pattern[bytes] | None":
+    """Read `--grep REGEX`."""
+    try:
+        return re.compile(value.encode()) if value is not None else None
+    except (re.error, OverflowError, RecursionError) as error:
+        raise click.BadParameter(f"no regular expression: {error}", context, param) from None
 
 
 @click.command("logs")
@@ -66,7 +83,30 @@ def ranks(context: click.Context, param: click.Parameter, value: tuple[str, ...]
 @click.option("--since", type=options.DURATION, help="Only lines of the last 90s, 5m, 2h …")
 @click.option("--timestamps", is_flag=True, help="Write the time of each line.")
 @click.option("-p", "--previous", is_flag=True, help="The log of the container before a restart.")
-@click.option("--rank", multiple=True, callback=ranks, metavar="R,...", help="Only these nodes.")
+@click.option(
+    "--rank", multiple=True, callback=ranks, metavar="R,...", help="Only these: 0,3, 0-7."
+)
+@click.option("-c", "--container", help="Another container of the pods than the task's.")
+@click.option("--grep", callback=pattern, metavar="REGEX", help="Only lines that match.")
+@click.option("-v", "--invert-match", "invert", is_flag=True, help="Only those that do not.")
+@options.output(*(form.value for form in Output), paths=False)
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colour by node; auto: on a terminal, without NO_COLOR.",
+)
+@click.option(
+    "--output-dir", "folder", metavar="DIR", help="Write a file a node, such as ID-node-0.log."
+)
+@click.option(
+    "--max-log-requests",
+    "most",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Logs that are read at a time; later ones wait.",
+)
 @click.option(
     "--wait-timeout",
     type=options.DURATION,
@@ -87,44 +127,73 @@ def command(
 
     TASK may be a pipeline: its stages follow each other, under headings on stderr.
 
-    With -f it exits as the task does: with 4 when it failed.
+    With -f it exits as the task does: with 4 when it failed. With -o json each line is an object
+    with task, rank, pod, time and text.
     """
     from kubectl_sky.actions import find, logs
-    from kubectl_sky.cluster.streams import LogOptions
+
+    if flags["invert"] and not flags["grep"]:
+        raise UserError("-v without --grep", "say which lines not: --grep REGEX -v")
+    printer = _printer(flags)
+    request = _request(following, flags)
+    session = where.session()
+    found = find.one(session, options.scope(session, where, all_users), task)
+    if not isinstance(found, TaskStatus):
+        return _together(session, found, request, printer)
+    if following:
+        return follow(session, found, request, printer)
+    logs.show(session, found, request, printer, output.note)
+    return outcome(found)
+
+
+def _printer(flags: Mapping[str, Any]) -> Printer:
+    form = Form(
+        output=Output(flags["form"] or Output.TEXT),
+        stamped=_stamped(flags),
+        grep=flags["grep"],
+        invert=flags["invert"],
+    )
+    return Printer(form, color=flags["color"], folder=flags["folder"])
+
+
+def _stamped(flags: Mapping[str, Any]) -> bool:
+    return bool(flags["timestamps"]) or flags["form"] == Output.JSON
+
+
+def _request(following: bool, flags: Mapping[str, Any]) -> "Request":
+    from kubectl_sky import names
+    from kubectl_sky.actions import logs
+    from kubectl_sky.cluster.streams import MOST, LogOptions
 
     since, timeout = flags["since"], flags["wait_timeout"]
     assert isinstance(timeout, timedelta)
-    request = logs.Request(
+    return logs.Request(
         LogOptions(
             follow=following,
             tail=flags["tail"],
             since_seconds=max(int(since.total_seconds()), 1)
             if isinstance(since, timedelta)
             else None,
-            timestamps=bool(flags["timestamps"]),
+            timestamps=_stamped(flags),
             previous=bool(flags["previous"]),
         ),
         ranks=flags["rank"],
         patience=timeout.total_seconds(),
+        container=flags["container"] or names.CONTAINER,
+        most=flags["most"] or MOST,
     )
-    session = where.session()
-    found = find.one(session, options.scope(session, where, all_users), task)
-    if not isinstance(found, TaskStatus):
-        return _together(session, found, request)
-    if following:
-        return follow(session, found, request)
-    logs.show(session, found, request, write, output.note)
-    return outcome(found)
 
 
-def _together(session: "Session", pipeline: "PipelineStatus", request: "Request") -> int:
+def _together(
+    session: "Session", pipeline: "PipelineStatus", request: "Request", printer: Printer
+) -> int:
     """Print the logs of a pipeline's tasks, stage after stage; whoever leads it is another."""
     from kubectl_sky.actions import logs
     from kubectl_sky.cli import pipelines
 
     if request.options.follow:
-        return pipelines.follow(session, pipeline, request, decides=False)
+        return pipelines.follow(session, pipeline, request, printer, decides=False)
     for task in pipeline.tasks:
         output.note(pipeline.heading(task))
-        logs.show(session, task, request, write, output.note)
+        logs.show(session, task, request, printer, output.note)
     return pipelines.outcome(pipeline)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kubectl_sky.cli import output, tasks
-from kubectl_sky.cli.logs import reason, write
+from kubectl_sky.cli.logs import reason
+from kubectl_sky.cli.printing import Printer
 from kubectl_sky.errors import Interrupted, TaskFailed
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
 
 
 def follow(
-    session: "Session", pipeline: PipelineStatus, request: "Request", decides: bool = True
+    session: "Session",
+    pipeline: PipelineStatus,
+    request: "Request",
+    printer: Printer,
+    decides: bool = True,
 ) -> int:
     """Follow all tasks in their order and return the exit code; Ctrl-C leaves them as they are.
 
@@ -25,7 +30,7 @@ def follow(
     """
     along = _at_once if pipeline.place.parallel else _in_turn
     try:
-        return outcome(along(session, pipeline, request, decides))
+        return outcome(along(session, pipeline, request, printer, decides))
     except KeyboardInterrupt:
         raise Interrupted(
             f"interrupted; {pipeline.word} {pipeline.id} goes on{_held(pipeline)}",
@@ -35,20 +40,28 @@ def follow(
 
 
 def _in_turn(
-    session: "Session", pipeline: PipelineStatus, request: "Request", decides: bool
+    session: "Session",
+    pipeline: PipelineStatus,
+    request: "Request",
+    printer: Printer,
+    decides: bool,
 ) -> PipelineStatus:
     from kubectl_sky.actions import logs
     from kubectl_sky.actions.pipeline import Lead, in_turn
 
     def ended(task: TaskStatus) -> TaskStatus:
         output.note(pipeline.heading(task))
-        return logs.follow(session, task, request, write, output.note)
+        return logs.follow(session, task, request, printer, output.note)
 
     return in_turn(session, pipeline, Lead(ended, output.note, decides))
 
 
 def _at_once(
-    session: "Session", pipeline: PipelineStatus, request: "Request", decides: bool
+    session: "Session",
+    pipeline: PipelineStatus,
+    request: "Request",
+    printer: Printer,
+    decides: bool,
 ) -> PipelineStatus:
     from kubectl_sky.actions import group, logs
 
@@ -56,7 +69,7 @@ def _at_once(
     for task in pipeline.tasks:
         output.note(pipeline.heading(task))
     ending = group.Ending(session, pipeline, output.note, decides=decides)
-    screen = logs.Screen(write, output.note)
+    screen = logs.Screen(printer, output.note)
     found = logs.follow_all(session, pipeline.tasks, request, screen, ending)
     return group.as_ended(pipeline, found)
 

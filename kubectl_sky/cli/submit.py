@@ -10,6 +10,7 @@ import click
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.cli import options, output, pipelines
 from kubectl_sky.cli.logs import follow
+from kubectl_sky.cli.printing import Printer
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ def _submit(
     sys.stdout.flush()
     request = logs.Request(LogOptions(follow=True), patience=patience)
     if isinstance(found, TaskStatus):
-        return follow(session, found, request)
-    return pipelines.follow(session, found, request)
+        return follow(session, found, request, Printer())
+    return pipelines.follow(session, found, request, Printer())
 
 
 def _told(prepared: "Prepared", form: str | None) -> str:

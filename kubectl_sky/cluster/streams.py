@@ -1,6 +1,7 @@
 """Follow the logs of many pods at once: one thread a log, one bounded queue to the reader."""
 
 import queue
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from threading import Event, Lock, Thread
@@ -10,11 +11,13 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.tail import Batch, LogOptions, LogSource, Tail
 from kubectl_sky.errors import ClusterError
 
-__all__ = ["Batch", "Following", "Line", "LogOptions", "LogSource", "lines", "merged"]
+__all__ = ["MOST", "Batch", "Following", "Line", "LogOptions", "LogSource", "lines", "merged"]
 
 _TICK = 0.5
 _AHEAD = 64  # batches of at most about 64 KiB: the memory does not grow with the logs
 _ENDED = "ended"
+_FULL = "{} logs are read at a time; the others follow when one of these has ended"
+MOST = 1000  # logs that are read at a time: each is a connection and a thread
 
 
 class Line(NamedTuple):
@@ -65,17 +68,21 @@ def _lines(batch: Batch) -> Iterator[Line]:
 class Following:
     """A set of logs that are read together, to which logs can be added at any time.
 
-    A reader that is slow slows the logs down, and nothing piles up. Use it in a `with`.
+    A reader that is slow slows the logs down, and nothing piles up. Of more than `most` logs the
+    later ones wait until others have ended. Use it in a `with`.
     """
 
-    def __init__(self, session: Session, options: LogOptions) -> None:
+    def __init__(self, session: Session, options: LogOptions, most: int = MOST) -> None:
         self._session = session
         self._options = options
         self._queue: queue.Queue[Batch | ClusterError | str] = queue.Queue(_AHEAD)
         self._stop = Event()
         self._lock = Lock()
         self._tails: dict[LogSource, Tail] = {}
-        self._active = 0
+        self._waiting: deque[Tail] = deque()
+        self._most = most
+        self._full = False
+        self._active = 0  # logs that are read, and those that wait for it
         self._complete = False
 
     def add(self, source: LogSource) -> bool:
@@ -86,8 +93,17 @@ class Following:
                 return False
             self._tails[source] = tail
             self._active += 1
-        Thread(target=self._run, args=(tail,), name=f"log {source.pod}", daemon=True).start()
+            if self._active > self._most:
+                self._waiting.append(tail)
+            else:
+                self._begin(tail)
+            tell, self._full = not self._full and bool(self._waiting), bool(self._waiting)
+        if tell:
+            self._put(Batch(source, [], note=_FULL.format(self._most)))
         return True
+
+    def _begin(self, tail: Tail) -> None:
+        Thread(target=self._run, args=(tail,), name="log", daemon=True).start()
 
     def add_all(self, sources: Iterable[LogSource]) -> None:
         """Add logs as they appear, and then say that there are no more."""
@@ -124,6 +140,8 @@ class Following:
             else:
                 with self._lock:
                     self._active -= 1
+                    if self._waiting:
+                        self._begin(self._waiting.popleft())
 
     def close(self) -> None:
         """Hang up on all logs."""

@@ -1,6 +1,94 @@
-"""Log lines as they are printed."""
+"""Log lines as they are printed: plain, coloured by node, or as JSON; some of them or all."""
 
+import json
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kubectl_sky.observe.escapes import harmless
+
+# SGR codes that are read well on dark and on light, the usual order of such programs
+_COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
+
+
+class Output(StrEnum):
+    """What a line is printed as; RAW is without the node's name before it."""
+
+    TEXT = "text"
+    RAW = "raw"
+    JSON = "json"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Whose lines they are; `prefix` tells them from others', and is empty where none are."""
+
+    task: str
+    rank: int
+    title: str
+    pod: str
+    prefix: str = ""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How lines are printed, and which.
+
+    `terminal` says that a terminal shows them, where they must not act; `stamped` that they come
+    with timestamps; `grep` is what lines must match, or with `invert` must not.
+    """
+
+    output: Output = Output.TEXT
+    color: bool = False
+    terminal: bool = False
+    stamped: bool = False
+    grep: re.Pattern[bytes] | None = None
+    invert: bool = False
+
+    def block(self, origin: Origin, lines: Sequence[bytes], whole: bool) -> bytes:
+        """Return what is printed of these lines; `whole` as for `prefixed`."""
+        if self.grep:
+            last = lines[-1]
+            lines = [line for line in lines if self._chosen(line)]
+            if not lines:
+                return b""
+            whole = whole or lines[-1] is not last
+        if self.output is Output.JSON:
+            return b"".join(self._json(origin, line) for line in lines)
+        if self.terminal:
+            lines = [harmless(line) for line in lines]
+        prefix = b"" if self.output is Output.RAW else self._prefix(origin)
+        return prefixed(lines, prefix, whole)
+
+    def _chosen(self, line: bytes) -> bool:
+        assert self.grep
+        return bool(self.grep.search(self._split(line)[1])) is not self.invert
+
+    def _split(self, line: bytes) -> tuple[bytes, bytes]:
+        """Return the time and the text of a line."""
+        if not self.stamped:
+            return b"", line
+        time, _, text = line.partition(b" ")
+        return time, text
+
+    def _prefix(self, origin: Origin) -> bytes:
+        if not origin.prefix:
+            return b""
+        if not self.color:
+            return f"{origin.prefix} | ".encode()
+        return f"\x1b[{_COLOURS[origin.rank % len(_COLOURS)]}m{origin.prefix} |\x1b[0m ".encode()
+
+    def _json(self, origin: Origin, line: bytes) -> bytes:
+        time, text = self._split(line)
+        values = {
+            "task": origin.task,
+            "rank": origin.rank,
+            "pod": origin.pod,
+            "time": time.decode(),
+            "text": text.decode(errors="replace"),
+        }
+        return json.dumps(values, ensure_ascii=self.terminal).encode() + b"\n"
 
 
 def prefixed(lines: Sequence[bytes], prefix: bytes, whole: bool) -> bytes:

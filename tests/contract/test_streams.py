@@ -272,3 +272,19 @@ def test_memory_does_not_grow_with_the_logs(session: Session, namespace: str) ->
     tracemalloc.stop()
     assert total == 3 * 60_001
     assert peak < 12_000_000
+
+
+def test_more_logs_than_may_be_read_at_a_time(session: Session, namespace: str) -> None:
+    sources = [run_pod(session, namespace, f"echo {name}; sleep 1", name) for name in "abcd"]
+    with Following(session, FOLLOW, most=2) as following:
+        following.add_all(iter(sources))
+        found = [batch for batch in following.batches() if batch]
+    assert sorted(b"".join(batch.lines) for batch in found if batch.lines) == [
+        b"a",
+        b"b",
+        b"c",
+        b"d",
+    ]
+    assert [batch.note for batch in found if batch.note] == [
+        "2 logs are read at a time; the others follow when one of these has ended"
+    ]

@@ -1,0 +1,60 @@
+"""Where log lines go: to stdout, or to a file for each node."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from kubectl_sky.errors import UserError
+from kubectl_sky.observe.logs import Form, Origin, Output
+
+
+def write(block: bytes) -> None:
+    """Bytes as they came, at once: a reader of a pipe wants them too."""
+    sys.stdout.buffer.write(block)
+    sys.stdout.buffer.flush()
+
+
+def colored(choice: str) -> bool:
+    """Say whether stdout gets colours; `auto` is as no-color.org asks for."""
+    if choice != "auto":
+        return choice == "always"
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not plain
+
+
+class Printer:
+    """Prints lines in a form: on stdout, or with a folder in a file of that for each node."""
+
+    def __init__(
+        self, form: Form | None = None, color: str = "auto", folder: str | None = None
+    ) -> None:
+        form = form or Form()
+        self._folder = Path(folder) if folder else None
+        self._begun: set[Path] = set()
+        if self._folder:
+            plain = Output.RAW if form.output is Output.TEXT else form.output
+            self._form = replace(form, output=plain)
+        else:
+            self._form = replace(form, color=colored(color), terminal=sys.stdout.isatty())
+
+    def __call__(self, origin: Origin, lines: Sequence[bytes], whole: bool) -> None:
+        """Print lines of one node; `whole` is False where the last has no newline."""
+        block = self._form.block(origin, lines, whole)
+        if not self._folder:
+            write(block)
+            return
+        try:
+            self._keep(self._folder / f"{origin.task}-{origin.title}.log", block)
+        except OSError as error:
+            what = f"cannot write to {error.filename or self._folder}: {error.strerror}"
+            raise UserError(what, "name another folder with --output-dir") from None
+
+    def _keep(self, path: Path, block: bytes) -> None:
+        """Write a file from its start, then go on with it; thousands are not held open."""
+        if path not in self._begun:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab" if path in self._begun else "wb") as file:
+            file.write(block)
+        self._begun.add(path)

@@ -1,0 +1,80 @@
+"""`logs` with its ways of printing, against real pods."""
+
+import json
+import re
+from pathlib import Path
+
+from tests.e2e.conftest import Command
+from tests.e2e.test_terminal import on_terminal
+
+LINES = r"""
+num_nodes: 3
+resources: {image_id: "busybox:1.36"}
+run: |
+  echo "start of $SKYPILOT_NODE_RANK"
+  printf ' 10%%\r100%%\r\n\033]0;owned\007\033[2Jhello\033[31mred\r\n'
+  printf 'no newline'
+"""
+
+
+def test_ways_of_printing(sky: Command, tmp_path: Path) -> None:
+    done = sky("submit", "-", "--id", "shown001", stdin=LINES)
+    assert done.returncode == 0, done.stderr
+    raw = sky("logs", "shown001", "--rank", "1-2", "--grep", "^(start|no)", "-o", "raw")
+    assert raw.stdout == "start of 1\nno newlinestart of 2\nno newline"
+    inverted = sky("logs", "shown001", "--rank", "0", "--grep", "%|hello|no", "-v")
+    assert inverted.stdout == "node-0 | start of 0\n"
+    said = [json.loads(line) for line in sky("logs", "shown001", "-o", "json").stdout.splitlines()]
+    assert [(line["rank"], line["text"]) for line in said if "start" in line["text"]] == [
+        (rank, f"start of {rank}") for rank in range(3)
+    ]
+    assert all(re.match(r"\d{4}-\d\d-\d\dT[\d:.]+Z$", line["time"]) for line in said)
+    assert all(line["task"] == "shown001" and line["pod"] for line in said)
+    assert len(said) == 12
+
+    folder = tmp_path / "a" / "b"
+    kept = sky("logs", "shown001", "-f", "--output-dir", str(folder), "--max-log-requests", "1")
+    assert (kept.returncode, kept.stdout) == (0, ""), kept.stderr
+    assert sorted(path.name for path in folder.iterdir()) == [
+        f"shown001-node-{rank}.log" for rank in range(3)
+    ]
+    for rank in range(3):
+        text = (folder / f"shown001-node-{rank}.log").read_bytes()
+        assert text.startswith(b"start of %d\n 10%%\r100%%\r\n\x1b]0;owned\x07\x1b[2Jhello" % rank)
+        assert text.endswith(b"\nno newline")
+    taken = sky("logs", "shown001", "--output-dir", "/dev/null/x")
+    assert taken.returncode == 2 and "cannot write to /dev/null/x" in taken.stderr
+
+    code, screen = on_terminal(sky, "logs", "shown001", "--rank", "1")
+    assert code == 0
+    assert screen.splitlines() == [
+        "\x1b[32mnode-1 |\x1b[0m start of 1",
+        "\x1b[32mnode-1 |\x1b[0m 100%",
+        "\x1b[32mnode-1 |\x1b[0m hello\x1b[31mred\x1b[0m",
+        "\x1b[32mnode-1 |\x1b[0m no newline",
+    ]
+    always = sky("logs", "shown001", "--rank", "1", "--color", "always", "--tail", "1").stdout
+    assert always == "\x1b[32mnode-1 |\x1b[0m no newline\n"
+    plain = Command(sky.program, {**sky.environment, "NO_COLOR": "1"}, sky.folder)
+    assert on_terminal(plain, "logs", "shown001", "--rank", "1")[1].startswith("node-1 | start")
+
+
+def test_flags_that_make_no_sense(sky: Command) -> None:
+    for flags, told in {
+        ("--rank", "2-1"): "'2-1': ranks are numbers and ranges",
+        ("--rank", "0-99999999"): "ranks are numbers and ranges",
+        ("--rank", "a"): "'a': ranks are numbers and ranges",
+        ("--grep", "("): "no regular expression",
+        ("-v",): "-v without --grep",
+        ("-o", "yaml"): "'yaml' is not one of 'text', 'raw', 'json'",
+        ("--max-log-requests", "0"): "--max-log-requests",
+    }.items():
+        done = sky("logs", "x", *flags)
+        assert done.returncode == 2, flags
+        assert told in done.stderr and "Traceback" not in done.stderr
+
+
+def test_another_container(sky: Command) -> None:
+    assert sky("submit", "-", "--id", "other001", stdin="run: echo hi\n").returncode == 0
+    wrong = sky("logs", "other001", "-c", "sidecar")
+    assert wrong.returncode not in (0, 4) and "sidecar" in wrong.stderr

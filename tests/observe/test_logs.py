@@ -1,0 +1,107 @@
+"""What is printed of log lines, and what a terminal never gets to see."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.observe.escapes import harmless
+from kubectl_sky.observe.logs import Form, Origin, Output
+
+NODE = Origin("t1", 1, "node-1", "pod-a", "node-1")
+LONELY = Origin("t1", 0, "node-0", "pod-a")
+
+HOSTILE = {
+    b"plain": b"plain",
+    b"tab\there": b"tab\there",
+    "grüße 你好 🚀".encode(): "grüße 你好 🚀".encode(),
+    b"\x1b[31mred\x1b[0m": b"\x1b[31mred\x1b[0m\x1b[0m",
+    b"\x1b[38;5;9mred": b"\x1b[38;5;9mred\x1b[0m",
+    b"a\x1b[2Jb\x1b[10;10Hc\x1b[1Ad": b"abcd",
+    b"\x1b]0;title\x07x": b"x",
+    b"\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\": b"link",
+    b"\x1b]52;c;cm0gLXJm\x07x": b"x",
+    b"\x1b]0;never closed": b"^[]0;never closed",
+    b"\x1bP1$r0m\x1b\\x": b"x",
+    b"\x1bcx\x1b(0y": b"xy",
+    b"\xc2\x9b2Jx\xc2\x9d0;t\x07y": b"xy",
+    b"\x9b2J": b"\xef\xbf\xbd2J",
+    b"bell\x07 back\x08 nul\x00 del\x7f": b"bell^G back^H nul^@ del^?",
+    b"\x1b": b"^[",
+    b"crlf\r": b"crlf",
+    b" 10%\r 50%\r100%\r": b"100%",
+    b" 10%\r100%": b"100%",
+    b"\x1b[31": b"^[[31",
+}
+
+
+@pytest.mark.parametrize("line", HOSTILE)
+def test_terminal(line: bytes) -> None:
+    assert harmless(line) == HOSTILE[line]
+
+
+@given(
+    st.lists(st.sampled_from([*map(bytes, [[i] for i in range(256)]), b"\x1b[", b"\x1b]", b"m"]))
+)
+def test_only_colours_reach_a_terminal(parts: list[bytes]) -> None:
+    shown = harmless(b"".join(parts).replace(b"\n", b"")).decode()
+    left = re.sub(r"\x1b\[[0-9;:]*m", "", shown)
+    assert not re.search(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]", left)
+
+
+def test_long_hostile_lines_take_no_long_time() -> None:
+    for part in (
+        b"\x1b]",
+        b"\x1b[",
+        b"\x1b[1;",
+        b"\r",
+        b"\xff",
+        b"\xc2\x9d",
+        b"\xc2\x9b",
+        b"\x1b ",
+    ):
+        harmless(part * 100_000)
+
+
+def test_files_and_pipes_get_the_bytes() -> None:
+    line = b"\x1b[2J 1%\r 2%\xff\r"
+    assert Form().block(LONELY, [line], True) == line + b"\n"
+    assert Form(terminal=True).block(LONELY, [line], True) == " 2%\ufffd\n".encode()
+
+
+def test_colour_of_a_rank() -> None:
+    colored = Form(color=True).block(NODE, [b"a", b"b"], True)
+    assert colored == b"\x1b[32mnode-1 |\x1b[0m a\n\x1b[32mnode-1 |\x1b[0m b\n"
+    assert Form(color=True).block(LONELY, [b"a"], True) == b"a\n"
+    assert Form(output=Output.RAW, color=True).block(NODE, [b"a"], False) == b"a"
+
+
+def test_json_lines() -> None:
+    form = Form(output=Output.JSON, stamped=True)
+    block = form.block(
+        NODE, [b"2026-11-21T04:47:04.5Z a \xff\x1b\r", b"2026-11-21T04:47:05Z"], False
+    )
+    assert [json.loads(line) for line in block.splitlines()] == [
+        {
+            "task": "t1",
+            "rank": 1,
+            "pod": "pod-a",
+            "time": "2026-11-21T04:47:04.5Z",
+            "text": "a \ufffd\x1b\r",
+        },
+        {"task": "t1", "rank": 1, "pod": "pod-a", "time": "2026-11-21T04:47:05Z", "text": ""},
+    ]
+    on_terminal = Form(output=Output.JSON, terminal=True).block(NODE, ["\x9b2J".encode()], True)
+    assert b"\\u009b" in on_terminal
+
+
+def test_grep_sees_the_text_and_not_the_time() -> None:
+    lines = [b"2026-11-21T04:47:04Z loss=5", b"2026-11-21T04:47:05Z step 21"]
+    form = Form(stamped=True, grep=re.compile(rb"2[16]"))
+    assert form.block(LONELY, lines, True) == lines[1] + b"\n"
+    inverted = Form(stamped=True, grep=re.compile(rb"2[16]"), invert=True)
+    assert inverted.block(LONELY, lines, False) == lines[0] + b"\n"
+    assert form.block(LONELY, lines, False) == lines[1]
+    assert Form(grep=re.compile(b"x")).block(NODE, [b"a"], True) == b""
