@@ -26,6 +26,18 @@ class Access(StrEnum):
 
 
 @dataclass(frozen=True)
+class Queues:
+    """What Kueue has: the LocalQueues of the namespace, and the classes that order what waits.
+
+    `names` is None where the user may not list them, `installed` False where there is no Kueue.
+    """
+
+    installed: bool = True
+    names: tuple[str, ...] | None = None
+    classes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class KnownClaim:
     """A PersistentVolumeClaim: its own name, and its access modes as Kubernetes writes them."""
 
@@ -56,7 +68,8 @@ class Facts:
     `secret_keys` has the keys of each Secret that the task names and that is there; None where
     nobody has asked, or may. `machines` is empty where the nodes are not known.
     `access` has the kinds about which the cluster was asked. `context` is empty without a cluster.
-    `archives` are the task's local files, by where they go.
+    `archives` are the task's local files, by where they go. `queues` is None where
+    nobody has asked.
     """
 
     user: User
@@ -67,3 +80,4 @@ class Facts:
     access: Mapping[Kind, Access] = field(default_factory=lambda: MappingProxyType({}))
     context: str = ""
     archives: Mapping[str, Archive] = field(default_factory=lambda: MappingProxyType({}))
+    queues: Queues | None = None

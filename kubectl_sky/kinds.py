@@ -24,10 +24,18 @@ class Kind:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
+APP_WRAPPER = Kind("workload.codeflare.dev", "v1beta2", "AppWrapper", "appwrappers")
+KUEUE_VERSIONS = ("v1beta2", "v1beta1")  # the newest first; a cluster has one of them or both
+_KUEUE = ("kueue.x-k8s.io", KUEUE_VERSIONS[0])
+
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 EVENT = Kind("", "v1", "Event", "events")
 JOB = Kind("batch", "v1", "Job", "jobs")
 JOB_SET = Kind("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
+CLUSTER_QUEUE = Kind(*_KUEUE, "ClusterQueue", "clusterqueues", namespaced=False)
+LOCAL_QUEUE = Kind(*_KUEUE, "LocalQueue", "localqueues")
+QUEUED_WORKLOAD = Kind(*_KUEUE, "Workload", "workloads")
+QUEUE_PRIORITY = Kind(*_KUEUE, "WorkloadPriorityClass", "workloadpriorityclasses", namespaced=False)
 MPI_JOB = Kind("kubeflow.org", "v2beta1", "MPIJob", "mpijobs")
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)

@@ -22,6 +22,7 @@ SKYPILOT_VOLUME = "skypilot-name"  # label of the claims that SkyPilot makes
 ORIGINAL_NAME = "kubectl-sky/name"
 ORIGINAL_USER = "kubectl-sky/user"
 QUEUE = "kueue.x-k8s.io/queue-name"
+QUEUE_CLASS = "kueue.x-k8s.io/priority-class"
 NUM_NODES = "kubectl-sky/num-nodes"
 PIPELINE_NAME = "kubectl-sky/pipeline-name"
 STAGES = "kubectl-sky/stages"  # how many tasks there are

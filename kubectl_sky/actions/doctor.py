@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from kubectl_sky import kinds, names
-from kubectl_sky.cluster import access, objects
+from kubectl_sky.cluster import access, kueue, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed
@@ -19,9 +19,6 @@ from kubectl_sky.workloads import registry
 _WORKERS = 16
 _TAIL = 20  # lines of a log that a verdict may quote
 _LOGS = 4  # nodes whose logs are read: those that failed first
-_KUEUE = tuple(
-    Kind("kueue.x-k8s.io", version, "Workload", "workloads") for version in ("v1beta2", "v1beta1")
-)
 
 
 def examine(session: Session, task: TaskStatus) -> Verdict:
@@ -43,7 +40,7 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, .
         kinds.EVENT.kind: lambda: core.list_events(namespace),
         kinds.NODE.kind: core.list_nodes,
         kinds.PVC.kind: lambda: core.list_claims(namespace),
-        _KUEUE[0].kind: lambda: _first_served(session, _KUEUE, namespace),
+        kinds.QUEUED_WORKLOAD.kind: lambda: kueue.listed(session, kinds.QUEUED_WORKLOAD, namespace),
     }
     reads |= {kind.kind: labelled(kind) for kind in registry.KINDS}
     with ThreadPoolExecutor(len(reads)) as pool:
@@ -62,16 +59,6 @@ def _allowed(read: Callable[[], list[Json]]) -> list[Json] | None:
         return None
     except NotServed:
         return []
-
-
-def _first_served(session: Session, versions: Iterable[Kind], namespace: str) -> list[Json]:
-    """List by the newest version of a kind that the cluster has."""
-    for kind in versions:
-        try:
-            return objects.list_all(session, kind, namespace)
-        except NotServed:
-            continue
-    return []
 
 
 def _used(claims: Iterable[Json], pods: Iterable[Json]) -> tuple[Json, ...]:

@@ -1,13 +1,15 @@
 """What the cluster tells before anything is decided about a task."""
 
+from kubectl_sky import kinds
 from kubectl_sky.actions import kept, volumes, who
 from kubectl_sky.actions.draft import Draft
-from kubectl_sky.cluster import access
+from kubectl_sky.cluster import access, kueue
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import Forbidden
-from kubectl_sky.facts import Access, Facts, Machine
+from kubectl_sky.errors import Forbidden, NotServed
+from kubectl_sky.facts import Access, Facts, Machine, Queues
 from kubectl_sky.kinds import Kind
+from kubectl_sky.plan import queueing
 from kubectl_sky.plan.placement import wants_machines
 from kubectl_sky.workloads.choice import questions
 
@@ -30,7 +32,33 @@ def gathered(session: Session, draft: Draft, user: str | None) -> Facts:
         machines=nodes,
         access={kind: _access(session, kind) for kind in dict.fromkeys(asked)},
         context=session.context,
+        queues=_queues(session) if _queued(draft) else None,
     )
+
+
+def _queued(draft: Draft) -> bool:
+    return any(queueing.queue(task.kubernetes, draft.settings) for task in draft.tasks)
+
+
+def _queues(session: Session) -> Queues:
+    """Return the queues of the namespace, as far as the user may see them."""
+    try:
+        names = _names(session, kinds.LOCAL_QUEUE, session.namespace)
+    except NotServed:
+        return Queues(installed=False)
+    try:
+        classes = _names(session, kinds.QUEUE_PRIORITY)
+    except NotServed:  # older versions have none
+        classes = None
+    return Queues(names=names, classes=classes or ())
+
+
+def _names(session: Session, kind: Kind, namespace: str | None = None) -> tuple[str, ...] | None:
+    try:
+        found = kueue.listed(session, kind, namespace)
+    except Forbidden:
+        return None
+    return tuple(item["metadata"]["name"] for item in found)
 
 
 def _access(session: Session, kind: Kind) -> Access:

@@ -18,7 +18,7 @@ from kubectl_sky.facts import Archive
 from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import differences
 from kubectl_sky.observe.pipelines import pipelines
-from kubectl_sky.plan import hidden
+from kubectl_sky.plan import hidden, queueing
 from kubectl_sky.plan.pipeline import PARALLEL
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifests
@@ -104,6 +104,8 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
     missing = [said for task in draft.tasks for said in hidden.missing(task, known)]
     if missing:
         raise UserError("\n".join(dict.fromkeys(missing)))
+    for task in draft.tasks:
+        queueing.check(task, known, draft.settings)
     plans = draft.plans(known)
     delivering.refuse(plans)
     asked = [claim.storage_class for plan in plans for claim in plan.storage.fresh]

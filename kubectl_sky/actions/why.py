@@ -1,21 +1,26 @@
-"""Why a node does not start: what the cluster's events say of its Job and its pod."""
+"""Why a node does not start: what Kueue says, and events of its Job and its pod."""
 
 from dataclasses import replace
 
+from kubectl_sky import kinds
+from kubectl_sky.cluster import kueue
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden
+from kubectl_sky.errors import Forbidden, NotServed
+from kubectl_sky.observe import queues
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import USUAL
+from kubectl_sky.workloads.workload import QUEUED
 
 
 def explained(session: Session, task: TaskStatus) -> TaskStatus:
     """Return the task with the reason of each node that does not start.
 
-    One list of warnings, and none where every node has started or said why not; without the right
-    to read events, no reasons.
+    One list of warnings, and none where every node has started or said why not; one of Kueue's
+    Workloads where some wait in its queue. Without the right to read them, no reasons.
     """
+    task = _in_queue(session, task)
     if not any(_unexplained(node) for node in task.nodes):
         return task
     try:
@@ -24,6 +29,23 @@ def explained(session: Session, task: TaskStatus) -> TaskStatus:
         return task
     latest = {event["involvedObject"]["name"]: event for event in events}
     return replace(task, nodes=tuple(_with_event(task, node, latest) for node in task.nodes))
+
+
+def _in_queue(session: Session, task: TaskStatus) -> TaskStatus:
+    """Say in which place the nodes wait, and for what."""
+    if not any(node.reason == QUEUED for node in task.nodes):
+        return task
+    try:
+        found = queues.waiting(kueue.listed(session, kinds.QUEUED_WORKLOAD, task.namespace))
+    except (Forbidden, NotServed):
+        return task
+    kind = task.workload.kind.kind
+
+    def placed(node: NodeStatus) -> NodeStatus:
+        place = queues.of_object(found, kind, node.job) if node.reason == QUEUED else None
+        return replace(node, message=str(place)) if place else node
+
+    return replace(task, nodes=tuple(placed(node) for node in task.nodes))
 
 
 def _unexplained(node: NodeStatus) -> bool:

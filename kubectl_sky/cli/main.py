@@ -22,6 +22,7 @@ COMMANDS = {
     "exec": "Run a program in a node of a task",
     "doctor": "Say why a task does not start or failed; check the cluster",
     "gpus": "Show the cluster's accelerators: asked for, used and free",
+    "queues": "Show Kueue's queues: what they give, and who waits",
     "top": "Show the CPUs and the memory that a task's nodes use",
     "cp": "Copy files to a node of a task, and from it",
     "port-forward": "Make ports of a node ports of this machine",

@@ -175,7 +175,7 @@ task = _grouped(
             help="Run it once for each number, such as 0-99 or 0,3,7; P of them at a time.",
         ),
         click.option(
-            "--backend", help="How it runs: jobs, indexed, jobset, or auto for the best there is."
+            "--backend", help="How it runs: jobs, indexed, jobset, appwrapper, or auto (the best)."
         ),
         click.option(
             "--templates", metavar="DIR", help="Folder of templates to use instead of ours."

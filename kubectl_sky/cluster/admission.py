@@ -45,6 +45,15 @@ def _quota_wants(match: _Match) -> tuple[str, str]:
     )
 
 
+def _not_entitled(match: _Match) -> tuple[str, str]:
+    """What AppWrapper says of a user who may wrap, and not create, what is inside."""
+    return (
+        f"user {match['user']} is not entitled to the contained resources:"
+        f" creating {match['what']} in namespace {match['where']} is not allowed",
+        "ask the cluster's administrator for that right: `kubectl sky doctor --role` writes a Role",
+    )
+
+
 def _webhook(match: _Match) -> tuple[str, str]:
     return f"admission webhook {match['name']} refused it: {match['why']}", ""
 
@@ -87,6 +96,12 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[_Match], tuple[str, str]]], ...] 
         _quota,
     ),
     (re.compile(r"failed quota: (?P<quota>[^:\s]+): must specify (?P<what>.+)"), _quota_wants),
+    (
+        re.compile(
+            r"User (?P<user>\S+) is not authorized to create (?P<what>\S+) in (?P<where>[^\s,\]]+)"
+        ),
+        _not_entitled,
+    ),
     (
         re.compile(r'admission webhook "(?P<name>[^"]*)" denied the request:? ?(?P<why>.*)'),
         _webhook,

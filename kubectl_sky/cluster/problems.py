@@ -121,7 +121,7 @@ def _not_found(refusal: Refusal) -> ClusterError:
     parts = refusal.call.parts
     if not refusal.reason and "container" in refusal.message:  # in the words of a node
         return NotFound(refusal.message)
-    if not refusal.reason:
+    if not refusal.reason or not (refusal.name or refusal.kind == "namespaces"):
         return NotServed(
             f"the cluster does not serve {refusal.call.resource}"
             f" ({parts['group'] or 'core'}/{parts['version']})",

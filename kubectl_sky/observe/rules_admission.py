@@ -16,7 +16,7 @@ QUEUE = (
         Stage.QUEUE,
         Source.QUEUE,
         "the queue {queue} is not there in namespace {namespace}",
-        "use one of `kubectl get localqueues -n {namespace}`, with --queue",
+        "use one of `kubectl sky queues list -n {namespace}`, with --queue",
         message=r"LocalQueue (?P<queue>\S+) doesn't exist",
     ),
     Rule(

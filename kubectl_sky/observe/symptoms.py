@@ -122,7 +122,9 @@ def _of_queues(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
     """What Kueue says of the Workloads that it made for the task."""
     for workload in seen.of("Workload"):
         owners = [owner.get("uid") for owner in workload["metadata"].get("ownerReferences", ())]
-        ranks = next((seen.ranks[uid] for uid in owners if uid in seen.ranks), ())
+        ranks = next((seen.ranks[uid] for uid in owners if uid in seen.ranks), None)
+        if ranks is None:
+            continue  # another task's
         conditions = {
             condition.get("type"): condition
             for condition in workload.get("status", {}).get("conditions", ())

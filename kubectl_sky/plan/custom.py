@@ -7,7 +7,7 @@ from typing import Any
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import accounts, pod, queueing
 from kubectl_sky.settings import Settings
-from kubectl_sky.spec.kubernetes import Kubernetes
+from kubectl_sky.spec.task import Resources, Task
 
 
 @dataclass(frozen=True)
@@ -15,13 +15,14 @@ class Custom:
     """The user's own of pods and queues.
 
     The pods act for the service account `account` and run on machines with the labels
-    `node_selector`; the task waits in Kueue's `queue`, if one is named. `config` is
-    merged into every pod.
+    `node_selector`; the task waits in Kueue's `queue`, if one is named, by the
+    labels `queueing`. `config` is merged into every pod.
     """
 
     account: str | None
     node_selector: Mapping[str, str]
     queue: str | None
+    queueing: Mapping[str, str]
     config: Mapping[str, Any]
 
     @property
@@ -30,11 +31,13 @@ class Custom:
         return self.account is not None
 
 
-def custom(asked: Kubernetes, facts: Facts, settings: Settings) -> Custom:
+def custom(task: Task, resources: Resources, facts: Facts, settings: Settings) -> Custom:
     """Decide what was left open. Raises UserError for a context without a service account."""
+    asked = task.kubernetes
     return Custom(
         account=accounts.account(asked.accounts, facts.context),
         node_selector=queueing.node_selector(asked, settings),
         queue=queueing.queue(asked, settings),
+        queueing=queueing.labels(task, resources, facts, settings),
         config=pod.patch(asked.pod),
     )

@@ -21,6 +21,7 @@ class Node:
     `job` names the object, `hostname` the pod within the task, and `rank` is the node's; None
     leaves them to the cluster.
     `told` is variable to value, `fields` is variable to the field of the pod that has its value.
+    `annotations` are the object's own, beside those of the task.
     """
 
     index: int
@@ -30,6 +31,7 @@ class Node:
     rank: str | None = None
     told: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,8 @@ class Plan:
 
     @property
     def queueing(self) -> Mapping[str, str]:
-        """The label by which Kueue knows what waits in its queue."""
-        return {names.QUEUE: self.queue} if self.queue else {}
+        """The labels by which Kueue knows what waits in its queue, and how urgent it is."""
+        return self.custom.queueing
 
     @property
     def auxiliary(self) -> bool:

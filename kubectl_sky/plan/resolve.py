@@ -34,7 +34,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     placement = place(task, facts)
     resources = placement.resources
     requests = sizes.requests(placement, settings)
-    asked, own = task.kubernetes, custom(task.kubernetes, facts, settings)
+    asked, own = task.kubernetes, custom(task, resources, facts, settings)
     labels = _given(asked.labels, resources.labels, own.queue) | _labels(title, task_id, facts)
     login = registry.login(task, whole)
     stored = storage.stored(task, facts, settings, whole, labels)
@@ -58,7 +58,9 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         terms=placement.terms,
         preferred=placement.preferred,
         tolerations=_tolerations(placement),
-        priority_class=priority.class_of(resources, settings),
+        priority_class=(
+            None if names.QUEUE_CLASS in own.queueing else priority.class_of(resources, settings)
+        ),
         linger=resources.linger,
         restarts=resources.recovery.restarts if resources.recovery else 0,
         recovers=resources.recovery is not None,

@@ -1,6 +1,6 @@
 """Objects that are held until somebody lets them begin, by the field that their backend has."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubectl_sky.plan.plan import Plan
@@ -10,11 +10,7 @@ from kubectl_sky.workloads.workload import Object, Workload
 
 def held(item: Object) -> bool:
     """Say whether an object is held."""
-    value: Any = item
-    path = registry.of(item).hold
-    for step in path:
-        value = value.get(step) if isinstance(value, Mapping) else None
-    return bool(path) and value is True
+    return _value(item, registry.of(item).hold) is True
 
 
 def unfit(backend: Workload, plan: Plan) -> str:
@@ -35,7 +31,8 @@ def copied(item: Mapping[str, Any], other: Object) -> dict[str, Any]:
     """Return an object, held or not as another is; one that cannot be held stays as it is."""
     if not held(item) or held(other):
         return dict(item)
-    return _merged(item, released(registry.of(item)))
+    path = registry.of(item).hold
+    return _with(item, path, _value(other, path))
 
 
 def released(backend: Workload) -> dict[str, Any]:
@@ -46,8 +43,17 @@ def released(backend: Workload) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def _merged(item: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(item)
-    for key, value in changes.items():
-        found[key] = _merged(found[key], value) if isinstance(value, Mapping) else value
-    return found
+def _value(item: Object, path: Sequence[str]) -> Any:  # noqa: ANN401 -- JSON
+    value: Any = item if path else None
+    for step in path:
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def _with(item: Mapping[str, Any], path: Sequence[str], value: object) -> dict[str, Any]:
+    """Return an object with another value of a field, or without it: some say nothing for false."""
+    first, *rest = path
+    changed = _with(item[first], rest, value) if rest else value
+    return {
+        key: found for key, found in (dict(item) | {first: changed}).items() if found is not None
+    }

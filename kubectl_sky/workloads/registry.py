@@ -3,13 +3,14 @@
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.kinds import Kind
+from kubectl_sky.workloads.appwrapper import AppWrapper
 from kubectl_sky.workloads.arrays import Array
 from kubectl_sky.workloads.indexed import Indexed
 from kubectl_sky.workloads.jobs import Jobs
 from kubectl_sky.workloads.jobset import JobSet
 from kubectl_sky.workloads.workload import Object, Workload
 
-_ALL: tuple[Workload, ...] = (Jobs(), Indexed(), JobSet(), Array())
+_ALL: tuple[Workload, ...] = (Jobs(), Indexed(), JobSet(), AppWrapper(), Array())
 BACKENDS: dict[str, Workload] = {backend.name: backend for backend in _ALL}
 NAMED = tuple(backend.name for backend in _ALL if backend.named)
 

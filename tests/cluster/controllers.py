@@ -1,11 +1,12 @@
 """Real controllers as processes beside the real cluster, for the tests that ask for them."""
 
 import json
+import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,13 @@ _missing = pytest.StashKey[dict[str, str]]()
 class Controller:
     """A controller: its Go package, and where its module has the definitions of its kinds."""
 
-    name: str  # of the folder with its go.mod, and of the fixture
+    name: str  # of the folder with its go.mod
     package: str
     definitions: str
+    source: str = ""  # the module, where the package is not at its root
+    flags: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    fixture: str = ""  # that runs it
 
     @property
     def module(self) -> Path:
@@ -37,11 +42,31 @@ class Controller:
 
     def kinds(self) -> Path:
         """Return the folder of its definitions."""
-        return golang.sources(self.module, self.package) / self.definitions
+        return golang.sources(self.module, self.source or self.package) / self.definitions
 
 
-JOBSET = Controller("jobset", "sigs.k8s.io/jobset", "config/components/crd/bases")
-_ALL = (JOBSET,)
+JOBSET = Controller("jobset", "sigs.k8s.io/jobset", "config/components/crd/bases", fixture="jobset")
+KUEUE = Controller(
+    "kueue",
+    "sigs.k8s.io/kueue/cmd/kueue",
+    "config/components/crd/bases",
+    source="sigs.k8s.io/kueue",
+    flags=("--feature-gates=VisibilityOnDemand=false",),
+    variables={"POD_NAMESPACE": "kueue-system"},
+    fixture="kueue",
+)
+APPWRAPPER = Controller(
+    "appwrapper",
+    "github.com/project-codeflare/appwrapper/cmd",
+    "config/crd/bases",
+    source="github.com/project-codeflare/appwrapper",
+    variables={"NAMESPACE": "appwrapper-system"},
+    fixture="kueue",
+)
+_ALL = (JOBSET, KUEUE, APPWRAPPER)
+# Where Kueue looks for a certificate, and nowhere else.
+_CERTIFICATES = Path("/etc/kueue/metrics/certs")
+_QUEUEING = ("appwrappers", "workloads", "localqueues", "clusterqueues", "resourceflavors")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -50,8 +75,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.option.collectonly:
         return
     capture = session.config.pluginmanager.getplugin("capturemanager")
+    used = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     for each in _ALL:
-        if any(each.name in getattr(item, "fixturenames", ()) for item in session.items):
+        if each.fixture in used:
             with capture.global_and_fixture_disabled():
                 try:
                     each.program()
@@ -66,12 +92,8 @@ def jobset(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:
     """The JobSet controller, running beside the real cluster."""
-    why = pytestconfig.stash[_missing].get(JOBSET.name)
-    if why:
-        pytest.skip(f"no JobSet: {why}")
-    folder = tmp_path_factory.mktemp("jobset")
-    key = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
-    run([*key, "-keyout", folder / "tls.key", "-out", folder / "tls.crt"])
+    _require(pytestconfig, JOBSET)
+    folder = _certificate(tmp_path_factory.mktemp("jobset"))
     config = {
         "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
         "kind": "Configuration",
@@ -82,9 +104,114 @@ def jobset(
         # nobody calls its webhooks: what we send says everything that they would add
         "webhook": {"host": "127.0.0.1", "port": _free_port(), "certDir": str(folder)},
     }
-    (folder / "config.yaml").write_text(json.dumps(config))
-    with _defined(JOBSET, real_cluster), _running(JOBSET, real_cluster, folder):
+    flags = [_configured(folder, config)]
+    with _defined(JOBSET, real_cluster), _running(JOBSET, real_cluster, folder, flags):
         yield
+
+
+@pytest.fixture(scope="module")
+def kueue(
+    real_cluster: Cluster,
+    pytestconfig: pytest.Config,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[None]:
+    """Kueue and AppWrapper, running beside the real cluster, and gone after the module's tests.
+
+    No webhook calls them, so nothing of them is in the way of whoever has the cluster, too.
+    """
+    for each in (KUEUE, APPWRAPPER):
+        _require(pytestconfig, each)
+    folder = _certificate(tmp_path_factory.mktemp("kueue"))
+    config = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "internalCertManagement": {"enable": False},
+        "leaderElection": {"leaderElect": False},
+        "metrics": {"bindAddress": "0"},
+        "health": {"healthProbeBindAddress": "0"},
+        "webhook": {"host": "127.0.0.1", "port": _free_port(), "certDir": str(folder)},
+        "integrations": {"frameworks": ["batch/job", "workload.codeflare.dev/appwrapper"]},
+    }
+    flags = [_configured(folder, config)]
+    with ExitStack() as stack:
+        stack.enter_context(_certified(folder))
+        stack.enter_context(_defined(KUEUE, real_cluster))
+        stack.enter_context(_defined(APPWRAPPER, real_cluster))
+        stack.enter_context(_settled(real_cluster))
+        stack.enter_context(_running(KUEUE, real_cluster, folder, flags))
+        stack.enter_context(_running(APPWRAPPER, real_cluster, folder, []))
+        stack.callback(_empty, real_cluster)  # they hold their objects until these are let go
+        yield
+
+
+def _require(config: pytest.Config, controller: Controller) -> None:
+    why = config.stash[_missing].get(controller.name)
+    if why:
+        pytest.skip(f"no {controller.name}: {why}")
+
+
+def _certificate(folder: Path) -> Path:
+    key = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    run([*key, "-keyout", folder / "tls.key", "-out", folder / "tls.crt"])
+    return folder
+
+
+def _configured(folder: Path, config: Mapping[str, object]) -> str:
+    (folder / "config.yaml").write_text(json.dumps(config))
+    return f"--config={folder / 'config.yaml'}"
+
+
+@contextmanager
+def _certified(folder: Path) -> Iterator[None]:
+    """The certificate where Kueue looks for it; folders that were made for it go again."""
+    made = [path for path in (_CERTIFICATES, *_CERTIFICATES.parents) if not path.exists()]
+    try:
+        _CERTIFICATES.mkdir(parents=True, exist_ok=True)
+        if made:
+            for name in ("tls.key", "tls.crt"):
+                shutil.copy(folder / name, _CERTIFICATES)
+    except PermissionError:
+        pytest.skip(f"no kueue: it reads {_CERTIFICATES}, which only root can write")
+    try:
+        yield
+    finally:
+        if made:
+            shutil.rmtree(made[-1])
+
+
+@contextmanager
+def _settled(cluster: Cluster) -> Iterator[None]:
+    """The namespaces that they want, and what AppWrapper reads as it starts."""
+    config = {
+        "webhooksEnabled": False,
+        "controllerManager": {
+            "health": {"bindAddress": "0"},
+            "metrics": {"bindAddress": "0"},
+            "leaderElection": False,
+        },
+        "appwrapper": {
+            "userRBACAdmissionCheck": False,
+            "autopilot": {"injectAntiAffinities": False, "monitorNodes": False},
+        },
+    }
+    kubectl = [str(cluster.kubectl), f"--kubeconfig={cluster.kubeconfig}"]
+    for each in (KUEUE, APPWRAPPER):
+        (namespace,) = each.variables.values()
+        run([*kubectl, "create", "namespace", namespace])
+    said = f"--from-literal=config.yaml={json.dumps(config)}"
+    run([*kubectl, "-n", namespace, "create", "configmap", "appwrapper-operator-config", said])
+    try:
+        yield
+    finally:
+        for each in (KUEUE, APPWRAPPER):
+            (namespace,) = each.variables.values()
+            run([*kubectl, "delete", "namespace", namespace, "--wait=false"])
+
+
+def _empty(cluster: Cluster) -> None:
+    kubectl = [str(cluster.kubectl), f"--kubeconfig={cluster.kubeconfig}"]
+    for kind in _QUEUEING:
+        run([*kubectl, "delete", kind, "--all", "-A", "--timeout=60s"])
 
 
 @contextmanager
@@ -103,11 +230,13 @@ def _defined(controller: Controller, cluster: Cluster) -> Iterator[None]:
 
 
 @contextmanager
-def _running(controller: Controller, cluster: Cluster, folder: Path) -> Iterator[None]:
-    with (folder / "log").open("wb") as log:
+def _running(
+    controller: Controller, cluster: Cluster, folder: Path, flags: Sequence[str]
+) -> Iterator[None]:
+    with (folder / f"{controller.name}.log").open("wb") as log:
         process = subprocess.Popen(
-            [str(controller.program()), f"--config={folder / 'config.yaml'}"],
-            env={"KUBECONFIG": str(cluster.kubeconfig), "PATH": path()},
+            [str(controller.program()), *flags, *controller.flags],
+            env={"KUBECONFIG": str(cluster.kubeconfig), "PATH": path(), **controller.variables},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -17,6 +17,12 @@ CALL = Call("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
             "admission webhook check.example.com refused it: no root please",
         ),
         (
+            403,
+            'admission webhook "vappwrapper.kb.io" denied the request: spec.components[0].template:'
+            " Forbidden: User bob is not authorized to create jobs in n",
+            "user bob is not entitled to the contained resources: creating jobs in namespace n is",
+        ),
+        (
             500,
             'Internal error occurred: failed calling webhook "check.example.com": failed to call'
             ' webhook: Post "https://x": dial tcp: connect: connection refused',

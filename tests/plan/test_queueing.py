@@ -1,12 +1,17 @@
 """Queues, machines made to order, and service accounts."""
 
+from dataclasses import replace
+
 import pytest
 
-from kubectl_sky.errors import UserError
+from kubectl_sky.errors import SkyError, UserError
+from kubectl_sky.facts import Queues
 from kubectl_sky.plan import accounts, queueing
+from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.kubernetes import Kubernetes
-from kubectl_sky.spec.task import Task
+from kubectl_sky.spec.task import Resources, Task
+from tests.plan.test_resolve import FACTS
 
 TEAM = Settings(queue="team")
 
@@ -61,3 +66,41 @@ def test_accounts(named: dict[str, str], context: str, expected: str | None) -> 
 def test_a_context_without_an_account() -> None:
     with pytest.raises(UserError, match="no account for the context 'dev'; add one"):
         accounts.account({"prod": "a"}, "dev")
+
+
+QUEUED = Task(kubernetes=Kubernetes(queue="gold"), resources=Resources(priority_class="urgent"))
+
+
+@pytest.mark.parametrize(
+    ("queues", "says"),
+    [
+        (Queues(installed=False), "the queue gold, and Kueue is not installed"),
+        (
+            Queues(names=("silver", "blue")),
+            "there is no queue 'gold' in namespace team-a; the queues",
+        ),
+        (Queues(names=()), "the namespace has no LocalQueue"),
+    ],
+)
+def test_queues_in_which_it_would_wait_for_ever(queues: Queues, says: str) -> None:
+    facts = replace(FACTS, queues=queues)
+    with pytest.raises(SkyError) as caught:
+        queueing.check(QUEUED, facts, Settings())
+    assert says in str(caught.value)
+    queueing.check(Task(), facts, Settings())
+
+
+@pytest.mark.parametrize("queues", [None, Queues(), Queues(names=("silver", "gold"))])
+def test_queues_that_are_there_or_not_known(queues: Queues | None) -> None:
+    queueing.check(QUEUED, replace(FACTS, queues=queues), Settings())
+
+
+def test_a_class_of_the_queue() -> None:
+    plan = resolve(
+        QUEUED, "bcdf2345", replace(FACTS, queues=Queues(classes=("urgent",))), Settings()
+    )
+    assert plan.queueing["kueue.x-k8s.io/priority-class"] == "urgent"
+    assert plan.priority_class is None
+    plan = resolve(QUEUED, "bcdf2345", FACTS, Settings())
+    assert plan.queueing == {"kueue.x-k8s.io/queue-name": "gold"}
+    assert plan.priority_class == "urgent", "a PriorityClass of pods, which Kueue heeds, too"

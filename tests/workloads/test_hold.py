@@ -22,3 +22,15 @@ def test_a_queue_does_not_know_a_pipeline_s_order(name: str) -> None:
     assert hold.unfit(backend, queued("q", suspended=False)) == ""
     assert hold.unfit(backend, queued(None, suspended=True)) == ""
     assert "its queue would let it begin" in hold.unfit(backend, queued("q", suspended=True))
+
+
+@pytest.mark.parametrize("live", [{"suspend": False, "x": 1}, {"x": 1}])
+def test_what_was_released_stays_so(live: dict[str, object]) -> None:
+    """Some say `false`, and some nothing."""
+    wanted = {"metadata": {}, "spec": {"suspend": True, "parallelism": 2}}
+    found = hold.copied(wanted, {"metadata": {}, "spec": live})
+    suspend = {"suspend": False} if "suspend" in live else {}
+    assert found["spec"] == {"parallelism": 2} | suspend
+    assert wanted["spec"] == {"suspend": True, "parallelism": 2}
+    held = {"metadata": {}, "spec": {"suspend": True}}
+    assert hold.copied(wanted, held) == wanted

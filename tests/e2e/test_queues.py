@@ -1,0 +1,191 @@
+"""Queues with the real Kueue and AppWrapper beside the real cluster."""
+
+import json
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.cluster.target import Cluster
+from tests.e2e.conftest import Command
+from tests.e2e.test_backends import FAILING
+from tests.e2e.test_examples import ROOT, check_run
+from tests.e2e.test_submit import gone, objects
+
+pytestmark = pytest.mark.usefixtures("kueue", "gold")
+
+# As in the AppWrapper project's readme, in tenths: the machine may have two CPUs.
+QUOTA = [{"name": "cpu", "nominalQuota": "400m"}, {"name": "memory", "nominalQuota": "4Gi"}]
+TASK = """
+num_nodes: 3
+resources: {cpus: 100m, memory: 32Mi}
+run: |
+  echo rank $NODE_RANK
+  sleep 15
+"""
+BACKENDS = pytest.mark.parametrize("backend", ["appwrapper", "indexed"])
+
+
+@pytest.fixture
+def cluster(real_cluster: Cluster) -> Cluster:
+    """Only the real one has the controllers."""
+    return real_cluster
+
+
+def queue(name: str, namespace: str, resources: Any) -> list[dict[str, Any]]:
+    api = "kueue.x-k8s.io/v1beta2"
+    group = {
+        "coveredResources": [resource["name"] for resource in resources],
+        "flavors": [{"name": "plain", "resources": resources}],
+    }
+    cluster_queue = f"{namespace}-{name}"
+    return [
+        {"apiVersion": api, "kind": "ResourceFlavor", "metadata": {"name": "plain"}},
+        {
+            "apiVersion": api,
+            "kind": "ClusterQueue",
+            "metadata": {"name": cluster_queue},
+            "spec": {"namespaceSelector": {}, "resourceGroups": [group]},
+        },
+        {
+            "apiVersion": api,
+            "kind": "LocalQueue",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"clusterQueue": cluster_queue},
+        },
+    ]
+
+
+@pytest.fixture
+def gold(kueue: None, kubectl: Command, namespace: str) -> str:
+    """A queue of the namespace with room for one of the tasks."""
+    manifest = json.dumps(
+        {"kind": "List", "apiVersion": "v1", "items": queue("gold", namespace, QUOTA)}
+    )
+    done = kubectl("apply", "-f", "-", stdin=manifest)
+    assert done.returncode == 0, done.stderr
+    return "gold"
+
+
+def until(told: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not told():
+        assert time.monotonic() < end, "too late"
+        time.sleep(0.3)
+
+
+def left(kubectl: Command, task_id: str) -> list[str]:
+    found = kubectl("get", "appwrappers,pods,jobs", "-l", f"task-id={task_id}", "-o", "name")
+    return objects(kubectl, task_id) + found.stdout.split()
+
+
+def check_queues(sky: Command, kind: str) -> None:
+    """One is in, and one waits."""
+    rows = [line.split() for line in sky("queues", "list").stdout.splitlines()]
+    assert rows[0] == ["QUEUE", "CLUSTERQUEUE", "ADMITTED", "PENDING", "STATE"]
+    assert (rows[1][0], rows[1][2:]) == ("gold", ["1", "1", "open"])
+    told = sky("queues", "status", "gold").stdout
+    assert re.search(r"^plain +cpu +300m +300m +400m$", told, re.MULTILINE), told
+    assert re.search(rf"^1 +{kind}/second02-second02 +0 ", told, re.MULTILINE), told
+    (found,) = sky.json("queues", "list")["queues"]
+    assert found["waiting"][0]["position"] == 1
+
+
+@BACKENDS
+def test_the_second_waits_for_the_first(sky: Command, kubectl: Command, backend: str) -> None:
+    flags = ("--backend", backend, "--queue", "gold", "-d")
+    for task_id in ("first001", "second02"):
+        done = sky("submit", "-", *flags, "--id", task_id, stdin=f"name: {task_id}{TASK}")
+        assert done.returncode == 0, done.stderr
+    until(lambda: sky.json("status", "first001")["status"] == "running")
+    place = "first of 1 in the queue gold: couldn't assign flavors to pod set"
+    until(lambda: place in sky("status", "second02").stdout)
+    assert "pending — node-0: Queued" in sky("status", "second02").stdout
+    assert kubectl("get", "pods", "-l", "task-id=second02", "-o", "name").stdout == ""
+    verdict = sky("doctor", "second02").stdout
+    assert "the queue's quota is in use: 200m more cpu needed" in verdict
+    check_queues(sky, "AppWrapper" if backend == "appwrapper" else "Job")
+    done = sky("wait", "first001", "second02")
+    assert done.returncode == 0, done.stderr
+    one, other = (sky.json("status", name)["metadata"] for name in ("first001", "second02"))
+    pods = kubectl.json("get", "pods", "-l", "skypilot-task=true")["items"]
+    ends: dict[str, list[str]] = {"first001": [], "second02": []}
+    begins: dict[str, list[str]] = {"first001": [], "second02": []}
+    for pod in pods:
+        ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
+        ends[pod["metadata"]["labels"]["task-id"]].append(ended["finishedAt"])
+        begins[pod["metadata"]["labels"]["task-id"]].append(pod["metadata"]["creationTimestamp"])
+    assert max(ends["first001"]) <= min(begins["second02"]), "it is never half started"
+    assert one["succeeded_nodes"] == other["succeeded_nodes"] == 3
+    lines = sky("logs", "second02").stdout.splitlines()
+    assert sorted(lines) == [f"node-{rank} | rank {rank}" for rank in range(3)]
+    for task_id in ("first001", "second02"):
+        assert sky("stop", task_id).returncode == 0
+        gone(kubectl, task_id)
+    until(lambda: left(kubectl, "first001") + left(kubectl, "second02") == [])
+
+
+def test_submit_tells_of_the_queue_and_follows(sky: Command) -> None:
+    flags = ("--backend", "appwrapper", "--queue", "gold")
+    assert sky("submit", "-", *flags, "-d", "--id", "before01", stdin=TASK).returncode == 0
+    done = sky("submit", "-", *flags, "--id", "follow01", stdin=TASK)
+    assert done.returncode == 0, done.stderr
+    assert "Queued: first of 1 in the queue gold" in done.stderr
+    assert sorted(done.stdout.splitlines()[1:]) == [f"node-{n} | rank {n}" for n in range(3)]
+    again = sky("submit", "-", *flags, "--id", "follow01", "-d", stdin=TASK)
+    assert again.stdout.startswith("task/follow01 unchanged"), again.stderr
+
+
+def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
+    flags = ("--backend", "appwrapper", "--id", "failing1")
+    done = sky("submit", "-", *flags, stdin=FAILING)
+    assert done.returncode == 4, done.stderr
+    told = sky("status", "failing1").stdout
+    assert "failed — node-2: Error (exit code 7)" in told
+    assert "logs and its quota for an hour" in done.stderr
+    assert sky("stop", "failing1").returncode == 0
+    gone(kubectl, "failing1")
+    until(lambda: left(kubectl, "failing1") == [])
+
+
+def test_all_start_again_together(sky: Command) -> None:
+    script = """
+name: again
+num_nodes: 2
+resources: {cpus: 50m, memory: 32Mi, job_recovery: {max_restarts_on_errors: 1}}
+run: |
+  echo rank $NODE_RANK
+  test $NODE_RANK = 0 || exit 5
+  sleep 300
+"""
+    flags = ("--backend", "appwrapper", "--queue", "gold", "--id", "again001")
+    done = sky("submit", "-", *flags, stdin=script)
+    assert done.returncode == 4, done.stderr
+    assert "failed: node-1: Error (exit code 5) after 1 restart" in done.stderr
+    assert sky.json("status", "again001")["metadata"]["restarts"] == 1
+
+
+def test_more_than_the_queue_can_ever_give(sky: Command, kubectl: Command) -> None:
+    flags = ("--backend", "appwrapper", "--queue", "gold", "--num-nodes", "5", "-d")
+    assert sky("submit", "-", *flags, "--id", "toomany1", stdin=TASK).returncode == 0
+
+    def told() -> bool:
+        return "more cpu than its queue can ever give" in sky("doctor", "toomany1").stdout
+
+    until(told)
+    assert sky("stop", "toomany1").returncode == 0
+    until(lambda: left(kubectl, "toomany1") == [])
+
+
+def test_no_such_queue(sky: Command, kubectl: Command) -> None:
+    done = sky("submit", "-", "--queue", "silver", "--id", "silver01", stdin=TASK)
+    assert done.returncode == 2
+    assert "there is no queue 'silver' in namespace" in done.stderr
+    assert "the queues there are: gold" in done.stderr
+    assert left(kubectl, "silver01") == []
+
+
+def test_the_example(sky: Command) -> None:
+    check_run(sky, ROOT / "examples" / "18-appwrapper.yaml")

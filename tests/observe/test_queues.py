@@ -1,0 +1,120 @@
+"""Who waits in a queue: in the order of Kueue, and with its reason."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_sky.observe import queues
+from tests.builders import condition
+
+PENDING = condition("QuotaReserved", "Pending") | {"status": "False", "message": "no room"}
+
+
+def make_workload(name: str, at: str = "10", priority: int = 0, **more: Any) -> dict[str, Any]:
+    metadata = {
+        "name": f"job-{name}",
+        "creationTimestamp": f"2026-01-01T00:00:{at}Z",
+        "ownerReferences": [{"kind": "Job", "name": name, "uid": name}],
+    }
+    spec = {"queueName": "gold", "priority": priority}
+    return {"metadata": metadata, "spec": spec, "status": {"conditions": [PENDING]}} | more
+
+
+def owners(*workloads: dict[str, Any]) -> list[str]:
+    return [one.owner for one in queues.waiting(workloads)]
+
+
+def test_the_order() -> None:
+    found = owners(
+        make_workload("late", "30"), make_workload("early", "20"), make_workload("urgent", "40", 9)
+    )
+    assert found == ["Job/urgent", "Job/early", "Job/late"]
+
+
+def test_what_is_said() -> None:
+    found = queues.waiting([make_workload("a"), make_workload("b", "11")])
+    place = queues.of_object(found, "Job", "b")
+    assert str(place) == "second of 2 in the queue gold: no room"
+    assert queues.of_object(found, "AppWrapper", "b") is None
+    assert place is not None
+    assert place.as_json() == {
+        "workload": "Job/b",
+        "position": 2,
+        "priority": 0,
+        "since": "2026-01-01T00:00:11Z",
+        "reason": "no room",
+    }
+
+
+@pytest.mark.parametrize("done", ["QuotaReserved", "Admitted", "Finished"])
+def test_who_waits_no_more(done: str) -> None:
+    there = make_workload("a", status={"conditions": [condition(done)]})
+    assert owners(there, make_workload("b")) == ["Job/b"]
+
+
+def test_who_was_switched_off() -> None:
+    assert owners(make_workload("a") | {"spec": {"queueName": "gold", "active": False}}) == []
+
+
+def test_who_could_not_start_in_time_begins_anew() -> None:
+    evicted = condition("Evicted", "PodsReadyTimeout")
+    evicted["lastTransitionTime"] = "2026-01-01T00:00:59Z"
+    again = make_workload("a", "10", status={"conditions": [PENDING, evicted]})
+    assert owners(again, make_workload("b", "20")) == ["Job/b", "Job/a"]
+
+
+def taken(cpu: str) -> list[dict[str, Any]]:
+    return [{"name": "plain", "resources": [{"name": "cpu", "total": cpu}]}]
+
+
+LOCAL = {
+    "metadata": {"name": "gold", "namespace": "team-a"},
+    "spec": {"clusterQueue": "all"},
+    "status": {
+        "admittedWorkloads": 1,
+        "pendingWorkloads": 2,
+        "flavorsReservation": taken("300m"),
+        "conditions": [{"type": "Active", "status": "True", "message": "Can submit"}],
+    },
+}
+ALL = {
+    "metadata": {"name": "all"},
+    "spec": {
+        "resourceGroups": [
+            {"flavors": [{"name": "plain", "resources": [{"name": "cpu", "nominalQuota": "4"}]}]}
+        ]
+    },
+    "status": {"pendingWorkloads": 5, "flavorsReservation": taken("3")},
+}
+
+
+def test_a_queue() -> None:
+    (found,) = queues.queues([LOCAL], {"all": ALL}, [make_workload("a"), make_workload("b", "11")])
+    assert (found.admitted, found.pending, found.others, found.stopped) == (1, 2, 5, "")
+    assert found.shares == (queues.Share("plain", "cpu", "300m", "3", "4"),)
+    assert [one.place for one in found.waiting] == [1, 2]
+    assert found.as_json()["resources"] == [
+        {"flavor": "plain", "resource": "cpu", "used": "300m", "used_by_all": "3", "quota": "4"}
+    ]
+
+
+def test_a_queue_whose_quota_one_may_not_see() -> None:
+    (found,) = queues.queues([LOCAL], {}, [])
+    assert found.shares == (queues.Share("plain", "cpu", "300m", None, None),)
+    assert found.others is None
+
+
+def test_a_queue_that_lets_nobody_in() -> None:
+    shut = {"type": "Active", "status": "False", "message": "ClusterQueue is stopped"}
+    (found,) = queues.queues([LOCAL | {"status": {"conditions": [shut]}}], {}, [])
+    assert found.stopped == "ClusterQueue is stopped"
+    (found,) = queues.queues([{"metadata": {"name": "new"}}], {}, [])
+    assert (found.stopped, found.shares, found.admitted) == ("", (), 0)
+
+
+@pytest.mark.parametrize("workload", [{}, {"status": {}}, {"status": {"conditions": None}}])
+def test_workloads_that_say_little(workload: dict[str, Any]) -> None:
+    bare = {"metadata": {"name": "x"}} | workload
+    (found,) = queues.waiting([bare])
+    assert str(found) == "first of 1 in the queue "
+    assert found.owner == "Workload/x"

@@ -1,0 +1,161 @@
+"""An AppWrapper for all nodes: what it is, and what becomes of each node by its phase."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.status import TaskStatus, tasks
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.render import manifests
+from kubectl_sky.spec.kubernetes import Kubernetes
+from kubectl_sky.spec.recovery import Recovery
+from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.workloads.appwrapper import AppWrapper
+from tests.builders import condition, make_indexed_pod, make_metadata, terminated
+from tests.plan.test_resolve import FACTS, make_plan
+
+PREFIX = "workload.codeflare.dev.appwrapper/"
+RUNNING: dict[str, Any] = {"running": {}}
+UNHEALTHY = condition("Unhealthy", "FailedComponent")
+
+
+def make_wrapper(phase: str = "", suspend: bool = False, limit: int = 0, **status: Any) -> Any:
+    metadata = make_metadata("train-bcdf2345", nodes=3)
+    metadata["annotations"] |= {
+        "kubectl-sky/backend": "appwrapper",
+        f"{PREFIX}retryLimit": str(limit),
+    }
+    job = {"template": {"spec": {"completions": 3, "template": {}}}}
+    return {
+        "kind": "AppWrapper",
+        "metadata": metadata,
+        "spec": {"suspend": suspend, "components": [job]},
+        "status": {"phase": phase} | status,
+    }
+
+
+def fold(wrapper: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
+    (task,) = tasks([wrapper], pods)
+    return task
+
+
+def plan_of(queue: str | None = None, recovery: Recovery | None = None, **more: Any) -> Plan:
+    return make_plan(
+        Task(
+            name="train",
+            num_nodes=3,
+            run="true",
+            resources=Resources(recovery=recovery, **more),
+            kubernetes=Kubernetes(queue=queue),
+            backend="appwrapper",
+        )
+    )
+
+
+def test_the_wrapper() -> None:
+    (wrapper,) = manifests.render(plan_of()).workload
+    assert wrapper.name == "AppWrapper/train-bcdf2345"
+    assert "suspend" not in wrapper.object["spec"], "without a queue nobody would let it begin"
+    (component,) = wrapper.object["spec"]["components"]
+    job = component["template"]
+    assert (job["kind"], job["metadata"]) == ("Job", {"name": "train-bcdf2345"})
+    assert (job["spec"]["completions"], job["spec"]["backoffLimit"]) == (3, 0)
+    (pod,) = AppWrapper().templates(wrapper.object)
+    assert pod["metadata"]["labels"]["task-id"] == "bcdf2345"
+    env = {variable["name"]: variable for variable in pod["spec"]["containers"][0]["env"]}
+    assert env["KUBECTL_SKY_HOSTS"]["value"] == "train-bcdf2345-"
+
+
+def test_what_it_is_told() -> None:
+    plan = plan_of("gold", Recovery(2), linger=90)
+    (wrapper,) = manifests.render(plan).workload
+    assert wrapper.object["spec"]["suspend"] is True
+    assert wrapper.object["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "gold"
+    annotations = wrapper.object["metadata"]["annotations"]
+    assert annotations[f"{PREFIX}retryLimit"] == "2"
+    assert annotations[f"{PREFIX}successTTLDuration"] == "90s"
+    kept, counted = AppWrapper().notes(plan)
+    assert kept.endswith("keeps its logs and its quota for an hour, or until `stop`")
+    assert counted == ("job_recovery: all nodes start again together, whatever ended one, 2 times")
+
+
+def test_job_recovery_without_a_number() -> None:
+    assert AppWrapper().fits(plan_of(recovery=Recovery(2)), FACTS) == ""
+    why = AppWrapper().fits(plan_of(recovery=Recovery(0)), FACTS)
+    assert why.endswith("job_recovery: {max_restarts_on_errors: 3}")
+
+
+FAILED_POD = make_indexed_pod(1, "Failed", terminated(5))
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "pods", "states"),
+    [
+        pytest.param(make_wrapper(), [], "pending pending pending", id="new"),
+        pytest.param(make_wrapper("Resuming"), [], "pending pending pending", id="no pod yet"),
+        pytest.param(
+            make_wrapper("Running"),
+            [make_indexed_pod(0, state=RUNNING)],
+            "running pending pending",
+            id="one runs",
+        ),
+        pytest.param(
+            make_wrapper("Running", limit=1), [FAILED_POD], "pending pending pending", id="again"
+        ),
+        pytest.param(
+            make_wrapper("Resetting", limit=1, resettingCount=1),
+            [FAILED_POD],
+            "pending pending pending",
+            id="being reset",
+        ),
+        pytest.param(
+            make_wrapper("Failed", limit=1, resettingCount=1, conditions=[UNHEALTHY]),
+            [FAILED_POD],
+            "failed failed failed",
+            id="not again",
+        ),
+        pytest.param(make_wrapper("Succeeded"), [], "completed completed completed", id="done"),
+    ],
+)
+def test_states(wrapper: dict[str, Any], pods: list[dict[str, Any]], states: str) -> None:
+    assert " ".join(node.state for node in fold(wrapper, *pods).nodes) == states
+
+
+def test_who_failed_and_who_was_stopped() -> None:
+    task = fold(make_wrapper("Failed", conditions=[UNHEALTHY]), FAILED_POD)
+    assert (task.state, task.over, task.note) == (State.FAILED, True, "node-1: Error (exit code 5)")
+    assert [node.reason for node in task.nodes] == ["Stopped", "Error", "Stopped"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        ("CreateFailed", "the AppWrapper controller may not create it"),
+        ("InsufficientPodsReady", "the nodes did not all start in time"),
+        ("MissingComponent", "somebody deleted its Job"),
+        ("NewReason", ""),
+    ],
+)
+def test_failures_of_its_own(reason: str, says: str) -> None:
+    task = fold(make_wrapper("Failed", conditions=[condition("Unhealthy", reason)]))
+    assert {node.reason for node in task.nodes} == {reason}
+    assert task.nodes[0].message.startswith(says)
+
+
+def test_restarts_are_counted_once_for_all() -> None:
+    assert fold(make_wrapper("Running", limit=5, resettingCount=2)).restarts == 2
+
+
+def test_held() -> None:
+    suspended = make_wrapper("Suspended", suspend=True)
+    assert fold(suspended).nodes[0].message == "the AppWrapper is suspended"
+    suspended["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "gold"
+    assert fold(suspended).note == "node-0: Queued"
+    assert fold(make_wrapper("Suspending", suspend=True)).note == "node-0: Suspending"
+
+
+@pytest.mark.parametrize("status", [{}, {"status": {}}, {"spec": {}}, {"status": {"phase": None}}])
+def test_objects_that_say_little(status: dict[str, Any]) -> None:
+    (task,) = tasks([make_wrapper() | status], [])
+    assert task.state is State.PENDING
