@@ -1,6 +1,7 @@
 """Nothing of the language is passed over in silence: it is read, or listed as not carried out."""
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.spec.documents import make_document, read
 Path = tuple[str, ...]
 
 
+@cache
 def texts() -> dict[str, Any]:
     names = ("config", "resources", "service", "storage", "task", "volume")
     found = {f"{name}.json": json.loads(assets.read("schemas", f"{name}.json")) for name in names}
