@@ -3,6 +3,7 @@
 import io
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,42 @@ from kubectl_sky.actions.draft import draft
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.actions.render import render
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, InvalidFiles
 from kubectl_sky.facts import Facts
 from kubectl_sky.render.manifests import Manifests
 from tests.spec.test_corpus import CORPUS, rows
 
 pytestmark = pytest.mark.outside
+
+_BUCKET = "not carried out yet: buckets are not copied or mounted"
+_CLONE = "not carried out yet: repositories are not cloned"
+# What SkyPilot accepts and we do not run, each with the reason that is said.
+NOT_RENDERED = {
+    "upstream__examples__airflow__train.yaml": _BUCKET,
+    "upstream__examples__deepseek-ocr__pool.yaml": _BUCKET,
+    "upstream__examples__docker__echo_app.yaml": _BUCKET,
+    "upstream__examples__job_queue__cluster_docker.yaml": "the task has no command",
+    "upstream__examples__oci__oci-mounts.yaml": _BUCKET,
+    "upstream__examples__playground__symlink_playground.yaml": _BUCKET,
+    "upstream__examples__pools_batch_inference__pool.yaml": _BUCKET,
+    "upstream__examples__spot__bert_qa.yaml": _BUCKET,
+    "upstream__examples__storage__checkpointed_training.yaml": _BUCKET,
+    "upstream__examples__tpu__tpu_node_mnist.yaml": _BUCKET,
+    "upstream__examples__using_file_mounts_with_env_vars.yaml": _BUCKET,
+    "upstream__examples__vector_database__serve_vectordb.yaml": _BUCKET,
+    "upstream__llm__axolotl__axolotl-spot.yaml": _BUCKET,
+    "upstream__llm__fairseq2__multinode.sky.yaml": f"{_BUCKET}; {_CLONE}",
+    "upstream__llm__nanochat__speedrun.sky.yaml": _BUCKET,
+    "upstream__llm__skyrl__train.yaml": _CLONE,
+    "upstream__llm__vicuna__train.yaml": _BUCKET,
+    "upstream__sky__recipes__examples__basic_volume.yaml": (
+        "not carried out yet: this is a volume, not a task"
+    ),
+    "upstream__tests__test_yamls__test_enable_all_default.yaml": (
+        "not carried out yet: containers cannot be built or run within the task"
+    ),
+}
 
 
 def open_values(tasks: list[dict[str, Any]], field: str) -> tuple[str, ...]:
@@ -62,25 +92,44 @@ def manifests(path: Path, namespace: str) -> Manifests:
     return render(drafted, Facts(users.named("tester"), namespace), show_secrets=True)
 
 
-def test_the_server_accepts_what_is_rendered(
-    session: Session, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The local files of the tasks are made in a folder that is the user's home too."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    accepted, wrong = 0, []
-    valid = [row["file"] for row in rows() if row["with_dummy_envs"] == "accept"]
-    for file in valid:
+
+
+def valid() -> list[str]:
+    return [row["file"] for row in rows() if row["with_dummy_envs"] == "accept"]
+
+
+@pytest.mark.usefixtures("at_home")
+def test_which_files_are_rendered() -> None:
+    refused = {}
+    for file in valid():
         try:
-            found = manifests(CORPUS / file, namespace)
-        except InvalidFiles as refused:
-            # for a field that is not carried out, which is named by its line
-            wrong += [str(one) for one in refused.problems if not (one.line and one.hint)]
-            continue
+            assert manifests(CORPUS / file, "default").all
+        except InvalidFiles as error:
+            assert [str(one) for one in error.problems if not (one.line and one.hint)] == []
+            refused[file] = sorted({one.message for one in error.problems})
+    listed = {file: reason for file, reason in NOT_RENDERED.items() if file in valid()}
+    assert {file: "; ".join(said) for file, said in refused.items()} == listed
+
+
+@pytest.mark.usefixtures("at_home")
+def test_the_server_accepts_what_is_rendered(session: Session, namespace: str) -> None:
+    def refusal(found: tuple[str, Json]) -> str:
         try:
-            for manifest in found.all:
-                objects.apply(session, manifest.object, dry_run=True)
-            accepted += 1
+            objects.apply(session, found[1], dry_run=True)
         except ClusterError as error:
-            wrong.append(f"{file}: {error}")
-    assert wrong == []
-    assert accepted or not valid
+            return f"{found[0]}: {error}"
+        return ""
+
+    files = [file for file in valid() if file not in NOT_RENDERED]
+    found = [
+        (file, manifest.object)
+        for file in files
+        for manifest in manifests(CORPUS / file, namespace).all
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(filter(None, pool.map(refusal, found))) == []

@@ -1,0 +1,59 @@
+"""What is accepted renders to objects that the server accepts, each field of them known."""
+
+import io
+from concurrent.futures import ThreadPoolExecutor
+
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kubectl_sky import users
+from kubectl_sky.actions.draft import draft
+from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.actions.render import render
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import ClusterError
+from kubectl_sky.facts import Facts
+from tests.contract.tasks import tasks
+
+BACKENDS = ("jobs", "indexed")  # a JobSet needs what makes them
+EXAMPLES = settings(
+    max_examples=40,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),  # one namespace for all; nothing is kept in it
+)
+
+
+def rendered(task: Json, backend: str, namespace: str) -> list[Json]:
+    text = yaml.safe_dump(task, sort_keys=False).encode()
+    drafted = draft("-", Overrides(task_id="fuzz0001", backend=backend), {}, io.BytesIO(text))
+    facts = Facts(users.named("tester"), namespace)
+    return [one.object for one in render(drafted, facts, show_secrets=True).all]
+
+
+@EXAMPLES
+@given(task=tasks, backend=st.sampled_from(BACKENDS))
+def test_what_is_accepted_renders(task: Json, backend: str) -> None:
+    kinds = [found["kind"] for found in rendered(task, backend, "default")]
+    assert "Job" in kinds
+    assert "ConfigMap" in kinds
+
+
+@EXAMPLES
+@given(task=tasks, backend=st.sampled_from(BACKENDS))
+def test_the_server_accepts_what_is_rendered(
+    session: Session, namespace: str, task: Json, backend: str
+) -> None:
+    def refusal(manifest: Json) -> str:
+        try:
+            objects.apply(session, manifest, dry_run=True)
+        except ClusterError as error:
+            return f"{manifest['kind']}: {error}"
+        return ""
+
+    with ThreadPoolExecutor(4) as pool:
+        refused = list(filter(None, pool.map(refusal, rendered(task, backend, namespace))))
+    assert refused == []
