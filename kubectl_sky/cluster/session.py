@@ -17,6 +17,7 @@ from urllib3.exceptions import HTTPError
 
 from kubectl_sky import __version__
 from kubectl_sky.cluster import failures, kubeconfig, problems
+from kubectl_sky.cluster.body import encoded
 from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.kubeconfig import Connection
 from kubectl_sky.cluster.retries import Retries
@@ -108,7 +109,7 @@ class Session:
         accept: str = _JSON,
     ) -> Answer:
         """Send a call and return the whole answer. Raises ClusterError."""
-        data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
+        data = None if body is None else encoded(body)
         headers = {"Accept": accept, "Accept-Encoding": "gzip", "Content-Type": content_type}
         read = self._connection.request_timeout or _READ_SECONDS
         response = self._open(_Request(call, query or {}, headers, data, read))

@@ -12,6 +12,7 @@ from kubectl_sky.practice import problems
 NAMES = {str: "string", int: "number", float: "number", bool: "bool", dict: "object", list: "array"}
 _HEAD = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; '
 _HEAD += r'Kind string "json:\"kind,omitempty\"" }'
+_SURROGATE = re.compile(rb"(\\u[dD][89a-fA-F])|\\.", re.DOTALL)  # or another escape as a whole
 _WRONG = (  # Python's words, and Go's, which name a character
     ("Extra data", "after top-level value"),
     ("Expecting value", "looking for beginning of value"),
@@ -39,6 +40,8 @@ def json_value(body: bytes) -> Any:
 
 def yaml_value(body: bytes) -> Any:
     """Return the value of a text of YAML, or of JSON. Raises ValueError with Go's words."""
+    if body.startswith(b"{") and any(found[1] for found in _SURROGATE.finditer(body)):
+        raise ValueError("yaml: found invalid Unicode character escape code")
     try:
         return json_value(body) if body.startswith(b"{") else yaml.safe_load(body)
     except (yaml.YAMLError, RecursionError, ValueError) as error:

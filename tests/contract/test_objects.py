@@ -87,6 +87,23 @@ def test_a_page_that_is_too_old_begins_again(session: Session, namespace: str) -
     assert names == ["a0", "a1", "a2", "a3"]
 
 
+def test_every_character_arrives(session: Session, namespace: str) -> None:
+    """The server reads what is applied as YAML, which knows other escapes than JSON."""
+    hard = (
+        "😀",
+        "a\\ud83d\\ude00",
+        "\\😀",
+        "\x01\x7f\x85\u2028\ufeff\uffff",
+        "\U0010ffff",
+        "é\r\n\t ",
+    )
+    data = {f"k{number}": text for number, text in enumerate(hard)}
+    for send in (objects.create, objects.apply):
+        name = send.__name__
+        made = send(session, make_config_map(name, namespace, data=data))
+        assert made["data"] == data
+
+
 def test_apply_creates_then_updates(session: Session, namespace: str) -> None:
     first = objects.send_apply(session, make_config_map("a", namespace, data={"x": "1"}))
     again = objects.send_apply(session, make_config_map("a", namespace, data={"y": "2"}))
