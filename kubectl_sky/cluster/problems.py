@@ -188,7 +188,7 @@ def _too_large(refusal: Refusal) -> ClusterError:
 
 
 def _busy(refusal: Refusal) -> ClusterError:
-    return ClusterError(
+    return Unreachable(  # it did nothing, and will answer when it has less to do
         f"{refusal.call.host} has too much to do: {refusal.message or 'too many requests'}",
         "try again later",
     )
@@ -204,6 +204,8 @@ def _failed(refusal: Refusal) -> ClusterError:
         return ClusterError(f"the cluster refuses {typed[1]} {name} as invalid: {fields}")
     if "request is too large" in refusal.message:
         return _too_large(refusal)
+    if re.match(r"etcdserver: |rpc error: code = (Unavailable|DeadlineExceeded)", refusal.message):
+        return _away(refusal)  # the database starts again or has a new leader
     node = re.match(
         r'(?:Get|Post) "?https://([^/:"]+):\d+/(?:containerLogs|exec)/', refusal.message
     )

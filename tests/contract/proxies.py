@@ -142,6 +142,9 @@ class FrontProxy:
     ) -> tuple[int, dict[str, str], bytes]:
         path = urlsplit(request.path)
         try:
+            if path.path.endswith("/log"):
+                with direct.stream(path.path, dict(parse_qsl(path.query))) as stream:
+                    return 200, {}, b"".join(stream)
             answer = direct.send(
                 Call(request.command, path.path, direct.server),
                 query=dict(parse_qsl(path.query)),

@@ -50,6 +50,12 @@ CALL = Call("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
         (503, "not ready", "s:1 cannot serve now: not ready; try again later"),
         (
             500,
+            "etcdserver: leader changed",
+            "s:1 cannot serve now: etcdserver: leader changed; try",
+        ),
+        (500, "rpc error: code = Unavailable desc = EOF", "s:1 cannot serve now: rpc error"),
+        (
+            500,
             'Get "https://node-1:10250/containerLogs/n/p/main?follow=true": dial tcp: refused',
             "the API server cannot reach node node-1; see",
         ),

@@ -12,8 +12,9 @@ import pytest
 from kubectl_sky import __version__, kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Connection, Session
+from kubectl_sky.cluster.streams import LogOptions, LogSource, lines
 from kubectl_sky.errors import ClusterError, NotFound, Unreachable
-from tests.contract.makers import make_config_map
+from tests.contract.makers import make_config_map, make_pod
 from tests.contract.proxies import CuttingProxy, FrontProxy
 
 Front = Callable[..., tuple[FrontProxy, Session]]
@@ -45,6 +46,17 @@ def test_busy_server_is_asked_again_when_it_says(front: Front, namespace: str) -
     objects.list_all(session, kinds.CONFIG_MAP, namespace)
     assert time.monotonic() - begun > 1.9
     assert len(proxy.seen) == 3
+
+
+def test_logs_bear_a_server_that_is_busy_for_long(
+    front: Front, session: Session, namespace: str
+) -> None:
+    objects.create(session, make_pod("a", namespace, "echo one; sleep 1; echo two"))
+    proxy, through = front(*[(429, {})] * 7, (503, {}))  # more than one request is sent again
+    source = LogSource(namespace, "a", "main")
+    found = list(lines(through, source, LogOptions(follow=True)))
+    assert [line.text for line in found] == [b"one", b"two"]
+    assert proxy.refusals == []
 
 
 def test_create_is_sent_again_only_when_nothing_was_done(front: Front, namespace: str) -> None:

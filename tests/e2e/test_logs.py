@@ -39,8 +39,9 @@ def test_ways_of_printing(sky: Command, tmp_path: Path) -> None:
         f"shown001-node-{rank}.log" for rank in range(3)
     ]
     for rank in range(3):
-        text = (folder / f"shown001-node-{rank}.log").read_bytes()
-        assert text.startswith(b"start of %d\n 10%%\r100%%\r\n\x1b]0;owned\x07\x1b[2Jhello" % rank)
+        # containerd takes the \r off a \r\n, the practice cluster leaves it
+        text = (folder / f"shown001-node-{rank}.log").read_bytes().replace(b"\r\n", b"\n")
+        assert text.startswith(b"start of %d\n 10%%\r100%%\n\x1b]0;owned\x07\x1b[2Jhello" % rank)
         assert text.endswith(b"\nno newline")
     taken = sky("logs", "shown001", "--output-dir", "/dev/null/x")
     assert taken.returncode == 2 and "cannot write to /dev/null/x" in taken.stderr
