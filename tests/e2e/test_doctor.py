@@ -78,18 +78,18 @@ def test_a_failure_is_explained(
         assert verdict["stages"][first["stage"]] == "problem"
         assert verdict["summary"] == first["what"]
         if os.environ.get("RECORD_SNAPSHOTS") and "[real" in request.node.nodeid:
-            record(sky, trouble)
+            record(sky, trouble.name)
     finally:
         if any(item["kind"] == "PersistentVolume" for item in trouble.objects):
             kubectl("delete", "pv", f"far-{namespace}", "--wait=false")
 
 
-def record(sky: Command, trouble: Trouble) -> None:
+def record(sky: Command, name: str) -> None:
     """Keep what the cluster said, for the tests that have none."""
     session = Session.connect(Connection(kubeconfig=sky.environment["KUBECONFIG"]))
     task = find.task(session, find.Scope(session.namespace, None), ID)
     seen, _ = doctor.snapshot(session, task)
-    (SNAPSHOTS / f"{trouble.name}.json").write_text(dump(seen, session.namespace))
+    (SNAPSHOTS / f"{name}.json").write_text(dump(seen, session.namespace))
     session.close()
 
 

@@ -1,6 +1,7 @@
 """Queues with the real Kueue and AppWrapper beside the real cluster."""
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable
@@ -11,8 +12,10 @@ import pytest
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command
 from tests.e2e.test_backends import FAILING
+from tests.e2e.test_doctor import ID, record
 from tests.e2e.test_examples import ROOT, check_run
 from tests.e2e.test_submit import gone, objects
+from tests.observe.troubles import REFUSALS, Refusal
 
 pytestmark = pytest.mark.usefixtures("kueue", "gold")
 
@@ -177,6 +180,30 @@ def test_more_than_the_queue_can_ever_give(sky: Command, kubectl: Command) -> No
     until(told)
     assert sky("stop", "toomany1").returncode == 0
     until(lambda: left(kubectl, "toomany1") == [])
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.name)
+def test_why_it_is_not_let_in(
+    sky: Command, kubectl: Command, namespace: str, refusal: Refusal
+) -> None:
+    if refusal.patch:
+        patch = ("--type=merge", "-p", json.dumps(refusal.patch))
+        assert kubectl("patch", "clusterqueue", f"{namespace}-gold", *patch).returncode == 0
+    if refusal.after:
+        done = sky("submit", "-", "--backend", "indexed", "--queue", "gold", "-d", stdin=TASK)
+        assert done.returncode == 0, done.stderr
+        until(lambda: sky.json("list")["tasks"][0]["status"] == "running")
+    rendered = sky("render", "-", "--id", ID, *refusal.flags, stdin=TASK)
+    assert kubectl("apply", "-f", "-", stdin=rendered.stdout).returncode == 0
+
+    def told() -> bool:
+        found = sky.json("doctor", ID)["findings"]
+        return any(one["rule"] == refusal.rule and refusal.says in one["what"] for one in found)
+
+    until(told)
+    if os.environ.get("RECORD_SNAPSHOTS"):
+        record(sky, refusal.name)
+    assert sky("stop", ID).returncode == 0
 
 
 def test_no_such_queue(sky: Command, kubectl: Command) -> None:

@@ -15,7 +15,7 @@ from kubectl_sky.observe.symptoms import Snapshot, Source
 from kubectl_sky.observe.verdict import Step, judge
 from tests.builders import ID, make_job, make_pod, terminated
 from tests.observe.said import SAID, Said, make_snapshot
-from tests.observe.troubles import TROUBLES, Trouble
+from tests.observe.troubles import REFUSALS, TROUBLES, Refusal, Trouble
 
 Json = dict[str, Any]
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -42,8 +42,8 @@ def load(name: str) -> Snapshot:
     return Snapshot("trouble1", "default", objects, logs)
 
 
-@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.name)
-def test_recorded(trouble: Trouble) -> None:
+@pytest.mark.parametrize("trouble", (*TROUBLES, *REFUSALS), ids=lambda trouble: trouble.name)
+def test_recorded(trouble: Trouble | Refusal) -> None:
     seen = load(trouble.name)
     (task,) = status.tasks(seen.workloads, seen.of("Pod"))
     verdict = judge(task, seen)

@@ -36,3 +36,23 @@ class Trouble:
 TROUBLES = tuple(
     Trouble(**item) for item in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 )
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A task that Kueue does not let in: its flags, what is changed before, and what is said.
+
+    They are made by tests/e2e/test_queues.py, and recorded like the others.
+    """
+
+    name: str
+    rule: str
+    says: str
+    flags: tuple[str, ...]
+    after: bool = False
+    patch: Mapping[str, Any] = field(default_factory=dict)
+
+
+REFUSALS = tuple(
+    Refusal(**item) for item in yaml.safe_load(Path(__file__).with_name("queued.yaml").read_text())
+)
