@@ -40,6 +40,7 @@ MPI_JOB = Kind("kubeflow.org", "v2beta1", "MPIJob", "mpijobs")
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 POD = Kind("", "v1", "Pod", "pods")
+POD_GROUP = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
 POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods")
 PVC = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 SECRET = Kind("", "v1", "Secret", "secrets")
@@ -62,6 +63,7 @@ SELF_SUBJECT_ACCESS_REVIEW = Kind(
 )
 SERVICE = Kind("", "v1", "Service", "services")
 STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
+VOLCANO_QUEUE = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", namespaced=False)
 
 _BY_NAME = {
     (kind.api_version, kind.kind): kind for kind in list(vars().values()) if isinstance(kind, Kind)

@@ -114,3 +114,19 @@ def condition(kind: str, reason: str = "", status: str = "True") -> Json:
     """A condition of an object."""
     at = "2026-01-01T00:09:00Z"
     return {"type": kind, "status": status, "reason": reason, "lastTransitionTime": at}
+
+
+def make_pod_group(phase: str = "", *messages: str) -> Json:
+    """A PodGroup of Volcano; the messages say why it cannot be scheduled, the oldest first."""
+    conditions = [
+        {
+            "type": "Unschedulable",
+            "status": "True",
+            "reason": "NotEnoughResources",
+            "message": message,
+            "lastTransitionTime": f"2026-01-01T00:0{minute}:00Z",
+        }
+        for minute, message in enumerate(messages)
+    ]
+    status = {"phase": phase, "conditions": conditions} if phase else {}
+    return {"metadata": {"name": "train-x"}, "spec": {"queue": "gold"}, "status": status}

@@ -42,7 +42,7 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, .
         kinds.PVC.kind: lambda: core.list_claims(namespace),
         kinds.QUEUED_WORKLOAD.kind: lambda: kueue.listed(session, kinds.QUEUED_WORKLOAD, namespace),
     }
-    reads |= {kind.kind: labelled(kind) for kind in registry.KINDS}
+    reads |= {kind.kind: labelled(kind) for kind in (*registry.KINDS, *registry.BESIDE)}
     with ThreadPoolExecutor(len(reads)) as pool:
         found = dict(zip(reads, pool.map(_allowed, reads.values()), strict=True))
     unread = tuple(kind for kind, items in found.items() if items is None)

@@ -14,6 +14,7 @@ from kubectl_sky.actions.packing import Packer, Progress
 from kubectl_sky.actions.preferences import preferences
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.facts import Archive, Facts
+from kubectl_sky.plan import queueing
 from kubectl_sky.plan.explain import Origins, explained
 from kubectl_sky.plan.notes import notes
 from kubectl_sky.plan.pipeline import Member, joined, members, named, title_of
@@ -29,7 +30,7 @@ from kubectl_sky.spec.pipeline import pipeline_of
 from kubectl_sky.spec.secret import without_kept
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
-from kubectl_sky.workloads import hold
+from kubectl_sky.workloads import hold, registry
 from kubectl_sky.workloads.choice import Choice, choices
 
 _PATIENCE = 300.0
@@ -51,6 +52,11 @@ class Part:
     def backend(self, settings: Settings) -> str | None:
         """The backend that was asked for, or `auto`."""
         return self.task.backend or settings.backend
+
+    def waits(self, settings: Settings) -> bool:
+        """Say whether it is for a queue of Kueue."""
+        own = self.backend(settings) in registry.OWN_QUEUES
+        return not own and bool(queueing.queue(self.task.kubernetes, settings))
 
     def plan(self, facts: Facts, settings: Settings) -> Plan:
         """Decide everything that was left open. Raises UserError where no backend can do it."""
@@ -78,6 +84,7 @@ class Part:
             plan = resolve(task, self.task_id, facts, settings)
             if self.member:
                 plan = joined(plan, self.member)
+            plan = choice.backend.adapted(plan)
             reason = choice.backend.fits(plan, facts) or hold.unfit(choice.backend, plan)
             if not reason:
                 return plan, choice

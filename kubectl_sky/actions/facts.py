@@ -9,7 +9,6 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotServed
 from kubectl_sky.facts import Access, Facts, Machine, Queues
 from kubectl_sky.kinds import Kind
-from kubectl_sky.plan import queueing
 from kubectl_sky.plan.placement import wants_machines
 from kubectl_sky.workloads.choice import questions
 
@@ -37,7 +36,7 @@ def gathered(session: Session, draft: Draft, user: str | None) -> Facts:
 
 
 def _queued(draft: Draft) -> bool:
-    return any(queueing.queue(task.kubernetes, draft.settings) for task in draft.tasks)
+    return any(part.waits(draft.settings) for part in draft.parts)
 
 
 def _queues(session: Session) -> Queues:

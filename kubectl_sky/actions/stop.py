@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from kubectl_sky import kinds, names
 from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden
+from kubectl_sky.errors import Forbidden, NotServed
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.workloads import registry
 
 AUXILIARY = (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE, kinds.PVC)
 _WORKERS = 16
@@ -71,7 +73,11 @@ def _auxiliary(session: Session, namespace: str | None, labels: str) -> list[Jso
             lambda kind: objects.list_all(session, kind, namespace, label_selector=labels),
             AUXILIARY,
         )
-        return [item for items in lists for item in items]
+        found = [item for items in lists for item in items]
+    for kind in registry.BESIDE:
+        with suppress(NotServed, Forbidden):
+            found += objects.list_all(session, kind, namespace, label_selector=labels)
+    return found
 
 
 def _delete(session: Session, items: Iterable[Json]) -> None:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from kubectl_sky import kinds, names
-from kubectl_sky.actions import classes, delivering, find, packing, sharing
+from kubectl_sky.actions import classes, delivering, find, gangs, packing, sharing
 from kubectl_sky.actions.draft import Draft
 from kubectl_sky.actions.facts import gathered
 from kubectl_sky.actions.stop import AUXILIARY
@@ -104,10 +104,12 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
     missing = [said for task in draft.tasks for said in hidden.missing(task, known)]
     if missing:
         raise UserError("\n".join(dict.fromkeys(missing)))
-    for task in draft.tasks:
-        queueing.check(task, known, draft.settings)
+    for part in draft.parts:
+        if part.waits(draft.settings):
+            queueing.check(part.task, known, draft.settings)
     plans = draft.plans(known)
     delivering.refuse(plans)
+    gangs.check(session, plans)
     asked = [claim.storage_class for plan in plans for claim in plan.storage.fresh]
     told = (*draft.notes(known), *classes.notes(session, asked), *_partial(plans))
     manifests = draft.manifests(plans)

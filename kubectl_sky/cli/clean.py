@@ -33,7 +33,9 @@ def command(where: options.Where, all_users: bool, yes: bool, **flags: object) -
     assert older_than is None or isinstance(older_than, timedelta)
     session = where.session()
     scope = options.scope(session, where, all_users)
-    orphans = stop.orphans(session, scope, _before(older_than or _UNDER_WAY))
+    orphans = stop.orphans(
+        session, scope, _before(_UNDER_WAY if older_than is None else older_than)
+    )
     ended: list[TaskStatus] = []
     if older_than is not None and not flags["orphans"]:
         before = _before(older_than)

@@ -168,14 +168,17 @@ task = _grouped(
         click.option("--memory", help="Memory of each node: 8 (GiB), 16+, 512Mi."),
         click.option("--gpus", help="GPUs of each node: 1, H100:8."),
         click.option("--image", help="Container image."),
-        click.option("--queue", help="LocalQueue of Kueue that the task waits in."),
+        click.option(
+            "--queue", help="Queue that the task waits in: a LocalQueue of Kueue, or Volcano's."
+        ),
         click.option(
             "--array",
             metavar="N-M[%P]",
             help="Run it once for each number, such as 0-99 or 0,3,7; P of them at a time.",
         ),
         click.option(
-            "--backend", help="How it runs: jobs, indexed, jobset, appwrapper, or auto (the best)."
+            "--backend",
+            help="How it runs: jobs, indexed, jobset, appwrapper, volcano, or auto (the best).",
         ),
         click.option(
             "--templates", metavar="DIR", help="Folder of templates to use instead of ours."

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from enum import StrEnum
 
 from kubectl_sky.observe.nodes import RETRYING, NodeStatus, State
-from kubectl_sky.workloads.workload import STOPPED
+from kubectl_sky.workloads.workload import QUEUED, STOPPED
 
 
 class JobStatus(StrEnum):
@@ -28,6 +28,7 @@ class JobStatus(StrEnum):
 
 _WAITING = {
     "Suspended": JobStatus.QUEUED,
+    QUEUED: JobStatus.QUEUED,
     RETRYING: JobStatus.RETRYING,
     "NodeLost": JobStatus.UNKNOWN,
 }

@@ -84,6 +84,33 @@ QUEUE = (
         "`kubectl describe workloads -n {namespace}` says more",
     ),
     Rule(
+        "gang-queued",
+        Stage.QUEUE,
+        Source.GANG,
+        "Volcano's queue {queue} has not let the task in{why}",
+        "`kubectl describe queues.scheduling.volcano.sh {queue}` shows what it has;"
+        " the task starts when there is room",
+        reason="Queued",
+        message=r"'s queue (?P<queue>[^:\s]+)(?P<why>.*)",
+    ),
+    Rule(
+        "gang-waits",
+        Stage.SCHEDULING,
+        Source.GANG,
+        "Volcano finds no room for all nodes at once{why}",
+        "it starts when others end; ask for less, or for fewer nodes",
+        reason="Unschedulable",
+        message=r"'s queue [^:\s]+(?P<why>.*)",
+    ),
+    Rule(
+        "gang-unseen",
+        Stage.QUEUE,
+        Source.GANG,
+        "{message}",
+        "it does not run, or is not called volcano; submit with another --backend",
+        reason="Unseen",
+    ),
+    Rule(
         "queue-nobody",
         Stage.QUEUE,
         Source.WORKLOAD,

@@ -8,6 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from kubectl_sky import kinds, names
+from kubectl_sky.observe import gangs
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Object
 
@@ -36,6 +37,7 @@ class Source(StrEnum):
     LOG = "log"  # the last lines of a container that failed
     BARRIER = "barrier"  # nodes that run wait for those that do not
     QUEUE = "queue"  # Kueue's Workload
+    GANG = "gang"  # Volcano's PodGroup
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ def _all(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
     """Yield each complaint with the ranks that it is about."""
     pods = seen.pods
     yield from _of_queues(seen)
+    yield from _of_gangs(seen)
     yield from _of_workloads(seen, pods)
     for rank, pod in pods.items():
         parts = (_of_placing(pod), _of_containers(pod), _of_kubelet(seen, pod))
@@ -137,6 +140,15 @@ def _of_queues(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
                 reason, message = condition.get("reason", ""), condition.get("message", "")
                 yield ranks, Symptom(Source.QUEUE, reason, message)
                 break
+
+
+def _of_gangs(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
+    """What Volcano says of the task's PodGroup."""
+    ranks = sorted({rank for found in seen.ranks.values() for rank in found})
+    for group in seen.of(kinds.POD_GROUP.kind):
+        found = gangs.waiting(group)
+        if found:
+            yield ranks, Symptom(Source.GANG, found.reason, str(found))
 
 
 def _of_barrier(

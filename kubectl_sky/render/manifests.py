@@ -60,7 +60,10 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
     """Render a plan; the same plan gives the same bytes."""
     environment = engine(templates)
     backend = registry.named(plan.backend)
+    plan = backend.adapted(plan)
     auxiliary = [_manifest(environment, name, plan=plan) for name in _auxiliary(plan)]
+    if backend.beside:
+        auxiliary.append(_manifest(environment, backend.beside_template, plan=plan))
     auxiliary += [
         _manifest(environment, "pvc.yaml.j2", claim=claim) for claim in plan.storage.fresh
     ]

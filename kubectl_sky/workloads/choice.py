@@ -30,8 +30,8 @@ class Choice:
 
 def questions(wanted: str | None, nodes: int) -> list[Kind]:
     """Return the kinds about which the cluster has to be asked before a choice."""
-    found = [registry.named(name).kind for name in _candidates(wanted, nodes)]
-    return [kind for kind in dict.fromkeys(found) if registry.KINDS[kind]]
+    found = [registry.named(name).foreign for name in _candidates(wanted, nodes)]
+    return [kind for kind in dict.fromkeys(found) if kind]
 
 
 def choices(wanted: str | None, nodes: int, access: Mapping[Kind, Access]) -> Iterator[Choice]:
@@ -48,7 +48,8 @@ def choices(wanted: str | None, nodes: int, access: Mapping[Kind, Access]) -> It
     for name in _candidates(wanted, nodes):
         backend = registry.named(name)
         # What is not known, as without a cluster, is not relied on.
-        found = access.get(backend.kind, Access.ABSENT) if backend.requires else Access.USABLE
+        kind = backend.foreign
+        found = access.get(kind, Access.ABSENT) if kind else Access.USABLE
         if found is Access.USABLE:
             why = _MERITS[name] if nodes > 1 else "the task has one node"
             yield Choice(backend, f"backend {name}: {'; '.join([why, *lacks])}")
@@ -63,10 +64,11 @@ def _candidates(wanted: str | None, nodes: int) -> list[str]:
 
 
 def _installed(backend: Workload, access: Mapping[Kind, Access]) -> None:
-    if access.get(backend.kind) is Access.ABSENT:
+    kind = backend.foreign
+    if kind and access.get(kind) is Access.ABSENT:
         others = [name for name in registry.NAMED if not registry.named(name).requires]
         raise ClusterError(
             f"backend {backend.name} needs {backend.requires}, and the cluster does not serve"
-            f" {backend.kind.plural} ({backend.kind.api_version})",
+            f" {kind.plural} ({kind.api_version})",
             f"install it, or choose another backend: {', '.join(others)}",
         )

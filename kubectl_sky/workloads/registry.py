@@ -8,14 +8,27 @@ from kubectl_sky.workloads.arrays import Array
 from kubectl_sky.workloads.indexed import Indexed
 from kubectl_sky.workloads.jobs import Jobs
 from kubectl_sky.workloads.jobset import JobSet
+from kubectl_sky.workloads.volcano import Volcano
 from kubectl_sky.workloads.workload import Object, Workload
 
-_ALL: tuple[Workload, ...] = (Jobs(), Indexed(), JobSet(), AppWrapper(), Array())
+_ALL: tuple[Workload, ...] = (
+    Jobs(),
+    Indexed(),
+    JobSet(),
+    AppWrapper(),
+    Volcano(),
+    Array(),
+)
 BACKENDS: dict[str, Workload] = {backend.name: backend for backend in _ALL}
+OWN_QUEUES = frozenset(backend.name for backend in _ALL if backend.own_queues)
 NAMED = tuple(backend.name for backend in _ALL if backend.named)
 
 # The kinds of which a task may be; those that not every cluster has come with what brings them.
-KINDS: dict[Kind, str] = {backend.kind: backend.requires for backend in _ALL}
+KINDS: dict[Kind, str] = {
+    backend.kind: backend.requires if backend.foreign is backend.kind else "" for backend in _ALL
+}
+# What tasks may have beside those, where it is installed.
+BESIDE: tuple[Kind, ...] = tuple(backend.beside for backend in _ALL if backend.beside)
 
 
 def named(name: str) -> Workload:

@@ -13,7 +13,7 @@ from kubectl_sky.plan.plan import Node, Plan
 Object = Mapping[str, Any]
 
 STOPPED = "Stopped"  # the reason of nodes that the cluster stopped because another one failed
-QUEUED = "Queued"  # the reason of what Kueue has not let in yet
+QUEUED = "Queued"  # the reason of what a queue has not let in yet
 
 
 class Phase(StrEnum):
@@ -43,9 +43,12 @@ class Workload(Protocol):
     kind: Kind  # of the objects that run the task, and that own what it needs
     template: str  # makes one such object out of `plan` and `node`
 
-    requires: str = ""  # what has to be installed for the kind; empty: every cluster has it
+    requires: str = ""  # what has to be installed; empty: every cluster has all that it takes
+    beside: Kind | None = None  # of an object of the task beside them, which comes with `requires`
+    beside_template: str = ""  # makes that object out of `plan`
     named: bool = True  # whether a user names it; else the task asks for it in another way
     gang: bool = False  # whether all nodes start or none
+    own_queues: bool = False  # whether a queue is one of its own, and not of Kueue
     apart: bool = False  # whether the nodes are tasks of their own: all run, whichever fails
     together: bool = False  # whether the cluster stops the other nodes when one fails for good
     hosts: bool = False  # whether the pods have the host names that the plan gives them
@@ -53,6 +56,15 @@ class Workload(Protocol):
     again_together: bool = False  # whether all nodes start again when one does
     propagation: Literal["Background", "Foreground"] = "Background"  # how it is deleted
     grace: int | None = None  # seconds its pods have at the end; None: what they say themselves
+
+    @property
+    def foreign(self) -> Kind | None:
+        """The kind that not every cluster has."""
+        return (self.beside or self.kind) if self.requires else None
+
+    def adapted(self, plan: Plan) -> Plan:
+        """Return a plan with what only this backend makes of it; done again, it is the same."""
+        return plan
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:
         """Return one entry for each object to render: the name, and what its pods are told."""

@@ -76,6 +76,11 @@ RUNS = {
         tuple(rf"node-{rank} \| rank {rank} of 2; rank 0 is [\d.]+" for rank in range(2)),
         installed="appwrappers",
     ),
+    "19-volcano": Run(
+        (),
+        tuple(rf"node-{rank} \| rank {rank} of 2" for rank in range(2)),
+        installed="podgroups.scheduling.volcano.sh",
+    ),
     "15-workdir": Run((), tuple(rf"node-{r} \| Good morning from rank {r}" for r in range(2))),
     "16-rendezvous": Run(
         (),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_sky.observe.symptoms import Snapshot, Source
-from tests.builders import ID, make_job, make_pod, terminated
+from tests.builders import ID, make_job, make_pod, make_pod_group, terminated
 
 Json = dict[str, Any]
 
@@ -50,6 +50,9 @@ SAID = (
     Said("queue-checks", Source.QUEUE, "The workload has AdmissionCheck pending", "check"),
     Said("queue-waits", Source.QUEUE, "waiting for all pods to be ready", "has not admitted"),
     Said("queue-preempted", Source.QUEUE, "To accommodate a workload", "for another", "Preempted"),
+    Said("gang-queued", Source.GANG, "quota", "gold has not let the task in: quota", "Pending"),
+    Said("gang-waits", Source.GANG, "2/3 fit", "no room for all nodes at once: 2/3 fit", "Inqueue"),
+    Said("gang-unseen", Source.GANG, "", "no scheduler of Volcano has looked at it", ""),
     Said(
         "webhook-denied",
         Source.WORKLOAD_EVENT,
@@ -275,6 +278,7 @@ def _ended(said: Said) -> dict[str, list[Json]]:
 
 _OBJECTS: Mapping[Source, Callable[[Said], dict[str, list[Json]]]] = {
     Source.QUEUE: _queue,
+    Source.GANG: lambda said: {"PodGroup": [make_pod_group(said.reason, said.message)]},
     Source.WORKLOAD: lambda said: {},
     Source.WORKLOAD_EVENT: lambda said: {"Event": _event(make_job()["metadata"]["name"], said)},
     Source.SCHEDULER: _scheduler,

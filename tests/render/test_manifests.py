@@ -13,6 +13,7 @@ from kubectl_sky import assets
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.accelerators import Rule
 from kubectl_sky.plan.custom import Custom
+from kubectl_sky.plan.gang import Gang
 from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.plan import Node, Plan, Toleration
@@ -55,7 +56,7 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize(
     "kind",
-    [Plan, Custom, Login, Node, Mount, Stored, SecretVariable, Toleration, Preference, Rule],
+    [Plan, Custom, Gang, Login, Node, Mount, Stored, SecretVariable, Toleration, Preference, Rule],
     ids=lambda kind: kind.__name__,
 )
 def test_every_field_is_used_by_some_template(kind: type) -> None:

@@ -1,0 +1,56 @@
+"""What the backends have in common that run each node as a Job of its own."""
+
+from collections.abc import Sequence
+
+from kubectl_sky import kinds
+from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.workloads import recovery
+from kubectl_sky.workloads.workload import (
+    Object,
+    Phase,
+    Verdict,
+    Workload,
+    condition,
+    ended,
+    node_index,
+    waiting,
+)
+
+
+class PerNode(Workload):
+    """Each node is a Job of its own."""
+
+    kind = kinds.JOB
+    template = "job.yaml.j2"
+    hosts = True
+    hold = ("spec", "suspend")
+
+    def pods(self, plan: Plan) -> tuple[Node, ...]:
+        """One Job for each node."""
+        return plan.nodes
+
+    def ranks(self, item: Object) -> Sequence[int]:
+        """A Job has one node."""
+        return (node_index(item),)
+
+    def rank(self, pod: Object) -> int:
+        """Pods have their Job's label."""
+        return node_index(pod)
+
+    def node(self, item: Object, rank: int) -> Verdict:
+        """The Job's verdict is the node's."""
+        complete, failed = condition(item, "Complete"), condition(item, "Failed")
+        if complete:
+            return ended(Phase.COMPLETED, complete)
+        if failed:
+            return ended(Phase.FAILED, failed)
+        return waiting(item)
+
+    def attempts(self, item: Object) -> int:
+        """A Job counts its pods, those that have been deleted too."""
+        status = item.get("status", {})
+        return sum(status.get(kind) or 0 for kind in ("active", "failed", "succeeded"))
+
+    def follows(self, item: Object, pods: Sequence[Object]) -> bool:
+        """By the rules of the node's Job."""
+        return recovery.shared(item, pods)

@@ -1,0 +1,138 @@
+"""Volcano's objects against its real definitions; the test says what its scheduler would."""
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster import cache
+from tests.e2e.conftest import ROOT, Command
+from tests.e2e.test_submit import gone, objects
+
+CRDS = ROOT.parent / "shared" / "crds"
+FILES = [CRDS / f"scheduling.volcano.sh_{plural}.yaml" for plural in ("podgroups", "queues")]
+GROUP = "podgroup.scheduling.volcano.sh/gang-volcano1"
+TASK = """
+name: gang
+num_nodes: 2
+resources: {cpus: 500m, memory: 100Mi, image_id: 'busybox:1.36'}
+run: sleep 300
+"""
+
+
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    """One test at a time: a kind is there for all tests of a cluster, or for none."""
+    with cache.lock("volcano"):
+        yield
+
+
+@pytest.fixture
+def volcano(kubectl: Command, alone: None) -> Iterator[None]:
+    """Volcano's kinds, without anything that looks at them."""
+    if not all(path.is_file() for path in FILES):
+        pytest.skip("the definitions of Volcano are not beside the checkout")
+    files = [word for path in FILES for word in ("-f", str(path))]
+    if kubectl("get", *files, "--ignore-not-found", "-o", "name").stdout:
+        pytest.skip("the cluster has Volcano")
+    made = kubectl("apply", "--server-side", *files)
+    try:
+        assert made.returncode == 0, made.stderr
+        waited = kubectl("wait", "--for=condition=Established", "--timeout=60s", *files)
+        assert waited.returncode == 0, waited.stderr
+        yield
+    finally:
+        kubectl("delete", *files, "--timeout=60s")
+
+
+def submit(sky: Command, *flags: str, task_id: str = "volcano1") -> str:
+    done = sky("submit", "-", "--backend", "volcano", "-d", "--id", task_id, *flags, stdin=TASK)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def says(kubectl: Command, phase: str, message: str) -> None:
+    """What the scheduler would say of the group."""
+    condition = {"type": "Unschedulable", "status": "True", "message": message}
+    body = json.dumps({"status": {"phase": phase, "conditions": [condition]}})
+    done = kubectl("patch", GROUP, "--type=merge", "-p", body)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("volcano")
+def test_a_gang(sky: Command, kubectl: Command) -> None:
+    assert submit(sky) == "", "nothing starts alone"
+    group = kubectl.json("get", GROUP)
+    assert group["spec"]["minMember"] == 2
+    assert group["spec"]["minResources"] == {"cpu": "1", "memory": "200Mi"}
+    owners = {owner["name"] for owner in group["metadata"]["ownerReferences"]}
+    assert owners == {"gang-volcano1-node-0", "gang-volcano1-node-1"}
+    assert submit(sky) == "", "sent again, it is the same"
+
+    found = sky.json("status", "volcano1")["metadata"]
+    assert found["backend"] == "volcano"
+    assert found["note"] == "node-0: Unseen"
+    full = "queue resource quota insufficient: insufficient cpu"
+    says(kubectl, "Pending", full)
+    assert sky.json("status", "volcano1")["metadata"]["job_status"] == "QUEUED"
+    told = sky("status", "volcano1").stdout
+    assert f"PodGroup gang-volcano1 is Pending in Volcano's queue default: {full}" in told
+    assert f"queue default has not let the task in: {full}" in sky("doctor", "volcano1").stdout
+    says(kubectl, "Inqueue", "2/2 tasks in gang unschedulable")
+    told = sky("doctor", "volcano1").stdout
+    assert "no room for all nodes at once: 2/2 tasks in gang unschedulable" in told
+
+    assert sky("stop", "volcano1").returncode == 0
+    gone(kubectl, "volcano1")
+    assert kubectl("wait", "--for=delete", GROUP, "--timeout=30s").returncode == 0
+
+
+@pytest.mark.usefixtures("volcano")
+def test_queues_are_volcano_s(sky: Command, kubectl: Command) -> None:
+    arguments = ("submit", "-", "--backend", "volcano", "--queue", "gold", "--id", "volcano2")
+    done = sky(*arguments, stdin=TASK)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: Volcano has no queue 'gold'; no queue of Volcano is open\n",
+    )
+    assert objects(kubectl, "volcano2") == []
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
+    body = queue | {"metadata": {"name": "gold"}, "spec": {"weight": 1}}
+    assert kubectl("apply", "-f", "-", stdin=json.dumps(body)).returncode == 0
+    submit(sky, "--queue", "gold", task_id="volcano2")
+    group = kubectl.json("get", "podgroup.scheduling.volcano.sh", "gang-volcano2")
+    assert group["spec"]["queue"] == "gold"
+    assert sky("stop", "volcano2").returncode == 0
+
+
+@pytest.mark.usefixtures("volcano")
+def test_what_was_cut_short_is_cleaned(sky: Command, kubectl: Command) -> None:
+    flags = ("--backend", "volcano", "--id", "volcano3", "--user", "tester")
+    rendered = sky("render", "-", *flags, stdin=TASK).stdout.split("---\n")
+    (group,) = (text for text in rendered if "kind: PodGroup\n" in text)
+    assert kubectl("apply", "-f", "-", stdin=group).returncode == 0
+    time.sleep(2.1)  # the server's dates are whole seconds
+    done = sky("clean", "--yes", "--older-than", "1s")
+    assert (done.returncode, done.stderr) == (0, "Removed 1 orphan\n")
+
+
+def test_without_volcano(sky: Command, kubectl: Command) -> None:
+    if kubectl("get", "podgroups.scheduling.volcano.sh").returncode == 0:
+        pytest.skip("the cluster has Volcano")
+    done = sky("submit", "-", "--backend", "volcano", "--id", "volcano4", stdin=TASK)
+    assert (done.returncode, done.stderr) == (
+        3,
+        "error: backend volcano needs Volcano, and the cluster does not serve podgroups"
+        " (scheduling.volcano.sh/v1beta1);"
+        " install it, or choose another backend: jobs, indexed\n",
+    )
+    assert objects(kubectl, "volcano4") == []
+
+
+@pytest.mark.usefixtures("volcano")
+def test_the_example(sky: Command) -> None:
+    example = str(ROOT / "examples" / "19-volcano.yaml")
+    flags = ("--queue", "", "--dry-run=server")
+    done = sky("submit", example, *flags)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,105 @@
+"""Volcano: plain Jobs, and the group that tells its scheduler to start all of them or none."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.errors import ClusterError
+from kubectl_sky.facts import Access
+from kubectl_sky.observe.status import tasks
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.render import manifests
+from kubectl_sky.spec.kubernetes import Kubernetes
+from kubectl_sky.spec.task import Accelerator, Resources, Task
+from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.choice import choices, questions
+from kubectl_sky.workloads.volcano import GROUP
+from tests.builders import make_job
+from tests.plan.test_resolve import make_plan
+
+GOLD = Kubernetes(queue="gold")
+
+
+def plan_of(asked: Kubernetes = GOLD, **resources: Any) -> Plan:
+    given = Resources(**resources) if resources else Resources("1500m", "2Gi")
+    task = Task(name="train", num_nodes=3, run="true", resources=given, kubernetes=asked)
+    return registry.named("volcano").adapted(make_plan(replace(task, backend="volcano")))
+
+
+def rendered(plan: Plan) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    found = manifests.render(plan)
+    (group,) = (one.object for one in found.auxiliary if one.object["kind"] == "PodGroup")
+    return group, [one.object for one in found.workload]
+
+
+def test_the_group() -> None:
+    group, _ = rendered(plan_of())
+    assert group["metadata"]["name"] == "train-bcdf2345"
+    assert group["metadata"]["labels"]["task-id"] == "bcdf2345"
+    assert group["spec"] == {
+        "minMember": 3,
+        "queue": "gold",
+        "minResources": {"cpu": "4500m", "memory": "6Gi"},
+    }
+
+
+def test_silence_leaves_all_to_volcano() -> None:
+    group, _ = rendered(plan_of(Kubernetes(), labels={}))
+    assert group["spec"] == {"minMember": 3}
+
+
+def test_priority_and_devices() -> None:
+    plan = plan_of(accelerator=Accelerator("V100", 2), priority_class="urgent")
+    group, jobs = rendered(plan)
+    assert group["spec"]["priorityClassName"] == "urgent"
+    assert group["spec"]["minResources"]["nvidia.com/gpu"] == "6"
+    assert jobs[0]["spec"]["template"]["spec"]["priorityClassName"] == "urgent"
+
+
+def test_what_the_user_makes_of_pods_is_not_summed_up() -> None:
+    own = {"spec": {"containers": [{"resources": {"requests": {"cpu": "9"}}}]}}
+    group, _ = rendered(plan_of(Kubernetes(queue="gold", pod=own)))
+    assert "minResources" not in group["spec"]
+
+
+def test_the_jobs() -> None:
+    _, jobs = rendered(plan_of(Kubernetes(queue="gold", annotations={"a": "b"})))
+    assert [job["metadata"]["name"] for job in jobs] == [f"train-bcdf2345-node-{n}" for n in "012"]
+    for job in jobs:
+        assert job["metadata"]["annotations"]["kubectl-sky/backend"] == "volcano"
+        assert "kueue.x-k8s.io/queue-name" not in job["metadata"]["labels"]
+        assert "suspend" not in job["spec"], "Volcano lets it begin, and nobody would release it"
+        pod = job["spec"]["template"]
+        assert pod["metadata"]["annotations"] == {"a": "b", GROUP: "train-bcdf2345"}
+        assert pod["spec"]["schedulerName"] == "volcano"
+
+
+def test_the_others_know_nothing_of_it() -> None:
+    plan = make_plan(Task(name="train", num_nodes=2, run="true"))
+    text = manifests.as_yaml(manifests.render(plan).all)
+    assert "volcano" not in text and "schedulerName" not in text
+
+
+def test_status_is_that_of_jobs() -> None:
+    jobs = [make_job(node, 2, end) for node, end in enumerate(("Complete", ""))]
+    for job in jobs:
+        job["metadata"]["annotations"]["kubectl-sky/backend"] = "volcano"
+    (task,) = tasks(jobs, [])
+    assert task.backend == "volcano"
+    assert [node.state for node in task.nodes] == ["completed", "pending"]
+
+
+def test_what_it_needs() -> None:
+    assert questions("volcano", 1) == [kinds.POD_GROUP]
+    assert next(choices("volcano", 1, {kinds.POD_GROUP: Access.USABLE})).backend.name == "volcano"
+    assert next(choices("volcano", 1, {})).backend.name == "volcano", "render asks no cluster"
+    with pytest.raises(ClusterError) as caught:
+        next(choices("volcano", 1, {kinds.POD_GROUP: Access.ABSENT}))
+    assert str(caught.value) == (
+        "backend volcano needs Volcano, and the cluster does not serve podgroups"
+        " (scheduling.volcano.sh/v1beta1);"
+        " install it, or choose another backend: jobs, indexed"
+    )
+    assert registry.KINDS[kinds.JOB] == "", "Jobs are there without it"
