@@ -1,6 +1,7 @@
 """What containers print: kept in a file each, and read as `kubectl logs` asks for it."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -23,13 +24,13 @@ _TRUE = ("true", "1", "True")
 
 @dataclass(frozen=True)
 class LogOptions:
-    """What to show of a log. `since` is a time in seconds since the epoch."""
+    """What to show of a log. `since` is a time in nanoseconds since the epoch."""
 
     follow: bool = False
     previous: bool = False
     timestamps: bool = False
     tail: int | None = None
-    since: float | None = None
+    since: int | None = None
     limit: int | None = None
 
     @staticmethod
@@ -37,8 +38,7 @@ class LogOptions:
         """Read a query. Raises Problem."""
         try:
             numbers = {name: int(query[name]) for name in _LEAST if query.get(name)}
-            since = query.get("sinceTime")
-            moment = datetime.fromisoformat(since).timestamp() if since else None
+            moment = _nanoseconds(since) if (since := query.get("sinceTime")) else None
         except ValueError as error:
             raise problems.bad_request(str(error)) from None
         wrong = [name for name, number in numbers.items() if number < _LEAST[name]]
@@ -48,10 +48,17 @@ class LogOptions:
             cause = problems.Cause("FieldValueInvalid", wrong[0], text)
             raise problems.invalid("PodLogOptions", "", [cause])
         if "sinceSeconds" in numbers:
-            moment = time.time() - numbers["sinceSeconds"]
+            moment = time.time_ns() - numbers["sinceSeconds"] * 10**9
         follow, previous, stamps = (query.get(name) in _TRUE for name in _FLAGS)
         sizes = (numbers.get("tailLines"), moment, numbers.get("limitBytes"))
         return LogOptions(follow, previous, stamps, *sizes)
+
+
+def _nanoseconds(time_: str) -> int:
+    """Read RFC 3339 to the last digit: a float, and datetime, would be off by some lines."""
+    whole, fraction = re.sub(r"\.\d+", "", time_), re.search(r"\.(\d{1,9})", time_)
+    seconds = int(datetime.fromisoformat(whole).timestamp())
+    return seconds * 10**9 + (int(fraction[1].ljust(9, "0")) if fraction else 0)
 
 
 def _stamp(nanoseconds: int) -> bytes:
@@ -268,7 +275,7 @@ class _Selection:
         self._writer = writer
         self._beginning = writer.beginning if writer else 0
         self._cut = 0 if options.timestamps else _STAMP
-        self._since = _stamp(int(options.since * 10**9)) if options.since is not None else b""
+        self._since = _stamp(options.since) if options.since is not None else b""
         self._fresh = True  # at the beginning of a line
 
     def next(self) -> bytes:
