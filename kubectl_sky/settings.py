@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 DEFAULT_IMAGE = "python:3.13-slim"
+DEFAULT_FETCHER = "docker.io/rclone/rclone:1.68.2"  # the version that SkyPilot uses
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,9 @@ class Settings:
     `host_paths` are the directories of the cluster's nodes that tasks may mount, with all below.
     `single_node_volumes` is what becomes of several nodes with a volume for one machine: "together"
     on one, or "refuse". `volume_group` is the group that may write to volumes; False gives none.
+    `stores` is how each store of buckets is reached, `default_store` is where buckets are of which
+    only the name is known, `bucket_mode` "copy" copies those too that are to be mounted, by the
+    `fetch_program` of the `fetch_image`.
     """
 
     image: str = DEFAULT_IMAGE
@@ -29,6 +34,11 @@ class Settings:
     single_node_volumes: str = "together"
     volume_group: int | bool = 1000
     barrier_timeout: int | None = None
+    stores: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
+    default_store: str | None = None
+    bucket_mode: str = "mount"
+    fetch_image: str = DEFAULT_FETCHER
+    fetch_program: str = "rclone"
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:

@@ -163,7 +163,7 @@ def draft(
         given_id=overrides.task_id is not None,
         templates=Path(overrides.templates) if overrides.templates else None,
         warnings=tuple(problems),
-        settings=preferences(environ),
+        settings=_settings(overrides, environ),
         remarks=tuple(remarks),
     )
 
@@ -218,6 +218,12 @@ def packed(parts: Sequence[Part], progress: Progress | None) -> tuple[Part, ...]
     if packer.problems:
         raise InvalidFiles(packer.problems)
     return tuple(found)
+
+
+def _settings(overrides: Overrides, environ: Mapping[str, str]) -> Settings:
+    """Return the user's settings, with what the flags say in their place."""
+    found = preferences(environ)
+    return replace(found, bucket_mode=overrides.bucket_mode) if overrides.bucket_mode else found
 
 
 def new_id() -> str:

@@ -22,5 +22,6 @@ class Overrides:
     backend: str | None = None
     queue: str | None = None
     array: str | None = None
+    bucket_mode: str | None = None
     templates: str | None = None
     as_task: bool = False

@@ -181,6 +181,11 @@ task = _grouped(
             help="How it runs: jobs, indexed, jobset, appwrapper, volcano, or auto (the best).",
         ),
         click.option(
+            "--bucket-mode",
+            type=click.Choice(["mount", "copy"]),
+            help="copy: copy at the start what the file has mounted.",
+        ),
+        click.option(
             "--templates", metavar="DIR", help="Folder of templates to use instead of ours."
         ),
         as_task,
@@ -201,6 +206,7 @@ task = _grouped(
         "backend",
         "queue",
         "array",
+        "bucket_mode",
         "templates",
         "as_task",
     ],

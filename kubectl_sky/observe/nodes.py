@@ -133,11 +133,20 @@ def _of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
     if (
         status.get("phase") == "Failed"
     ):  # evicted, or its machine was lost, before a container ended
-        return _ended(seen, status, {})
+        return _ended(seen, status, _failed_before(status))
     if "running" in state:
         began = state["running"].get("startedAt") or ""
         return replace(seen, state=State.RUNNING, started_at=began)
     return _waiting(seen, status, state.get("waiting", {}))
+
+
+def _failed_before(status: Object) -> Object:
+    """The end of the container that failed before the task's could start; empty without one."""
+    for one in status.get("initContainerStatuses", ()):
+        end = one.get("state", {}).get("terminated", {})
+        if end.get("exitCode"):
+            return dict(end)
+    return {}
 
 
 def _ended(seen: NodeStatus, status: Object, end: Object) -> NodeStatus:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import accounts, defaults, priority, queueing, storage
+from kubectl_sky.plan import accounts, buckets, defaults, priority, queueing, storage
 from kubectl_sky.plan.placement import place
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Task
@@ -20,6 +20,7 @@ def notes(task: Task, facts: Facts, settings: Settings) -> Iterator[str]:
         yield told
     yield from defaults.notes(placement, settings)
     yield from storage.notes(task, facts)
+    yield from buckets.notes(task.buckets, settings)
     asked = task.kubernetes
     yield from queueing.notes(task, settings)
     if accounts.open_until_sent(asked.accounts, facts.context or context or ""):

@@ -14,6 +14,8 @@ from kubectl_sky.plan.registry import Login
 from kubectl_sky.plan.storage import Stored
 from kubectl_sky.spec.arrays import Array
 
+_SIZES = ("cpu", "memory", "ephemeral-storage")  # what is no device
+
 
 @dataclass(frozen=True)
 class Node:
@@ -122,6 +124,21 @@ class Plan:
     def placed(self) -> bool:
         """Whether some nodes of the cluster are better than others."""
         return bool(self.terms or self.preferred)
+
+    @property
+    def fetch_requests(self) -> Mapping[str, str]:
+        """What a container that runs before the task requests: the same, but no devices."""
+        return {name: size for name, size in self.requests.items() if name in _SIZES}
+
+    @property
+    def fetch_limits(self) -> Mapping[str, str]:
+        """What bounds a container that runs before the task."""
+        return {name: size for name, size in self.limits.items() if name in _SIZES}
+
+    @property
+    def fetch_sized(self) -> bool:
+        """Whether such a container requests anything, or is bounded."""
+        return bool(self.fetch_requests or self.fetch_limits)
 
     @property
     def affine(self) -> bool:

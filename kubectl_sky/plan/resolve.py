@@ -16,9 +16,10 @@ from kubectl_sky.plan import (
     spot,
     storage,
 )
-from kubectl_sky.plan.custom import custom
+from kubectl_sky.plan.custom import Custom, custom
 from kubectl_sky.plan.placement import Placement, place
 from kubectl_sky.plan.plan import Node, Plan, Toleration
+from kubectl_sky.plan.storage import Named
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Resources, Task
 
@@ -37,7 +38,8 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     asked, own = task.kubernetes, custom(task, resources, facts, settings)
     labels = _given(asked.labels, resources.labels, own.queue) | _labels(title, task_id, facts)
     login = registry.login(task, whole)
-    stored = storage.stored(task, facts, settings, whole, labels)
+    image = registry.image(resources.image, login) or settings.image
+    stored = storage.stored(task, facts, settings, Named(whole, labels, image))
     cargo = bundle.cargo(task.files, whole, facts)
     return Plan(
         id=task_id,
@@ -47,7 +49,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         annotations=_annotations(task, title, facts, resources) | cargo.annotations,
         selector={names.TASK: "true", names.TASK_ID: task_id},
         nodes=_nodes(task.num_nodes, name, task_id, labels),
-        image=registry.image(resources.image, login) or settings.image,
+        image=image,
         login=login,
         env=environment.variables(task, whole, placement, facts, stored.links, settings),
         secrets=environment.given(task.secrets),
@@ -58,9 +60,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         terms=placement.terms,
         preferred=placement.preferred,
         tolerations=_tolerations(placement),
-        priority_class=(
-            None if names.QUEUE_CLASS in own.queueing else priority.class_of(resources, settings)
-        ),
+        priority_class=_class(own, resources, settings),
         linger=resources.linger,
         restarts=resources.recovery.restarts if resources.recovery else 0,
         recovers=resources.recovery is not None,
@@ -69,12 +69,18 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         shared_memory=placement.device is not None,
         backend=task.backend or names.DEFAULT_BACKEND,
         array=task.array,
-        scripts=_scripts(task, cargo.places),
-        pod_annotations=dict(asked.annotations) | _numbers(task),
+        scripts=_scripts(task, cargo.places, bool(stored.fetches)),
+        pod_annotations={**asked.annotations, **_numbers(task), **stored.annotations},
         custom=own,
         cargo=cargo,
         service=whole if task.num_nodes > 1 else None,
     )
+
+
+def _class(own: Custom, resources: Resources, settings: Settings) -> str | None:
+    """The pods' priority class; in a queue that has classes of its own they are in its label."""
+    queued = names.QUEUE_CLASS in own.queueing
+    return None if queued else priority.class_of(resources, settings)
 
 
 def _nodes(nodes: int, name: str, task_id: str, labels: Mapping[str, str]) -> tuple[Node, ...]:
@@ -134,9 +140,11 @@ def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
     return devices + tuple(Toleration(rule.key, "Equal", rule.values[0]) for rule in rules)
 
 
-def _scripts(task: Task, places: str) -> Mapping[str, str]:
+def _scripts(task: Task, places: str, fetching: bool) -> Mapping[str, str]:
     """The files that a node starts from."""
     scripts = {name: assets.read("templates", name) for name in ("entry.sh", "files.sh")}
+    if fetching:
+        scripts["fetch.sh"] = assets.read("templates", "fetch.sh")
     if places:
         scripts |= {"unpack.sh": assets.read("templates", "unpack.sh"), "files.txt": places}
     if task.num_nodes > 1:

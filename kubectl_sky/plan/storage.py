@@ -7,7 +7,8 @@ from pathlib import PurePosixPath
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import hidden
+from kubectl_sky.plan import buckets, hidden
+from kubectl_sky.plan.buckets import Fetch, Inline
 from kubectl_sky.plan.claim import Claim
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Task
@@ -28,14 +29,23 @@ class Mount:
 
 
 @dataclass(frozen=True)
+class Named:
+    """What of a plan is known before its volumes: the name and labels of objects, the image."""
+
+    name: str
+    labels: Mapping[str, str]
+    image: str
+
+
+@dataclass(frozen=True)
 class Stored:
     """The volumes of a pod.
 
     `claims`, `host_paths` and `secrets` are volume of the pod to claim, to directory of the
-    machine, and to Secret;
-    `fresh` are the claims that are made for the task. `links` is path in the home directory to the
-    mount that it stands for. `together` says that all nodes have to be on one machine. `group` may
-    write to the volumes.
+    machine, and to Secret; `fresh` are the claims that are made for the task. `rooms` are empty
+    volumes that the `fetches` fill before the task; `inline` are volumes of CSI drivers, which may
+    need the `annotations`. `links` is path in the home directory to the mount that it stands for.
+    `together` says that all nodes have to be on one machine. `group` may write to the volumes.
     """
 
     mounts: tuple[Mount, ...] = ()
@@ -43,58 +53,89 @@ class Stored:
     host_paths: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
     fresh: tuple[Claim, ...] = ()
+    rooms: tuple[str, ...] = ()
+    inline: tuple[Inline, ...] = ()
+    fetches: tuple[Fetch, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
     together: bool = False
     group: int | None = None
 
 
-def stored(
-    task: Task, facts: Facts, settings: Settings, whole: str, labels: Mapping[str, str]
-) -> Stored:
-    """Decide about volumes. `whole` is the name of the task's objects, `labels` are theirs.
+def stored(task: Task, facts: Facts, settings: Settings, plan: Named) -> Stored:
+    """Decide about volumes and buckets.
 
     A name that stands for no claim that is known is a claim's own. Raises UserError for a volume
     that the task's nodes cannot share, and for a directory that the settings do not allow.
     """
-    sources: dict[tuple[str, str], str] = {}
-    found, fresh, links = [], [], {}
+    pod = _Pod()
+    fresh = []
     for index, volume in enumerate(task.volumes):
+        name = f"{plan.name}-volume-{index}"
         if volume.storage:
-            claim = _fresh(volume, volume.storage, f"{whole}-volume-{index}", facts)
-            fresh.append(replace(claim, labels={**claim.labels, **labels}))
-        source = _source(volume, f"{whole}-volume-{index}", facts, settings)
-        name = sources.setdefault(source, f"volume-{len(sources)}")
-        path = volume.path
-        if path.startswith(HOME):
-            path = f"{LINKED}/{index}"
-            links[volume.path.removeprefix(HOME)] = path
-        found.append(Mount(name, path, volume.sub_path, volume.read_only))
+            claim = _fresh(volume, volume.storage, name, facts)
+            fresh.append(replace(claim, labels={**claim.labels, **plan.labels}))
+        kind, it = _source(volume, name, facts, settings)
+        source = pod.source(kind, it, f"volume-{len(pod.sources)}")
+        pod.mount(volume.path, str(index), Mount(source, "", volume.sub_path, volume.read_only))
     for index, kept in enumerate(one for one in task.kept_secrets if one.path):
-        source = "secret", kept.name
-        name = sources.setdefault(source, f"secret-{index}")
-        path = kept.path or ""
-        if path.startswith(HOME):
-            path = f"{LINKED}/secret-{index}"
-            links[(kept.path or "").removeprefix(HOME)] = path
-        found.append(Mount(name, path, hidden.key(kept, facts), read_only=True))
-    together = any(_alone(volume, facts) for volume in task.volumes) and task.num_nodes > 1
-    if together:
-        _refuse(task, facts, settings)
-    group = settings.volume_group
-
-    def of(wanted: str) -> dict[str, str]:
-        return {name: it for (kind, it), name in sources.items() if kind == wanted}
-
+        source = pod.source("secret", kept.name, f"secret-{index}")
+        key = hidden.key(kept, facts)
+        pod.mount(kept.path or "", f"secret-{index}", Mount(source, "", key, read_only=True))
+    bags = buckets.brought(task, settings, plan.image)
+    for bag in bags:
+        source = pod.source("claim", bag.claim, bag.volume) if bag.claim else bag.volume
+        mount = Mount(source, "", bag.sub_path, bag.bucket.read_only)
+        pod.mount(bag.bucket.path, bag.volume, mount)
     return Stored(
-        mounts=tuple(found),
-        claims=of("claim"),
-        host_paths=of("host"),
-        secrets=of("secret"),
+        mounts=tuple(pod.mounts),
+        claims=pod.of("claim"),
+        host_paths=pod.of("host"),
+        secrets=pod.of("secret"),
         fresh=tuple(fresh),
-        links=links,
-        together=together,
-        group=None if group is False or not task.volumes else int(group),
+        rooms=tuple(bag.volume for bag in bags if bag.fetch),
+        inline=tuple(bag.inline for bag in bags if bag.inline),
+        fetches=tuple(bag.fetch for bag in bags if bag.fetch),
+        annotations={key: text for bag in bags for key, text in bag.annotations.items()},
+        links=pod.links,
+        together=_together(task, facts, settings),
+        group=int(settings.volume_group) if task.volumes and _grouped(settings) else None,
     )
+
+
+class _Pod:
+    """The volumes and mounts of a pod, as they are put together."""
+
+    def __init__(self) -> None:
+        self.sources: dict[tuple[str, str], str] = {}
+        self.mounts: list[Mount] = []
+        self.links: dict[str, str] = {}
+
+    def source(self, kind: str, it: str, name: str) -> str:
+        """Return the name of the volume that something is; one that is there has its own."""
+        return self.sources.setdefault((kind, it), name)
+
+    def of(self, kind: str) -> dict[str, str]:
+        """Return what the volumes of a kind are, by name."""
+        return {name: it for (known, it), name in self.sources.items() if known == kind}
+
+    def mount(self, path: str, name: str, mount: Mount) -> None:
+        """Add a mount; what belongs into the home directory is linked to from there."""
+        if path.startswith(HOME):
+            within, path = path.removeprefix(HOME), f"{LINKED}/{name}"
+            self.links[within] = path
+        self.mounts.append(replace(mount, path=path))
+
+
+def _together(task: Task, facts: Facts, settings: Settings) -> bool:
+    if task.num_nodes == 1 or not any(_alone(volume, facts) for volume in task.volumes):
+        return False
+    _refuse(task, facts, settings)
+    return True
+
+
+def _grouped(settings: Settings) -> bool:
+    return settings.volume_group is not False
 
 
 def notes(task: Task, facts: Facts) -> Iterator[str]:

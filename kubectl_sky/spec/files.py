@@ -38,11 +38,11 @@ def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
     found = [LocalFiles(WORKDIR, workdir, ("workdir",))] if isinstance(workdir, str) else []
     for path, source in entries(mounts):
         if isinstance(source, str) and not is_url(source):
-            found.append(LocalFiles(_whole(path), source, ("file_mounts", path)))
+            found.append(LocalFiles(whole(path), source, ("file_mounts", path)))
     return tuple(found)
 
 
-def _whole(path: str) -> str:
+def whole(path: str) -> str:
     """A relative destination is one below the workdir."""
     return path if path.startswith(("/", "~/")) else f"{WORKDIR}/{path.removeprefix('./')}"
 
@@ -66,9 +66,9 @@ def _file_mounts(document: Document) -> Iterator[Problem]:
         elif path in mounted:
             message = "a volume is mounted there, too"
             yield document.problem(("file_mounts", path), message, key=True)
-        elif _whole(path) in taken:
+        elif whole(path) in taken:
             yield document.problem(("file_mounts", path), "other files go there, too", key=True)
-        taken.add(_whole(path))
+        taken.add(whole(path))
         if source == "":
             yield document.problem(("file_mounts", path), "the path is empty")
 

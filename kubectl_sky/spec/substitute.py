@@ -55,9 +55,14 @@ class Filled:
         if not isinstance(value, str) or "$" not in value:
             return value
         filled = _REFERENCE.sub(lambda found: self._values.get(found[1], found[0]), value)
-        if self._hidden.intersection(_REFERENCE.findall(value)):
+        if self._hidden.intersection(references(value)):
             self.unknown |= {dotted(path), dotted((*path[:-1], filled))}
         return filled
+
+
+def references(text: str) -> list[str]:
+    """Return the names of the variables in a text."""
+    return _REFERENCE.findall(text)
 
 
 def _texts(values: Data) -> dict[str, str | None]:

@@ -10,6 +10,7 @@ from typing import Any
 from kubectl_sky.spec import infra, machine, quantity
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.arrays import Array
+from kubectl_sky.spec.buckets import Bucket, buckets_of
 from kubectl_sky.spec.document import Data, Document, Path
 from kubectl_sky.spec.files import LocalFiles, local_files
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
@@ -68,6 +69,7 @@ class Task:
     kept_secrets: tuple[KeptSecret, ...] = ()
     volumes: tuple[VolumeMount, ...] = ()
     files: tuple[LocalFiles, ...] = ()
+    buckets: tuple[Bucket, ...] = ()
     setup: str | None = None
     run: str | None = None
     kubernetes: Kubernetes = field(default_factory=Kubernetes)
@@ -96,6 +98,7 @@ def task_of(document: Document) -> Task:
         kept_secrets=kept(data),
         volumes=tuple(mount_of(path, value) for path, value in (data.get("volumes") or {}).items()),
         files=local_files(data),
+        buckets=buckets_of(data),
         setup=data.get("setup"),
         run=data.get("run"),
         kubernetes=kubernetes_of(data.get("config")),

@@ -13,8 +13,8 @@ import yaml
 
 from kubectl_sky import assets
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import infra, machine, secret
-from kubectl_sky.spec.document import Data, Document, Path, entries
+from kubectl_sky.spec import buckets, infra, machine, secret
+from kubectl_sky.spec.document import Data, Document, Path, dotted, entries
 from kubectl_sky.spec.substitute import Filled
 
 REFUSED = "not carried out yet, submit refuses it"
@@ -129,9 +129,20 @@ def _found(document: Document, as_task: bool = False) -> Iterator[_Found]:
         for path, value in _everywhere(document, entry.field):
             if not (entry.unless and entry.unless.fullmatch(str(value).lower())):
                 yield _Found(path, entry.reason, entry.instead, entry.refuse)
-    filled = Filled(document).document
-    for form in (_tasks, _machines, _images, _secrets, _volumes):
-        yield from form(filled)
+    yield from _formed(document)
+    for path in buckets.revealing(document):
+        reason = "a secret's value would be seen in the manifests"
+        yield _Found(path, reason, "name the bucket itself; what opens it is in stores", True)
+
+
+def _formed(document: Document) -> Iterator[_Found]:
+    """Yield the forms of fields that are not carried out; nothing that would show a secret."""
+    filled = Filled(document)
+    for form in (_tasks, _machines, _images, _secrets, _buckets, _volumes):
+        for found in form(filled.document):
+            ends = range(1, len(found.path) + 1)
+            if not any(dotted(found.path[:end]) in filled.unknown for end in ends):
+                yield found
 
 
 def _used(document: Document, as_task: bool) -> Iterator[_Found]:
@@ -199,6 +210,11 @@ def _images(document: Document) -> Iterator[_Found]:
 
 def _secrets(document: Document) -> Iterator[_Found]:
     for path, reason, instead in secret.unnameable(document):
+        yield _Found(path, reason, instead, True)
+
+
+def _buckets(document: Document) -> Iterator[_Found]:
+    for path, reason, instead in buckets.undone(document):
         yield _Found(path, reason, instead, True)
 
 

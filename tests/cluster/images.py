@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.cluster import cache, packages
+from tests.cluster import cache, packages, rclone
 from tests.cluster.shell import find, run
 
 SUITE = "trixie"
@@ -43,11 +43,13 @@ BUSYBOX = (
     Image("docker.io/library/busybox:1.36", ("sh",)),
     Image(PAUSE, ("/bin/sleep", "2147483647")),
 )
+RCLONE = (Image("docker.io/rclone/rclone:1.68.2", ("rclone",)),)
 
 
 def archives() -> tuple[Path, ...]:
     """Return the OCI archives of all images, from the cache or made now."""
-    key = cache.digest(SUITE, INCLUDE, Path(__file__), *_standins())
+    copier = rclone.program()
+    key = cache.digest(SUITE, INCLUDE, Path(__file__), *_standins(), copier.parent.name)
 
     def make(folder: Path) -> None:
         packages.require("debootstrap", "busybox")
@@ -63,10 +65,12 @@ def archives() -> tuple[Path, ...]:
         shutil.rmtree(root)
         _busybox(root)
         _archive(root, folder / "busybox.tar", BUSYBOX)
+        shutil.copy(copier, root / "usr/bin/rclone")
+        _archive(root, folder / "rclone.tar", RCLONE)
         shutil.rmtree(root)
 
     folder = cache.keep("images", key, make)
-    return folder / "busybox.tar", folder / "python.tar"
+    return folder / "busybox.tar", folder / "rclone.tar", folder / "python.tar"
 
 
 def _standins() -> list[Path]:

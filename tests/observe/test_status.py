@@ -253,3 +253,17 @@ def test_how_far_a_node_was_when_it_failed(message: str, reason: str, phase: str
         message.strip() or node.message,
     )
     assert node.as_json().get("phase", "") == phase
+
+
+def test_what_failed_before_the_task_is_its_reason() -> None:
+    ends = {"exitCode": 1, "reason": "Error", "message": "s3://b could not be copied: no such\n"}
+    fetches = [
+        {"name": "bucket-0", "state": {"terminated": {"exitCode": 0}}},
+        {"name": "bucket-1", "state": {"terminated": ends}},
+    ]
+    waiting = {"waiting": {"reason": "PodInitializing"}}
+    pod = make_pod(0, "Failed", waiting, initContainerStatuses=fetches)
+    (task,) = tasks([make_job(0, 1, "Failed")], [pod])
+    node = task.nodes[0]
+    assert (node.reason, node.exit_code) == ("Error", 1)
+    assert node.message == "s3://b could not be copied: no such"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kubectl_sky import assets
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.accelerators import Rule
+from kubectl_sky.plan.buckets import Fetch, Inline
 from kubectl_sky.plan.custom import Custom
 from kubectl_sky.plan.gang import Gang
 from kubectl_sky.plan.hidden import SecretVariable
@@ -51,12 +52,27 @@ ELSEWHERE = {
     (Node, "index"),
     (Stored, "fresh"),
     (Stored, "links"),
+    (Stored, "annotations"),
 }
 
 
 @pytest.mark.parametrize(
     "kind",
-    [Plan, Custom, Gang, Login, Node, Mount, Stored, SecretVariable, Toleration, Preference, Rule],
+    [
+        Plan,
+        Custom,
+        Gang,
+        Login,
+        Node,
+        Mount,
+        Stored,
+        Fetch,
+        Inline,
+        SecretVariable,
+        Toleration,
+        Preference,
+        Rule,
+    ],
     ids=lambda kind: kind.__name__,
 )
 def test_every_field_is_used_by_some_template(kind: type) -> None:

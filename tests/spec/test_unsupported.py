@@ -83,12 +83,21 @@ FREE = {
     ("secrets",),
     ("managed_secrets", "*"),
     ("volumes",),
+    ("file_mounts",),
     ("volumes", "*", "labels"),
     ("resources", "labels"),
     ("resources", "gpus"),
     ("config", "kubernetes", "custom_metadata", "labels"),
     ("config", "kubernetes", "custom_metadata", "annotations"),
 }
+BUCKET = {
+    "name": "b",
+    "source": "s3://b",
+    "store": "s3",
+    "mode": "MOUNT",
+    "config": {"mount": {"read_only": True}},
+}
+CACHED = {"mount_cached": {"read_only": True}}
 CONFIG = {
     "pod_config": {"spec": {"hostNetwork": False}},
     "custom_metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}},
@@ -121,6 +130,7 @@ def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
         },
         envs={"A": "1"},
         secrets={"B": "1"},
+        file_mounts={"/m": BUCKET, "/n": BUCKET | {"source": None, "config": CACHED}},
         managed_secrets=["C", {"D": {"mount_path": "/d"}}],
         volumes={
             "/a": {"name": "v", "sub_path": "x", "mode": "ro", "host_path": "/x"},
@@ -181,10 +191,6 @@ REFUSED = {
     "workdir: {url: 'https://x/y.git'}": (
         "task.yaml:2:11: workdir.url: not carried out yet: repositories are not cloned;"
         " clone it, and write its folder: workdir: ./code"
-    ),
-    "file_mounts: {/a: 's3://b'}": (
-        "task.yaml:2:15: file_mounts./a: not carried out yet: buckets are not copied or mounted;"
-        " fetch it in setup, or put it into a volume"
     ),
     "resources: {image_id: {us-east-1: x}}": (
         "task.yaml:2:13: resources.image_id: not carried out yet:"

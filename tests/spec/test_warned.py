@@ -104,10 +104,6 @@ WARNED = {
         "task.yaml:2:28: resources.accelerators.\"A100:8\": warning: YAML reads this as one key"
         " 'A100:8' without a value; it is taken for A100: 8; a space after the colon says so"
     ),
-    "file_mounts: {/a: {source: 's3://b'}}": (
-        "task.yaml:2:15: file_mounts./a: warning: not carried out yet, submit refuses it:"
-        " buckets are not copied or mounted; fetch it in setup, or put it into a volume"
-    ),
 }  # fmt: skip
 
 

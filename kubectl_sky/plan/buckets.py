@@ -1,0 +1,174 @@
+"""How buckets and files of the web come to a task's nodes: copied before it, or mounted."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubectl_sky.errors import UserError
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.buckets import WEB, Bucket
+from kubectl_sky.spec.task import Task
+
+ROOM = "/kubectl-sky/fetched"  # where a bucket is copied to, in the container that copies it
+_S3 = {"TYPE": "s3", "PROVIDER": "Other", "ENV_AUTH": "true"}
+# Each store as rclone knows it, with the settings of its remote that are not the user's.
+_REMOTES: dict[str, Mapping[str, str]] = {
+    "s3": {**_S3, "PROVIDER": "AWS"},
+    "r2": {**_S3, "PROVIDER": "Cloudflare", "REGION": "auto"},
+    "gcs": {"TYPE": "google cloud storage", "ENV_AUTH": "true"},
+    "azure": {"TYPE": "azureblob", "ENV_AUTH": "true"},
+    "ibm": {**_S3, "PROVIDER": "IBMCOS"},
+    "oci": {"TYPE": "oracleobjectstorage", "PROVIDER": "env_auth"},
+    "nebius": _S3,
+    "coreweave": {**_S3, "ENDPOINT": "https://cwobject.com", "FORCE_PATH_STYLE": "false"},
+    "vastdata": _S3,
+}
+_ENDPOINTS = ("r2", "nebius", "vastdata")  # stores that are at an address of the user's own
+_IBM = "https://s3.{}.cloud-object-storage.appdomain.cloud"
+_ANONYMOUS = {"ENV_AUTH": "false"}
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """A container that copies into a volume of the pod; `secret` has variables of it."""
+
+    name: str
+    image: str
+    env: Mapping[str, str]
+    secret: str | None
+    volume: str
+
+
+@dataclass(frozen=True)
+class Inline:
+    """A volume of a CSI driver that lives as long as the pod; `secret` is the driver's."""
+
+    name: str
+    driver: str
+    attributes: Mapping[str, str]
+    secret: str | None
+    read_only: bool
+
+
+@dataclass(frozen=True)
+class Brought:
+    """A bucket in a volume of the pod, of one of three kinds: copied, CSI, or a claim."""
+
+    bucket: Bucket
+    volume: str
+    sub_path: str | None
+    fetch: Fetch | None = None
+    inline: Inline | None = None
+    claim: str | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+def brought(task: Task, settings: Settings, image: str) -> tuple[Brought, ...]:
+    """Decide how each bucket comes to the nodes; files of the web are fetched in the task's image.
+
+    Raises UserError where the settings lack what it takes.
+    """
+    return tuple(
+        _brought(bucket, f"bucket-{index}", settings, image)
+        for index, bucket in enumerate(task.buckets)
+    )
+
+
+def _brought(bucket: Bucket, name: str, settings: Settings, image: str) -> Brought:
+    if bucket.store == WEB:
+        return Brought(bucket, name, "data", Fetch(name, image, _env(bucket, ""), None, name))
+    bucket = _of_store(bucket, settings)
+    store = settings.stores.get(bucket.store) or {}
+    if not copied(bucket, settings):
+        return _mounted(bucket, name, store)
+    env = _env(bucket, settings.fetch_program) | _remote(bucket, store)
+    fetch = Fetch(name, settings.fetch_image, env, store.get("secret"), name)
+    return Brought(bucket, name, "data", fetch)
+
+
+def copied(bucket: Bucket, settings: Settings) -> bool:
+    """Say whether a bucket is copied and not mounted."""
+    return bucket.mode == "COPY" or settings.bucket_mode == "copy"
+
+
+def _of_store(bucket: Bucket, settings: Settings) -> Bucket:
+    """Return a bucket that has only a name with the store that the settings name."""
+    if bucket.store:
+        return bucket
+    if not settings.default_store:
+        raise UserError(
+            f"file_mounts.{bucket.path}: nothing says in which store the bucket {bucket.name!r} is",
+            "write store: s3 beside its name, or default_store: s3 into settings.yaml",
+        )
+    return Bucket(bucket.path, settings.default_store, bucket.place, bucket.mode, bucket.read_only)
+
+
+def _mounted(bucket: Bucket, name: str, store: Mapping[str, Any]) -> Brought:
+    """A mount by a claim that stands for the bucket, else by the store's CSI driver."""
+    claim = (store.get("claims") or {}).get(bucket.name)
+    if claim:
+        return Brought(bucket, name, bucket.prefix or None, claim=claim)
+    csi = store.get("csi")
+    if not csi:
+        raise UserError(
+            f"file_mounts.{bucket.path}: {bucket.url} is to be mounted (mode: {bucket.mode}), and"
+            f" the settings name no CSI driver for {bucket.store} and no claim for {bucket.name};"
+            " a task is never privileged to mount it by itself",
+            "copy it: mode: COPY, or --bucket-mode copy for all; or write into settings.yaml"
+            f" stores: {{{bucket.store}: {{csi: {{driver: …, attributes: {{…}}}}}}}} or"
+            f" stores: {{{bucket.store}: {{claims: {{{bucket.name}: CLAIM}}}}}}",
+        )
+    known = {"{bucket}": bucket.name, "{prefix}": bucket.prefix, "{account}": bucket.account}
+    attributes = {key: _filled(text, known) for key, text in (csi.get("attributes") or {}).items()}
+    inline = Inline(name, csi["driver"], attributes, csi.get("secret"), bucket.read_only)
+    sub_path = None if "{prefix}" in str(csi.get("attributes")) else bucket.prefix or None
+    annotations = csi.get("annotations") or {}
+    return Brought(bucket, name, sub_path, inline=inline, annotations=annotations)
+
+
+def _filled(text: str, known: Mapping[str, str]) -> str:
+    for word, value in known.items():
+        text = text.replace(word, value)
+    return text
+
+
+def _env(bucket: Bucket, program: str) -> dict[str, str]:
+    """Tell the script what to fetch; values are never part of a script."""
+    found = {"KUBECTL_SKY_SOURCE": bucket.url, "KUBECTL_SKY_ROOM": ROOM}
+    if program:
+        found["KUBECTL_SKY_PROGRAM"] = program
+        found["KUBECTL_SKY_PLACE"] = bucket.place
+        found["KUBECTL_SKY_PREFIX"] = bucket.prefix
+    return found
+
+
+def _remote(bucket: Bucket, store: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables that describe a store to rclone."""
+    fields = dict(_REMOTES[bucket.store])
+    if bucket.store == "azure":
+        fields["ACCOUNT"] = bucket.account
+    if bucket.store == "ibm":
+        fields["ENDPOINT"] = _IBM.format(bucket.account)
+    if store.get("anonymous"):
+        fields |= {"ANONYMOUS": "true"} if bucket.store == "gcs" else _ANONYMOUS
+    for name in ("endpoint", "region"):
+        if store.get(name):
+            fields[name.upper()] = store[name]
+    fields |= {key.upper(): str(value) for key, value in (store.get("options") or {}).items()}
+    if bucket.store in _ENDPOINTS and "ENDPOINT" not in fields:
+        raise UserError(
+            f"file_mounts.{bucket.path}: the settings do not say at which address"
+            f" {bucket.store} is",
+            f"write stores: {{{bucket.store}: {{endpoint: https://…}}}} into settings.yaml",
+        )
+    return {f"RCLONE_CONFIG_SRC_{key}": value for key, value in fields.items()}
+
+
+def notes(buckets: Sequence[Bucket], settings: Settings) -> Iterator[str]:
+    """Say which buckets are copied though the file has them mounted."""
+    for bucket in buckets:
+        if bucket.mode != "COPY" and copied(bucket, settings):
+            yield (
+                f"file_mounts.{bucket.path}: {bucket.url} is copied and not mounted; what the task"
+                " writes there stays on its node and goes with it"
+            )

@@ -1,0 +1,46 @@
+#!/bin/sh
+# Copies a bucket, or a file of the web, into a room of the pod; runs before the task.
+# Needs sh, and for the web one of curl, wget and python3. What is fetched stands as `data` in $KUBECTL_SKY_ROOM.
+set -u
+umask 0 # the task's user may be another one
+shown=${KUBECTL_SKY_SOURCE%%\?*} # what follows may be a signature
+target=$KUBECTL_SKY_ROOM/data
+
+fail() { # MESSAGE: what `kubectl sky status` shows as the reason
+  echo "$1" >&2
+  echo "$1" > /dev/termination-log 2> /dev/null
+  exit 1
+}
+
+# Says what the last line of an output says, without time and level.
+last() { echo "$1" | sed -n '$s|^[0-9/]* [0-9:]* [A-Z]* *: *||p'; }
+
+from_bucket() {
+  command -v "$KUBECTL_SKY_PROGRAM" > /dev/null ||
+    fail "the image that copies buckets has no $KUBECTL_SKY_PROGRAM: fetch_image and fetch_program in the settings name another"
+  said=$("$KUBECTL_SKY_PROGRAM" --config "" copyto "SRC:$KUBECTL_SKY_PLACE" "$target" 2>&1) ||
+    fail "$shown could not be copied: $(last "$said")"
+  [ -e "$target" ] || [ -z "$KUBECTL_SKY_PREFIX" ] || fail "$shown could not be copied: there is nothing of that name"
+}
+
+from_web() {
+  if command -v curl > /dev/null; then
+    said=$(curl --fail --silent --show-error --location --retry 3 --output "$target" --url "$KUBECTL_SKY_SOURCE" 2>&1)
+  elif command -v wget > /dev/null; then
+    said=$(wget -q -O "$target" "$KUBECTL_SKY_SOURCE" 2>&1)
+  elif command -v python3 > /dev/null; then
+    said=$(python3 -c 'import shutil, sys, urllib.request
+with urllib.request.urlopen(sys.argv[1]) as source, open(sys.argv[2], "wb") as target:
+    shutil.copyfileobj(source, target)' "$KUBECTL_SKY_SOURCE" "$target" 2>&1)
+  else
+    fail "$shown could not be fetched: the image has none of curl, wget and python3"
+  fi || fail "$shown could not be fetched: $(echo "$said" | sed -n '$p')"
+}
+
+case $KUBECTL_SKY_SOURCE in
+  *://*.blob.core.windows.net/*) from_bucket ;;
+  http://* | https://*) from_web ;;
+  *) from_bucket ;;
+esac
+[ -e "$target" ] || mkdir "$target" # an empty bucket
+echo "copied $shown"

@@ -1,0 +1,210 @@
+"""Buckets and files of the web: copied before the task, or mounted as the settings say.
+
+The store is rclone's own S3 server, in a pod; it checks signatures.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import rclone
+from tests.cluster.shell import Broken, Unavailable
+from tests.cluster.target import Cluster
+from tests.e2e.conftest import Command, submitted
+
+IMAGE = "docker.io/rclone/rclone:1.68.2"
+KEYS = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "s3cr3tk3y"}
+SERVE = """
+mkdir -p /store/data/sub /store/empty
+i=0; while [ $i -lt 300 ]; do echo "line $i" > "/store/data/sub/file $i"; i=$((i + 1)); done
+head -c 3000000 /dev/urandom > /store/data/blob
+sha256sum < /store/data/blob > /store/data/sum
+exec "$0" --config "" serve s3 --addr "$POD_IP:8333" --auth-key AKID,s3cr3tk3y /store
+"""
+COPY = """
+name: copy
+num_nodes: 2
+resources: {image_id: "busybox:1.36"}
+file_mounts:
+  /data: s3://data
+  ~/in/sum: s3://data/sum
+  sub: {source: s3://data/sub, mode: COPY}
+run: |
+  cd / && test "$(sha256sum < /data/blob)" = "$(cat ~/in/sum)" && cmp ~/in/sum /data/sum &&
+    test "$(ls ~/sky_workdir/sub | wc -l)" = 300 && cat "$HOME/sky_workdir/sub/file 299"
+  echo more > /data/sub/mine && rm /data/blob && echo "written by $(id -u)"
+"""
+
+
+def wait(what: str, kubectl: Command, *arguments: str) -> str:
+    """Ask until there is an answer."""
+    for _ in range(120):
+        answer = kubectl(*arguments).stdout
+        if answer:
+            return answer
+        time.sleep(0.5)
+    raise AssertionError(f"no {what}: {kubectl('get', 'pods,events', '-o', 'wide').stdout}")
+
+
+@pytest.fixture
+def program(cluster: Cluster) -> str:
+    """rclone as the pods see it: on the practice cluster they have this machine's programs."""
+    if cluster.driver != "practice":
+        return "rclone"
+    try:
+        return str(rclone.program())
+    except (Broken, Unavailable, OSError) as error:
+        pytest.skip(f"NO RCLONE: {error}")
+
+
+@pytest.fixture
+def store(kubectl: Command, program: str) -> Iterator[str]:
+    """The address of a store with buckets `data` and `empty`, whose keys are in `aws-keys`."""
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "aws-keys"}}
+    address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    container = {
+        "name": "store",
+        "image": IMAGE,
+        "command": ["/bin/sh", "-c", SERVE, program],
+        "env": [address],
+        "volumeMounts": [{"name": "store", "mountPath": "/store"}],
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "store"},
+        "spec": {
+            "containers": [container],
+            "volumes": [{"name": "store", "emptyDir": {}}],
+            "terminationGracePeriodSeconds": 1,
+        },
+    }
+    for body in (secret | {"stringData": KEYS}, pod):
+        assert kubectl("create", "-f", "-", stdin=json.dumps(body)).returncode == 0
+    wait("server", kubectl, "logs", "store")
+    found = kubectl("get", "pod", "store", "-o", "jsonpath={.status.podIP}").stdout
+    yield f"http://{found}:8333"
+    kubectl("delete", "pod", "store", "--wait=false")
+
+
+@pytest.fixture
+def settings(store: str, program: str, tmp_path: Path) -> Path:
+    """The settings file that says where the store is."""
+    folder = tmp_path / ".config" / "kubectl-sky"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "settings.yaml"
+    options = "{provider: Rclone}"
+    s3 = f"{{secret: aws-keys, endpoint: '{store}', options: {options}}}"
+    file.write_text(f"fetch_program: {program}\nstores:\n  s3: {s3}\n")
+    return file
+
+
+def test_copied_to_every_node(sky: Command, kubectl: Command, settings: Path) -> None:
+    done = sky("submit", "-", stdin=COPY)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()[1:]
+    for rank in range(2):
+        mine = [line for line in lines if line.startswith(f"node-{rank} | ")]
+        assert mine[0] == f"node-{rank} | line 299"
+        assert mine[1].startswith(f"node-{rank} | written by ")
+    everything = kubectl("get", "jobs,pods,configmaps,events", "-o", "yaml").stdout
+    assert everything.count("s3cr3tk3y") == everything.count("--auth-key AKID,s3cr3tk3y")
+    assert settings.is_file()
+
+
+def test_without_root(sky: Command, settings: Path) -> None:
+    script = COPY + (
+        "config: {kubernetes: {pod_config: {spec: {securityContext: {runAsUser: 1000}}}}}\n"
+        "envs: {HOME: /tmp/home}\n"
+    )
+    done = sky("submit", "-", stdin=script)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert settings.is_file()
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("s3://nothing", "s3://nothing could not be copied: "),
+        ("s3://data/nothing", "s3://data/nothing could not be copied: there is nothing of that"),
+    ],
+)
+def test_what_is_not_there_is_told(sky: Command, settings: Path, source: str, told: str) -> None:
+    script = f"file_mounts: {{/data: '{source}'}}\nrun: echo ran\n"
+    done = sky("submit", "-", stdin=script)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "ran" not in done.stdout.splitlines()
+    status = sky.json("status", submitted(done))
+    assert told in json.dumps(status)
+    assert settings.is_file()
+
+
+def test_the_store_refuses_a_wrong_key(sky: Command, kubectl: Command, settings: Path) -> None:
+    wrong = {"stringData": {"AWS_SECRET_ACCESS_KEY": "other"}}
+    assert kubectl("patch", "secret", "aws-keys", "-p", json.dumps(wrong)).returncode == 0
+    done = sky("submit", "-", stdin="file_mounts: {/data: 's3://data'}\nrun: echo ran\n")
+    assert done.returncode == 4
+    assert "SignatureDoesNotMatch" in json.dumps(sky.json("status", submitted(done)))
+    assert settings.is_file()
+
+
+def test_a_bucket_that_is_to_be_mounted(sky: Command, settings: Path) -> None:
+    script = """
+file_mounts:
+  /data: {name: data, store: s3, mode: MOUNT}
+  /scratch: {source: s3://empty}
+run: ls /data | wc -l; echo x > /scratch/x
+"""
+    refused = sky("submit", "-", stdin=script)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert (
+        "s3://data is to be mounted (mode: MOUNT), and the settings name no CSI" in refused.stderr
+    )
+    done = sky("submit", "-", "--bucket-mode", "copy", stdin=script)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[1:] == ["3"]
+    assert "file_mounts./data: s3://data is copied and not mounted" in done.stderr
+    assert settings.is_file()
+
+
+def test_mounted_by_a_claim_that_stands_for_the_bucket(sky: Command, tmp_path: Path) -> None:
+    folder = tmp_path / ".config" / "kubectl-sky"
+    folder.mkdir(parents=True, exist_ok=True)
+    assert sky("volumes", "create", "shelf", "1Gi").returncode == 0
+    (volume,) = sky.json("volumes", "list")["volumes"]
+    claim = volume["metadata"]["pvc_name"]
+    (folder / "settings.yaml").write_text(f"stores: {{s3: {{claims: {{my-data: {claim}}}}}}}\n")
+    script = "file_mounts: {~/data: {source: s3://my-data/part}}\nrun: echo kept > ~/data/x\n"
+    assert sky("submit", "-", stdin=script).returncode == 0
+    done = sky("submit", "-", stdin="volumes: {/v: shelf}\nrun: cat /v/part/x\n")
+    assert done.stdout.splitlines()[1:] == ["kept"], done.stderr
+
+
+def test_a_csi_driver_of_the_settings(sky: Command, tmp_path: Path) -> None:
+    folder = tmp_path / ".config" / "kubectl-sky"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "settings.yaml").write_text("""
+stores:
+  gcs:
+    csi:
+      driver: gcsfuse.csi.storage.gke.io
+      attributes: {bucketName: "{bucket}", mountOptions: "implicit-dirs,only-dir={prefix}"}
+      annotations: {gke-gcsfuse/volumes: "true"}
+""")
+    bucket = "{source: gs://weights/llm, config: {mount: {read_only: true}}}"
+    script = f"file_mounts: {{/models: {bucket}}}\nrun: ls /models\n"
+    done = sky("submit", "-", "--dry-run=server", "-o", "json", stdin=script)
+    assert done.returncode == 0, done.stderr
+    (job,) = (one for one in json.loads(done.stdout)["items"] if one["kind"] == "Job")
+    template = job["spec"]["template"]
+    assert template["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
+    (volume,) = (one for one in template["spec"]["volumes"] if "csi" in one)
+    assert volume["csi"] == {
+        "driver": "gcsfuse.csi.storage.gke.io",
+        "readOnly": True,
+        "volumeAttributes": {"bucketName": "weights", "mountOptions": "implicit-dirs,only-dir=llm"},
+    }
+    assert "privileged" not in done.stdout

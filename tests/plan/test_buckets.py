@@ -1,0 +1,107 @@
+"""How buckets come to the nodes: by which container, driver or claim."""
+
+from dataclasses import replace
+
+import pytest
+
+from kubectl_sky.errors import UserError
+from kubectl_sky.plan import buckets
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.buckets import Bucket
+from tests.plan.test_resolve import FACTS, make_plan, make_task
+
+KEYS = {"secret": "keys", "region": "eu-1", "options": {"force_path_style": True}}
+
+
+def plan(*found: Bucket, settings: Settings | None = None) -> Plan:
+    return make_plan(replace(make_task(), buckets=found), FACTS, settings)
+
+
+def test_a_copy_is_a_container_before_the_task() -> None:
+    made = plan(Bucket("~/in", "s3", "b/p"), settings=Settings(stores={"s3": KEYS}))
+    (fetch,) = made.storage.fetches
+    assert (fetch.image, fetch.secret) == ("docker.io/rclone/rclone:1.68.2", "keys")
+    assert fetch.env == {
+        "KUBECTL_SKY_SOURCE": "s3://b/p",
+        "KUBECTL_SKY_ROOM": "/kubectl-sky/fetched",
+        "KUBECTL_SKY_PROGRAM": "rclone",
+        "KUBECTL_SKY_PLACE": "b/p",
+        "KUBECTL_SKY_PREFIX": "p",
+        "RCLONE_CONFIG_SRC_TYPE": "s3",
+        "RCLONE_CONFIG_SRC_PROVIDER": "AWS",
+        "RCLONE_CONFIG_SRC_ENV_AUTH": "true",
+        "RCLONE_CONFIG_SRC_REGION": "eu-1",
+        "RCLONE_CONFIG_SRC_FORCE_PATH_STYLE": "True",
+    }
+    (mount,) = made.storage.mounts
+    assert (mount.path, mount.sub_path) == ("/kubectl-sky/home/bucket-0", "data")
+    assert made.storage.links == {"in": "/kubectl-sky/home/bucket-0"}
+    assert made.storage.rooms == ("bucket-0",)
+    assert "fetch.sh" in made.scripts
+
+
+def test_the_web_is_fetched_in_the_task_s_image() -> None:
+    (fetch,) = plan(Bucket("/a", "https", "https://x.org/a")).storage.fetches
+    assert (fetch.image, fetch.secret) == ("python:3.13-slim", None)
+    assert set(fetch.env) == {"KUBECTL_SKY_SOURCE", "KUBECTL_SKY_ROOM"}
+
+
+@pytest.mark.parametrize(
+    ("bucket", "store", "expected"),
+    [
+        (Bucket("/a", "azure", "b", account="me"), {}, {"ACCOUNT": "me"}),
+        (
+            Bucket("/a", "ibm", "b", account="us-east"),
+            {},
+            {"ENDPOINT": "https://s3.us-east.cloud-object-storage.appdomain.cloud"},
+        ),
+        (Bucket("/a", "gcs", "b"), {"anonymous": True}, {"ANONYMOUS": "true"}),
+        (Bucket("/a", "s3", "b"), {"anonymous": True}, {"ENV_AUTH": "false"}),
+        (Bucket("/a", "r2", "b"), {"endpoint": "https://x"}, {"ENDPOINT": "https://x"}),
+    ],
+)
+def test_stores(bucket: Bucket, store: dict[str, object], expected: dict[str, str]) -> None:
+    (fetch,) = plan(bucket, settings=Settings(stores={bucket.store: store})).storage.fetches
+    for name, value in expected.items():
+        assert fetch.env[f"RCLONE_CONFIG_SRC_{name}"] == value
+
+
+CSI = {"driver": "d", "attributes": {"b": "{bucket}", "o": "{prefix}/{account}"}, "secret": "s"}
+MOUNT = Bucket("/a", "s3", "b/p", "MOUNT", read_only=True)
+
+
+def test_a_mount_is_the_driver_s() -> None:
+    made = plan(MOUNT, settings=Settings(stores={"s3": {"csi": CSI}})).storage
+    (inline,) = made.inline
+    assert inline.attributes == {"b": "b", "o": "p/"}
+    assert (inline.driver, inline.secret, inline.read_only) == ("d", "s", True)
+    assert (made.fetches, made.rooms, made.mounts[0].sub_path) == ((), (), None)
+    plain = plan(MOUNT, settings=Settings(stores={"s3": {"csi": {"driver": "d"}}})).storage
+    assert plain.mounts[0].sub_path == "p"
+
+
+def test_a_mount_is_a_claim_s() -> None:
+    made = plan(MOUNT, settings=Settings(stores={"s3": {"claims": {"b": "c"}}})).storage
+    assert made.claims == {"bucket-0": "c"}
+    assert (made.mounts[0].sub_path, made.mounts[0].read_only) == ("p", True)
+
+
+@pytest.mark.parametrize(
+    ("bucket", "told"),
+    [
+        (MOUNT, r"to be mounted \(mode: MOUNT\), and the settings name no CSI driver for s3"),
+        (Bucket("/a", "", "b"), "nothing says in which store the bucket 'b' is"),
+        (Bucket("/a", "nebius", "b"), "the settings do not say at which address nebius is"),
+    ],
+)
+def test_what_the_settings_lack(bucket: Bucket, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        plan(bucket)
+
+
+def test_mounts_are_copied_where_the_user_says_so() -> None:
+    copying = Settings(bucket_mode="copy", default_store="s3")
+    assert plan(MOUNT, Bucket("/b", "", "c", "MOUNT"), settings=copying).storage.fetches
+    (note,) = buckets.notes([MOUNT, Bucket("/b", "s3", "c")], copying)
+    assert note.startswith("file_mounts./a: s3://b/p is copied and not mounted")

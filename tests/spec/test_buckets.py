@@ -1,0 +1,119 @@
+"""Buckets and URLs of file_mounts."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.spec.buckets import STORES, Bucket
+from kubectl_sky.spec.task import task_of
+from kubectl_sky.spec.unsupported import refusals
+from kubectl_sky.spec.validate import validate
+from tests.spec.documents import make_document, problems, read
+
+BUCKETS: list[tuple[Any, Bucket]] = [
+    ("s3://b/p/q", Bucket("/a", "s3", "b/p/q")),
+    ("GS://b", Bucket("/a", "gcs", "b")),
+    ("cos://us-east/b/p", Bucket("/a", "ibm", "b/p", account="us-east")),
+    (
+        "https://acct.blob.core.windows.net/box/p",
+        Bucket("/a", "azure", "box/p", account="acct"),
+    ),
+    ("https://x.org/a.txt?k=v", Bucket("/a", "https", "https://x.org/a.txt?k=v")),
+    ({"source": "r2://b"}, Bucket("/a", "r2", "b", "MOUNT")),
+    ({"source": "s3://b", "mode": "copy"}, Bucket("/a", "s3", "b", "COPY")),
+    ({"name": "b", "store": "GCS"}, Bucket("/a", "gcs", "b", "MOUNT")),
+    ({"name": "b", "mode": "MOUNT"}, Bucket("/a", "", "b", "MOUNT")),
+    (
+        {"source": "s3://b", "config": {"mount": {"read_only": True}}},
+        Bucket("/a", "s3", "b", "MOUNT", read_only=True),
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "expected"), BUCKETS)
+def test_sources(source: Any, expected: Bucket) -> None:
+    document = make_document(file_mounts={"/a": source, "/local": "./x"})
+    assert [one for one in validate(document) if one.severity == "error"] == []
+    assert refusals(document) == []
+    (found,) = task_of(document).buckets
+    assert found == expected
+
+
+def test_as_people_write_them() -> None:
+    for url in ("s3://b/p", "cos://us-east/b/p", "https://acct.blob.core.windows.net/box/p"):
+        (bucket,) = task_of(make_document(file_mounts={"x": url})).buckets
+        assert (bucket.url, bucket.path) == (url, "~/sky_workdir/x")
+    assert Bucket("/a", "", "b").url == "…://b"
+
+
+REFUSED = {
+    "file_mounts: {/a: 's4://b'}": (
+        "task.yaml:2:15: file_mounts./a: not carried out yet: no store is known by s4://;"
+        f" such as {', '.join(STORES)}"
+    ),
+    "file_mounts: {/a: 'cos://us-east'}": (
+        "task.yaml:2:15: file_mounts./a: not carried out yet: the URL names no bucket;"
+        " such as s3://my-bucket/data"
+    ),
+    "file_mounts: {/a: 'hf://org/model'}": (
+        "task.yaml:2:15: file_mounts./a: not carried out yet: what copies buckets does not read"
+        " Hugging Face; fetch it in setup: hf download NAME"
+    ),
+    "file_mounts: {/a: {name: b, source: ./x}}": (
+        "task.yaml:2:29: file_mounts./a.source: not carried out yet: a bucket is neither made nor"
+        " filled by a task; fill it once with the store's own tool and write its URL as the source"
+    ),
+    "file_mounts: {/a: {mode: MOUNT}}": (
+        "task.yaml:2:15: file_mounts./a: not carried out yet: the bucket has no name, and none is"
+        " made; fill it once with the store's own tool and write its URL as the source"
+    ),
+    "file_mounts: {/a: {name: b, store: volume}}": (
+        "task.yaml:2:29: file_mounts./a.store: not carried out yet: this is about disks of GCP"
+        " machines; write volumes"
+    ),
+    "secrets: {KEY: x}\nfile_mounts: {/a: 'https://x.org/?k=$KEY'}": (
+        "task.yaml:3:15: file_mounts./a: not carried out yet: a secret's value would be seen in"
+        " the manifests; name the bucket itself; what opens it is in stores"
+    ),
+    "secrets: {KEY: s3://x}\nfile_mounts: {/$KEY: $KEY}": (
+        'task.yaml:3:15: file_mounts."/$KEY": not carried out yet: a secret\'s value would be seen'
+        " in the manifests; name the bucket itself; what opens it is in stores"
+    ),
+}
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_what_cannot_be_carried_out(field: str) -> None:
+    (document,) = read("run: x\n" + field)
+    assert [str(one) for one in refusals(document)] == [REFUSED[field]]
+
+
+def test_a_bucket_goes_where_something_can_be_mounted() -> None:
+    assert problems("run: x\nfile_mounts: {'/a:b': 's3://b'}") == [
+        'task.yaml:2:15: file_mounts."/a:b": a mount path cannot hold a colon'
+    ]
+
+
+URLS = st.builds("{}://{}".format, st.sampled_from([*STORES, "x"]), st.text())
+SOURCES: st.SearchStrategy[Any] = URLS | st.fixed_dictionaries(
+    {},
+    optional={
+        "name": st.text() | st.none(),
+        "source": URLS | st.text() | st.lists(st.text()) | st.none(),
+        "store": st.sampled_from(["S3", "gcs", "volume", "?"]) | st.none(),
+        "mode": st.sampled_from(["COPY", "mount", "MOUNT_CACHED", "?"]) | st.none(),
+        "config": st.none() | st.fixed_dictionaries({"mount": st.none() | st.just({})}),
+    },
+)
+
+
+@given(st.dictionaries(st.text() | st.just("/data"), SOURCES, max_size=3))
+def test_any_buckets(mounts: dict[str, Any]) -> None:
+    document = make_document(file_mounts=mounts)
+    errors = [one for one in validate(document) if one.severity == "error"]
+    if not errors and not refusals(document):
+        for bucket in task_of(document).buckets:
+            assert bucket.name or bucket.store == "https"
+            assert bucket.path.startswith(("/", "~/"))
