@@ -45,5 +45,6 @@ bring_files() {
     fi
     await "$number" "$place"
   done < "$dir/files.txt"
+  [ ! -f "$dir/clone.sh" ] || . "$dir/clone.sh"
   cd "$home/sky_workdir" || fail 1 "cannot go to $home/sky_workdir"
 }

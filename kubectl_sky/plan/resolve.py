@@ -147,6 +147,9 @@ def _scripts(task: Task, places: str, fetching: bool) -> Mapping[str, str]:
         scripts["fetch.sh"] = assets.read("templates", "fetch.sh")
     if places:
         scripts |= {"unpack.sh": assets.read("templates", "unpack.sh"), "files.txt": places}
+    if task.repository:
+        scripts["clone.sh"] = assets.read("templates", "clone.sh")
+        scripts["repository.txt"] = f"{task.repository.url}\n{task.repository.ref}\n"
     if task.num_nodes > 1:
         scripts["barrier.py"] = assets.read("templates", "barrier.py")
     if task.setup:

@@ -15,6 +15,20 @@ _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _HOME = re.compile(r"~($|[^/])")
 
 
+# What git would take for an option or a program, and what it can fetch from.
+_GIT = re.compile(r"(https?|ssh|git)://[^\s/]+/\S*|[\w.-]+@[\w.-]+:\S+")
+_PASSWORD = re.compile(r"https?://[^/@]*@")
+_REF = re.compile(r"(?!-)[^\s~^:?*\[\\]+")
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A git repository, at a branch, tag or commit."""
+
+    url: str
+    ref: str = "HEAD"
+
+
 @dataclass(frozen=True)
 class LocalFiles:
     """A file or folder of the user's machine, and where it goes: absolute, or below `~/`.
@@ -30,6 +44,13 @@ class LocalFiles:
 def is_url(source: Data) -> bool:
     """Say whether the source of a file mount is elsewhere than on the user's machine."""
     return isinstance(source, str) and _URL.match(source) is not None
+
+
+def repository(workdir: Data) -> Repository | None:
+    """Return the repository that a task begins in, if it is one."""
+    if not isinstance(workdir, dict):
+        return None
+    return Repository(workdir["url"], workdir.get("ref") or "HEAD")
 
 
 def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
@@ -54,6 +75,19 @@ def _workdir(document: Document) -> Iterator[Problem]:
     elif is_url(workdir):
         hint = "write workdir: {url: …}"
         yield document.problem(("workdir",), "expected a folder of this machine", hint)
+    yield from _repository(document)
+
+
+def _repository(document: Document) -> Iterator[Problem]:
+    url, ref = document.get("workdir", "url"), document.get("workdir", "ref")
+    if isinstance(url, str) and _PASSWORD.match(url):
+        hint = "write secrets: {GIT_TOKEN: null}"
+        yield document.problem(("workdir", "url"), "everybody could read what is before @", hint)
+    elif isinstance(url, str) and not _GIT.fullmatch(url):
+        hint = "such as https://github.com/me/code.git or git@github.com:me/code.git"
+        yield document.problem(("workdir", "url"), "expected the URL of a git repository", hint)
+    if isinstance(ref, str) and ref and not _REF.fullmatch(ref):
+        yield document.problem(("workdir", "ref"), "expected a branch, a tag or a commit")
 
 
 def _file_mounts(document: Document) -> Iterator[Problem]:

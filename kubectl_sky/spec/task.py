@@ -12,7 +12,7 @@ from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.arrays import Array
 from kubectl_sky.spec.buckets import Bucket, buckets_of
 from kubectl_sky.spec.document import Data, Document, Path
-from kubectl_sky.spec.files import LocalFiles, local_files
+from kubectl_sky.spec.files import LocalFiles, Repository, local_files, repository
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
 from kubectl_sky.spec.recovery import Recovery, recovery
 from kubectl_sky.spec.secret import KeptSecret, kept, without_kept
@@ -70,6 +70,7 @@ class Task:
     volumes: tuple[VolumeMount, ...] = ()
     files: tuple[LocalFiles, ...] = ()
     buckets: tuple[Bucket, ...] = ()
+    repository: Repository | None = None
     setup: str | None = None
     run: str | None = None
     kubernetes: Kubernetes = field(default_factory=Kubernetes)
@@ -99,6 +100,7 @@ def task_of(document: Document) -> Task:
         volumes=tuple(mount_of(path, value) for path, value in (data.get("volumes") or {}).items()),
         files=local_files(data),
         buckets=buckets_of(data),
+        repository=repository(data.get("workdir")),
         setup=data.get("setup"),
         run=data.get("run"),
         kubernetes=kubernetes_of(data.get("config")),

@@ -24,7 +24,6 @@ from tests.spec.test_corpus import CORPUS, rows
 
 pytestmark = pytest.mark.outside
 
-_CLONE = "not carried out yet: repositories are not cloned"
 _MAKE = "not carried out yet: a bucket is neither made nor filled by a task"
 _NAMELESS = "not carried out yet: the bucket has no name, and none is made"
 _SEEN = "not carried out yet: a secret's value would be seen in the manifests"
@@ -39,8 +38,6 @@ NOT_RENDERED = {
         "accelerators: tpu-v2-8: GKE gives pods no such TPU"
     ),
     "upstream__examples__using_file_mounts_with_env_vars.yaml": f"{_MAKE}; {_SEEN}",
-    "upstream__llm__fairseq2__multinode.sky.yaml": _CLONE,
-    "upstream__llm__skyrl__train.yaml": _CLONE,
     "upstream__sky__recipes__examples__basic_volume.yaml": (
         "not carried out yet: this is a volume, not a task"
     ),

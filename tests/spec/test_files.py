@@ -55,6 +55,36 @@ def test_wrong_places(place: str) -> None:
     assert problem.endswith(f": {WRONG[place]}")
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://github.com/me/code.git",
+        "git@github.com:me/code",
+        "ssh://git@h:22/x",
+        "http://h:8/x",
+    ],
+)
+def test_repositories(url: str) -> None:
+    assert said(f"workdir: {{url: '{url}', ref: feature/x-1}}") == []
+
+
+@pytest.mark.parametrize(
+    ("workdir", "wrong"),
+    [
+        ("{url: ''}", "workdir.url: expected the URL of a git repository"),
+        ("{url: --upload-pack=x}", "workdir.url: expected the URL of a git repository"),
+        ("{url: 'ext::sh -c x'}", "workdir.url: expected the URL of a git repository"),
+        ("{url: /etc}", "workdir.url: expected the URL of a git repository"),
+        ("{url: 'https://me:pw@h/x'}", "workdir.url: everybody could read what is before @"),
+        ("{url: 'https://h/x', ref: --x}", "workdir.ref: expected a branch, a tag or a commit"),
+        ('{url: "https://h/x", ref: "a\\nb"}', "workdir.ref: expected a branch, a tag or a commit"),
+    ],
+)
+def test_wrong_repositories(workdir: str, wrong: str) -> None:
+    (problem,) = said(f"workdir: {workdir}")
+    assert wrong in problem
+
+
 def test_two_in_one_place() -> None:
     (problem,) = said("file_mounts:\n  a: x\n  ~/sky_workdir/a: y")
     assert problem == 'task.yaml:4:3: file_mounts."~/sky_workdir/a": other files go there, too'

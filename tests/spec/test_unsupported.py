@@ -132,6 +132,7 @@ def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
         secrets={"B": "1"},
         file_mounts={"/m": BUCKET, "/n": BUCKET | {"source": None, "config": CACHED}},
         managed_secrets=["C", {"D": {"mount_path": "/d"}}],
+        workdir={"url": "x", "ref": "x"},
         volumes={
             "/a": {"name": "v", "sub_path": "x", "mode": "ro", "host_path": "/x"},
             "/b": {
@@ -188,10 +189,6 @@ def said(text: str) -> list[str]:
 
 
 REFUSED = {
-    "workdir: {url: 'https://x/y.git'}": (
-        "task.yaml:2:11: workdir.url: not carried out yet: repositories are not cloned;"
-        " clone it, and write its folder: workdir: ./code"
-    ),
     "resources: {image_id: {us-east-1: x}}": (
         "task.yaml:2:13: resources.image_id: not carried out yet:"
         " an image for each region means nothing in one cluster; name one image"

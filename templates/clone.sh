@@ -1,0 +1,26 @@
+# Clones the repository that the task begins in: its URL, and a branch, tag or commit, or HEAD.
+
+fetch() {
+  if [ -n "${GIT_TOKEN-}" ]; then # the token is in no argument and no file
+    git -c credential.helper= -c 'credential.helper=!f() { echo username=x-access-token; echo "password=$GIT_TOKEN"; }; f' fetch -q "$@"
+  else
+    git fetch -q "$@"
+  fi
+}
+
+command -v git > /dev/null || fail 1 "workdir.url needs git in the image: python:3.13 has it, python:3.13-slim has not"
+{ IFS= read -r url && IFS= read -r ref; } < "$dir/repository.txt"
+export GIT_TERMINAL_PROMPT=0 GIT_ALLOW_PROTOCOL=https:http:ssh:git
+export GIT_SSH_COMMAND="${GIT_SSH_COMMAND-ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new}"
+cd "$home/sky_workdir" && git init -q . || fail 1 "cannot make a repository in $home/sky_workdir"
+# Most servers give one commit of a branch, tag or hash; the others all that there is.
+if fetch --depth 1 "$url" "$ref" 2> /dev/null; then
+  commit=FETCH_HEAD
+elif fetch "$url" "+refs/heads/*:refs/remotes/origin/*" "+refs/tags/*:refs/tags/*" HEAD; then
+  commit=$(git rev-parse -q --verify "refs/remotes/origin/$ref^{commit}" || git rev-parse -q --verify "$ref^{commit}" || echo FETCH_HEAD)
+  [ "$ref" = HEAD ] || [ "$commit" != FETCH_HEAD ] || fail 1 "$url has no branch, tag or commit $ref"
+else
+  fail 1 "cannot fetch $url; a private repository needs the secret GIT_TOKEN, or keys by file_mounts: {~/.ssh: ~/.ssh}"
+fi
+git -c advice.detachedHead=false checkout -q -f "$commit" || fail 1 "cannot check out $ref of $url"
+unset GIT_TERMINAL_PROMPT GIT_ALLOW_PROTOCOL
