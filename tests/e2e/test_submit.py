@@ -197,13 +197,13 @@ def test_clean_finds_what_has_no_job(sky: Command, kubectl: Command) -> None:
     rendered = sky("render", "-", "--id", "orphan01", "--user", "tester", stdin=HELLO)
     kubectl("apply", "-f", "-", stdin=rendered.stdout.split("---\n")[0])
     assert sky("submit", "-", "--id", "alive001", stdin=HELLO).returncode == 0
-    done = sky("clean", "--dry-run", "--older-than", "0s")
+    done = sky("clean", "--orphans", "--dry-run", "--older-than", "0s")
     assert "ConfigMap/hello-orphan01" in done.stdout
     assert "alive001" not in done.stdout
     assert objects(kubectl, "orphan01")
     assert sky("clean", "--yes").stdout == "", "young objects may belong to a submit under way"
-    done = sky("clean", "--yes", "--older-than", "0s")
-    assert (done.returncode, done.stderr) == (0, "Removed 1 object\n")
+    done = sky("clean", "--orphans", "--yes", "--older-than", "0s")
+    assert (done.returncode, done.stderr) == (0, "Removed 1 orphan\n")
     assert not objects(kubectl, "orphan01")
     assert len(objects(kubectl, "alive001")) == 2
 
