@@ -8,7 +8,7 @@ from kubectl_sky import kinds, names
 from kubectl_sky.cluster import access, kueue, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden, NotFound, NotServed
+from kubectl_sky.errors import ClusterError, Forbidden, NotServed
 from kubectl_sky.kinds import Kind
 from kubectl_sky.observe.rights import RIGHTS, Right
 from kubectl_sky.observe.status import TaskStatus
@@ -78,7 +78,7 @@ def _logs(session: Session, task: TaskStatus) -> dict[int, tuple[str, ...]]:
         try:
             with CoreManager(session).pod_log(task.namespace, node.pod, query) as stream:
                 text = b"".join(stream).decode(errors="replace")
-        except (Forbidden, NotFound):
+        except ClusterError:  # a log may be gone, or not begun; the objects tell enough
             continue
         found[node.index] = tuple(text.splitlines())
     return found

@@ -23,6 +23,7 @@ from kubectl_sky.plan.storage import Named
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Resources, Task
 
+_ALWAYS = ("entry.sh", "files.sh", "profile.sh")
 MAX_SCRIPTS = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around them
 
 
@@ -142,7 +143,7 @@ def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
 
 def _scripts(task: Task, places: str, fetching: bool) -> Mapping[str, str]:
     """The files that a node starts from."""
-    scripts = {name: assets.read("templates", name) for name in ("entry.sh", "files.sh")}
+    scripts = {name: assets.read("templates", name) for name in _ALWAYS}
     if fetching:
         scripts["fetch.sh"] = assets.read("templates", "fetch.sh")
     if places:

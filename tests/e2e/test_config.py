@@ -192,7 +192,7 @@ def test_a_task_waits_in_its_queue_until_it_is_let_in(sky: Command, kubectl: Com
     time.sleep(4)  # longer than provision_timeout: who waits in a queue is not late
     assert running.poll() is None
     seen = sky("status", "wait2345")
-    assert "pending — node-0: Queued" in seen.stdout
+    assert "pending (QUEUED) — node-0: Queued" in seen.stdout
     assert "in the queue team-queue" in seen.stdout
     (job,) = kubectl.json("get", "jobs", "-l", "kueue.x-k8s.io/queue-name=team-queue")["items"]
     assert job["spec"]["suspend"] is True

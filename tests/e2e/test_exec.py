@@ -100,7 +100,9 @@ def test_a_terminal(sky: Command, one: str) -> None:
     assert "stdin is none" in done.stderr
 
 
-KEYS = "trap 'echo caught' INT; echo ready; sleep 100; read _; stty size; read _; exit 3"
+# short sleeps: a shell tells of a signal only when its child has ended
+KEYS = """trap 'echo caught; c=1' INT; echo ready; while [ -z "$c" ]; do sleep 0.1; done
+read _; stty size; read _; exit 3"""
 
 
 def test_keys_and_sizes_reach_the_program(sky: Command, one: str) -> None:

@@ -214,9 +214,10 @@ def test_clean_finds_files_that_nobody_uses(sky: Command, kubectl: Command, tmp_
     assert kubectl("apply", "--server-side", "-f", "-", stdin=rendered).returncode == 0
     (name,) = files(kubectl)
     time.sleep(1.1)  # the server's times are whole seconds
-    assert f"ConfigMap/{name}" in sky("clean", "--dry-run", "--older-than", "0s").stdout
+    told = sky("clean", "--orphans", "--dry-run", "--older-than", "0s")
+    assert f"ConfigMap/{name}" in told.stdout
     assert sky("submit", "-", stdin=task).returncode == 0
-    assert sky("clean", "--yes", "--older-than", "0s").stderr == "0 orphans found\n"
+    assert sky("clean", "--orphans", "--yes", "--older-than", "0s").stderr == "0 orphans found\n"
     assert files(kubectl) == [name]
 
 

@@ -105,7 +105,7 @@ def test_the_second_waits_for_the_first(sky: Command, kubectl: Command, backend:
     until(lambda: sky.json("status", "first001")["status"] == "running")
     place = "first of 1 in the queue gold: couldn't assign flavors to pod set"
     until(lambda: place in sky("status", "second02").stdout)
-    assert "pending — node-0: Queued" in sky("status", "second02").stdout
+    assert "pending (QUEUED) — node-0: Queued" in sky("status", "second02").stdout
     assert kubectl("get", "pods", "-l", "task-id=second02", "-o", "name").stdout == ""
     verdict = sky("doctor", "second02").stdout
     assert "the queue's quota is in use: 200m more cpu needed" in verdict
