@@ -136,9 +136,10 @@ def test_file_mounts(sky: Command, kubectl: Command, tmp_path: Path) -> None:
     assert "UkVEQUNURUQ=" in shown
 
 
-def test_a_task_without_files_begins_in_the_same_folder(sky: Command) -> None:
-    done = sky("submit", "-", stdin='run: test "$(pwd -P)" = "$(cd ~/sky_workdir && pwd -P)"\n')
+def test_a_task_without_files_begins_where_its_image_does(sky: Command) -> None:
+    done = sky("submit", "-", stdin="run: test -d ~/sky_workdir && basename $PWD\n")
     assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] != ["sky_workdir"]
 
 
 LOCKED = """

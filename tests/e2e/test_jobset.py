@@ -51,6 +51,7 @@ def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", "--backend", "jobset", "--id", "failing1", stdin=FAILING)
     assert done.returncode == 4, done.stderr
     assert "node-2 failed: Error; the other nodes are being stopped\n" in done.stderr
+    kubectl("wait", "jobset", "three-failing1", "--for=condition=Failed", "--timeout=60s")
     jobset = kubectl.json("get", "jobset", "three-failing1")
     (failed,) = (c for c in jobset["status"]["conditions"] if c["type"] == "Failed")
     pods = kubectl.json("get", "pods", "-l", "task-id=failing1")["items"]

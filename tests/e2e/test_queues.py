@@ -72,7 +72,7 @@ def gold(kueue: None, kubectl: Command, namespace: str) -> str:
     return "gold"
 
 
-def until(told: Callable[[], bool], seconds: float = 60) -> None:
+def until(told: Callable[[], bool], seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while not told():
         assert time.monotonic() < end, "too late"

@@ -185,7 +185,7 @@ def test_killed_in_the_middle_nothing_is_beyond_repair(sky: Command, kubectl: Co
     gone(kubectl, "killed01")
 
 
-def gone(kubectl: Command, task_id: str, seconds: float = 30) -> None:
+def gone(kubectl: Command, task_id: str, seconds: float = 90) -> None:
     """Wait until nothing of a task is left."""
     deadline = time.monotonic() + seconds
     while objects(kubectl, task_id):
