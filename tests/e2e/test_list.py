@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.conftest import Command, heed, submitted
 
 GOOD = "name: good\nresources: {image_id: 'busybox:1.36'}\nrun: echo done\n"
 BAD = "name: bad\nnum_nodes: 2\nresources: {image_id: 'busybox:1.36'}\nrun: exit 3\n"
@@ -78,6 +78,7 @@ def test_list_is_drawn_in_place_on_a_terminal(sky: Command) -> None:
         stdout=terminal,
         stderr=terminal,
         start_new_session=True,
+        preexec_fn=heed,
     )
     os.close(terminal)
     seen = b""
