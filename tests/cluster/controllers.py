@@ -221,7 +221,9 @@ def _defined(controller: Controller, cluster: Cluster) -> Iterator[None]:
     files = ["-f", str(controller.kinds())]
     before = run([*kubectl, "get", *files, "--ignore-not-found", "-o", "name"])
     run([*kubectl, "apply", "--server-side", "--force-conflicts", *files])
-    run([*kubectl, "wait", "--for=condition=Established", "--timeout=60s", *files])
+    # not --for=condition, which gives up on kinds so new that they have no conditions yet
+    established = 'jsonpath={.status.conditions[?(@.type=="Established")].status}=True'
+    run([*kubectl, "wait", f"--for={established}", "--timeout=60s", *files])
     try:
         yield
     finally:
