@@ -4,6 +4,7 @@ import json
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import golang
-from tests.cluster.shell import Unavailable, path, run
+from tests.cluster.shell import Broken, Unavailable, path, run
 from tests.cluster.target import Cluster
 
 _MODULES = Path(__file__).parent / "modules"
@@ -214,6 +215,20 @@ def _empty(cluster: Cluster) -> None:
         run([*kubectl, "delete", kind, "--all", "-A", "--timeout=60s"])
 
 
+def _established(kubectl: Sequence[str], files: Sequence[str]) -> None:
+    """Wait for kinds; kubectl gives up on those so new that they have no conditions yet."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            run([*kubectl, "wait", "--for=condition=Established", "--timeout=60s", *files])
+        except Broken:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+        else:
+            return
+
+
 @contextmanager
 def _defined(controller: Controller, cluster: Cluster) -> Iterator[None]:
     """Its kinds, which go again unless they were there before."""
@@ -221,9 +236,7 @@ def _defined(controller: Controller, cluster: Cluster) -> Iterator[None]:
     files = ["-f", str(controller.kinds())]
     before = run([*kubectl, "get", *files, "--ignore-not-found", "-o", "name"])
     run([*kubectl, "apply", "--server-side", "--force-conflicts", *files])
-    # not --for=condition, which gives up on kinds so new that they have no conditions yet
-    established = 'jsonpath={.status.conditions[?(@.type=="Established")].status}=True'
-    run([*kubectl, "wait", f"--for={established}", "--timeout=60s", *files])
+    _established(kubectl, files)
     try:
         yield
     finally:
