@@ -7,7 +7,7 @@ dir=${0%/*}
 child=
 ending=
 
-say() { echo "kubectl-sky: $*" >&2; }
+say() { echo "kubectl-sky: $*"; } # to stdout: it keeps its place among the lines of the user
 
 fail() { # CODE MESSAGE: the message is what `kubectl sky status` shows as the reason
   say "$2"

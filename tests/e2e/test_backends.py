@@ -74,6 +74,7 @@ def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
     assert done.returncode == 4, done.stderr
     assert "node-2 failed: Error; the other nodes are being stopped\n" in done.stderr
     assert "task failing1 (three) failed: node-2: Error (exit code 7)" in done.stderr
+    kubectl("wait", "--for=condition=Failed", "--timeout=60s", "job/three-failing1")
     job = kubectl.json("get", "job", "three-failing1")
     (failed,) = (c for c in job["status"]["conditions"] if c["type"] == "Failed")
     pods = kubectl.json("get", "pods", "-l", "task-id=failing1")["items"]
