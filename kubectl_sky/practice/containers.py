@@ -211,10 +211,12 @@ class Container:
             self._life.tell("Failed", f"Error: {message}", "Warning")
             return 128, "StartError", message
         pumps = [asyncio.create_task(self._pump(*one, writer)) for one in wires.outputs]
-        code = await self._see(self.process)
-        await asyncio.wait(pumps, timeout=_LEFT_OPEN)
-        for pump in pumps:
-            pump.cancel()
+        try:
+            code = await self._see(self.process)
+            await asyncio.wait(pumps, timeout=_LEFT_OPEN)
+        finally:  # also when the node stops
+            for pump in pumps:
+                pump.cancel()
         return code, "", self._last_words(code)
 
     async def _see(self, process: Process) -> int:

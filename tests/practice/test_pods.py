@@ -168,9 +168,9 @@ def test_sidecar(tmp_path: Path) -> None:
 
 def test_several_containers(tmp_path: Path) -> None:
     async def story(m: Machine) -> None:
-        m.pod("a", "exit 0", "sleep 0.2; exit 2")
-        await until(lambda: m.container("a")["state"].get("terminated"), 5)
-        assert m.status("a")["phase"] == "Running"
+        m.pod("a", "exit 0", "sleep 1; exit 2")
+        await until(lambda: m.container("a")["state"].get("terminated"), 10)
+        await m.phase("a", "Running")  # no longer Pending once the other has begun, too
         assert (await m.ended("a"))["phase"] == "Failed"
 
     play(tmp_path, story)
