@@ -77,3 +77,11 @@ def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
     if own:
         return Path(own)
     return Path(environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "kubectl-sky"
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where is kept what can be made again: `$KUBECTL_SKY_CACHE_HOME`, else XDG's cache home."""
+    own = environ.get("KUBECTL_SKY_CACHE_HOME")
+    if own:
+        return Path(own)
+    return Path(environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "kubectl-sky"

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -23,13 +24,14 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests
-from kubectl_sky.settings import Settings
+from kubectl_sky.settings import Settings, cache_folder
 from kubectl_sky.spec import unsupported
 from kubectl_sky.spec.document import Document, entries
 from kubectl_sky.spec.pipeline import pipeline_of
 from kubectl_sky.spec.secret import without_kept
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
+from kubectl_sky.sync.known import NO_CACHE, Cache
 from kubectl_sky.workloads import hold, registry
 from kubectl_sky.workloads.choice import Choice, choices
 
@@ -158,7 +160,7 @@ def draft(
         raise InvalidFiles([*errors, *refused])
     whole_id = _checked_id(overrides.task_id) or new_id()
     return Draft(
-        parts=packed(_parts(documents, whole_id, overrides), progress),
+        parts=packed(_parts(documents, whole_id, overrides), Packer(progress, _cache(environ))),
         id=whole_id,
         given_id=overrides.task_id is not None,
         templates=Path(overrides.templates) if overrides.templates else None,
@@ -211,13 +213,19 @@ def _parts(documents: Sequence[Document], whole_id: str, overrides: Overrides) -
     )
 
 
-def packed(parts: Sequence[Part], progress: Progress | None) -> tuple[Part, ...]:
+def packed(parts: Sequence[Part], packer: Packer) -> tuple[Part, ...]:
     """Return the tasks with their local files. Raises InvalidFiles."""
-    packer = Packer(progress)
     found = [replace(part, archives=packer.pack(part.document, part.task.files)) for part in parts]
     if packer.problems:
         raise InvalidFiles(packer.problems)
     return tuple(found)
+
+
+def _cache(environ: Mapping[str, str]) -> Cache:
+    """Return what is known of local files from before; a user without a home has nothing."""
+    with suppress(RuntimeError):
+        return Cache(cache_folder(environ) / "files")
+    return NO_CACHE
 
 
 def _settings(overrides: Overrides, environ: Mapping[str, str]) -> Settings:

@@ -6,12 +6,13 @@ from pathlib import Path, PurePosixPath
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.facts import Archive
-from kubectl_sky.plan.bundle import KEEP
+from kubectl_sky.plan.bundle import KEEP, is_secret
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.files import WORKDIR, LocalFiles
 from kubectl_sky.sync import archive
 from kubectl_sky.sync.archive import Unsendable
+from kubectl_sky.sync.known import NO_CACHE, Cache, Seen
 from kubectl_sky.sync.tree import Source
 
 # Shows how a number of bytes goes by: takes a label and the number, gives what to call with each.
@@ -21,12 +22,14 @@ Progress = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
 class Packer:
     """Packs the local files of tasks, each once; collects the `problems` of all of them.
 
-    Without `progress` none may be read.
+    Without `progress` none may be read. What the `cache` has of files that have not changed since
+    is not packed again.
     """
 
-    def __init__(self, progress: Progress | None) -> None:
+    def __init__(self, progress: Progress | None, cache: Cache) -> None:
         self.problems: list[Problem] = []
         self._progress = progress
+        self._cache = cache
         self._known: dict[LocalFiles, Archive] = {}
 
     def pack(self, document: Document, files: tuple[LocalFiles, ...]) -> dict[str, Archive]:
@@ -56,11 +59,22 @@ class Packer:
                 raise Unsendable.whole("there is nothing of this name", hint)
             if one.path == WORKDIR and not found.path.is_dir():
                 raise Unsendable.whole("is a file", "name the folder that it is in")
-            with self._progress(f"Packing {one.source}", archive.measure(found).size) as advance:
-                return archive.pack(found, KEEP, advance)
+            return self._archive(one, found, self._progress)
         except (OSError, RuntimeError) as error:  # RuntimeError: nobody knows the home directory
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             raise Unsendable.whole(f"cannot be read: {reason}") from error
+
+    def _archive(self, one: LocalFiles, found: Source, progress: Progress) -> Archive:
+        """Return the archive of what is there; of credentials nothing is kept on this machine."""
+        cache = NO_CACHE if is_secret(one) else self._cache
+        before, packed = archive.measure(found), Seen()
+        known = cache.find(found, KEEP, before)
+        if known:
+            return known
+        with progress(f"Packing {one.source}", before.size) as advance:
+            made = archive.pack(found, KEEP, advance, packed)
+        cache.keep(found, KEEP, packed, made)
+        return made
 
 
 def source(one: LocalFiles) -> Source:

@@ -78,7 +78,7 @@ def cargo(files: Sequence[LocalFiles], name: str, facts: Facts) -> Cargo:
     left = KEEP
     for number in sorted(numbered, key=lambda number: len(archives[number].data)):
         one, data = numbered[number], archives[number].data
-        if _is_secret(one):
+        if is_secret(one):
             secret |= _parts(
                 number, _fitting(one, archives[number], sum(map(len, secret.values())))
             )
@@ -105,7 +105,7 @@ def _annotations(files: Sequence[LocalFiles], facts: Facts) -> dict[str, str]:
     Of files with credentials not even a hash is told.
     """
     lines = [
-        f"{one.path}: {'hidden' if _is_secret(one) else _described(facts.archives[one.path])}"
+        f"{one.path}: {'hidden' if is_secret(one) else _described(facts.archives[one.path])}"
         for one in files
     ]
     return {names.LOCAL_FILES: "\n".join(lines)} if lines else {}
@@ -116,7 +116,7 @@ def _described(archive: Archive) -> str:
     return f"{count}, {archive.size:,} bytes, sha256 {archive.digest}"
 
 
-def _is_secret(one: LocalFiles) -> bool:
+def is_secret(one: LocalFiles) -> bool:
     """Say whether there are credentials where the files are from, or where they go."""
     for path in (one.path, one.source):
         parts = PurePosixPath(path).parts

@@ -6,10 +6,10 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Self
 
 from kubectl_sky.facts import Archive
+from kubectl_sky.sync.known import Seen
 from kubectl_sky.sync.tree import Entry, Refusal, Source, shown
 
 MAX_BYTES = 4 << 30
@@ -38,17 +38,9 @@ class Unsendable(Exception):
         return cls(Refusal("", reason, hint))
 
 
-@dataclass(frozen=True)
-class Measure:
-    """How many files and links there are, and the bytes of the files."""
-
-    files: int
-    size: int
-
-
-def measure(source: Source) -> Measure:
+def measure(source: Source) -> Seen:
     """Look at everything without reading it. Raises Unsendable, also when it is too much."""
-    entries, files, size, refused = 0, 0, 0, []
+    entries, refused, seen = 0, list[Refusal](), Seen()
     largest: dict[bytes, int] = {}
     for found in source.entries():
         if isinstance(found, Refusal):
@@ -56,27 +48,32 @@ def measure(source: Source) -> Measure:
             if len(refused) == MAX_REFUSALS:
                 break
             continue
-        entries, files = entries + 1, files + (not stat.S_ISDIR(found.status.st_mode))
-        size += found.size
+        entries += 1
+        seen.add(found)
         top = found.name.partition(b"/")[0]
         largest[top] = largest.get(top, 0) + found.size
-        if entries > MAX_FILES or size > MAX_BYTES:
-            raise Unsendable(_too_much(size, largest))
+        if entries > MAX_FILES or seen.size > MAX_BYTES:
+            raise Unsendable(_too_much(seen.size, largest))
     if refused:
         raise Unsendable(*refused)
-    return Measure(files, size)
+    return seen
 
 
-def pack(source: Source, keep: int, on_bytes: Callable[[int], object] | None = None) -> Archive:
+def pack(
+    source: Source,
+    keep: int,
+    on_bytes: Callable[[int], object] | None = None,
+    seen: Seen | None = None,
+) -> Archive:
     """Read everything once; the archive keeps its data while that is within `keep` bytes.
 
-    Memory is bounded by `keep`. Raises Unsendable when something cannot be read, or changes
-    meanwhile.
+    Memory is bounded by `keep`. `seen` is told what was read. Raises Unsendable when something
+    cannot be read, or changes meanwhile.
     """
-    total = measure(source)
+    seen = seen or Seen()
     digest, kept = hashlib.sha256(), bytearray()
     squeezer: zlib._Compress | None = compressor()
-    for chunk in chunks(source):
+    for chunk in chunks(source, seen):
         digest.update(chunk)
         if squeezer:
             kept += squeezer.compress(chunk)
@@ -87,7 +84,7 @@ def pack(source: Source, keep: int, on_bytes: Callable[[int], object] | None = N
     if squeezer:
         kept += squeezer.flush()
     data = bytes(kept) if squeezer and len(kept) <= keep else b""
-    return Archive(source.path.is_dir(), digest.hexdigest(), total.files, total.size, data)
+    return Archive(source.path.is_dir(), digest.hexdigest(), seen.files, seen.size, data)
 
 
 def compressor(level: int = 6) -> "zlib._Compress":
@@ -95,11 +92,13 @@ def compressor(level: int = 6) -> "zlib._Compress":
     return zlib.compressobj(level, wbits=31)
 
 
-def chunks(source: Source) -> Iterator[bytes]:
-    """Yield the tar, some of it at a time. Raises Unsendable."""
+def chunks(source: Source, seen: Seen | None = None) -> Iterator[bytes]:
+    """Yield the tar, some of it at a time; `seen` is told what is in it. Raises Unsendable."""
     for found in source.entries():
         if isinstance(found, Refusal):
             raise Unsendable(found)
+        if seen:
+            seen.add(found)
         header = _header(found)
         if not stat.S_ISREG(found.status.st_mode):
             yield header

@@ -51,6 +51,11 @@ class Source:
         self._root = os.fsencode(self.path)
         self._with_parents = with_parents
 
+    @property
+    def identity(self) -> tuple[bytes, bytes, bool]:
+        """What tells it from other sources."""
+        return self._root, self._name, self._with_parents
+
     def entries(self) -> Iterator[Entry | Refusal]:
         """Yield all that is taken, folders before what is in them. Raises OSError for the whole."""
         if not self.path.is_dir():

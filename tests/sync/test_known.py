@@ -1,0 +1,212 @@
+"""What was packed before is known again, as long as nothing has changed."""
+
+import os
+import stat
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kubectl_sky.actions.packing import Packer
+from kubectl_sky.facts import Archive
+from kubectl_sky.plan.bundle import KEEP
+from kubectl_sky.spec.files import LocalFiles
+from kubectl_sky.spec.load import load
+from kubectl_sky.sync import known
+from kubectl_sky.sync.archive import measure, pack
+from kubectl_sky.sync.known import NO_CACHE, Cache, Seen
+from kubectl_sky.sync.tree import Source
+
+(DOCUMENT,) = load(b"run: x\n", "task.yaml")
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    """A folder whose files have been at rest for long, as far as anybody can tell."""
+    folder = tmp_path / "code"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "a.py").write_text("one")
+    (folder / "b.py").write_text("two")
+    (folder / "link").symlink_to("b.py")
+    (folder / ".skyignore").write_text("*.log\n")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a minute go by between what the test writes and what is looked at."""
+    now = time.time_ns
+    monkeypatch.setattr("kubectl_sky.sync.known.time.time_ns", lambda: now() + 60 * 10**9)
+
+
+class Asked:
+    """Packs a folder with a cache, and counts how often it was really read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.cache = Cache(folder)
+        self.read = 0
+
+    def progress(self, label: str, size: int) -> AbstractContextManager[Callable[[int], object]]:
+        self.read += 1
+        return nullcontext(len(label).__add__)
+
+    def __call__(self, path: Path, where: str = "~/sky_workdir") -> Archive:
+        packer = Packer(self.progress, self.cache)
+        files = LocalFiles(where, str(path), ("workdir",))
+        found = packer.pack(DOCUMENT, (files,))
+        assert not packer.problems
+        return found[where]
+
+
+def fresh(path: Path) -> Archive:
+    return pack(Source(path, with_parents=True), KEEP)
+
+
+def test_the_same_is_packed_once(tmp_path: Path, code: Path) -> None:
+    asked = Asked(tmp_path / "cache")
+    assert asked(code) == asked(code) == fresh(code)
+    assert asked(code).data == fresh(code).data
+    assert asked.read == 1
+    asked(code, "~/elsewhere")
+    assert asked.read == 2, "ignore files above count for the workdir alone"
+
+
+def relinked(code: Path) -> None:
+    (code / "link").unlink()
+    (code / "link").symlink_to("deep/a.py")
+
+
+def replaced(code: Path) -> None:
+    (code / "c").write_text("TWO")
+    os.utime(code / "c", ns=(0, (code / "b.py").stat().st_mtime_ns))
+    (code / "c").rename(code / "b.py")
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "same size": lambda code: (code / "b.py").write_text("TWO"),
+    "another size": lambda code: (code / "b.py").write_text("twoo"),
+    "mode": lambda code: (code / "b.py").chmod(0o755),
+    "new": lambda code: (code / "c.py").write_text(""),
+    "gone": lambda code: (code / "b.py").unlink(),
+    "renamed": lambda code: (code / "b.py").rename(code / "c.py"),
+    "empty folder": lambda code: (code / "c").mkdir(),
+    "folder's mode": lambda code: (code / "deep").chmod(0o700),
+    "ignored": lambda code: (code / ".skyignore").write_text("*.py\n"),
+    "link": relinked,
+    "replaced": replaced,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_is_seen(tmp_path: Path, code: Path, change: str) -> None:
+    asked = Asked(tmp_path / "cache")
+    before = asked(code)
+    CHANGES[change](code)
+    after = asked(code)
+    assert after == fresh(code)
+    assert after.digest != before.digest
+    assert asked.read == 2
+
+
+def test_a_time_that_was_set_back_hides_nothing(tmp_path: Path, code: Path) -> None:
+    asked = Asked(tmp_path / "cache")
+    asked(code)
+    status = (code / "b.py").stat()
+    time.sleep(0.02)  # the clock of the file system ticks
+    with (code / "b.py").open("r+") as file:
+        file.write("TWO")
+    os.utime(code / "b.py", ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert asked(code).digest == fresh(code).digest
+    assert asked.read == 2
+
+
+def test_what_stays_behind_may_change(tmp_path: Path, code: Path) -> None:
+    asked = Asked(tmp_path / "cache")
+    asked(code)
+    (code / "x.log").write_text("more")
+    asked(code)
+    assert asked.read == 1
+
+
+def test_what_changed_just_now_is_packed_again(
+    tmp_path: Path, code: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second change in the same tick of the clock would not show."""
+    asked = Asked(tmp_path / "cache")
+    monkeypatch.undo()
+    asked(code)
+    assert not (tmp_path / "cache").exists()
+    asked(code)
+    assert asked.read == 2
+
+
+def test_only_the_owner_can_read_it(tmp_path: Path, code: Path) -> None:
+    os.umask(os.umask(0))
+    asked = Asked(tmp_path / "deep" / "cache")
+    asked(code)
+    (kept,) = (tmp_path / "deep" / "cache").iterdir()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
+
+
+def test_nothing_is_kept_of_credentials(tmp_path: Path, code: Path) -> None:
+    asked = Asked(tmp_path / "cache")
+    asked(code, "~/.ssh")
+    asked(code, "~/.ssh")
+    assert asked.read == 2
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("end", [0, 10, -1])
+def test_a_cache_that_broke_off_is_no_cache(tmp_path: Path, code: Path, end: int) -> None:
+    asked = Asked(tmp_path / "cache")
+    asked(code)
+    (kept,) = (tmp_path / "cache").iterdir()
+    kept.write_bytes(kept.read_bytes()[:end])
+    assert asked(code) == fresh(code)
+    assert asked.read == 2
+    asked(code)
+    assert asked.read == 2
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    text=st.one_of(st.binary(max_size=60), st.sampled_from([b"{}", b"[]", b"1\n", b'{"seen":1}']))
+)
+def test_whatever_is_in_the_cache(tmp_path: Path, text: bytes) -> None:
+    folder, cache = tmp_path / "file", tmp_path / "cache"
+    folder.write_text("x")
+    found = Source(folder)
+    made = pack(found, KEEP)
+    Cache(cache).keep(found, KEEP, measure(found), made)
+    (kept,) = cache.iterdir()
+    kept.write_bytes(text)
+    assert Cache(cache).find(found, KEEP, measure(found)) is None
+
+
+def test_a_home_that_cannot_be_written(tmp_path: Path, code: Path) -> None:
+    (tmp_path / "file").write_text("")
+    asked = Asked(tmp_path / "file" / "cache")
+    assert asked(code) == fresh(code)
+
+
+def test_the_oldest_go_first(tmp_path: Path, code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, made, seen = Cache(tmp_path / "cache"), fresh(code), Seen()
+    sources = [Source(code, name) for name in "abcd"]
+    monkeypatch.setattr(known, "MANY", 3)
+    for number, source in enumerate(sources[:3]):
+        cache.keep(source, KEEP, seen, made)
+        for kept in (tmp_path / "cache").iterdir():
+            if kept.stat().st_mtime > 10:
+                os.utime(kept, (number, number))
+    assert cache.find(sources[0], KEEP, seen) == made, "and so it is the newest"
+    cache.keep(sources[3], KEEP, seen, made)
+    assert [bool(cache.find(source, KEEP, seen)) for source in sources] == [True, False, True, True]
+    monkeypatch.setattr(known, "MOST", 10)
+    cache.keep(sources[1], KEEP, seen, made)
+    assert not list((tmp_path / "cache").iterdir())
+    assert NO_CACHE.find(sources[0], KEEP, seen) is None
