@@ -1,6 +1,5 @@
 """Labels, annotations and object names: the index by which the cluster is the only state."""
 
-import hashlib
 import re
 
 MANAGER = "kubectl-sky"  # field manager of server-side apply
@@ -78,7 +77,9 @@ def task_object(name: str, task_id: str) -> str:
 
 def part_id(whole: str, stage: int) -> str:
     """Id of one of the tasks of a file; the same for the same id of the whole."""
-    digest = hashlib.sha256(f"{whole}/{stage}".encode()).digest()
+    from hashlib import sha256  # which brings OpenSSL with it; most commands never need it
+
+    digest = sha256(f"{whole}/{stage}".encode()).digest()
     letters = ID_ALPHABET.rstrip("0123456789")
     rest = (ID_ALPHABET[byte % len(ID_ALPHABET)] for byte in digest[1:ID_LENGTH])
     return letters[digest[0] % len(letters)] + "".join(rest)

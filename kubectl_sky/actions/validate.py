@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 from kubectl_sky.actions import files
 from kubectl_sky.errors import InvalidFiles, Problem
-from kubectl_sky.spec import compat
+from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.validate import validate
 
 
@@ -43,9 +43,11 @@ def _report(path: str, stdin: BinaryIO, as_task: bool, compare: bool) -> Report:
     return Report(
         path,
         tuple(problem for document in documents for problem in validate(document, as_task=as_task)),
-        tuple(
-            found
-            for document in (documents if compare else ())
-            for found in compat.differences(document)
-        ),
+        _differences(documents) if compare else (),
     )
+
+
+def _differences(documents: Sequence[Document]) -> tuple[Problem, ...]:
+    from kubectl_sky.spec import compat
+
+    return tuple(found for document in documents for found in compat.differences(document))

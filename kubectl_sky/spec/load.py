@@ -21,7 +21,7 @@ MAX_BYTES = 4 * 1024 * 1024
 
 _ANOTHER = re.compile(r"\S.*\n---(\s|$)", re.DOTALL)  # a document after one that says something
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is 8 times as fast
-_UNPRINTABLE = re.compile(r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
 

@@ -28,12 +28,21 @@ from kubectl_sky.spec.document import Data, Document, Path, entries
 
 MAX_NODES = 10_000
 
+Rule = Callable[[Document], Iterator[Problem]]
+
 _NAME = re.compile(r"[a-zA-Z0-9]+(?:[._-]{1,2}[a-zA-Z0-9]+)*")  # SkyPilot's rule of task names
 
 
 def problems(document: Document) -> list[Problem]:
     """Return what all rules find in a task."""
-    return [found for rule in _RULES for found in rule(document)]
+    there = document.data.keys()
+    return [
+        found
+        for fields, rules in _RULES
+        if not (fields and fields.isdisjoint(there))
+        for rule in rules
+        for found in rule(document)
+    ]
 
 
 def _manifest(document: Document) -> Iterator[Problem]:
@@ -84,23 +93,15 @@ def _commands(document: Document) -> Iterator[Problem]:
         yield document.problem((), "the task has no command: run is missing", hint, "warning")
 
 
-_RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
-    _manifest,
-    _name,
-    _nodes,
-    _commands,
-    *variables.RULES,
-    *mounts.RULES,
-    *secret.RULES,
-    *files.RULES,
-    *sizes.RULES,
-    *recovery.RULES,
-    *infra.RULES,
-    *buckets.RULES,
-    *ports.RULES,
-    *serving.RULES,
-    *groups.RULES,
-    *kubernetes.RULES,
-    *pod_config.RULES,
-    *traps.RULES,
+# Rules, and the fields without all of which they find nothing; there are none for the first.
+_RULES: tuple[tuple[frozenset[str], tuple[Rule, ...]], ...] = (
+    (frozenset(), (_manifest, _name, _nodes, _commands, *groups.RULES, *traps.RULES)),
+    (frozenset({"envs", "secrets"}), variables.RULES),
+    (frozenset({"secrets", "managed_secrets"}), secret.RULES),
+    (frozenset({"workdir", "file_mounts"}), files.RULES),
+    (frozenset({"file_mounts"}), buckets.RULES),
+    (frozenset({"volumes"}), mounts.RULES),
+    (frozenset({"resources"}), sizes.RULES + recovery.RULES + infra.RULES + ports.RULES),
+    (frozenset({"service", "pool"}), serving.RULES),
+    (frozenset({"config"}), kubernetes.RULES + pod_config.RULES),
 )

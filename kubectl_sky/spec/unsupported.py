@@ -56,6 +56,15 @@ def listed() -> tuple[Entry, ...]:
     return tuple(_entry(item) for item in items)
 
 
+@cache
+def _by_field() -> dict[str, list[Entry]]:
+    """Return the entries by the field of the task that they are or stand below."""
+    found: dict[str, list[Entry]] = {}
+    for entry in listed():
+        found.setdefault(entry.field[0], []).append(entry)
+    return found
+
+
 def _entry(item: Mapping[str, str]) -> Entry:
     return Entry(
         field=tuple(item["field"].split(".")),
@@ -123,12 +132,10 @@ def as_task(document: Document) -> tuple[Document, list[str]]:
 def _found(document: Document, as_task: bool = False) -> Iterator[_Found]:
     if not isinstance(document.data, dict):
         return
-    for entry in listed():
-        if entry.field[0] not in document.data or (as_task and entry.as_task):
-            continue
-        for path, value in _everywhere(document, entry.field):
-            if not (entry.unless and entry.unless.fullmatch(str(value).lower())):
-                yield _Found(path, entry.reason, entry.instead, entry.refuse)
+    for entry, path, value in _used_entries(document):
+        usual = entry.unless and entry.unless.fullmatch(str(value).lower())
+        if not usual and not (as_task and entry.as_task):
+            yield _Found(path, entry.reason, entry.instead, entry.refuse)
     yield from _formed(document)
     for path in buckets.revealing(document):
         reason = "a secret's value would be seen in the manifests"
@@ -137,8 +144,11 @@ def _found(document: Document, as_task: bool = False) -> Iterator[_Found]:
 
 def _formed(document: Document) -> Iterator[_Found]:
     """Yield the forms of fields that are not carried out; nothing that would show a secret."""
+    forms = [form for fields, form in _FORMS if not fields.isdisjoint(document.data)]
+    if not forms:
+        return
     filled = Filled(document)
-    for form in (_tasks, _machines, _images, _secrets, _buckets, _volumes):
+    for form in forms:
         for found in form(filled.document):
             ends = range(1, len(found.path) + 1)
             if not any(dotted(found.path[:end]) in filled.unknown for end in ends):
@@ -153,13 +163,18 @@ def _used(document: Document, as_task: bool) -> Iterator[_Found]:
             yield found
 
 
-def _everywhere(document: Document, field: tuple[str, ...]) -> Iterator[tuple[Path, Data]]:
-    """Yield what a field's pattern finds; the fields of resources are its candidates' too."""
-    if field[0] != "resources":
-        yield from _matches(document.data, field, ())
-        return
-    for path in document.candidates():
-        yield from _matches(document.get(*path), field[1:], path)
+def _used_entries(document: Document) -> Iterator[tuple[Entry, Path, Data]]:
+    """Yield what the entries' patterns find; the fields of resources are its candidates' too."""
+    for name, found in _by_field().items():
+        if name not in document.data:
+            continue
+        for top in document.candidates() if name == "resources" else ((name,),):
+            values = document.get(*top)
+            below = {*values, "*"} if isinstance(values, dict) else ()
+            for entry in found:
+                if len(entry.field) == 1 or entry.field[1] in below:
+                    for path, value in _matches(values, entry.field[1:], top):
+                        yield entry, path, value
 
 
 def _matches(data: Data, field: tuple[str, ...], path: Path) -> Iterator[tuple[Path, Data]]:
@@ -226,3 +241,13 @@ def _volumes(document: Document) -> Iterator[_Found]:
                 if value.get(field) is not None:
                     reason = "the volume has what it was made with"
                     yield _Found(("volumes", path, field), reason, "", False)
+
+
+_FORMS = (
+    (frozenset({"type"}), _tasks),
+    (frozenset({"resources"}), _machines),
+    (frozenset({"resources"}), _images),
+    (frozenset({"secrets", "managed_secrets"}), _secrets),
+    (frozenset({"file_mounts"}), _buckets),
+    (frozenset({"volumes"}), _volumes),
+)

@@ -68,15 +68,23 @@ def forwarded(
 
 
 def talk(port: int, data: bytes) -> bytes:
+    """Return what comes back of data; all of it, or what came before the connection ended."""
+
+    def send() -> None:
+        with contextlib.suppress(OSError):  # nobody listens
+            line.sendall(data)
+
+    found = b""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as line:
-        threading.Thread(target=line.sendall, args=(data,), daemon=True).start()
-        found = b""
-        while len(found) < len(data):
-            block = line.recv(65536)
-            if not block:
-                break
-            found += block
-        return found
+        sender = threading.Thread(target=send, daemon=True)
+        sender.start()
+        with contextlib.suppress(ConnectionError):
+            while len(found) < len(data) and (block := line.recv(65536)):
+                found += block
+        with contextlib.suppress(OSError):
+            line.shutdown(socket.SHUT_RDWR)
+        sender.join()
+    return found
 
 
 def until_echo(port: int) -> None:
