@@ -77,7 +77,7 @@ def task_object(name: str, task_id: str) -> str:
 
 def part_id(whole: str, stage: int) -> str:
     """Id of one of the tasks of a file; the same for the same id of the whole."""
-    from hashlib import sha256  # which brings OpenSSL with it; most commands never need it
+    from hashlib import sha256  # noqa: PLC0415 -- brings OpenSSL, which most commands never need
 
     digest = sha256(f"{whole}/{stage}".encode()).digest()
     letters = ID_ALPHABET.rstrip("0123456789")

@@ -48,6 +48,6 @@ def _report(path: str, stdin: BinaryIO, as_task: bool, compare: bool) -> Report:
 
 
 def _differences(documents: Sequence[Document]) -> tuple[Problem, ...]:
-    from kubectl_sky.spec import compat
+    from kubectl_sky.spec import compat  # noqa: PLC0415 -- its table takes time to load
 
     return tuple(found for document in documents for found in compat.differences(document))
