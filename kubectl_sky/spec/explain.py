@@ -1,112 +1,72 @@
-"""Say what is wrong with data, by jsonschema, in the schema's own words for people."""
+"""Say what is wrong with data, in the schema's own words for people."""
 
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date
-from functools import cache
 from typing import Any
 
-from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.validators import extend
-
 from kubectl_sky.spec import suggest
-from kubectl_sky.spec.document import Data, Path
+from kubectl_sky.spec.document import Data
 from kubectl_sky.spec.finding import Finding
 from kubectl_sky.spec.schema import described, target
+from kubectl_sky.spec.wrong import Wrong, wrongs
 
 _PLAIN = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?|true|false")
-
-Error = Any  # a ValidationError; its types allow for one that has no schema and no data
 
 
 def findings(data: Data, reference: str) -> list[Finding]:
     """Return everything that is wrong with data, each once."""
-    errors = _validator(reference).iter_errors(data)
-    return list(dict.fromkeys(found for error in errors for found in _explained(error)))
+    found = wrongs(target(reference), data)
+    return list(dict.fromkeys(finding for wrong in found for finding in _explained(wrong)))
 
 
-@cache
-def _validator(reference: str) -> Draft202012Validator:
-    keywords = {"x-unknown": _unknown, "$ref": _referred}
-    kind = extend(Draft202012Validator, keywords)  # type: ignore[no-untyped-call]
-    found: Draft202012Validator = kind(target(reference))
-    return found
+def _explained(wrong: Wrong) -> Iterator[Finding]:
+    branch = _branch(wrong)
+    for inner in branch:
+        yield from _explained(inner)
+    if not branch:
+        yield from _EXPLAINERS.get(wrong.keyword, _value)(wrong)
 
 
-def _referred(
-    validator: Any,  # noqa: ANN401 -- a class made by jsonschema
-    reference: str,
-    data: Data,
-    _: object,
-) -> Iterator[ValidationError]:
-    """Follow a reference; the library's own way crawls through all schemas each time."""
-    yield from validator.descend(data, target(reference))
+def _branch(wrong: Wrong) -> tuple[Wrong, ...]:
+    """Return what is wrong by the one alternative that the value tries to be, by its type."""
+    meant = [
+        branch
+        for branch in wrong.branches
+        if not any(inner.keyword == "type" and inner.path == wrong.path for inner in branch)
+    ]
+    return meant[0] if isinstance(wrong.data, dict | list) and len(meant) == 1 else ()
 
 
-def _unknown(
-    _: object, __: object, data: Data, schema: Mapping[str, Any]
-) -> Iterator[ValidationError]:
-    if isinstance(data, dict):
-        for key in data.keys() - schema["properties"].keys():
-            yield ValidationError(key)
-
-
-def _explained(error: Error) -> Iterator[Finding]:
-    path = tuple(error.absolute_path)
-    if error.validator == "anyOf":
-        branch = _branch(error)
-        for inner in branch:
-            yield from _explained(inner)
-        if branch:
-            return
-    explain = _EXPLAINERS.get(str(error.validator), _value)
-    yield from explain(error, path)
-
-
-def _branch(error: Error) -> list[Error]:
-    """Return the errors of the one alternative that the value tries to be, by its type."""
-    branches: dict[Any, list[Error]] = {}
-    for inner in error.context or []:
-        branches.setdefault(inner.schema_path[0], []).append(inner)
-    meant = [errors for errors in branches.values() if not any(map(_wrong_type, errors))]
-    detailed = isinstance(error.instance, dict | list) and len(meant) == 1
-    return meant[0] if detailed else []
-
-
-def _wrong_type(error: Error) -> bool:
-    return error.validator == "type" and not error.relative_path
-
-
-def _fields(error: Error, path: Path) -> Iterator[Finding]:
-    known = error.schema.get("properties", {})
-    free = tuple(pattern.removeprefix("^") for pattern in error.schema.get("patternProperties", ()))
-    for key in error.instance:
+def _fields(wrong: Wrong) -> Iterator[Finding]:
+    known = wrong.schema.get("properties", {})
+    free = tuple(pattern.removeprefix("^") for pattern in wrong.schema.get("patternProperties", ()))
+    for key in wrong.data:
         if key not in known and not key.startswith(free):
-            yield Finding(
-                (*path, key), "unknown field", suggest.field((*path, key), [*known]), True
-            )
+            path = (*wrong.path, key)
+            yield Finding(path, "unknown field", suggest.field(path, [*known]), True)
 
 
-def _ignored(error: Error, path: Path) -> Iterator[Finding]:
-    path = (*path, error.message)
-    hint = suggest.field(path, [*error.schema["properties"]])
+def _ignored(wrong: Wrong) -> Iterator[Finding]:
+    path = (*wrong.path, wrong.data)
+    hint = suggest.field(path, [*wrong.schema["properties"]])
     yield Finding(path, "unknown field, ignored", hint, True, "warning")
 
 
-def _missing(error: Error, path: Path) -> Iterator[Finding]:
-    for name in error.validator_value:
-        if name not in error.instance:
-            yield Finding(path, f"the field {name!r} is missing")
+def _missing(wrong: Wrong) -> Iterator[Finding]:
+    for name in wrong.schema["required"]:
+        if name not in wrong.data:
+            yield Finding(wrong.path, f"the field {name!r} is missing")
 
 
-def _value(error: Error, path: Path) -> Iterator[Finding]:
+def _value(wrong: Wrong) -> Iterator[Finding]:
     """A wrong value, or the wrong name of a field that may have any name."""
-    expected = expectation(error.schema)
-    if "propertyNames" in error.absolute_schema_path:
-        yield Finding((*path, error.instance), f"expected {expected}", "", True)
+    expected = expectation(wrong.schema)
+    if wrong.name:
+        yield Finding((*wrong.path, wrong.data), f"expected {expected}", "", True)
         return
-    got = "" if path[:1] == ("secrets",) else f", got {described(error.instance)}"
-    yield Finding(path, f"expected {expected}{got}", _hint(error))
+    got = "" if wrong.path[:1] == ("secrets",) else f", got {described(wrong.data)}"
+    yield Finding(wrong.path, f"expected {expected}{got}", _hint(wrong))
 
 
 _EXPLAINERS = {
@@ -116,13 +76,13 @@ _EXPLAINERS = {
 }
 
 
-def _hint(error: Error) -> str:
-    values, text = error.schema.get("x-values") or error.schema.get("enum"), error.instance
+def _hint(wrong: Wrong) -> str:
+    values, text = wrong.schema.get("x-values") or wrong.schema.get("enum"), wrong.data
     if values and isinstance(text, str):
         return suggest.closest(text.partition("/")[0], map(str, values))
-    if "string" in str(error.schema.get("type")) and isinstance(text, bool | int | float | date):
+    if "string" in str(wrong.schema.get("type")) and isinstance(text, bool | int | float | date):
         return "put it in quotes"
-    plain = str(error.schema.get("type")) in ("integer", "number", "boolean")
+    plain = str(wrong.schema.get("type")) in ("integer", "number", "boolean")
     if plain and isinstance(text, str) and _PLAIN.fullmatch(text):
         return "write it without quotes"
     return ""

@@ -1,12 +1,11 @@
-"""A schema as functions: they say of data that it is right, or that somebody has to look closer.
+"""A schema as functions that say of data whether it is right.
 
-No function says that data is right which JSON Schema 2020-12 calls wrong. The other way round is
-allowed: keywords that are not known here are never right.
+This is as much of JSON Schema 2020-12 as the project's schemas use. It is ours because libraries
+take as long to load as all else; jsonschema is its judge in the tests.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from types import UnionType
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from kubectl_sky.spec.document import Data
@@ -15,17 +14,16 @@ Test = Callable[[Data], bool]
 Schema = Mapping[str, Any]
 Follow = Callable[[str], Test]  # gives the test of what a reference names
 
-_SILENT = frozenset(  # keywords that ask for nothing
-    {"title", "description", "examples", "default", "deprecated", "x-expected", "x-values", "$defs"}
+SILENT = frozenset(  # keywords that ask for nothing
+    {"title", "description", "examples", "x-expected", "x-values", "$defs", "$id", "$schema"}
 )
-_MAX_UNIQUE = 100  # items; more take longer to compare than to look closer
 
 
 def compiled(schema: Schema | bool, follow: Follow) -> Test:
     """Return the test of a schema; `follow` gives those of its references when they are needed."""
     if isinstance(schema, bool):
         return lambda data: schema is True
-    makers = dict.fromkeys(_KEYWORDS.get(name, _unknown) for name in schema if name not in _SILENT)
+    makers = dict.fromkeys(_KEYWORDS[name] for name in schema if name not in SILENT)
     tests = [make(schema, follow) for make in makers]
     return _both(tests) if tests else lambda data: True
 
@@ -38,17 +36,9 @@ def _both(tests: Sequence[Test]) -> Test:
     return lambda data: one(data) and others(data)
 
 
-def _unknown(_: Schema, __: Follow) -> Test:
-    return _never
-
-
-def _never(data: Data) -> bool:
-    return False
-
-
 _TYPES: dict[str, Test] = {
     "string": lambda data: isinstance(data, str),
-    "integer": lambda data: isinstance(data, int) and not isinstance(data, bool),
+    "integer": lambda data: type(data) is int or (isinstance(data, float) and data.is_integer()),
     "number": lambda data: isinstance(data, int | float) and not isinstance(data, bool),
     "boolean": lambda data: isinstance(data, bool),
     "array": lambda data: isinstance(data, list),
@@ -74,9 +64,23 @@ def _any_of(schema: Schema, follow: Follow) -> Test:
     return lambda data: any(test(data) for test in tests)
 
 
+def _not(schema: Schema, follow: Follow) -> Test:
+    test = compiled(schema["not"], follow)
+    return lambda data: not test(data)
+
+
+def _comparable(data: Data) -> Hashable:
+    """Return what is equal for what JSON Schema calls equal: true is not 1, and 1.0 is."""
+    if isinstance(data, dict):
+        return dict, frozenset((name, _comparable(value)) for name, value in data.items())
+    if isinstance(data, list):
+        return list, tuple(map(_comparable, data))
+    return isinstance(data, bool), data
+
+
 def _enum(schema: Schema, _: Follow) -> Test:
-    texts = frozenset(one for one in schema["enum"] if isinstance(one, str))
-    return lambda data: isinstance(data, str) and data in texts
+    values = frozenset(map(_comparable, schema["enum"]))
+    return lambda data: _comparable(data) in values
 
 
 def _pattern(schema: Schema, _: Follow) -> Test:
@@ -87,31 +91,25 @@ def _pattern(schema: Schema, _: Follow) -> Test:
 def _properties(schema: Schema, follow: Follow) -> Test:
     """All of a map's fields: those with names, and what the others have to be."""
     named = {name: compiled(one, follow) for name, one in schema.get("properties", {}).items()}
-    free = [re.compile(one).search for one in schema.get("patternProperties", {})]
-    rest = compiled(schema.get("additionalProperties", True), follow)
-    if "x-unknown" in schema or any(one not in ({}, True) for one in _patterned(schema)):
-        rest = _never
+    free = [
+        (re.compile(pattern).search, compiled(one, follow))
+        for pattern, one in schema.get("patternProperties", {}).items()
+    ]
+    rest = compiled("x-unknown" not in schema and schema.get("additionalProperties", True), follow)
 
     def test(data: Data) -> bool:
         if not isinstance(data, dict):
             return True
         for name, value in data.items():
             known = named.get(name)
-            if known is None and any(found(str(name)) for found in free):
-                continue
-            if not (known or rest)(value):
+            tests = [one for found, one in free if found(str(name))] if free else []
+            if known:
+                tests.append(known)
+            if not (all(one(value) for one in tests) if tests else rest(value)):
                 return False
         return True
 
     return test
-
-
-def _patterned(schema: Schema) -> list[Schema]:
-    """Return the schemas of fields whose names fit a pattern, without what asks for nothing."""
-    return [
-        {name: value for name, value in one.items() if name not in _SILENT}
-        for one in schema.get("patternProperties", {}).values()
-    ]
 
 
 def _names(schema: Schema, follow: Follow) -> Test:
@@ -130,32 +128,28 @@ def _items(schema: Schema, follow: Follow) -> Test:
 
 
 def _unique(schema: Schema, _: Follow) -> Test:
-    def test(data: Data) -> bool:
-        if not isinstance(data, list):
-            return True
-        before = (data[:index] for index in range(len(data)))
-        each = zip(data, before, strict=True)
-        return len(data) <= _MAX_UNIQUE and not any(item in others for item, others in each)
-
-    return test
+    return lambda data: not isinstance(data, list) or len(set(map(_comparable, data))) == len(data)
 
 
 def _bound(
-    name: str, kinds: type | UnionType, keeps: Callable[[Any, Any], bool]
-) -> Callable[..., Test]:
-    """Return what makes the test of a bound on values of these kinds."""
+    name: str, kind: str, keeps: Callable[[Any, Any], bool]
+) -> Callable[[Schema, Follow], Test]:
+    """Return what makes the test of a bound on values of a kind."""
+    concerned = _TYPES[kind]
 
     def make(schema: Schema, _: Follow) -> Test:
         bound = schema[name]
-        return lambda data: not isinstance(data, kinds) or keeps(data, bound)
+        return lambda data: not concerned(data) or keeps(data, bound)
 
     return make
 
 
+# NaN keeps all bounds, as for jsonschema and SkyPilot.
 _KEYWORDS: dict[str, Callable[[Schema, Follow], Test]] = {
     "type": _type,
     "$ref": _ref,
     "anyOf": _any_of,
+    "not": _not,
     "enum": _enum,
     "pattern": _pattern,
     "properties": _properties,
@@ -166,13 +160,13 @@ _KEYWORDS: dict[str, Callable[[Schema, Follow], Test]] = {
     "required": _required,
     "items": _items,
     "uniqueItems": _unique,
-    "minimum": _bound("minimum", int | float, lambda data, bound: data >= bound),
-    "exclusiveMinimum": _bound("exclusiveMinimum", int | float, lambda data, bound: data > bound),
-    "maximum": _bound("maximum", int | float, lambda data, bound: data <= bound),
-    "minLength": _bound("minLength", str, lambda data, bound: len(data) >= bound),
-    "maxLength": _bound("maxLength", str, lambda data, bound: len(data) <= bound),
-    "minItems": _bound("minItems", list, lambda data, bound: len(data) >= bound),
-    "maxItems": _bound("maxItems", list, lambda data, bound: len(data) <= bound),
-    "minProperties": _bound("minProperties", dict, lambda data, bound: len(data) >= bound),
-    "maxProperties": _bound("maxProperties", dict, lambda data, bound: len(data) <= bound),
+    "minimum": _bound("minimum", "number", lambda data, bound: not data < bound),
+    "exclusiveMinimum": _bound("exclusiveMinimum", "number", lambda data, bound: not data <= bound),
+    "maximum": _bound("maximum", "number", lambda data, bound: not data > bound),
+    "minLength": _bound("minLength", "string", lambda data, bound: len(data) >= bound),
+    "maxLength": _bound("maxLength", "string", lambda data, bound: len(data) <= bound),
+    "minItems": _bound("minItems", "array", lambda data, bound: len(data) >= bound),
+    "maxItems": _bound("maxItems", "array", lambda data, bound: len(data) <= bound),
+    "minProperties": _bound("minProperties", "object", lambda data, bound: len(data) >= bound),
+    "maxProperties": _bound("maxProperties", "object", lambda data, bound: len(data) <= bound),
 }

@@ -4,8 +4,8 @@ The schemas are plain JSON Schema 2020-12 with three annotations that other vali
 `x-expected` says in words what a value is, `x-values` lists the values that a pattern stands for,
 and `x-unknown: warning` lets unknown fields of an open mapping be told.
 
-What is right, as most is, is seen to be so by functions made of the schema once; what may be wrong
-goes to jsonschema, which takes as long to load as all else, and can say why.
+What is right, as most is, is seen to be so by functions made of the schema once; only what is wrong
+is looked at closer, to say why.
 """
 
 import json
@@ -24,13 +24,13 @@ def check(data: Data, schema: str) -> list[Finding]:
     """Return everything that is wrong with data, each once."""
     if right(data, schema):
         return []
-    from kubectl_sky.spec import explain
+    from kubectl_sky.spec import explain  # which needs this module itself
 
     return explain.findings(data, f"{schema}.json")
 
 
 def right(data: Data, schema: str) -> bool:
-    """Say whether data is right beyond doubt."""
+    """Say whether data is right."""
     return test_of(f"{schema}.json")(data)
 
 
@@ -49,9 +49,7 @@ def fields(schema: str) -> frozenset[str]:
 @cache
 def text_of(file: str) -> Any:  # noqa: ANN401 -- JSON
     """Return a schema whose references name their file: who follows one has no place of its own."""
-    text = json.loads(assets.read("schemas", file))
-    del text["$schema"], text["$id"]  # jsonschema would leave our keywords at a file's border
-    return _named(text, file)
+    return _named(json.loads(assets.read("schemas", file)), file)
 
 
 def _named(node: Any, file: str) -> Any:  # noqa: ANN401 -- JSON

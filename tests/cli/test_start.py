@@ -49,4 +49,4 @@ def test_the_kubernetes_client_is_not_imported(arguments: tuple[str, ...]) -> No
     ids=" ".join,
 )
 def test_help_imports_neither_templates_nor_schemas(arguments: tuple[str, ...]) -> None:
-    assert not imported(*arguments) & {"jinja2", "yaml", "jsonschema", "dotenv"}
+    assert not imported(*arguments) & {"jinja2", "yaml", "dotenv"}
