@@ -1,6 +1,7 @@
 """`logs`: the lines of all nodes of a task, and the outcome at the end."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from queue import Queue
 from threading import Event, Thread
@@ -11,7 +12,7 @@ from kubectl_sky.actions import why
 from kubectl_sky.actions.watch import glimpses
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import MOST, Batch, Following, LogOptions, LogSource
-from kubectl_sky.errors import SkyError, UserError
+from kubectl_sky.errors import SkyError, Unreachable, UserError
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
@@ -20,6 +21,7 @@ from kubectl_sky.workloads.workload import QUEUED
 
 _EVENTS = 3.0  # seconds between two looks at why a node does not start
 _USUAL = 2.0  # seconds that a start may take before it is mentioned
+_SELDOM = 10.0  # seconds until it is mentioned again, as one node after the other starts
 
 Write = Callable[[Origin, Sequence[bytes], bool], object]
 Note = Callable[[str], None]
@@ -192,6 +194,7 @@ class _Watcher:
         self.begun = monotonic()
         self.told: set[str] = set()
         self.next_look = self.begun + 1
+        self.quiet = 0.0
 
     def ended(self) -> TaskStatus:
         """Return how the task ended. Raises SkyError where it was lost from sight."""
@@ -240,10 +243,12 @@ class _Watcher:
             self.begun = now  # who waits in a queue is not late
         if waiting and now >= self.next_look:
             self.next_look = now + _EVENTS
-            self.latest = why.explained(self.session, self.latest)
-        for text in notes(self.latest, patient=now < self.begun + _USUAL):
+            with suppress(Unreachable):  # a server that is away for a while is borne by the watch
+                self.latest = why.explained(self.session, self.latest)
+        for text in notes(self.latest, patient=now < max(self.begun + _USUAL, self.quiet)):
             if text not in self.told:
                 self.told.add(text)
+                self.quiet = now + _SELDOM
                 self.note(text)
         if not begun and now > self.begun + self.request.patience:
             reason = self.latest.note or "no pod yet"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from time import monotonic
 
@@ -9,6 +10,7 @@ from kubectl_sky import kinds, names
 from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.patience import persist
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.watch import Change, Seen, watch_kinds
 from kubectl_sky.errors import SkyError, TaskFailed
@@ -91,10 +93,14 @@ def glimpses(
         glimpse = _glimpse(seen, items)
         if glimpse.task.over and not _settled(glimpse):
             # They are told of apart, and a Job may come before the pod that it failed by.
-            pods = objects.list_all(session, kinds.POD, seen.namespace, label_selector=selector)
+            pods = persist(partial(_pods, session, seen.namespace, selector), stop)
             items.by_uid |= {pod["metadata"]["uid"]: pod for pod in pods}
             glimpse = _glimpse(seen, items)
         yield glimpse
+
+
+def _pods(session: Session, namespace: str, selector: str) -> list[Json]:
+    return objects.list_all(session, kinds.POD, namespace, label_selector=selector)
 
 
 def _settled(glimpse: Glimpse) -> bool:

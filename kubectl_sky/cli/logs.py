@@ -10,7 +10,6 @@ import click
 from kubectl_sky.cli import options, output
 from kubectl_sky.cli.printing import Printer
 from kubectl_sky.errors import Interrupted, TaskFailed, UserError
-from kubectl_sky.observe.escapes import harmless
 from kubectl_sky.observe.logs import Form, Output
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
@@ -47,8 +46,7 @@ def outcome(task: TaskStatus) -> int:
 
 def reason(task: TaskStatus) -> str:
     """Say how a task failed, with its last words."""
-    words = task.first_failure.message.splitlines()[-5:] if task.first_failure else []
-    lines = [harmless(line.encode()).decode() for line in words]
+    lines = task.first_failure.message.splitlines()[-5:] if task.first_failure else []
     last = "; its last lines:" + "".join(f"\n  {line}" for line in lines) if lines else ""
     return f"{task.note}{last}"
 

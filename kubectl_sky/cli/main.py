@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from kubectl_sky import __version__
+from kubectl_sky.cli.output import note
 from kubectl_sky.errors import Interrupted, SkyError
 
 # Name: what it is for. Each is a module of this folder that is imported only when it is run.
@@ -104,5 +105,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tell(message: str, code: int, bare: bool = False) -> int:
-    click.echo(message if bare else f"error: {message}", err=True)
+    note(message if bare else f"error: {message}")
     return code

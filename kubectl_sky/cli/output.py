@@ -4,8 +4,11 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TextIO
 
 import click
+
+from kubectl_sky.observe.escapes import plain
 
 JSONPATH = "jsonpath="
 _QUICK = 50  # objects that are sent within a second
@@ -14,12 +17,17 @@ _QUICK_BYTES = 20_000_000  # that are read within one
 
 def out(text: str) -> None:
     """A result, on stdout."""
-    click.echo(text)
+    click.echo(shown(text, sys.stdout))
 
 
 def note(text: str) -> None:
     """A note, on stderr."""
-    click.echo(text, err=True)
+    click.echo(shown(text, sys.stderr), err=True)
+
+
+def shown(text: str, stream: TextIO) -> str:
+    """A text that may quote the cluster and its programs, so that it does not act on a terminal."""
+    return plain(text) if stream.isatty() else text
 
 
 @contextmanager

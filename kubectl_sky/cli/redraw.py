@@ -5,6 +5,8 @@ import sys
 
 import click
 
+from kubectl_sky.cli.output import shown
+
 _CLEAR, _HOME, _END_OF_LINE, _BELOW = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
 
 
@@ -18,7 +20,7 @@ class Screen:
 
     def show(self, text: str) -> None:
         """Show the text as it is now; what is as it was is not written again."""
-        lines = text.splitlines()
+        lines = shown(text, sys.stdout).splitlines()
         if lines == self._lines:
             return
         if self._terminal:

@@ -19,6 +19,11 @@ def unreachable(call: Call, error: Exception) -> ClusterError:
     return explain(call, error)
 
 
+def unready(call: Call, refusal: ClusterError) -> ClusterError:
+    """Return the error for a refusal by a server that has just come back: it may not last."""
+    return Unreachable(f"{call.host} has just come back, and says: {refusal.what}", "try again")
+
+
 def _unresolved(call: Call, error: Exception) -> ClusterError:
     host = call.host.rsplit(":", 1)[0]
     return Unreachable(f"cannot reach {call.host}: the host name {host} is not known", _CHECK)

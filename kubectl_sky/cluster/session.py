@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, Self
 from urllib.parse import urlencode
 
@@ -33,6 +34,7 @@ Query = Mapping[str, str] | Sequence[tuple[str, str]]
 _JSON = "application/json"
 _CONNECT_SECONDS = 8.0
 _READ_SECONDS = 65.0  # the API server gives up on a request after 60
+_UNREADY = 30.0  # seconds in which one that has started again may not yet know everybody's rights
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class Session:
         self._target = target
         self._lock = threading.Lock()
         self._transport = _transport(target)
+        self._lost = -_UNREADY  # when the server did not answer, by the monotonic clock
 
     @classmethod
     def connect(cls, connection: Connection | None = None) -> Self:
@@ -151,11 +154,16 @@ class Session:
             if response.status == 401 and self._renew(used):
                 response.close()
                 response = self._once(request, self._transport)
+            if response.retries and any(tried.error for tried in response.retries.history):
+                self._lost = monotonic()
             if response.status >= 400:
                 problem = problems.refused(request.call, response.status, response.data)
                 response.release_conn()
+                if response.status in (401, 403) and monotonic() - self._lost < _UNREADY:
+                    raise failures.unready(request.call, problem)
                 raise problem
         except HTTPError as error:
+            self._lost = monotonic()
             raise failures.unreachable(request.call, error) from None
         return response
 

@@ -1,10 +1,12 @@
 """Read one container's log to its end, through lost connections, each line once."""
 
+import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Event
+from time import monotonic
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
@@ -19,6 +21,7 @@ _IDLE = re.compile(
     r'container "[^"]*" in pod "[^"]*" (is waiting to start.*|is not available|is terminated)'
 )
 _AGAIN = 0.5  # seconds between two looks at a container that waits to start
+_SILENCE = 150.0  # seconds without a byte after which another connection is made: it may be dead
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Tail:
         self._cutter = Cutter()
         self._stream: Stream | None = None
         self._told = ""
+        self._begun = 0.0
 
     def close(self) -> None:
         """Hang up."""
@@ -108,7 +112,7 @@ class Tail:
         source = self._source
         path = objects.path(kinds.POD, source.namespace, source.pod, "log")
         try:
-            opened = self._session.stream(path, self._query(follow=follow))
+            opened = self._session.stream(path, self._query(follow=follow), _silence())
         except Unreachable:
             raise
         except NotFound:
@@ -122,6 +126,8 @@ class Tail:
             yield from self._idle(idle[1], follow=follow)
             return
         with opened as self._stream:
+            self._patience.opened()
+            self._begun = self._begun or monotonic()
             for chunk in opened:
                 if self._stop.is_set():
                     return
@@ -156,10 +162,14 @@ class Tail:
             return query | {"tailLines": str(tail)}
         if self._place.since:
             return query | {"sinceTime": self._place.since}
+        # Asked again before any line has come: by the node's clock, and that goes on meanwhile.
+        passed = int(monotonic() - self._begun) + 1 if self._begun else 0
+        if options.follow and options.tail == 0 and passed:
+            return query | {"sinceSeconds": str(passed)}
         if options.tail is not None and options.tail >= 0:
             query["tailLines"] = str(options.tail)
         if options.since_seconds:
-            query["sinceSeconds"] = str(options.since_seconds)
+            query["sinceSeconds"] = str(options.since_seconds + passed)
         return query
 
     def _idle(self, why: str, *, follow: bool) -> Iterator[Batch]:
@@ -191,7 +201,7 @@ class Tail:
         query = self._query(follow=False, tail=1)
         path = objects.path(kinds.POD, self._source.namespace, self._source.pod, "log")
         try:
-            with self._session.stream(path, query) as stream:
+            with self._session.stream(path, query, _SILENCE) as stream:
                 text = b"".join(stream)
         except (NotFound, Unreachable):
             raise
@@ -210,6 +220,11 @@ class Tail:
     def _pod(self) -> Json:
         source = self._source
         return objects.get(self._session, kinds.POD, source.pod, source.namespace)
+
+
+def _silence() -> float:
+    """Not the same for all: a thousand silent logs are not asked for at once."""
+    return _SILENCE * random.uniform(0.8, 1.2)
 
 
 def ended(pod: Json, container: str) -> bool:

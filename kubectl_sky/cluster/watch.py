@@ -177,6 +177,7 @@ class _Source:
         with self.session.stream(path, query, _SILENCE) as self.stream:
             if self.stopped.is_set():
                 return
+            self.patience.opened()
             for event in _events(self.stream):
                 self._take(event)
                 self.patience.restore()

@@ -29,6 +29,17 @@ def harmless(line: bytes) -> bytes:
     return (text + _END if _COLOUR.search(text) else text).encode()
 
 
+def plain(text: str) -> str:
+    """Return lines of ours that quote others as a terminal may have them: without colours too."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return "\n".join(map(_plain, text.split("\n")))
+
+
+def _plain(line: str) -> str:
+    return _COLOUR.sub("", harmless(line.encode(errors="replace")).decode())
+
+
 def _replaced(match: re.Match[str]) -> str:
     if match["keep"]:
         return match["keep"]

@@ -33,7 +33,7 @@ class Cgroup:
     def kill(self, seconds: float = 10) -> None:
         """Kill all members and wait until they are gone."""
         deadline = time.monotonic() + seconds
-        while pids := self._pids():
+        while pids := self.pids():
             if time.monotonic() > deadline:
                 raise OSError(f"these processes do not end: {pids}")
             for pid in pids:
@@ -60,7 +60,8 @@ class Cgroup:
             return [_MOUNT]
         return [tree for tree in _MOUNT.iterdir() if tree.is_dir() and not tree.is_symlink()]
 
-    def _pids(self) -> list[int]:
+    def pids(self) -> list[int]:
+        """Return the members."""
         found: list[int] = []
         for folder, _, _ in os.walk(self._tracker):
             try:

@@ -6,6 +6,7 @@ A test is named by its file and function; with `[id]`, only that case of it is m
 _TROUBLE = "tests/e2e/test_doctor.py::test_a_failure_is_explained[{}]"
 
 _ACCOUNTED = "the practice cluster accounts memory and does not limit it"
+_EVICTIONS = "the practice cluster has no machines to empty, and so no evictions"
 _IMAGES = "the practice cluster does not pull images, and this is about what comes of that"
 _KREW = "this is about the archive and krew, which need Go and minutes; once is enough"
 _TOKENS = "the practice cluster gives pods no tokens of their service accounts"
@@ -25,6 +26,7 @@ REAL_ONLY = {
     "tests/e2e/test_krew.py::test_installed_plugin_has_a_practice_cluster": _KREW,
     "tests/e2e/test_krew.py::test_credential_plugins_get_the_users_libraries": _KREW,
     "tests/e2e/test_lifecycle.py::test_what_a_task_waits_for_is_told[image]": _IMAGES,
+    "tests/e2e/test_recovery.py::test_an_evicted_pod_is_followed_by_another": _EVICTIONS,
     "tests/e2e/test_seed.py::test_complete_task_lifecycle": _IMAGES,
     "tests/e2e/test_seed.py::test_multi_node_distributed_training": _IMAGES,
     "tests/e2e/test_submit.py::test_a_failing_task[out of memory]": _ACCOUNTED,

@@ -21,7 +21,11 @@ from tests.cluster.target import ADMIN, Cluster
 # As the user has it: the tests change their own.
 ENVIRONMENT = dict(os.environ)
 _FAILING = bool(os.environ.get("CI"))
-_MARKS = {"practice_cluster": pytest.mark.practice, "real_cluster": pytest.mark.cluster}
+_MARKS = {
+    "practice_cluster": pytest.mark.practice,
+    "real_cluster": pytest.mark.cluster,
+    "breakable": pytest.mark.cluster,
+}
 _absent = pytest.StashKey[str]()
 _ABSENT, _LEFT_OUT = "no Kubernetes: ", "not on the practice cluster: "
 
@@ -98,6 +102,28 @@ def real_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
         yield holder.cluster()
     finally:
         holder.stop()
+
+
+@pytest.fixture(scope="session")
+def breakable(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A real cluster whose programs may be killed: nobody else uses it at the same time.
+
+    It is the one of the other tests where each process of them has its own.
+    """
+    holder = None
+    if "KUBECONFIG" in ENVIRONMENT:
+        own = {key: value for key, value in ENVIRONMENT.items() if key != "KUBECONFIG"}
+        holder = Holder.start(own)
+    try:
+        found: Cluster = holder.cluster() if holder else request.getfixturevalue("real_cluster")
+        if found.driver != "machine":
+            pytest.skip("only programs of the cluster that is built here can be killed")
+        yield found
+    except Unavailable as error:
+        pytest.skip(f"{_ABSENT}{error}")
+    finally:
+        if holder:
+            holder.stop()
 
 
 @pytest.fixture(

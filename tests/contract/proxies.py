@@ -1,10 +1,11 @@
-"""Loopback proxies between a session and the real API server: one cuts lines, one refuses."""
+"""Loopback proxies between a session and the real API server: one is a bad network, one refuses."""
 
 import contextlib
 import json
 import socket
 import struct
 import threading
+import time
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
@@ -18,7 +19,8 @@ class CuttingProxy:
     """Forwards TCP to the API server, and breaks its connections when told.
 
     With `budget` each connection breaks after so many bytes of answers, but no more than `cuts`
-    connections in all.
+    connections in all; `politely` it ends there as if that were all. `delay` is seconds that each
+    piece of an answer takes longer.
     """
 
     def __init__(self, server: str) -> None:
@@ -26,7 +28,10 @@ class CuttingProxy:
         self._target = (parts.hostname or "", parts.port or 443)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._frozen: set[socket.socket] = set()
         self._lock = threading.Lock()
+        self.delay = 0.0
+        self.politely = False
         self.budget: int | None = None
         self.cuts = 0
         self.refusing = False
@@ -45,7 +50,13 @@ class CuttingProxy:
             for line in pair:
                 _reset(line)
 
+    def freeze(self) -> None:
+        """Let nothing through any connection that is open now, and do not end it either."""
+        with self._lock:
+            self._frozen |= {line for pair in self._pairs for line in pair}
+
     def close(self) -> None:
+        self._frozen.clear()
         # closing alone would leave the accepting thread asleep
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -79,10 +90,15 @@ class CuttingProxy:
         passed = 0
         with contextlib.suppress(OSError):
             while data := source.recv(16384):
+                while source in self._frozen:
+                    time.sleep(0.05)
+                time.sleep(self.delay if answers else 0)
                 sink.sendall(data)
                 passed += len(data)
                 if answers and self.budget and passed > self.budget and self.cuts > 0:
                     self.cuts -= 1
+                    if self.politely:
+                        sink.shutdown(socket.SHUT_RDWR)
                     break
         _reset(source)
         _reset(sink)

@@ -2,15 +2,15 @@
 
 import threading
 import time
-import tracemalloc
 from collections.abc import Iterator
 
 import pytest
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects, patience
+from kubectl_sky.cluster import tail as tails
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.streams import Following, Line, LogOptions, LogSource, lines, merged
+from kubectl_sky.cluster.streams import Following, Line, LogOptions, LogSource, lines
 from kubectl_sky.errors import ClusterError, Unreachable
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
@@ -100,6 +100,36 @@ def test_cut_again_and_again(
     found = texts(lines(cut_session, source, FOLLOW))
     assert found == [b"line %d" % number for number in range(1, 12_001)]
     assert proxy.cuts == 0
+
+
+def test_cut_short_and_slow(
+    session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
+) -> None:
+    """An answer that ends in its middle as if that were all, through a slow network."""
+    source = run_pod(session, namespace, NUMBERS)
+    proxy.budget, proxy.cuts, proxy.politely, proxy.delay = 150_000, 2, True, 0.02
+    found = texts(lines(cut_session, source, FOLLOW))
+    assert found == [b"line %d" % number for number in range(1, 12_001)]
+    assert proxy.cuts == 0
+
+
+def test_a_connection_that_is_dead_and_does_not_end(
+    session: Session,
+    cut_session: Session,
+    proxy: CuttingProxy,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As behind a load balancer that has forgotten it; long silences are no failures."""
+    monkeypatch.setattr(tails, "_SILENCE", 1.0)
+    monkeypatch.setattr(patience, "SECONDS", 0.5)
+    monkeypatch.setattr(patience, "_HELD", 0.5)
+    source = run_pod(session, namespace, "sleep 4; echo one; sleep 3; echo two")
+    frozen = threading.Timer(2, proxy.freeze)
+    frozen.start()
+    found = texts(lines(cut_session, source, LogOptions(follow=True, tail=0)))
+    frozen.join()
+    assert found == [b"one", b"two"]
 
 
 def test_cut_while_nothing_is_written(
@@ -198,93 +228,3 @@ def test_unknown_pod_and_container(session: Session, namespace: str) -> None:
         list(lines(session, LogSource(namespace, "a", "x"), LogOptions()))
     with pytest.raises(ClusterError, match=r"logs of pod a: .*previous terminated container"):
         list(lines(session, source, LogOptions(previous=True)))
-
-
-def test_merged_keeps_each_log_in_order(
-    session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
-) -> None:
-    for rank in range(3):
-        run_pod(session, namespace, f"for i in $(seq 1 300); do echo {rank} $i; done", f"p{rank}")
-    proxy.budget, proxy.cuts = 8_000, 3
-
-    def appearing() -> Iterator[LogSource]:
-        for rank in range(3):
-            yield LogSource(namespace, f"p{rank}", "main", rank)
-            time.sleep(0.3)
-
-    found = list(merged(cut_session, appearing(), FOLLOW))
-    for rank in range(3):
-        own = [line.text for line in found if line.source.rank == rank]
-        assert own == [b"%d %d" % (rank, number) for number in range(1, 301)]
-
-
-def test_error_of_one_log_reaches_the_reader(session: Session, namespace: str) -> None:
-    source = run_pod(session, namespace, "echo one; sleep 600")
-    next(lines(session, source, FOLLOW))
-    wrong = LogSource(namespace, "a", "wrong")
-    with pytest.raises(ClusterError, match="logs of pod a: "):
-        list(merged(session, [source, wrong], FOLLOW))
-    assert_no_threads()
-
-
-def assert_no_threads() -> None:
-    deadline = time.monotonic() + 5
-    while any(thread.name.startswith("log ") for thread in threading.enumerate()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def test_closing_hangs_up(session: Session, namespace: str) -> None:
-    source = run_pod(session, namespace, "echo one; sleep 600")
-    reading = merged(session, [source], FOLLOW)
-    assert next(reading).text == b"one"
-    begun = time.monotonic()
-    reading.close()  # type: ignore[attr-defined]
-    assert_no_threads()
-    assert time.monotonic() - begun < 3
-
-
-def test_sources_may_be_added_and_are_read_once(session: Session, namespace: str) -> None:
-    source = run_pod(session, namespace, "echo one")
-    with Following(session, FOLLOW) as following:
-        assert following.add(source) is True
-        assert following.add(source) is False
-        following.no_more()
-        found = [text for batch in following.batches() if batch for text in batch.lines]
-    assert found == [b"one"]
-
-
-def test_memory_does_not_grow_with_the_logs(session: Session, namespace: str) -> None:
-    """The reader sleeps while 18 MB wait: no more than the queue may be in memory.
-
-    Three logs, as a kubelet puts a log of more than 10 MiB away and begins another.
-    """
-    script = "head -c 6000000 /dev/zero | tr '\\0' x | fold -w 100; echo; echo end; sleep 2"
-    sources = [run_pod(session, namespace, script, name=f"log-{number}") for number in range(3)]
-    for source in sources:
-        finished(session, source)
-    tracemalloc.start()
-    with Following(session, LogOptions()) as following:
-        following.add_all(sources)
-        time.sleep(2)
-        total = sum(len(batch.lines) for batch in following.batches() if batch)
-        _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert total == 3 * 60_001
-    assert peak < 12_000_000
-
-
-def test_more_logs_than_may_be_read_at_a_time(session: Session, namespace: str) -> None:
-    sources = [run_pod(session, namespace, f"echo {name}; sleep 1", name) for name in "abcd"]
-    with Following(session, FOLLOW, most=2) as following:
-        following.add_all(iter(sources))
-        found = [batch for batch in following.batches() if batch]
-    assert sorted(b"".join(batch.lines) for batch in found if batch.lines) == [
-        b"a",
-        b"b",
-        b"c",
-        b"d",
-    ]
-    assert [batch.note for batch in found if batch.note] == [
-        "2 logs are read at a time; the others follow when one of these has ended"
-    ]

@@ -5,8 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ class Command:
     program: tuple[str, ...]
     environment: Mapping[str, str]
     folder: Path
+    started: list[subprocess.Popen[str]] = field(default_factory=list, compare=False)
 
     def __call__(self, *arguments: str, stdin: str = "", timeout: float = 120) -> Done:
         """Run, and return what came of it; the streams are apart."""
@@ -40,18 +41,29 @@ class Command:
             check=False,
         )
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start it and return at once."""
-        return subprocess.Popen(
+    def start(self, *arguments: str, terminal: int | None = None) -> subprocess.Popen[str]:
+        """Start it and return at once; it has pipes, or a terminal for all streams."""
+        pipe = subprocess.PIPE if terminal is None else terminal
+        process = subprocess.Popen(
             [*self.program, *arguments],
             cwd=self.folder,
             env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL if terminal is None else terminal,
+            stdout=pipe,
+            stderr=pipe,
             text=True,
+            start_new_session=terminal is not None,
             preexec_fn=heed,
         )
+        self.started.append(process)
+        return process
+
+    def end(self) -> None:
+        """End what was started: what a failed test leaves would fail another one, by a warning."""
+        for process in self.started:
+            process.kill()
+            with process:  # closes its pipes
+                pass
 
     def json(self, *arguments: str) -> Any:
         """Run with `-o json`, which has to go well, and return what it printed."""
@@ -104,11 +116,12 @@ def offline(tmp_path: Path) -> Command:
 
 
 @pytest.fixture
-def sky(environment: dict[str, str], tmp_path: Path) -> Command:
+def sky(environment: dict[str, str], tmp_path: Path) -> Iterator[Command]:
     """This program, logged in as `tester`."""
     command = Command((sys.executable, "-m", "kubectl_sky"), environment, tmp_path)
     assert command("auth", "login", "tester").returncode == 0
-    return command
+    yield command
+    command.end()
 
 
 @pytest.fixture

@@ -108,14 +108,7 @@ read _; stty size; read _; exit 3"""
 def test_keys_and_sizes_reach_the_program(sky: Command, one: str) -> None:
     """Ctrl-C interrupts the program there, not us; a new size is told; the terminal is restored."""
     ours, theirs = pty.openpty()
-    running = subprocess.Popen(
-        [*sky.program, "exec", one, "-it", "--", "sh", "-c", KEYS],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=sky.folder,
-        env=sky.environment,
-    )
+    running = sky.start("exec", one, "-it", "--", "sh", "-c", KEYS, terminal=theirs)
     before = subprocess.run(["stty", "-g"], stdin=theirs, capture_output=True, check=True).stdout
     seen = b""
 

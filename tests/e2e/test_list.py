@@ -5,14 +5,13 @@ import os
 import pty
 import re
 import signal
-import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import yaml
 
-from tests.e2e.conftest import Command, heed, submitted
+from tests.e2e.conftest import Command, submitted
 
 GOOD = "name: good\nresources: {image_id: 'busybox:1.36'}\nrun: echo done\n"
 BAD = "name: bad\nnum_nodes: 2\nresources: {image_id: 'busybox:1.36'}\nrun: exit 3\n"
@@ -70,16 +69,7 @@ def test_list_is_shown_as_it_changes_until_ctrl_c(sky: Command) -> None:
 def test_list_is_drawn_in_place_on_a_terminal(sky: Command) -> None:
     good = ended(sky, GOOD)
     master, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [*sky.program, "list", "--watch"],
-        cwd=sky.folder,
-        env=sky.environment,
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        start_new_session=True,
-        preexec_fn=heed,
-    )
+    process = sky.start("list", "--watch", terminal=terminal)
     os.close(terminal)
     seen = b""
     deadline = time.monotonic() + 30

@@ -2,7 +2,11 @@
 
 import json
 import re
+import time
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from tests.e2e.conftest import Command
 from tests.e2e.test_terminal import on_terminal
@@ -56,8 +60,36 @@ def test_ways_of_printing(sky: Command, tmp_path: Path) -> None:
     ]
     always = sky("logs", "shown001", "--rank", "1", "--color", "always", "--tail", "1").stdout
     assert always == "\x1b[32mnode-1 |\x1b[0m no newline\n"
-    plain = Command(sky.program, {**sky.environment, "NO_COLOR": "1"}, sky.folder)
+    plain = replace(sky, environment={**sky.environment, "NO_COLOR": "1"})
     assert on_terminal(plain, "logs", "shown001", "--rank", "1")[1].startswith("node-1 | start")
+
+
+SKEWED = """
+import datetime, time
+true, shift = time.time, {shift}
+time.time = lambda: true() + shift
+class Skewed(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return super().now(tz) + datetime.timedelta(seconds=shift)
+datetime.datetime = Skewed
+"""
+
+
+@pytest.mark.parametrize("shift", [3600, -3600])
+def test_a_clock_that_is_an_hour_off(sky: Command, tmp_path: Path, shift: int) -> None:
+    """Which lines are new is for the cluster's clocks; ours is not asked."""
+    (tmp_path / "sitecustomize.py").write_text(SKEWED.format(shift=shift))
+    path = f"{tmp_path}:{sky.environment['PYTHONPATH']}"
+    skewed = replace(sky, environment={**sky.environment, "PYTHONPATH": path})
+    text = "resources: {image_id: 'busybox:1.36'}\nrun: echo one; sleep 2; echo two\n"
+    done = skewed("submit", "-", "--id", "skewed01", stdin=text)
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["one", "two"]), done.stderr
+    assert skewed("logs", "skewed01", "--since", "10m").stdout == "one\ntwo\n"
+    time.sleep(2)
+    assert skewed("logs", "skewed01", "--since", "1s").stdout == ""
+    assert skewed("status", "skewed01").returncode == 0
+    assert f"{'60m' if shift > 0 else '0s'}\n" in skewed("list").stdout
 
 
 def test_flags_that_make_no_sense(sky: Command) -> None:

@@ -49,6 +49,26 @@ def test_a_task_that_fails_once_is_well_in_the_end(sky: Command) -> None:
     assert "1 restart" in sky("list", "-o", "wide").stdout
 
 
+def test_an_evicted_pod_is_followed_by_another(
+    sky: Command, kubectl: Command, namespace: str
+) -> None:
+    """As when a machine is emptied: the logs go on with the next attempt, and nothing counts."""
+    script = ONCE.replace("exit 3", "sleep 600") % volume(sky, "marks-e")
+    running = sky.start("submit", sky.write("t.yaml", script), "--id", "evict001")
+    assert running.stdout
+    told = [running.stdout.readline() for _ in range(2)]
+    assert told[1] == "first attempt\n"
+    (pod,) = kubectl.json("get", "pods", "-l", "task-id=evict001")["items"]
+    name = pod["metadata"]["name"]
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+    where = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
+    done = kubectl("create", "--raw", where, "-f", "-", stdin=json.dumps(eviction))
+    assert done.returncode == 0, done.stderr
+    out, err = running.communicate(timeout=120)
+    assert (running.returncode, out) == (0, "second attempt\n"), err
+    assert sky.json("status", "evict001")["status"] == "completed"
+
+
 def test_between_two_attempts_the_task_is_not_over(sky: Command) -> None:
     done = sky("submit", "-", "--detach", stdin=ONCE % volume(sky, "marks-b"))
     task = submitted(done)

@@ -3,7 +3,6 @@
 import os
 import pty
 import select
-import subprocess
 import time
 
 from tests.e2e.conftest import Command
@@ -14,14 +13,7 @@ TASK = "name: quick\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
 def on_terminal(sky: Command, *arguments: str, types: str = "") -> tuple[int, str]:
     """Run with a terminal as all streams, type, and return exit code and screen."""
     ours, theirs = pty.openpty()
-    running = subprocess.Popen(
-        [*sky.program, *arguments],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=sky.folder,
-        env=sky.environment,
-    )
+    running = sky.start(*arguments, terminal=theirs)
     os.close(theirs)
     os.write(ours, types.encode())
     screen = b""
@@ -67,3 +59,14 @@ def test_sending_many_shows_progress_only_on_a_terminal(sky: Command) -> None:
     assert "Sending" not in done.stderr and "%" not in done.stderr
     assert done.stderr.count("\n") == 1, "that all may not start at once"
     assert sky("stop", "bars0002").returncode == 0
+
+
+def test_what_programs_say_does_not_act_on_it(sky: Command) -> None:
+    script = r"printf '\033]0;owned\007\033[31mred\033[2J\n' >&2; exit 1"
+    text = f"resources: {{image_id: 'busybox:1.36'}}\nrun: |\n  {script}\n"
+    assert sky("submit", "-", "--id", "rude0001", "--detach", stdin=text).returncode == 0
+    assert sky("wait", "rude0001").returncode == 4
+    for command in ("status", "doctor", "logs"):
+        _, screen = on_terminal(sky, command, "rude0001")
+        assert "red" in screen and "owned" not in screen, command
+        assert "\x1b[2J" not in screen and "\x1b]" not in screen, command

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.observe.escapes import harmless
+from kubectl_sky.observe.escapes import harmless, plain
 from kubectl_sky.observe.logs import Form, Origin, Output
 
 NODE = Origin("t1", 1, "node-1", "pod-a", "node-1")
@@ -105,3 +105,19 @@ def test_grep_sees_the_text_and_not_the_time() -> None:
     assert inverted.block(LONELY, lines, False) == lines[0] + b"\n"
     assert form.block(LONELY, lines, False) == lines[1]
     assert Form(grep=re.compile(b"x")).block(NODE, [b"a"], True) == b""
+
+
+def test_our_own_lines_have_no_escapes_at_all() -> None:
+    """As of tables and notes, which quote events and the last words of programs."""
+    assert plain("a\tb é\nc") == "a\tb é\nc"
+    assert (
+        plain("Error: \x1b[31mred\x1b[2J\x1b]0;owned\x07 \x9b2J\n10%\r50%\n")
+        == "Error: red \n50%\n"
+    )
+
+
+@given(st.text())
+def test_nothing_of_ours_acts_on_a_terminal(text: str) -> None:
+    shown = plain(text)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown)
+    assert shown.count("\n") == text.count("\n")

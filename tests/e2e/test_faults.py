@@ -1,0 +1,103 @@
+"""Following logs while the cluster's own programs are killed: on a real cluster of the test."""
+
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.faults import Faults
+from tests.cluster.target import Cluster
+from tests.e2e.conftest import Command
+
+RANKS, LINES, PIECE = 20, 16_000, 250
+FLOOD = f"""
+name: flood
+num_nodes: {RANKS}
+resources: {{image_id: "busybox:1.36", cpus: 0.01, memory: 0.0625}}
+run: |
+  awk -v rank="$SKYPILOT_NODE_RANK" 'BEGIN {{
+    for (i = 1; i <= {LINES}; i++) {{
+      print "line", rank, i
+      if (i % {PIECE} == 0) {{ fflush(); system("sleep {PIECE / 1000}") }}
+    }}
+  }}'
+"""  # 1,000 lines a second
+
+
+@pytest.fixture(scope="session")
+def cluster(breakable: Cluster) -> Cluster:
+    """The one whose programs may be killed."""
+    return breakable
+
+
+@pytest.fixture
+def faults(cluster: Cluster) -> Iterator[Faults]:
+    """What may happen to it; all is well again afterwards."""
+    found = Faults(cluster)
+    yield found
+    found.mend()
+
+
+class Reader:
+    """Reads what a program prints, and counts the lines of each rank that are the next ones."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.seen = [0] * RANKS
+        self.wrong: list[str] = []
+        self._process = process
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout
+        for line in self._process.stdout:
+            title, _, text = line.partition(" | ")
+            rank, number = map(int, text.split()[1:])
+            if title == f"node-{rank}" and number == self.seen[rank] + 1:
+                self.seen[rank] = number
+            else:
+                self.wrong.append(line)
+
+    def more(self, lines: int) -> None:
+        """Wait until each rank has written so many lines more, or all of its lines."""
+        wanted = [min(number + lines, LINES) for number in self.seen]
+        deadline = time.monotonic() + 90
+        while any(map(int.__lt__, self.seen, wanted)) and self._process.poll() is None:
+            assert time.monotonic() < deadline, self.seen
+            time.sleep(0.1)
+
+    def end(self) -> str:
+        """Wait for the end, and return what stands on stderr."""
+        self._thread.join(120)
+        assert self._process.stderr
+        return self._process.stderr.read()
+
+
+@pytest.mark.timeout(400)
+def test_every_line_once_whatever_is_killed(
+    sky: Command, kubectl: Command, cluster: Cluster, faults: Faults
+) -> None:
+    """The API server with its store, then the kubelet: of 20 ranks each line once and in order.
+
+    Who follows has rights by RBAC, which a new API server knows a little later than the rest.
+    """
+    grant = ("create", "rolebinding", "alice", "--clusterrole=admin")
+    assert kubectl(*grant, f"--user={cluster.users['alice']}").returncode == 0
+    done = sky("submit", sky.write("t.yaml", FLOOD), "--id", "flood001", "--detach")
+    assert done.returncode == 0, done.stderr
+    process = sky.start("logs", "flood001", "-f", "--context", "alice")
+    reader = Reader(process)
+    reader.more(200)
+    assert max(reader.seen) < LINES
+    faults.kill("kube-apiserver", "etcd")
+    time.sleep(1)
+    faults.start("etcd", "kube-apiserver")
+    reader.more(200)
+    faults.kill("kubelet")
+    time.sleep(1)
+    faults.start("kubelet")
+    told = reader.end()
+    assert process.wait(60) == 0, told
+    assert (reader.wrong, reader.seen) == ([], [LINES] * RANKS), told
