@@ -10,6 +10,7 @@ TASK_NAME = "task-name"
 USERNAME = "username"
 NODE_IDX = "node-idx"
 FILES = "kubectl-sky/files"  # of objects that carry files, and that tasks share
+PORTS = "kubectl-sky/ports"  # of the Service that leads to a task's rank 0
 VOLUME = "skypilot-volume"
 VOLUME_ID = "volume-id"
 VOLUME_NAME = "volume-name"
@@ -89,6 +90,11 @@ def node_object(name: str, task_id: str, index: int, nodes: int) -> str:
     """Name of a node's Job: as the task's when it has one node, else with the node's index."""
     whole = task_object(name, task_id)
     return whole if nodes == 1 else f"{whole}-node-{index}"
+
+
+def ports_object(whole: str) -> str:
+    """Name of the Service to a task's rank 0."""
+    return f"{whole}-ports"
 
 
 def selector(**labels: str) -> str:

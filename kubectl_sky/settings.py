@@ -22,7 +22,8 @@ class Settings:
     on one, or "refuse". `volume_group` is the group that may write to volumes; False gives none.
     `stores` is how each store of buckets is reached, `default_store` is where buckets are of which
     only the name is known, `bucket_mode` "copy" copies those too that are to be mounted, by the
-    `fetch_program` of the `fetch_image`.
+    `fetch_program` of the `fetch_image`. `ports` is how the ports of tasks are reached, and the
+    annotations of the Services that lead to them.
     """
 
     image: str = DEFAULT_IMAGE
@@ -33,6 +34,7 @@ class Settings:
     host_paths: Sequence[str] = ()
     single_node_volumes: str = "together"
     volume_group: int | bool = 1000
+    ports: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     barrier_timeout: int | None = None
     stores: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
     default_store: str | None = None

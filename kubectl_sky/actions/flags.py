@@ -53,6 +53,8 @@ def _fields(overrides: Overrides) -> dict[str, tuple[tuple[str, ...], object]]:
         "--image": (("resources", "image_id"), overrides.image),
         "--backend": (("config", "kubectl_sky", "backend"), overrides.backend),
         "--queue": (("config", "kubernetes", "quota", "queue"), overrides.queue),
+        "--ports": (("resources", "ports"), list(overrides.ports) or None),
+        "--expose": (("config", "kubectl_sky", "expose"), overrides.expose),
     }
 
 

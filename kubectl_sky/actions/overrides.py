@@ -21,6 +21,8 @@ class Overrides:
     image: str | None = None
     backend: str | None = None
     queue: str | None = None
+    ports: tuple[str, ...] = ()
+    expose: str | None = None
     array: str | None = None
     bucket_mode: str | None = None
     templates: str | None = None

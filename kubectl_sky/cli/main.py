@@ -26,6 +26,7 @@ COMMANDS = {
     "queues": "Show Kueue's queues: what they give, and who waits",
     "top": "Show the CPUs and the memory that a task's nodes use",
     "cp": "Copy files to a node of a task, and from it",
+    "ports": "Show where the ports of a task are reached",
     "port-forward": "Make ports of a node ports of this machine",
     "wait": "Wait until tasks have ended",
     "stop": "Stop tasks and remove what they consist of",

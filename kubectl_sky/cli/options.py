@@ -4,7 +4,7 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -172,6 +172,17 @@ task = _grouped(
             "--queue", help="Queue that the task waits in: a LocalQueue of Kueue, or Volcano's."
         ),
         click.option(
+            "--ports",
+            multiple=True,
+            metavar="PORT",
+            help="Ports that others connect to: 8080, 8000-8010; a Service leads to rank 0.",
+        ),
+        click.option(
+            "--expose",
+            metavar="HOW",
+            help="Where these ports are reached: clusterip, nodeport, loadbalancer, podip.",
+        ),
+        click.option(
             "--array",
             metavar="N-M[%P]",
             help="Run it once for each number, such as 0-99 or 0,3,7; P of them at a time.",
@@ -190,26 +201,7 @@ task = _grouped(
         ),
         as_task,
     ],
-    [
-        "task_id",
-        "name",
-        "workdir",
-        "env",
-        "env_files",
-        "secret",
-        "secret_files",
-        "num_nodes",
-        "cpus",
-        "memory",
-        "gpus",
-        "image",
-        "backend",
-        "queue",
-        "array",
-        "bucket_mode",
-        "templates",
-        "as_task",
-    ],
+    [field.name for field in fields(Overrides)],
     "overrides",
     _overrides,
 )

@@ -7,6 +7,7 @@ from kubectl_sky import names
 from kubectl_sky.plan import spot
 from kubectl_sky.plan.accelerators import Term
 from kubectl_sky.plan.plan import Node, Plan, Toleration
+from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.traced import Number, each, text, texts
 from kubectl_sky.settings import DEFAULT_IMAGE, Settings
 from kubectl_sky.spec.document import Document, Path, dotted, entries, printable
@@ -97,6 +98,7 @@ def explained(plan: Plan, origins: Origins) -> Plan:
         restarts=Number(plan.restarts, restarts),
         scripts=texts(plan.scripts, {f"{one}.sh": origins.field(one) for one in ("setup", "run")}),
         service=text(plan.service, nodes),
+        ports=plan.ports and _ports(plan.ports, origins),
         storage=replace(
             plan.storage,
             mounts=tuple(
@@ -109,6 +111,14 @@ def explained(plan: Plan, origins: Origins) -> Plan:
 
 def _node(node: Node, labels: Mapping[str, str], name: str) -> Node:
     return replace(node, labels=texts(node.labels, labels), job=text(node.job, name) or node.job)
+
+
+def _ports(found: Ports, origins: Origins) -> Ports:
+    settings = "settings: ports" if origins.settings.ports.get("expose") else DEFAULT
+    how = origins.field("config", "kubectl_sky", "expose")
+    how = how or origins.field("config", "kubernetes", "ports", otherwise=settings)
+    numbers = tuple(Number(number, origins.resource("ports")) for number in found.numbers)
+    return replace(found, type=text(found.type, how) or found.type, numbers=numbers)
 
 
 def _sizes(wanted: Mapping[str, str], origins: Origins) -> dict[str, str]:

@@ -10,6 +10,7 @@ from kubectl_sky.plan.custom import Custom
 from kubectl_sky.plan.gang import Gang
 from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.plan.placement import Preference
+from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.registry import Login
 from kubectl_sky.plan.storage import Stored
 from kubectl_sky.spec.arrays import Array
@@ -64,8 +65,8 @@ class Plan:
     `env` and `secrets` are name to value, `secret_variables` are those that are secret, here or in
     the cluster already, `requests` and `limits` are resource name to Kubernetes
     quantity, `scripts` is file name to text, `selector` finds the task's pods, and `service` is the
-    headless Service through which nodes find each other (None for one node). A machine has to meet
-    one of the `terms`, if there are any.
+    headless Service through which nodes find each other (None for one node). `ports` leads others
+    to rank 0. A machine has to meet one of the `terms`, if there are any.
     `linger` is the seconds after which an ended Job is deleted; None keeps it. A node that fails
     starts again `restarts` times; if the task `recovers`, what the cluster takes away is not
     counted, and neither are the `exit_codes`. `suspended` Jobs begin when somebody releases them.
@@ -107,6 +108,7 @@ class Plan:
     custom: Custom
     cargo: Cargo
     service: str | None
+    ports: Ports | None = None
     group: Group | None = None
     gang: Gang | None = None
 

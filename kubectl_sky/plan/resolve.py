@@ -9,16 +9,17 @@ from kubectl_sky.plan import (
     bundle,
     environment,
     hidden,
+    ports,
     priority,
-    queueing,
     registry,
     sizes,
     spot,
     storage,
 )
 from kubectl_sky.plan.custom import Custom, custom
+from kubectl_sky.plan.identity import identity, numbers
 from kubectl_sky.plan.placement import Placement, place
-from kubectl_sky.plan.plan import Node, Plan, Toleration
+from kubectl_sky.plan.plan import Plan, Toleration
 from kubectl_sky.plan.storage import Named
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Resources, Task
@@ -30,26 +31,24 @@ MAX_SCRIPTS = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around t
 def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     """Decide everything about a task; raise UserError where something that it needs is missing."""
     task = registry.hidden(task)
-    title = task.name or f"task-{task_id}"
-    name = names.dns_label(title)
-    whole = names.task_object(name, task_id)
     placement = place(task, facts)
     resources = placement.resources
     requests = sizes.requests(placement, settings)
     asked, own = task.kubernetes, custom(task, resources, facts, settings)
-    labels = _given(asked.labels, resources.labels, own.queue) | _labels(title, task_id, facts)
+    who = identity(task, task_id, facts, resources, own.queue)
+    whole = who.whole
     login = registry.login(task, whole)
     image = registry.image(resources.image, login) or settings.image
-    stored = storage.stored(task, facts, settings, Named(whole, labels, image))
+    stored = storage.stored(task, facts, settings, Named(whole, who.labels, image))
     cargo = bundle.cargo(task.files, whole, facts)
     return Plan(
         id=task_id,
         name=whole,
         namespace=facts.namespace,
-        labels=labels,
-        annotations=_annotations(task, title, facts, resources) | cargo.annotations,
-        selector={names.TASK: "true", names.TASK_ID: task_id},
-        nodes=_nodes(task.num_nodes, name, task_id, labels),
+        labels=who.labels,
+        annotations={**who.annotations, **cargo.annotations},
+        selector=who.selector,
+        nodes=who.nodes(task.num_nodes),
         image=image,
         login=login,
         env=environment.variables(task, whole, placement, facts, stored.links, settings),
@@ -71,10 +70,11 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         backend=task.backend or names.DEFAULT_BACKEND,
         array=task.array,
         scripts=_scripts(task, cargo.places, bool(stored.fetches)),
-        pod_annotations={**asked.annotations, **_numbers(task), **stored.annotations},
+        pod_annotations={**asked.annotations, **numbers(task), **stored.annotations},
         custom=own,
         cargo=cargo,
         service=whole if task.num_nodes > 1 else None,
+        ports=ports.ports(task, resources, whole, settings),
     )
 
 
@@ -82,56 +82,6 @@ def _class(own: Custom, resources: Resources, settings: Settings) -> str | None:
     """The pods' priority class; in a queue that has classes of its own they are in its label."""
     queued = names.QUEUE_CLASS in own.queueing
     return None if queued else priority.class_of(resources, settings)
-
-
-def _nodes(nodes: int, name: str, task_id: str, labels: Mapping[str, str]) -> tuple[Node, ...]:
-    """The nodes as Jobs of their own."""
-    return tuple(
-        Node(
-            index=index,
-            job=names.node_object(name, task_id, index, nodes),
-            labels={**labels, names.NODE_IDX: str(index)},
-            hostname=f"node-{index}" if nodes > 1 else None,
-            rank=str(index),
-        )
-        for index in range(nodes)
-    )
-
-
-def _given(
-    everywhere: Mapping[str, str], here: Mapping[str, str], queue: str | None
-) -> dict[str, str]:
-    """The user's labels; where a queue is named, no other label names one."""
-    found = dict(everywhere) | dict(here)
-    return {key: value for key, value in found.items() if key != names.QUEUE or not queue}
-
-
-def _labels(title: str, task_id: str, facts: Facts) -> dict[str, str]:
-    """Our labels; they go over the user's, so that no task can pose as another."""
-    return {
-        names.TASK: "true",
-        names.TASK_ID: task_id,
-        names.TASK_NAME: names.label_value(title),
-        names.USERNAME: facts.user.label,
-    }
-
-
-def _annotations(task: Task, title: str, facts: Facts, resources: Resources) -> dict[str, str]:
-    """What labels cannot carry as it is, and the backend if it is not the default."""
-    backend = task.backend or names.DEFAULT_BACKEND
-    other = {} if backend == names.DEFAULT_BACKEND else {names.BACKEND: backend}
-    ours = {
-        names.ORIGINAL_NAME: title,
-        names.ORIGINAL_USER: facts.user.name,
-        names.NUM_NODES: str(task.num_nodes),
-    }
-    given = {**queueing.annotations(task.kubernetes), **priority.annotations(resources)}
-    return given | ours | other | _numbers(task)
-
-
-def _numbers(task: Task) -> dict[str, str]:
-    """What tells an array's indexes which numbers they stand for, on the Job and on its pods."""
-    return {names.ARRAY: task.array.numbers} if task.array else {}
 
 
 def _tolerations(placement: Placement) -> tuple[Toleration, ...]:

@@ -1,7 +1,7 @@
 """The manifests of a plan, in the order in which they are sent."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,8 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
     backend = registry.named(plan.backend)
     plan = backend.adapted(plan)
     auxiliary = [_manifest(environment, name, plan=plan) for name in _auxiliary(plan)]
+    if plan.ports:
+        auxiliary.append(_manifest(environment, "ports.yaml.j2", plan=plan, first=backend.first))
     if backend.beside:
         auxiliary.append(_manifest(environment, backend.beside_template, plan=plan))
     auxiliary += [
@@ -139,7 +141,9 @@ def _changed(manifest: Manifest, plan: Plan) -> Manifest:
 
 
 def _manifest(
-    environment: jinja2.Environment, name: str, **context: Plan | Node | Claim | Bundle
+    environment: jinja2.Environment,
+    name: str,
+    **context: Plan | Node | Claim | Bundle | Mapping[str, str],
 ) -> Manifest:
     try:
         text = writer.commented(environment.get_template(name).render(context))

@@ -32,7 +32,8 @@ class Kubernetes:
     LocalQueue to wait in: "" for none, None leaves it to the settings. With `flex_start` machines
     come from GKE's dynamic workload scheduler, for `run_seconds` where the task is queued. Limits
     are requests times `limits`: 0 for no limits, None for what is usual. `patience` is the seconds
-    that the first node may take to start; None for what is usual.
+    that the first node may take to start; None for what is usual. `ports` is SkyPilot's word for
+    how ports are reached.
     """
 
     pod: Mapping[str, Data] = field(default_factory=dict)
@@ -44,6 +45,7 @@ class Kubernetes:
     run_seconds: int | None = None
     limits: Fraction | None = None
     patience: float | None = None
+    ports: str | None = None
 
 
 def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:
@@ -61,6 +63,7 @@ def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:
         run_seconds=_seconds(dws.get("max_run_duration")),
         limits=_limits(fields.get("set_pod_resource_limits")),
         patience=_patience(fields.get("provision_timeout")),
+        ports=fields.get("ports"),
     )
 
 
@@ -145,4 +148,12 @@ def _factor(document: Document) -> Iterator[Problem]:
         yield document.problem(path, "expected true, false, or a number from 1 to 1000")
 
 
-RULES = (_custom, _identity, _queue, _dws, _factor)
+def _ports(document: Document) -> Iterator[Problem]:
+    path = (*KUBERNETES, "ports")
+    if document.get(*path) == "ingress":
+        message = "ignored: no Ingress is made, the ports' Service is as without it"
+        hint = "write an Ingress to that Service, or say --expose loadbalancer"
+        yield document.problem(path, message, hint, "warning")
+
+
+RULES = (_custom, _identity, _queue, _dws, _factor, _ports)

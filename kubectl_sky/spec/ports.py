@@ -7,6 +7,7 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, printable
 
 MAX_PORT = 65535
+MAX_PORTS = 100  # of a task: each is an entry of its Service, and a rule of every machine
 
 _RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
 _EXPECTED = 'expected a port such as 8080, or a range such as "8080-8090"'
@@ -19,6 +20,14 @@ def ranges(value: Data) -> list[tuple[int, int]]:
     items = value if isinstance(value, list) else [value]
     texts = [text.strip() for item in items for text in str(item).split(",")]
     return [_range(text) for text in texts if text]
+
+
+def numbers(value: Data) -> tuple[int, ...]:
+    """Return each port once, in order. Raises ValueError for the user."""
+    found: list[int] = []
+    for first, last in sorted(ranges(value)):
+        found += range(max(first, found[-1] + 1 if found else 0), last + 1)
+    return tuple(found)
 
 
 def _range(text: str) -> tuple[int, int]:
@@ -47,4 +56,16 @@ def _ports(document: Document) -> Iterator[Problem]:
                 yield document.problem(where, str(error))
 
 
-RULES = (_ports,)
+def _many(document: Document) -> Iterator[Problem]:
+    for path in document.candidates():
+        try:
+            count = len(numbers(document.get(*path, "ports")))
+        except ValueError:
+            continue  # told already
+        if count > MAX_PORTS:
+            message = f"{count:,} ports; a task's Service has at most {MAX_PORTS}"
+            hint = "name those that others connect to"
+            yield document.problem((*path, "ports"), message, hint)
+
+
+RULES = (_ports, _many)

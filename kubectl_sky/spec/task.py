@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kubectl_sky.spec import infra, machine, quantity
+from kubectl_sky.spec import infra, machine, ports, quantity
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.arrays import Array
 from kubectl_sky.spec.buckets import Bucket, buckets_of
@@ -36,6 +36,7 @@ class Resources:
     """What each node needs; sizes are Kubernetes quantities, None leaves it to the cluster.
 
     `linger` is the seconds after which what has ended is deleted, `context` one of the kubeconfig.
+    `ports` are those that others connect to, each once and in order.
     """
 
     cpus: str | None = None
@@ -50,6 +51,7 @@ class Resources:
     linger: int | None = None
     recovery: Recovery | None = None
     context: str | None = None
+    ports: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Task:
     `kept_secrets` are in the cluster already. `choices` are the candidates beside `resources`,
     which is the first; `ordered` says that their order matters. `backend` is how it runs; None
     leaves it to the settings; `array` are the numbers where it is many tasks of one node.
+    `expose` is how its ports are reached; None leaves that to `kubernetes` and the settings.
     """
 
     name: str | None = None
@@ -78,6 +81,7 @@ class Task:
     ordered: bool = False
     backend: str | None = None
     array: Array | None = None
+    expose: str | None = None
 
     @property
     def candidates(self) -> tuple[Resources, ...]:
@@ -106,14 +110,14 @@ def task_of(document: Document) -> Task:
         kubernetes=kubernetes_of(data.get("config")),
         choices=tuple(others),
         ordered=_ordered(resources),
-        backend=_backend(data),
+        backend=_own(data).get("backend"),
+        expose=_own(data).get("expose"),
     )
 
 
-def _backend(data: Mapping[str, Any]) -> str | None:
-    own = (data.get("config") or {}).get("kubectl_sky") or {}
-    backend: str | None = own.get("backend")
-    return backend
+def _own(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields that SkyPilot does not have."""
+    return (data.get("config") or {}).get("kubectl_sky") or {}
 
 
 def image_of(value: str | Mapping[str, str] | None) -> str | None:
@@ -183,4 +187,5 @@ def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
             linger=machine.linger(values.get("autostop")),
             recovery=recovery(values.get("job_recovery")),
             context=infra.context(values),
+            ports=ports.numbers(values.get("ports")),
         )

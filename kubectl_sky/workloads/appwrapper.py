@@ -46,6 +46,7 @@ class AppWrapper(Workload):
     name = "appwrapper"
     kind = kinds.APP_WRAPPER
     template = "appwrapper.yaml.j2"
+    first = completions.FIRST
     requires = "AppWrapper"
     together = True
     again_together = True

@@ -22,6 +22,7 @@ class Array(Workload):
     name = "array"
     kind = kinds.JOB
     template = "array.yaml.j2"
+    first = completions.FIRST
     named = False
     apart = True
 

@@ -1,11 +1,15 @@
 """Indexed completions of Jobs: the index of a pod, and the lists that a Job's status keeps."""
 
+from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 
 from kubectl_sky.workloads.workload import Object, number
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 FIELD = f"metadata.annotations['{INDEX}']"  # where a pod reads its own; labels have it since 1.28
+
+FIRST: Mapping[str, str] = MappingProxyType({INDEX: "0"})
 
 
 def count(item: Object) -> int:

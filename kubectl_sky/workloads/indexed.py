@@ -15,6 +15,7 @@ class Indexed(Workload):
     name = "indexed"
     kind = kinds.JOB
     template = "indexed.yaml.j2"
+    first = completions.FIRST
     hold = ("spec", "suspend")
     together = True
 

@@ -19,6 +19,7 @@ class JobSet(Workload):
     name = "jobset"
     kind = kinds.JOB_SET
     template = "jobset.yaml.j2"
+    first = completions.FIRST
     requires = "JobSet"
     together = True
     again_together = True

@@ -1,8 +1,9 @@
 """What the backends have in common that run each node as a Job of its own."""
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
-from kubectl_sky import kinds
+from kubectl_sky import kinds, names
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.workloads import recovery
 from kubectl_sky.workloads.workload import (
@@ -22,6 +23,7 @@ class PerNode(Workload):
 
     kind = kinds.JOB
     template = "job.yaml.j2"
+    first = MappingProxyType({names.NODE_IDX: "0"})
     hosts = True
     hold = ("spec", "suspend")
 

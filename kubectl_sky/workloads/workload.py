@@ -42,6 +42,7 @@ class Workload(Protocol):
     name: str  # as `--backend` takes it and as the objects' annotation says it
     kind: Kind  # of the objects that run the task, and that own what it needs
     template: str  # makes one such object out of `plan` and `node`
+    first: Mapping[str, str]  # the label that rank 0's pod has and no other of the task
 
     requires: str = ""  # what has to be installed; empty: every cluster has all that it takes
     beside: Kind | None = None  # of an object of the task beside them, which comes with `requires`

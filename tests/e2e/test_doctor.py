@@ -135,7 +135,10 @@ def test_the_role_is_all_that_a_user_needs(sky: Command, kubectl: Command) -> No
     assert applied.returncode == 0, applied.stderr
     done = sky("doctor", *alice)
     assert done.returncode == 0, done.stdout
-    text = "num_nodes: 2\nsecrets: {A: b}\nvolumes: {/v: data}\nrun: echo done $A\n"
+    text = (
+        "num_nodes: 2\nsecrets: {A: b}\nvolumes: {/v: data}\nresources: {ports: 80}\n"
+        "run: echo done $A\n"
+    )
     commands: tuple[tuple[str, ...], ...] = (
         ("volumes", "create", "data", "1Gi"),
         ("submit", "-", "--id", ID),
@@ -144,6 +147,7 @@ def test_the_role_is_all_that_a_user_needs(sky: Command, kubectl: Command) -> No
         ("logs", ID),
         ("wait", ID),
         ("doctor", ID),
+        ("ports", ID),
         ("stop", ID, "-y"),
         ("clean", "-y"),
         ("volumes", "list"),

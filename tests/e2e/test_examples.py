@@ -89,6 +89,7 @@ RUNS = {
             r"node-0 \| the token went by 0 1 2 3",
         ),
     ),
+    "20-ports": Run(("--env", "SERVE=1"), ("serving for 1 seconds",)),
     "17-without-root": Run(
         (),
         tuple(

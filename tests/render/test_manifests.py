@@ -18,6 +18,7 @@ from kubectl_sky.plan.gang import Gang
 from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.plan import Node, Plan, Toleration
+from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.registry import Login
 from kubectl_sky.plan.storage import Mount, Stored
 from kubectl_sky.render import manifests
@@ -64,6 +65,7 @@ ELSEWHERE = {
         Gang,
         Login,
         Node,
+        Ports,
         Mount,
         Stored,
         Fetch,
@@ -185,6 +187,30 @@ def test_no_variable_is_written_twice(
         assert "valueFrom" in written[name], "the secret wins"
     for name in RESERVED & written.keys():
         assert written[name].get("value") not in ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("backend", "label"),
+    [
+        ("jobs", "node-idx"),
+        ("volcano", "node-idx"),
+        ("indexed", "batch.kubernetes.io/job-completion-index"),
+        ("jobset", "batch.kubernetes.io/job-completion-index"),
+        ("appwrapper", "batch.kubernetes.io/job-completion-index"),
+    ],
+)
+def test_ports_lead_to_the_first_node_of_every_backend(backend: str, label: str) -> None:
+    resources = Resources(ports=(80, 443))
+    plan = make_plan(Task(name="t", num_nodes=2, resources=resources, run="x", backend=backend))
+    found = {manifest.name: manifest.object for manifest in manifests.render(plan).all}
+    service = found["Service/t-bcdf2345-ports"]
+    assert service["spec"] == {
+        "type": "ClusterIP",
+        "selector": {"skypilot-task": "true", "task-id": "bcdf2345", label: "0"},
+        "ports": [{"name": "port-80", "port": 80}, {"name": "port-443", "port": 443}],
+    }
+    assert service["metadata"]["labels"]["kubectl-sky/ports"] == "true"
+    assert "Service/t-bcdf2345" in found
 
 
 def test_secrets_are_redacted() -> None:

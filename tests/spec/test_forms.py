@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubectl_sky.spec.accelerator import Accelerator
-from kubectl_sky.spec.ports import ranges
+from kubectl_sky.spec.ports import MAX_PORT, numbers, ranges
 from kubectl_sky.spec.task import Resources, task_of
 from kubectl_sky.spec.validate import validate
 from tests.spec.documents import RUN, make_document, problems, read
@@ -65,6 +67,33 @@ def test_ports(written: Any, expected: list[tuple[int, int]]) -> None:
     assert ranges(written) == expected
 
 
+_PORT = st.integers(1, MAX_PORT)
+_RANGE = st.tuples(_PORT, _PORT).map(lambda pair: f"{min(pair)}-{max(pair)}")
+
+
+@given(st.lists(_PORT | _RANGE | _PORT.map(lambda port: f"{port},{port}")))
+def test_each_port_is_there_once(written: list[int | str]) -> None:
+    expected = {port for first, last in ranges(written) for port in range(first, last + 1)}
+    assert list(numbers(written)) == sorted(expected)
+
+
+@given(st.lists(st.text(alphabet="0123456789-, x") | st.integers()) | st.text())
+def test_ports_are_read_or_refused(written: Any) -> None:
+    try:
+        assert all(1 <= port <= MAX_PORT for port in numbers(written))
+    except ValueError as error:
+        assert "port" in str(error) or "range" in str(error)
+
+
+def test_many_ranges_take_no_time() -> None:
+    assert len(numbers(["1-65535"] * 20_000)) == MAX_PORT
+
+
+def test_the_chosen_candidate_s_ports() -> None:
+    (document,) = read("resources: {ports: 80, any_of: [{cpus: 1}, {ports: [443, 80]}]}\n" + RUN)
+    assert [one.ports for one in task_of(document).candidates] == [(80,), (80, 443)]
+
+
 def test_a_field_for_anchors() -> None:
     (document,) = read("x-labels: &l {team: a}\nresources: {labels: *l}\n" + RUN)
     assert validate(document) == []
@@ -115,6 +144,18 @@ WRONG = {
     ),
     "resources: {ports: 90-80}": (
         "task.yaml:2:20: resources.ports: the range ends before it begins: '90-80'"
+    ),
+    "resources: {ports: [80, 8000-8100]}": (
+        "task.yaml:2:20: resources.ports: 102 ports; a task's Service has at most 100;"
+        " name those that others connect to"
+    ),
+    "resources: {any_of: [{ports: 1-65535}]}": (
+        "task.yaml:2:30: resources.any_of[0].ports: 65,535 ports; a task's Service has at most 100;"
+        " name those that others connect to"
+    ),
+    "config: {kubectl_sky: {expose: NodePort}}": (
+        "task.yaml:2:32: config.kubectl_sky.expose: expected one of clusterip, nodeport,"
+        " loadbalancer, podip, got 'NodePort'; did you mean 'nodeport'?"
     ),
     "resources: {ports: http}": (
         "task.yaml:2:20: resources.ports: expected a port such as 8080, or a range such as"

@@ -106,6 +106,7 @@ CONFIG = {
     "kueue": {"local_queue_name": "q"},
     "quota": {"queue": "q"},
     "remote_identity": "a",
+    "ports": "podip",
     "set_pod_resource_limits": 1.5,
 }
 
@@ -125,6 +126,7 @@ def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
             "gpus": 1,
             "image_id": "x",
             "labels": {"a": "b"},
+            "ports": 80,
             "autostop": {"down": True, "idle_minutes": 1},
             "job_recovery": {"max_restarts_on_errors": 1},
         },
@@ -141,7 +143,7 @@ def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
                 "config": {"storage_class_name": "x", "access_mode": "ReadWriteOnce"},
             },
         },
-        config={"kubernetes": CONFIG, "kubectl_sky": {"backend": "jobs"}},
+        config={"kubernetes": CONFIG, "kubectl_sky": {"backend": "jobs", "expose": "podip"}},
     )
     recorder = Recorder(document.data, (), read_fields, False)
     monkeypatch.setattr(

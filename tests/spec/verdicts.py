@@ -34,6 +34,8 @@ STRICTER = {
     "unknown field": "SkyPilot's own fields, misspelt ones without a value, and those of volumes",
     "expected text such as my-pipeline": "a list is no name",
     "is there already": "SkyPilot does not look for doubled keys in groups",
+    "a task's Service has at most": "of each port there is a rule on every machine",
+    "expected one of loadbalancer": "SkyPilot's server knows no other mode",
     "expected one of FAILOVER": "SkyPilot's server knows no other strategy",
     "pod_config": "Kubernetes would refuse it",
     "custom_metadata.labels": "Kubernetes would refuse it",

@@ -1,0 +1,140 @@
+"""Ports of a task: the Service to rank 0, where it is reached, and that nothing of it is left."""
+
+import os
+import time
+
+import pytest
+
+from tests.cluster.target import Cluster
+from tests.e2e.conftest import Command
+from tests.e2e.test_lifecycle import submit
+from tests.e2e.test_port_forward import fetched
+from tests.e2e.test_submit import gone
+
+PORT = 33_000 + os.getpid() % 2_000  # the practice cluster's pods share a network
+SERVER = f"""
+name: web
+num_nodes: 2
+resources: {{ports: {PORT}}}
+run: |
+  mkdir -p /tmp/web && cd /tmp/web && echo "hello from $NODE_RANK" > index.html
+  exec python3 -m http.server --bind $POD_IP {PORT}
+"""
+FETCH = """
+import sys, time, urllib.request
+end = time.monotonic() + 60
+while True:
+    try:
+        print(urllib.request.urlopen(sys.argv[1], timeout=20).read().decode(), end="")
+        break
+    except OSError:
+        assert time.monotonic() < end
+        time.sleep(0.2)
+"""
+QUICK = "name: quick\nresources: {image_id: 'busybox:1.36'}\nrun: 'true'\n"
+AGAIN = f"""
+name: again
+resources: {{ports: {PORT}, job_recovery: {{max_restarts_on_errors: 3}}}}
+run: |
+  mkdir -p /tmp/web && cd /tmp/web && date +%s%N > index.html
+  exec python3 -m http.server --bind $ADDRESS {PORT}
+"""
+
+
+def ready(sky: Command, task_id: str) -> None:
+    deadline = time.monotonic() + 60
+    while not sky.json("ports", task_id)["ready"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+
+
+@pytest.mark.parametrize("backend", ["jobs", "indexed"])
+def test_other_pods_reach_rank_0(sky: Command, kubectl: Command, backend: str) -> None:
+    # clusterip takes a proxy, which not every cluster of the tests has
+    submit(sky, SERVER, "webweb11", "--backend", backend, "--expose", "podip")
+    ready(sky, "webweb11")
+    (port,) = sky.json("ports", "web")["ports"]
+    assert port["address"].startswith("web-webweb11-ports.")
+    code = ("python3", "-c", FETCH, f"http://{port['address']}")
+    for rank in ("0", "1"):
+        done = sky("exec", "webweb11", "--rank", rank, "--", *code)
+        assert done.stdout == "hello from 0\n", done.stderr
+    assert sky("stop", "webweb11").returncode == 0
+    gone(kubectl, "webweb11")
+
+
+def test_a_port_of_each_machine(sky: Command, kubectl: Command) -> None:
+    flags = ("--ports", "80", "--ports", "8000-8001", "--expose", "nodeport")
+    text = QUICK.replace("'true'", "sleep 600")
+    done = sky("submit", "-", "--id", "webweb12", "--detach", *flags, stdin=text)
+    assert done.stderr.startswith("ports: reached from outside the cluster: ")
+    done = sky("submit", "-", "--id", "webweb12", "--detach", *flags, stdin=text)
+    assert done.stdout.startswith("task/webweb12 unchanged: ")
+    done = sky("submit", "-", "--id", "webweb12", *flags[:-1], "clusterip", stdin=text)
+    assert done.returncode == 2
+    assert "Service/quick-webweb12-ports: spec.type" in done.stderr
+    ready(sky, "webweb12")
+    ports = kubectl.json("get", "service", "quick-webweb12-ports")["spec"]["ports"]
+    assert [port["port"] for port in ports] == [80, 8000, 8001]
+    shown = sky("ports", "quick")
+    assert shown.stderr == "on this machine: kubectl sky port-forward webweb12 80 8000 8001\n"
+    header, *rows = shown.stdout.splitlines()
+    assert header.split() == ["PORT", "ENDPOINT", "OUTSIDE", "READY"]
+    for row, port in zip(rows, ports, strict=True):
+        number, endpoint, outside, is_ready = row.split()
+        assert (number, is_ready) == (str(port["port"]), "yes")
+        assert endpoint.endswith(f".svc:{number}")
+        assert outside.endswith(f":{port['nodePort']}")
+    assert sky("ports", "quick", "-o", "name").stdout == "service/quick-webweb12-ports\n"
+    wide = sky("ports", "quick", "-o", "wide").stdout.splitlines()[1].split()
+    assert wide[4:6] == ["NodePort", sky.json("ports", "quick")["cluster_ip"]]
+
+
+@pytest.mark.parametrize("how", ["clusterip", "podip", "loadbalancer"])
+def test_the_server_accepts_it(sky: Command, how: str) -> None:
+    flags = ("--ports", "1-100", "--expose", how, "--dry-run=server")
+    done = sky("submit", "-", *flags, stdin=QUICK)
+    assert done.returncode == 0, done.stderr
+    assert "Service/quick-" in done.stdout
+
+
+def test_tasks_of_a_group_have_a_service_each(sky: Command) -> None:
+    tasks = [f"name: {name}\nresources: {{ports: {name[1:]}}}\nrun: sleep 1\n" for name in PAIR]
+    text = "---\n".join(["name: both\nexecution: parallel\n", *tasks])
+    done = sky("submit", "-", "--id", "webweb13", stdin=text)
+    assert done.returncode == 0, done.stderr
+    shown = sky("ports", "webweb13")
+    assert [row.split()[:2] for row in shown.stdout.splitlines()] == [
+        ["TASK", "PORT"],
+        *([name, name[1:]] for name in PAIR),
+    ]
+    assert shown.stderr.count("has ended: nothing answers at its ports") == 2
+
+
+PAIR = ("p80", "p90")
+
+
+def test_without_ports(sky: Command) -> None:
+    submit(sky, QUICK, "webweb14")
+    done = sky("ports", "webweb14")
+    assert done.returncode == 2
+    assert "error: webweb14 (quick) has no ports: " in done.stderr
+
+
+def test_a_forwarded_port_follows_the_pod(sky: Command, kubectl: Command, cluster: Cluster) -> None:
+    """A pod that is replaced is reached through the same command."""
+    address = "$POD_IP" if cluster.driver == "practice" else "0.0.0.0"
+    submit(sky, AGAIN.replace("$ADDRESS", address), "webweb15")
+    running = sky.start("port-forward", "again", f":{PORT}", "--address", "127.0.0.1")
+    try:
+        assert running.stderr
+        url = f"http://{running.stderr.readline().split()[2]}"
+        first = fetched(url)
+        assert kubectl("delete", "pod", "-l", "task-id=webweb15", "--wait=false").returncode == 0
+        deadline = time.monotonic() + 90
+        while fetched(url) == first:
+            assert time.monotonic() < deadline
+            time.sleep(0.3)
+    finally:
+        running.terminate()
+        running.communicate(timeout=20)

@@ -1,0 +1,76 @@
+"""Where ports are reached, as Services, pods and machines say."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_sky.observe import status
+from kubectl_sky.observe.endpoints import Exposed, exposed
+from tests.builders import make_job, make_pod
+
+Json = dict[str, Any]
+PORTS = [{"port": 80, "nodePort": 30080}, {"port": 443, "nodePort": 30443}]
+READY = [{"type": "Ready", "status": "True"}]
+POD = make_pod(0, "Running", {"running": {}}, conditions=READY, hostIP="10.0.0.9")
+(TASK,) = status.tasks([make_job()], [POD])
+
+
+def make_service(kind: str = "ClusterIP", address: str = "10.96.0.7", **balancer: str) -> Json:
+    return {
+        "metadata": {"name": "train-ports"},
+        "spec": {"type": kind, "clusterIP": address, "ports": PORTS},
+        "status": {"loadBalancer": {"ingress": [balancer]} if balancer else {}},
+    }
+
+
+def make_machine(name: str, **addresses: str) -> Json:
+    found = [{"type": kind, "address": address} for kind, address in addresses.items()]
+    return {"metadata": {"name": name}, "status": {"addresses": found}}
+
+
+def seen(service: Json, *machines: Json, pods: tuple[Json, ...] = (POD,)) -> Exposed:
+    return exposed(TASK, service, pods, machines)
+
+
+def outside(found: Exposed) -> list[str]:
+    return [address for one in found.endpoints for address in one.outside]
+
+
+def test_within_the_cluster() -> None:
+    found = seen(make_service())
+    assert [one.address for one in found.endpoints] == [
+        "train-ports.default.svc:80",
+        "train-ports.default.svc:443",
+    ]
+    assert (found.type, found.cluster_ip, found.ready) == ("ClusterIP", "10.96.0.7", True)
+    assert (outside(found), found.pending) == ([], False)
+    assert seen(make_service(address="None")).cluster_ip == ""
+
+
+def test_a_port_of_the_pod_s_machine() -> None:
+    machines = (
+        make_machine("other", InternalIP="10.0.0.1"),
+        make_machine("worker-1", InternalIP="10.0.0.2"),
+    )
+    service = make_service("NodePort")
+    assert outside(seen(service, *machines)) == ["10.0.0.2:30080", "10.0.0.2:30443"]
+    public = make_machine("public", ExternalIP="fd00::1", InternalIP="10.0.0.3")
+    assert outside(seen(service, *machines, public))[0] == "[fd00::1]:30080"
+    assert outside(seen(service))[0] == "10.0.0.9:30080", "the machine that the pod knows"
+    assert outside(seen(service, pods=())) == []
+
+
+@pytest.mark.parametrize("balancer", [{"ip": "192.0.2.1"}, {"hostname": "192.0.2.1"}])
+def test_a_load_balancer(balancer: dict[str, str]) -> None:
+    found = seen(make_service("LoadBalancer", **balancer))
+    assert outside(found) == ["192.0.2.1:80", "192.0.2.1:443"]
+    waiting = seen(make_service("LoadBalancer"))
+    assert (waiting.pending, outside(waiting)) == (True, [])
+
+
+@pytest.mark.parametrize("change", ["none", "not ready", "going"])
+def test_what_is_not_ready(change: str) -> None:
+    going = {**POD, "metadata": {**POD["metadata"], "deletionTimestamp": "x"}}
+    pods = {"none": (), "not ready": (make_pod(),), "going": (going,)}[change]
+    found = seen(make_service(), pods=pods)
+    assert (found.ready, found.as_json()["ready"]) == (False, False)

@@ -1,0 +1,67 @@
+"""The Service through which others reach a task: who decides how, and who has none."""
+
+from dataclasses import replace
+
+import pytest
+
+from kubectl_sky.plan.notes import notes
+from kubectl_sky.plan.ports import Ports
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.arrays import Array
+from kubectl_sky.spec.task import Kubernetes, Resources, Task
+from tests.plan.test_resolve import FACTS, make_plan, make_task
+
+TASK = make_task(2, Resources(ports=(80,)))
+
+
+def ports(task: Task, settings: Settings | None = None) -> Ports:
+    found = make_plan(task, settings=settings).ports
+    assert found
+    return found
+
+
+def test_within_the_cluster_where_nothing_is_said() -> None:
+    assert ports(TASK) == Ports("train-bcdf2345-ports", "ClusterIP", False, {}, (80,))
+    assert make_plan(make_task()).ports is None
+    assert list(notes(TASK, FACTS, Settings())) == []
+
+
+@pytest.mark.parametrize(
+    ("flag", "mode", "setting", "expected"),
+    [
+        (None, None, "nodeport", ("NodePort", False)),
+        (None, None, "podip", ("ClusterIP", True)),
+        (None, "loadbalancer", "nodeport", ("LoadBalancer", False)),
+        (None, "podip", "nodeport", ("ClusterIP", True)),
+        (None, "ingress", "nodeport", ("NodePort", False)),
+        (None, "ingress", None, ("ClusterIP", False)),
+        ("clusterip", "loadbalancer", "nodeport", ("ClusterIP", False)),
+        ("nodeport", None, None, ("NodePort", False)),
+    ],
+)
+def test_the_flag_comes_before_the_task_and_the_task_before_the_settings(
+    flag: str | None, mode: str | None, setting: str | None, expected: tuple[str, bool]
+) -> None:
+    task = replace(TASK, expose=flag, kubernetes=Kubernetes(ports=mode))
+    found = ports(task, Settings(ports={"expose": setting} if setting else {}))
+    assert (found.type, found.headless) == expected
+
+
+def test_annotations_of_the_settings_unless_the_task_has_them() -> None:
+    given = {"internal": "true", "team": "a", "kubectl-sky/name": "forged"}
+    task = replace(TASK, kubernetes=Kubernetes(annotations={"team": "b"}))
+    assert ports(task, Settings(ports={"annotations": given})).annotations == {"internal": "true"}
+
+
+def test_what_is_reached_from_outside_is_told() -> None:
+    (note,) = notes(replace(TASK, expose="loadbalancer"), FACTS, Settings())
+    assert note.startswith("ports: reached from outside the cluster: ")
+    (note,) = notes(replace(make_task(), expose="nodeport"), FACTS, Settings())
+    assert note == "--expose nodeport: the task has no ports; name them by --ports"
+
+
+def test_an_array_has_no_service() -> None:
+    task = replace(TASK, num_nodes=1, array=Array("0-9", 10, 10), backend="array")
+    assert make_plan(task).ports is None
+    (note,) = notes(task, FACTS, Settings())
+    assert note.startswith("ports: no Service leads to many tasks at once; ")
