@@ -14,7 +14,9 @@ await() {
     if [ -e "$KUBECTL_SKY_FILES/failed-$1" ]; then
       IFS= read -r reason < "$KUBECTL_SKY_FILES/failed-$1"
       fail 1 "the files for $2 could not be unpacked: $reason"
-    elif [ ! -e "$KUBECTL_SKY_FILES/coming-$1" ] && [ "$(date +%s)" -ge "$deadline" ]; then
+    elif [ -e "$KUBECTL_SKY_FILES/coming-$1" ]; then
+      deadline=$(($(date +%s) + patience)) # they may break off, and come again
+    elif [ "$(date +%s)" -ge "$deadline" ]; then
       fail 1 "no files came for $2 in $patience seconds: what submitted the task has gone; submit it again"
     fi
     nap

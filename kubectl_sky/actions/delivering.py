@@ -1,148 +1,219 @@
-"""Send the files that are too large for the cluster's objects straight to a task's pods."""
+"""Send the files that are too large for the cluster's objects straight to the pods of tasks."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from threading import Event, Thread
 
 from kubectl_sky import names
 from kubectl_sky.actions import find, packing
-from kubectl_sky.actions.packing import Progress
+from kubectl_sky.actions.courier import Blocks, Courier, Load, Shown, Where
 from kubectl_sky.actions.stop import stop
-from kubectl_sky.cluster.exec import Program
+from kubectl_sky.actions.submit import Prepared
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, Interrupted, SkyError, UserError
-from kubectl_sky.facts import Archive
-from kubectl_sky.observe.nodes import NodeStatus, State
-from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.plan.plan import Plan
+from kubectl_sky.errors import Interrupted, SkyError, TaskFailed, UserError
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.sync import delivery
 from kubectl_sky.sync.archive import Unsendable
-
-_LOOK = 0.3  # seconds between two looks at the pods
-_TOGETHER = 3.0  # seconds that the first pod waits for the others, to be sent the same stream
-_TOLD = 10.0  # seconds without a pod to send to, after which the user is told
-_AT_ONCE = 32
-_SCRIPT = f"{names.SCRIPTS_FOLDER}/unpack.sh"
-# Says whether entry.sh waits for a number (10), has it already (0), or is not there yet.
-_STATE = (
-    '[ ! -e "$KUBECTL_SKY_FILES/arrived-$1" ] || exit 0;'
-    ' [ ! -e "$KUBECTL_SKY_FILES/wanted-$1" ] || exit 10; exit 75'
-)
-_ARRIVED, _WANTED = 0, 10
+from kubectl_sky.sync.delivery import Copy
 
 
 @dataclass(frozen=True)
-class Shown:
-    """How the user is told: bytes as they go by, and notes."""
+class Delivery:
+    """What of a submit has to be sent to pods, and how; `following` is whether it stays."""
 
-    progress: Progress
-    note: Callable[[str], None]
+    session: Session
+    prepared: Prepared
+    loads: tuple[Load, ...]
+    blocks: Blocks
+    shown: Shown
+    following: bool
+
+    @property
+    def where(self) -> Where:
+        """The tasks that these are for."""
+        label = names.PIPELINE if self.prepared.together else names.TASK_ID
+        namespace = self.prepared.plans[0].namespace
+        return Where(namespace, label, self.prepared.id, self.prepared.word)
+
+    @property
+    def name(self) -> str:
+        """What people call the whole."""
+        return f"{self.prepared.word} {self.prepared.id}"
+
+    @property
+    def beside(self) -> bool:
+        """Whether it goes on beside what follows, for nodes that start later or again."""
+        return bool(self.loads) and self.following and _lasts(self.prepared)
 
 
-def refuse(plans: Sequence[Plan]) -> None:
-    """Refuse files that only this command can send, for tasks that start when it has gone."""
-    for plan in plans:
-        for one in plan.cargo.streamed.values():
-            if len(plans) > 1 or plan.array:
-                raise UserError(
-                    f"{one.source}: is too large for ConfigMaps, and tasks that start later than"
-                    " others could not get it from here",
-                    "leave out what they do not need by .skyignore, or put it into a volume",
-                )
+def ready(session: Session, prepared: Prepared, shown: Shown, following: bool) -> Delivery:
+    """Return what has to be sent to pods, before anything is.
 
-
-def deliver(session: Session, plan: Plan, archives: Mapping[str, Archive], shown: Shown) -> None:
-    """Send the files to every node of a task as soon as it waits for them.
-
-    When that fails, or at Ctrl-C, the task is removed: it could not run. Raises SkyError.
+    Raises UserError for files that nobody would send to the later stages, and for those that
+    cannot be kept as they are now until all have them.
     """
-    if not plan.cargo.streamed:
+    loads = tuple(
+        Load(plan.id, number, one, prepared.archives[plan.id][one.path])
+        for plan in prepared.plans
+        for number, one in plan.cargo.streamed.items()
+    )
+    if loads and not following and any(plan.suspended for plan in prepared.plans):
+        raise UserError(
+            f"{loads[0].files.source}: is too large for ConfigMaps, and the tasks that start later"
+            " get it from this command, which has to go on until they have it",
+            "submit without --detach and -o, leave out what they do not need by .skyignore,"
+            " or put it into a volume",
+        )
+    if not _lasts(prepared):
+        return Delivery(session, prepared, loads, _straight, shown, following)
+    copies = _Copies()
+    for load in () if prepared.complete else loads:
+        with shown.progress(f"Packing {load.files.source}", load.archive.size) as advance:
+            copies.make(load, advance)
+    return Delivery(session, prepared, loads, copies, shown, following)
+
+
+def _lasts(prepared: Prepared) -> bool:
+    """Say whether some nodes may start when others have ended, or once more."""
+    again = any(plan.restarts or plan.recovers for plan in prepared.plans)
+    return again or _apart(prepared)
+
+
+def _apart(prepared: Prepared) -> bool:
+    return prepared.together or bool(prepared.plans[0].array)
+
+
+@contextmanager
+def delivered(delivery: Delivery) -> Iterator[None]:
+    """Send the files to every node as soon as it waits for them, and let what follows begin.
+
+    It begins at once where tasks start at times of their own. Raises SkyError.
+    """
+    if delivery.loads and not (_apart(delivery.prepared) and delivery.following):
+        _at_first(delivery)
+    if not delivery.beside:
+        yield
         return
-    task = find.task(session, find.Scope(plan.namespace, None), plan.id)
+    with _beside(delivery):
+        yield
+
+
+def _at_first(task: Delivery) -> None:
+    """Send until all nodes have it. A task that cannot run without is removed."""
+    courier = Courier(task.session, task.where, task.loads, task.shown, task.blocks)
     try:
-        for number, one in plan.cargo.streamed.items():
-            _Delivery(session, task, number, one).run(archives[one.path], shown)
-    except KeyboardInterrupt:
-        stop(session, [task])
-        raise Interrupted("interrupted", f"task {task.id} was removed: it lacks files") from None
+        courier.run(Event())
     except SkyError as error:
-        stop(session, [task])
-        gone = f"task {task.id} was removed: it lacks files"
-        raise type(error)(f"{error.what}; {gone}", error.then) from None
+        raise type(error)(f"{error.what}; {_abandoned(task, courier)}", error.then) from None
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted", _abandoned(task, courier)) from None
+    if courier.late:
+        what = f"{task.name}: a node ended without its files"
+        if not task.following:
+            raise TaskFailed(what, f"see `kubectl sky status {task.prepared.id}`")
+        task.shown.note(what)
 
 
-class _Delivery:
-    """One archive on its way to the nodes of a task; `missing` are the ranks without it."""
+def _abandoned(task: Delivery, courier: Courier) -> str:
+    """Remove what lacks files; of many tasks those that have theirs go on."""
+    if _apart(task.prepared) and not courier.idle:
+        return f"{task.name} goes on; {_again(task)}"
+    where = task.where
+    stop(task.session, find.labelled(task.session, where.namespace, where.label, where.id))
+    return f"{task.name} was removed: it lacks files"
 
-    def __init__(self, session: Session, task: TaskStatus, number: str, one: LocalFiles) -> None:
-        self.session = session
-        self.task = task
-        self.number = number
-        self.one = one
-        self.missing = {node.index for node in task.nodes}
 
-    def run(self, archive: Archive, shown: Shown) -> None:
-        """Send until every node has it, or has ended."""
-        looked, told = time.monotonic(), False
-        while self.missing:
-            ready = self._ready()
-            waited = time.monotonic() - looked
-            if ready and (len(ready) == len(self.missing) or waited > _TOGETHER):
-                self._send(ready, archive, shown)
-                looked = time.monotonic()
-                continue
-            if not ready and not told and waited > _TOLD:
-                count = f"{len(self.missing)} node{'s' * (len(self.missing) > 1)}"
-                shown.note(f"files: {count} get them when they start; until then this has to run")
-                told = True
-            time.sleep(_LOOK)
+def _again(task: Delivery) -> str:
+    return f"what lacks files gets them from `kubectl sky submit FILE --id {task.prepared.id}`"
 
-    def _ready(self) -> list[NodeStatus]:
-        """Return the nodes that wait for the archive; forget those that need it no more."""
-        seen = find.again(self.session, self.task)
-        if seen is None:
-            raise ClusterError(f"task {self.task.id} was deleted before its files had arrived")
-        self.missing -= {node.index for node in seen.nodes if node.state.ended}
-        there = [
-            node
-            for node in seen.nodes
-            if node.index in self.missing and node.state is State.RUNNING and node.pod
-        ]
-        if not there:
-            return []
-        command = ("/bin/sh", "-c", _STATE, "sh", self.number)
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            programs = [self._program(node, command) for node in there]
-            states = pool.map(lambda program: delivery.run(self.session, program), programs)
-            found = {node.index: (node, state) for node, state in zip(there, states, strict=True)}
-        arrived = {
-            index
-            for index, (_, state) in found.items()
-            if state.code == _ARRIVED and not state.error
-        }
-        self.missing -= arrived
-        return [node for node, state in found.values() if state.code == _WANTED]
 
-    def _send(self, nodes: Sequence[NodeStatus], archive: Archive, shown: Shown) -> None:
-        programs = [self._program(node, ("/bin/sh", _SCRIPT, self.number)) for node in nodes]
-        source = packing.source(self.one)
+@contextmanager
+def _beside(task: Delivery) -> Iterator[None]:
+    """Send beside what follows."""
+    sending = _Sending(task)
+    sending.start()
+    try:
+        yield
+    except SkyError as error:
+        if sending.problem:
+            raise sending.problem from None
+        if isinstance(error, Interrupted) and sending.courier.missing:
+            task.shown.note(_again(task))
+        raise
+    finally:
+        sending.ended.set()
+        sending.join()
+
+
+class _Sending(Thread):
+    """Sends until it has `ended`, without bars among the lines of the tasks."""
+
+    def __init__(self, task: Delivery) -> None:
+        super().__init__(name="courier", daemon=True)
+        self.ended = Event()
+        self.problem: SkyError | None = None
+        quiet = replace(task.shown, progress=lambda label, size: nullcontext(_ignored))
+        self.courier = Courier(
+            task.session, task.where, task.loads, quiet, self._blocks, lasting=True
+        )
+        self._task = task
+
+    def run(self) -> None:
+        """Send; if that fails, what lacks files is removed."""
         try:
-            with shown.progress(f"Sending {self.one.source}", archive.size) as advance:
-                blocks = delivery.packed(source, archive.digest, advance)
-                outcomes = delivery.send(self.session, programs, blocks)
-        except Unsendable as error:
-            refused = error.refusals[0]
-            what = f"{self.one.source}: {refused.name} {refused.reason}".replace("  ", " ")
-            raise UserError(what, refused.hint) from None
-        for node, outcome in zip(nodes, outcomes, strict=True):
-            if outcome.error:
-                raise outcome.error
-            if outcome.code:
-                why = outcome.said.splitlines()[0] if outcome.said else f"exit {outcome.code}"
-                raise ClusterError(f"{node.name} could not unpack {self.one.source}: {why}")
-        self.missing -= {node.index for node in nodes}
+            self.courier.run(self.ended)
+        except SkyError as error:
+            if not self.ended.is_set():
+                what = f"{error.what}; {_abandoned(self._task, self.courier)}"
+                self.problem = type(error)(what, error.then)
 
-    def _program(self, node: NodeStatus, command: Sequence[str]) -> Program:
-        return Program(self.task.namespace, node.pod, names.CONTAINER, command)
+    def _blocks(self, load: Load, advance: Callable[[int], object]) -> Iterator[bytes]:
+        for block in self._task.blocks(load, advance):
+            if self.ended.is_set():
+                raise SkyError("nobody waits for the files any more")
+            yield block
+
+
+def _ignored(count: int) -> None:
+    """Nobody counts these bytes."""
+
+
+@contextmanager
+def _sendable(one: LocalFiles) -> Iterator[None]:
+    try:
+        yield
+    except Unsendable as error:
+        refused = error.refusals[0]
+        what = f"{one.source}: {refused.name} {refused.reason}".replace("  ", " ")
+        raise UserError(what, refused.hint) from None
+
+
+def _straight(load: Load, advance: Callable[[int], object]) -> Iterator[bytes]:
+    """Yield what is sent of files as they are."""
+    with _sendable(load.files):
+        yield from delivery.packed(packing.source(load.files), load.archive.digest, advance)
+
+
+class _Copies:
+    """Files as they were at the first time, whatever is edited until the last node has them."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Copy] = {}
+
+    def __call__(self, load: Load, advance: Callable[[int], object]) -> Iterator[bytes]:
+        """Yield what is sent of a load."""
+        yield from self.make(load, advance).blocks()
+
+    def make(self, load: Load, advance: Callable[[int], object]) -> Copy:
+        """Return the copy of a load. Raises UserError."""
+        digest = load.archive.digest
+        if digest not in self._known:
+            try:
+                with _sendable(load.files):
+                    self._known[digest] = Copy(packing.source(load.files), digest, advance)
+            except OSError as error:
+                why = (error.strerror or str(error)).lower()
+                what = f"{load.files.source}: no copy can be kept until all nodes have it: {why}"
+                raise UserError(what, "name a folder with room in TMPDIR") from None
+        return self._known[digest]

@@ -90,6 +90,11 @@ def again(session: Session, seen: TaskStatus) -> TaskStatus | None:
     return next(iter(_fold(session, Scope(seen.namespace, None), labels)), None)
 
 
+def labelled(session: Session, namespace: str, label: str, value: str) -> list[TaskStatus]:
+    """Return the tasks with a label as they are now."""
+    return _fold(session, Scope(namespace, None), {names.TASK: "true", label: value})
+
+
 def _seen(session: Session, scope: Scope, place: _Place) -> Target:
     labels = {names.TASK: "true", place.label: place.id}
     folded = _fold(session, Scope(place.namespace, scope.user), labels)

@@ -99,8 +99,8 @@ def told(plans: Sequence[Plan], archives: Iterable[Archive], there: int) -> Iter
     if any(plan.cargo.secret for plan in plans):
         ways.append("in a Secret")
     if any(plan.cargo.streamed for plan in plans):
-        again = any(plan.restarts or plan.recovers for plan in plans)
-        ways.append("straight to the pods" + ", not to nodes that start again" * again)
+        later = len(plans) > 1 or any(one.array or one.restarts or one.recovers for one in plans)
+        ways.append("straight to the pods" + ", while this runs" * later)
     yield f"files: {files:,}, {_bytes(size)}, sent {' and '.join(ways)}"
 
 

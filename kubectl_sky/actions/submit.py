@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from kubectl_sky import kinds, names
-from kubectl_sky.actions import classes, delivering, find, gangs, packing, sharing
+from kubectl_sky.actions import classes, find, gangs, packing, sharing
 from kubectl_sky.actions.draft import Draft
 from kubectl_sky.actions.facts import gathered
 from kubectl_sky.actions.stop import AUXILIARY
@@ -40,7 +40,7 @@ class Prepared:
     manifests: Manifests
     present: tuple[Json, ...]
     shared: Mapping[str, Json]  # metadata of the files that are there already, by name
-    archives: Mapping[str, Archive]  # of the first task's local files, by where they go
+    archives: Mapping[str, Mapping[str, Archive]]  # of each task's local files, by where they go
     notes: tuple[str, ...]  # about candidates, nodes and files, for the user
 
     @property
@@ -108,15 +108,15 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
         if part.waits(draft.settings):
             queueing.check(part.task, known, draft.settings)
     plans = draft.plans(known)
-    delivering.refuse(plans)
     gangs.check(session, plans)
     asked = [claim.storage_class for plan in plans for claim in plan.storage.fresh]
     told = (*draft.notes(known), *classes.notes(session, asked), *_partial(plans))
     manifests = draft.manifests(plans)
     shared = sharing.present(session, manifests.shared)
-    archives = [one for part in draft.parts for one in part.archives.values()]
-    told = (*told, *packing.told(plans, archives, len(shared)))
-    prepared = Prepared(draft.id, plans, manifests, (), shared, draft.parts[0].archives, told)
+    archives = {part.task_id: part.archives for part in draft.parts}
+    each = [one for found in archives.values() for one in found.values()]
+    told = (*told, *packing.told(plans, each, len(shared)))
+    prepared = Prepared(draft.id, plans, manifests, (), shared, archives, told)
     if not draft.given_id:
         return prepared
     present = _present(session, prepared)

@@ -86,22 +86,32 @@ def _submit(
     detach: bool,
     patience: float,
 ) -> int:
-    from kubectl_sky.actions import delivering, find, logs, submit
-    from kubectl_sky.cluster.streams import LogOptions
+    from kubectl_sky.actions import courier, delivering, submit
 
+    shown = courier.Shown(output.transfer, output.note)
+    delivery = delivering.ready(session, prepared, shown, following=not (detach or form))
     if not prepared.complete:
         with output.progress("Sending", len(prepared.manifests.all)) as advance:
             submit.send(session, prepared, on_done=advance)
     output.out(_told(prepared, form))
     sys.stdout.flush()
-    shown = delivering.Shown(output.transfer, output.note)
-    delivering.deliver(session, prepared.plans[0], prepared.archives, shown)
-    if detach or form:
-        if any(plan.suspended for plan in prepared.plans):
-            output.note(pipelines.held(prepared.id, len(prepared.plans)))
-        if auxiliary := [plan.title for plan in prepared.plans if plan.auxiliary]:
-            output.note(pipelines.endless(prepared.id, auxiliary))
-        return 0
+    with delivering.delivered(delivery):
+        return _follow(session, prepared, patience) if delivery.following else _left(prepared)
+
+
+def _left(prepared: "Prepared") -> int:
+    """Say who goes on with what nobody follows."""
+    if any(plan.suspended for plan in prepared.plans):
+        output.note(pipelines.held(prepared.id, len(prepared.plans)))
+    if auxiliary := [plan.title for plan in prepared.plans if plan.auxiliary]:
+        output.note(pipelines.endless(prepared.id, auxiliary))
+    return 0
+
+
+def _follow(session: "Session", prepared: "Prepared", patience: float) -> int:
+    from kubectl_sky.actions import find, logs
+    from kubectl_sky.cluster.streams import LogOptions
+
     found = find.one(session, find.Scope(session.namespace, None), prepared.id)
     sys.stdout.flush()
     request = logs.Request(LogOptions(follow=True), patience=patience)

@@ -12,6 +12,7 @@ _KREW = "this is about the archive and krew, which need Go and minutes; once is 
 _TOKENS = "the practice cluster gives pods no tokens of their service accounts"
 _PLACED = "the practice cluster's scheduler knows nodes, and not what else runs on them"
 _PROBES = "the practice cluster runs no probes and knows no drivers"
+_ROOM = "volumes of the practice cluster are folders, and have the room of their disk"
 _SECURITY = "the practice cluster has no levels of Pod Security: its pods are the user's processes"
 _USER = "pods of the practice cluster are processes of one user, who can write what the user can"
 
@@ -19,6 +20,7 @@ REAL_ONLY = {
     "tests/e2e/test_cp.py::test_an_image_without_tar": _IMAGES,
     "tests/contract/test_problems.py::test_pod_security": _SECURITY,
     "tests/e2e/test_config.py::test_the_account_s_token": _TOKENS,
+    "tests/e2e/test_delivery.py::test_where_there_is_no_room": _ROOM,
     "tests/e2e/test_files.py::test_an_unwritable_place_is_told": _USER,
     "tests/e2e/test_files.py::test_as_a_user_without_rights": _USER,
     "tests/e2e/test_krew.py::test_installed_plugin_answers": _KREW,

@@ -4,7 +4,6 @@ import json
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -220,60 +219,3 @@ def test_clean_finds_files_that_nobody_uses(sky: Command, kubectl: Command, tmp_
     assert sky("submit", "-", stdin=task).returncode == 0
     assert sky("clean", "--orphans", "--yes", "--older-than", "0s").stderr == "0 orphans found\n"
     assert files(kubectl) == [name]
-
-
-def test_what_is_too_large_is_sent_straight_to_the_pods(
-    sky: Command, kubectl: Command, tmp_path: Path
-) -> None:
-    fill(tmp_path / "code", files=100, size=60_000)
-    task = "workdir: code\nnum_nodes: 3\nfile_mounts: {~/again: code}\nrun: python3 seen.py\n"
-    done = sky("submit", "-", stdin=task)
-    assert done.returncode == 0, done.stderr
-    assert "6.0 MB, sent straight to the pods\n" in done.stderr
-    assert files(kubectl) == []
-    expected = seen(tmp_path / "code")
-    for rank in range(3):
-        prefix = f"node-{rank} | "
-        lines = [
-            one.removeprefix(prefix) for one in done.stdout.splitlines() if one.startswith(prefix)
-        ]
-        assert [line for line in lines if "kubectl-sky: waiting" not in line] == expected
-
-
-def test_large_files_for_a_pipeline_are_refused(sky: Command, tmp_path: Path) -> None:
-    fill(tmp_path / "code", files=100, size=60_000)
-    task = "workdir: code\nrun: x\n---\nrun: y\n"
-    done = sky("submit", "-", stdin=task)
-    assert done.returncode == 2
-    assert "error: code: is too large for ConfigMaps, and tasks that start later" in done.stderr
-
-
-def test_interrupted_on_the_way_nothing_is_left(
-    sky: Command, kubectl: Command, tmp_path: Path
-) -> None:
-    fill(tmp_path / "code", files=100, size=60_000)
-    task = sky.write("task.yaml", "workdir: code\nresources: {cpus: 900}\nrun: 'true'\n")
-    running = sky.start("submit", task, "--id", "stream01")
-    assert running.stderr
-    for line in running.stderr:
-        if "get them when they start" in line:
-            break
-    running.send_signal(signal.SIGINT)
-    assert running.wait(30) == 130
-    assert "task stream01 was removed: it lacks files" in running.stderr.read()
-    running.communicate()
-    gone(kubectl, "stream01")
-
-
-def test_deleted_on_the_way(sky: Command, kubectl: Command, tmp_path: Path) -> None:
-    fill(tmp_path / "code", files=100, size=60_000)
-    task = sky.write("task.yaml", "workdir: code\nresources: {cpus: 900}\nrun: 'true'\n")
-    running = sky.start("submit", task, "--id", "stream02")
-    assert running.stderr
-    for line in running.stderr:
-        if "get them when they start" in line:
-            break
-    assert kubectl("delete", "jobs", "--all").returncode == 0
-    assert running.wait(30) == 3
-    assert "task stream02 was deleted before its files had arrived" in running.stderr.read()
-    running.communicate()

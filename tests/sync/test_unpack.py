@@ -12,7 +12,7 @@ import pytest
 
 from kubectl_sky import assets
 
-BASIC = ("mkdir", "rmdir", "mv", "cat")
+BASIC = ("mkdir", "rmdir", "mv", "cat", "rm", "head")
 
 
 class Pod:
@@ -69,10 +69,26 @@ def test_unpacked(tmp_path: Path, tools: tuple[str, ...]) -> None:
 def test_broken_off(tmp_path: Path, tools: tuple[str, ...], cut: int) -> None:
     pod = Pod(tmp_path, *tools)
     pod.want()
-    assert pod.unpack(packed()[:cut]).returncode != 0
-    assert not (pod.room / "arrived-000").exists()
-    assert not (pod.room / "coming-000").exists()
-    assert (pod.room / "failed-000").read_text()
+    done = pod.unpack(packed()[:cut])
+    assert done.returncode == 74
+    assert done.stderr.decode().endswith(f"the files for {pod.place} broke off on the way\n")
+    for state in ("arrived", "coming", "failed", "damaged"):
+        assert not (pod.room / f"{state}-000").exists()
+    assert pod.unpack(packed()).returncode == 0, "and come again"
+    assert (pod.place / "x y").read_text() == "hello"
+
+
+@pytest.mark.parametrize("tools", [("tar", "gzip"), ("python3",)])
+def test_what_cannot_be_written_is_told(tmp_path: Path, tools: tuple[str, ...]) -> None:
+    pod = Pod(tmp_path, *tools)
+    pod.want()
+    (pod.place / "x y").mkdir()
+    (pod.place / "x y" / "z").write_text("in the way")
+    done = pod.unpack(packed())
+    assert done.returncode not in (0, 74)
+    (line, *_) = (pod.room / "failed-000").read_text().splitlines()
+    assert "x y" in line
+    assert "exists" in line or "directory" in line
 
 
 def test_an_image_with_nothing(tmp_path: Path) -> None:
@@ -88,5 +104,5 @@ def test_two_at_once(tmp_path: Path) -> None:
     pod.want()
     (pod.room / "coming-000").mkdir()
     done = pod.unpack(packed())
-    assert done.returncode == 1
+    assert done.returncode == 75
     assert b"are being sent already" in done.stderr

@@ -1,0 +1,203 @@
+"""Files that are too large for the cluster's objects reach every pod, whenever it starts."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Command
+from tests.e2e.test_files import files, fill, seen
+from tests.e2e.test_recovery import ONCE, volume
+from tests.e2e.test_submit import gone
+
+LARGE = 30_000_000  # bytes that take long enough to be interrupted
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    """A folder of six megabytes that cannot be squeezed."""
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "data").write_bytes(os.urandom(6_000_000))
+    (folder / "main.sh").write_text("wc -c < data; cat version\n")
+    (folder / "version").write_text("first\n")
+    return folder
+
+
+def test_what_is_too_large_is_sent_straight_to_the_pods(
+    sky: Command, kubectl: Command, tmp_path: Path
+) -> None:
+    fill(tmp_path / "code", files=100, size=60_000)
+    task = "workdir: code\nnum_nodes: 3\nfile_mounts: {~/again: code}\nrun: python3 seen.py\n"
+    done = sky("submit", "-", stdin=task)
+    assert done.returncode == 0, done.stderr
+    assert "6.0 MB, sent straight to the pods\n" in done.stderr
+    assert files(kubectl) == []
+    expected = seen(tmp_path / "code")
+    for rank in range(3):
+        prefix = f"node-{rank} | "
+        lines = [
+            one.removeprefix(prefix) for one in done.stdout.splitlines() if one.startswith(prefix)
+        ]
+        assert [line for line in lines if "kubectl-sky: waiting" not in line] == expected
+
+
+PIPELINE = """
+name: line
+---
+name: one
+workdir: code
+run: sh main.sh
+---
+name: two
+workdir: code
+run: sh main.sh
+"""
+
+
+def test_later_stages_get_what_there_was_at_first(sky: Command, code: Path) -> None:
+    running = sky.start("submit", sky.write("line.yaml", PIPELINE))
+    assert running.stdout
+    for line in running.stdout:
+        if line == "first\n":
+            break
+    (code / "version").write_text("second\n")
+    out, said = running.communicate(timeout=120)
+    assert running.returncode == 0, said
+    assert "6.0 MB, sent straight to the pods, while this runs\n" in said
+    assert out.splitlines()[-2:] == ["6000000", "first"]
+
+
+def test_nobody_sends_to_later_stages_after_detaching(
+    sky: Command, kubectl: Command, code: Path
+) -> None:
+    done = sky("submit", "-", "--detach", stdin=PIPELINE)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"error: {code.name}: is too large for ConfigMaps, and the tasks that" in done.stderr
+    assert kubectl.json("get", "jobs")["items"] == []
+
+
+@pytest.mark.usefixtures("code")
+def test_all_tasks_of_a_group_get_them(sky: Command) -> None:
+    group = PIPELINE.replace("name: line", "name: both\nexecution: parallel")
+    done = sky("submit", "-", stdin=group)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines.count("one | 6000000") == lines.count("two | 6000000") == 1, done.stdout
+
+
+@pytest.mark.parametrize("detached", [False, True])
+@pytest.mark.usefixtures("code")
+def test_every_task_of_an_array_gets_them(sky: Command, detached: bool) -> None:
+    flags = ["--array", "0,3,5%2", "--id", "array001", *["--detach"] * detached]
+    done = sky("submit", "-", *flags, stdin="workdir: code\nrun: sh main.sh\n")
+    assert done.returncode == 0, done.stderr
+    if detached:
+        assert sky("wait", "array001").returncode == 0
+        done = sky("logs", "array001")
+    for number in (0, 3, 5):
+        assert f"index-{number} | 6000000\n" in done.stdout
+
+
+@pytest.mark.usefixtures("code")
+def test_a_node_that_starts_again_gets_them_again(sky: Command) -> None:
+    task = ONCE.replace("run: |\n", "workdir: code\nrun: |\n  wc -c < data\n")
+    done = sky("submit", "-", stdin=task % volume(sky, "marks-d"))
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines()[1:] if "kubectl-sky" not in line]
+    assert lines == ["6000000", "first attempt", "6000000", "second attempt"]
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_pod_that_dies_on_the_way(
+    sky: Command, kubectl: Command, tmp_path: Path, replaced: bool
+) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "data").write_bytes(os.urandom(LARGE))
+    recovery = "resources: {job_recovery: {max_restarts_on_errors: 2}}\n" * replaced
+    task = sky.write("task.yaml", f"workdir: code\n{recovery}run: wc -c < data\n")
+    running = sky.start("submit", task, "--id", "killed01")
+    try:
+        kill(kubectl, "killed01")
+        out, said = running.communicate(timeout=120)
+    finally:
+        running.kill()
+        running.communicate()
+    if replaced:
+        assert running.returncode == 0, said
+        assert out.splitlines()[-1] == str(LARGE)
+        return
+    assert running.returncode == 4, said
+    assert "task killed01: a node ended without its files\n" in said
+    assert sky.json("status", "killed01")["status"] == "failed"
+
+
+def kill(kubectl: Command, task: str) -> None:
+    """Delete a task's pod without grace while its files come in."""
+    pod = ""
+    while not pod:
+        found = kubectl(
+            *("get", "pods", "-l", f"task-id={task}"),
+            *("--field-selector", "status.phase=Running", "-o", "name"),
+        )
+        pod = found.stdout.strip()
+    comes = "until [ -e $KUBECTL_SKY_FILES/coming-000 ]; do sleep 0.01; done"
+    assert kubectl("exec", pod, "--", "sh", "-c", comes).returncode == 0
+    killed = kubectl("delete", pod, "--force", "--grace-period=0", "--wait=false")
+    assert killed.returncode == 0, killed.stderr
+
+
+SMALL = """
+file_mounts: {/small/data: code}
+config:
+  kubernetes:
+    pod_config:
+      spec:
+        volumes: [{name: small, emptyDir: {medium: Memory, sizeLimit: 1Mi}}]
+        containers: [{volumeMounts: [{name: small, mountPath: /small}]}]
+run: 'true'
+"""
+
+
+@pytest.mark.parametrize("image", ["busybox:1.36", "python:3.13-slim"])
+@pytest.mark.usefixtures("code")
+def test_where_there_is_no_room(sky: Command, image: str) -> None:
+    done = sky("submit", "-", "--id", "full0001", "--image", image, stdin=SMALL)
+    assert done.returncode == 4
+    assert (
+        "the files for /small/data could not be unpacked: no space is left in /sma" in done.stderr
+    )
+    status = sky.json("status", "full0001")
+    assert "no space is left in /small/data" in status["metadata"]["nodes"][0]["message"]
+
+
+def test_interrupted_on_the_way_nothing_is_left(
+    sky: Command, kubectl: Command, tmp_path: Path
+) -> None:
+    fill(tmp_path / "code", files=100, size=60_000)
+    task = sky.write("task.yaml", "workdir: code\nresources: {cpus: 900}\nrun: 'true'\n")
+    running = sky.start("submit", task, "--id", "stream01")
+    assert running.stderr
+    for line in running.stderr:
+        if "get them when they start" in line:
+            break
+    running.send_signal(signal.SIGINT)
+    assert running.wait(30) == 130
+    assert "task stream01 was removed: it lacks files" in running.stderr.read()
+    running.communicate()
+    gone(kubectl, "stream01")
+
+
+def test_deleted_on_the_way(sky: Command, kubectl: Command, tmp_path: Path) -> None:
+    fill(tmp_path / "code", files=100, size=60_000)
+    task = sky.write("task.yaml", "workdir: code\nresources: {cpus: 900}\nrun: 'true'\n")
+    running = sky.start("submit", task, "--id", "stream02")
+    assert running.stderr
+    for line in running.stderr:
+        if "get them when they start" in line:
+            break
+    assert kubectl("delete", "jobs", "--all").returncode == 0
+    assert running.wait(30) == 3
+    assert "task stream02 was deleted before its files had arrived" in running.stderr.read()
+    running.communicate()
