@@ -176,46 +176,6 @@ WRONG = {
     "config: {gcp: {foo: 1}}": "task.yaml:2:16: config.gcp.foo: unknown field",
     "secrets: hunter2": "task.yaml:2:10: secrets: expected variables such as TOKEN: null",
     "secrets: [hunter2]": "task.yaml:2:11: secrets[0]: expected secrets:NAME",
-    "volumes: {data: v}": (
-        "task.yaml:2:11: volumes.data: expected an absolute path such as /data"
-    ),
-    "volumes: {/a/: v}": "task.yaml:2:11: volumes./a/: a mount path does not end with /",
-    "volumes: {/a//b: v}": "task.yaml:2:11: volumes./a//b: a mount path has no empty parts",
-    "volumes: {/a/../b: v}": (
-        'task.yaml:2:11: volumes."/a/../b": a mount path cannot hold . or ..'
-    ),
-    "volumes: {'/a:b': v}": (
-        'task.yaml:2:11: volumes."/a:b": a mount path cannot hold a colon'
-    ),
-    "volumes: {/etc/kubectl-sky/x: v}": (
-        "task.yaml:2:11: volumes./etc/kubectl-sky/x:"
-        " the task's scripts and files are in this folder"
-    ),
-    "volumes: {/a: 5}": (
-        "task.yaml:2:15: volumes./a:"
-        " expected a volume's name, or {name: …, sub_path: …}, got 5"
-    ),
-    "volumes: {/a: }": (
-        "task.yaml:2:15: volumes./a:"
-        " expected a volume's name, or {name: …, sub_path: …}, got nothing"
-    ),
-    "volumes: {/a: {sub_path: b}}": (
-        "task.yaml:2:15: volumes./a: the field 'name' is missing;"
-        " such as {name: my-volume, sub_path: runs/1}"
-    ),
-    "volumes: {/a: {name: v, sub_path: ../b}}": (
-        "task.yaml:2:35: volumes./a.sub_path: a path within a volume cannot hold .."
-    ),
-    "volumes: {/a: {name: v, subpath: b}}": (
-        "task.yaml:2:25: volumes./a.subpath: unknown field; did you mean 'sub_path'?"
-    ),
-    "volumes: {/a: 'my volume'}": (
-        "task.yaml:2:15: volumes./a: 'my volume' can be no volume's name:"
-        " letters, digits, - and . only"
-    ),
-    "volumes: []": (
-        "task.yaml:2:10: volumes: expected mounts such as /data: my-volume, got an empty list"
-    ),
     "file_mounts: {/a: {sorce: x}}": (
         "task.yaml:2:20: file_mounts./a.sorce: unknown field; did you mean 'source'?"
     ),
