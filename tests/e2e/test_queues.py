@@ -28,6 +28,8 @@ run: |
   echo rank $NODE_RANK
   sleep 15
 """
+# The same, until somebody lets it go on.
+HOLDING = TASK.replace("sleep 15", "until [ -e /tmp/go ]; do sleep 0.2; done")
 BACKENDS = pytest.mark.parametrize("backend", ["appwrapper", "indexed"])
 
 
@@ -99,8 +101,8 @@ def check_queues(sky: Command, kind: str) -> None:
 @BACKENDS
 def test_the_second_waits_for_the_first(sky: Command, kubectl: Command, backend: str) -> None:
     flags = ("--backend", backend, "--queue", "gold", "-d")
-    for task_id in ("first001", "second02"):
-        done = sky("submit", "-", *flags, "--id", task_id, stdin=f"name: {task_id}{TASK}")
+    for task_id, task in (("first001", HOLDING), ("second02", TASK)):
+        done = sky("submit", "-", *flags, "--id", task_id, stdin=f"name: {task_id}{task}")
         assert done.returncode == 0, done.stderr
     until(lambda: sky.json("status", "first001")["status"] == "running")
     place = "first of 1 in the queue gold: couldn't assign flavors to pod set"
@@ -110,6 +112,7 @@ def test_the_second_waits_for_the_first(sky: Command, kubectl: Command, backend:
     verdict = sky("doctor", "second02").stdout
     assert "the queue's quota is in use: 200m more cpu needed" in verdict
     check_queues(sky, "AppWrapper" if backend == "appwrapper" else "Job")
+    assert sky("exec", "first001", "--all-ranks", "--", "touch", "/tmp/go").returncode == 0
     done = sky("wait", "first001", "second02")
     assert done.returncode == 0, done.stderr
     one, other = (sky.json("status", name)["metadata"] for name in ("first001", "second02"))

@@ -23,6 +23,8 @@ from pathlib import Path
 from tests.cluster import machine
 from tests.practice.normal import normal, unordered
 
+# Kinds of controllers that other tests may be running on the same cluster.
+_OTHERS = re.compile(r"x-k8s\.io|codeflare\.dev|volcano\.sh|kubeflow\.org")
 _SECONDS = 90  # that a command may take
 _LATER = 1.5  # seconds after which what happens meanwhile does
 _NODE = ("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
@@ -139,6 +141,7 @@ class Stage:
             )
             code, told = done.returncode, normal(done.stdout, self._names)
             told += [f"! {line}" for line in normal(done.stderr, self._names)]
+        told = [line for line in told if not _OTHERS.search(line)]
         if not step.shown:
             told = []
         if step.only:
