@@ -72,15 +72,14 @@ def _logs(session: Session, task: TaskStatus) -> dict[int, tuple[str, ...]]:
     """Return the last lines of the nodes that failed first."""
     failed = [node for node in task.nodes if node.exit_code and node.pod]
     failed.sort(key=lambda node: (node.ended_at, node.index))
-    query = {"container": names.CONTAINER, "tailLines": str(_TAIL)}
+    core = CoreManager(session)
     found: dict[int, tuple[str, ...]] = {}
     for node in failed[:_LOGS]:
         try:
-            with CoreManager(session).pod_log(task.namespace, node.pod, query) as stream:
-                text = b"".join(stream).decode(errors="replace")
+            lines = core.last_lines(task.namespace, node.pod, names.CONTAINER, _TAIL)
         except ClusterError:  # a log may be gone, or not begun; the objects tell enough
             continue
-        found[node.index] = tuple(text.splitlines())
+        found[node.index] = tuple(line.decode(errors="replace") for line in lines)
     return found
 
 

@@ -8,6 +8,7 @@ from time import monotonic
 
 from kubectl_sky import kinds, names
 from kubectl_sky.actions import find
+from kubectl_sky.actions.evidence import Keeper
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.patience import persist
@@ -15,6 +16,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.watch import Change, Seen, watch_kinds
 from kubectl_sky.errors import SkyError, TaskFailed
 from kubectl_sky.observe import status
+from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 
 _PAUSE = 0.2  # seconds between two looks at many tasks, of which one or another always changes
@@ -78,11 +80,13 @@ def glimpses(
 ) -> Iterator[Glimpse | None]:
     """Yield the task at each change, beginning with how it is; None when nothing happens.
 
+    What nodes that fail leave is kept on this machine.
     Raises TaskFailed when its objects are deleted: somebody has stopped it.
     """
     watched = (seen.workload.kind, kinds.POD)
     items = _Items(len(watched))
     selector = names.selector(task_id=seen.id)
+    keeper = Keeper(session)
     for change in watch_kinds(session, watched, seen.namespace, selector, stop=stop):
         if change is None:
             yield None
@@ -96,6 +100,7 @@ def glimpses(
             pods = persist(partial(_pods, session, seen.namespace, selector), stop)
             items.by_uid |= {pod["metadata"]["uid"]: pod for pod in pods}
             glimpse = _glimpse(seen, items)
+        keeper.see(glimpse.task, glimpse.pods)
         yield glimpse
 
 
@@ -118,9 +123,17 @@ def _glimpse(seen: TaskStatus, items: _Items) -> Glimpse:
     return Glimpse(folded[0], tuple(pods))
 
 
+def _keep(session: Session, task: TaskStatus) -> None:
+    """Keep what the nodes left of a task that has failed before anybody watched it."""
+    if task.state is State.FAILED:
+        selector = names.selector(task_id=task.id)
+        Keeper(session).see(task, _pods(session, task.namespace, selector))
+
+
 def ended(session: Session, seen: TaskStatus, end: float | None) -> TaskStatus:
     """Wait until a task has completed or failed; `end` is on the monotonic clock."""
     if seen.state.ended:
+        _keep(session, seen)
         return seen
     latest = seen
     for glimpse in glimpses(session, seen):

@@ -5,11 +5,17 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_sky.cli import options, output, pipelines, redraw, tasks
+from kubectl_sky.errors import UserError
+from kubectl_sky.observe.escapes import harmless
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
+    from kubectl_sky.observe.evidence import Evidence
     from kubectl_sky.observe.pipelines import PipelineStatus
+
+_LINES = 10  # of those that are kept
+_OTHERS = 5  # nodes that died after the first
 
 
 @click.command("status")
@@ -25,24 +31,59 @@ def command(
 
     Of a pipeline or group it shows each of the tasks.
     """
-    from kubectl_sky.actions import find, why
+    from kubectl_sky.actions import evidence, find, why
 
     session = where.session()
-    found = find.one(session, options.scope(session, where, all_users), task)
+    scope = options.scope(session, where, all_users)
+    try:
+        found = find.one(session, scope, task)
+    except UserError:
+        left = evidence.remembered(session, scope.namespace, task)
+        if left:
+            output.note(f"task {left.task_id} ({left.name}) has gone\n{_left(left)}")
+        raise
     if watch and isinstance(found, TaskStatus):
         _follow(session, found, form)
         return
     if isinstance(found, TaskStatus):
         found = why.explained(session, found)
+        output.out(_shown(found, form, evidence.kept(session, found)))
+        return
     output.out(_shown(found, form))
 
 
-def _shown(found: "TaskStatus | PipelineStatus", form: str | None) -> str:
+def _shown(
+    found: "TaskStatus | PipelineStatus", form: str | None, left: "Evidence | None" = None
+) -> str:
     if form == "name":
         return tasks.name(found)
     if form:
-        return output.data(found.as_json(), form)
-    return tasks.details(found) if isinstance(found, TaskStatus) else pipelines.details(found)
+        return output.data(_as_json(found, left), form)
+    if isinstance(found, TaskStatus):
+        return tasks.details(found) + (f"\n\n{_left(left)}" if left else "")
+    return pipelines.details(found)
+
+
+def _as_json(found: "TaskStatus | PipelineStatus", left: "Evidence | None") -> dict[str, object]:
+    value = found.as_json()
+    metadata = value.get("metadata")
+    if left and isinstance(metadata, dict):
+        metadata["evidence"] = [death.as_json() for death in left.deaths]
+    return value
+
+
+def _left(left: "Evidence") -> str:
+    """What is kept of pods that have gone: how they ended, the first one's last lines."""
+    first, *others = left.deaths
+    lines = [harmless(line.encode(errors="replace")).decode() for line in first.lines[-_LINES:]]
+    when = f" at {first.ended_at}" if first.ended_at else ""
+    head = f"first failed {first.name}: {first.end}{when}, pod {first.pod}"
+    more = [f"then {one.name}: {one.end}, pod {one.pod}" for one in others[:_OTHERS]]
+    if others[_OTHERS:]:
+        more.append(f"and {len(others) - _OTHERS} more")
+    if lines:
+        head += "; its last lines:"
+    return "\n".join(["Kept on this machine:", head, *(f"  {line}" for line in lines), *more])
 
 
 def _follow(session: "Session", task: TaskStatus, form: str | None) -> None:

@@ -7,6 +7,9 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.stream import Stream
 
+_MOST = 1 << 20  # bytes of a log's end
+_SILENT = 20.0  # seconds that the server may take to say more of one
+
 
 class CoreManager:
     """What the project does with `/api/v1`; every method raises ClusterError."""
@@ -67,6 +70,19 @@ class CoreManager:
     def pod_log(self, namespace: str, pod: str, query: Mapping[str, str]) -> Stream:
         """Open the log of a pod's container; the query is that of the API (`follow`, …)."""
         return self._session.stream(objects.path(kinds.POD, namespace, pod, "log"), query)
+
+    def last_lines(self, namespace: str, pod: str, container: str, count: int) -> list[bytes]:
+        """Return the last lines of a log, in memory that is bounded however long they are."""
+        query = {"container": container, "tailLines": str(count)}
+        kept, cut = b"", False
+        path = objects.path(kinds.POD, namespace, pod, "log")
+        with self._session.stream(path, query, timeout=_SILENT) as stream:
+            for chunk in stream:
+                kept += chunk
+                if len(kept) > 2 * _MOST:
+                    kept, cut = kept[-_MOST:], True
+        lines = kept.removesuffix(b"\n").split(b"\n") if kept else []
+        return lines[1:] if cut and len(lines) > 1 else lines
 
     def whoami(self) -> str:
         """Return the name by which the API server knows the caller."""

@@ -81,7 +81,7 @@ def node(base: NodeStatus, verdict: Verdict, pods: Sequence[Object]) -> NodeStat
     if len(pods) > 1:
         base = replace(base, previous=pods[-2]["metadata"]["name"])
     if newest:
-        seen = _of_pod(base, newest)
+        seen = of_pod(base, newest)
     elif verdict.phase is Phase.HELD:
         seen = replace(base, reason=verdict.reason, message=verdict.message)
     else:
@@ -124,7 +124,8 @@ def _final(verdict: Verdict, pod: Object | None) -> State | None:
     return _ENDS.get(pod.get("status", {}).get("phase", ""))
 
 
-def _of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
+def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
+    """Return a node as one of its pods shows it."""
     status = pod.get("status", {})
     seen = replace(base, pod=pod["metadata"]["name"], host=pod.get("spec", {}).get("nodeName", ""))
     state = container(pod).get("state", {})

@@ -1,0 +1,130 @@
+"""What dead nodes leave, kept in the user's cache for when their pods and logs are gone."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from time import time
+
+from kubectl_sky import names, settings
+from kubectl_sky.cluster.core import CoreManager
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import ClusterError
+from kubectl_sky.observe import evidence
+from kubectl_sky.observe.evidence import LINES, LOGS, Death, Evidence
+from kubectl_sky.observe.status import TaskStatus
+
+_FILES = 100  # tasks of which something is kept
+_SECONDS = 14 * 86_400  # that it is kept
+_LONGEST = 8_000_000  # bytes of a file that is read
+
+
+class Keeper:
+    """Watches one task for pods that fail, and keeps each as soon as it is seen."""
+
+    def __init__(self, session: Session, environ: Mapping[str, str] = os.environ) -> None:
+        self._session = session
+        self._folder = _folder(environ)
+        self._found: dict[str, Death] = {}
+        self._written = 0
+
+    def see(self, task: TaskStatus, pods: Iterable[Json]) -> None:
+        """Look at a task and its pods; of the first that failed the logs are read."""
+        for death in evidence.deaths(task, pods):
+            if death.pod not in self._found:
+                early = len(self._found) < LOGS
+                self._found[death.pod] = self._with_lines(task, death) if early else death
+        if len(self._found) > self._written and (len(self._found) <= LOGS or task.over):
+            self._write(task)
+
+    def _with_lines(self, task: TaskStatus, death: Death) -> Death:
+        core = CoreManager(self._session)
+        try:
+            lines = core.last_lines(task.namespace, death.pod, names.CONTAINER, LINES)
+        except ClusterError:  # it is gone, or never began; how the pod ended is still known
+            return death
+        return death.having(lines)
+
+    def _write(self, task: TaskStatus) -> None:
+        """Add what was found to what is known; where nothing can be written, nothing is kept."""
+        self._written = len(self._found)
+        path = self._folder / _file(self._session.server, task.namespace, task.id)
+        known = _read(path)
+        if known is None or not known.of(task):
+            known = Evidence(
+                task.id, task.name, task.namespace, self._session.server, task.created_at
+            )
+        with suppress(OSError):
+            _store(path, known.having(self._found.values()))
+
+
+def kept(
+    session: Session, task: TaskStatus, environ: Mapping[str, str] = os.environ
+) -> Evidence | None:
+    """Return what is known of a task's pods that the cluster no longer has; None without any."""
+    found = _read(_folder(environ) / _file(session.server, task.namespace, task.id))
+    if found is None or not found.of(task):
+        return None
+    gone = found.gone(task)
+    return gone if gone.deaths else None
+
+
+def remembered(
+    session: Session,
+    namespace: str | None,
+    wanted: str,
+    environ: Mapping[str, str] = os.environ,
+) -> Evidence | None:
+    """Return what is known of a task that has gone as a whole, by its id."""
+    task_id = wanted.removeprefix("task/")
+    if not names.ID.fullmatch(task_id):
+        return None
+    for path in sorted(_folder(environ).glob(f"{task_id}-*.json")):
+        found = _read(path)
+        if found and found.server == session.server and namespace in (None, found.namespace):
+            return found
+    return None
+
+
+def _folder(environ: Mapping[str, str]) -> Path:
+    return settings.cache_folder(environ) / "evidence"
+
+
+def _file(server: str, namespace: str, task_id: str) -> str:
+    digest = hashlib.sha256(f"{server} {namespace}".encode()).hexdigest()
+    return f"{task_id}-{digest[:12]}.json"
+
+
+def _read(path: Path) -> Evidence | None:
+    """Return what a file holds; None where it is none of ours, or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return evidence.read(json.loads(file.read(_LONGEST)))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _store(path: Path, found: Evidence) -> None:
+    """Write a file that only its user can read, at once as a whole; make room for it."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(found.as_json(), file)
+    fresh.replace(path)
+    for old in _too_many(path.parent):
+        old.unlink(missing_ok=True)
+
+
+def _too_many(folder: Path) -> Iterator[Path]:
+    """Yield files that are too old, and the oldest where there are too many."""
+    times: dict[Path, float] = {}
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError):  # somebody else has made room
+            times[path] = path.stat().st_mtime
+    newest_first = sorted(times, key=lambda path: -times[path])
+    for place, path in enumerate(newest_first):
+        if place >= _FILES or times[path] < time() - _SECONDS:
+            yield path

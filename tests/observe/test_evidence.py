@@ -1,0 +1,127 @@
+"""What dead nodes leave: which pods, which lines, in which order, and files of others."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.observe import evidence, status
+from kubectl_sky.observe.evidence import BYTES, LINES, Death, Evidence
+from tests.builders import make_job, make_pod, terminated
+
+Json = dict[str, Any]
+
+
+def make_dead(node: int, code: int = 3, minute: int = 5) -> Json:
+    at = f"2026-01-01T00:{minute:02}:00Z"
+    return make_pod(node, "Failed", terminated(code, at=at))
+
+
+def make_task(*pods: Json) -> status.TaskStatus:
+    jobs = [make_job(node, nodes=2, end="Failed") for node in range(2)]
+    (task,) = status.tasks(jobs, pods)
+    return task
+
+
+def make_evidence(*found: Death) -> Evidence:
+    task = make_task()
+    kept = Evidence(task.id, task.name, task.namespace, "https://x", task.created_at)
+    return kept.having(found)
+
+
+def test_pods_that_failed_and_no_others() -> None:
+    pods = (make_dead(0, minute=7), make_pod(1, "Running", {"running": {}}))
+    (death,) = evidence.deaths(make_task(*pods), pods)
+    assert (death.rank, death.name, death.exit_code, death.end) == (
+        0,
+        "node-0",
+        3,
+        "Error (exit code 3)",
+    )
+    assert (death.host, death.ended_at) == ("worker-1", "2026-01-01T00:07:00Z")
+
+
+def test_who_was_told_to_end_did_not_fail_first() -> None:
+    first, second = make_dead(0, 137, minute=4), make_dead(1, minute=6)
+    first["metadata"]["deletionTimestamp"] = "2026-01-01T00:04:00Z"
+    found = make_evidence(*evidence.deaths(make_task(), (first, second)))
+    assert [(one.rank, one.reason) for one in found.deaths] == [(1, "Error"), (0, "Stopped")]
+
+
+def test_an_eviction_has_no_exit_code() -> None:
+    pod = make_pod(0, "Failed", reason="Evicted", message="low on memory")
+    (death,) = evidence.deaths(make_task(pod), (pod,))
+    assert (death.end, death.message) == ("Evicted", "low on memory")
+
+
+def test_what_the_cluster_still_has_is_left_out() -> None:
+    pods = (make_dead(0), make_dead(1))
+    found = make_evidence(*evidence.deaths(make_task(*pods), pods))
+    assert [one.rank for one in found.gone(make_task(pods[1])).deaths] == [0]
+    assert found.gone(make_task(*pods)).deaths == ()
+    stopped = make_evidence(Death(0, "node-0", "a", reason="Stopped"), Death(1, "node-1", "b"))
+    assert [one.rank for one in stopped.gone(make_task()).deaths] == [1, 0]
+    assert make_evidence(stopped.deaths[1]).gone(make_task()).deaths == ()
+
+
+def test_what_was_known_of_a_pod_stays() -> None:
+    known = make_evidence(Death(0, "node-0", "a", lines=("x",)))
+    more = known.having([Death(0, "node-0", "a"), Death(1, "node-1", "b")])
+    assert [(one.pod, one.lines) for one in more.deaths] == [("a", ("x",)), ("b", ())]
+
+
+def test_another_task_with_the_id() -> None:
+    found = make_evidence()
+    assert found.of(make_task())
+    older = Evidence(found.task_id, "x", "default", "https://x", "2025-01-01T00:00:00Z")
+    assert not older.of(make_task())
+
+
+@given(st.lists(st.binary(max_size=BYTES // 8), max_size=80))
+def test_lines_within_bounds(written: list[bytes]) -> None:
+    lines = Death(0, "node-0", "a").having(written).lines
+    assert len(lines) <= LINES
+    assert sum(len(line) for line in lines) <= BYTES
+    assert lines == tuple(
+        line.decode(errors="replace") for line in written[-len(lines) :][: len(lines)]
+    )
+
+
+def test_of_a_line_that_is_too_long_the_end_stays() -> None:
+    (line,) = Death(0, "node-0", "a").having([b"first", b"a" * BYTES + b"end"]).lines
+    assert (len(line), line[-3:]) == (BYTES, "end")
+
+
+_DEATHS = st.builds(
+    Death,
+    st.integers(0, 9),
+    *[st.text(max_size=20)] * 6,
+    exit_code=st.none() | st.integers(0, 255),
+    lines=st.lists(st.text(max_size=20), max_size=5).map(tuple),
+)
+
+
+@given(st.lists(_DEATHS, max_size=3))
+def test_what_is_kept_is_read_again(deaths: list[Death]) -> None:
+    found = make_evidence(*deaths)
+    assert evidence.read(json.loads(json.dumps(found.as_json()))) == found
+
+
+_ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.just("deaths"), inner),
+)
+
+
+@given(_ANY)
+def test_what_is_no_evidence(value: object) -> None:
+    assert evidence.read(value) is None
+
+
+@pytest.mark.parametrize("change", [{"rank": "x"}, {"exit_code": []}, {"lines": 7}, {"rank": None}])
+def test_evidence_that_is_wrong(change: Json) -> None:
+    value = make_evidence(Death(0, "node-0", "a")).as_json()
+    value["deaths"] = [{"rank": 0} | change]
+    assert evidence.read(value) is None
