@@ -5,15 +5,13 @@ from types import MappingProxyType
 
 from kubectl_sky import kinds
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import environment
-from kubectl_sky.plan.plan import Node, Plan
-from kubectl_sky.workloads import completions
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import (
     STOPPED,
     Object,
     Phase,
     Verdict,
-    Workload,
     condition,
     waiting,
 )
@@ -40,31 +38,25 @@ _ADVICE: Mapping[str, str] = MappingProxyType(
 )
 
 
-class AppWrapper(Workload):
+class AppWrapper(AllNodes):
     """Every node is an index of the one Job that is wrapped, so that Kueue takes all or none."""
 
     name = "appwrapper"
     kind = kinds.APP_WRAPPER
     template = "appwrapper.yaml.j2"
-    first = completions.FIRST
     requires = "AppWrapper"
-    together = True
     again_together = True
-    hold = ("spec", "suspend")
 
-    def pods(self, plan: Plan) -> tuple[Node, ...]:
-        """One wrapper; its Job has its name and gives the pods host names that begin with it."""
+    def annotations(self, plan: Plan) -> Mapping[str, str]:
+        """How often and how soon it starts again, and how long it stays."""
         lingers = {} if plan.linger is None else {_SUCCESS: f"{plan.linger}s"}
-        return (
-            Node(
-                index=0,
-                job=plan.name,
-                labels=plan.labels,
-                told={"KUBECTL_SKY_HOSTS": f"{plan.name}-"} if plan.service else {},
-                fields=dict.fromkeys(environment.RANKS, completions.FIELD),
-                annotations={_LIMIT: str(plan.restarts)} | _OWN | lingers,
-            ),
-        )
+        return {_LIMIT: str(plan.restarts)} | _OWN | lingers
+
+    def job(self, item: Object) -> Object:
+        """The Job that is wrapped, which has the wrapper's name."""
+        components: Sequence[Object] = item.get("spec", {}).get("components") or ({},)
+        template: Object = components[0].get("template") or {}
+        return template
 
     def fits(self, plan: Plan, facts: Facts) -> str:
         """It counts every failure, so it has to be told how many there may be."""
@@ -80,14 +72,6 @@ class AppWrapper(Workload):
         kept = "appwrapper: a failed task keeps its logs and its quota for an hour, or until `stop`"
         counted = f"all nodes start again together, whatever ended one, {plan.restarts} times"
         return (kept, f"job_recovery: {counted}") if plan.recovers else (kept,)
-
-    def ranks(self, item: Object) -> Sequence[int]:
-        """Every index of its Job is a node."""
-        return range(completions.count(_job(item)))
-
-    def rank(self, pod: Object) -> int:
-        """The Job writes the index on its pods."""
-        return completions.index(pod)
 
     def node(self, item: Object, rank: int) -> Verdict:
         """Done or failed with the wrapper, by its phase."""
@@ -112,10 +96,6 @@ class AppWrapper(Workload):
         left = (int(limit) if limit.isdecimal() else 0) - _resets(item)
         return _phase(item) == "Resetting" or (_phase(item) == "Running" and left > 0)
 
-    def templates(self, item: Object) -> Sequence[Object]:
-        """The pods of its Job."""
-        return (_job(item)["spec"]["template"],)
-
 
 def _failed(item: Object) -> Verdict:
     why = condition(item, "Unhealthy") or {}
@@ -137,9 +117,3 @@ def _resets(item: Object) -> int:
 
 def _since(item: Object, name: str) -> str:
     return str((condition(item, name) or {}).get("lastTransitionTime") or "")
-
-
-def _job(item: Object) -> Object:
-    components: Sequence[Object] = item.get("spec", {}).get("components") or ({},)
-    template: Object = components[0].get("template") or {}
-    return template

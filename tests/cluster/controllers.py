@@ -95,17 +95,7 @@ def jobset(
     """The JobSet controller, running beside the real cluster."""
     _require(pytestconfig, JOBSET)
     folder = _certificate(tmp_path_factory.mktemp("jobset"))
-    config = {
-        "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
-        "kind": "Configuration",
-        "internalCertManagement": {"enable": False},
-        "leaderElection": {"leaderElect": False},
-        "metrics": {"bindAddress": "0"},
-        "health": {"healthProbeBindAddress": "0"},
-        # nobody calls its webhooks: what we send says everything that they would add
-        "webhook": {"host": "127.0.0.1", "port": _free_port(), "certDir": str(folder)},
-    }
-    flags = [_configured(folder, config)]
+    flags = [_configured(folder, "config.jobset.x-k8s.io/v1alpha1")]
     with _defined(JOBSET, real_cluster), _running(JOBSET, real_cluster, folder, flags):
         yield
 
@@ -123,17 +113,9 @@ def kueue(
     for each in (KUEUE, APPWRAPPER):
         _require(pytestconfig, each)
     folder = _certificate(tmp_path_factory.mktemp("kueue"))
-    config = {
-        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
-        "kind": "Configuration",
-        "internalCertManagement": {"enable": False},
-        "leaderElection": {"leaderElect": False},
-        "metrics": {"bindAddress": "0"},
-        "health": {"healthProbeBindAddress": "0"},
-        "webhook": {"host": "127.0.0.1", "port": _free_port(), "certDir": str(folder)},
-        "integrations": {"frameworks": ["batch/job", "workload.codeflare.dev/appwrapper"]},
-    }
-    flags = [_configured(folder, config)]
+    frameworks = ["batch/job", "workload.codeflare.dev/appwrapper"]
+    version = "config.kueue.x-k8s.io/v1beta2"
+    flags = [_configured(folder, version, integrations={"frameworks": frameworks})]
     with ExitStack() as stack:
         stack.enter_context(_certified(folder))
         stack.enter_context(_defined(KUEUE, real_cluster))
@@ -157,7 +139,19 @@ def _certificate(folder: Path) -> Path:
     return folder
 
 
-def _configured(folder: Path, config: Mapping[str, object]) -> str:
+def _configured(folder: Path, version: str, **more: object) -> str:
+    """Return the flag of a configuration by which nothing but the API server knows the program."""
+    config = {
+        "apiVersion": version,
+        "kind": "Configuration",
+        "internalCertManagement": {"enable": False},
+        "leaderElection": {"leaderElect": False},
+        "metrics": {"bindAddress": "0"},
+        "health": {"healthProbeBindAddress": "0"},
+        # nobody calls its webhooks: what we send says everything that they would add
+        "webhook": {"host": "127.0.0.1", "port": _free_port(), "certDir": str(folder)},
+        **more,
+    }
     (folder / "config.yaml").write_text(json.dumps(config))
     return f"--config={folder / 'config.yaml'}"
 
