@@ -48,6 +48,11 @@ resolve() {
   fi
 }
 
+# What the nodes of an MPIJob do otherwise; see mpi.sh.
+host_of() { echo "${KUBECTL_SKY_HOSTS-node-}$1.$KUBECTL_SKY_SERVICE"; } # RANK
+setup_failed() { :; }                                                   # CODE
+setup_done() { :; }
+
 # Sets SKYPILOT_NODE_IPS to all addresses in rank order, once every rank has one.
 meet_by_name() {
   command -v getent > /dev/null || command -v nslookup > /dev/null ||
@@ -56,13 +61,13 @@ meet_by_name() {
   SKYPILOT_NODE_IPS=
   deadline=$(($(date +%s) + longest))
   while [ "$rank" -lt "$NUM_NODES" ]; do
-    if [ "$rank" -eq "$NODE_RANK" ]; then found=$POD_IP; else found=$(resolve "${KUBECTL_SKY_HOSTS-node-}$rank.$1"); fi
+    if [ "$rank" -eq "$NODE_RANK" ]; then found=$POD_IP; else found=$(resolve "$(host_of "$rank")"); fi
     if [ -n "$found" ]; then
       SKYPILOT_NODE_IPS="$SKYPILOT_NODE_IPS${SKYPILOT_NODE_IPS:+
 }$found"
       rank=$((rank + 1))
     elif [ "$(date +%s)" -ge "$deadline" ]; then
-      missing "$1"
+      missing
     else
       nap
     fi
@@ -73,7 +78,7 @@ meet_by_name() {
 missing() {
   absent=
   while [ "$rank" -lt "$NUM_NODES" ]; do
-    [ "$rank" -eq "$NODE_RANK" ] || [ -n "$(resolve "${KUBECTL_SKY_HOSTS-node-}$rank.$1")" ] ||
+    [ "$rank" -eq "$NODE_RANK" ] || [ -n "$(resolve "$(host_of "$rank")")" ] ||
       absent="$absent${absent:+, }$rank"
     rank=$((rank + 1))
   done
@@ -117,6 +122,7 @@ longest=${KUBECTL_SKY_BARRIER_TIMEOUT:-1800}
 case $longest in *[!0-9]*) fail 2 "KUBECTL_SKY_BARRIER_TIMEOUT is no whole number of seconds: $longest" ;; esac
 shell=$(command -v bash || command -v sh)
 . "$dir/files.sh"
+[ ! -f "$dir/mpi.sh" ] || . "$dir/mpi.sh"
 [ -n "${KUBECTL_SKY_MET-}" ] || choose_home
 [ -z "${KUBECTL_SKY_LINKS-}" ] || link_home || exit 1
 [ -n "${KUBECTL_SKY_MET-}" ] || bring_files
@@ -125,11 +131,13 @@ case $shell in *bash) export BASH_ENV="${BASH_ENV-$dir/profile.sh}" ;; esac
 stay_until=0
 if [ "$NUM_NODES" -eq 1 ]; then
   SKYPILOT_NODE_IPS=$POD_IP
+elif [ -f "$dir/mpi.sh" ]; then
+  meet_by_ssh
 elif [ -z "${KUBECTL_SKY_MET-}" ]; then
   if command -v python3 > /dev/null; then
     exec python3 "$dir/barrier.py" "$KUBECTL_SKY_SERVICE" # comes back here with all addresses
   fi
-  meet_by_name "$KUBECTL_SKY_SERVICE"
+  meet_by_name
   # A node that ends at once would vanish from DNS before slower nodes have seen it.
   stay_until=$(($(date +%s) + 10 + NUM_NODES / 20))
 fi
@@ -152,10 +160,12 @@ if [ -f "$dir/setup.sh" ]; then
   run_phase setup
   code=$?
   [ -z "$ending" ] || exit 143
+  [ "$code" -eq 0 ] || setup_failed "$code"
   [ "$code" -eq 0 ] || fail "$code" "setup failed with exit code $code"
   say "setup has ended after $(($(date +%s) - begun)) seconds, run begins"
   unset SKYPILOT_SETUP_NODE_IPS SKYPILOT_SETUP_NODE_RANK SKYPILOT_SETUP_NUM_GPUS_PER_NODE
 fi
+setup_done
 run_phase run
 while [ -z "$ending" ] && [ "$(date +%s)" -lt "$stay_until" ]; do nap; done
 exit "$code"

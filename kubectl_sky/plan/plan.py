@@ -9,6 +9,7 @@ from kubectl_sky.plan.bundle import Cargo
 from kubectl_sky.plan.custom import Custom
 from kubectl_sky.plan.gang import Gang
 from kubectl_sky.plan.hidden import SecretVariable
+from kubectl_sky.plan.mpi import Mpi
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.registry import Login
@@ -71,7 +72,8 @@ class Plan:
     starts again `restarts` times; if the task `recovers`, what the cluster takes away is not
     counted, and neither are the `exit_codes`. `suspended` Jobs begin when somebody releases them.
     `backend` names how it runs, `array` is set where it is many tasks of one node. The tasks of a
-    `group` share the Service. `gang` is set where a scheduler starts all nodes or none.
+    `group` share the Service. `gang` is set where a scheduler starts all nodes or none,
+    `mpi` where mpirun starts the programs.
     `pod_annotations` are the pods', `login` is for the registry that the image is pulled from,
     and `custom` is the user's own of pods and queues. `cargo` is the user's files.
     """
@@ -111,6 +113,7 @@ class Plan:
     ports: Ports | None = None
     group: Group | None = None
     gang: Gang | None = None
+    mpi: Mpi | None = None
 
     @property
     def meeting(self) -> "Plan | Group":

@@ -18,6 +18,7 @@ RESERVED = frozenset(
         "KUBECTL_SKY_ARRAY",
         "KUBECTL_SKY_FILES",
         "KUBECTL_SKY_HOSTS",
+        "KUBECTL_SKY_KEYS",
         "KUBECTL_SKY_LINKS",
         "KUBECTL_SKY_MET",
         "KUBECTL_SKY_SERVICE",

@@ -13,21 +13,25 @@ class AllNodes(Workload):
 
     first: Mapping[str, str] = completions.FIRST
     together = True
-    hold = ("spec", "suspend")
+    hold: tuple[str, ...] = ("spec", "suspend")
     field = completions.FIELD  # where a pod reads its rank
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:
-        """One object for all nodes, by whose Job the pods get the beginning of their host names."""
+        """One object for all nodes."""
         return (
             Node(
                 index=0,
                 job=plan.name,
                 labels=plan.labels,
-                told={"KUBECTL_SKY_HOSTS": f"{self.maker(plan.name)}-"} if plan.service else {},
+                told=self.told(plan),
                 fields=dict.fromkeys(environment.RANKS, self.field),
                 annotations=self.annotations(plan),
             ),
         )
+
+    def told(self, plan: Plan) -> Mapping[str, str]:
+        """Return what all pods are told; their host names begin with their Job's name."""
+        return {"KUBECTL_SKY_HOSTS": f"{self.maker(plan.name)}-"} if plan.service else {}
 
     def annotations(self, plan: Plan) -> Mapping[str, str]:
         """Return the object's own annotations, beside those of the task."""

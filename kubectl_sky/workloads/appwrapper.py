@@ -6,6 +6,7 @@ from types import MappingProxyType
 from kubectl_sky import kinds
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.workloads import recovery
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import (
     STOPPED,
@@ -60,12 +61,7 @@ class AppWrapper(AllNodes):
 
     def fits(self, plan: Plan, facts: Facts) -> str:
         """It counts every failure, so it has to be told how many there may be."""
-        if plan.recovers and not plan.restarts:
-            return (
-                "it counts what the cluster takes away as failures;"
-                " say how many there may be: job_recovery: {max_restarts_on_errors: 3}"
-            )
-        return ""
+        return recovery.uncounted(plan)
 
     def notes(self, plan: Plan) -> Sequence[str]:
         """What is counted, and for how long a failed task keeps its place."""

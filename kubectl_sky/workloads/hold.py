@@ -5,12 +5,12 @@ from typing import Any
 
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import Object, Workload
+from kubectl_sky.workloads.workload import Object, Workload, field
 
 
 def held(item: Object) -> bool:
     """Say whether an object is held."""
-    return _value(item, registry.of(item).hold) is True
+    return field(item, registry.of(item).hold) is True
 
 
 def unfit(backend: Workload, plan: Plan) -> str:
@@ -32,7 +32,7 @@ def copied(item: Mapping[str, Any], other: Object) -> dict[str, Any]:
     if not held(item) or held(other):
         return dict(item)
     path = registry.of(item).hold
-    return _with(item, path, _value(other, path))
+    return _with(item, path, field(other, path))
 
 
 def released(backend: Workload) -> dict[str, Any]:
@@ -41,13 +41,6 @@ def released(backend: Workload) -> dict[str, Any]:
     for step in reversed(backend.hold):
         body = {step: body}
     return body if isinstance(body, dict) else {}
-
-
-def _value(item: Object, path: Sequence[str]) -> Any:  # noqa: ANN401 -- JSON
-    value: Any = item if path else None
-    for step in path:
-        value = value.get(step) if isinstance(value, Mapping) else None
-    return value
 
 
 def _with(item: Mapping[str, Any], path: Sequence[str], value: object) -> dict[str, Any]:

@@ -1,8 +1,19 @@
-"""Whether another pod follows one that failed, by the rules of its Job."""
+"""What starts again: whether another pod follows one that failed, and what is not counted."""
 
 from collections.abc import Sequence
 
+from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads.workload import Object, condition
+
+
+def uncounted(plan: Plan) -> str:
+    """Return why a backend that counts every failure cannot run a plan; empty where it can."""
+    if plan.recovers and not plan.restarts:
+        return (
+            "it counts what the cluster takes away as failures;"
+            " say how many there may be: job_recovery: {max_restarts_on_errors: 3}"
+        )
+    return ""
 
 
 def shared(item: Object, pods: Sequence[Object]) -> bool:

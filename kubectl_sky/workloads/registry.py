@@ -8,6 +8,7 @@ from kubectl_sky.workloads.arrays import Array
 from kubectl_sky.workloads.indexed import Indexed
 from kubectl_sky.workloads.jobs import Jobs
 from kubectl_sky.workloads.jobset import JobSet
+from kubectl_sky.workloads.mpijob import MPIJob
 from kubectl_sky.workloads.volcano import Volcano
 from kubectl_sky.workloads.workload import Object, Workload
 
@@ -15,6 +16,7 @@ _ALL: tuple[Workload, ...] = (
     Jobs(),
     Indexed(),
     JobSet(),
+    MPIJob(),
     AppWrapper(),
     Volcano(),
     Array(),

@@ -146,9 +146,20 @@ def whole(item: Object, failed: str, failing: str = "") -> Verdict:
     return waiting(item)
 
 
-def waiting(item: Object) -> Verdict:
-    """Return what an object says of nodes while nothing has ended."""
-    if item.get("spec", {}).get("suspend"):
+def field(item: Object, path: Sequence[str]) -> Any:  # noqa: ANN401 -- JSON
+    """Return a field of an object; None where it has none, or the path is empty."""
+    value: Any = item if path else None
+    for step in path:
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def waiting(item: Object, suspended: Sequence[str] = ("spec", "suspend")) -> Verdict:
+    """Return what an object says of nodes while nothing has ended.
+
+    `suspended` is the field by which it is held.
+    """
+    if field(item, suspended):
         queue = item["metadata"].get("labels", {}).get(names.QUEUE)
         if queue:
             return Verdict(Phase.HELD, QUEUED, f"in the queue {queue}")

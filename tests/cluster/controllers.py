@@ -42,7 +42,7 @@ class Controller:
         return golang.build(self.name, self.module, self.package)
 
     def kinds(self) -> Path:
-        """Return the folder of its definitions."""
+        """Return the file or folder of its definitions."""
         return golang.sources(self.module, self.source or self.package) / self.definitions
 
 
@@ -64,7 +64,14 @@ APPWRAPPER = Controller(
     variables={"NAMESPACE": "appwrapper-system"},
     fixture="kueue",
 )
-_ALL = (JOBSET, KUEUE, APPWRAPPER)
+MPI = Controller(
+    "mpi-operator",
+    "github.com/kubeflow/mpi-operator/cmd/mpi-operator",
+    "manifests/base/kubeflow.org_mpijobs.yaml",
+    source="github.com/kubeflow/mpi-operator",
+    fixture="mpi",
+)
+_ALL = (JOBSET, KUEUE, APPWRAPPER, MPI)
 # Where Kueue looks for a certificate, and nowhere else.
 _CERTIFICATES = Path("/etc/kueue/metrics/certs")
 _QUEUEING = ("appwrappers", "workloads", "localqueues", "clusterqueues", "resourceflavors")
@@ -98,6 +105,22 @@ def jobset(
     flags = [_configured(folder, "config.jobset.x-k8s.io/v1alpha1")]
     with _defined(JOBSET, real_cluster), _running(JOBSET, real_cluster, folder, flags):
         yield
+
+
+@pytest.fixture(scope="session")
+def mpi(
+    real_cluster: Cluster,
+    pytestconfig: pytest.Config,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[None]:
+    """The MPI operator, running beside the real cluster."""
+    _require(pytestconfig, MPI)
+    folder = tmp_path_factory.mktemp("mpi")
+    flags = [f"-kubeConfig={real_cluster.kubeconfig}", "-lock-namespace=default"]
+    with _defined(MPI, real_cluster), _running(MPI, real_cluster, folder, flags):
+        yield
+    kubectl = [str(real_cluster.kubectl), f"--kubeconfig={real_cluster.kubeconfig}"]
+    run([*kubectl, "-n", "default", "delete", "lease", MPI.name])  # else the next one waits for it
 
 
 @pytest.fixture(scope="module")

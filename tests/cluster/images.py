@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.cluster import cache, packages, rclone
+from tests.cluster import cache, debian, packages, rclone
 from tests.cluster.shell import find, run
 
 SUITE = "trixie"
@@ -44,12 +44,15 @@ BUSYBOX = (
     Image(PAUSE, ("/bin/sleep", "2147483647")),
 )
 RCLONE = (Image("docker.io/rclone/rclone:1.68.2", ("rclone",)),)
+MPI = (Image("docker.io/mpioperator/openmpi:v0.8.0", ("bash",)),)
+_MPI = ("openmpi-bin", "openssh-client", "openssh-server")
 
 
 def archives() -> tuple[Path, ...]:
     """Return the OCI archives of all images, from the cache or made now."""
     copier = rclone.program()
-    key = cache.digest(SUITE, INCLUDE, Path(__file__), *_standins(), copier.parent.name)
+    sources = (Path(__file__), Path(debian.__file__), *_standins())
+    key = cache.digest(SUITE, INCLUDE, *sources, copier.parent.name)
 
     def make(folder: Path) -> None:
         packages.require("debootstrap", "busybox")
@@ -57,20 +60,37 @@ def archives() -> tuple[Path, ...]:
         root = folder / "root"
         command = ["debootstrap", "--variant=minbase", f"--include={INCLUDE}", SUITE, str(root)]
         run(command, environment={"LC_ALL": "C"})
-        for useless in _USELESS:
-            shutil.rmtree(root / useless, ignore_errors=True)
+        _without_useless(root)
         (root / "usr/bin/python").symlink_to("python3")
         _stand_in(root)
-        _archive(root, folder / "python.tar", PYTHON)
+        _archive(folder / "python.tar", PYTHON, root)
+        _mpi(root, folder / "mpi")
+        _archive(folder / "mpi.tar", MPI, root, folder / "mpi")
+        shutil.rmtree(folder / "mpi")
         shutil.rmtree(root)
         _busybox(root)
-        _archive(root, folder / "busybox.tar", BUSYBOX)
+        _archive(folder / "busybox.tar", BUSYBOX, root)
         shutil.copy(copier, root / "usr/bin/rclone")
-        _archive(root, folder / "rclone.tar", RCLONE)
+        _archive(folder / "rclone.tar", RCLONE, root)
         shutil.rmtree(root)
 
     folder = cache.keep("images", key, make)
-    return folder / "busybox.tar", folder / "rclone.tar", folder / "python.tar"
+    return tuple(folder / f"{name}.tar" for name in ("busybox", "rclone", "python", "mpi"))
+
+
+def _without_useless(root: Path) -> None:
+    for useless in _USELESS:
+        shutil.rmtree(root / useless, ignore_errors=True)
+
+
+def _mpi(root: Path, folder: Path) -> None:
+    """Lay out what an image with mpirun and sshd has beyond a root."""
+    debian.unpack(root, folder, _MPI)
+    _without_useless(folder)
+    for name in ("mpirun", "mpiexec"):
+        (folder / "usr/bin" / name).symlink_to(f"{name}.openmpi")
+    users = (root / "etc/passwd").read_text()
+    (folder / "etc/passwd").write_text(f"{users}sshd:x:101:65534::/run/sshd:/usr/sbin/nologin\n")
 
 
 def _standins() -> list[Path]:
@@ -104,9 +124,20 @@ def _busybox(root: Path) -> None:
     (root / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
 
 
-def _archive(root: Path, archive: Path, images: tuple[Image, ...]) -> None:
-    """Write a root folder as an OCI archive that holds it once under several names."""
-    layer = archive.with_suffix(".layer")
+def _archive(archive: Path, images: tuple[Image, ...], *roots: Path) -> None:
+    """Write folders, one over the other, as an OCI archive that holds them under several names."""
+    layers = [_layer(root, archive.with_suffix(f".{number}")) for number, root in enumerate(roots)]
+    with tarfile.open(archive, "w") as tar:
+        manifests = [_image(tar, image, [found for _, found in layers]) for image in images]
+        _add(tar, "oci-layout", {"imageLayoutVersion": "1.0.0"})
+        _add(tar, "index.json", {"schemaVersion": 2, "manifests": manifests})
+        for path, described in layers:
+            tar.add(path, arcname=_blob(described["digest"]))
+            path.unlink()
+
+
+def _layer(root: Path, layer: Path) -> tuple[Path, dict[str, Any]]:
+    """Write a folder as a layer, and return it with what a manifest says of it."""
     with tarfile.open(layer, "w") as tar:
         for entry in sorted(root.iterdir()):
             if entry.name in _EMPTY:
@@ -114,27 +145,22 @@ def _archive(root: Path, archive: Path, images: tuple[Image, ...]) -> None:
             else:
                 tar.add(entry, arcname=entry.name)
     with layer.open("rb") as file:
-        diff = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-    described = {"mediaType": f"{_OCI}.layer.v1.tar", "digest": diff, "size": layer.stat().st_size}
-    with tarfile.open(archive, "w") as tar:
-        manifests = [_image(tar, image, described) for image in images]
-        _add(tar, "oci-layout", {"imageLayoutVersion": "1.0.0"})
-        _add(tar, "index.json", {"schemaVersion": 2, "manifests": manifests})
-        tar.add(layer, arcname=_blob(diff))
-    layer.unlink()
+        digest = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    size = layer.stat().st_size
+    return layer, {"mediaType": f"{_OCI}.layer.v1.tar", "digest": digest, "size": size}
 
 
-def _image(tar: tarfile.TarFile, image: Image, layer: dict[str, Any]) -> dict[str, Any]:
+def _image(tar: tarfile.TarFile, image: Image, layers: list[dict[str, Any]]) -> dict[str, Any]:
     """Add an image's config and manifest; return the index's entry for it."""
     architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "amd64")
     settings = {"Env": [PATH], "Cmd": list(image.command)}
-    files = {"type": "layers", "diff_ids": [layer["digest"]]}
+    files = {"type": "layers", "diff_ids": [layer["digest"] for layer in layers]}
     config = {"architecture": architecture, "os": "linux", "config": settings, "rootfs": files}
     manifest = {
         "schemaVersion": 2,
         "mediaType": f"{_OCI}.manifest.v1+json",
         "config": _add_blob(tar, config, "config"),
-        "layers": [layer],
+        "layers": layers,
     }
     described = _add_blob(tar, manifest, "manifest")
     return {**described, "annotations": {"io.containerd.image.name": image.name}}

@@ -81,6 +81,11 @@ RUNS = {
         tuple(rf"node-{rank} \| rank {rank} of 2" for rank in range(2)),
         installed="podgroups.scheduling.volcano.sh",
     ),
+    "21-mpijob": Run(
+        (),
+        tuple(rf"node-0 \| rank {rank} of MPI on node {rank} of 3" for rank in range(3)),
+        installed="mpijobs",
+    ),
     "15-workdir": Run((), tuple(rf"node-{r} \| Good morning from rank {r}" for r in range(2))),
     "16-rendezvous": Run(
         (),

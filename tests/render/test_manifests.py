@@ -16,6 +16,7 @@ from kubectl_sky.plan.buckets import Fetch, Inline
 from kubectl_sky.plan.custom import Custom
 from kubectl_sky.plan.gang import Gang
 from kubectl_sky.plan.hidden import SecretVariable
+from kubectl_sky.plan.mpi import Mpi
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.plan.ports import Ports
@@ -64,6 +65,7 @@ ELSEWHERE = {
         Custom,
         Gang,
         Login,
+        Mpi,
         Node,
         Ports,
         Mount,

@@ -1,0 +1,63 @@
+"""MPIJobs where nothing looks at them: what is sent, what is said of it, and what is left."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster import cache
+from tests.cluster.target import Cluster
+from tests.e2e.conftest import ROOT, Command
+from tests.e2e.test_submit import gone, objects
+
+DEFINITION = ROOT.parent / "shared" / "crds" / "kubeflow.org_mpijobs.yaml"
+EXAMPLE = str(ROOT / "examples" / "21-mpijob.yaml")
+
+
+@pytest.fixture
+def cluster(practice_cluster: Cluster) -> Cluster:
+    """The real one has the operator, in other tests."""
+    return practice_cluster
+
+
+@pytest.fixture
+def kind(kubectl: Command) -> Iterator[None]:
+    """The kind alone; one test at a time has it."""
+    if not DEFINITION.is_file():
+        pytest.skip("the definition of MPIJob is not beside the checkout")
+    with cache.lock("mpijob"):
+        made = kubectl("apply", "--server-side", "-f", str(DEFINITION))
+        try:
+            assert made.returncode == 0, made.stderr
+            wait = ("wait", "--for=condition=Established", "--timeout=60s")
+            assert kubectl(*wait, "-f", str(DEFINITION)).returncode == 0
+            yield
+        finally:
+            kubectl("delete", "-f", str(DEFINITION), "--timeout=60s")
+
+
+@pytest.mark.usefixtures("kind")
+def test_an_mpijob(sky: Command, kubectl: Command) -> None:
+    done = sky("submit", EXAMPLE, "--dry-run=server")
+    assert done.returncode == 0, done.stderr
+    done = sky("submit", EXAMPLE, "-d", "--id", "mpikind1")
+    assert done.returncode == 0, done.stderr
+    again = sky("submit", EXAMPLE, "-d", "--id", "mpikind1")
+    assert again.stdout.startswith("task/mpikind1 unchanged: mpi, 3 nodes")
+    found = sky.json("status", "mpikind1")["metadata"]
+    assert (found["backend"], len(found["nodes"])) == ("mpijob", 3)
+    assert {node["state"] for node in found["nodes"]} == {"pending"}
+    assert len(objects(kubectl, "mpikind1")) == 1, "what the MPIJob owns"
+    assert sky("stop", "mpikind1").stdout == "task/mpikind1 (mpi) stopped\n"
+    gone(kubectl, "mpikind1")
+    assert kubectl("get", "mpijobs", "-o", "name").stdout == ""
+
+
+def test_without_the_operator(sky: Command, kubectl: Command) -> None:
+    with cache.lock("mpijob"):
+        done = sky("submit", EXAMPLE, "--id", "mpikind2")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == (
+        "error: backend mpijob needs the MPI operator, and the cluster does not serve mpijobs"
+        " (kubeflow.org/v2beta1); install it, or choose another backend: jobs, indexed\n"
+    )
+    assert objects(kubectl, "mpikind2") == []

@@ -1,0 +1,156 @@
+"""An MPIJob: what it is, and what becomes of each node."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.status import TaskStatus, tasks
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.render import manifests
+from kubectl_sky.spec.kubernetes import Kubernetes
+from kubectl_sky.spec.recovery import Recovery
+from kubectl_sky.spec.task import Accelerator, Resources, Task
+from kubectl_sky.workloads import hold
+from kubectl_sky.workloads.mpijob import MPIJob
+from tests.builders import condition, make_metadata, make_pod, terminated
+from tests.plan.test_resolve import FACTS, make_plan
+
+BACKEND = MPIJob()
+RANK = "training.kubeflow.org/replica-index"
+RUNNING: dict[str, Any] = {"running": {}}
+FAILED = condition("Failed", "BackoffLimitExceeded/")
+
+
+def make_mpijob(**status: Any) -> dict[str, Any]:
+    metadata = make_metadata("train-bcdf2345", nodes=3)
+    metadata["annotations"]["kubectl-sky/backend"] = "mpijob"
+    spec = {"runPolicy": {"backoffLimit": 1}, "mpiReplicaSpecs": {"Worker": {"replicas": 2}}}
+    return {"kind": "MPIJob", "metadata": metadata, "spec": spec, "status": status}
+
+
+def pod(rank: int, phase: str = "Running", state: Any = None) -> dict[str, Any]:
+    found = make_pod(0, phase, state or RUNNING)
+    found["metadata"]["labels"] |= {RANK: str(rank)}
+    found["metadata"]["name"] = f"train-{rank}"
+    return found
+
+
+def fold(item: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
+    (task,) = tasks([item], pods)
+    return task
+
+
+def plan_of(nodes: int = 3, **resources: Any) -> Plan:
+    asked = Resources(**resources)
+    return make_plan(
+        Task(name="train", num_nodes=nodes, run="x", resources=asked, backend="mpijob")
+    )
+
+
+def spec_of(plan: Plan) -> dict[str, Any]:
+    (item,) = manifests.render(plan).workload
+    assert item.name == "MPIJob/train-bcdf2345"
+    spec: dict[str, Any] = item.object["spec"]
+    return spec
+
+
+def test_the_mpijob() -> None:
+    rendered = manifests.render(plan_of())
+    (item,) = rendered.workload
+    spec = item.object["spec"]
+    assert (spec["slotsPerWorker"], spec["runLauncherAsWorker"]) == (1, True)
+    assert spec["runPolicy"] == {"cleanPodPolicy": "Running", "backoffLimit": 0}
+    launcher, worker = spec["mpiReplicaSpecs"].values()
+    assert (launcher["replicas"], worker["replicas"]) == (1, 2)
+    assert BACKEND.templates(item.object) == (launcher["template"], worker["template"])
+    assert launcher["template"] == worker["template"]
+    env = {one["name"]: one for one in launcher["template"]["spec"]["containers"][0]["env"]}
+    assert env["KUBECTL_SKY_SERVICE"]["value"] == "train-bcdf2345"
+    told = env["NODE_RANK"]["valueFrom"]["fieldRef"]["fieldPath"]
+    assert told == f"metadata.labels['{RANK}']"
+    assert [one.object["kind"] for one in rendered.auxiliary] == ["ConfigMap"], "no Service of ours"
+    assert {"mpi.sh", "session.sh", "run.sh"} < rendered.auxiliary[0].object["data"].keys()
+    assert "barrier.py" not in rendered.auxiliary[0].object["data"]
+
+
+def test_a_slot_for_each_gpu() -> None:
+    assert spec_of(plan_of(accelerator=Accelerator("A100", 8)))["slotsPerWorker"] == 8
+
+
+def test_one_node_is_the_launcher() -> None:
+    assert list(spec_of(plan_of(nodes=1))["mpiReplicaSpecs"]) == ["Launcher"]
+    assert BACKEND.notes(plan_of(nodes=1)) == []
+
+
+def test_what_starts_again() -> None:
+    plan = plan_of(recovery=Recovery(2), linger=60)
+    spec = spec_of(plan)
+    assert spec["runPolicy"]["backoffLimit"] == 2
+    assert spec["runPolicy"]["ttlSecondsAfterFinished"] == 60
+    restarts = [one["restartPolicy"] for one in spec["mpiReplicaSpecs"].values()]
+    assert restarts == ["Never", "OnFailure"], "a worker comes back for the next launcher"
+    assert BACKEND.fits(plan, FACTS) == ""
+    assert "it counts what the cluster takes away" in BACKEND.fits(
+        plan_of(recovery=Recovery()), FACTS
+    )
+    where, again, autostop = BACKEND.notes(plan)
+    assert "rank 0 alone" in where
+    assert again.endswith("whatever ended it, 2 times")
+    assert autostop.startswith("autostop: ")
+
+
+def test_in_a_queue_it_is_held() -> None:
+    asked = Kubernetes(queue="gold")
+    plan = make_plan(Task(num_nodes=2, run="x", kubernetes=asked, backend="mpijob"))
+    (item,) = manifests.render(plan).workload
+    assert item.object["spec"]["runPolicy"]["suspend"] is True
+    assert hold.held(item.object)
+    assert hold.released(BACKEND) == {"spec": {"runPolicy": {"suspend": False}}}
+    task = fold(item.object)
+    assert {node.message for node in task.nodes} == {"in the queue gold"}
+
+
+@pytest.mark.parametrize(
+    ("item", "pods", "states"),
+    [
+        pytest.param(make_mpijob(), [], "pending pending pending", id="no pod yet"),
+        pytest.param(
+            make_mpijob(), [pod(0), pod(2)], "running pending running", id="a worker is missing"
+        ),
+        pytest.param(
+            make_mpijob(replicaStatuses={"Launcher": {"failed": 1}}),
+            [pod(0, "Failed", terminated(5)), pod(1), pod(2)],
+            "pending running running",
+            id="the launcher starts again",
+        ),
+        pytest.param(
+            make_mpijob(replicaStatuses={"Launcher": {"failed": 2}}),
+            [pod(0, "Failed", terminated(5)), pod(1), pod(2)],
+            "running running running",
+            id="the launcher does not start again",
+        ),
+        pytest.param(
+            make_mpijob(conditions=[condition("Succeeded")]),
+            [pod(0, "Succeeded", terminated(0)), pod(1)],
+            "completed completed completed",
+            id="rank 0 is done",
+        ),
+    ],
+)
+def test_states(item: dict[str, Any], pods: list[dict[str, Any]], states: str) -> None:
+    assert " ".join(node.state for node in fold(item, *pods).nodes) == states
+
+
+def test_who_failed_and_who_was_stopped() -> None:
+    item = make_mpijob(conditions=[FAILED], replicaStatuses={"Launcher": {"failed": 2}})
+    task = fold(item, pod(0, "Failed", terminated(7)))
+    assert (task.state, task.over, task.restarts) == (State.FAILED, True, 1)
+    assert [node.reason for node in task.nodes] == ["Error", "Stopped", "Stopped"]
+    assert task.note == "node-0: Error (exit code 7) after 1 restart"
+
+
+def test_what_is_not_ours_is_borne() -> None:
+    item = make_mpijob()
+    item["spec"] = {}
+    assert [node.index for node in fold(item).nodes] == [0]
