@@ -77,6 +77,7 @@ def explained(plan: Plan, origins: Origins) -> Plan:
     restarts = origins.resource("job_recovery", otherwise=DEFAULT)
     image = DEFAULT if settings.image == DEFAULT_IMAGE else "settings: image"
     linger = origins.resource("autostop")
+    network = dict.fromkeys(plan.fabric.resources, origins.resource("network_tier"))
     return replace(
         plan,
         labels=texts(plan.labels, labels),
@@ -84,10 +85,10 @@ def explained(plan: Plan, origins: Origins) -> Plan:
         pod_annotations=texts(plan.pod_annotations, custom),
         nodes=tuple(_node(node, labels, name) for node in plan.nodes),
         image=text(plan.image, origins.resource("image_id", otherwise=image)) or plan.image,
-        env=texts(plan.env, _environment(origins, nodes)),
+        env=texts(plan.env, _environment(plan, origins, nodes)),
         secrets=texts(plan.secrets, origins.keys("secrets")),
         requests=texts(plan.requests, _sizes(plan.requests, origins)),
-        limits=texts(plan.limits, _sizes(plan.limits, origins)),
+        limits=texts(plan.limits, _sizes(plan.limits, origins) | network),
         terms=tuple(_term(term, origins) for term in plan.terms),
         tolerations=tuple(_toleration(one, origins) for one in plan.tolerations),
         priority_class=text(
@@ -131,14 +132,15 @@ def _sizes(wanted: Mapping[str, str], origins: Origins) -> dict[str, str]:
     }
 
 
-def _environment(origins: Origins, nodes: str) -> dict[str, str]:
+def _environment(plan: Plan, origins: Origins, nodes: str) -> dict[str, str]:
     gpus = origins.gpus() or DEFAULT
     ours = {
         "NUM_NODES": nodes,
         "SKYPILOT_NUM_NODES": nodes,
         "SKYPILOT_NUM_GPUS_PER_NODE": gpus,
     }
-    return ours | origins.keys("envs")
+    network = dict.fromkeys(plan.fabric.env, origins.resource("network_tier"))
+    return network | ours | origins.keys("envs")
 
 
 def _term(term: Term, origins: Origins) -> Term:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import accounts, buckets, defaults, ports, priority, queueing, storage
+from kubectl_sky.plan import accounts, buckets, defaults, fabric, ports, priority, queueing, storage
 from kubectl_sky.plan.placement import place
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Task
@@ -21,6 +21,7 @@ def notes(task: Task, facts: Facts, settings: Settings) -> Iterator[str]:
     yield from defaults.notes(placement, settings)
     yield from storage.notes(task, facts)
     yield from buckets.notes(task.buckets, settings)
+    yield from fabric.notes(placement, facts)
     yield from ports.notes(task, placement.resources, settings)
     asked = task.kubernetes
     yield from queueing.notes(task, settings)

@@ -90,7 +90,7 @@ def _chosen_of(task: Task, facts: Facts) -> Placement:
     wanted = [devices[index] for index in there]
     terms = _joined(wanted) if _named(chosen) else ()
     notes = [*_chosen(candidates, same, facts)]
-    if terms and facts.machines and not any(_meets(terms, one) for one in facts.machines):
+    if terms and facts.machines and not any(meets(terms, one) for one in facts.machines):
         kinds = " or ".join(_gpu(candidates[index]) for index in same)
         unlabelled = _unlabelled(device, facts)
         notes.append(_missing(kinds, device, facts) if not unlabelled else _unsaid(kinds))
@@ -169,12 +169,12 @@ def _joined(devices: Iterable[Device | None]) -> tuple[Term, ...]:
 
 def _there(device: Device | None, facts: Facts) -> bool:
     """Say whether some node of the cluster is labelled as having the device."""
-    return device is not None and any(_meets(device.terms, one) for one in facts.machines)
+    return device is not None and any(meets(device.terms, one) for one in facts.machines)
 
 
 def _present(terms: tuple[Term, ...], facts: Facts) -> tuple[Term, ...]:
     """Leave out the terms that no node meets, unless that is all of them."""
-    return tuple(t for t in terms if any(_meets((t,), one) for one in facts.machines)) or terms
+    return tuple(t for t in terms if any(meets((t,), one) for one in facts.machines)) or terms
 
 
 def _preferred(devices: list[Device | None], facts: Facts) -> tuple[Preference, ...]:
@@ -200,7 +200,7 @@ def _fits(candidate: Resources, device: Device | None, facts: Facts) -> bool:
     if candidate.spot:
         terms = spot.narrowed(terms, spot.seen(facts) or spot.RULES)
     return any(
-        _holds(machine.allocatable, wanted) and (not terms or _meets(terms, machine))
+        _holds(machine.allocatable, wanted) and (not terms or meets(terms, machine))
         for machine in facts.machines
     )
 
@@ -217,7 +217,8 @@ def _amount(given: Mapping[str, str], name: str) -> Fraction:
     return quantity.quantity(given.get(name, "0"))
 
 
-def _meets(terms: tuple[Term, ...], machine: Machine) -> bool:
+def meets(terms: tuple[Term, ...], machine: Machine) -> bool:
+    """Say whether a machine has the labels of one of the terms."""
     return any(all(machine.labels.get(rule.key) in rule.values for rule in term) for term in terms)
 
 

@@ -7,6 +7,7 @@ from kubectl_sky import names
 from kubectl_sky.plan.accelerators import Term
 from kubectl_sky.plan.bundle import Cargo
 from kubectl_sky.plan.custom import Custom
+from kubectl_sky.plan.fabric import Fabric
 from kubectl_sky.plan.gang import Gang
 from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.plan.mpi import Mpi
@@ -67,7 +68,8 @@ class Plan:
     the cluster already, `requests` and `limits` are resource name to Kubernetes
     quantity, `scripts` is file name to text, `selector` finds the task's pods, and `service` is the
     headless Service through which nodes find each other (None for one node). `ports` leads others
-    to rank 0. A machine has to meet one of the `terms`, if there are any.
+    to rank 0, and `fabric` is the fast network between nodes. A machine has to meet one of the
+    `terms`, if there are any.
     `linger` is the seconds after which an ended Job is deleted; None keeps it. A node that fails
     starts again `restarts` times; if the task `recovers`, what the cluster takes away is not
     counted, and neither are the `exit_codes`. `suspended` Jobs begin when somebody releases them.
@@ -111,6 +113,7 @@ class Plan:
     cargo: Cargo
     service: str | None
     ports: Ports | None = None
+    fabric: Fabric = field(default_factory=Fabric)
     group: Group | None = None
     gang: Gang | None = None
     mpi: Mpi | None = None
@@ -146,9 +149,17 @@ class Plan:
         return bool(self.fetch_requests or self.fetch_limits)
 
     @property
+    def near(self) -> str | None:
+        """The label of machines that is the same for all nodes of the task."""
+        if self.storage.together:
+            return "kubernetes.io/hostname"
+        zone = self.fabric.one_zone and len(self.nodes) > 1
+        return "topology.kubernetes.io/zone" if zone else None
+
+    @property
     def affine(self) -> bool:
         """Whether it matters where the pods are."""
-        return self.placed or self.storage.together
+        return self.placed or self.near is not None
 
     @property
     def queue(self) -> str | None:

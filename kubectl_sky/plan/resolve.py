@@ -8,6 +8,7 @@ from kubectl_sky.facts import Facts
 from kubectl_sky.plan import (
     bundle,
     environment,
+    fabric,
     hidden,
     ports,
     priority,
@@ -36,11 +37,12 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     requests = sizes.requests(placement, settings)
     asked, own = task.kubernetes, custom(task, resources, facts, settings)
     who = identity(task, task_id, facts, resources, own.queue)
-    whole = who.whole
-    login = registry.login(task, whole)
+    login, whole = registry.login(task, who.whole), who.whole
     image = registry.image(resources.image, login) or settings.image
     stored = storage.stored(task, facts, settings, Named(whole, who.labels, image))
     cargo = bundle.cargo(task.files, whole, facts)
+    network = fabric.fabric(placement, facts)
+    env = environment.variables(task, whole, placement, facts, stored.links, settings)
     return Plan(
         id=task_id,
         name=whole,
@@ -51,11 +53,11 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         nodes=who.nodes(task.num_nodes),
         image=image,
         login=login,
-        env=environment.variables(task, whole, placement, facts, stored.links, settings),
+        env={**network.env, **env},
         secrets=environment.given(task.secrets),
         secret_variables=hidden.variables(task, facts, whole),
         requests=requests,
-        limits=sizes.limits(placement, requests, asked.limits),
+        limits={**sizes.limits(placement, requests, asked.limits), **network.resources},
         storage=stored,
         terms=placement.terms,
         preferred=placement.preferred,
@@ -75,6 +77,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         cargo=cargo,
         service=whole if task.num_nodes > 1 else None,
         ports=ports.ports(task, resources, whole, settings),
+        fabric=network,
     )
 
 

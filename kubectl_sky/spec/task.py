@@ -36,7 +36,7 @@ class Resources:
     """What each node needs; sizes are Kubernetes quantities, None leaves it to the cluster.
 
     `linger` is the seconds after which what has ended is deleted, `context` one of the kubeconfig.
-    `ports` are those that others connect to, each once and in order.
+    `ports` are those that others connect to, each once and in order. `fast` is the best network.
     """
 
     cpus: str | None = None
@@ -52,6 +52,7 @@ class Resources:
     recovery: Recovery | None = None
     context: str | None = None
     ports: tuple[int, ...] = ()
+    fast: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,4 +189,5 @@ def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
             recovery=recovery(values.get("job_recovery")),
             context=infra.context(values),
             ports=ports.numbers(values.get("ports")),
+            fast=str(values.get("network_tier")).lower() == "best",
         )

@@ -14,6 +14,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.plan.accelerators import Rule
 from kubectl_sky.plan.buckets import Fetch, Inline
 from kubectl_sky.plan.custom import Custom
+from kubectl_sky.plan.fabric import Fabric
 from kubectl_sky.plan.gang import Gang
 from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.plan.mpi import Mpi
@@ -43,6 +44,7 @@ FULL = Task(
     setup="a\nb\n",
     run="c\n",
 )
+ZONE = "topology.kubernetes.io/zone"
 ELSEWHERE = {
     (Plan, "nodes"),
     (Plan, "id"),
@@ -53,6 +55,7 @@ ELSEWHERE = {
     (Login, "password"),
     (Node, "index"),
     (Stored, "fresh"),
+    (Stored, "together"),
     (Stored, "links"),
     (Stored, "annotations"),
 }
@@ -189,6 +192,19 @@ def test_no_variable_is_written_twice(
         assert "valueFrom" in written[name], "the secret wins"
     for name in RESERVED & written.keys():
         assert written[name].get("value") not in ("x", "y")
+
+
+def test_who_uses_the_fast_network_may_lock_memory() -> None:
+    resources = Resources(accelerator=Accelerator(None, 1), fast=True)
+    plan = make_plan(Task(name="t", num_nodes=2, resources=resources, run="x"))
+    fast = dataclasses.replace(plan, fabric=Fabric("x", one_zone=True))
+    for found, capabilities, key in ((plan, [], None), (fast, ["IPC_LOCK"], ZONE)):
+        pod = manifests.render(found).workload[0].object["spec"]["template"]["spec"]
+        context = pod["containers"][0].get("securityContext") or {"capabilities": {"add": []}}
+        assert context == {"capabilities": {"add": capabilities}}
+        affinity = pod.get("affinity", {}).get("podAffinity", {})
+        terms = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", [{}])
+        assert [term.get("topologyKey") for term in terms] == [key]
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,7 @@ def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
             "image_id": "x",
             "labels": {"a": "b"},
             "ports": 80,
+            "network_tier": "best",
             "autostop": {"down": True, "idle_minutes": 1},
             "job_recovery": {"max_restarts_on_errors": 1},
         },

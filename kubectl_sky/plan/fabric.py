@@ -1,0 +1,133 @@
+"""The fast network between nodes with GPUs: what a task has to say to be on it, by provider."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+
+from kubectl_sky.facts import Facts, Machine
+from kubectl_sky.plan.placement import Device, Placement, meets
+from kubectl_sky.spec import quantity
+
+_MELLANOX = {
+    "NCCL_IB_HCA": "mlx5",
+    "UCX_NET_DEVICES": ",".join(f"mlx5_{port}:1" for port in range(8)),
+}
+_COREWEAVE = {
+    "NCCL_SOCKET_IFNAME": "eth0",
+    "NCCL_IB_HCA": "ibp",
+    "UCX_TLS": "tcp",
+    "UCX_NET_DEVICES": "eth0",
+}
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """What a provider's fast network needs: variables, devices, and whether one zone for all.
+
+    Whoever uses it has to be allowed to lock memory (IPC_LOCK). Without a name there is none.
+    """
+
+    name: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, str] = field(default_factory=dict)
+    one_zone: bool = False
+
+
+@dataclass(frozen=True)
+class _Provider:
+    """A provider, by how labels of its nodes begin; `share` is of a machine's devices."""
+
+    name: str
+    labels: tuple[str, ...]
+    env: Mapping[str, str]
+    resource: str | None = None
+    share: Callable[[Device, Machine, str], int] = lambda device, machine, resource: 1
+    one_zone: bool = False
+
+
+def _each(device: Device, machine: Machine, resource: str) -> int:
+    """One for each GPU."""
+    return device.count
+
+
+def _part(device: Device, machine: Machine, resource: str) -> int:
+    """As large a part of the machine's as of its GPUs, rounded down."""
+    gpus, there = _amount(machine, device.resource), _amount(machine, resource)
+    return int(device.count * there / gpus)
+
+
+# Labels, variables and devices as SkyPilot has them (sky/provision/kubernetes/utils.py).
+_PROVIDERS = (
+    _Provider("Nebius", ("nebius.com/",), MappingProxyType(_MELLANOX)),
+    _Provider("CoreWeave", ("ib.coreweave.cloud/",), MappingProxyType(_COREWEAVE), "rdma/ib"),
+    _Provider(
+        "Together",
+        ("node-role.together.ai/",),
+        MappingProxyType(_MELLANOX),
+        "nvidia.com/rdma_ib",
+        _each,
+    ),
+    _Provider(
+        "AWS",
+        ("k8s.io/cloud-provider-aws", "topology.k8s.aws/", "topology.ebs.csi.aws.com/"),
+        MappingProxyType({"FI_PROVIDER": "efa"}),
+        "vpc.amazonaws.com/efa",
+        _part,
+        one_zone=True,
+    ),
+)
+
+
+def fabric(placement: Placement, facts: Facts) -> Fabric:
+    """Return what a task that asks for the best network needs."""
+    device = placement.device
+    if not placement.resources.fast or device is None:
+        return Fabric()
+    for machine in _machines(placement, device, facts):
+        for provider in _PROVIDERS:
+            found = _offered(provider, device, machine)
+            if found is not None:
+                return Fabric(provider.name, provider.env, found, provider.one_zone)
+    return Fabric()
+
+
+def notes(placement: Placement, facts: Facts) -> Iterator[str]:
+    """Say what is added, or why nothing is."""
+    if not placement.resources.fast:
+        return
+    found = fabric(placement, facts)
+    if found.name:
+        devices = "".join(f"{name}: {count}, " for name, count in found.resources.items())
+        what = f"{devices}{', '.join(found.env)} and the right to lock memory (IPC_LOCK)"
+        yield f"network_tier: best, as {found.name} has it: {what}"
+    elif placement.device is None:
+        yield "network_tier: nothing is added to a task without GPUs"
+    elif not facts.machines:
+        yield "network_tier: it depends on the cluster's machines, which submit asks for"
+    else:
+        known = ", ".join(provider.name for provider in _PROVIDERS)
+        yield f"network_tier: no machine with these GPUs shows a fast network of {known}"
+
+
+def _machines(placement: Placement, device: Device, facts: Facts) -> Iterator[Machine]:
+    """Yield the machines that could hold the task's GPUs."""
+    for machine in facts.machines:
+        fits = not placement.terms or meets(placement.terms, machine)
+        if fits and _amount(machine, device.resource) >= device.count:
+            yield machine
+
+
+def _offered(provider: _Provider, device: Device, machine: Machine) -> Mapping[str, str] | None:
+    """Return what a node asks of a provider's machine; None where it is not, or has nothing."""
+    if not any(label.startswith(provider.labels) for label in machine.labels):
+        return None
+    resource = provider.resource
+    if resource is None:
+        return {}
+    count = provider.share(device, machine, resource)
+    return {resource: str(count)} if 0 < count <= _amount(machine, resource) else None
+
+
+def _amount(machine: Machine, resource: str) -> Fraction:
+    return quantity.quantity(machine.allocatable.get(resource, "0"))

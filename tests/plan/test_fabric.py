@@ -1,0 +1,95 @@
+"""The fast network between nodes with GPUs: whose it is, and what a task gets of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from kubectl_sky.facts import Facts, Machine
+from kubectl_sky.plan.notes import notes
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.task import Accelerator, Resources, Task
+from tests.plan.test_resolve import FACTS, make_plan, make_task
+
+H100 = Accelerator("H100", 4)
+TASK = make_task(2, Resources(accelerator=H100, fast=True))
+PRODUCT = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+
+
+def facts(label: str, gpus: int = 8, **offered: str) -> Facts:
+    devices = {name.replace("__", "/").replace("_DOT_", "."): n for name, n in offered.items()}
+    sizes = {"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": str(gpus)} | devices
+    return replace(FACTS, machines=(Machine(PRODUCT | {label: "x"}, sizes),))
+
+
+def told(task: Task, known: Facts) -> list[str]:
+    return [note for note in notes(task, known, Settings()) if note.startswith("network_tier")]
+
+
+def nccl(plan: Plan) -> dict[str, str]:
+    return {name: value for name, value in plan.env.items() if name.startswith(("NCCL_", "FI_"))}
+
+
+COREWEAVE = facts("ib.coreweave.cloud/fabric", rdma__ib="1k")
+AWS = facts("topology.k8s.aws/zone-id", vpc_DOT_amazonaws_DOT_com__efa="32")
+TOGETHER = facts("node-role.together.ai/gpu", nvidia_DOT_com__rdma_ib="8")
+NEBIUS = facts("nebius.com/gpu-name")
+
+
+@pytest.mark.parametrize(
+    ("known", "devices", "variables"),
+    [
+        (COREWEAVE, {"rdma/ib": "1"}, {"NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_HCA": "ibp"}),
+        (AWS, {"vpc.amazonaws.com/efa": "16"}, {"FI_PROVIDER": "efa"}),
+        (TOGETHER, {"nvidia.com/rdma_ib": "4"}, {"NCCL_IB_HCA": "mlx5"}),
+        (NEBIUS, {}, {"NCCL_IB_HCA": "mlx5"}),
+    ],
+)
+def test_what_a_provider_s_network_needs(
+    known: Facts, devices: dict[str, str], variables: dict[str, str]
+) -> None:
+    plan = make_plan(TASK, known)
+    assert plan.limits == {"nvidia.com/gpu": "4"} | devices
+    assert nccl(plan) == variables
+    assert plan.near == ("topology.kubernetes.io/zone" if known is AWS else None)
+    (note,) = told(TASK, known)
+    assert note.startswith("network_tier: best, as ")
+    assert all(f"{name}: {count}" in note for name, count in devices.items())
+
+
+def test_the_user_s_variables_win() -> None:
+    plan = make_plan(replace(TASK, envs={"NCCL_IB_HCA": "mine"}), NEBIUS)
+    assert nccl(plan) == {"NCCL_IB_HCA": "mine"}
+
+
+def test_one_node_is_in_one_zone_anyway() -> None:
+    assert make_plan(replace(TASK, num_nodes=1), AWS).near is None
+
+
+NOTHING = {
+    "no machine with these GPUs shows": (
+        facts("node.kubernetes.io/instance-type"),
+        facts("ib.coreweave.cloud/fabric"),  # its device plugin is missing
+        facts("topology.k8s.aws/zone-id", vpc_DOT_amazonaws_DOT_com__efa="0"),
+        facts("nebius.com/gpu-name", gpus=2),
+    ),
+    "it depends on the cluster's machines": (FACTS,),
+}
+
+
+@pytest.mark.parametrize("words", NOTHING)
+def test_where_there_is_none_nothing_is_added(words: str) -> None:
+    for known in NOTHING[words]:
+        plan = make_plan(TASK, known)
+        assert (plan.fabric.name, nccl(plan)) == ("", {})
+        assert plan.limits == {"nvidia.com/gpu": "4"}
+        (note,) = told(TASK, known)
+        assert words in note
+
+
+def test_tasks_that_do_not_ask_and_those_without_gpus() -> None:
+    task = make_task(2, Resources(accelerator=H100))
+    assert (make_plan(task, COREWEAVE).fabric.name, told(task, COREWEAVE)) == ("", [])
+    task = make_task(2, Resources(fast=True))
+    assert make_plan(task, COREWEAVE).fabric.name == ""
+    assert told(task, COREWEAVE) == ["network_tier: nothing is added to a task without GPUs"]
