@@ -28,6 +28,7 @@ PIPELINE_NAME = "kubectl-sky/pipeline-name"
 STAGES = "kubectl-sky/stages"  # how many tasks there are
 EXECUTION = "kubectl-sky/execution"  # serial or parallel
 AUXILIARY = "kubectl-sky/auxiliary-stages"  # that end when the other tasks of a group have ended
+STOPPED_FOR = "kubectl-sky/stopped-for"  # the node whose failure has ended this one
 DELAY = "kubectl-sky/termination-delay"  # seconds that such a task has then
 PRIORITY = "kubectl-sky/priority"  # SkyPilot's number
 BACKEND = "kubectl-sky/backend"  # not written for the default one

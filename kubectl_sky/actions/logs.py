@@ -8,7 +8,7 @@ from threading import Event, Thread
 from time import monotonic
 
 from kubectl_sky import names
-from kubectl_sky.actions import why
+from kubectl_sky.actions import stop, why
 from kubectl_sky.actions.watch import glimpses
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import MOST, Batch, Following, LogOptions, LogSource
@@ -191,6 +191,7 @@ class _Watcher:
         self.latest = task
         self.error: SkyError | None = None
         self.stop = Event()
+        self.stopping = False  # whether nodes are being ended because another one failed
         self.begun = monotonic()
         self.told: set[str] = set()
         self.next_look = self.begun + 1
@@ -211,9 +212,8 @@ class _Watcher:
         return replace(own, prefix=f"{self.latest.name} {own.prefix}".rstrip())
 
     def heard(self, text: str) -> None:
-        """Pass on what is said of a log; that pods go is no news while the cluster stops them."""
-        failed = any(node.state is State.FAILED for node in self.latest.nodes)
-        if not (failed and self.latest.workload.together):
+        """Pass on what is said of a log; that pods go is no news while they are being stopped."""
+        if not self.stopping:
             self.note(text)
 
     def sources(self) -> Iterator[LogSource]:
@@ -222,6 +222,7 @@ class _Watcher:
             for glimpse in glimpses(self.session, self.latest, self.stop):
                 if glimpse:
                     self.latest = glimpse.task
+                    self.stopping = self.stopping or stop.others(self.session, self.latest)
                     yield from self._started()
                 if self.latest.over:
                     return
@@ -245,7 +246,8 @@ class _Watcher:
             self.next_look = now + _EVENTS
             with suppress(Unreachable):  # a server that is away for a while is borne by the watch
                 self.latest = why.explained(self.session, self.latest)
-        for text in notes(self.latest, patient=now < max(self.begun + _USUAL, self.quiet)):
+        patient = now < max(self.begun + _USUAL, self.quiet)
+        for text in notes(self.latest, patient, self.stopping):
             if text not in self.told:
                 self.told.add(text)
                 self.quiet = now + _SELDOM

@@ -64,7 +64,14 @@ def all_ended(
 ) -> list[Target]:
     """Wait until each task and pipeline has ended. Raises SkyError after `timeout` seconds."""
     end = None if timeout is None else monotonic() + timeout
-    lead = Lead(lambda task: watch.ended(session, task, end), note, decides)
+
+    def ended(task: TaskStatus) -> TaskStatus:
+        found = watch.ended(session, task, end)
+        if not found.over and stop.others(session, found):
+            note(f"{found.name}: {found.note}; the other nodes are being stopped")
+        return found
+
+    lead = Lead(ended, note, decides)
     return [
         lead.follow(target)
         if isinstance(target, TaskStatus)

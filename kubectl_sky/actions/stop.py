@@ -9,7 +9,7 @@ from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden, NotServed
+from kubectl_sky.errors import Forbidden, NotFound, NotServed
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.workloads import registry
 
@@ -38,6 +38,30 @@ def _stop(session: Session, task: TaskStatus) -> None:
             )
     if len(task.nodes) < task.num_nodes:  # cut short before its objects owned the rest
         _delete(session, _auxiliary(session, task.namespace, selector))
+
+
+def others(session: Session, task: TaskStatus) -> bool:
+    """End the nodes that go on after one has failed for good; say whether they are ending.
+
+    Where the cluster does so by itself nothing is sent; users who may not change the task leave
+    them alone.
+    """
+    failed, backend = task.first_failure, task.workload
+    if failed is None or backend.together or task.over:
+        return failed is not None and backend.together
+    body = backend.stopping(failed.name)
+    going = dict.fromkeys(node.job for node in task.nodes if not node.state.ended)
+
+    def end(name: str) -> None:
+        with suppress(NotFound):
+            objects.patch(session, backend.kind, name, task.namespace, body)
+
+    try:
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            list(pool.map(end, going if body else ()))
+    except Forbidden:
+        return False
+    return bool(body)
 
 
 def orphans(session: Session, scope: Scope, before: str) -> list[Json]:

@@ -10,7 +10,8 @@ from functools import cached_property
 from kubectl_sky import kinds, names
 from kubectl_sky.observe import gangs
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import Object
+from kubectl_sky.workloads.workload import SUSPEND, Object
+from kubectl_sky.workloads.workload import field as field_of
 
 _ITEM = re.compile(r"(?:^|, )(\d+) (?=[A-Za-z])")
 _TOTAL = re.compile(r"^\d+/(\d+) nodes are available: ")
@@ -167,13 +168,13 @@ def _of_workloads(
     seen: Snapshot, pods: Mapping[int, Object]
 ) -> Iterator[tuple[Iterable[int], Symptom]]:
     """What the objects that run the task say, and why their pods are not made."""
-    for item in seen.workloads:
+    for item in filter(_has_cause, seen.workloads):
         ranks = seen.ranks[item["metadata"].get("uid", "")]
         for condition in item.get("status", {}).get("conditions", ()):
             if condition.get("status") == "True" and condition.get("type") in _ENDINGS:
                 reason, message = condition.get("reason", ""), condition.get("message", "")
                 yield ranks, Symptom(Source.WORKLOAD, reason, message)
-        if item.get("spec", {}).get("suspend"):
+        if field_of(item, registry.of(item).hold or SUSPEND):
             queue = item["metadata"].get("labels", {}).get(_QUEUE_NAME, "")
             yield ranks, Symptom(Source.WORKLOAD, "Suspended", queue)
     makers = {item["metadata"]["name"]: item for item in seen.of(kinds.JOB.kind)}
@@ -188,6 +189,10 @@ def _of_workloads(
             # the message names a pod that is not there, each time another
             message = re.sub(r'pods "[^"]*"', "pods", event.get("message", ""))
             yield absent, Symptom(Source.WORKLOAD_EVENT, event.get("reason", ""), message)
+
+
+def _has_cause(item: Object) -> bool:  # of its own; else another node has it
+    return names.STOPPED_FOR not in item["metadata"].get("annotations", {})
 
 
 def _of_placing(pod: Object) -> Iterator[Symptom]:

@@ -11,14 +11,15 @@ USUAL = ("", "ContainerCreating", "PodInitializing")
 _MOST = 4
 
 
-def notes(task: TaskStatus, patient: bool) -> list[str]:
+def notes(task: TaskStatus, patient: bool, stopping: bool = False) -> list[str]:
     """Return a line for each thing that nodes wait for, and for each way in which nodes failed.
 
-    While `patient` is true, a start that takes its usual course is not mentioned.
+    While `patient` is true, a start that takes its usual course is not mentioned; `stopping` says
+    that somebody ends the nodes that go on after one failed.
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for node in task.nodes:
-        text = _told(task, node, patient)
+        text = _failed(task, node, stopping) or _told(task, node, patient)
         if text:
             groups[text].append(node.name)
     if task.workload.apart:  # each for itself, so that none is told of twice
@@ -27,13 +28,19 @@ def notes(task: TaskStatus, patient: bool) -> list[str]:
     return [text.replace("%s", _some(found), 1) for text, found in groups.items()]
 
 
+def _failed(task: TaskStatus, node: NodeStatus, stopping: bool) -> str:
+    """What there is to say of a node that failed, and of what becomes of the others."""
+    if node.state is not State.FAILED or task.over or node.reason == STOPPED:
+        return ""  # what it was stopped for is told
+    if task.workload.apart:
+        return f"%s failed: {node.reason}"
+    others = "are being stopped" if stopping or task.workload.together else "go on"
+    return f"%s failed: {node.reason}; the other nodes {others}"
+
+
 def _told(task: TaskStatus, node: NodeStatus, patient: bool) -> str:
     """What there is to say of a node, with %s for its name; empty where there is nothing."""
     message = node.message and f": {node.message}"
-    if node.reason == STOPPED:  # what it was stopped for is told
-        return ""
-    if node.state is State.FAILED and not task.over:
-        return f"%s failed: {node.reason}{_others(task)}"
     if node.reason == RETRYING:
         return f"%s failed and starts again{message}"
     if node.state is not State.PENDING:
@@ -42,13 +49,6 @@ def _told(task: TaskStatus, node: NodeStatus, patient: bool) -> str:
         whom = "tasks" if task.workload.apart else "%s"  # they come and go by the hundred
         return f"waiting for {whom}: {node.reason}{message}"
     return "" if patient or task.workload.apart else "waiting for %s to start"
-
-
-def _others(task: TaskStatus) -> str:
-    """What becomes of the other nodes when one fails; of tasks of their own nobody asks."""
-    if task.workload.apart:
-        return ""
-    return f"; the other nodes {'are being stopped' if task.workload.together else 'go on'}"
 
 
 def _some(found: list[str]) -> str:

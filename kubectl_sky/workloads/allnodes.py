@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from kubectl_sky.plan import environment
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.workloads import completions
-from kubectl_sky.workloads.workload import Object, Workload
+from kubectl_sky.workloads.workload import SUSPEND, Object, Workload
 
 
 class AllNodes(Workload):
@@ -13,7 +13,7 @@ class AllNodes(Workload):
 
     first: Mapping[str, str] = completions.FIRST
     together = True
-    hold: tuple[str, ...] = ("spec", "suspend")
+    hold: tuple[str, ...] = SUSPEND
     field = completions.FIELD  # where a pod reads its rank
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from types import MappingProxyType
+from typing import Any
 
 from kubectl_sky import kinds, names
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.workloads import recovery
 from kubectl_sky.workloads.workload import (
+    STOPPED,
+    SUSPEND,
     Object,
     Phase,
     Verdict,
@@ -17,6 +20,8 @@ from kubectl_sky.workloads.workload import (
     waiting,
 )
 
+_LATE = "DeadlineExceeded"
+
 
 class PerNode(Workload):
     """Each node is a Job of its own."""
@@ -25,7 +30,7 @@ class PerNode(Workload):
     template = "job.yaml.j2"
     first = MappingProxyType({names.NODE_IDX: "0"})
     hosts = True
-    hold = ("spec", "suspend")
+    hold = SUSPEND
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:
         """One Job for each node."""
@@ -44,9 +49,18 @@ class PerNode(Workload):
         complete, failed = condition(item, "Complete"), condition(item, "Failed")
         if complete:
             return ended(Phase.COMPLETED, complete)
+        cause = item["metadata"].get("annotations", {}).get(names.STOPPED_FOR)
+        if failed and cause and failed.get("reason") == _LATE:
+            why, when = f"{cause} failed", failed.get("lastTransitionTime") or ""
+            return Verdict(Phase.FAILED, STOPPED, why, when)
         if failed:
             return ended(Phase.FAILED, failed)
-        return waiting(item)
+        return Verdict(Phase.PODS, STOPPED, f"{cause} failed") if cause else waiting(item)
+
+    def stopping(self, failed: str) -> dict[str, Any]:
+        """As a Job whose time is over: it fails for good, and a queue lets it go."""
+        said = {"annotations": {names.STOPPED_FOR: failed}}
+        return {"metadata": said, "spec": {"activeDeadlineSeconds": 1}}
 
     def attempts(self, item: Object) -> int:
         """A Job counts its pods, those that have been deleted too."""

@@ -13,6 +13,7 @@ from kubectl_sky.plan.plan import Node, Plan
 Object = Mapping[str, Any]
 
 STOPPED = "Stopped"  # the reason of nodes that the cluster stopped because another one failed
+SUSPEND = ("spec", "suspend")  # the field by which most objects are held
 QUEUED = "Queued"  # the reason of what a queue has not let in yet
 
 
@@ -105,6 +106,13 @@ class Workload(Protocol):
         alone = "a node that starts again does so alone"
         return (f"job_recovery: {alone}, and waits until all nodes have started again",)
 
+    def stopping(self, failed: str) -> dict[str, Any]:
+        """Return the merge patch that ends an object because a node failed; that is its title.
+
+        Empty where the cluster does so, or nobody is to.
+        """
+        return {}
+
     def title(self, rank: int) -> str:
         """Return what people call a node: in notes, and before the lines of its log."""
         return f"node-{rank}"
@@ -154,7 +162,7 @@ def field(item: Object, path: Sequence[str]) -> Any:  # noqa: ANN401 -- JSON
     return value
 
 
-def waiting(item: Object, suspended: Sequence[str] = ("spec", "suspend")) -> Verdict:
+def waiting(item: Object, suspended: Sequence[str] = SUSPEND) -> Verdict:
     """Return what an object says of nodes while nothing has ended.
 
     `suspended` is the field by which it is held.

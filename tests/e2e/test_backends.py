@@ -69,6 +69,50 @@ def test_stop_leaves_nothing(sky: Command, kubectl: Command, backend: str) -> No
     assert sky("status", "stopit01").returncode == 2
 
 
+def test_the_client_ends_the_others(sky: Command, kubectl: Command) -> None:
+    """Where nobody in the cluster does: each node is a Job of its own."""
+    done = sky("submit", "-", "--backend", "jobs", "--id", "failing2", stdin=FAILING)
+    assert done.returncode == 4, done.stderr
+    assert done.stderr.count("node-2 failed: Error; the other nodes are being stopped\n") == 1
+    assert "task failing2 (three) failed: node-2: Error (exit code 7)" in done.stderr
+    told = sky("status", "failing2").stdout
+    assert "failed — node-2: Error (exit code 7)" in told
+    assert told.count("Stopped") == 3
+    metadata = sky.json("status", "failing2")["metadata"]
+    assert [node["job_status"] for node in metadata["nodes"]] == [
+        "STOPPED", "STOPPED", "FAILED", "STOPPED"
+    ]  # fmt: skip
+    assert "node-2 | rank 2 of 4" in sky("logs", "failing2").stdout.splitlines()
+    jobs = kubectl.json("get", "jobs", "-l", "task-id=failing2")["items"]
+    ends = []
+    for job in jobs:
+        (failed,) = (c for c in job["status"]["conditions"] if c["type"] == "Failed")
+        ends.append(datetime.fromisoformat(failed["lastTransitionTime"]))
+    assert (max(ends) - min(ends)).total_seconds() <= 10
+    verdict = sky("doctor", "failing2").stdout
+    assert "activeDeadlineSeconds" not in verdict
+    again = sky("submit", "-", "--backend", "jobs", "--id", "failing2", stdin=FAILING)
+    assert again.stdout.startswith("task/failing2 unchanged")
+    assert sky("stop", "failing2").returncode == 0
+    gone(kubectl, "failing2")
+
+
+def test_whoever_waits_ends_the_others(sky: Command) -> None:
+    script = "num_nodes: 2\nrun: test $NODE_RANK = 0 || exit 3; sleep 300\n"
+    assert sky("submit", "-", "-d", "--id", "failing3", stdin=script).returncode == 0
+    done = sky("wait", "failing3")
+    assert done.returncode == 4, done.stderr
+    assert done.stdout == "task/failing3 (task-failing3) failed: node-1: Error (exit code 3)\n"
+    assert done.stderr == (
+        "task-failing3: node-1: Error (exit code 3); the other nodes are being stopped\n"
+    )
+    done = sky("logs", "-f", "failing3")
+    assert done.returncode == 4, done.stderr
+    assert sky("status", "failing3").stdout.count("Stopped") == 1
+    assert sky("wait", "failing3").stderr == ""
+    assert sky("stop", "failing3").returncode == 0
+
+
 def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", "--backend", "indexed", "--id", "failing1", stdin=FAILING)
     assert done.returncode == 4, done.stderr

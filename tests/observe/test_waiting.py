@@ -32,6 +32,8 @@ def test_a_failure_is_told_while_other_nodes_go_on() -> None:
     jobs = [make_job(0, 2, "Failed"), make_job(1, 2)]
     (task,) = tasks(jobs, [failed, make_pod(1, state={"running": {}})])
     assert notes(task, patient=False) == ["node-0 failed: Error; the other nodes go on"]
+    stopping = notes(task, patient=False, stopping=True)
+    assert stopping == ["node-0 failed: Error; the other nodes are being stopped"]
     (task,) = tasks([make_job(end="Failed")], [failed])
     assert notes(task, patient=False) == []
 

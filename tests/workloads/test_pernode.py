@@ -1,0 +1,69 @@
+"""A Job per node: what becomes of the others when one fails."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.status import TaskStatus, tasks
+from kubectl_sky.workloads import registry
+from tests.builders import make_job, make_pod, terminated
+
+RUNNING: dict[str, Any] = {"running": {}}
+FAILED = (make_job(0, 3, "Failed"), make_pod(0, "Failed", terminated(7)))
+
+
+def stopped(end: str = "", reason: str = "DeadlineExceeded") -> dict[str, Any]:
+    """Node 1, which was ended as node 0 failed."""
+    job = make_job(1, 3, end)
+    job["metadata"]["annotations"] |= registry.named("jobs").stopping("node-0")["metadata"][
+        "annotations"
+    ]
+    if end:
+        job["status"]["conditions"][-1]["reason"] = reason
+    return job
+
+
+def fold(job: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
+    (task,) = tasks([FAILED[0], job, make_job(2, 3, "Complete")], [FAILED[1], *pods])
+    return task
+
+
+@pytest.mark.parametrize("name", ["jobs", "volcano"])
+def test_a_job_is_ended_as_one_whose_time_is_over(name: str) -> None:
+    body = registry.named(name).stopping("node-2")
+    assert body["spec"] == {"activeDeadlineSeconds": 1}
+    assert body["metadata"]["annotations"] == {"kubectl-sky/stopped-for": "node-2"}
+
+
+@pytest.mark.parametrize("name", ["indexed", "jobset", "mpijob", "appwrapper", "array"])
+def test_what_the_cluster_ends_or_nobody_is_left_alone(name: str) -> None:
+    assert registry.named(name).stopping("node-2") == {}
+
+
+def test_who_was_stopped_is_told_apart() -> None:
+    task = fold(stopped("Failed"))
+    assert (task.state, task.over) == (State.FAILED, True)
+    assert [node.reason for node in task.nodes] == ["Error", "Stopped", ""]
+    assert task.nodes[1].message == "node-0 failed"
+    assert task.note == "node-0: Error (exit code 7)"
+
+
+def test_while_it_ends() -> None:
+    pod = make_pod(1, "Running", RUNNING)
+    assert fold(stopped(), pod).nodes[1].state is State.RUNNING
+    assert fold(stopped()).nodes[1].reason == "Stopped", "its pod has gone"
+    pod = make_pod(1, "Failed", terminated(143))
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:05:30Z"
+    assert fold(stopped(), pod).nodes[1].reason == "Stopped"
+    done = make_pod(1, "Succeeded", terminated(0))
+    assert fold(stopped(), done).nodes[1].state is State.COMPLETED, "it was quicker"
+
+
+def test_a_failure_of_its_own_stays_one() -> None:
+    pod = make_pod(1, "Failed", terminated(3))
+    node = fold(stopped("Failed", "BackoffLimitExceeded"), pod).nodes[1]
+    assert (node.reason, node.exit_code) == ("Error", 3)
+    held = stopped()
+    held["spec"]["suspend"] = True
+    assert fold(held).nodes[1].reason == "Stopped", "a queue may have it still"
