@@ -15,6 +15,8 @@ VOLUME = "skypilot-volume"
 VOLUME_ID = "volume-id"
 VOLUME_NAME = "volume-name"
 PIPELINE = "kubectl-sky/pipeline"  # id of the tasks of one file together
+LATER_QUEUE = "kubectl-sky/queue"  # in which a held task gets when it is released
+LATER_CLASS = "kubectl-sky/queue-class"
 STAGE = "kubectl-sky/stage"  # which of them this is, from 1
 
 SKYPILOT_VOLUME = "skypilot-name"  # label of the claims that SkyPilot makes

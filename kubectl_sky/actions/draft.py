@@ -18,7 +18,7 @@ from kubectl_sky.facts import Archive, Facts
 from kubectl_sky.plan import queueing
 from kubectl_sky.plan.explain import Origins, explained
 from kubectl_sky.plan.notes import notes
-from kubectl_sky.plan.pipeline import Member, joined, members, named, title_of
+from kubectl_sky.plan.pipeline import Member, joined, members, named, queued_later, title_of
 from kubectl_sky.plan.placement import place
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
@@ -86,7 +86,7 @@ class Part:
             plan = resolve(task, self.task_id, facts, settings)
             if self.member:
                 plan = joined(plan, self.member)
-            plan = choice.backend.adapted(plan)
+            plan = queued_later(choice.backend.adapted(plan))
             reason = choice.backend.fits(plan, facts) or hold.unfit(choice.backend, plan)
             if not reason:
                 return plan, choice

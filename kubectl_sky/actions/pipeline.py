@@ -105,12 +105,12 @@ def _at(pipeline: PipelineStatus, stage: int) -> TaskStatus:
 
 
 def release(session: Session, task: TaskStatus) -> None:
-    """Let a held task begin. Raises SkyError where not all of it is there."""
+    """Let a held task begin, or wait in its queue. Raises SkyError where not all of it is there."""
     if len(task.nodes) < task.num_nodes:
         raise SkyError(
             f"task {task.id} ({task.name}) is {task.note}",
             f"submit it again with --id {_id(task)}",
         )
-    body = hold.released(task.workload)
+    body = hold.released(task.workload, task.member.queueing if task.member else {})
     for name in dict.fromkeys(node.job for node in task.nodes):
         objects.patch(session, task.workload.kind, name, task.namespace, body)

@@ -1,7 +1,7 @@
 """A task's place among the tasks of its file: what it is called, and what it is told of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_sky import names
@@ -10,6 +10,7 @@ from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Task
 
 PARALLEL = "parallel"
+_LATER = {names.QUEUE: names.LATER_QUEUE, names.QUEUE_CLASS: names.LATER_CLASS}
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,8 @@ class Member:
 
     `auxiliary` are the stages of a group that end some time after the others, `delay` the seconds
     that such a task has then. `all_tasks` are the
-    SKYPILOT_TASK_IDs in order.
+    SKYPILOT_TASK_IDs in order. `queueing` are the labels by which it gets into a queue when it is
+    released.
     """
 
     id: str
@@ -30,6 +32,7 @@ class Member:
     delay: int = 0
     all_tasks: tuple[str, ...] = ()
     service: str | None = None
+    queueing: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def suspended(self) -> bool:
@@ -90,6 +93,7 @@ def member_of(metadata: Mapping[str, Any]) -> Member | None:
         parallel=said.get(names.EXECUTION) == PARALLEL,
         auxiliary=tuple(int(stage) for stage in auxiliary if stage.isdecimal()),
         delay=_number(said.get(names.DELAY)),
+        queueing={key: said[later] for key, later in _LATER.items() if later in said},
     )
 
 
@@ -149,6 +153,21 @@ def joined(plan: Plan, member: Member) -> Plan:
         linger=None if member.awaited else plan.linger,  # else nobody would know how it ended
     )
     return _connected(found, member) if member.service else found
+
+
+def queued_later(plan: Plan) -> Plan:
+    """Return the plan of a task that is in no queue before it is released.
+
+    Else its queue would let it begin before the one before it has succeeded.
+    """
+    if not plan.suspended or not plan.queue:
+        return plan
+    later = {_LATER[key]: value for key, value in plan.queueing.items()}
+    return replace(
+        plan,
+        annotations={**plan.annotations, **later},
+        custom=replace(plan.custom, queue=None, queueing={}),
+    )
 
 
 def _connected(plan: Plan, member: Member) -> Plan:

@@ -17,11 +17,6 @@ def unfit(backend: Workload, plan: Plan) -> str:
     """Return why a backend cannot run a task in its place among others; empty where it can."""
     if plan.suspended and not backend.hold:
         return "it cannot hold a task until the one before it has succeeded"
-    if plan.suspended and plan.queue:
-        return (
-            "its queue would let it begin before the one before it has succeeded;"
-            ' give each task a file of its own, or name no queue: --queue ""'
-        )
     if plan.group and not backend.hosts:
         return "its pods cannot have the host names of a group's tasks"
     return ""
@@ -35,8 +30,13 @@ def copied(item: Mapping[str, Any], other: Object) -> dict[str, Any]:
     return _with(item, path, field(other, path))
 
 
-def released(backend: Workload) -> dict[str, Any]:
-    """Return the merge patch that releases an object; empty where it cannot be held."""
+def released(backend: Workload, queueing: Mapping[str, str]) -> dict[str, Any]:
+    """Return the merge patch that releases an object; empty where it cannot be held.
+
+    Into a queue it gets by these labels, and the queue lets it begin.
+    """
+    if queueing:
+        return {"metadata": {"labels": dict(queueing)}}
     body: Any = False
     for step in reversed(backend.hold):
         body = {step: body}

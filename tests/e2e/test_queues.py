@@ -209,6 +209,27 @@ def test_why_it_is_not_let_in(
     assert sky("stop", ID).returncode == 0
 
 
+def test_a_pipeline_gets_in_task_by_task(sky: Command, kubectl: Command) -> None:
+    """A later task is in no queue before it is released, and then waits for room as all do."""
+    task = "---\nresources: {{cpus: 100m, memory: 32Mi, image_id: 'busybox:1.36'}}\nrun: {}\n"
+    script = "name: chain\n" + task.format("sleep 4; echo first") + task.format("echo second")
+    done = sky("submit", "-", "--queue", "gold", "-d", "--id", "chain001", stdin=script)
+    assert done.returncode == 0, done.stderr
+    held = "jobs", "-l", "kubectl-sky/stage=2", "-o", "jsonpath={.items[*].metadata.labels}"
+    assert "queue-name" not in kubectl("get", *held).stdout
+    again = sky("submit", "-", "--queue", "gold", "-d", "--id", "chain001", stdin=script)
+    assert again.stdout.startswith("pipeline/chain001 unchanged")
+    done = sky("submit", "-", "--queue", "gold", "--id", "chain001", stdin=script)
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if "/" not in line] == ["first", "second"]
+    workloads = kubectl.json("get", "workloads.kueue.x-k8s.io")["items"]
+    assert {workload["spec"]["queueName"] for workload in workloads} == {"gold"}
+    jobs = kubectl.json("get", "jobs")["items"]
+    first, second = sorted(jobs, key=lambda job: str(job["metadata"]["labels"]["task-name"]))
+    assert first["status"]["completionTime"] <= second["status"]["startTime"]
+    assert sky("stop", "chain001").returncode == 0
+
+
 def test_no_such_queue(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", "--queue", "silver", "--id", "silver01", stdin=TASK)
     assert done.returncode == 2

@@ -4,24 +4,40 @@ from dataclasses import replace
 
 import pytest
 
+from kubectl_sky import names
+from kubectl_sky.plan.pipeline import member_of, queued_later
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.render import manifests
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Task
 from kubectl_sky.workloads import hold, registry
 from tests.plan.test_resolve import make_plan
 
 
-def queued(queue: str | None, suspended: bool) -> Plan:
-    plan = make_plan(Task(run="x", kubernetes=Kubernetes(queue=queue)))
+def queued(queue: str | None, suspended: bool, backend: str | None = None) -> Plan:
+    plan = make_plan(Task(run="x", kubernetes=Kubernetes(queue=queue), backend=backend))
     return replace(plan, suspended=suspended)
 
 
-@pytest.mark.parametrize("name", ["jobs", "indexed"])
-def test_a_queue_does_not_know_a_pipeline_s_order(name: str) -> None:
+@pytest.mark.parametrize("name", ["jobs", "indexed", "jobset", "mpijob", "appwrapper"])
+def test_a_later_stage_gets_into_its_queue_when_it_is_released(name: str) -> None:
+    """The queue does not know a pipeline's order."""
     backend = registry.named(name)
-    assert hold.unfit(backend, queued("q", suspended=False)) == ""
-    assert hold.unfit(backend, queued(None, suspended=True)) == ""
-    assert "its queue would let it begin" in hold.unfit(backend, queued("q", suspended=True))
+    plan = queued_later(queued("gold", suspended=True, backend=name))
+    assert hold.unfit(backend, plan) == ""
+    for manifest in manifests.render(plan).workload:
+        assert hold.held(manifest.object)
+        assert names.QUEUE not in manifest.object["metadata"]["labels"]
+        member = member_of({**manifest.object["metadata"], "labels": {names.PIPELINE: "p"}})
+        assert member
+        assert hold.released(backend, member.queueing) == {
+            "metadata": {"labels": {names.QUEUE: "gold"}}
+        }
+
+
+def test_the_first_stage_waits_in_its_queue_at_once() -> None:
+    for plan in (queued("gold", suspended=False), queued(None, suspended=True)):
+        assert queued_later(plan) is plan
 
 
 @pytest.mark.parametrize("live", [{"suspend": False, "x": 1}, {"x": 1}])

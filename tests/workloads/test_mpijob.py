@@ -106,7 +106,7 @@ def test_in_a_queue_it_is_held() -> None:
     (item,) = manifests.render(plan).workload
     assert item.object["spec"]["runPolicy"]["suspend"] is True
     assert hold.held(item.object)
-    assert hold.released(BACKEND) == {"spec": {"runPolicy": {"suspend": False}}}
+    assert hold.released(BACKEND, {}) == {"spec": {"runPolicy": {"suspend": False}}}
     task = fold(item.object)
     assert {node.message for node in task.nodes} == {"in the queue gold"}
 
