@@ -54,13 +54,6 @@ SELF_SUBJECT_ACCESS_REVIEW = Kind(
 SELF_SUBJECT_REVIEW = Kind(
     "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
 )
-SELF_SUBJECT_ACCESS_REVIEW = Kind(
-    "authorization.k8s.io",
-    "v1",
-    "SelfSubjectAccessReview",
-    "selfsubjectaccessreviews",
-    namespaced=False,
-)
 SERVICE = Kind("", "v1", "Service", "services")
 STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
 VOLCANO_QUEUE = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", namespaced=False)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from kubectl_sky import kinds, names
-from kubectl_sky.cluster import access, objects
+from kubectl_sky.cluster import absent, access, objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, UserError
 from kubectl_sky.kinds import Kind
@@ -46,7 +46,11 @@ class _Place:
 
 
 def tasks(session: Session, scope: Scope) -> list[TaskStatus]:
-    """Return the tasks of a scope, newest first, by one list a kind, all at once."""
+    """Return the tasks of a scope, newest first, by one list a kind, all at once.
+
+    Of a kind that was installed within the last minutes, tasks without pods may be missing until
+    something else has looked for one.
+    """
     return _fold(session, scope, {names.TASK: "true"} | scope.labels)
 
 
@@ -127,12 +131,18 @@ def _lists(
     """
 
     def listed(kind: Kind) -> list[Json]:
+        brought = bool(registry.KINDS.get(kind))
         try:
-            return objects.list_all(session, kind, namespace, label_selector=selector)
-        except (NotServed, Forbidden):
-            if registry.KINDS.get(kind):
-                return []
-            raise
+            found = objects.list_all(session, kind, namespace, label_selector=selector)
+        except (NotServed, Forbidden) as error:
+            if not brought:
+                raise
+            if isinstance(error, NotServed):
+                absent.note(session.server, kind)
+            return []
+        if brought:
+            absent.forget(session.server, kind)
+        return found
 
     each = list(wanted)
     with ThreadPoolExecutor(len(each)) as pool:
@@ -140,11 +150,22 @@ def _lists(
 
 
 def _fold(session: Session, scope: Scope, labels: dict[str, str]) -> list[TaskStatus]:
-    """List workloads and pods side by side and fold them."""
+    """List workloads and pods side by side and fold them.
+
+    Kinds that were absent a short while ago are listed only if pods are there that nothing made.
+    """
     selector = ",".join(f"{key}={value}" for key, value in labels.items())
-    *found, pods = _lists(session, (*registry.KINDS, kinds.POD), scope.namespace, selector)
+    skipped = [kind for kind in registry.KINDS if absent.noted(session.server, kind)]
+    wanted = [kind for kind in registry.KINDS if kind not in skipped]
+    *found, pods = _lists(session, (*wanted, kinds.POD), scope.namespace, selector)
+    if skipped and _ids(pods) - {each for items in found for each in _ids(items)}:
+        found += _lists(session, skipped, scope.namespace, selector)
     items = [item for items in found for item in items]
     return status.tasks(scope.own(items), scope.own(pods))
+
+
+def _ids(items: Iterable[Json]) -> set[str]:
+    return {item["metadata"]["labels"].get(names.TASK_ID, "") for item in items}
 
 
 def _identify(session: Session, scope: Scope, text: str) -> _Place:

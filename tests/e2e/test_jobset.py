@@ -2,9 +2,12 @@
 
 import json
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
+from kubectl_sky import kinds
+from kubectl_sky.cluster import absent
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command, submitted
 from tests.e2e.test_backends import FAILING
@@ -26,7 +29,7 @@ def left(kubectl: Command, task_id: str) -> list[str]:
     return objects(kubectl, task_id) + found
 
 
-def test_nodes_meet(sky: Command, kubectl: Command) -> None:
+def test_nodes_meet(sky: Command, kubectl: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     script = "name: ring\nnum_nodes: 3\nrun: echo $NODE_RANK of $NUM_NODES\n"
     done = sky("submit", "-", "--backend", "auto", stdin=script)
     assert done.returncode == 0, done.stderr
@@ -38,7 +41,12 @@ def test_nodes_meet(sky: Command, kubectl: Command) -> None:
     assert sky("wait", task_id).stdout == f"task/{task_id} (ring) completed\n"
     ready = ("wait", "--for=condition=Completed", "--timeout=30s")
     assert kubectl(*ready, f"jobset/ring-{task_id}").returncode == 0
+    monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(sky.folder / ".cache" / "kubectl-sky"))
+    config = json.loads(Path(sky.environment["KUBECONFIG"]).read_text())
+    server = config["clusters"][0]["cluster"]["server"]
+    absent.note(server, kinds.JOB_SET)  # as before it was installed
     rows = sky("list").stdout.splitlines()
+    assert not absent.noted(server, kinds.JOB_SET), "there was a pod that nothing had made"
     assert rows[1].split()[:4] == [task_id, "ring", "completed", "3/3"]
     again = sky("submit", "-", "--id", task_id, "--backend", "jobset", stdin=script)
     assert again.stdout.startswith(f"task/{task_id} unchanged: ring, 3 nodes")
