@@ -15,7 +15,7 @@ WORKERS := --numprocesses 3 --dist worksteal
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit practice bench venv cluster-up cluster-env cluster-down dist clean
+.PHONY: help demo test lint unit practice bench bench-cluster venv cluster-up cluster-env cluster-down dist clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -69,6 +69,9 @@ endef
 
 bench: venv ## time whole commands beside kubectl, and reading files beside SkyPilot, which it installs
 	$(BIN)/python -m tests.bench
+
+bench-cluster: venv ## time logs, list and submit beside kubectl and stern, on a real Kubernetes
+	$(BIN)/python -m tests.bench.cluster
 
 cluster-up: venv ## start a Kubernetes and leave it on, until cluster-down
 	@$(BIN)/python -m tests.cluster up

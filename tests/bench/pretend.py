@@ -1,0 +1,83 @@
+"""Tasks that have ended, as many as one likes: their objects, which nothing has run."""
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.kinds import Kind
+
+Json = dict[str, Any]
+
+_CONNECTIONS = 16
+_TIME = "2026-01-01T00:00:00Z"
+_DONE: Json = {
+    "succeeded": 1,
+    "startTime": _TIME,
+    "completionTime": _TIME,
+    "conditions": [
+        {"type": kind, "status": "True", "lastTransitionTime": _TIME, "lastProbeTime": _TIME}
+        for kind in ("SuccessCriteriaMet", "Complete")
+    ],
+}
+_TERMINATED = {"exitCode": 0, "reason": "Completed", "startedAt": _TIME, "finishedAt": _TIME}
+
+
+def tasks(session: Session, job: Json, namespace: str, numbers: Sequence[int]) -> None:
+    """Make tasks of one Job each, as a rendered one, and their pods, with the ids b0000000 and on.
+
+    Neither the Job controller nor the scheduler takes them.
+    """
+    text = json.dumps(job)
+    known = job["metadata"]["labels"]["task-id"]
+
+    def make(number: int) -> None:
+        mine = json.loads(text.replace(known, f"b{number:07d}"))
+        mine["metadata"]["namespace"] = namespace
+        mine["spec"]["managedBy"] = "example.com/nobody"
+        made = objects.create(session, mine)
+        _set_status(session, kinds.JOB, made, _DONE)
+        pod = objects.create(session, _pod(made))
+        _set_status(session, kinds.POD, pod, _ended(pod))
+
+    with ThreadPoolExecutor(_CONNECTIONS) as pool:
+        list(pool.map(make, numbers))
+
+
+def _pod(job: Json) -> Json:
+    template, metadata = job["spec"]["template"], job["metadata"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "controller": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            **template["metadata"],
+            "name": f"{metadata['name']}-abcde",
+            "namespace": metadata["namespace"],
+            "ownerReferences": [{**owner, "name": metadata["name"], "uid": metadata["uid"]}],
+        },
+        "spec": {**template["spec"], "schedulerName": "nobody"},
+    }
+
+
+def _ended(pod: Json) -> Json:
+    (container,) = pod["spec"]["containers"]
+    ended = {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": "",
+        "ready": False,
+        "restartCount": 0,
+        "state": {"terminated": _TERMINATED},
+    }
+    return {"phase": "Succeeded", "startTime": _TIME, "containerStatuses": [ended]}
+
+
+def _set_status(session: Session, kind: Kind, item: Json, status: Json) -> None:
+    metadata = item["metadata"]
+    path = objects.path(kind, metadata["namespace"], metadata["name"], "status")
+    content = "application/merge-patch+json"
+    session.request("PATCH", path, body={"status": status}, content_type=content)
