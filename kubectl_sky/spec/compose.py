@@ -132,7 +132,8 @@ class Composer:
 
     def _grow(self, parent: Node, node: Node) -> None:
         parent.size += node.size
-        parent.depth = max(parent.depth, node.depth + 1)
+        if node.depth >= parent.depth:
+            parent.depth = node.depth + 1
         if parent.size > MAX_NODES or parent.depth > MAX_DEPTH:
             hint = "aliases count as often as they are used"
             message = f"holds more than {MAX_NODES:,} values, or {MAX_DEPTH} levels"

@@ -22,10 +22,18 @@ SILENT = frozenset(  # keywords that ask for nothing
 def compiled(schema: Schema | bool, follow: Follow) -> Test:
     """Return the test of a schema; `follow` gives those of its references when they are needed."""
     if isinstance(schema, bool):
-        return lambda data: schema is True
+        return _always if schema else _never
     makers = dict.fromkeys(_KEYWORDS[name] for name in schema if name not in SILENT)
     tests = [make(schema, follow) for make in makers]
-    return _both(tests) if tests else lambda data: True
+    return _both(tests) if tests else _always
+
+
+def _always(data: Data) -> bool:
+    return True
+
+
+def _never(data: Data) -> bool:
+    return False
 
 
 def _both(tests: Sequence[Test]) -> Test:
@@ -102,10 +110,10 @@ def _properties(schema: Schema, follow: Follow) -> Test:
             return True
         for name, value in data.items():
             known = named.get(name)
-            tests = [one for found, one in free if found(str(name))] if free else []
-            if known:
-                tests.append(known)
-            if not (all(one(value) for one in tests) if tests else rest(value)):
+            tests = [one for found, one in free if found(str(name))] if free else ()
+            if not (known or (_always if tests else rest))(value):
+                return False
+            if tests and not all(one(value) for one in tests):
                 return False
         return True
 
