@@ -30,11 +30,14 @@ class Queues:
     """What Kueue has: the LocalQueues of the namespace, and the classes that order what waits.
 
     `names` is None where the user may not list them, `installed` False where there is no Kueue.
+    `elsewhere` has the namespaces of LocalQueues that the task names and this namespace lacks, as
+    far as the user may see them.
     """
 
     installed: bool = True
     names: tuple[str, ...] | None = None
     classes: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ POD = Kind("", "v1", "Pod", "pods")
 POD_GROUP = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
 POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods")
 PVC = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
 SECRET = Kind("", "v1", "Secret", "secrets")
 SELF_SUBJECT_ACCESS_REVIEW = Kind(
     "authorization.k8s.io",

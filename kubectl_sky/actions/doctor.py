@@ -10,7 +10,7 @@ from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
 from kubectl_sky.kinds import Kind
-from kubectl_sky.observe.rights import RIGHTS, Right
+from kubectl_sky.observe.rights import Right, role, served
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.symptoms import Snapshot
 from kubectl_sky.observe.verdict import Verdict, judge
@@ -104,15 +104,16 @@ class Checkup:
 
 def checkup(session: Session) -> Checkup:
     """Ask the cluster who may do what and what it has; nothing is changed."""
+    groups = _groups(session)
+    rights = served(groups)
     with ThreadPoolExecutor(_WORKERS) as pool:
         allowed = pool.map(
-            lambda right: access.may(session, right.verb, right.kind, right.subresource), RIGHTS
+            lambda right: access.may(session, right.verb, right.kind, right.subresource), rights
         )
         version = pool.submit(session.request, "GET", "/version")
-        groups = pool.submit(session.request, "GET", "/apis")
         classes = pool.submit(_allowed, lambda: objects.list_all(session, kinds.STORAGE_CLASS))
         nodes = pool.submit(_allowed, CoreManager(session).list_nodes)
-        missing = tuple(right for right, may in zip(RIGHTS, allowed, strict=True) if not may)
+        missing = tuple(right for right, may in zip(rights, allowed, strict=True) if not may)
         machines = nodes.result()
     return Checkup(
         context=session.context,
@@ -122,8 +123,13 @@ def checkup(session: Session) -> Checkup:
         missing=missing,
         storage=_default(classes.result() or ()),
         machines=None if machines is None else len(machines),
-        groups=tuple(group["name"] for group in groups.result().get("groups", ())),
+        groups=groups,
     )
+
+
+def _groups(session: Session) -> tuple[str, ...]:
+    answer = session.request("GET", "/apis")
+    return tuple(group["name"] for group in answer.get("groups", ()))
 
 
 def _default(classes: Iterable[Json]) -> str:
@@ -134,6 +140,6 @@ def _default(classes: Iterable[Json]) -> str:
     return ""
 
 
-def subject(session: Session) -> str:
-    """Return the name under which the cluster knows the caller, for a binding."""
-    return CoreManager(session).whoami()
+def needed(session: Session) -> list[dict[str, object]]:
+    """Return a Role with what the commands need of what the cluster serves, and its binding."""
+    return role(session.namespace, CoreManager(session).whoami(), served(_groups(session)))

@@ -1,16 +1,19 @@
 """What the cluster tells before anything is decided about a task."""
 
+from collections.abc import Collection
+
 from kubectl_sky import kinds
 from kubectl_sky.actions import kept, volumes, who
 from kubectl_sky.actions.draft import Draft
 from kubectl_sky.cluster import access, kueue
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import Forbidden, NotServed
+from kubectl_sky.errors import ClusterError, Forbidden, NotServed
 from kubectl_sky.facts import Access, Facts, Machine, Queues
 from kubectl_sky.kinds import Kind
+from kubectl_sky.plan import queueing
 from kubectl_sky.plan.placement import wants_machines
-from kubectl_sky.workloads.choice import questions
+from kubectl_sky.workloads.choice import AUTO, questions
 
 
 def gathered(session: Session, draft: Draft, user: str | None) -> Facts:
@@ -18,20 +21,20 @@ def gathered(session: Session, draft: Draft, user: str | None) -> Facts:
     found = who.user(session, user)
     claims = volumes.claims(session, found) if any(task.volumes for task in draft.tasks) else None
     nodes = machines(session) if any(map(wants_machines, draft.tasks)) else ()
-    asked = [
-        kind
-        for part in draft.parts
-        for kind in questions(part.backend(draft.settings), part.task.num_nodes)
-    ]
+    asked: dict[Kind, bool] = {}
+    for part in draft.parts:
+        wanted = part.backend(draft.settings)
+        for kind in questions(wanted, part.task.num_nodes):
+            asked[kind] = asked.get(kind, False) or wanted != AUTO
     return Facts(
         user=found,
         namespace=session.namespace,
         claims=claims,
         secret_keys=kept.secret_keys(session, draft.tasks),
         machines=nodes,
-        access={kind: _access(session, kind) for kind in dict.fromkeys(asked)},
+        access={kind: _access(session, kind, named) for kind, named in asked.items()},
         context=session.context,
-        queues=_queues(session) if _queued(draft) else None,
+        queues=_queues(session, draft) if _queued(draft) else None,
     )
 
 
@@ -39,7 +42,7 @@ def _queued(draft: Draft) -> bool:
     return any(part.waits(draft.settings) for part in draft.parts)
 
 
-def _queues(session: Session) -> Queues:
+def _queues(session: Session, draft: Draft) -> Queues:
     """Return the queues of the namespace, as far as the user may see them."""
     try:
         names = _names(session, kinds.LOCAL_QUEUE, session.namespace)
@@ -49,7 +52,20 @@ def _queues(session: Session) -> Queues:
         classes = _names(session, kinds.QUEUE_PRIORITY)
     except NotServed:  # older versions have none
         classes = None
-    return Queues(names=names, classes=classes or ())
+    wanted = {queueing.queue(task.kubernetes, draft.settings) for task in draft.tasks}
+    missing = wanted - {None, *names} if names is not None else set()
+    return Queues(names=names, classes=classes or (), elsewhere=_elsewhere(session, missing))
+
+
+def _elsewhere(session: Session, missing: Collection[str | None]) -> tuple[str, ...]:
+    """Return the namespaces that have a queue of one of these names."""
+    if not missing:
+        return ()
+    try:
+        found = [item["metadata"] for item in kueue.listed(session, kinds.LOCAL_QUEUE)]
+    except Forbidden:
+        return ()
+    return tuple({item["namespace"] for item in found if item["name"] in missing})
 
 
 def _names(session: Session, kind: Kind, namespace: str | None = None) -> tuple[str, ...] | None:
@@ -60,8 +76,16 @@ def _names(session: Session, kind: Kind, namespace: str | None = None) -> tuple[
     return tuple(item["metadata"]["name"] for item in found)
 
 
-def _access(session: Session, kind: Kind) -> Access:
+def _access(session: Session, kind: Kind, named: bool) -> Access:
+    """What can be done with a kind. Raises ClusterError where one that was named is too old."""
     if not access.serves(session, kind):
+        others = access.others(session, kind) if named else ()
+        if others:
+            raise ClusterError(
+                f"the cluster serves {kind.plural} as {', '.join(others)} alone,"
+                f" and {kind.api_version} is needed",
+                "have what serves them updated, or choose another backend",
+            )
         return Access.ABSENT
     allowed = access.may(session, "create", kind)
     return Access.USABLE if allowed else Access.FORBIDDEN

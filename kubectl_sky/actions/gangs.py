@@ -1,21 +1,29 @@
-"""Look for the queues of the scheduler that is to start all nodes of a task or none."""
+"""Whether all nodes of a task can ever run at once: quotas, and the queues of gang schedulers."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotServed, UserError
+from kubectl_sky.plan import quota
 from kubectl_sky.plan.plan import Plan
 
 _MOST = 12  # that a message names
 
 
 def check(session: Session, plans: Iterable[Plan]) -> None:
-    """Refuse a queue in which a task would wait for ever. Raises UserError.
+    """Refuse what would wait for ever: too many nodes for a quota, a queue that is not there.
 
-    Users who may not see the queues, which no namespace has, go without this.
+    Users who may not see quotas and queues go without this. Raises UserError, ClusterError.
     """
+    plans = tuple(plans)
+    if any(len(plan.nodes) > 1 for plan in plans):
+        with suppress(Forbidden):
+            quotas = objects.list_all(session, kinds.RESOURCE_QUOTA, session.namespace)
+            for plan in plans:
+                quota.check(plan, quotas)
     wanted = {plan.gang.queue: plan for plan in plans if plan.gang and plan.gang.queue}
     if not wanted:
         return

@@ -129,9 +129,8 @@ def _checked(checkup: "Checkup") -> dict[str, object]:
 def _role(session: "Session", form: str | None) -> str:
     """The objects for `kubectl apply -f -`."""
     from kubectl_sky.actions import doctor
-    from kubectl_sky.observe import rights
 
-    found = rights.role(session.namespace, doctor.subject(session))
+    found = doctor.needed(session)
     if form == "json":
         return output.data({"apiVersion": "v1", "kind": "List", "items": found}, form)
     return "\n---\n".join(output.data(item, "yaml") for item in found)

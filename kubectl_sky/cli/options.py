@@ -55,6 +55,13 @@ class Where:
         return Connection(**self.connection)
 
 
+def _one_of(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """Refuse a flag that is given twice with different values: neither is to win unseen."""
+    if len(set(values)) > 1:
+        raise click.BadParameter(f"given as {' and as '.join(values)}: name one", context, option)
+    return values[0] if values else None
+
+
 def _grouped(options: list[Option], keys: list[str], name: str, make: Command) -> Option:
     """Add options to a command, and hand it their values as one argument."""
 
@@ -189,7 +196,9 @@ task = _grouped(
         ),
         click.option(
             "--backend",
-            help="How it runs: jobs, indexed, jobset, appwrapper, volcano, or auto (the best).",
+            multiple=True,
+            callback=_one_of,
+            help="How it runs: jobs, indexed, jobset, mpijob, appwrapper, volcano, or auto.",
         ),
         click.option(
             "--bucket-mode",

@@ -1,5 +1,7 @@
 """What the cluster serves, and what of it the caller may do."""
 
+from dataclasses import replace
+
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
@@ -14,6 +16,16 @@ def serves(session: Session, kind: Kind) -> bool:
     except NotServed:
         return False
     return any(found["name"] == kind.plural for found in answer.get("resources") or ())
+
+
+def others(session: Session, kind: Kind) -> tuple[str, ...]:
+    """Return the other versions in which the cluster has a kind, as manifests write them."""
+    try:
+        answer = session.request("GET", f"/apis/{kind.group}")
+    except NotServed:
+        return ()
+    known = (replace(kind, version=found["version"]) for found in answer.get("versions") or ())
+    return tuple(one.api_version for one in known if one != kind and serves(session, one))
 
 
 def may(

@@ -1,6 +1,6 @@
 """What a user has to be allowed to do, as a table, and as a Role that allows just that."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from kubectl_sky import kinds
@@ -60,8 +60,33 @@ RIGHTS: tuple[Right, ...] = (
     *_rights(kinds.STORAGE_CLASS, "list", "doctor", optional=True),
 )
 
+_RUNNING = (kinds.JOB_SET, kinds.MPI_JOB, kinds.APP_WRAPPER)
+# What is needed of kinds that not every cluster has; nothing fails without it as long as nobody
+# asks for what needs it.
+_ADDED: tuple[Right, ...] = (
+    *(
+        right
+        for kind in _RUNNING
+        for right in (
+            *_rights(kind, "list watch", f"list, status, logs, wait of {kind.plural}", True),
+            *_rights(kind, "create patch delete deletecollection", f"{kind.plural}", True),
+        )
+    ),
+    *_rights(kinds.POD_GROUP, "list create patch delete", "submit --backend volcano", True),
+    *_rights(kinds.LOCAL_QUEUE, "list", "submit --queue, queues", optional=True),
+    *_rights(kinds.QUEUED_WORKLOAD, "list", "status of a task in a queue, queues", optional=True),
+    *_rights(kinds.CLUSTER_QUEUE, "list", "queues: what they may give", optional=True),
+    *_rights(kinds.QUEUE_PRIORITY, "list", "submit --queue with a priority class", optional=True),
+    *_rights(kinds.VOLCANO_QUEUE, "list", "submit --backend volcano --queue", optional=True),
+)
 
-def role(namespace: str, user: str, rights: Sequence[Right] = RIGHTS) -> list[dict[str, object]]:
+
+def served(groups: Collection[str]) -> tuple[Right, ...]:
+    """Return what commands need in a cluster with these API groups."""
+    return (*RIGHTS, *(right for right in _ADDED if right.kind.group in groups))
+
+
+def role(namespace: str, user: str, rights: Sequence[Right]) -> list[dict[str, object]]:
     """Return a Role with the rights inside a namespace, and the binding that gives it to a user."""
     metadata = {"name": "kubectl-sky", "namespace": namespace}
     groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}

@@ -35,10 +35,11 @@ def check(task: Task, facts: Facts, settings: Settings) -> None:
         )
     if found.names is not None and name not in found.names:
         there = ", ".join(sorted(found.names)[:_MOST])
-        raise UserError(
-            f"there is no queue {name!r} in namespace {facts.namespace}",
-            f"the queues there are: {there}" if there else "the namespace has no LocalQueue",
-        )
+        hint = f"the queues there are: {there}" if there else "the namespace has no LocalQueue"
+        if found.elsewhere:
+            where = ", ".join(sorted(found.elsewhere)[:_MOST])
+            hint += f"; one of this name is in {where}, and is for tasks there alone"
+        raise UserError(f"there is no queue {name!r} in namespace {facts.namespace}", hint)
 
 
 def labels(task: Task, resources: Resources, facts: Facts, settings: Settings) -> Mapping[str, str]:

@@ -1,16 +1,14 @@
 """One Job per node, which Volcano's scheduler starts all at once: a PodGroup tells it which."""
 
 from dataclasses import replace
-from fractions import Fraction
 
 from kubectl_sky import kinds
+from kubectl_sky.plan import quota
 from kubectl_sky.plan.gang import Gang
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.spec.quantity import multiple
 from kubectl_sky.workloads.pernode import PerNode
 
 GROUP = "scheduling.k8s.io/group-name"  # the only annotation of pods that Volcano reads for it
-_STEP = Fraction(1, 1000)
 
 
 class Volcano(PerNode):
@@ -29,19 +27,7 @@ class Volcano(PerNode):
             return plan
         return replace(
             plan,
-            gang=Gang("volcano", plan.queue, len(plan.nodes), _together(plan)),
+            gang=Gang("volcano", plan.queue, len(plan.nodes), quota.together(plan)),
             pod_annotations={**plan.pod_annotations, GROUP: plan.name},
             custom=replace(plan.custom, queue=None, queueing={}),
         )
-
-
-def _together(plan: Plan) -> dict[str, str]:
-    """What all nodes request; nothing where the user's own fields of pods may change it."""
-    if "containers" in (plan.custom.config.get("spec") or {}):
-        return {}
-    each = {**plan.limits, **plan.requests}  # what is limited only is requested as much
-    factor = Fraction(len(plan.nodes))
-    return {
-        name: multiple(size, factor, _STEP if name == "cpu" else Fraction(1))
-        for name, size in each.items()
-    }

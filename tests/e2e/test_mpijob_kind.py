@@ -7,6 +7,7 @@ import pytest
 from tests.cluster import cache
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import ROOT, Command
+from tests.e2e.test_queues import until
 from tests.e2e.test_submit import gone, objects
 
 DEFINITION = ROOT.parent / "shared" / "crds" / "kubeflow.org_mpijobs.yaml"
@@ -28,8 +29,8 @@ def kind(kubectl: Command) -> Iterator[None]:
         made = kubectl("apply", "--server-side", "-f", str(DEFINITION))
         try:
             assert made.returncode == 0, made.stderr
-            wait = ("wait", "--for=condition=Established", "--timeout=60s")
-            assert kubectl(*wait, "-f", str(DEFINITION)).returncode == 0
+            wait = ("wait", "--for=condition=Established", "--timeout=60s", "-f", str(DEFINITION))
+            until(lambda: kubectl(*wait).returncode == 0)
             yield
         finally:
             kubectl("delete", "-f", str(DEFINITION), "--timeout=60s")

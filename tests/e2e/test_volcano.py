@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from tests.cluster import cache
 from tests.e2e.conftest import ROOT, Command
@@ -128,6 +129,14 @@ def test_without_volcano(sky: Command, kubectl: Command) -> None:
         " install it, or choose another backend: jobs, indexed\n",
     )
     assert objects(kubectl, "volcano4") == []
+
+
+@pytest.mark.usefixtures("volcano")
+def test_the_rights_that_it_needs(sky: Command) -> None:
+    role = yaml.safe_load_all(sky("doctor", "--role").stdout)
+    rules = next(item for item in role if item["kind"] == "Role")["rules"]
+    (found,) = (rule for rule in rules if rule["resources"] == ["podgroups"])
+    assert found["verbs"] == ["list", "create", "patch", "delete"]
 
 
 @pytest.mark.usefixtures("volcano")

@@ -80,6 +80,10 @@ QUEUED = Task(kubernetes=Kubernetes(queue="gold"), resources=Resources(priority_
             "there is no queue 'gold' in namespace team-a; the queues",
         ),
         (Queues(names=()), "the namespace has no LocalQueue"),
+        (
+            Queues(names=(), elsewhere=("team-b",)),
+            "the namespace has no LocalQueue; one of this name is in team-b, and is for tasks",
+        ),
     ],
 )
 def test_queues_in_which_it_would_wait_for_ever(queues: Queues, says: str) -> None:

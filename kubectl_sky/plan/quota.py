@@ -1,0 +1,57 @@
+"""What all nodes of a task need together, and whether quotas can ever give it."""
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from kubectl_sky.errors import ClusterError
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.spec.quantity import multiple, quantity
+
+_STEP = Fraction(1, 1000)
+
+
+def together(plan: Plan) -> dict[str, str]:
+    """What all nodes request; nothing where the user's own fields of pods may change it."""
+    if "containers" in (plan.custom.config.get("spec") or {}):
+        return {}
+    return _times(plan, {**plan.limits, **plan.requests})  # what is limited only is requested, too
+
+
+def check(plan: Plan, quotas: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse more nodes than there can ever be at once: all of them wait for each other.
+
+    `quotas` are the namespace's ResourceQuotas. Raises ClusterError.
+    """
+    if len(plan.nodes) == 1 or plan.queue:  # one node is asked about as it is; queues say so
+        return
+    needed = _needed(plan)
+    for quota in quotas:
+        spec = quota.get("spec", {})
+        if spec.get("scopes") or spec.get("scopeSelector"):
+            continue  # it is for some pods only
+        for name, limit in (spec.get("hard") or {}).items():
+            if name in needed and quantity(needed[name]) > quantity(limit):
+                raise ClusterError(
+                    f"{len(plan.nodes)} nodes need {name} {needed[name]} together,"
+                    f" and quota {quota['metadata']['name']} never allows more than {limit}",
+                    "ask for fewer or smaller nodes, or ask the cluster's administrator for more",
+                )
+
+
+def _needed(plan: Plan) -> dict[str, str]:
+    """The amounts under the names that quotas have for them."""
+    found = {"pods": str(len(plan.nodes)), "count/pods": str(len(plan.nodes))}
+    requests = together(plan)
+    limits = _times(plan, plan.limits) if requests else {}
+    for name, size in requests.items():
+        found |= {name: size, f"requests.{name}": size}
+    return found | {f"limits.{name}": size for name, size in limits.items()}
+
+
+def _times(plan: Plan, sizes: Mapping[str, str]) -> dict[str, str]:
+    count = Fraction(len(plan.nodes))
+    return {
+        name: multiple(size, count, _STEP if name == "cpu" else Fraction(1))
+        for name, size in sizes.items()
+    }

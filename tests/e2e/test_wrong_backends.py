@@ -1,0 +1,91 @@
+"""Backends that cannot be: what is said, and that nothing is left behind."""
+
+import copy
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster import cache
+from tests.e2e.conftest import Command
+from tests.e2e.test_mpijob_kind import DEFINITION
+from tests.e2e.test_queues import until
+from tests.e2e.test_submit import objects
+
+TASK = "num_nodes: 4\nresources: {cpus: 100m, memory: 32Mi}\nrun: sleep 300\n"
+
+
+@contextmanager
+def defined(kubectl: Command, definition: dict[str, Any]) -> Iterator[None]:
+    """A kind that is there for the test; it is waited for."""
+    text = json.dumps(definition)
+    made = kubectl("apply", "--server-side", "-f", "-", stdin=text)
+    try:
+        assert made.returncode == 0, made.stderr
+        name = f"crd/{definition['metadata']['name']}"
+        wait = ("wait", "--for=condition=Established", name, "--timeout=60s")
+        until(lambda: kubectl(*wait).returncode == 0)  # it gives up where there are no conditions
+        yield
+    finally:
+        kubectl("delete", "-f", "-", "--timeout=60s", stdin=text)
+
+
+@pytest.fixture
+def definition(kubectl: Command) -> Iterator[dict[str, Any]]:
+    """That of MPIJob; one test at a time."""
+    if not DEFINITION.is_file():
+        pytest.skip("the definition of MPIJob is not beside the checkout")
+    with cache.lock("mpijob"):
+        if kubectl("get", "mpijobs").returncode == 0:
+            pytest.skip("the cluster has the MPI operator")
+        yield yaml.safe_load(DEFINITION.read_text())
+
+
+def test_a_cluster_with_another_version(
+    sky: Command, kubectl: Command, definition: dict[str, Any]
+) -> None:
+    old = copy.deepcopy(definition)
+    old["spec"]["versions"][0]["name"] = "v1"
+    with defined(kubectl, old):
+        done = sky("submit", "-", "--backend", "mpijob", "--id", "oldone01", stdin=TASK)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == (
+        "error: the cluster serves mpijobs as kubeflow.org/v1 alone, and kubeflow.org/v2beta1 is"
+        " needed; have what serves them updated, or choose another backend\n"
+    )
+    assert objects(kubectl, "oldone01") == []
+
+
+def test_a_controller_that_is_too_old(
+    sky: Command, kubectl: Command, definition: dict[str, Any]
+) -> None:
+    old = copy.deepcopy(definition)
+    properties = old["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    del properties["spec"]["properties"]["runLauncherAsWorker"]
+    with defined(kubectl, old):
+        done = sky("submit", "-", "--backend", "mpijob", "--id", "oldone02", stdin=TASK)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "runLauncherAsWorker" in done.stderr, done.stderr
+    assert objects(kubectl, "oldone02") == []
+
+
+def test_more_nodes_than_a_quota_ever_allows(sky: Command, kubectl: Command) -> None:
+    kubectl("create", "quota", "few", "--hard=requests.cpu=300m")
+    done = sky("submit", "-", "--id", "toomany2", stdin=TASK)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert (
+        "error: 4 nodes need requests.cpu 400m together, and quota few never allows more than 300m;"
+        " ask for fewer or smaller nodes"
+    ) in done.stderr
+    assert objects(kubectl, "toomany2") == []
+
+
+def test_two_backends(sky: Command) -> None:
+    done = sky("render", "-", "--backend", "jobs", "--backend", "indexed", stdin=TASK)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "given as jobs and as indexed: name one" in done.stderr
+    done = sky("render", "-", "--backend", "jobs", "--backend", "jobs", stdin=TASK)
+    assert done.returncode == 0, done.stderr
