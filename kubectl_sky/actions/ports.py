@@ -26,9 +26,9 @@ def listed(session: Session, target: find.Target) -> list[Exposed]:
     ]
     if not found:
         raise UserError(
-            f"{target.id} ({target.name}) has no ports: `ports` under resources, or --ports, names"
-            " them before it is submitted",
-            f"without them: kubectl sky port-forward {target.id} PORT",
+            f"no Service leads to {target.id} ({target.name}): it has no ports, which `ports` under"
+            " resources or --ports name, or is an array",
+            f"without one: kubectl sky port-forward {target.id} PORT",
         )
     outside = any(service["spec"].get("type") == "NodePort" for _, service in found)
     machines = _machines(session) if outside else []

@@ -12,6 +12,7 @@ from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command, submitted
 from tests.e2e.test_backends import FAILING
 from tests.e2e.test_examples import ROOT, check_run
+from tests.e2e.test_ports import led_to
 from tests.e2e.test_submit import gone, objects
 
 pytestmark = pytest.mark.usefixtures("jobset")
@@ -31,7 +32,7 @@ def left(kubectl: Command, task_id: str) -> list[str]:
 
 def test_nodes_meet(sky: Command, kubectl: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     script = "name: ring\nnum_nodes: 3\nrun: echo $NODE_RANK of $NUM_NODES\n"
-    done = sky("submit", "-", "--backend", "auto", stdin=script)
+    done = sky("submit", "-", "--backend", "auto", "--ports", "80", stdin=script)
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith("backend jobset: a JobSet, whose nodes fail together")
     expected = [f"node-{rank} | {rank} of 3" for rank in range(3)]
@@ -48,7 +49,9 @@ def test_nodes_meet(sky: Command, kubectl: Command, monkeypatch: pytest.MonkeyPa
     rows = sky("list").stdout.splitlines()
     assert not absent.noted(server, kinds.JOB_SET), "there was a pod that nothing had made"
     assert rows[1].split()[:4] == [task_id, "ring", "completed", "3/3"]
-    again = sky("submit", "-", "--id", task_id, "--backend", "jobset", stdin=script)
+    assert led_to(kubectl, f"ring-{task_id}-ports") == [f"ring-{task_id}-node-0-0"]
+    flags = ("--backend", "jobset", "--ports", "80")
+    again = sky("submit", "-", "--id", task_id, *flags, stdin=script)
     assert again.stdout.startswith(f"task/{task_id} unchanged: ring, 3 nodes")
     assert sky("stop", task_id).returncode == 0
     gone(kubectl, task_id)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import ROOT, Command, submitted
+from tests.e2e.test_ports import led_to
 from tests.e2e.test_queues import until
 from tests.e2e.test_submit import gone, objects
 
@@ -44,8 +45,10 @@ run: |
   mpirun -x FIRST=$MASTER_ADDR sh -c '
     test $MASTER_ADDR = $FIRST && echo again on $NODE_RANK, $(echo $SKYPILOT_NODE_IPS | wc -w)'
 """
-    done = sky("submit", "-", *FLAGS, "--id", "mpijob01", stdin=script)
+    flags = (*FLAGS, "--id", "mpijob01", "--ports", "80")
+    done = sky("submit", "-", *flags, stdin=script)
     assert done.returncode == 0, done.stderr
+    assert led_to(kubectl, "mpijob01-mpijob01-ports") == ["mpijob01-mpijob01-launcher"]
     assert "mpijob: `run` runs on rank 0 alone; mpirun starts programs on all nodes" in done.stderr
     lines = set(done.stdout.splitlines())
     for rank in range(3):
@@ -56,7 +59,7 @@ run: |
     assert sky("wait", "mpijob01").stdout == "task/mpijob01 (mpijob01) completed\n"
     rows = sky("list").stdout.splitlines()
     assert rows[1].split()[:4] == ["mpijob01", "mpijob01", "completed", "3/3"]
-    again = sky("submit", "-", *FLAGS, "--id", "mpijob01", stdin=script)
+    again = sky("submit", "-", *flags, stdin=script)
     assert again.stdout.startswith("task/mpijob01 unchanged: mpijob01, 3 nodes")
     assert sky("stop", "mpijob01").stdout == "task/mpijob01 (mpijob01) stopped\n"
     gone(kubectl, "mpijob01")

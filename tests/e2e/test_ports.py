@@ -48,6 +48,14 @@ def ready(sky: Command, task_id: str) -> None:
         time.sleep(0.3)
 
 
+def led_to(kubectl: Command, service: str) -> list[str]:
+    """The pods that a Service leads to, by the names without what makes them unique."""
+    chosen = kubectl.json("get", "service", service)["spec"]["selector"]
+    labels = ",".join(f"{key}={value}" for key, value in chosen.items())
+    found = kubectl.json("get", "pods", "-l", labels)["items"]
+    return [pod["metadata"]["name"].rpartition("-")[0] for pod in found]
+
+
 @pytest.mark.parametrize("backend", ["jobs", "indexed"])
 def test_other_pods_reach_rank_0(sky: Command, kubectl: Command, backend: str) -> None:
     # clusterip takes a proxy, which not every cluster of the tests has
@@ -118,7 +126,7 @@ def test_without_ports(sky: Command) -> None:
     submit(sky, QUICK, "webweb14")
     done = sky("ports", "webweb14")
     assert done.returncode == 2
-    assert "error: webweb14 (quick) has no ports: " in done.stderr
+    assert "error: no Service leads to webweb14 (quick): it has no ports" in done.stderr
 
 
 def test_a_forwarded_port_follows_the_pod(sky: Command, kubectl: Command, cluster: Cluster) -> None:

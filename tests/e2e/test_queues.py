@@ -14,6 +14,7 @@ from tests.e2e.conftest import Command
 from tests.e2e.test_backends import FAILING
 from tests.e2e.test_doctor import ID, record
 from tests.e2e.test_examples import ROOT, check_run
+from tests.e2e.test_ports import led_to
 from tests.e2e.test_submit import gone, objects
 from tests.observe.troubles import REFUSALS, Refusal
 
@@ -100,7 +101,7 @@ def check_queues(sky: Command, kind: str) -> None:
 
 @BACKENDS
 def test_the_second_waits_for_the_first(sky: Command, kubectl: Command, backend: str) -> None:
-    flags = ("--backend", backend, "--queue", "gold", "-d")
+    flags = ("--backend", backend, "--queue", "gold", "-d", "--ports", "80")
     for task_id, task in (("first001", HOLDING), ("second02", TASK)):
         done = sky("submit", "-", *flags, "--id", task_id, stdin=f"name: {task_id}{task}")
         assert done.returncode == 0, done.stderr
@@ -112,6 +113,7 @@ def test_the_second_waits_for_the_first(sky: Command, kubectl: Command, backend:
     verdict = sky("doctor", "second02").stdout
     assert "the queue's quota is in use: 200m more cpu needed" in verdict
     check_queues(sky, "AppWrapper" if backend == "appwrapper" else "Job")
+    assert led_to(kubectl, "first001-first001-ports") == ["first001-first001-0"]
     assert sky("exec", "first001", "--all-ranks", "--", "touch", "/tmp/go").returncode == 0
     done = sky("wait", "first001", "second02")
     assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@ import yaml
 
 from tests.cluster import cache
 from tests.e2e.conftest import ROOT, Command
+from tests.e2e.test_ports import led_to
 from tests.e2e.test_submit import gone, objects
 
 CRDS = ROOT.parent / "shared" / "crds"
@@ -63,13 +64,14 @@ def says(kubectl: Command, phase: str, message: str) -> None:
 
 @pytest.mark.usefixtures("volcano")
 def test_a_gang(sky: Command, kubectl: Command) -> None:
-    assert submit(sky) == "", "nothing starts alone"
+    assert submit(sky, "--ports", "80") == "", "nothing starts alone"
     group = kubectl.json("get", GROUP)
     assert group["spec"]["minMember"] == 2
     assert group["spec"]["minResources"] == {"cpu": "1", "memory": "200Mi"}
     owners = {owner["name"] for owner in group["metadata"]["ownerReferences"]}
     assert owners == {"gang-volcano1-node-0", "gang-volcano1-node-1"}
-    assert submit(sky) == "", "sent again, it is the same"
+    assert submit(sky, "--ports", "80") == "", "sent again, it is the same"
+    assert led_to(kubectl, "gang-volcano1-ports") == ["gang-volcano1-node-0"]
 
     found = sky.json("status", "volcano1")["metadata"]
     assert found["backend"] == "volcano"
