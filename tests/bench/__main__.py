@@ -1,4 +1,4 @@
-"""Time whole commands in turn and print a table, and one beside SkyPilot: `python -m tests.bench`.
+"""Time whole commands in turn and print tables: `python -m tests.bench [commands|language|files]`.
 
 Each round runs every command once, so that a machine that slows down slows all of them; what counts
 is the ratio to the first, and not a time.
@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.bench import language
+from tests.bench import files, language
 from tests.cluster import machine
 
 ROUNDS = 21
@@ -59,8 +59,8 @@ def once(command: list[str]) -> float:
     return time.perf_counter() - begun
 
 
-def main() -> None:
-    """Print the table, in milliseconds and as ratios of medians."""
+def whole() -> None:
+    """Print the table of commands, in milliseconds and as ratios of medians."""
     timed = commands()
     seconds: dict[str, list[float]] = {name: [] for name in timed}
     for turn in range(ROUNDS + 2):
@@ -74,7 +74,9 @@ def main() -> None:
         median = statistics.median(all_of)
         spread = f"{min(all_of) * 1000:.0f} to {max(all_of) * 1000:.0f}"
         print(f"| {name} | {median * 1000:.0f} | {spread} | {median / base:.1f} |")
-    language.table()
 
 
-main()
+TABLES = {"commands": whole, "language": language.table, "files": files.table}
+
+for name in sys.argv[1:] or TABLES:
+    TABLES[name]()
