@@ -67,7 +67,7 @@ rm -rf .venv
 $(PYTHON) -m venv .venv || { apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; }
 endef
 
-bench: venv ## time whole commands beside kubectl, and reading files beside SkyPilot, which it installs
+bench: venv ## time commands and files beside kubectl, and reading files beside SkyPilot, which it installs
 	$(BIN)/python -m tests.bench
 
 bench-cluster: venv ## time logs, list and submit beside kubectl and stern, on a real Kubernetes

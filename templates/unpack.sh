@@ -1,12 +1,27 @@
 #!/bin/sh
 # unpack.sh NUMBER: unpacks files of the task, a gzip'ed tar on stdin, where entry.sh wants them.
-# Ends with 75 where entry.sh does not wait for them now, and with 74 where they broke off and may
-# be sent again. Says on stderr why it fails.
+# Says `send` on stdout when it reads, and `arrived` where they are there already. Ends with 75 where
+# entry.sh does not ask for them, or somebody else sends them, for long; with 74 where they broke off
+# and may be sent again. Says on stderr why it fails.
 set -u
 here=$KUBECTL_SKY_FILES
-[ ! -e "$here/arrived-$1" ] || exit 0
-IFS= read -r place 2> /dev/null < "$here/wanted-$1" || exit 75
-mkdir "$here/coming-$1" 2> /dev/null || { echo "the files for $place are being sent already" >&2; exit 75; }
+looks=0
+until [ -e "$here/wanted-$1" ] && mkdir "$here/coming-$1" 2> /dev/null; do
+  looks=$((looks + 1))
+  [ "$looks" -le 100 ] || exit 75
+  sleep 0.2 2> /dev/null || sleep 1
+done
+IFS= read -r place < "$here/wanted-$1"
+if [ -e "$here/arrived-$1" ]; then
+  rmdir "$here/coming-$1"
+  echo arrived
+  exit
+elif [ -e "$here/failed-$1" ]; then
+  rmdir "$here/coming-$1"
+  cat "$here/failed-$1" >&2
+  exit 1
+fi
+echo send
 
 unpack() {
   if command -v tar > /dev/null && command -v gzip > /dev/null; then

@@ -1,10 +1,10 @@
 """Carry local files to pods: to each that waits for them, many at once, as long as it takes."""
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import dataclass
-from threading import Event
+from threading import Event, Lock
 from time import monotonic
 
 from kubectl_sky import names
@@ -12,7 +12,7 @@ from kubectl_sky.actions import find
 from kubectl_sky.actions.packing import Progress
 from kubectl_sky.cluster.exec import Program
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, Forbidden
+from kubectl_sky.errors import ClusterError, Forbidden, NotFound, UserError
 from kubectl_sky.facts import Archive
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
@@ -21,19 +21,10 @@ from kubectl_sky.sync import delivery
 from kubectl_sky.sync.delivery import Outcome
 
 _LOOK = 0.3  # seconds between two looks at the pods
-_TOGETHER = 3.0  # seconds that the first pod waits for the others, to be sent the same stream
 _TOLD = 10.0  # seconds without a pod to send to, after which the user is told
 _AT_ONCE = 32
-_TRIES = 3  # how often the same pod is sent what broke off on the way
+_PATIENCE = 30.0  # seconds in which the same pod is sent again what broke off on the way
 _SCRIPT = f"{names.SCRIPTS_FOLDER}/unpack.sh"
-# Says whether entry.sh waits for a number (10), has it already (0), or neither yet or no more.
-_STATE = (
-    '[ ! -e "$KUBECTL_SKY_FILES/arrived-$1" ] || exit 0;'
-    ' [ ! -e "$KUBECTL_SKY_FILES/coming-$1" ] || exit 75;'
-    ' [ ! -e "$KUBECTL_SKY_FILES/failed-$1" ] || exit 75;'
-    ' [ ! -e "$KUBECTL_SKY_FILES/wanted-$1" ] || exit 10; exit 75'
-)
-_ARRIVED, _WANTED = 0, 10
 _BROKE_OFF, _NOT_NOW = 74, 75  # how unpack.sh ends where it may be tried again
 _KILLED = 128
 
@@ -90,10 +81,6 @@ class Place:
         node = self.node
         return bool(node.pod) and node.state is State.RUNNING and node.exit_code is None
 
-    def program(self, namespace: str, command: Sequence[str]) -> Program:
-        """What is to run in its pod."""
-        return Program(namespace, self.node.pod, names.CONTAINER, (*command, self.load.number))
-
 
 class Courier:
     """Local files on their way to the nodes of one or more tasks.
@@ -121,29 +108,10 @@ class Courier:
         self._failed = False
         self._lacked: set[_Key] = set()
         self._pods: dict[_Key, str] = {}
-        self._tries: Counter[tuple[str, str]] = Counter()
-
-    def run(self, stop: Event) -> None:
-        """Send until every node has everything or has ended, or until `stop`. Raises SkyError."""
-        since, told = monotonic(), False
-        ready_since: float | None = None
-        while not stop.is_set():
-            places, over = self._places()
-            if over or not (places or self._lasting):
-                return
-            ready = self._ready(places)
-            now = monotonic()
-            if ready:
-                ready_since = ready_since or now
-                started = [place for place in places if place.node.pod]
-                if len(ready) >= len(started) or now - ready_since > _TOGETHER:
-                    self._send(ready)
-                    since, ready_since = monotonic(), None
-                    continue
-            elif places and not told and now - since > _TOLD:
-                self._tell()
-                told = True
-            stop.wait(_LOOK)
+        self._broken: dict[tuple[str, str], float] = {}  # when it first broke off
+        self._running: dict[_Key, tuple[Place, Future[Outcome]]] = {}
+        self._over = Event()
+        self._bar = Lock()
 
     @property
     def idle(self) -> bool:
@@ -155,9 +123,45 @@ class Courier:
         """Whether some node ended without its files."""
         return self._failed or bool(self._lacked - self._pods.keys())
 
+    def run(self, stop: Event) -> None:
+        """Send until every node has everything or has ended, or until `stop`. Raises SkyError."""
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="send") as pool, ExitStack() as bar:
+            try:
+                self._lead(stop, pool, bar)
+            finally:
+                self._over.set()
+
+    def _lead(self, stop: Event, pool: ThreadPoolExecutor, bar: ExitStack) -> None:
+        since, advance = monotonic(), None
+        told = False
+        while not stop.is_set():
+            places, over = self._places()
+            if over or not (places or self._lasting):
+                return
+            for place in self._next(places):
+                advance = advance or self._advance(bar)
+                self._running[place.key] = place, pool.submit(self._carry, place, advance)
+            if not self._running and not told and places and monotonic() - since > _TOLD:
+                self._tell()
+                told = True
+            self._pause(stop)
+            self._hear()
+
     def _tell(self) -> None:
         count = f"{self.missing} node{'s' * (self.missing > 1)}"
         self._shown.note(f"files: {count} get them when they start; until then this has to run")
+
+    def _advance(self, bar: ExitStack) -> Callable[[int], object]:
+        """Begin to show how the bytes go by that are missing now."""
+        each = {load.files.source: load.archive.size for load in self._loads}
+        label = f"Sending {' and '.join(each)}"
+        update = bar.enter_context(self._shown.progress(label, sum(each.values()) * self.missing))
+
+        def advance(count: int) -> None:
+            with self._bar:
+                update(count)
+
+        return advance
 
     def _places(self) -> tuple[list[Place], bool]:
         """Return who lacks what, and whether all tasks have ended. Raises ClusterError."""
@@ -178,64 +182,58 @@ class Courier:
         self._lacked |= {place.key for place in places}
         return places, all(task.over for task in tasks.values())
 
-    def _ready(self, places: Sequence[Place]) -> list[Place]:
-        """Return those that want it now; forget those that have it."""
-        there = [place for place in places if place.waits]
-        if not there:
-            return []
-        command = ("/bin/sh", "-c", _STATE, "sh")
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            states = list(pool.map(lambda place: self._asked(place, command), there))
-        ready = []
-        for place, state in zip(there, states, strict=True):
-            if isinstance(state.error, Forbidden):
-                raise state.error
-            if not state.error and state.code == _ARRIVED:
-                self._has(place)
-            elif not state.error and state.code == _WANTED:
-                ready.append(place)
-        return ready
-
-    def _asked(self, place: Place, command: Sequence[str]) -> Outcome:
-        return delivery.run(self._session, place.program(self._where.namespace, command))
-
-    def _send(self, places: Sequence[Place]) -> None:
-        """Send each archive to all that want it, once."""
-        by_digest: dict[str, list[Place]] = defaultdict(list)
+    def _next(self, places: Sequence[Place]) -> Iterator[Place]:
+        """Yield those that can be sent something now: to each node one after the other."""
+        begun = {(place.load.task_id, place.node.index) for place, _ in self._running.values()}
         for place in places:
-            by_digest[place.load.archive.digest].append(place)
-        for together in by_digest.values():
-            load = together[0].load
-            programs = [
-                place.program(self._where.namespace, ("/bin/sh", _SCRIPT)) for place in together
-            ]
-            with self._shown.progress(f"Sending {load.files.source}", load.archive.size) as advance:
-                outcomes = delivery.send(self._session, programs, self._blocks(load, advance))
-            for place, outcome in zip(together, outcomes, strict=True):
-                self._heard(place, outcome)
+            node = place.load.task_id, place.node.index
+            if place.waits and node not in begun:
+                begun.add(node)
+                yield place
+
+    def _carry(self, place: Place, advance: Callable[[int], object]) -> Outcome:
+        """Send a node one load, in a thread of the pool."""
+        command = ("/bin/sh", _SCRIPT, place.load.number)
+        program = Program(self._where.namespace, place.node.pod, names.CONTAINER, command)
+        return delivery.send(self._session, program, self._blocks(place.load, advance), self._over)
+
+    def _pause(self, stop: Event) -> None:
+        """Wait for the next look, or until something has arrived."""
+        futures = [future for _, future in self._running.values()]
+        if futures:
+            wait(futures, _LOOK, FIRST_COMPLETED)
+        else:
+            stop.wait(_LOOK)
+
+    def _hear(self) -> None:
+        """Take note of what has arrived, or broke off. Raises SkyError."""
+        for place, future in list(self._running.values()):
+            if future.done():
+                del self._running[place.key]
+                self._heard(place, future.result())
 
     def _heard(self, place: Place, outcome: Outcome) -> None:
         """Note how it went. A pod that has gone is seen at the next look. Raises SkyError."""
         if not outcome.error and outcome.code == 0:
-            self._has(place)
+            self._pods[place.key] = place.node.pod
+            return
+        if outcome.code == _NOT_NOW or isinstance(outcome.error, NotFound):
             return
         why = outcome.said.splitlines()[0] if outcome.said else f"exit {outcome.code}"
-        passing = outcome.code in (_BROKE_OFF, _NOT_NOW) or outcome.code > _KILLED
-        if outcome.error or passing:
-            tried = (place.node.pod, place.load.number)
-            self._tries[tried] += 1
-            if self._tries[tried] < _TRIES and not isinstance(outcome.error, Forbidden):
+        passing = bool(outcome.error) or outcome.code == _BROKE_OFF or outcome.code > _KILLED
+        if isinstance(outcome.error, Forbidden | UserError):
+            raise outcome.error
+        if passing:
+            first = self._broken.setdefault((place.node.pod, place.load.number), monotonic())
+            if monotonic() - first < _PATIENCE:
                 return
         what = f"{place.node.name} could not unpack {place.load.files.source}: {why}"
         problem = outcome.error or ClusterError(what)
-        if not self._lasting and (outcome.error or passing):
+        if passing and not self._lasting:
             raise problem
         self._shown.note(f"files: {problem}")
-        self._has(place)
-        self._failed = True
-
-    def _has(self, place: Place) -> None:
         self._pods[place.key] = place.node.pod
+        self._failed = True
 
 
 def _places(load: Load, task: TaskStatus) -> Iterator[Place]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 from kubectl_sky import names
 from kubectl_sky.actions import find, packing
@@ -12,8 +12,6 @@ from kubectl_sky.actions.stop import stop
 from kubectl_sky.actions.submit import Prepared
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Interrupted, SkyError, TaskFailed, UserError
-from kubectl_sky.spec.files import LocalFiles
-from kubectl_sky.sync import delivery
 from kubectl_sky.sync.archive import Unsendable
 from kubectl_sky.sync.delivery import Copy
 
@@ -50,8 +48,8 @@ class Delivery:
 def ready(session: Session, prepared: Prepared, shown: Shown, following: bool) -> Delivery:
     """Return what has to be sent to pods, before anything is.
 
-    Raises UserError for files that nobody would send to the later stages, and for those that
-    cannot be kept as they are now until all have them.
+    They are copied as they are now. Raises UserError for files that nobody would send to the later
+    stages.
     """
     loads = tuple(
         Load(plan.id, number, one, prepared.archives[plan.id][one.path])
@@ -65,12 +63,9 @@ def ready(session: Session, prepared: Prepared, shown: Shown, following: bool) -
             "submit without --detach and -o, leave out what they do not need by .skyignore,"
             " or put it into a volume",
         )
-    if not _lasts(prepared):
-        return Delivery(session, prepared, loads, _straight, shown, following)
     copies = _Copies()
     for load in () if prepared.complete else loads:
-        with shown.progress(f"Packing {load.files.source}", load.archive.size) as advance:
-            copies.make(load, advance)
+        copies.make(load)
     return Delivery(session, prepared, loads, copies, shown, following)
 
 
@@ -155,7 +150,7 @@ class _Sending(Thread):
         self.problem: SkyError | None = None
         quiet = replace(task.shown, progress=lambda label, size: nullcontext(_ignored))
         self.courier = Courier(
-            task.session, task.where, task.loads, quiet, self._blocks, lasting=True
+            task.session, task.where, task.loads, quiet, task.blocks, lasting=True
         )
         self._task = task
 
@@ -168,52 +163,36 @@ class _Sending(Thread):
                 what = f"{error.what}; {_abandoned(self._task, self.courier)}"
                 self.problem = type(error)(what, error.then)
 
-    def _blocks(self, load: Load, advance: Callable[[int], object]) -> Iterator[bytes]:
-        for block in self._task.blocks(load, advance):
-            if self.ended.is_set():
-                raise SkyError("nobody waits for the files any more")
-            yield block
-
 
 def _ignored(count: int) -> None:
     """Nobody counts these bytes."""
 
 
-@contextmanager
-def _sendable(one: LocalFiles) -> Iterator[None]:
-    try:
-        yield
-    except Unsendable as error:
-        refused = error.refusals[0]
-        what = f"{one.source}: {refused.name} {refused.reason}".replace("  ", " ")
-        raise UserError(what, refused.hint) from None
-
-
-def _straight(load: Load, advance: Callable[[int], object]) -> Iterator[bytes]:
-    """Yield what is sent of files as they are."""
-    with _sendable(load.files):
-        yield from delivery.packed(packing.source(load.files), load.archive.digest, advance)
-
-
 class _Copies:
-    """Files as they were at the first time, whatever is edited until the last node has them."""
+    """Files as they were at first, whatever is edited until the last node has them."""
 
     def __init__(self) -> None:
         self._known: dict[str, Copy] = {}
+        self._lock = Lock()
 
     def __call__(self, load: Load, advance: Callable[[int], object]) -> Iterator[bytes]:
-        """Yield what is sent of a load."""
-        yield from self.make(load, advance).blocks()
+        """Yield what is sent of a load. Raises UserError."""
+        name = load.files.source
+        try:
+            yield from self.make(load).blocks(advance)
+        except Unsendable as error:
+            refused = error.refusals[0]
+            what = f"{name}: {refused.name} {refused.reason}".replace("  ", " ")
+            raise UserError(what, refused.hint) from None
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            what = f"{name}: no copy can be kept until all nodes have it: {why}"
+            raise UserError(what, "name a folder with room in TMPDIR") from None
 
-    def make(self, load: Load, advance: Callable[[int], object]) -> Copy:
-        """Return the copy of a load. Raises UserError."""
+    def make(self, load: Load) -> Copy:
+        """Return the copy of a load, which may still grow."""
         digest = load.archive.digest
-        if digest not in self._known:
-            try:
-                with _sendable(load.files):
-                    self._known[digest] = Copy(packing.source(load.files), digest, advance)
-            except OSError as error:
-                why = (error.strerror or str(error)).lower()
-                what = f"{load.files.source}: no copy can be kept until all nodes have it: {why}"
-                raise UserError(what, "name a folder with room in TMPDIR") from None
-        return self._known[digest]
+        with self._lock:
+            if digest not in self._known:
+                self._known[digest] = Copy(packing.source(load.files), digest)
+            return self._known[digest]

@@ -1,13 +1,12 @@
-"""Send one stream of bytes into programs of many pods at once, no faster than the slowest reads."""
+"""Files as one stream of bytes that is made once, and sent into programs of many pods."""
 
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+import weakref
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from queue import Empty, Full, Queue
+from threading import Condition, Event, Thread
 
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.exec import Pipes, Program
@@ -18,9 +17,9 @@ from kubectl_sky.sync.archive import Unsendable
 from kubectl_sky.sync.tree import Refusal, Source
 
 _BLOCK = 256 * 1024
-_AHEAD = 4  # blocks that a reader may be behind the others
-_TICK = 0.2  # seconds between two looks at whether a reader is still there
+_TICK = 0.2  # seconds between two looks at whether a program is still there
 _FAST = 1  # gzip's level: a network is faster than better compression
+_SEND = b"send"  # what unpack.sh says when it wants them
 
 
 @dataclass(frozen=True)
@@ -48,97 +47,83 @@ def packed(source: Source, digest: str, on_bytes: Callable[[int], object]) -> It
 
 
 class Copy:
-    """The gzip'ed tar of files as they were, in a file without a name that goes with it.
+    """The gzip'ed tar of files as they are now, in a file that has no name and goes with it.
 
-    Raises Unsendable when they are not what they were before, OSError when there is no room.
+    It is made in a thread of its own, while others read it already, each at its own speed.
     """
 
-    def __init__(self, source: Source, digest: str, on_bytes: Callable[[int], object]) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 -- it lives as long as this does
-        for block in packed(source, digest, on_bytes):
-            self._file.write(block)
-        self._file.flush()
+    def __init__(self, source: Source, digest: str) -> None:
+        with tempfile.TemporaryFile() as file:
+            self._file = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self._file)
+        self._grown = Condition()
+        self._parts: list[tuple[int, int, int]] = []  # where each is, its length, bytes of the tar
+        self._done = False
+        self._error: OSError | Unsendable | None = None
+        Thread(target=self._make, args=(source, digest), name="packing", daemon=True).start()
 
-    def blocks(self) -> Iterator[bytes]:
-        """Yield all of it."""
-        place = 0
-        while block := os.pread(self._file.fileno(), _BLOCK, place):
-            place += len(block)
-            yield block
+    def blocks(self, on_bytes: Callable[[int], object]) -> Iterator[bytes]:
+        """Yield all of it; `on_bytes` hears how many of the tar these were.
 
+        Raises Unsendable when the files were not what they were before, OSError without room.
+        """
+        number = 0
+        while part := self._part(number):
+            place, length, size = part
+            yield os.pread(self._file, length, place)
+            on_bytes(size)
+            number += 1
 
-def run(session: Session, program: Program) -> Outcome:
-    """Run a program that reads nothing."""
-    return _run(session, program, None)
+    def _part(self, number: int) -> tuple[int, int, int] | None:
+        """Return where a part is, as soon as it is there; None after the last."""
+        with self._grown:
+            self._grown.wait_for(lambda: self._done or number < len(self._parts))
+            if self._error:
+                raise self._error
+            return self._parts[number] if number < len(self._parts) else None
 
-
-def send(session: Session, programs: Sequence[Program], blocks: Iterable[bytes]) -> list[Outcome]:
-    """Run the programs with the same input, and return how each of them ended.
-
-    Raises what the input raises; the programs see then that it ends too early.
-    """
-    readers = [_Reader() for _ in programs]
-    with ThreadPoolExecutor(len(programs), thread_name_prefix="send") as pool:
-        running = [
-            pool.submit(_read, session, program, reader)
-            for program, reader in zip(programs, readers, strict=True)
-        ]
+    def _make(self, source: Source, digest: str) -> None:
+        place, sizes = 0, list[int]()
         try:
-            for block in blocks:
-                for reader in readers:
-                    reader.put(block)
-            for reader in readers:
-                reader.put(None)
-        except BaseException as error:
-            for reader in readers:
-                reader.fail(error)
-            raise
-        return [future.result() for future in running]
+            for block in packed(source, digest, sizes.append):
+                os.pwrite(self._file, block, place)
+                self._add((place, len(block), sum(sizes)))
+                place += len(block)
+                sizes.clear()
+        except (OSError, Unsendable) as error:
+            self._error = error
+        finally:
+            self._add(None)
+
+    def _add(self, part: tuple[int, int, int] | None) -> None:
+        with self._grown:
+            if part:
+                self._parts.append(part)
+            self._done = part is None
+            self._grown.notify_all()
 
 
-class _Reader:
-    """The input of one program, as another thread hands it out."""
+def send(session: Session, program: Program, blocks: Iterator[bytes], stop: Event) -> Outcome:
+    """Run unpack.sh, and let it read as soon as it says so. `stop` breaks it off."""
+    said, asked, over = bytearray(), Event(), Event()
+    words = bytearray()
 
-    def __init__(self) -> None:
-        self._blocks: Queue[bytes | None] = Queue(_AHEAD)
-        self._problem: SkyError | None = None
-        self.gone = False
+    def heard(text: bytes) -> None:
+        words.extend(text)
+        asked.set()
 
-    def put(self, block: bytes | None) -> None:
-        """Add a block, or the end; wait for room in it, unless nobody reads any more."""
-        while not self.gone:
-            with suppress(Full):
-                self._blocks.put(block, timeout=_TICK)
-                break
-
-    def fail(self, error: BaseException) -> None:
-        """Let the input break off."""
-        self._problem = SkyError(str(error))
-
-    def __iter__(self) -> Iterator[bytes]:
-        while not self.gone:
-            if self._problem:
-                raise self._problem
-            try:
-                block = self._blocks.get(timeout=_TICK)
-            except Empty:
-                continue
-            if block is None:
+    def feed() -> Iterator[bytes]:
+        while not asked.wait(_TICK):
+            if over.is_set():
                 return
-            yield block
+        if words.startswith(_SEND):
+            yield from blocks
 
-
-def _read(session: Session, program: Program, reader: _Reader) -> Outcome:
+    pipes = Pipes(stdin=feed(), stdout=heard, stderr=said.extend, stop=stop)
     try:
-        return _run(session, program, reader)
-    finally:
-        reader.gone = True
-
-
-def _run(session: Session, program: Program, stdin: Iterable[bytes] | None) -> Outcome:
-    said = bytearray()
-    try:
-        code = executing.run(session, program, Pipes(stdin=stdin, stderr=said.extend))
+        code = executing.run(session, program, pipes)
     except SkyError as error:
         return Outcome(error=error)
+    finally:
+        over.set()
     return Outcome(code, said.decode(errors="replace").strip())

@@ -11,8 +11,6 @@ from tests.e2e.test_files import files, fill, seen
 from tests.e2e.test_recovery import ONCE, volume
 from tests.e2e.test_submit import gone
 
-LARGE = 30_000_000  # bytes that take long enough to be interrupted
-
 
 @pytest.fixture
 def code(tmp_path: Path) -> Path:
@@ -109,14 +107,18 @@ def test_a_node_that_starts_again_gets_them_again(sky: Command) -> None:
     assert lines == ["6000000", "first attempt", "6000000", "second attempt"]
 
 
+# GNU tar sleeps for a second after each megabyte.
+SLOW = """
+workdir: code
+envs: {TAR_OPTIONS: --checkpoint=100 --checkpoint-action=sleep=1}
+"""
+
+
 @pytest.mark.parametrize("replaced", [False, True])
-def test_a_pod_that_dies_on_the_way(
-    sky: Command, kubectl: Command, tmp_path: Path, replaced: bool
-) -> None:
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code" / "data").write_bytes(os.urandom(LARGE))
+@pytest.mark.usefixtures("code")
+def test_a_pod_that_dies_on_the_way(sky: Command, kubectl: Command, replaced: bool) -> None:
     recovery = "resources: {job_recovery: {max_restarts_on_errors: 2}}\n" * replaced
-    task = sky.write("task.yaml", f"workdir: code\n{recovery}run: wc -c < data\n")
+    task = sky.write("task.yaml", f"{SLOW}{recovery}run: wc -c < data\n")
     running = sky.start("submit", task, "--id", "killed01")
     try:
         kill(kubectl, "killed01")
@@ -126,7 +128,7 @@ def test_a_pod_that_dies_on_the_way(
         running.communicate()
     if replaced:
         assert running.returncode == 0, said
-        assert out.splitlines()[-1] == str(LARGE)
+        assert out.splitlines()[-1] == "6000000"
         return
     assert running.returncode == 4, said
     assert "task killed01: a node ended without its files\n" in said

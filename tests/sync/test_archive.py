@@ -9,6 +9,7 @@ import subprocess
 import tarfile
 import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -239,12 +240,25 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
 def test_what_is_sent_is_what_was_packed(tmp_path: Path) -> None:
     source = Source(fill(tmp_path))
     packed, seen = pack(source, KEEP), list[int]()
-    data = b"".join(delivery.packed(source, packed.digest, seen.append))
+    copy = delivery.Copy(source, packed.digest)
+    data = b"".join(copy.blocks(seen.append))
+    (tmp_path / "late").write_text("x")
+    assert data == b"".join(copy.blocks(list[int]().append)), "whatever has become of the files"
     assert gzip.decompress(data) == gzip.decompress(packed.data)
     assert sum(seen) == len(gzip.decompress(data))
-    (tmp_path / "late").write_text("x")
-    with pytest.raises(Unsendable, match="changed since the task was submitted"):
-        list(delivery.packed(source, packed.digest, seen.append))
+    for _ in range(2):
+        with pytest.raises(Unsendable, match="changed since the task was submitted"):
+            list(delivery.Copy(source, packed.digest).blocks(seen.append))
+
+
+def test_many_read_while_it_is_made(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(os.urandom(1 << 20) * 16)
+    source = Source(tmp_path)
+    copy = delivery.Copy(source, pack(source, KEEP).digest)
+    with ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(lambda _: b"".join(copy.blocks(list[int]().append)), range(4)))
+    (data,) = found
+    assert gzip.decompress(data) == b"".join(chunks(source))
 
 
 def test_modes_are_those_that_matter(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 from kubectl_sky import assets
 
-BASIC = ("mkdir", "rmdir", "mv", "cat", "rm", "head")
+BASIC = ("mkdir", "rmdir", "mv", "cat", "rm", "head", "sleep")
 
 
 class Pod:
@@ -31,6 +32,15 @@ class Pod:
 
     def want(self) -> None:
         (self.room / "wanted-000").write_text(f"{self.place}\n")
+
+    def start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            ["/bin/sh", str(self.script), "000"],
+            env={"PATH": str(self.bin), "KUBECTL_SKY_FILES": str(self.room)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
 
     def unpack(self, data: bytes) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
@@ -54,14 +64,14 @@ def packed() -> bytes:
 @pytest.mark.parametrize("tools", [("tar", "gzip"), ("python3",)])
 def test_unpacked(tmp_path: Path, tools: tuple[str, ...]) -> None:
     pod = Pod(tmp_path, *tools)
-    assert pod.unpack(packed()).returncode == 75, "nobody waits for it yet"
     pod.want()
     done = pod.unpack(packed())
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"send\n", b"")
     found = pod.place / "x y"
     assert (found.read_text(), oct(found.stat().st_mode)) == ("hello", "0o100751")
     assert (pod.room / "arrived-000").exists()
-    assert pod.unpack(b"").returncode == 0, "it is there"
+    done = pod.unpack(b"")
+    assert (done.returncode, done.stdout) == (0, b"arrived\n")
 
 
 @pytest.mark.parametrize("tools", [("tar", "gzip"), ("python3",)])
@@ -85,7 +95,7 @@ def test_what_cannot_be_written_is_told(tmp_path: Path, tools: tuple[str, ...]) 
     (pod.place / "x y").mkdir()
     (pod.place / "x y" / "z").write_text("in the way")
     done = pod.unpack(packed())
-    assert done.returncode not in (0, 74)
+    assert done.returncode == 1
     (line, *_) = (pod.room / "failed-000").read_text().splitlines()
     assert "x y" in line
     assert "exists" in line or "directory" in line
@@ -99,10 +109,18 @@ def test_an_image_with_nothing(tmp_path: Path) -> None:
     assert (pod.room / "failed-000").read_text() == done.stderr.decode()
 
 
-def test_two_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_two_at_once(tmp_path: Path, whole: bool) -> None:
+    """The second waits for the first, and takes over where that broke off."""
     pod = Pod(tmp_path, "tar", "gzip")
+    first, second = pod.start(), pod.start()
+    assert first.stdout
+    assert second.stdout
     pod.want()
-    (pod.room / "coming-000").mkdir()
-    done = pod.unpack(packed())
-    assert done.returncode == 75
-    assert b"are being sent already" in done.stderr
+    (out,) = select.select([first.stdout, second.stdout], [], [], 30)[0]
+    taking, other = (first, second) if out is first.stdout else (second, first)
+    said, _ = taking.communicate(packed() if whole else packed()[:40], timeout=30)
+    assert (said, taking.returncode) == (b"send\n", 0 if whole else 74)
+    said, _ = other.communicate(packed(), timeout=30)
+    assert (said, other.returncode) == (b"arrived\n" if whole else b"send\n", 0)
+    assert (pod.place / "x y").read_text() == "hello"
