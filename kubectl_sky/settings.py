@@ -41,6 +41,8 @@ class Settings:
     bucket_mode: str = "mount"
     fetch_image: str = DEFAULT_FETCHER
     fetch_program: str = "rclone"
+    max_files: int = 200_000
+    max_gib: int = 4
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:

@@ -31,6 +31,7 @@ from kubectl_sky.spec.pipeline import pipeline_of
 from kubectl_sky.spec.secret import without_kept
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
+from kubectl_sky.sync.archive import Limits
 from kubectl_sky.sync.known import NO_CACHE, Cache
 from kubectl_sky.workloads import hold, registry
 from kubectl_sky.workloads.choice import Choice, choices
@@ -159,13 +160,16 @@ def draft(
     if errors or refused:
         raise InvalidFiles([*errors, *refused])
     whole_id = _checked_id(overrides.task_id) or new_id()
+    settings = _settings(overrides, environ)
+    limits = Limits(settings.max_files, settings.max_gib)
+    packer = Packer(progress, _cache(environ), limits)
     return Draft(
-        parts=packed(_parts(documents, whole_id, overrides), Packer(progress, _cache(environ))),
+        parts=packed(_parts(documents, whole_id, overrides), packer),
         id=whole_id,
         given_id=overrides.task_id is not None,
         templates=Path(overrides.templates) if overrides.templates else None,
         warnings=tuple(problems),
-        settings=_settings(overrides, environ),
+        settings=settings,
         remarks=tuple(remarks),
     )
 

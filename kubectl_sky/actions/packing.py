@@ -11,7 +11,7 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.files import WORKDIR, LocalFiles
 from kubectl_sky.sync import archive
-from kubectl_sky.sync.archive import Unsendable
+from kubectl_sky.sync.archive import USUAL, Limits, Unsendable
 from kubectl_sky.sync.known import NO_CACHE, Cache, Seen
 from kubectl_sky.sync.tree import Source
 
@@ -26,10 +26,11 @@ class Packer:
     is not packed again.
     """
 
-    def __init__(self, progress: Progress | None, cache: Cache) -> None:
+    def __init__(self, progress: Progress | None, cache: Cache, limits: Limits = USUAL) -> None:
         self.problems: list[Problem] = []
         self._progress = progress
         self._cache = cache
+        self._limits = limits
         self._known: dict[LocalFiles, Archive] = {}
 
     def pack(self, document: Document, files: tuple[LocalFiles, ...]) -> dict[str, Archive]:
@@ -67,7 +68,7 @@ class Packer:
     def _archive(self, one: LocalFiles, found: Source, progress: Progress) -> Archive:
         """Return the archive of what is there; of credentials nothing is kept on this machine."""
         cache = NO_CACHE if is_secret(one) else self._cache
-        before, packed = archive.measure(found), Seen()
+        before, packed = archive.measure(found, self._limits), Seen()
         known = cache.find(found, KEEP, before)
         if known:
             return known

@@ -6,14 +6,13 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Self
 
 from kubectl_sky.facts import Archive
 from kubectl_sky.sync.known import Seen
 from kubectl_sky.sync.tree import Entry, Refusal, Source, shown
 
-MAX_BYTES = 4 << 30
-MAX_FILES = 200_000
 MAX_REFUSALS = 10  # enough to see what is wrong
 
 _CHUNK = 1 << 20
@@ -38,7 +37,24 @@ class Unsendable(Exception):
         return cls(Refusal("", reason, hint))
 
 
-def measure(source: Source) -> Seen:
+@dataclass(frozen=True)
+class Limits:
+    """How much is sent: files, folders and links, and GiB of the files."""
+
+    files: int = 200_000
+    gib: int = 4
+
+    def exceeded(self, entries: int, size: int) -> tuple[str, str] | None:
+        """Return what is too much, and the setting that allows more."""
+        if size > self.gib << 30:
+            return f"{self.gib} GiB", "max_gib"
+        return (f"{self.files:,} files", "max_files") if entries > self.files else None
+
+
+USUAL = Limits()
+
+
+def measure(source: Source, limits: Limits = USUAL) -> Seen:
     """Look at everything without reading it. Raises Unsendable, also when it is too much."""
     entries, refused, seen = 0, list[Refusal](), Seen()
     largest: dict[bytes, int] = {}
@@ -52,8 +68,9 @@ def measure(source: Source) -> Seen:
         seen.add(found)
         top = found.name.partition(b"/")[0]
         largest[top] = largest.get(top, 0) + found.size
-        if entries > MAX_FILES or seen.size > MAX_BYTES:
-            raise Unsendable(_too_much(seen.size, largest))
+        exceeded = limits.exceeded(entries, seen.size)
+        if exceeded:
+            raise Unsendable(_too_much(*exceeded, largest))
     if refused:
         raise Unsendable(*refused)
     return seen
@@ -153,9 +170,11 @@ def _seen(status: os.stat_result) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _too_much(size: int, largest: dict[bytes, int]) -> Refusal:
+def _too_much(much: str, setting: str, largest: dict[bytes, int]) -> Refusal:
     """Say what to leave out: the largest part of what was seen."""
     name = max(largest, key=lambda top: largest[top])
-    much = f"{MAX_BYTES >> 30} GiB" if size > MAX_BYTES else f"{MAX_FILES:,} files"
-    hint = f"leave out what the task does not need by .skyignore, such as {shown(name)}"
-    return Refusal("", f"holds more than {much}, too much to send", f"{hint}; volumes carry data")
+    hint = (
+        f"leave out what the task does not need by .skyignore, such as {shown(name)}; volumes"
+        f" carry data, and {setting} in settings.yaml is another limit"
+    )
+    return Refusal("", f"holds more than {much}, too much to send", hint)

@@ -1,6 +1,7 @@
 """From a file of several tasks and flags to what is rendered."""
 
 import io
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -94,3 +95,23 @@ def test_a_user_cannot_take_another_tasks_place(tmp_path: Path) -> None:
     text = f"resources: {{labels: {{{names.PIPELINE}: other}}}}\nrun: x\n---\nrun: y\n"
     found = drafted(text, tmp_path, task_id="bcdf2345")
     assert found.plans(FACTS)[0].labels[names.PIPELINE] == "bcdf2345"
+
+
+def test_settings_bound_what_is_brought(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    for name in "ab":
+        (tmp_path / "code" / name).write_text("x")
+    (tmp_path / "tasks.yaml").write_text(f"workdir: {tmp_path}/code\nrun: x\n")
+    environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    def brought(settings: str) -> Draft:
+        (tmp_path / "settings.yaml").write_text(settings)
+        found = str(tmp_path / "tasks.yaml")
+        return draft(
+            found, Overrides(), environ, io.BytesIO(), progress=lambda *_: nullcontext(lambda _: 0)
+        )
+
+    (part,) = brought("max_files: 2\n").parts
+    assert part.archives["~/sky_workdir"].files == 2
+    with pytest.raises(InvalidFiles, match="workdir: holds more than 1 files, too much to send"):
+        brought("max_files: 1\n")

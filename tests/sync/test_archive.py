@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_sky.sync import archive, delivery
-from kubectl_sky.sync.archive import Unsendable, chunks, measure, pack
+from kubectl_sky.sync import delivery
+from kubectl_sky.sync.archive import Limits, Unsendable, chunks, measure, pack
 from kubectl_sky.sync.tree import Source
 
 KEEP = 1 << 20
@@ -210,19 +210,23 @@ def test_a_file_that_changes_meanwhile(tmp_path: Path, change: str) -> None:
         list(reading)
 
 
-def test_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_much(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     for number in range(8):
         (tmp_path / "data" / str(number)).write_bytes(bytes(100))
     (tmp_path / "code").write_bytes(bytes(10))
-    monkeypatch.setattr(archive, "MAX_FILES", 5)
     with pytest.raises(Unsendable, match="holds more than 5 files, too much to send") as refused:
+        measure(Source(tmp_path), Limits(files=5))
+    assert refused.value.refusals[0].hint == (
+        "leave out what the task does not need by .skyignore, such as data; volumes carry data,"
+        " and max_files in settings.yaml is another limit"
+    )
+    assert measure(Source(tmp_path), Limits(files=10)).files == 9
+    os.truncate(tmp_path / "code", 5 << 30)
+    with pytest.raises(Unsendable, match="holds more than 4 GiB") as refused:
         measure(Source(tmp_path))
-    assert "such as data; volumes carry data" in refused.value.refusals[0].hint
-    monkeypatch.setattr(archive, "MAX_BYTES", 300)
-    monkeypatch.setattr(archive, "MAX_FILES", 500)
-    with pytest.raises(Unsendable, match="holds more than 0 GiB"):
-        measure(Source(tmp_path))
+    assert "such as code; volumes carry data, and max_gib" in refused.value.refusals[0].hint
+    assert measure(Source(tmp_path), Limits(gib=6)).size == (5 << 30) + 800
 
 
 def test_memory_stays_flat(tmp_path: Path) -> None:
