@@ -11,7 +11,7 @@ from time import time
 from kubectl_sky import names, settings
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import ClusterError
+from kubectl_sky.errors import ClusterError, Unreachable
 from kubectl_sky.observe import evidence
 from kubectl_sky.observe.evidence import LINES, LOGS, Death, Evidence
 from kubectl_sky.observe.status import TaskStatus
@@ -29,6 +29,7 @@ class Keeper:
         self._folder = _folder(environ)
         self._found: dict[str, Death] = {}
         self._written = 0
+        self._silent: set[str] = set()  # machines that have let us wait for a log
 
     def see(self, task: TaskStatus, pods: Iterable[Json]) -> None:
         """Look at a task and its pods; of the first that failed the logs are read."""
@@ -40,10 +41,16 @@ class Keeper:
             self._write(task)
 
     def _with_lines(self, task: TaskStatus, death: Death) -> Death:
+        """Return it with its lines; how the pod ended is known without them."""
+        if death.host in self._silent:
+            return death
         core = CoreManager(self._session)
         try:
             lines = core.last_lines(task.namespace, death.pod, names.CONTAINER, LINES)
-        except ClusterError:  # it is gone, or never began; how the pod ended is still known
+        except Unreachable:  # the API server, or the machine behind it is lost
+            self._silent.add(death.host)
+            return death
+        except ClusterError:  # it is gone, or never began
             return death
         return death.having(lines)
 

@@ -8,7 +8,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.stream import Stream
 
 _MOST = 1 << 20  # bytes of a log's end
-_SILENT = 20.0  # seconds that the server may take to say more of one
+_SILENT = 10.0  # seconds that the server may take to say more of one
 
 
 class CoreManager:
