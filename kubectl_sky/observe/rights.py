@@ -57,6 +57,7 @@ RIGHTS: tuple[Right, ...] = (
     *_rights(kinds.EVENT, "list", "status, doctor: why a task waits", optional=True),
     *_rights(kinds.NODE, "list", "submit, doctor, gpus: what the machines have", optional=True),
     *_rights(kinds.POD_METRICS, "list", "top", optional=True),
+    *_rights(kinds.RESOURCE_QUOTA, "list", "submit of several nodes: what may be", optional=True),
     *_rights(kinds.STORAGE_CLASS, "list", "doctor", optional=True),
 )
 

@@ -126,17 +126,19 @@ def mpi(
 @pytest.fixture(scope="module")
 def kueue(
     real_cluster: Cluster,
+    mpi: None,
     pytestconfig: pytest.Config,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:
     """Kueue and AppWrapper, running beside the real cluster, and gone after the module's tests.
 
+    The MPI operator is there before: Kueue is slow to notice kinds that come after it.
     No webhook calls them, so nothing of them is in the way of whoever has the cluster, too.
     """
     for each in (KUEUE, APPWRAPPER):
         _require(pytestconfig, each)
     folder = _certificate(tmp_path_factory.mktemp("kueue"))
-    frameworks = ["batch/job", "workload.codeflare.dev/appwrapper"]
+    frameworks = ["batch/job", "kubeflow.org/mpijob", "workload.codeflare.dev/appwrapper"]
     version = "config.kueue.x-k8s.io/v1beta2"
     flags = [_configured(folder, version, integrations={"frameworks": frameworks})]
     with ExitStack() as stack:

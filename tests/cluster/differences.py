@@ -14,9 +14,12 @@ _PLACED = "the practice cluster's scheduler knows nodes, and not what else runs 
 _PROBES = "the practice cluster runs no probes and knows no drivers"
 _ROOM = "volumes of the practice cluster are folders, and have the room of their disk"
 _SECURITY = "the practice cluster has no levels of Pod Security: its pods are the user's processes"
+_RULED = "the practice cluster has neither admission webhooks nor policies"
 _USER = "pods of the practice cluster are processes of one user, who can write what the user can"
 
 REAL_ONLY = {
+    "tests/e2e/test_admission.py::test_a_policy_that_refuses": _RULED,
+    "tests/e2e/test_admission.py::test_a_webhook_that_does_not_answer": _RULED,
     "tests/e2e/test_cp.py::test_an_image_without_tar": _IMAGES,
     "tests/contract/test_problems.py::test_pod_security": _SECURITY,
     "tests/e2e/test_config.py::test_the_account_s_token": _TOKENS,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command
+from tests.e2e.conftest import Command, submitted
 from tests.e2e.test_backends import FAILING
 from tests.e2e.test_doctor import ID, record
 from tests.e2e.test_examples import ROOT, check_run
@@ -209,6 +209,22 @@ def test_why_it_is_not_let_in(
     if os.environ.get("RECORD_SNAPSHOTS"):
         record(sky, refusal.name)
     assert sky("stop", ID).returncode == 0
+
+
+def test_an_mpijob_is_let_in_as_a_whole(sky: Command, kubectl: Command) -> None:
+    script = """
+name: mpi
+num_nodes: 3
+resources: {cpus: 100m, memory: 64Mi, image_id: 'mpioperator/openmpi:v0.8.0'}
+run: mpirun sh -c 'echo rank $SKYPILOT_NODE_RANK'
+"""
+    done = sky("submit", "-", "--backend", "mpijob", "--queue", "gold", stdin=script)
+    assert done.returncode == 0, done.stderr
+    found = set(done.stdout.splitlines())
+    assert {f"node-0 | rank {rank}" for rank in range(3)} <= found
+    (workload,) = kubectl.json("get", "workloads.kueue.x-k8s.io")["items"]
+    assert sum(group["count"] for group in workload["spec"]["podSets"]) == 3
+    assert sky("stop", submitted(done)).returncode == 0
 
 
 def test_a_pipeline_gets_in_task_by_task(sky: Command, kubectl: Command) -> None:
