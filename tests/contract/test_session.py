@@ -11,9 +11,11 @@ import pytest
 
 from kubectl_sky import __version__, kinds
 from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import session as session_module
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.cluster.streams import LogOptions, LogSource, lines
-from kubectl_sky.errors import ClusterError, NotFound, Unreachable
+from kubectl_sky.errors import ClusterError, Forbidden, NotFound, Unreachable
+from tests.cluster.target import Cluster
 from tests.contract.makers import make_config_map, make_pod
 from tests.contract.proxies import CuttingProxy, FrontProxy
 
@@ -121,6 +123,29 @@ def test_a_lost_connection_is_made_again(
     assert "127.0.0.1" in str(error.value)
     proxy.refusing = False
     objects.list_all(cut_session, kinds.CONFIG_MAP, namespace)
+
+
+def test_refusals_of_a_server_that_has_just_come_back(
+    cluster: Cluster, proxy: CuttingProxy, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that starts again does not know everybody's rights at once."""
+    connection = Connection(
+        kubeconfig=str(cluster.kubeconfig), context="alice", server=proxy.url, insecure=True
+    )
+    alice = Session.connect(connection)
+    with pytest.raises(Forbidden):
+        objects.list_all(alice, kinds.CONFIG_MAP, namespace)
+    proxy.refusing = True
+    proxy.cut()
+    with pytest.raises(Unreachable):
+        objects.list_all(alice, kinds.CONFIG_MAP, namespace)
+    proxy.refusing = False
+    with pytest.raises(Unreachable, match="has just come back, and says: forbidden: user alice"):
+        objects.list_all(alice, kinds.CONFIG_MAP, namespace)
+    monkeypatch.setattr(session_module, "_UNREADY", 0.0)
+    with pytest.raises(Forbidden):
+        objects.list_all(alice, kinds.CONFIG_MAP, namespace)
+    alice.close()
 
 
 def test_many_threads(session: Session, namespace: str) -> None:
