@@ -85,28 +85,32 @@ class Tail:
         """Yield the log; when following, until the container has ended for good.
 
         An end of the answer is believed only when the container has ended and its last line is
-        there: load balancers end long answers as well. Raises ClusterError.
+        there: load balancers end long answers as well. What is there already is read before
+        following, as nodes send line by line to who follows, which costs both sides much more.
+        Raises ClusterError.
         """
         last = not self._options.follow
+        behind = self._options.follow and self._options.tail != 0
         try:
             while not self._stop.is_set():
                 try:
-                    yield from self._read(follow=not last)
+                    yield from self._read(follow=not (last or behind), last=last)
                     if last:
                         break
                     last = self._ended()
                     if last and self._have_all():
                         break
-                    if not last:
+                    if not (last or behind):
                         self._stop.wait(_AGAIN)
+                    behind = False
                 except Unreachable as error:
                     self._patience.bear(error)
         except NotFound:
             yield from self._note(f"pod {self._source.pod} is gone")
         yield from self._rest()
 
-    def _read(self, *, follow: bool) -> Iterator[Batch]:
-        """Ask once, and yield what is new in the answer."""
+    def _read(self, *, follow: bool, last: bool) -> Iterator[Batch]:
+        """Ask once, and yield what is new in the answer; the last time also why there is none."""
         self._cutter = Cutter()
         self._place.resume()
         source = self._source
@@ -117,13 +121,13 @@ class Tail:
             raise
         except NotFound:
             self._pod()  # else its node does not know it yet
-            yield from self._idle("is not known to its node yet", follow=follow)
+            yield from self._idle("is not known to its node yet", last=last)
             return
         except ClusterError as error:
             idle = _IDLE.search(error.what)
             if not idle:
                 raise type(error)(f"logs of pod {source.pod}: {error.what}", error.then) from None
-            yield from self._idle(idle[1], follow=follow)
+            yield from self._idle(idle[1], last=last)
             return
         with opened as self._stream:
             self._patience.opened()
@@ -172,9 +176,9 @@ class Tail:
             query["sinceSeconds"] = str(options.since_seconds + passed)
         return query
 
-    def _idle(self, why: str, *, follow: bool) -> Iterator[Batch]:
+    def _idle(self, why: str, *, last: bool) -> Iterator[Batch]:
         """A container that has not started is waited for when following, else told about."""
-        if not follow:
+        if last:
             yield from self._note(f"pod {self._source.pod} has no log: its container {why}")
 
     def _unavailable(self, line: bytes) -> Iterator[Batch]:
