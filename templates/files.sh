@@ -43,7 +43,7 @@ bring_files() {
     folder "$place" || fail 1 "the image's user cannot write to $place; a path below ~/ can always be written"
     echo "$place" > "$KUBECTL_SKY_FILES/wanted-$number"
     if [ -e "$dir/files-$number-000" ]; then
-      cat "$dir/files-$number-"* | sh "$dir/unpack.sh" "$number"
+      cat "$dir/files-$number-"* | sh "$dir/unpack.sh" "$number" > /dev/null
     fi
     await "$number" "$place"
   done < "$dir/files.txt"
