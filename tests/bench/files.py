@@ -23,7 +23,8 @@ from pathlib import Path
 NODES = 4
 ROUNDS = 5
 IMAGE = "python:3.13-slim"
-LARGE, SMALL, MANY = (4000, 25_000), (1000, 3_000), (3000, 17_500)  # files, and bytes of each
+LARGE = 100_000_000  # bytes
+SMALL, MANY = (1000, 3_000), (3000, 17_500)  # files, and bytes of each
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,20 @@ def pods() -> dict[str, object]:
     }
 
 
+def code(folder: Path) -> None:
+    """Fill a folder with Python's own modules, over and over."""
+    modules = [path for path in sorted(Path(os.__file__).parent.glob("*/*.py")) if path.is_file()]
+    size = number = 0
+    while size < LARGE:
+        place = folder / f"part{number // 50}"
+        place.mkdir(parents=True, exist_ok=True)
+        text = modules[number % len(modules)].read_bytes()
+        (place / f"module{number}.py").write_bytes(text)
+        size, number = size + len(text), number + 1
+
+
 def fill(folder: Path, files: int, size: int) -> str:
-    """Make files that can be squeezed as source code can; return the folder's name."""
+    """Make files of words; return the folder's name."""
     chance = random.Random(1)
     words = ["".join(chance.choices("abcdefgh_", k=chance.randint(2, 11))) for _ in range(5000)]
     for number in range(files):
@@ -114,7 +127,8 @@ def ready() -> Iterator[Bench]:
     kubectl = shutil.which("kubectl") or ""
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(kubectl, Path(name), f"bench-{secrets.token_hex(4)}")
-        for folder, (files, size) in {"large": LARGE, "small": SMALL, "many": MANY}.items():
+        code(bench.folder / "large")
+        for folder, (files, size) in {"small": SMALL, "many": MANY}.items():
             fill(bench.folder / folder, files, size)
         bench.run(kubectl, "create", "namespace", bench.namespace)
         try:
