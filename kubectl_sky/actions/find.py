@@ -123,7 +123,11 @@ def served(session: Session) -> list[Kind]:
 
 
 def _lists(
-    session: Session, wanted: Iterable[Kind], namespace: str | None, selector: str
+    session: Session,
+    wanted: Iterable[Kind],
+    namespace: str | None,
+    selector: str,
+    keep: objects.Keep = dict,
 ) -> list[list[Json]]:
     """List several kinds side by side.
 
@@ -133,7 +137,7 @@ def _lists(
     def listed(kind: Kind) -> list[Json]:
         brought = bool(registry.KINDS.get(kind))
         try:
-            found = objects.list_all(session, kind, namespace, label_selector=selector)
+            found = objects.list_all(session, kind, namespace, label_selector=selector, keep=keep)
         except (NotServed, Forbidden) as error:
             if not brought:
                 raise
@@ -157,9 +161,10 @@ def _fold(session: Session, scope: Scope, labels: dict[str, str]) -> list[TaskSt
     selector = ",".join(f"{key}={value}" for key, value in labels.items())
     skipped = [kind for kind in registry.KINDS if absent.noted(session.server, kind)]
     wanted = [kind for kind in registry.KINDS if kind not in skipped]
-    *found, pods = _lists(session, (*wanted, kinds.POD), scope.namespace, selector)
+    where = (scope.namespace, selector, status.trimmed)
+    *found, pods = _lists(session, (*wanted, kinds.POD), *where)
     if skipped and _ids(pods) - {each for items in found for each in _ids(items)}:
-        found += _lists(session, skipped, scope.namespace, selector)
+        found += _lists(session, skipped, *where)
     items = [item for items in found for item in items]
     return status.tasks(scope.own(items), scope.own(pods))
 

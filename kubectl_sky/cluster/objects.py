@@ -1,6 +1,7 @@
 """The verbs of the Kubernetes API over any kind, objects as plain dicts."""
 
 import contextlib
+from collections.abc import Callable
 from typing import Literal
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from kubectl_sky.kinds import Kind, kind_of
 PAGE = 500  # kubectl's
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
+Keep = Callable[[Json], Json]  # returns what is needed of an object
 Patch = Literal["merge", "json", "strategic"]
 
 _PATCHES = {
@@ -53,10 +55,14 @@ def list_all(
     *,
     label_selector: str = "",
     field_selector: str = "",
-    page: int = PAGE,
+    keep: Keep = dict,
 ) -> list[Json]:
-    """Return all objects of a selection; a namespace of None means all namespaces."""
-    return collect(session, kind, namespace, selectors(label_selector, field_selector), page)[0]
+    """Return all objects of a selection; a namespace of None means all namespaces.
+
+    `keep` returns what is needed of each: of all else, no more than a page is in memory.
+    """
+    query = selectors(label_selector, field_selector)
+    return collect(session, kind, namespace, query, keep=keep)[0]
 
 
 def selectors(labels: str = "", fields: str = "") -> dict[str, str]:
@@ -66,7 +72,12 @@ def selectors(labels: str = "", fields: str = "") -> dict[str, str]:
 
 
 def collect(
-    session: Session, kind: Kind, namespace: str | None, query: dict[str, str], page: int = PAGE
+    session: Session,
+    kind: Kind,
+    namespace: str | None,
+    query: dict[str, str],
+    page: int = PAGE,
+    keep: Keep = dict,
 ) -> tuple[list[Json], str]:
     """Return all objects of a query, and the resource version of the whole list.
 
@@ -74,19 +85,19 @@ def collect(
     too old between two pages is read again from its start, in one page.
     """
     try:
-        return _collect(session, kind, namespace, query | {"limit": str(page)})
+        return _collect(session, kind, namespace, query | {"limit": str(page)}, keep)
     except Expired:
-        return _collect(session, kind, namespace, query)
+        return _collect(session, kind, namespace, query, keep)
 
 
 def _collect(
-    session: Session, kind: Kind, namespace: str | None, query: dict[str, str]
+    session: Session, kind: Kind, namespace: str | None, query: dict[str, str], keep: Keep
 ) -> tuple[list[Json], str]:
     found: list[Json] = []
     while True:
         answer = session.request("GET", path(kind, namespace), query=query)
         kinded = {"apiVersion": kind.api_version, "kind": kind.kind}
-        found += [kinded | item for item in answer.get("items") or ()]
+        found += [keep(kinded | item) for item in answer.get("items") or ()]
         following = answer["metadata"].get("continue")
         if not following:
             return found, str(answer["metadata"].get("resourceVersion") or "")

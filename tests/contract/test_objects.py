@@ -56,9 +56,8 @@ def test_all_namespaces(session: Session, namespace: str) -> None:
 def test_pages(session: Session, namespace: str) -> None:
     for index in range(7):
         objects.create(session, make_config_map(f"a{index}", namespace))
-    listed = objects.list_all(
-        session, kinds.CONFIG_MAP, namespace, label_selector="of=test", page=3
-    )
+    query = objects.selectors("of=test")
+    listed, _ = objects.collect(session, kinds.CONFIG_MAP, namespace, query, page=3)
     assert [item["metadata"]["name"] for item in listed] == [f"a{index}" for index in range(7)]
 
 
@@ -76,13 +75,13 @@ def test_a_page_that_is_too_old_begins_again(session: Session, namespace: str) -
 
     names = [
         item["metadata"]["name"]
-        for item in objects.list_all(
+        for item in objects.collect(
             Forgetful(),  # type: ignore[arg-type]
             kinds.CONFIG_MAP,
             namespace,
-            label_selector="of=test",
+            objects.selectors("of=test"),
             page=2,
-        )
+        )[0]
     ]
     assert names == ["a0", "a1", "a2", "a3"]
 

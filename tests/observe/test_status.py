@@ -1,18 +1,23 @@
 """The fold of Jobs and pods into the status of tasks."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kubectl_sky.observe.nodes import State
-from kubectl_sky.observe.status import TaskStatus, tasks
+from kubectl_sky.observe.status import TaskStatus, tasks, trimmed
+from kubectl_sky.workloads import registry
 from tests.builders import make_job, make_metadata, make_pod, terminated
 
+RUN = {kind.kind for kind in registry.KINDS}
 RUNNING = {"running": {"startedAt": "2026-01-01T00:01:00Z"}}
 
 
 def fold(jobs: list[dict[str, Any]], pods: list[dict[str, Any]]) -> TaskStatus:
     (task,) = tasks(jobs, pods)
+    assert tasks(map(trimmed, jobs), map(trimmed, pods)) == [task]
     return task
 
 
@@ -267,3 +272,17 @@ def test_what_failed_before_the_task_is_its_reason() -> None:
     node = task.nodes[0]
     assert (node.reason, node.exit_code) == ("Error", 1)
     assert node.message == "s3://b could not be copied: no such"
+
+
+def test_what_is_trimmed_is_not_missed() -> None:
+    """By what was recorded of real tasks, of all backends that were."""
+    folder = Path(__file__).parent / "snapshots"
+    sizes = []
+    for file in folder.glob("*.json"):
+        found = json.loads(file.read_text())["objects"]
+        pods = found.pop("Pod", [])
+        items = [item for kind, listed in found.items() if kind in RUN for item in listed]
+        assert tasks(map(trimmed, items), map(trimmed, pods)) == tasks(items, pods), file.name
+        sizes += [(len(str(trimmed(one))), len(str(one))) for one in items + pods]
+    small, large = map(sum, zip(*sizes, strict=True))
+    assert small < 0.6 * large
