@@ -70,9 +70,8 @@ run: |
   test $NODE_RANK = 1 && exit 5
   sleep 300
 """
-    submit(sky, script, "mixed001")
-    assert sky("wait", "mixed001", "--timeout", "90s").returncode == 4
-    deadline = time.monotonic() + 60
+    submit(sky, script, "mixed001")  # and nobody follows it, who would end the third node
+    deadline = time.monotonic() + 90
     while True:
         found = sky.json("status", "mixed001")
         counts = [
