@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -174,16 +175,21 @@ def test_where_there_is_no_room(sky: Command, image: str) -> None:
     assert "no space is left in /small/data" in status["metadata"]["nodes"][0]["message"]
 
 
+def never_started(sky: Command, folder: Path, task_id: str) -> subprocess.Popen[str]:
+    """Submit a task that no machine has room for, and return when its files wait for it."""
+    fill(folder / "code", files=100, size=60_000)
+    task = sky.write("task.yaml", "workdir: code\nresources: {cpus: 900}\nrun: 'true'\n")
+    running = sky.start("submit", task, "--id", task_id)
+    assert running.stderr
+    assert any("get them when they start" in line for line in running.stderr)
+    return running
+
+
 def test_interrupted_on_the_way_nothing_is_left(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:
-    fill(tmp_path / "code", files=100, size=60_000)
-    task = sky.write("task.yaml", "workdir: code\nresources: {cpus: 900}\nrun: 'true'\n")
-    running = sky.start("submit", task, "--id", "stream01")
+    running = never_started(sky, tmp_path, "stream01")
     assert running.stderr
-    for line in running.stderr:
-        if "get them when they start" in line:
-            break
     running.send_signal(signal.SIGINT)
     assert running.wait(30) == 130
     assert "task stream01 was removed: it lacks files" in running.stderr.read()
@@ -192,13 +198,8 @@ def test_interrupted_on_the_way_nothing_is_left(
 
 
 def test_deleted_on_the_way(sky: Command, kubectl: Command, tmp_path: Path) -> None:
-    fill(tmp_path / "code", files=100, size=60_000)
-    task = sky.write("task.yaml", "workdir: code\nresources: {cpus: 900}\nrun: 'true'\n")
-    running = sky.start("submit", task, "--id", "stream02")
+    running = never_started(sky, tmp_path, "stream02")
     assert running.stderr
-    for line in running.stderr:
-        if "get them when they start" in line:
-            break
     assert kubectl("delete", "jobs", "--all").returncode == 0
     assert running.wait(30) == 3
     assert "task stream02 was deleted before its files had arrived" in running.stderr.read()
