@@ -1,5 +1,6 @@
 """What the user decided once for all tasks, and who is logged in: two files in one folder."""
 
+import getpass
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -81,6 +82,14 @@ def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
     if own:
         return Path(own)
     return Path(environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "kubectl-sky"
+
+
+def system_user() -> str:
+    """Return the operating system's name for the user; `nobody` where it has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without an entry in its passwd
+        return "nobody"
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:

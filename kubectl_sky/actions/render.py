@@ -1,6 +1,5 @@
 """`render`: submit, stopped before anything is sent. Needs no cluster."""
 
-import getpass
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,16 +13,8 @@ from kubectl_sky.render.manifests import Manifests, redacted
 
 def offline_facts(user: str | None, namespace: str | None, environ: Mapping[str, str]) -> Facts:
     """What is known without a cluster; an empty namespace leaves the choice to kubectl."""
-    name = user or settings.logged_in(environ) or system_user()
+    name = user or settings.logged_in(environ) or settings.system_user()
     return Facts(user=users.named(name), namespace=namespace or "")
-
-
-def system_user() -> str:
-    """Return the operating system's name for the user; `nobody` where it has none."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user without an entry in its passwd
-        return "nobody"
 
 
 def render(draft: Draft, facts: Facts, show_secrets: bool, explain: bool = False) -> Manifests:

@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 
 from kubectl_sky import settings, users
-from kubectl_sky.actions.render import system_user
 from kubectl_sky.cluster import core
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotFound
@@ -25,7 +24,7 @@ def whoami(
             core.CoreManager(session).whoami()
         ), f"the cluster of context {session.context}"
     except (Forbidden, NotFound):  # an API server without SelfSubjectReview
-        return users.named(system_user()), "the operating system"
+        return users.named(settings.system_user()), "the operating system"
 
 
 def user(session: Session, given: str | None) -> User:
