@@ -110,10 +110,12 @@ def _properties(schema: Schema, follow: Follow) -> Test:
             return True
         for name, value in data.items():
             known = named.get(name)
-            tests = [one for found, one in free if found(str(name))] if free else ()
-            if not (known or (_always if tests else rest))(value):
+            fitting = [one for found, one in free if found(str(name))] if free else ()
+            if known and not known(value):
                 return False
-            if tests and not all(one(value) for one in tests):
+            if fitting and not all(one(value) for one in fitting):
+                return False
+            if not (known or fitting or rest(value)):
                 return False
         return True
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from kubectl_sky.spec.document import Data, Path
+from kubectl_sky.spec.document import Data, Path, entries
 from kubectl_sky.spec.quick import SILENT, Schema, compiled
 from kubectl_sky.spec.schema import target, test_of
 
@@ -56,9 +56,9 @@ def _properties(schema: Schema, data: Data, path: Path) -> Iterator[Wrong]:
 
 def _free(schema: Schema, data: Data, path: Path) -> Iterator[Wrong]:
     for pattern, one in schema["patternProperties"].items():
-        for name in data if isinstance(data, dict) else ():
-            if re.search(pattern, str(name)):
-                yield from wrongs(one, data[name], (*path, name))
+        for name, value in entries(data):
+            if re.search(pattern, name):
+                yield from wrongs(one, value, (*path, name))
 
 
 def _others(schema: Schema, data: Data, path: Path) -> Iterator[Wrong]:
@@ -66,8 +66,8 @@ def _others(schema: Schema, data: Data, path: Path) -> Iterator[Wrong]:
     known, free = schema.get("properties", {}), schema.get("patternProperties", {})
     others = [
         name
-        for name in (data if isinstance(data, dict) else ())
-        if name not in known and not any(re.search(pattern, str(name)) for pattern in free)
+        for name, _ in entries(data)
+        if name not in known and not any(re.search(pattern, name) for pattern in free)
     ]
     if schema["additionalProperties"] is False and others:
         yield Wrong("additionalProperties", schema, data, path)
@@ -77,7 +77,7 @@ def _others(schema: Schema, data: Data, path: Path) -> Iterator[Wrong]:
 
 
 def _unknown(schema: Schema, data: Data, path: Path) -> Iterator[Wrong]:
-    for name in data if isinstance(data, dict) else ():
+    for name, _ in entries(data):
         if name not in schema["properties"]:
             yield Wrong("x-unknown", schema, name, path, name=True)
 
@@ -88,7 +88,7 @@ def _items(schema: Schema, data: Data, path: Path) -> Iterator[Wrong]:
 
 
 def _names(schema: Schema, data: Data, path: Path) -> Iterator[Wrong]:
-    for name in data if isinstance(data, dict) else ():
+    for name, _ in entries(data):
         for found in wrongs(schema["propertyNames"], name, path):
             yield replace(found, name=True)
 
