@@ -3,10 +3,9 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from time import time
 
 from kubectl_sky import names, settings
 from kubectl_sky.cluster.core import CoreManager
@@ -15,6 +14,7 @@ from kubectl_sky.errors import ClusterError, Unreachable
 from kubectl_sky.observe import evidence
 from kubectl_sky.observe.evidence import LINES, LOGS, Death, Evidence
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.sync import cached
 
 _FILES = 100  # tasks of which something is kept
 _SECONDS = 14 * 86_400  # that it is kept
@@ -64,7 +64,9 @@ class Keeper:
                 task.id, task.name, task.namespace, self._session.server, task.created_at
             )
         with suppress(OSError):
-            _store(path, known.having(self._found.values()))
+            found = known.having(self._found.values())
+            cached.store(path, json.dumps(found.as_json()).encode())
+            cached.prune(self._folder, _FILES, seconds=_SECONDS)
 
 
 def kept(
@@ -111,27 +113,3 @@ def _read(path: Path) -> Evidence | None:
             return evidence.read(json.loads(file.read(_LONGEST)))
     except (OSError, ValueError, RecursionError):
         return None
-
-
-def _store(path: Path, found: Evidence) -> None:
-    """Write a file that only its user can read, at once as a whole; make room for it."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump(found.as_json(), file)
-    fresh.replace(path)
-    for old in _too_many(path.parent):
-        old.unlink(missing_ok=True)
-
-
-def _too_many(folder: Path) -> Iterator[Path]:
-    """Yield files that are too old, and the oldest where there are too many."""
-    times: dict[Path, float] = {}
-    for path in folder.iterdir():
-        with suppress(FileNotFoundError):  # somebody else has made room
-            times[path] = path.stat().st_mtime
-    newest_first = sorted(times, key=lambda path: -times[path])
-    for place, path in enumerate(newest_first):
-        if place >= _FILES or times[path] < time() - _SECONDS:
-            yield path

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kubectl_sky.facts import Archive
+from kubectl_sky.sync import cached
 from kubectl_sky.sync.tree import Entry, Source
 
 MOST = 64 << 20  # bytes of the whole cache
@@ -86,9 +87,9 @@ class Cache:
         said = {name: getattr(archive, name) for name in ("folder", "digest", "files", "size")}
         head = {"seen": seen.digest, "data": _hash(archive.data), "archive": said}
         with suppress(OSError):
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write(self._folder / _name(source, keep), json.dumps(head).encode(), archive.data)
-            _prune(self._folder)
+            path = self._folder / _name(source, keep)
+            cached.store(path, json.dumps(head).encode(), b"\n", archive.data)
+            cached.prune(self._folder, MANY, MOST)
 
 
 NO_CACHE = Cache(None)
@@ -101,31 +102,3 @@ def _name(source: Source, keep: int) -> str:
 
 def _hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _write(path: Path, head: bytes, data: bytes) -> None:
-    """Write a file as a whole or not at all; another process may do so meanwhile."""
-    new = path.with_suffix(f".{os.getpid()}")
-    new.unlink(missing_ok=True)
-    try:
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(head + b"\n" + data)
-        os.replace(new, path)
-    finally:
-        new.unlink(missing_ok=True)
-
-
-def _prune(folder: Path) -> None:
-    """Keep what has been used last."""
-    with os.scandir(folder) as found:
-        inside = [(one.stat(), one.path) for one in found if one.is_file(follow_symlinks=False)]
-    total = 0
-    for number, (status, path) in enumerate(sorted(inside, key=_age)):
-        total += status.st_size
-        if number >= MANY or total > MOST:
-            with suppress(OSError):
-                os.unlink(path)
-
-
-def _age(item: tuple[os.stat_result, str]) -> int:
-    return -item[0].st_mtime_ns
