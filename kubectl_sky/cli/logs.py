@@ -125,8 +125,10 @@ def command(
 
     TASK may be a pipeline: its stages follow each other, under headings on stderr.
 
-    With -f it exits as the task does: with 4 when it failed. With -o json each line is an object
-    with task, rank, pod, time and text.
+    With -f it exits as the task does: with 4 when it failed. When a node has failed for good, the
+    task's other nodes are ended: by the cluster, or with the backends jobs and volcano by -f.
+
+    With -o json each line is an object with task, rank, pod, time and text.
     """
     from kubectl_sky.actions import find, logs
 

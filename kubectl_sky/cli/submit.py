@@ -42,6 +42,9 @@ def command(
     Prints the task's id at once, and exits as the task does: with 4 when it failed. Ctrl-C leaves
     the task running. With -o it only says what was submitted.
 
+    When a node has failed for good, the task's other nodes are ended: by the cluster, or with the
+    backends jobs and volcano by this command while it follows.
+
     Several tasks in one file are a pipeline: each runs when the one before it has succeeded, and
     what is left is cancelled when one fails. All are in the cluster from the start, the later ones
     held, but it is this command that releases them: with --detach or after Ctrl-C they stay held

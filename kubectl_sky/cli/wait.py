@@ -36,6 +36,9 @@ def command(
 
     Exits with 0 when all have completed, with 4 when one has failed, with 1 at the timeout.
 
+    When a node of a task has failed for good, its other nodes are ended: by the cluster, or with
+    the backends jobs and volcano by this command.
+
     With --continue it goes on with pipelines that were submitted with --detach or interrupted.
     """
     from kubectl_sky.actions import find
