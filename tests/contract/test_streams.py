@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -33,7 +33,7 @@ def finished(session: Session, source: LogSource) -> None:
         time.sleep(0.1)
 
 
-def texts(found: Iterator[Line]) -> list[bytes]:
+def texts(found: Iterable[Line]) -> list[bytes]:
     return [line.text for line in found if not line.note]
 
 
@@ -178,7 +178,7 @@ def test_server_that_stays_away(
 
 
 def test_restarted_container_goes_on(session: Session, namespace: str) -> None:
-    script = "echo run; [ -e /data/ran ] || { touch /data/ran; sleep 2; exit 3; }; sleep 5"
+    script = "echo run; [ -e /data/ran ] || { touch /data/ran; sleep 2; exit 3; }; sleep 8"
     pod = make_pod("a", namespace, script, restartPolicy="OnFailure")
     pod["spec"]["volumes"] = [{"name": "data", "emptyDir": {}}]
     pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
@@ -186,7 +186,11 @@ def test_restarted_container_goes_on(session: Session, namespace: str) -> None:
     source = LogSource(namespace, "a", "main")
     reading = lines(session, source, FOLLOW)
     assert [next(reading).text, next(reading).text] == [b"run", b"run"]
-    assert texts(lines(session, source, LogOptions(previous=True))) == [b"run"]
+    deadline = time.monotonic() + 30
+    while texts(before := list(lines(session, source, LogOptions(previous=True)))) != [b"run"]:
+        pod = objects.get(session, kinds.POD, "a", namespace)
+        assert time.monotonic() < deadline, (before, pod["status"])
+        time.sleep(0.2)
     assert texts(reading) == []
 
 

@@ -32,6 +32,7 @@ _ANYWHERE = tuple(
 )
 _KLOG = re.compile(r"^[IWE]\d{4} \d\d:.*\n", re.MULTILINE)  # kubectl's own, on how watches went
 _MINUTES = re.compile(r"(?<=\s)\d+m(?=\s|$)")  # in a table an age, elsewhere a quantity
+_WARNING = re.compile(r"\s*Warning  ")
 _GAPS = re.compile(r"(?<=\S) {2,}|\t+ *")
 
 
@@ -45,7 +46,13 @@ def normal(text: str, names: Mapping[str, str]) -> list[str]:
         text = pattern.sub(word, text)
     for name, word in names.items():
         text = re.sub(rf"(?<![\w.]){re.escape(name)}(?!\w|[-.:]\w|://)", word, text)
-    return [_line(line) for line in text.splitlines()]
+    return _once([_line(line) for line in text.splitlines()])
+
+
+def _once(lines: list[str]) -> list[str]:
+    """Drop warnings said again: a scheduler that tries again makes another, equal event."""
+    pairs = zip(lines, ["", *lines], strict=False)
+    return [line for line, before in pairs if line != before or not _WARNING.match(line)]
 
 
 def _line(line: str) -> str:
