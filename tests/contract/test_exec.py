@@ -53,7 +53,7 @@ def ticking() -> Iterator[bytes]:
 
 
 def assert_no_threads() -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while any(thread.name == "exec input" for thread in threading.enumerate()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -199,7 +199,7 @@ def test_no_longer_than_allowed(session: Session, namespace: str) -> None:
     threading.Timer(0.5, stop.set).start()
     with pytest.raises(ClusterError, match="was not waited for"):
         run(session, pod, "sleep", "60", stop=stop)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 40
 
 
 def test_lost_connection(

@@ -54,7 +54,7 @@ def test_dead_server(cluster: Any) -> None:
     with pytest.raises(Unreachable) as error:
         objects.list_all(connect(cluster, server="https://127.0.0.1:1"), kinds.NODE)
     assert told(error).startswith("cannot reach 127.0.0.1:1: connection refused; check")
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
 
 
 def test_unknown_host(cluster: Any) -> None:
@@ -70,7 +70,7 @@ def test_silent_server(cluster: Any) -> None:
         with pytest.raises(Unreachable, match="did not answer GET nodes in time") as error:
             objects.list_all(session, kinds.NODE)
     assert "--request-timeout" in told(error)
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 30
 
 
 def test_untrusted_certificate(cluster: Any, session: Session, tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_limit_range(session: Session, namespace: str) -> None:
             "containers": [{"name": "x", "image": "x", "resources": {"limits": {"memory": "1Gi"}}}]
         },
     }
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while True:  # the admission plugin reads LimitRanges from a cache
         try:
             objects.create(session, pod, dry_run=True)
@@ -212,7 +212,7 @@ def test_pod_security(session: Session, namespace: str) -> None:
         "metadata": {"name": "a", "namespace": namespace},
         "spec": {"containers": [{"name": "x", "image": "x"}]},
     }
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while True:
         try:
             objects.create(session, pod, dry_run=True)

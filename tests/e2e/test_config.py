@@ -261,9 +261,5 @@ def test_a_private_registry(sky: Command, kubectl: Command) -> None:
     again = sky("submit", file, "--id", "regi2345", "-d", *flags)
     assert "task/regi2345 unchanged" in again.stdout, again.stderr
     assert sky("stop", "regi2345", "-y").returncode == 0
-    for _ in range(50):
-        left = kubectl("get", "secret", "-l", "task-id=regi2345", "-o", "name").stdout
-        if not left:
-            break
-        time.sleep(0.2)
-    assert left == "", "it goes with the task"
+    gone = kubectl("wait", "--for=delete", f"secret/{secret}", "--timeout=60s")
+    assert gone.returncode == 0, "it goes with the task"

