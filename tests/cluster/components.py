@@ -1,7 +1,7 @@
 """The programs that make up the cluster of this machine: their settings and command lines."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,10 @@ from tests.cluster.packages import CNI
 from tests.cluster.place import Place
 
 NODE = "localhost"  # a name that leads the API server to a kubelet on the loopback address
+# What the node says that it has, so that the tests are the same on every machine: the scheduler and
+# the kubelet go by it, and the pods, which mostly wait, share the cores that there are.
+CPUS = "16"
+GPUS = {"nvidia.com/gpu": "8"}
 USERS = {
     "test": ("admin", "system:masters"),
     "alice": ("alice@example.com", "team-a"),
@@ -44,6 +48,27 @@ cluster.local:53 {{
   }}
 }}
 """
+
+
+def pretence() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the plural and the object of what writes CPUS where the kubelet writes its count."""
+    group, name = "admissionregistration.k8s.io", {"name": "pretended-cpus"}
+    what = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes", "nodes/status"]}
+    patches = (
+        f'JSONPatch{{op: "add", path: "/status/{field}/cpu", value: "{CPUS}"}}'
+        for field in ("capacity", "allocatable")
+    )
+    policy = {
+        "matchConstraints": {"resourceRules": [what | {"operations": ["CREATE", "UPDATE"]}]},
+        "mutations": [
+            {"patchType": "JSONPatch", "jsonPatch": {"expression": f"[{', '.join(patches)}]"}}
+        ],
+        "reinvocationPolicy": "Never",
+    }
+    kind = "MutatingAdmissionPolicy"
+    for made, spec in ((kind, policy), (f"{kind}Binding", {"policyName": name["name"]})):
+        plural = "mutatingadmissionpolicies" if made == kind else "mutatingadmissionpolicybindings"
+        yield plural, {"apiVersion": f"{group}/v1", "kind": made, "metadata": name, "spec": spec}
 
 
 def files(place: Place) -> dict[str, str]:

@@ -74,6 +74,12 @@ MPI = Controller(
 _ALL = (JOBSET, KUEUE, APPWRAPPER, MPI)
 # Where Kueue looks for a certificate, and nowhere else.
 _CERTIFICATES = Path("/etc/kueue/metrics/certs")
+_FRAMEWORKS = (
+    "batch/job",
+    "jobset.x-k8s.io/jobset",
+    "kubeflow.org/mpijob",
+    "workload.codeflare.dev/appwrapper",
+)
 _QUEUEING = ("appwrappers", "workloads", "localqueues", "clusterqueues", "resourceflavors")
 
 
@@ -126,21 +132,21 @@ def mpi(
 @pytest.fixture(scope="module")
 def kueue(
     real_cluster: Cluster,
+    jobset: None,
     mpi: None,
     pytestconfig: pytest.Config,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:
     """Kueue and AppWrapper, running beside the real cluster, and gone after the module's tests.
 
-    The MPI operator is there before: Kueue is slow to notice kinds that come after it.
+    The other controllers are there before: Kueue is slow to notice kinds that come after it.
     No webhook calls them, so nothing of them is in the way of whoever has the cluster, too.
     """
     for each in (KUEUE, APPWRAPPER):
         _require(pytestconfig, each)
     folder = _certificate(tmp_path_factory.mktemp("kueue"))
-    frameworks = ["batch/job", "kubeflow.org/mpijob", "workload.codeflare.dev/appwrapper"]
     version = "config.kueue.x-k8s.io/v1beta2"
-    flags = [_configured(folder, version, integrations={"frameworks": frameworks})]
+    flags = [_configured(folder, version, integrations={"frameworks": _FRAMEWORKS})]
     with ExitStack() as stack:
         stack.enter_context(_certified(folder))
         stack.enter_context(_defined(KUEUE, real_cluster))

@@ -11,7 +11,6 @@ from tests.cluster.api import request
 from tests.cluster.place import Place
 from tests.cluster.shell import Broken, path, run
 
-_GPUS = "nvidia.com/gpu"
 _STORAGE_CLASS = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "StorageClass",
@@ -47,13 +46,14 @@ class Starter:
         self._run("containerd", components.containerd(place))
         self._import()
         self._wait("the API server", lambda: request(place, "GET", "/readyz") == {})
+        for plural, item in components.pretence():
+            request(place, "POST", f"/apis/{item['apiVersion']}/{plural}", item)
         for command in (components.kubelet, components.controllers, components.scheduler):
             self._run(command.__name__, [self._kube, *command(place)])
         self._run("dns", [self._kube, *components.dns(place)])
         request(place, "POST", "/apis/storage.k8s.io/v1/storageclasses", _STORAGE_CLASS)
         self._wait("the node", self._node_ready)
-        gpus = {"status": {"capacity": {_GPUS: "8"}, "allocatable": {_GPUS: "8"}}}
-        request(place, "PATCH", f"/api/v1/nodes/{components.NODE}/status", gpus)
+        self._wait("what the node pretends to have", self._pretending)
 
     def _run(self, name: str, command: Sequence[str]) -> None:
         """Start a program in the control group, with its output in a file."""
@@ -79,6 +79,13 @@ class Starter:
         node = request(self._place, "GET", f"/api/v1/nodes/{components.NODE}")
         conditions = node["status"]["conditions"]
         return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+    def _pretending(self) -> bool:
+        """Patch the node; the API server heeds what it is to write into it a little later."""
+        body = {"status": dict.fromkeys(("capacity", "allocatable"), components.GPUS)}
+        where = f"/api/v1/nodes/{components.NODE}/status"
+        node = request(self._place, "PATCH", where, body)
+        return bool(node["status"]["allocatable"]["cpu"] == components.CPUS)
 
     def _wait(self, what: str, ready: Callable[[], bool], seconds: float = 90) -> None:
         deadline = time.monotonic() + seconds

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kubectl_sky.spec.quantity import quantity
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command, submitted
 from tests.e2e.test_backends import FAILING
@@ -20,8 +21,9 @@ from tests.observe.troubles import REFUSALS, Refusal
 
 pytestmark = pytest.mark.usefixtures("kueue", "gold")
 
-# As in the AppWrapper project's readme, in tenths: the machine may have two CPUs.
 QUOTA = [{"name": "cpu", "nominalQuota": "400m"}, {"name": "memory", "nominalQuota": "4Gi"}]
+# As in the AppWrapper project's readme: 4 CPUs.
+README_QUOTA = [{"name": "cpu", "nominalQuota": 4}, {"name": "memory", "nominalQuota": "4Gi"}]
 TASK = """
 num_nodes: 3
 resources: {cpus: 100m, memory: 32Mi}
@@ -29,9 +31,15 @@ run: |
   echo rank $NODE_RANK
   sleep 15
 """
-# The same, until somebody lets it go on.
-HOLDING = TASK.replace("sleep 15", "until [ -e /tmp/go ]; do sleep 0.2; done")
-BACKENDS = pytest.mark.parametrize("backend", ["appwrapper", "indexed"])
+# Three CPUs for each of two; the first runs until somebody lets it go on.
+SECOND = """
+num_nodes: 3
+resources: {cpus: 1, memory: 32Mi}
+run: |
+  echo rank $NODE_RANK
+"""
+FIRST = SECOND + "  until [ -e /tmp/go ]; do sleep 0.2; done\n"
+KINDS = {"appwrapper": "AppWrapper", "indexed": "Job", "jobset": "JobSet"}
 
 
 @pytest.fixture
@@ -64,15 +72,27 @@ def queue(name: str, namespace: str, resources: Any) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.fixture
-def gold(kueue: None, kubectl: Command, namespace: str) -> str:
-    """A queue of the namespace with room for one of the tasks."""
-    manifest = json.dumps(
-        {"kind": "List", "apiVersion": "v1", "items": queue("gold", namespace, QUOTA)}
-    )
+def made(kubectl: Command, *items: dict[str, Any]) -> None:
+    manifest = json.dumps({"kind": "List", "apiVersion": "v1", "items": items})
     done = kubectl("apply", "-f", "-", stdin=manifest)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def gold(kueue: None, kubectl: Command, namespace: str) -> str:
+    """A queue of the namespace with room for one TASK."""
+    made(kubectl, *queue("gold", namespace, QUOTA))
     return "gold"
+
+
+@pytest.fixture
+def user_queue(kueue: None, kubectl: Command, namespace: str) -> str:
+    """That of the readme, where there are as many CPUs: room for one of SECOND."""
+    nodes = kubectl.json("get", "nodes")["items"]
+    if sum(quantity(node["status"]["allocatable"]["cpu"]) for node in nodes) < 4:
+        pytest.skip("the nodes have no four CPUs together; that of the tests' own cluster has more")
+    made(kubectl, *queue("user-queue", namespace, README_QUOTA))
+    return "user-queue"
 
 
 def until(told: Callable[[], bool], seconds: float = 120) -> None:
@@ -83,49 +103,59 @@ def until(told: Callable[[], bool], seconds: float = 120) -> None:
 
 
 def left(kubectl: Command, task_id: str) -> list[str]:
-    found = kubectl("get", "appwrappers,pods,jobs", "-l", f"task-id={task_id}", "-o", "name")
+    found = kubectl(
+        "get", "appwrappers,jobsets,pods,jobs", "-l", f"task-id={task_id}", "-o", "name"
+    )
     return objects(kubectl, task_id) + found.stdout.split()
 
 
 def check_queues(sky: Command, kind: str) -> None:
     """One is in, and one waits."""
-    rows = [line.split() for line in sky("queues", "list").stdout.splitlines()]
-    assert rows[0] == ["QUEUE", "CLUSTERQUEUE", "ADMITTED", "PENDING", "STATE"]
-    assert (rows[1][0], rows[1][2:]) == ("gold", ["1", "1", "open"])
-    told = sky("queues", "status", "gold").stdout
-    assert re.search(r"^plain +cpu +300m +300m +400m$", told, re.MULTILINE), told
+    header, _gold, row = [line.split() for line in sky("queues", "list").stdout.splitlines()]
+    assert header == ["QUEUE", "CLUSTERQUEUE", "ADMITTED", "PENDING", "STATE"]
+    assert (row[0], row[2:]) == ("user-queue", ["1", "1", "open"])
+    told = sky("queues", "status", "user-queue").stdout
+    assert re.search(r"^plain +cpu +3 +3 +4$", told, re.MULTILINE), told
     assert re.search(rf"^1 +{kind}/second02-second02 +0 ", told, re.MULTILINE), told
-    (found,) = sky.json("queues", "list")["queues"]
+    found = sky.json("queues", "list")["queues"][1]
     assert found["waiting"][0]["position"] == 1
 
 
-@BACKENDS
+def times(kubectl: Command, task_id: str) -> tuple[list[str], list[str]]:
+    """When the pods of a task were made, and when they ended."""
+    pods = kubectl.json("get", "pods", "-l", f"task-id={task_id}")["items"]
+    ended = [pod["status"]["containerStatuses"][0]["state"]["terminated"] for pod in pods]
+    begins = [pod["metadata"]["creationTimestamp"] for pod in pods]
+    return begins, [one["finishedAt"] for one in ended]
+
+
+@pytest.mark.usefixtures("user_queue")
+@pytest.mark.parametrize("backend", KINDS)
 def test_the_second_waits_for_the_first(sky: Command, kubectl: Command, backend: str) -> None:
-    flags = ("--backend", backend, "--queue", "gold", "-d", "--ports", "80")
-    for task_id, task in (("first001", HOLDING), ("second02", TASK)):
+    flags = ("--backend", backend, "--queue", "user-queue", "-d", "--ports", "80")
+    for task_id, task in (("first001", FIRST), ("second02", SECOND)):
         done = sky("submit", "-", *flags, "--id", task_id, stdin=f"name: {task_id}{task}")
         assert done.returncode == 0, done.stderr
     until(lambda: sky.json("status", "first001")["status"] == "running")
-    place = "first of 1 in the queue gold: couldn't assign flavors to pod set"
+    place = "first of 1 in the queue user-queue: couldn't assign flavors to pod set"
     until(lambda: place in sky("status", "second02").stdout)
     assert "pending (QUEUED) — node-0: Queued" in sky("status", "second02").stdout
     assert kubectl("get", "pods", "-l", "task-id=second02", "-o", "name").stdout == ""
     verdict = sky("doctor", "second02").stdout
-    assert "the queue's quota is in use: 200m more cpu needed" in verdict
-    check_queues(sky, "AppWrapper" if backend == "appwrapper" else "Job")
-    assert led_to(kubectl, "first001-first001-ports") == ["first001-first001-0"]
+    assert "the queue's quota is in use: 2 more cpu needed" in verdict
+    check_queues(sky, KINDS[backend])
+    rank = "node-0-0" if backend == "jobset" else "0"
+    assert led_to(kubectl, "first001-first001-ports") == [f"first001-first001-{rank}"]
     assert sky("exec", "first001", "--all-ranks", "--", "touch", "/tmp/go").returncode == 0
     done = sky("wait", "first001", "second02")
     assert done.returncode == 0, done.stderr
     one, other = (sky.json("status", name)["metadata"] for name in ("first001", "second02"))
-    pods = kubectl.json("get", "pods", "-l", "skypilot-task=true")["items"]
-    ends: dict[str, list[str]] = {"first001": [], "second02": []}
-    begins: dict[str, list[str]] = {"first001": [], "second02": []}
-    for pod in pods:
-        ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
-        ends[pod["metadata"]["labels"]["task-id"]].append(ended["finishedAt"])
-        begins[pod["metadata"]["labels"]["task-id"]].append(pod["metadata"]["creationTimestamp"])
-    assert max(ends["first001"]) <= min(begins["second02"]), "it is never half started"
+    _, ends = times(kubectl, "first001")
+    begins, _ = times(kubectl, "second02")
+    assert max(ends) <= min(begins), "it is never half started"
+    if backend == "appwrapper":
+        phase = ("appwrapper/first001-first001", "--for=jsonpath={.status.phase}=Succeeded")
+        assert kubectl("wait", *phase, "--timeout=60s").returncode == 0
     assert one["succeeded_nodes"] == other["succeeded_nodes"] == 3
     lines = sky("logs", "second02").stdout.splitlines()
     assert sorted(lines) == [f"node-{rank} | rank {rank}" for rank in range(3)]
