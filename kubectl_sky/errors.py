@@ -7,9 +7,11 @@
     ├─ ClusterError          3  the cluster said no, or said nothing
     │  ├─ NotFound              the object is not there
     │  ├─ NotServed             the cluster does not know objects of this kind
+    │  │  └─ Outdated              it knows them in other versions alone
     │  ├─ Forbidden             RBAC says no
     │  ├─ Refused               an admission check says no: quota, limits, policy, webhook
     │  ├─ Conflict              somebody else changed it, or it exists already
+    │  ├─ Unreachable           the server does not answer
     │  └─ Expired               a watch's version is too old (410): list again
     ├─ TaskFailed            4  the task itself failed
     └─ Interrupted         130  Ctrl-C
@@ -102,6 +104,14 @@ class NotFound(ClusterError):
 
 class NotServed(ClusterError):
     """The cluster does not know objects of this kind: what brings them is not installed."""
+
+
+class Outdated(NotServed):
+    """The cluster knows objects of this kind in other versions alone."""
+
+    def __init__(self, plural: str, served: Sequence[str], needed: str, then: str) -> None:
+        found = f"the cluster serves {plural} as {', '.join(served)} alone"
+        super().__init__(f"{found}, and {needed} is needed", then)
 
 
 class Forbidden(ClusterError):

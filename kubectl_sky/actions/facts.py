@@ -8,7 +8,7 @@ from kubectl_sky.actions.draft import Draft
 from kubectl_sky.cluster import access, kueue
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, Forbidden, NotServed
+from kubectl_sky.errors import Forbidden, NotServed, Outdated
 from kubectl_sky.facts import Access, Facts, Machine, Queues
 from kubectl_sky.kinds import Kind
 from kubectl_sky.plan import queueing
@@ -46,6 +46,8 @@ def _queues(session: Session, draft: Draft) -> Queues:
     """Return the queues of the namespace, as far as the user may see them."""
     try:
         names = _names(session, kinds.LOCAL_QUEUE, session.namespace)
+    except Outdated:
+        raise
     except NotServed:
         return Queues(installed=False)
     try:
@@ -77,15 +79,12 @@ def _names(session: Session, kind: Kind, namespace: str | None = None) -> tuple[
 
 
 def _access(session: Session, kind: Kind, named: bool) -> Access:
-    """What can be done with a kind. Raises ClusterError where one that was named is too old."""
+    """What can be done with a kind. Raises Outdated where one that was named is too old."""
     if not access.serves(session, kind):
         others = access.others(session, kind) if named else ()
         if others:
-            raise ClusterError(
-                f"the cluster serves {kind.plural} as {', '.join(others)} alone,"
-                f" and {kind.api_version} is needed",
-                "have what serves them updated, or choose another backend",
-            )
+            then = "have what serves them updated, or choose another backend"
+            raise Outdated(kind.plural, others, kind.api_version, then)
         return Access.ABSENT
     allowed = access.may(session, "create", kind)
     return Access.USABLE if allowed else Access.FORBIDDEN

@@ -3,7 +3,7 @@
 from kubectl_sky import kinds
 from kubectl_sky.cluster import kueue
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import ClusterError, Forbidden, NotServed, UserError
+from kubectl_sky.errors import ClusterError, Forbidden, NotServed, Outdated, UserError
 from kubectl_sky.kinds import Kind
 from kubectl_sky.observe.queues import QueueStatus, queues
 
@@ -13,6 +13,8 @@ def listed(session: Session) -> list[QueueStatus]:
     namespace = session.namespace
     try:
         local = kueue.listed(session, kinds.LOCAL_QUEUE, namespace)
+    except Outdated:
+        raise
     except NotServed:
         raise ClusterError(
             "Kueue is not installed in the cluster, so that there are no queues",

@@ -20,6 +20,7 @@ _USER = "pods of the practice cluster are processes of one user, who can write w
 REAL_ONLY = {
     "tests/e2e/test_admission.py::test_a_policy_that_refuses": _RULED,
     "tests/e2e/test_admission.py::test_a_webhook_that_does_not_answer": _RULED,
+    "tests/e2e/test_admission.py::test_a_webhook_that_refuses": _RULED,
     "tests/e2e/test_cp.py::test_an_image_without_tar": _IMAGES,
     "tests/contract/test_problems.py::test_pod_security": _SECURITY,
     "tests/e2e/test_config.py::test_the_account_s_token": _TOKENS,

@@ -1,12 +1,9 @@
 """What `config.kubernetes` asks for, on clusters: accepted, in force, the same when sent again."""
 
-import json
 import textwrap
 import time
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.e2e.conftest import Command
@@ -103,109 +100,6 @@ def test_the_server_takes_all_that_is_valid(sky: Command) -> None:
     file = sky.write("task.yaml", textwrap.dedent(EVERYTHING))
     done = sky("submit", file, "--dry-run=server", "-o", "json")
     assert done.returncode == 0, done.stderr
-
-
-QUEUED = """\
-name: patient
-resources: {cpus: 50m, memory: 64Mi}
-run: echo let in
-config:
-  kubernetes:
-    kueue: {local_queue_name: team-queue}
-    set_pod_resource_limits: 2
-    provision_timeout: 8
-"""
-
-
-LOCAL_QUEUES = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {
-        "name": "localqueues.kueue.x-k8s.io",
-        "annotations": {"api-approved.kubernetes.io": "unapproved, of the tests"},
-    },
-    "spec": {
-        "group": "kueue.x-k8s.io",
-        "scope": "Namespaced",
-        "names": {"kind": "LocalQueue", "plural": "localqueues"},
-        "versions": [
-            {
-                "name": "v1beta1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object"}},
-            }
-        ],
-    },
-}
-
-
-@pytest.fixture
-def team_queue(kubectl: Command) -> Iterator[None]:
-    """A LocalQueue of an older Kueue, of which nothing runs."""
-    defined = "localqueues.kueue.x-k8s.io"
-    if kubectl("get", "crd", defined).returncode == 0:
-        pytest.skip("the cluster has Kueue")
-    made = kubectl("apply", "-f", "-", stdin=json.dumps(LOCAL_QUEUES))
-    assert made.returncode == 0, made.stderr
-    try:
-        kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{defined}")
-        api = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue"}
-        queue = json.dumps(api | {"metadata": {"name": "team-queue"}})
-        made = kubectl("apply", "-f", "-", stdin=queue)
-        assert made.returncode == 0, made.stderr
-        yield
-    finally:
-        kubectl("delete", "crd", defined, "--timeout=60s")
-
-
-def test_a_queue_without_kueue(sky: Command, kubectl: Command) -> None:
-    if kubectl("get", "crd", "localqueues.kueue.x-k8s.io").returncode == 0:
-        pytest.skip("the cluster has Kueue")
-    done = sky("submit", "-", "--queue", "gold", "--id", "nobody01", stdin="run: 'true'\n")
-    assert (done.returncode, done.stderr) == (
-        3,
-        "error: the task is for the queue gold, and Kueue is not installed in the cluster;"
-        ' submit it without a queue: --queue "", or install Kueue: https://kueue.sigs.k8s.io\n',
-    )
-    assert kubectl("get", "jobs,configmaps", "-l", "task-id=nobody01", "-o", "name").stdout == ""
-    listed = sky("queues", "list")
-    assert listed.returncode == 3
-    assert listed.stderr.startswith("error: Kueue is not installed in the cluster")
-
-
-@pytest.mark.usefixtures("team_queue")
-def test_a_queue_of_another_namespace(sky: Command, kubectl: Command) -> None:
-    done = sky("submit", "-", "--queue", "gold", "--id", "nobody01", stdin="run: 'true'\n")
-    assert done.returncode == 2
-    assert "error: there is no queue 'gold' in namespace" in done.stderr
-    assert "the queues there are: team-queue" in done.stderr
-    assert sky("queues", "list", "-o", "name").stdout == "queue/team-queue\n"
-    assert "it has none" not in sky("queues", "status", "gold").stderr
-    assert kubectl("get", "jobs,configmaps", "-l", "task-id=nobody01", "-o", "name").stdout == ""
-
-
-@pytest.mark.usefixtures("team_queue")
-def test_a_task_waits_in_its_queue_until_it_is_let_in(sky: Command, kubectl: Command) -> None:
-    file = sky.write("task.yaml", QUEUED)
-    running = sky.start("submit", file, "--id", "wait2345")
-    time.sleep(9)  # longer than provision_timeout: who waits in a queue is not late
-    assert running.poll() is None
-    seen = sky("status", "wait2345")
-    assert "pending (QUEUED) — node-0: Queued" in seen.stdout
-    assert "in the queue team-queue" in seen.stdout
-    (job,) = kubectl.json("get", "jobs", "-l", "kueue.x-k8s.io/queue-name=team-queue")["items"]
-    assert job["spec"]["suspend"] is True
-    assert kubectl("get", "pods", "-o", "name").stdout == ""
-    patch = '{"spec": {"suspend": false}}'  # as Kueue does
-    assert kubectl("patch", "job", job["metadata"]["name"], "-p", patch).returncode == 0
-    out, err = running.communicate(timeout=60)
-    assert (running.returncode, out.splitlines()[-1]) == (0, "let in"), err
-    assert "waiting for node-0: Queued: in the queue team-queue" in err
-    limits = pod_of(kubectl, "wait2345")["spec"]["containers"][0]["resources"]["limits"]
-    assert limits == {"cpu": "100m", "memory": "128Mi"}
-    again = sky("submit", file, "--id", "wait2345", "-d")
-    assert "task/wait2345 unchanged" in again.stdout, again.stderr
 
 
 def test_the_start_is_waited_for_as_long_as_the_file_says(sky: Command) -> None:
