@@ -1,7 +1,6 @@
 """What `config.kubernetes` asks for, on clusters: accepted, in force, the same when sent again."""
 
 import textwrap
-import time
 from typing import Any
 
 import yaml
