@@ -1,7 +1,7 @@
 """Find tasks and pipelines in the cluster by user, id, prefix of an id, or name."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ from kubectl_sky.cluster import absent, access, objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, UserError
 from kubectl_sky.kinds import Kind
-from kubectl_sky.observe import status
+from kubectl_sky.observe import needed, status
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.users import User
@@ -127,7 +127,7 @@ def _lists(
     wanted: Iterable[Kind],
     namespace: str | None,
     selector: str,
-    keep: objects.Keep = dict,
+    shapes: Callable[[Kind], type | None] = lambda kind: None,
 ) -> list[list[Json]]:
     """List several kinds side by side.
 
@@ -137,7 +137,9 @@ def _lists(
     def listed(kind: Kind) -> list[Json]:
         brought = bool(registry.KINDS.get(kind))
         try:
-            found = objects.list_all(session, kind, namespace, label_selector=selector, keep=keep)
+            found = objects.list_all(
+                session, kind, namespace, label_selector=selector, shape=shapes(kind)
+            )
         except (NotServed, Forbidden) as error:
             if not brought:
                 raise
@@ -161,7 +163,7 @@ def _fold(session: Session, scope: Scope, labels: dict[str, str]) -> list[TaskSt
     selector = ",".join(f"{key}={value}" for key, value in labels.items())
     skipped = [kind for kind in registry.KINDS if absent.noted(session.server, kind)]
     wanted = [kind for kind in registry.KINDS if kind not in skipped]
-    where = (scope.namespace, selector, status.trimmed)
+    where = (scope.namespace, selector, needed.shape)
     *found, pods = _lists(session, (*wanted, kinds.POD), *where)
     if skipped and _ids(pods) - {each for items in found for each in _ids(items)}:
         found += _lists(session, skipped, *where)

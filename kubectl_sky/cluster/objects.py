@@ -1,7 +1,6 @@
 """The verbs of the Kubernetes API over any kind, objects as plain dicts."""
 
 import contextlib
-from collections.abc import Callable
 from typing import Literal
 from urllib.parse import quote
 
@@ -14,7 +13,6 @@ from kubectl_sky.kinds import Kind, kind_of
 PAGE = 500  # kubectl's
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
-Keep = Callable[[Json], Json]  # returns what is needed of an object
 Patch = Literal["merge", "json", "strategic"]
 
 _PATCHES = {
@@ -55,14 +53,14 @@ def list_all(
     *,
     label_selector: str = "",
     field_selector: str = "",
-    keep: Keep = dict,
+    shape: type | None = None,
 ) -> list[Json]:
     """Return all objects of a selection; a namespace of None means all namespaces.
 
-    `keep` returns what is needed of each: of all else, no more than a page is in memory.
+    `shape` is a TypedDict of what is needed of each; None is for all.
     """
     query = selectors(label_selector, field_selector)
-    return collect(session, kind, namespace, query, keep=keep)[0]
+    return collect(session, kind, namespace, query, shape=shape)[0]
 
 
 def selectors(labels: str = "", fields: str = "") -> dict[str, str]:
@@ -77,7 +75,7 @@ def collect(
     namespace: str | None,
     query: dict[str, str],
     page: int = PAGE,
-    keep: Keep = dict,
+    shape: type | None = None,
 ) -> tuple[list[Json], str]:
     """Return all objects of a query, and the resource version of the whole list.
 
@@ -85,19 +83,20 @@ def collect(
     too old between two pages is read again from its start, in one page.
     """
     try:
-        return _collect(session, kind, namespace, query | {"limit": str(page)}, keep)
+        return _collect(session, kind, namespace, query | {"limit": str(page)}, shape)
     except Expired:
-        return _collect(session, kind, namespace, query, keep)
+        return _collect(session, kind, namespace, query, shape)
 
 
 def _collect(
-    session: Session, kind: Kind, namespace: str | None, query: dict[str, str], keep: Keep
+    session: Session, kind: Kind, namespace: str | None, query: dict[str, str], shape: type | None
 ) -> tuple[list[Json], str]:
     found: list[Json] = []
+    kinded = {"apiVersion": kind.api_version, "kind": kind.kind}
+    call = Call("GET", path(kind, namespace), session.server)
     while True:
-        answer = session.request("GET", path(kind, namespace), query=query)
-        kinded = {"apiVersion": kind.api_version, "kind": kind.kind}
-        found += [keep(kinded | item) for item in answer.get("items") or ()]
+        answer = session.send(call, query=query, shape=shape).body
+        found += [kinded | item for item in answer.get("items") or ()]
         following = answer["metadata"].get("continue")
         if not following:
             return found, str(answer["metadata"].get("resourceVersion") or "")

@@ -4,12 +4,11 @@ Only this module and `kubeconfig` know the Kubernetes client; the rest of the fo
 and dicts to a Session. A Session may be used by many threads at once.
 """
 
-import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Self
+from typing import Self
 from urllib.parse import urlencode
 
 import urllib3
@@ -20,6 +19,7 @@ from kubectl_sky import __version__
 from kubectl_sky.cluster import failures, kubeconfig, problems
 from kubectl_sky.cluster.body import encoded
 from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster.decode import Json, decoded
 from kubectl_sky.cluster.kubeconfig import Connection
 from kubectl_sky.cluster.retries import Retries
 from kubectl_sky.cluster.stream import Stream
@@ -28,7 +28,6 @@ from kubectl_sky.errors import ClusterError
 
 __all__ = ["Answer", "Connection", "Json", "Session"]
 
-Json = dict[str, Any]
 Query = Mapping[str, str] | Sequence[tuple[str, str]]
 
 _JSON = "application/json"
@@ -110,15 +109,19 @@ class Session:
         body: object = None,
         content_type: str = _JSON,
         accept: str = _JSON,
+        shape: type | None = None,
     ) -> Answer:
-        """Send a call and return the whole answer. Raises ClusterError."""
+        """Send a call and return the whole answer; of a list, what `shape` has of its items.
+
+        Raises ClusterError.
+        """
         data = None if body is None else encoded(body)
         headers = {"Accept": accept, "Accept-Encoding": "gzip", "Content-Type": content_type}
         read = self._connection.request_timeout or _READ_SECONDS
         response = self._open(_Request(call, query or {}, headers, data, read))
         return Answer(
             response.status,
-            _decode(call, response.data),
+            _decoded(call, response.data, shape),
             response.headers.get("Date", ""),
             bool(response.retries and response.retries.history),
         )
@@ -219,11 +222,8 @@ def _transport(target: kubeconfig.Target) -> RESTClientObject:
         raise ClusterError(f"cannot use the connection's settings: {error}") from None
 
 
-def _decode(call: Call, data: bytes) -> Json:
+def _decoded(call: Call, data: bytes, shape: type | None) -> Json:
     try:
-        decoded = json.loads(data) if data else {}
+        return decoded(data, shape)
     except ValueError:
-        decoded = None
-    if not isinstance(decoded, dict):
-        raise problems.not_kubernetes(call)
-    return decoded
+        raise problems.not_kubernetes(call) from None

@@ -3,9 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from kubectl_sky import kinds, names
+from kubectl_sky import names
 from kubectl_sky.observe.jobstatus import JobStatus, of_node, of_task
 from kubectl_sky.observe.nodes import NodeStatus, Object, State, container, node, retrying
 from kubectl_sky.plan.pipeline import Member, member_of
@@ -143,16 +142,6 @@ class TaskStatus:
         """`2 restarts`; nothing where there were none."""
         many = "s" if self.restarts > 1 else ""
         return f"{before}{self.restarts} restart{many}" if self.restarts else ""
-
-
-def trimmed(item: Object) -> dict[str, Any]:
-    """Return what `tasks` needs of an object or a pod: a tenth of it, and lists may be long."""
-    spec = item.get("spec", {})
-    kept = {"nodeName": spec.get("nodeName") or ""}
-    if item.get("kind") != kinds.POD.kind:
-        kept = {name: value for name, value in spec.items() if name != "template"}
-    metadata = {key: text for key, text in item["metadata"].items() if key != "managedFields"}
-    return {**item, "metadata": metadata, "spec": kept}
 
 
 def tasks(items: Iterable[Object], pods: Iterable[Object]) -> list[TaskStatus]:

@@ -9,9 +9,10 @@ import pytest
 from kubectl_sky import kinds
 from kubectl_sky.cluster import custom, objects
 from kubectl_sky.cluster.batch import BatchManager
+from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.custom import CustomObjectsManager
-from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.session import Answer, Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, UserError
 from tests.contract.makers import Json, make_config_map, make_job, make_pod
 
@@ -68,10 +69,12 @@ def test_a_page_that_is_too_old_begins_again(session: Session, namespace: str) -
     class Forgetful:
         """A session whose second page comes too late."""
 
-        def request(self, method: str, path: str, *, query: dict[str, str]) -> Json:
+        server = session.server
+
+        def send(self, call: Call, *, query: dict[str, str], shape: None) -> Answer:
             if "continue" in query:
                 raise Expired("too old")
-            return session.request(method, path, query=query)
+            return session.send(call, query=query, shape=shape)
 
     names = [
         item["metadata"]["name"]

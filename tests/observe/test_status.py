@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from kubectl_sky import kinds
+from kubectl_sky.cluster.decode import decoded
+from kubectl_sky.observe import needed
 from kubectl_sky.observe.nodes import State
-from kubectl_sky.observe.status import TaskStatus, tasks, trimmed
+from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.workloads import registry
 from tests.builders import make_job, make_metadata, make_pod, terminated
 
@@ -15,9 +18,16 @@ RUN = {kind.kind for kind in registry.KINDS}
 RUNNING = {"running": {"startedAt": "2026-01-01T00:01:00Z"}}
 
 
+def listed(item: dict[str, Any]) -> dict[str, Any]:
+    """Return what is read of an object in a list."""
+    (kind,) = (kind for kind in (*registry.KINDS, kinds.POD) if kind.kind == item["kind"])
+    answer = json.dumps({"metadata": {}, "items": [item]}).encode()
+    return {**decoded(answer, needed.shape(kind))["items"][0], "kind": item["kind"]}
+
+
 def fold(jobs: list[dict[str, Any]], pods: list[dict[str, Any]]) -> TaskStatus:
     (task,) = tasks(jobs, pods)
-    assert tasks(map(trimmed, jobs), map(trimmed, pods)) == [task]
+    assert tasks(map(listed, jobs), map(listed, pods)) == [task]
     return task
 
 
@@ -274,15 +284,15 @@ def test_what_failed_before_the_task_is_its_reason() -> None:
     assert node.message == "s3://b could not be copied: no such"
 
 
-def test_what_is_trimmed_is_not_missed() -> None:
+def test_what_a_list_leaves_out_is_not_missed() -> None:
     """By what was recorded of real tasks, of all backends that were."""
     folder = Path(__file__).parent / "snapshots"
     sizes = []
     for file in folder.glob("*.json"):
         found = json.loads(file.read_text())["objects"]
         pods = found.pop("Pod", [])
-        items = [item for kind, listed in found.items() if kind in RUN for item in listed]
-        assert tasks(map(trimmed, items), map(trimmed, pods)) == tasks(items, pods), file.name
-        sizes += [(len(str(trimmed(one))), len(str(one))) for one in items + pods]
+        items = [item for kind, each in found.items() if kind in RUN for item in each]
+        assert tasks(map(listed, items), map(listed, pods)) == tasks(items, pods), file.name
+        sizes += [(len(str(listed(one))), len(str(one))) for one in items + pods]
     small, large = map(sum, zip(*sizes, strict=True))
     assert small < 0.6 * large

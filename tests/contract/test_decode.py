@@ -1,0 +1,57 @@
+"""Lists are read in part; what is read is what the whole would have given."""
+
+import json
+from typing import Any, TypedDict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.cluster.decode import decoded
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(), below, max_size=3),
+    max_leaves=5,
+)
+
+
+class Inner(TypedDict, total=False):
+    kept: Any
+
+
+class Shape(TypedDict, total=False):
+    kept: Any
+    inner: Inner
+
+
+def answer(items: object) -> bytes:
+    return json.dumps({"kind": "List", "metadata": {"continue": "x"}, "items": items}).encode()
+
+
+@given(kept=VALUES, other=VALUES, name=st.text().filter(lambda name: name not in ("kept", "inner")))
+def test_only_what_the_shape_has_is_read(kept: object, other: object, name: str) -> None:
+    item = {name: other, "inner": {name: other, "kept": kept}, "kept": kept, "more": other}
+    whole = decoded(answer([item, {}]), Shape)
+    assert whole["items"] == [{"inner": {"kept": kept}, "kept": kept}, {}]
+    assert whole["metadata"] == {"continue": "x"}
+
+
+@given(VALUES)
+def test_without_a_shape_all_is_read(value: object) -> None:
+    assert decoded(answer([value]))["items"] == [value]
+
+
+@pytest.mark.parametrize("shape", [None, Shape])
+def test_an_empty_list_may_be_null(shape: type | None) -> None:
+    assert decoded(answer(None), shape)["items"] is None
+
+
+@given(st.binary(min_size=1) | st.integers(1, 60).map(lambda size: answer([{"a": "é"}])[:size]))
+def test_what_is_no_list_is_an_error(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        decoded(data, Shape)
