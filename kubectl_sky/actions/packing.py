@@ -18,6 +18,8 @@ from kubectl_sky.sync.tree import Source
 # Shows how a number of bytes goes by: takes a label and the number, gives what to call with each.
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
 
+_HOPELESS = 16 * KEEP  # bytes that hardly ever become few enough for ConfigMaps
+
 
 class Packer:
     """Packs the local files of tasks, each once; collects the `problems` of all of them.
@@ -72,8 +74,9 @@ class Packer:
         known = cache.find(found, KEEP, before)
         if known:
             return known
+        keep = KEEP if before.size < _HOPELESS else 0
         with progress(f"Packing {one.source}", before.size) as advance:
-            made = archive.pack(found, KEEP, advance, packed)
+            made = archive.pack(found, keep, advance, packed)
         cache.keep(found, KEEP, packed, made)
         return made
 

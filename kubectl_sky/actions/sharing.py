@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from http import HTTPStatus
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.apply import apply_all
@@ -34,7 +35,9 @@ def sent(
     If what follows fails, what was created is removed again, unless another task uses it by then.
     """
     missing = [one.object for one in wanted if one.object["metadata"]["name"] not in there]
-    applied = apply_all(session, [missing], dry_run=dry_run, workers=_WORKERS)
+    applied = apply_all(
+        session, [missing], dry_run=dry_run, workers=_WORKERS, send=objects.send_once
+    )
     try:
         yield [one.object for one in wanted]
     except (SkyError, KeyboardInterrupt):
@@ -46,13 +49,14 @@ def sent(
 
 def own(session: Session, item: Json, jobs: Sequence[Json]) -> None:
     """Add Jobs to the owners of an object; make it anew where its last owner took it along."""
-    kind, metadata = objects.known_kind(item), item["metadata"]
     body = {"metadata": {"ownerReferences": list(jobs)}}
     try:
         # strategic: the owners are added to those that there are, by uid
-        objects.patch(session, kind, metadata["name"], metadata.get("namespace"), body, "strategic")
+        objects.amend(session, item, body, "strategic")
     except NotFound:
-        objects.apply(session, item | {"metadata": metadata | body["metadata"]})
+        anew = item | {"metadata": item["metadata"] | body["metadata"]}
+        if objects.send_once(session, anew).status != HTTPStatus.CREATED:  # another task did so
+            objects.amend(session, item, body, "strategic")
 
 
 def _metadata(session: Session, item: Json) -> Json | None:

@@ -261,9 +261,8 @@ def _adopt(
             owned.append(item)
 
     def adopt(item: Json) -> None:
-        kind, metadata = objects.known_kind(item), item["metadata"]
-        body = {"metadata": {"ownerReferences": owners[metadata["labels"].get(names.TASK_ID)]}}
-        objects.patch(session, kind, metadata["name"], metadata["namespace"], body)
+        owning = owners[item["metadata"]["labels"].get(names.TASK_ID)]
+        objects.amend(session, item, {"metadata": {"ownerReferences": owning}})
 
     try:
         with ThreadPoolExecutor(_WORKERS) as pool:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from threading import Lock
 from time import monotonic
+from typing import Protocol
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.call import Call
@@ -15,6 +16,13 @@ from kubectl_sky.errors import ClusterError, Conflict, Interrupted, NotFound, Sk
 
 _CREATED = 201
 _SLACK = timedelta(seconds=2)  # the server's dates are whole seconds
+
+
+class Send(Protocol):
+    """Sends an object, and returns what the server makes of it."""
+
+    def __call__(self, session: Session, manifest: Json, *, dry_run: bool) -> Answer:
+        """The status of the answer is 201 where the object was created."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +45,16 @@ def apply_all(
     dry_run: bool = False,
     workers: int = 16,
     on_done: Callable[[Applied], None] | None = None,
+    send: Send = objects.send_apply,
 ) -> list[Applied]:
     """Apply the objects of a stage side by side, stage after stage; return them in that order.
 
     At the first failure, and at Ctrl-C, what this call created is deleted again, and the error
     says so; what existed before keeps its changes. A dry run has nothing to take back.
-    `on_done` is called in the caller's thread. Raises ClusterError, or Interrupted at Ctrl-C.
+    `on_done` is called in the caller's thread; `send` is how one object is sent. Raises
+    ClusterError, or Interrupted at Ctrl-C.
     """
-    run = _Run(session, dry_run)
+    run = _Run(session, dry_run, send)
     try:
         return [done for stage in stages for done in _stage(run, stage, workers, on_done)]
     except KeyboardInterrupt:
@@ -77,9 +87,10 @@ def _stage(
 class _Run:
     """What one call of `apply_all` has done so far."""
 
-    def __init__(self, session: Session, dry_run: bool) -> None:
+    def __init__(self, session: Session, dry_run: bool, send: Send) -> None:
         self.session = session
         self.dry_run = dry_run
+        self.send = send
         self.begun = monotonic()
         self.done: list[Applied] = []
         self.unsure: list[Json] = []
@@ -87,7 +98,7 @@ class _Run:
 
     def apply(self, manifest: Json) -> Applied:
         try:
-            answer = objects.send_apply(self.session, manifest, dry_run=self.dry_run)
+            answer = self.send(self.session, manifest, dry_run=self.dry_run)
         except Unreachable:
             with self.lock:
                 self.unsure.append(manifest)  # the answer may have been lost, not the request

@@ -58,6 +58,12 @@ class Request:
         accepted = self.headers.get("accept", "").split(",")[0]
         return self.query.get("includeObject", "Metadata") if "as=Table" in accepted else ""
 
+    @property
+    def as_metadata(self) -> bool:
+        """Whether the answer shall have no more than its object's metadata."""
+        accepted = self.headers.get("accept", "").split(",")[0]
+        return "as=PartialObjectMetadata;" in f"{accepted.replace(' ', '')};"
+
     def read(self, group: str, version: str, kind: str) -> Json:
         """Read the body in any form that there is. Raises Problem."""
         if self.content_type == protobuf.TYPE:

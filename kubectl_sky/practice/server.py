@@ -179,7 +179,10 @@ class Server:
         return _Lasting(lines, self._closing, "application/json")
 
     def _answer(self, answer: Answer, request: Request) -> Response:
-        response = _json(answer.body, answer.code)
+        body = answer.body
+        if request.as_metadata and body["kind"] != "Status":
+            body = tables.partial(body)
+        response = _json(body, answer.code)
         for text in request.warnings:
             quoted = text.replace("\\", "\\\\").replace('"', '\\"')
             response.headers.append("warning", f'299 - "{quoted}"')

@@ -134,6 +134,12 @@ def _columns(resource: Resource) -> Iterable[tuple[str, cells.Cell, int]]:
         yield from _COLUMNS.get(resource.storage, (_AGE,))
 
 
+def partial(obj: Json) -> Json:
+    """Return no more of an object than its metadata."""
+    kind = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+    return {**kind, "metadata": obj["metadata"]}
+
+
 def table(resource: Resource, objects: list[Json], metadata: Json, include: str) -> Json:
     """Return objects as a Table; each row has its object's metadata, the object, or nothing."""
     name = cells.storage_class if resource.plural == "storageclasses" else _NAME
@@ -151,8 +157,7 @@ def table(resource: Resource, objects: list[Json], metadata: Json, include: str)
         if include == "Object":
             row["object"] = obj
         elif include != "None":
-            kind = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
-            row["object"] = {**kind, "metadata": obj["metadata"]}
+            row["object"] = partial(obj)
         rows.append(row)
     own = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
     return {**own, "columnDefinitions": header, "rows": rows}

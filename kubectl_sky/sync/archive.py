@@ -16,6 +16,7 @@ from kubectl_sky.sync.tree import Entry, Refusal, Source, shown
 MAX_REFUSALS = 10  # enough to see what is wrong
 
 _CHUNK = 1 << 20
+_LEVEL = 2  # a sixth more bytes than gzip's usual 6, in a third of the time
 _TIME = 946_684_800  # 2000: zip files, and so wheels, know no time before 1980
 _KINDS = {
     stat.S_IFREG: tarfile.REGTYPE,
@@ -89,7 +90,7 @@ def pack(
     """
     seen = seen or Seen()
     digest, kept = hashlib.sha256(), bytearray()
-    squeezer: zlib._Compress | None = compressor()
+    squeezer = compressor() if keep else None
     for chunk in chunks(source, seen):
         digest.update(chunk)
         if squeezer:
@@ -104,9 +105,9 @@ def pack(
     return Archive(source.path.is_dir(), digest.hexdigest(), seen.files, seen.size, data)
 
 
-def compressor(level: int = 6) -> "zlib._Compress":
+def compressor() -> "zlib._Compress":
     """Return a gzip compressor; its output has neither names nor times in it."""
-    return zlib.compressobj(level, wbits=31)
+    return zlib.compressobj(_LEVEL, wbits=31)
 
 
 def chunks(source: Source, seen: Seen | None = None) -> Iterator[bytes]:

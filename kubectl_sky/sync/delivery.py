@@ -18,7 +18,6 @@ from kubectl_sky.sync.tree import Refusal, Source
 
 _BLOCK = 256 * 1024
 _TICK = 0.2  # seconds between two looks at whether a program is still there
-_FAST = 1  # gzip's level: a network is faster than better compression
 _SEND = b"send"  # what unpack.sh says when it wants them
 
 
@@ -33,7 +32,7 @@ class Outcome:
 
 def packed(source: Source, digest: str, on_bytes: Callable[[int], object]) -> Iterator[bytes]:
     """Yield the gzip'ed tar of files. Raises Unsendable when it is not what it was before."""
-    squeezer, seen, held = archive.compressor(_FAST), hashlib.sha256(), bytearray()
+    squeezer, seen, held = archive.compressor(), hashlib.sha256(), bytearray()
     for chunk in archive.chunks(source):
         seen.update(chunk)
         on_bytes(len(chunk))

@@ -15,7 +15,7 @@ from kubectl_sky.sync.tree import Entry, Source
 MOST = 64 << 20  # bytes of the whole cache
 MANY = 100  # archives in it
 
-_FORM = 1  # goes up when the same files become another archive
+_FORM = 2  # goes up when the same files become another archive
 _TICK = 2_000_000_000  # nanoseconds; the coarsest clock of a file system, FAT's
 
 

@@ -38,6 +38,7 @@ class Bench:
     def run(self, *command: str, stdin: str = "") -> str:
         """Run a command in the folder; it has to go well."""
         environment = os.environ | {"XDG_CACHE_HOME": str(self.folder / "cache")}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as wherever the program is installed
         done = subprocess.run(
             command,
             input=stdin,

@@ -1,0 +1,49 @@
+"""Objects that are too large to be sent, or sent back, more often than need be."""
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import NotFound
+from tests.contract.makers import make_config_map
+
+
+def test_what_is_named_by_its_content_is_sent_once(session: Session, namespace: str) -> None:
+    manifest = make_config_map("a", namespace, data={"x": "1"}, immutable=True)
+    dry = objects.send_once(session, manifest, dry_run=True)
+    assert dry.status == 201
+    assert objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test") == []
+    first, again = (objects.send_once(session, manifest) for _ in range(2))
+    assert (first.status, again.status) == (201, 200)
+    assert first.body["metadata"]["uid"] == again.body["metadata"]["uid"]
+    assert (again.body["kind"], again.body["data"]) == ("ConfigMap", {"x": "1"})
+
+
+def test_large_objects_are_amended_without_being_sent(session: Session, namespace: str) -> None:
+    made = objects.create(session, make_config_map("a", namespace, data={"x": "1"}))
+    for name in ("b", "c"):
+        owner = objects.create(session, make_config_map(name, namespace))
+        named = {field: owner["metadata"][field] for field in ("name", "uid")}
+        owners = [{"apiVersion": "v1", "kind": "ConfigMap", **named}]
+        body = {"metadata": {"ownerReferences": owners}, "data": {name: "y"}}
+        objects.amend(session, made, body, "strategic")
+    seen = objects.get(session, kinds.CONFIG_MAP, "a", namespace)
+    assert seen["data"] == {"x": "1", "b": "y", "c": "y"}
+    assert {one["name"] for one in seen["metadata"]["ownerReferences"]} == {"b", "c"}
+    with pytest.raises(NotFound):
+        objects.amend(session, make_config_map("d", namespace), body, "strategic")
+
+
+@pytest.mark.parametrize("method", ["GET", "PATCH"])
+def test_a_server_answers_with_metadata_alone(
+    session: Session, namespace: str, method: str
+) -> None:
+    objects.create(session, make_config_map("a", namespace, data={"x": "1"}))
+    call = Call(method, objects.path(kinds.CONFIG_MAP, namespace, "a"), session.server)
+    only = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+    patch = {"body": {}, "content_type": "application/merge-patch+json"}
+    found = session.send(call, accept=only, **(patch if method == "PATCH" else {}))  # type: ignore[arg-type]
+    assert sorted(found.body) == ["apiVersion", "kind", "metadata"]
+    assert found.body["kind"] == "PartialObjectMetadata"
