@@ -20,7 +20,8 @@ A message is one line: what is wrong, then what to do next.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from kubectl_sky.values import dataclass, replace
 
 
 class SkyError(Exception):

@@ -1,6 +1,6 @@
 """Kubernetes kinds as values: where each lives in the API."""
 
-from dataclasses import dataclass
+from kubectl_sky.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 import getpass
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from kubectl_sky.values import dataclass, field
 
 DEFAULT_IMAGE = "python:3.13-slim"
 DEFAULT_FETCHER = "docker.io/rclone/rclone:1.68.2"  # the version that SkyPilot uses

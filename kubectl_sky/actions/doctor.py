@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from kubectl_sky import kinds, names
 from kubectl_sky.cluster import access, kueue, objects
@@ -14,6 +13,7 @@ from kubectl_sky.observe.rights import Right, role, served
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.symptoms import Snapshot
 from kubectl_sky.observe.verdict import Verdict, judge
+from kubectl_sky.values import dataclass
 from kubectl_sky.workloads import registry
 
 _WORKERS = 16

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from threading import Event, Lock
 
 from kubectl_sky import kinds, names
@@ -14,6 +13,7 @@ from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.observe.logs import prefixed
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.values import dataclass, replace
 
 __all__ = ["Inside", "Output", "Pipes", "inside", "node", "run", "run_all"]
 

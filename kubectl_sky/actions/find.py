@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 
 from kubectl_sky import kinds, names
 from kubectl_sky.cluster import absent, access, objects
@@ -14,6 +13,7 @@ from kubectl_sky.observe import needed, status
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.users import User
+from kubectl_sky.values import dataclass, replace
 from kubectl_sky.workloads import registry
 
 Target = TaskStatus | PipelineStatus

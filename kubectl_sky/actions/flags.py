@@ -1,11 +1,11 @@
 """Put what the flags say into the documents of a file, so that it is checked like their own."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from kubectl_sky.actions import given
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.spec.document import Document
+from kubectl_sky.values import dataclass
 
 
 @dataclass(frozen=True)

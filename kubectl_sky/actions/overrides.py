@@ -1,6 +1,6 @@
 """What flags say in place of a task file; light, so that --help loads nothing else."""
 
-from dataclasses import dataclass
+from kubectl_sky.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 
 from kubectl_sky import kinds, names
 from kubectl_sky.actions import classes, find, gangs, packing, sharing
@@ -22,6 +21,7 @@ from kubectl_sky.plan import hidden, queueing
 from kubectl_sky.plan.pipeline import PARALLEL
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifests
+from kubectl_sky.values import dataclass, replace
 from kubectl_sky.workloads import hold, registry
 
 _WORKERS = 16

@@ -1,13 +1,13 @@
 """`validate`: every problem of every file."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from kubectl_sky.actions import files
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.validate import validate
+from kubectl_sky.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Watch a task: its status each time that something changed."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from threading import Event
 from time import monotonic
@@ -18,6 +17,7 @@ from kubectl_sky.errors import SkyError, TaskFailed
 from kubectl_sky.observe import status
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.values import dataclass
 
 _PAUSE = 0.2  # seconds between two looks at many tasks, of which one or another always changes
 

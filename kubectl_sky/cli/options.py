@@ -4,7 +4,6 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import click
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.cli import output as output_of
 from kubectl_sky.errors import UserError
+from kubectl_sky.values import dataclass, fields, replace
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.find import Scope
@@ -139,10 +139,6 @@ as_task = click.option(
 )
 
 
-def _overrides(**flags: Any) -> Overrides:  # noqa: ANN401 -- click's own types
-    return Overrides(**flags)
-
-
 task = _grouped(
     [
         click.option(
@@ -212,7 +208,7 @@ task = _grouped(
     ],
     [field.name for field in fields(Overrides)],
     "overrides",
-    _overrides,
+    Overrides,
 )
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from threading import Lock
@@ -13,6 +12,7 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.session import Answer, Json, Session
 from kubectl_sky.errors import ClusterError, Conflict, Interrupted, NotFound, SkyError, Unreachable
+from kubectl_sky.values import dataclass
 
 _CREATED = 201
 _SLACK = timedelta(seconds=2)  # the server's dates are whole seconds

@@ -1,8 +1,9 @@
 """A request as an error message sees it: method, path, server."""
 
 import re
-from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
+
+from kubectl_sky.values import dataclass
 
 _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)"

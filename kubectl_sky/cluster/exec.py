@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from threading import Event, Thread
 from time import monotonic
 from typing import Any, BinaryIO, TypeGuard
@@ -13,6 +12,7 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.wire import LARGEST, Wire
 from kubectl_sky.errors import ClusterError, NotFound, ProgramMissing, SkyError, Unreachable
+from kubectl_sky.values import dataclass
 
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
 PROTOCOLS = (V5, V4)  # Kubernetes 1.30 and newer speak the first, and only it can end an input

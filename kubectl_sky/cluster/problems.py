@@ -7,7 +7,6 @@ translated in `failures`.
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kubectl_sky.cluster import admission
@@ -22,6 +21,7 @@ from kubectl_sky.errors import (
     Refused,
     Unreachable,
 )
+from kubectl_sky.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ and dicts to a Session. A Session may be used by many threads at once.
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import Self
 from urllib.parse import urlencode
@@ -25,6 +24,7 @@ from kubectl_sky.cluster.retries import Retries
 from kubectl_sky.cluster.stream import Stream
 from kubectl_sky.cluster.wire import Upgrade, Wire
 from kubectl_sky.errors import ClusterError
+from kubectl_sky.values import dataclass
 
 __all__ = ["Answer", "Connection", "Json", "Session"]
 

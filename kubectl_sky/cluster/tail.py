@@ -3,7 +3,6 @@
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from threading import Event
 from time import monotonic
@@ -15,6 +14,7 @@ from kubectl_sky.cluster.patience import Patience
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.stream import Stream
 from kubectl_sky.errors import ClusterError, NotFound, Unreachable
+from kubectl_sky.values import dataclass
 
 # What the node answers for a container that has not started, or not yet again.
 _IDLE = re.compile(

@@ -7,12 +7,12 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 from kubectl_sky import settings
 from kubectl_sky.errors import SkyError
+from kubectl_sky.values import asdict, dataclass, replace
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_sky.errors import ClusterError, UserError
+from kubectl_sky.values import dataclass
 
 _PATIENCE = 60  # seconds for a question; what makes a cluster has limits of its own
 _CLI = "or leave --driver away: the practice cluster needs nothing"

@@ -1,10 +1,10 @@
 """What a user has to be allowed to do, as a table, and as a Role that allows just that."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from kubectl_sky import kinds
 from kubectl_sky.kinds import Kind
+from kubectl_sky.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from kubectl_sky import names
 from kubectl_sky.observe.jobstatus import JobStatus, of_node, of_task
 from kubectl_sky.observe.nodes import NodeStatus, Object, State, container, node, retrying
 from kubectl_sky.plan.pipeline import Member, member_of
+from kubectl_sky.values import dataclass, field
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import STOPPED, Workload
 

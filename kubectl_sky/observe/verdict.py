@@ -1,7 +1,6 @@
 """The doctor's verdict: how far a task has come, and what stops it there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kubectl_sky.observe.findings import Finding, Stage, diagnose
@@ -9,6 +8,7 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.rules import RULES
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.symptoms import Snapshot
+from kubectl_sky.values import dataclass
 
 
 class Step(StrEnum):

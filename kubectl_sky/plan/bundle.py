@@ -2,13 +2,13 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Archive, Facts
 from kubectl_sky.spec.files import LocalFiles
+from kubectl_sky.values import dataclass
 
 PART = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around them
 KEEP = 4 * PART  # bytes of all ConfigMaps of a task: etcd is no place for data

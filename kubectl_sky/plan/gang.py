@@ -1,7 +1,8 @@
 """What a scheduler that starts all nodes of a task or none is told of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from kubectl_sky.values import dataclass
 
 
 @dataclass(frozen=True)

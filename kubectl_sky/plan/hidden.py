@@ -1,7 +1,6 @@
 """Which key of which Secret each secret of a task is."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
@@ -9,6 +8,7 @@ from kubectl_sky.plan import environment
 from kubectl_sky.spec.secret import KeptSecret
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import RESERVED
+from kubectl_sky.values import dataclass
 
 
 @dataclass(frozen=True)

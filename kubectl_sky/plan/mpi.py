@@ -1,6 +1,6 @@
 """What the operator of MPIJobs is told of a task."""
 
-from dataclasses import dataclass
+from kubectl_sky.values import dataclass
 
 
 @dataclass(frozen=True)

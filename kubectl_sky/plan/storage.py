@@ -1,7 +1,6 @@
 """Which claim, new volume or directory each of a task's volumes is, and where it is mounted."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from kubectl_sky import names
@@ -13,6 +12,7 @@ from kubectl_sky.plan.claim import Claim
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.volume import HOME, Storage, VolumeMount
+from kubectl_sky.values import dataclass, field, replace
 
 LINKED = "/kubectl-sky/home"  # has what the home directory links to
 _MANY, _READERS, _ONE_POD = "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod"

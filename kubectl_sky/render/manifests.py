@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from kubectl_sky.plan.claim import Claim
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.render import pod_config, writer
 from kubectl_sky.render.engine import engine
+from kubectl_sky.values import dataclass, replace
 from kubectl_sky.workloads import registry
 
 REDACTED = "REDACTED"

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, entries
 from kubectl_sky.spec.mounts import is_ours
+from kubectl_sky.values import dataclass
 
 WORKDIR = "~/sky_workdir"  # where setup and run begin
 

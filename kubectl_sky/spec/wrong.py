@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 
 from kubectl_sky.spec.document import Data, Path, entries
 from kubectl_sky.spec.quick import SILENT, Schema, compiled
 from kubectl_sky.spec.schema import target, test_of
+from kubectl_sky.values import dataclass, replace
 
 
 @dataclass(frozen=True)

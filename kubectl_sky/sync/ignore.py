@@ -1,11 +1,11 @@
 """Which files of a folder stay behind: what its .skyignore says, else what git would ignore."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_sky.sync import patterns
 from kubectl_sky.sync.patterns import Pattern
+from kubectl_sky.values import dataclass
 
 OURS, GITS = b".skyignore", b".gitignore"
 _HISTORY = patterns.read(b".git")  # changes with every git status; !.git takes it after all

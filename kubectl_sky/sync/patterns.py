@@ -5,7 +5,8 @@ Everything is bytes, as in git: `?` is one byte, and names need not be UTF-8.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from kubectl_sky.values import dataclass
 
 _CLASSES = {
     b"alnum": rb"0-9A-Za-z",
