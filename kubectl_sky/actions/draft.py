@@ -31,12 +31,14 @@ from kubectl_sky.spec.secret import without_kept
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.sync.archive import Limits
+from kubectl_sky.sync.cached import Kept
 from kubectl_sky.sync.known import NO_CACHE, Cache
 from kubectl_sky.values import dataclass, field, replace
 from kubectl_sky.workloads import hold, registry
 from kubectl_sky.workloads.choice import Choice, choices
 
 _PATIENCE = 300.0
+_TEMPLATES = 200  # that are remembered: ours, and users' own in some folders
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ class Draft:
     warnings: tuple[Problem, ...]
     settings: Settings
     remarks: tuple[str, ...] = ()  # on what the flags make of the file
+    kept: Kept | None = None  # what is remembered of templates
 
     @property
     def patience(self) -> float:
@@ -131,7 +134,8 @@ class Draft:
 
     def manifests(self, plans: Sequence[Plan]) -> Manifests:
         """Render the plans of this draft."""
-        return manifests.merged([manifests.render(plan, self.templates) for plan in plans])
+        rendered = [manifests.render(plan, self.templates, self.kept) for plan in plans]
+        return manifests.merged(rendered)
 
 
 def draft(
@@ -171,6 +175,7 @@ def draft(
         warnings=tuple(problems),
         settings=settings,
         remarks=tuple(remarks),
+        kept=_kept(environ),
     )
 
 
@@ -230,6 +235,13 @@ def _cache(environ: Mapping[str, str]) -> Cache:
     with suppress(RuntimeError):
         return Cache(cache_folder(environ) / "files")
     return NO_CACHE
+
+
+def _kept(environ: Mapping[str, str]) -> Kept | None:
+    """Return what is remembered of templates; a user without a home has nothing."""
+    with suppress(RuntimeError):
+        return Kept(cache_folder(environ) / "templates", _TEMPLATES)
+    return None
 
 
 def _settings(overrides: Overrides, environ: Mapping[str, str]) -> Settings:

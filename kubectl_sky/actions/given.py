@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import dotenv
-
 from kubectl_sky.errors import UserError
 
 
@@ -26,6 +24,10 @@ def variables(
 
 def variable_files(paths: tuple[str, ...], flag: str) -> Iterator[tuple[str, str]]:
     """Read files of `K=V` lines as SkyPilot does: dotenv's rules."""
+    if not paths:
+        return
+    import dotenv  # noqa: PLC0415 -- takes a tenth of a start, and few give files
+
     for path in paths:
         try:
             with Path(path).open(encoding="utf-8") as file:

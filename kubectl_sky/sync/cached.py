@@ -1,9 +1,44 @@
 """Files of the user's cache: nobody else reads them, each is whole, and the oldest make room."""
 
+import hashlib
 import os
 import time
 from contextlib import suppress
 from pathlib import Path
+
+
+class Kept:
+    """Bytes by name in a folder of their own, of which only the newest so many stay.
+
+    Where the folder cannot be used nothing is known, and nothing fails.
+    """
+
+    def __init__(self, folder: Path, many: int) -> None:
+        self._folder = folder
+        self._many = many
+
+    def read(self, name: str) -> bytes | None:
+        """Return what was written, unless something has happened to it."""
+        with suppress(OSError):
+            digest, data = _split((self._folder / name).read_bytes())
+            if digest == _digest(data):
+                return data
+        return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Remember bytes."""
+        with suppress(OSError):
+            store(self._folder / name, _digest(data), data)
+            prune(self._folder, self._many)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def _split(kept: bytes) -> tuple[bytes, bytes]:
+    size = hashlib.sha256().digest_size
+    return kept[:size], kept[size:]
 
 
 def store(path: Path, *parts: bytes) -> None:
