@@ -80,7 +80,14 @@ _FRAMEWORKS = (
     "kubeflow.org/mpijob",
     "workload.codeflare.dev/appwrapper",
 )
-_QUEUEING = ("appwrappers", "workloads", "localqueues", "clusterqueues", "resourceflavors")
+_QUEUEING = (
+    "appwrappers",
+    "workloads",
+    "localqueues",
+    "clusterqueues",
+    "resourceflavors",
+    "workloadpriorityclasses",
+)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

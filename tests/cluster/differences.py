@@ -6,6 +6,7 @@ A test is named by its file and function; with `[id]`, only that case of it is m
 _TROUBLE = "tests/e2e/test_doctor.py::test_a_failure_is_explained[{}]"
 
 _ACCOUNTED = "the practice cluster accounts memory and does not limit it"
+_BOUND = "the practice cluster lets no scheduler but its own place pods"
 _EVICTIONS = "the practice cluster has no machines to empty, and so no evictions"
 _IMAGES = "the practice cluster does not pull images, and this is about what comes of that"
 _KREW = "this is about the archive and krew, which need Go and minutes; once is enough"
@@ -36,6 +37,8 @@ REAL_ONLY = {
     "tests/e2e/test_seed.py::test_complete_task_lifecycle": _IMAGES,
     "tests/e2e/test_seed.py::test_multi_node_distributed_training": _IMAGES,
     "tests/e2e/test_submit.py::test_a_failing_task[out of memory]": _ACCOUNTED,
+    "tests/e2e/test_volcano.py::test_a_gang_runs": _BOUND,
+    "tests/e2e/test_volcano.py::test_one_fails_and_the_others_end": _BOUND,
     **{_TROUBLE.format(name): _IMAGES for name in ("image-name", "image-never")},
     **{_TROUBLE.format(name): _IMAGES for name in ("registry-unreachable", "runs-as-root")},
     **{_TROUBLE.format(name): _PLACED for name in ("anti-affinity", "spread", "host-port")},

@@ -96,6 +96,18 @@ run: |
     assert sky("stop", "again001").returncode == 0
 
 
+def test_auto_without_the_right(sky: Command, kubectl: Command, cluster: Cluster) -> None:
+    grant = ("create", "rolebinding", "alice", "--clusterrole=edit")
+    assert kubectl(*grant, f"--user={cluster.users['alice']}").returncode == 0
+    flags = ("--backend", "auto", "--dry-run=client", "--context", "alice")
+    done = sky("submit", "-", *flags, stdin="num_nodes: 2\nrun: 'true'\n")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith(
+        "backend indexed: one Job for all nodes, which the cluster stops together when one fails;"
+        " you may not create JobSets\n"
+    )
+
+
 def test_stop_leaves_nothing(sky: Command, kubectl: Command) -> None:
     script = "num_nodes: 2\nsecrets: {T: x}\nrun: sleep 300\n"
     done = sky("submit", "-", "--backend", "jobset", "--detach", "--id", "stopit01", stdin=script)

@@ -5,13 +5,13 @@ import os
 import re
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from kubectl_sky.spec.quantity import quantity
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command, submitted
+from tests.e2e.kueue import API, made, queue
 from tests.e2e.test_backends import FAILING
 from tests.e2e.test_doctor import ID, record
 from tests.e2e.test_examples import ROOT, check_run
@@ -46,36 +46,6 @@ KINDS = {"appwrapper": "AppWrapper", "indexed": "Job", "jobset": "JobSet"}
 def cluster(real_cluster: Cluster) -> Cluster:
     """Only the real one has the controllers."""
     return real_cluster
-
-
-def queue(name: str, namespace: str, resources: Any) -> list[dict[str, Any]]:
-    api = "kueue.x-k8s.io/v1beta2"
-    group = {
-        "coveredResources": [resource["name"] for resource in resources],
-        "flavors": [{"name": "plain", "resources": resources}],
-    }
-    cluster_queue = f"{namespace}-{name}"
-    return [
-        {"apiVersion": api, "kind": "ResourceFlavor", "metadata": {"name": "plain"}},
-        {
-            "apiVersion": api,
-            "kind": "ClusterQueue",
-            "metadata": {"name": cluster_queue},
-            "spec": {"namespaceSelector": {}, "resourceGroups": [group]},
-        },
-        {
-            "apiVersion": api,
-            "kind": "LocalQueue",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {"clusterQueue": cluster_queue},
-        },
-    ]
-
-
-def made(kubectl: Command, *items: dict[str, Any]) -> None:
-    manifest = json.dumps({"kind": "List", "apiVersion": "v1", "items": items})
-    done = kubectl("apply", "-f", "-", stdin=manifest)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture
@@ -149,6 +119,9 @@ def test_the_second_waits_for_the_first(sky: Command, kubectl: Command, backend:
     assert sky("exec", "first001", "--all-ranks", "--", "touch", "/tmp/go").returncode == 0
     done = sky("wait", "first001", "second02")
     assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        f"task/{name} ({name}) completed" for name in ("first001", "second02")
+    ]
     one, other = (sky.json("status", name)["metadata"] for name in ("first001", "second02"))
     _, ends = times(kubectl, "first001")
     begins, _ = times(kubectl, "second02")
@@ -215,6 +188,39 @@ def test_more_than_the_queue_can_ever_give(sky: Command, kubectl: Command) -> No
     until(told)
     assert sky("stop", "toomany1").returncode == 0
     until(lambda: left(kubectl, "toomany1") == [])
+
+
+def test_the_urgent_one_is_before_the_other(
+    sky: Command, kubectl: Command, cluster: Cluster, namespace: str
+) -> None:
+    """As a user of the namespace sees it, too, who may not look at the quota."""
+    urgent = {"metadata": {"name": f"{namespace}-urgent"}, "value": 1000}
+    made(kubectl, {"apiVersion": API, "kind": "WorkloadPriorityClass"} | urgent)
+    for allowed in (
+        ("role", "alice", "--verb=list", "--resource=localqueues,workloads.kueue.x-k8s.io"),
+        ("rolebinding", "alice", "--role=alice", f"--user={cluster.users['alice']}"),
+    ):
+        assert kubectl("create", *allowed).returncode == 0
+    task = "name: {}\nresources: {{cpus: 300m, memory: 32Mi{}}}\nrun: sleep 300\n"
+    flags = ("--backend", "indexed", "--queue", "gold", "-d", "--id")
+    done = sky("submit", "-", *flags, "inside01", stdin=task.format("inside", ""))
+    assert done.returncode == 0, done.stderr
+    until(lambda: sky.json("status", "inside01")["status"] == "running")
+    high = f", priority_class: {namespace}-urgent"
+    for task_id, name, more in (("later002", "later", ""), ("urgent03", "urgent", high)):
+        done = sky("submit", "-", *flags, task_id, stdin=task.format(name, more))
+        assert done.returncode == 0, done.stderr
+    until(lambda: "second of 2 in the queue gold" in sky("status", "later002").stdout)
+    assert "first of 2 in the queue gold" in sky("status", "urgent03").stdout
+    seen = sky("queues", "status", "gold", "--context", "alice")
+    assert re.search(r"^plain +cpu +300m +\? +\?$", seen.stdout, re.MULTILINE), seen.stdout
+    rows = [line.split()[:3] for line in seen.stdout.splitlines()[-2:]]
+    assert rows == [
+        ["1", "Job/urgent-urgent03", "1000"],
+        ["2", "Job/later-later002", "0"],
+    ]
+    assert "who waits in other namespaces, is not known: you may not see it" in seen.stderr
+    assert sky("stop", "inside01", "later002", "urgent03").returncode == 0
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.name)

@@ -3,18 +3,22 @@
 import json
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.cluster import cache
 from tests.e2e.conftest import ROOT, Command
+from tests.e2e.test_backends import FAILING, apart
 from tests.e2e.test_ports import led_to
+from tests.e2e.test_queues import until
 from tests.e2e.test_submit import gone, objects
 
 CRDS = ROOT.parent / "shared" / "crds"
 FILES = [CRDS / f"scheduling.volcano.sh_{plural}.yaml" for plural in ("podgroups", "queues")]
-GROUP = "podgroup.scheduling.volcano.sh/gang-volcano1"
+KIND = "podgroup.scheduling.volcano.sh"
+GROUP = f"{KIND}/gang-volcano1"
 TASK = """
 name: gang
 num_nodes: 2
@@ -91,6 +95,73 @@ def test_a_gang(sky: Command, kubectl: Command) -> None:
     assert kubectl("wait", "--for=delete", GROUP, "--timeout=30s").returncode == 0
 
 
+def pods(kubectl: Command, task_id: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = kubectl.json("get", "pods", "-l", f"task-id={task_id}")["items"]
+    return found
+
+
+def let_in(kubectl: Command, namespace: str, task_id: str) -> None:
+    """Do what Volcano's scheduler does: wait for all pods of the group, and bind them at once."""
+    until(lambda: kubectl("get", f"{KIND}/gang-{task_id}").returncode == 0)
+    group = kubectl.json("get", f"{KIND}/gang-{task_id}")
+    until(lambda: len(pods(kubectl, task_id)) == group["spec"]["minMember"])
+    (node, *_) = kubectl.json("get", "nodes")["items"]
+    for pod in pods(kubectl, task_id):
+        assert pod["spec"]["schedulerName"] == "volcano"
+        assert "nodeName" not in pod["spec"], "nobody else places it"
+        name = pod["metadata"]["name"]
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}}
+        target = {"target": {"kind": "Node", "name": node["metadata"]["name"]}}
+        where = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
+        done = kubectl("create", "--raw", where, "-f", "-", stdin=json.dumps(binding | target))
+        assert done.returncode == 0, done.stderr
+    running = ("--type=merge", "-p", '{"status": {"phase": "Running"}}')
+    assert kubectl("patch", f"{KIND}/gang-{task_id}", *running).returncode == 0
+
+
+@pytest.mark.usefixtures("volcano")
+def test_a_gang_runs(sky: Command, kubectl: Command, namespace: str) -> None:
+    script = "name: gang\nnum_nodes: 2\nrun: echo $NODE_RANK of $NUM_NODES\n"
+    flags = ("--backend", "volcano", "--id", "volcano5")
+    process = sky.start("submit", sky.write("task.yaml", script), *flags)
+    let_in(kubectl, namespace, "volcano5")
+    out, err = process.communicate(timeout=180)
+    assert process.returncode == 0, err
+    expected = [f"node-{rank} | {rank} of 2" for rank in range(2)]
+    assert sorted(out.splitlines()[1:]) == expected
+    assert sky("logs", "volcano5").stdout.splitlines() == expected
+    assert sky("wait", "volcano5").stdout == "task/volcano5 (gang) completed\n"
+    rows = sky("list").stdout.splitlines()
+    assert rows[1].split()[:4] == ["volcano5", "gang", "completed", "2/2"]
+    assert sky("stop", "volcano5").stdout == "task/volcano5 (gang) stopped\n"
+    gone(kubectl, "volcano5")
+    until(lambda: kubectl("get", f"{KIND}/gang-volcano5").returncode != 0)
+
+
+@pytest.mark.usefixtures("volcano")
+def test_one_fails_and_the_others_end(sky: Command, kubectl: Command, namespace: str) -> None:
+    """Who follows ends them; the scheduler is asked for nothing."""
+    script = FAILING.replace("name: three", "name: gang")
+    flags = ("--backend", "volcano", "--id", "volcano6")
+    process = sky.start("submit", sky.write("task.yaml", script), *flags)
+    let_in(kubectl, namespace, "volcano6")
+    _, err = process.communicate(timeout=180)
+    assert process.returncode == 4, err
+    assert err.count("node-2 failed: Error; the other nodes are being stopped\n") == 1
+    assert "task volcano6 (gang) failed: node-2: Error (exit code 7)" in err
+    told = sky("status", "volcano6").stdout
+    assert "failed — node-2: Error (exit code 7)" in told
+    assert told.count("Stopped") == 3
+    assert apart(kubectl, "volcano6") <= 10
+    assert sky("wait", "volcano6").stdout == (
+        "task/volcano6 (gang) failed: node-2: Error (exit code 7)\n"
+    )
+    assert sky("stop", "volcano6").returncode == 0
+    gone(kubectl, "volcano6")
+    until(lambda: pods(kubectl, "volcano6") == [])
+    until(lambda: kubectl("get", f"{KIND}/gang-volcano6").returncode != 0)
+
+
 @pytest.mark.usefixtures("volcano")
 def test_queues_are_volcano_s(sky: Command, kubectl: Command) -> None:
     arguments = ("submit", "-", "--backend", "volcano", "--queue", "gold", "--id", "volcano2")
@@ -104,7 +175,7 @@ def test_queues_are_volcano_s(sky: Command, kubectl: Command) -> None:
     body = queue | {"metadata": {"name": "gold"}, "spec": {"weight": 1}}
     assert kubectl("apply", "-f", "-", stdin=json.dumps(body)).returncode == 0
     submit(sky, "--queue", "gold", task_id="volcano2")
-    group = kubectl.json("get", "podgroup.scheduling.volcano.sh", "gang-volcano2")
+    group = kubectl.json("get", KIND, "gang-volcano2")
     assert group["spec"]["queue"] == "gold"
     assert sky("stop", "volcano2").returncode == 0
 
