@@ -2,48 +2,17 @@
 
 import json
 import shutil
-import socket
-import subprocess
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from tests.cluster import golang
-from tests.cluster.shell import Broken, Unavailable, path, run
+from tests.cluster.process import Controller, certificate, configured, defined, running
+from tests.cluster.shell import Unavailable, run
 from tests.cluster.target import Cluster
 
-_MODULES = Path(__file__).parent / "modules"
 _missing = pytest.StashKey[dict[str, str]]()
-
-
-@dataclass(frozen=True)
-class Controller:
-    """A controller: its Go package, and where its module has the definitions of its kinds."""
-
-    name: str  # of the folder with its go.mod
-    package: str
-    definitions: str
-    source: str = ""  # the module, where the package is not at its root
-    flags: tuple[str, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
-    fixture: str = ""  # that runs it
-
-    @property
-    def module(self) -> Path:
-        """Where its recipe is."""
-        return _MODULES / self.name
-
-    def program(self) -> Path:
-        """Return the program, built once."""
-        return golang.build(self.name, self.module, self.package)
-
-    def kinds(self) -> Path:
-        """Return the file or folder of its definitions."""
-        return golang.sources(self.module, self.source or self.package) / self.definitions
 
 
 JOBSET = Controller("jobset", "sigs.k8s.io/jobset", "config/components/crd/bases", fixture="jobset")
@@ -114,9 +83,9 @@ def jobset(
 ) -> Iterator[None]:
     """The JobSet controller, running beside the real cluster."""
     _require(pytestconfig, JOBSET)
-    folder = _certificate(tmp_path_factory.mktemp("jobset"))
-    flags = [_configured(folder, "config.jobset.x-k8s.io/v1alpha1")]
-    with _defined(JOBSET, real_cluster), _running(JOBSET, real_cluster, folder, flags):
+    folder = certificate(tmp_path_factory.mktemp("jobset"))
+    flags = [configured(folder, "config.jobset.x-k8s.io/v1alpha1")]
+    with defined(JOBSET, real_cluster), running(JOBSET, real_cluster, folder, flags):
         yield
 
 
@@ -130,7 +99,7 @@ def mpi(
     _require(pytestconfig, MPI)
     folder = tmp_path_factory.mktemp("mpi")
     flags = [f"-kubeConfig={real_cluster.kubeconfig}", "-lock-namespace=default"]
-    with _defined(MPI, real_cluster), _running(MPI, real_cluster, folder, flags):
+    with defined(MPI, real_cluster), running(MPI, real_cluster, folder, flags):
         yield
     kubectl = [str(real_cluster.kubectl), f"--kubeconfig={real_cluster.kubeconfig}"]
     run([*kubectl, "-n", "default", "delete", "lease", MPI.name])  # else the next one waits for it
@@ -151,16 +120,16 @@ def kueue(
     """
     for each in (KUEUE, APPWRAPPER):
         _require(pytestconfig, each)
-    folder = _certificate(tmp_path_factory.mktemp("kueue"))
+    folder = certificate(tmp_path_factory.mktemp("kueue"))
     version = "config.kueue.x-k8s.io/v1beta2"
-    flags = [_configured(folder, version, integrations={"frameworks": _FRAMEWORKS})]
+    flags = [configured(folder, version, integrations={"frameworks": _FRAMEWORKS})]
     with ExitStack() as stack:
         stack.enter_context(_certified(folder))
-        stack.enter_context(_defined(KUEUE, real_cluster))
-        stack.enter_context(_defined(APPWRAPPER, real_cluster))
+        stack.enter_context(defined(KUEUE, real_cluster))
+        stack.enter_context(defined(APPWRAPPER, real_cluster))
         stack.enter_context(_settled(real_cluster))
-        stack.enter_context(_running(KUEUE, real_cluster, folder, flags))
-        stack.enter_context(_running(APPWRAPPER, real_cluster, folder, []))
+        stack.enter_context(running(KUEUE, real_cluster, folder, flags))
+        stack.enter_context(running(APPWRAPPER, real_cluster, folder, []))
         stack.callback(_empty, real_cluster)  # they hold their objects until these are let go
         yield
 
@@ -169,29 +138,6 @@ def _require(config: pytest.Config, controller: Controller) -> None:
     why = config.stash[_missing].get(controller.name)
     if why:
         pytest.skip(f"no {controller.name}: {why}")
-
-
-def _certificate(folder: Path) -> Path:
-    key = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
-    run([*key, "-keyout", folder / "tls.key", "-out", folder / "tls.crt"])
-    return folder
-
-
-def _configured(folder: Path, version: str, **more: object) -> str:
-    """Return the flag of a configuration by which nothing but the API server knows the program."""
-    config = {
-        "apiVersion": version,
-        "kind": "Configuration",
-        "internalCertManagement": {"enable": False},
-        "leaderElection": {"leaderElect": False},
-        "metrics": {"bindAddress": "0"},
-        "health": {"healthProbeBindAddress": "0"},
-        # nobody calls its webhooks: what we send says everything that they would add
-        "webhook": {"host": "127.0.0.1", "port": _free_port(), "certDir": str(folder)},
-        **more,
-    }
-    (folder / "config.yaml").write_text(json.dumps(config))
-    return f"--config={folder / 'config.yaml'}"
 
 
 @contextmanager
@@ -245,57 +191,3 @@ def _empty(cluster: Cluster) -> None:
     kubectl = [str(cluster.kubectl), f"--kubeconfig={cluster.kubeconfig}"]
     for kind in _QUEUEING:
         run([*kubectl, "delete", kind, "--all", "-A", "--timeout=60s"])
-
-
-def _established(kubectl: Sequence[str], files: Sequence[str]) -> None:
-    """Wait for kinds; kubectl gives up on those so new that they have no conditions yet."""
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            run([*kubectl, "wait", "--for=condition=Established", "--timeout=60s", *files])
-        except Broken:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.5)
-        else:
-            return
-
-
-@contextmanager
-def _defined(controller: Controller, cluster: Cluster) -> Iterator[None]:
-    """Its kinds, which go again unless they were there before."""
-    kubectl = [str(cluster.kubectl), f"--kubeconfig={cluster.kubeconfig}"]
-    files = ["-f", str(controller.kinds())]
-    before = run([*kubectl, "get", *files, "--ignore-not-found", "-o", "name"])
-    run([*kubectl, "apply", "--server-side", "--force-conflicts", *files])
-    _established(kubectl, files)
-    try:
-        yield
-    finally:
-        if not before:
-            run([*kubectl, "delete", "--wait=false", *files])
-
-
-@contextmanager
-def _running(
-    controller: Controller, cluster: Cluster, folder: Path, flags: Sequence[str]
-) -> Iterator[None]:
-    with (folder / f"{controller.name}.log").open("wb") as log:
-        process = subprocess.Popen(
-            [str(controller.program()), *flags, *controller.flags],
-            env={"KUBECONFIG": str(cluster.kubeconfig), "PATH": path(), **controller.variables},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
