@@ -61,8 +61,9 @@ def engine(overrides: Path | None = None, kept: Kept | None = None) -> jinja2.En
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,  # they do not change while a task is rendered
     )
-    environment.filters.update(block=writer.block, base64=writer.b64)
+    environment.filters.update(block=writer.block, base64=writer.b64, indent=writer.indented)
     return environment
 
 

@@ -13,7 +13,7 @@ from kubectl_sky.kinds import kind_of
 from kubectl_sky.plan.bundle import Bundle
 from kubectl_sky.plan.claim import Claim
 from kubectl_sky.plan.plan import Node, Plan
-from kubectl_sky.render import pod_config, writer
+from kubectl_sky.render import alike, pod_config, writer
 from kubectl_sky.render.engine import Kept, engine
 from kubectl_sky.values import dataclass, replace
 from kubectl_sky.workloads import registry
@@ -64,6 +64,7 @@ def render(plan: Plan, templates: Path | None = None, kept: Kept | None = None) 
     environment = engine(templates, kept)
     backend = registry.named(plan.backend)
     plan = backend.adapted(plan)
+    nodes = alike.Reader()
     auxiliary = [_manifest(environment, name, plan=plan) for name in _auxiliary(plan)]
     if plan.ports:
         auxiliary.append(_manifest(environment, "ports.yaml.j2", plan=plan, first=backend.first))
@@ -78,7 +79,7 @@ def render(plan: Plan, templates: Path | None = None, kept: Kept | None = None) 
         ),
         auxiliary=tuple(auxiliary),
         workload=tuple(
-            _changed(_manifest(environment, backend.template, plan=plan, node=node), plan)
+            _changed(_manifest(environment, backend.template, nodes, plan=plan, node=node), plan)
             for node in backend.pods(plan)
         ),
     )
@@ -146,11 +147,12 @@ def _changed(manifest: Manifest, plan: Plan) -> Manifest:
 def _manifest(
     environment: jinja2.Environment,
     name: str,
+    reader: alike.Reader | None = None,
     **context: Plan | Node | Claim | Bundle | Mapping[str, str],
 ) -> Manifest:
     try:
         text = writer.commented(environment.get_template(name).render(context))
-        value = yaml.load(text, Loader=yaml.CSafeLoader)
+        value = (reader or alike.Reader()).read(text)
     except jinja2.TemplateError as error:
         line = getattr(error, "lineno", None)
         raise UserError(f"template {name}{f':{line}' if line else ''}: {error}") from error

