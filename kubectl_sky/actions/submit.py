@@ -168,7 +168,10 @@ def send(
         [item for item in running if not hold.held(item)],
     ]
     with sharing.sent(session, prepared.manifests.shared, prepared.shared, dry_run) as shared:
-        applied = apply_all(session, stages, dry_run=dry_run, workers=_WORKERS, on_done=on_done)
+        how = objects.send_apply if prepared.present else objects.send_new
+        applied = apply_all(
+            session, stages, dry_run=dry_run, workers=_WORKERS, on_done=on_done, send=how
+        )
         if not dry_run:
             _adopt(session, applied, shared, prepared.kinds)
     return applied

@@ -271,6 +271,8 @@ def _override(configuration: Configuration, connection: Connection) -> str:
     configuration.keep_alive = True  # or firewalls forget a quiet log stream
     if connection.server:
         configuration.host = connection.server.rstrip("/")
+    # The client would read the environment again for each request, which takes as long as all else.
+    configuration.proxy = configuration.proxy
     if connection.token:
         configuration.api_key = {"BearerToken": f"Bearer {connection.token}"}
         configuration.refresh_api_key_hook = None

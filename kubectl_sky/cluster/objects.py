@@ -8,7 +8,7 @@ from urllib.parse import quote
 from kubectl_sky import names
 from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.session import Answer, Json, Session
-from kubectl_sky.errors import Conflict, Expired, NotFound, UserError
+from kubectl_sky.errors import Conflict, Expired, NotFound, Unreachable, UserError
 from kubectl_sky.kinds import Kind, kind_of
 
 PAGE = 500  # kubectl's
@@ -111,21 +111,41 @@ def create(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
     return session.request("POST", place, query=query, body=manifest)
 
 
+def send_new(session: Session, manifest: Json, *, dry_run: bool = False) -> Answer:
+    """Create an object that should not be there; apply it where it is, or where that is not known.
+
+    The answer has its metadata alone, and is as `send_apply`'s. To apply costs the server twice.
+    """
+    try:
+        return _created(session, manifest, dry_run)
+    except Conflict:
+        return send_apply(session, manifest, dry_run=dry_run)
+    except Unreachable:  # it may have been created, so that to create it again would be refused
+        return replace(send_apply(session, manifest, dry_run=dry_run), retried=True)
+
+
 def send_once(session: Session, manifest: Json, *, dry_run: bool = False) -> Answer:
     """Create a large object whose name says what is in it: one that is there already is as good.
 
     The answer has its metadata alone, and the status 201 where it was created, else 200. To apply
     it would cost the server several times as much.
     """
+    try:
+        return _created(session, manifest, dry_run)
+    except Conflict:
+        kind = known_kind(manifest)
+        place = _place(session, kind, _namespace(manifest))
+        call = Call("GET", path(kind, place, manifest["metadata"]["name"]), session.server)
+        answer = session.send(call, accept=_METADATA)
+        return replace(answer, body=manifest | {"metadata": answer.body["metadata"]})
+
+
+def _created(session: Session, manifest: Json, dry_run: bool) -> Answer:
+    """Create an object; the answer has its metadata alone. Raises Conflict if it exists."""
     kind = known_kind(manifest)
     query = {"fieldManager": names.MANAGER, "fieldValidation": "Strict"} | _dry(dry_run)
-    place = path(kind, _place(session, kind, _namespace(manifest)))
-    try:
-        call = Call("POST", place, session.server)
-        answer = session.send(call, query=query, body=manifest, accept=_METADATA)
-    except Conflict:
-        call = Call("GET", f"{place}/{manifest['metadata']['name']}", session.server)
-        answer = session.send(call, accept=_METADATA)
+    call = Call("POST", path(kind, _place(session, kind, _namespace(manifest))), session.server)
+    answer = session.send(call, query=query, body=manifest, accept=_METADATA)
     return replace(answer, body=manifest | {"metadata": answer.body["metadata"]})
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.apply import Applied, apply_all
+from kubectl_sky.cluster.apply import Applied, Send, apply_all
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Interrupted, Unreachable
 from tests.contract.makers import make_config_map, make_job
@@ -154,10 +154,28 @@ def test_an_answer_that_was_lost_is_found_out(
     with pytest.raises(Unreachable, match="what was created has been removed again"):
         apply_all(Lossy(), [[manifest]])  # type: ignore[arg-type]
     assert names(session, namespace) == []
+    [applied] = apply_all(Lossy(), [[manifest]], send=objects.send_new)  # type: ignore[arg-type]
+    assert applied.created, "this run has done so, whichever request it was"
+    assert applied.object["metadata"]["uid"]
 
 
+def test_what_is_new_is_created_and_what_is_there_applied(session: Session, namespace: str) -> None:
+    first, other = (make_config_map("a", namespace, data={"x": text}) for text in "12")
+    for wanted in (True, False):
+        [applied] = apply_all(session, [[first]], send=objects.send_new)
+        assert applied.created is wanted
+        assert applied.label == "configmaps a"
+    [changed] = apply_all(session, [[other]], send=objects.send_new)
+    live = objects.get(session, kinds.CONFIG_MAP, "a", namespace)
+    assert live["data"] == {"x": "2"}
+    assert live["metadata"]["uid"] == changed.object["metadata"]["uid"]
+    with pytest.raises(ClusterError, match="ConfigMap BAD as invalid"):
+        apply_all(session, [[make_config_map("BAD", namespace)]], send=objects.send_new)
+
+
+@pytest.mark.parametrize("send", [objects.send_apply, objects.send_new])
 def test_nothing_is_left_unsaid(
-    cut_session: Session, session: Session, proxy: CuttingProxy, namespace: str
+    cut_session: Session, session: Session, proxy: CuttingProxy, namespace: str, send: Send
 ) -> None:
     """Connections break all the time: what was created is removed, or the error names it."""
     stop = threading.Event()
@@ -171,7 +189,7 @@ def test_nothing_is_left_unsaid(
         cutting = pool.submit(cut)
         try:
             with pytest.raises(ClusterError) as error:
-                apply_all(cut_session, [*stages, [make_config_map("BAD", namespace)]])
+                apply_all(cut_session, [*stages, [make_config_map("BAD", namespace)]], send=send)
         finally:
             stop.set()
         cutting.result()
