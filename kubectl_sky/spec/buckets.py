@@ -126,7 +126,7 @@ def undone(document: Document) -> Iterator[tuple[Path, str, str]]:
 def revealing(document: Document) -> Iterator[Path]:
     """Yield the URLs and names that a secret's value would become a part of."""
     secrets = {name for name, _ in entries(document.get("secrets"))}
-    for path, source in entries(document.get("file_mounts")):
+    for path, source in entries(document.get("file_mounts")) if secrets else ():
         if isinstance(source, str) and not is_url(source) and not source.startswith("$"):
             continue  # a local path
         texts = dict(entries(source)) if isinstance(source, dict) else {"": source}

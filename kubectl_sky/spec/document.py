@@ -119,6 +119,17 @@ class Document:
         """Return the path of the resources, and of each candidate among them."""
         return self._candidates
 
+    @cached_property
+    def asked(self) -> tuple[tuple[Path, dict[Data, Data]], ...]:
+        """The resources and each candidate as far as they are maps, with their paths."""
+        found = ((path, self.get(*path)) for path in self.candidates())
+        return tuple((path, values) for path, values in found if isinstance(values, dict))
+
+    @cached_property
+    def asked_fields(self) -> frozenset[Data]:
+        """The names of the fields that any of them has."""
+        return frozenset(name for _, values in self.asked for name in values)
+
     def override(self, path: Path, value: Data, source: str) -> "Document":
         """Return the document with another value at the path; `source` is the flag that says so.
 

@@ -3,6 +3,7 @@
 A candidate that names another provider is left out, unless all do.
 """
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 
 from kubectl_sky.errors import Problem
@@ -26,8 +27,8 @@ def merged(outer: Mapping[str, Data], item: Mapping[str, Data]) -> Mapping[str, 
     own = {key: value for key, value in item.items() if value is not None}
     said = {other for field in own for other in _SAME.get(field, ())}
     kept = {key: value for key, value in outer.items() if key not in said}
-    labels = (outer.get("labels") or {}) | (own.get("labels") or {})
-    return {**kept, **own, "labels": labels}
+    labels = [each for each in (outer.get("labels"), own.get("labels")) if isinstance(each, dict)]
+    return {**kept, **own, "labels": dict(ChainMap(*reversed(labels)))}
 
 
 def elsewhere(values: Mapping[str, Data]) -> bool:
@@ -60,7 +61,7 @@ def contexts(document: Document) -> dict[str, Path]:
 
 def left_out(document: Document) -> tuple[Path, ...]:
     """Return the candidates that name another provider; none where all do."""
-    found = [path for path in document.candidates() if path != ("resources",)]
+    found = document.candidates()[1:]
     away = [path for path in found if elsewhere(whole(document, path))]
     return () if len(away) == len(found) else tuple(away)
 
@@ -84,15 +85,12 @@ def _rule(document: Document) -> Iterator[Problem]:
         named = ", ".join(dict.fromkeys(_provider(whole(document, path)) for path in away))
         message = f"{len(away)} left out, the task runs on kubectl's cluster: {named}"
         yield document.problem(("resources", field), message, _CHOOSE, "warning", key=True)
-    for path in document.candidates():
+    for path, values in document.asked:
         if path not in gone:
-            yield from _ignored(document, path)
+            yield from _ignored(document, path, values)
 
 
-def _ignored(document: Document, path: Path) -> Iterator[Problem]:
-    values = document.get(*path)
-    if not isinstance(values, dict):
-        return
+def _ignored(document: Document, path: Path, values: Mapping[str, Data]) -> Iterator[Problem]:
     for field in ("infra", "cloud"):
         if values.get(field) and elsewhere({field: values[field]}):
             yield document.problem((*path, field), _IGNORED, _CHOOSE, "warning", key=True)
@@ -100,4 +98,4 @@ def _ignored(document: Document, path: Path) -> Iterator[Problem]:
         yield document.problem((*path, "region"), _IGNORED, _CHOOSE, "warning", key=True)
 
 
-RULES = (_rule,)
+RULES = ((frozenset({"infra", "cloud", "region"}), (_rule,)),)

@@ -43,8 +43,8 @@ def _range(text: str) -> tuple[int, int]:
 
 
 def _ports(document: Document) -> Iterator[Problem]:
-    for path in document.candidates():
-        value = document.get(*path, "ports")
+    for path, values in document.asked:
+        value = values.get("ports")
         items = value if isinstance(value, list) else [value]
         for index, item in enumerate(items):
             if isinstance(item, bool) or not isinstance(item, str | int | float):
@@ -57,9 +57,9 @@ def _ports(document: Document) -> Iterator[Problem]:
 
 
 def _many(document: Document) -> Iterator[Problem]:
-    for path in document.candidates():
+    for path, values in document.asked:
         try:
-            count = len(numbers(document.get(*path, "ports")))
+            count = len(numbers(values.get("ports")))
         except ValueError:
             continue  # told already
         if count > MAX_PORTS:
@@ -68,4 +68,4 @@ def _many(document: Document) -> Iterator[Problem]:
             yield document.problem((*path, "ports"), message, hint)
 
 
-RULES = (_ports, _many)
+RULES = ((frozenset({"ports"}), (_ports, _many)),)

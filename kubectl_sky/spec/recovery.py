@@ -43,9 +43,8 @@ def _strategy(value: Data) -> str:
 
 
 def _rule(document: Document) -> Iterator[Problem]:
-    for path in document.candidates():
-        where = (*path, "job_recovery")
-        value = document.get(*where)
+    for path, values in document.asked:
+        where, value = (*path, "job_recovery"), values.get("job_recovery")
         if value is not None:
             yield from _named(document, where, value)
             yield from _useless(document, where, value)
@@ -83,4 +82,4 @@ def _useless(document: Document, where: Path, value: Data) -> Iterator[Problem]:
             yield document.problem(path, message, "", "warning")
 
 
-RULES = (_rule,)
+RULES = ((frozenset({"job_recovery"}), (_rule,)),)

@@ -5,7 +5,7 @@ schema has told already.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import (
@@ -29,20 +29,21 @@ from kubectl_sky.spec.document import Data, Document, Path, entries
 MAX_NODES = 10_000
 
 Rule = Callable[[Document], Iterator[Problem]]
+Table = tuple[tuple[frozenset[str], tuple[Rule, ...]], ...]
 
 _NAME = re.compile(r"[a-zA-Z0-9]+(?:[._-]{1,2}[a-zA-Z0-9]+)*")  # SkyPilot's rule of task names
 
 
 def problems(document: Document) -> list[Problem]:
     """Return what all rules find in a task."""
-    there = document.data.keys()
-    return [
-        found
-        for fields, rules in _RULES
-        if not (fields and fields.isdisjoint(there))
-        for rule in rules
-        for found in rule(document)
-    ]
+    concerned = [*_ANY, *_fitting(_RULES, document.data)]
+    if document.asked:
+        concerned += _fitting(_OF_RESOURCES, document.asked_fields)
+    return [found for rule in concerned for found in rule(document)]
+
+
+def _fitting(table: Table, there: Iterable[Data]) -> list[Rule]:
+    return [rule for fields, rules in table if not fields.isdisjoint(there) for rule in rules]
 
 
 def _manifest(document: Document) -> Iterator[Problem]:
@@ -93,15 +94,21 @@ def _commands(document: Document) -> Iterator[Problem]:
         yield document.problem((), "the task has no command: run is missing", hint, "warning")
 
 
-# Rules, and the fields without all of which they find nothing; there are none for the first.
-_RULES: tuple[tuple[frozenset[str], tuple[Rule, ...]], ...] = (
-    (frozenset(), (_manifest, _name, _nodes, _commands, *groups.RULES, *traps.RULES)),
+# Rules, and the fields without all of which they find nothing.
+_ANY: tuple[Rule, ...] = (_manifest, _name, _nodes, _commands, *groups.RULES, *traps.RULES)
+_RULES: Table = (
     (frozenset({"envs", "secrets"}), variables.RULES),
     (frozenset({"secrets", "managed_secrets"}), secret.RULES),
     (frozenset({"workdir", "file_mounts"}), files.RULES),
     (frozenset({"file_mounts"}), buckets.RULES),
     (frozenset({"volumes"}), mounts.RULES),
-    (frozenset({"resources"}), sizes.RULES + recovery.RULES + infra.RULES + ports.RULES),
     (frozenset({"service", "pool"}), serving.RULES),
     (frozenset({"config"}), kubernetes.RULES + pod_config.RULES),
+)
+_OF_RESOURCES: Table = (
+    *sizes.RULES,
+    *traps.RULES_OF_RESOURCES,
+    *recovery.RULES,
+    *infra.RULES,
+    *ports.RULES,
 )

@@ -17,16 +17,8 @@ _SIZES: dict[str, Callable[[str | int | float], str]] = {
 }
 
 
-def _candidates(document: Document) -> Iterator[tuple[Path, dict[Data, Data]]]:
-    """Yield the resources and each candidate, with its path."""
-    for path in document.candidates():
-        values = document.get(*path)
-        if isinstance(values, dict):
-            yield path, values
-
-
 def _sizes(document: Document) -> Iterator[Problem]:
-    for path, values in _candidates(document):
+    for path, values in document.asked:
         for field, read in _SIZES.items():
             value = values.get(field)
             if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -43,7 +35,7 @@ def _said(error: ValueError, value: Data) -> str:
 
 
 def _gpus(document: Document) -> Iterator[Problem]:
-    for path, values in _candidates(document):
+    for path, values in document.asked:
         for field in ("accelerators", "gpus"):
             yield from _gpu(document, (*path, field), values.get(field))
         if values.get("accelerators") is not None and values.get("gpus") is not None:
@@ -79,7 +71,7 @@ def _shown(value: Data) -> str:
 
 
 def _images(document: Document) -> Iterator[Problem]:
-    for path, values in _candidates(document):
+    for path, values in document.asked:
         written = values.get("image_id")
         for where, image in _written(written, (*path, "image_id")):
             if not _IMAGE.fullmatch(image.strip().removeprefix("docker:")):
@@ -98,12 +90,12 @@ def _written(value: Data, path: Path) -> list[tuple[Path, str]]:
 
 
 def _labels(document: Document) -> Iterator[Problem]:
-    for path, _ in _candidates(document):
+    for path, _ in document.asked:
         yield from metadata.labels(document, (*path, "labels"))
 
 
 def _exclusive(document: Document) -> Iterator[Problem]:
-    for path, values in _candidates(document):
+    for path, values in document.asked:
         for other in ("cloud", "region", "zone"):
             if values.get("infra") is not None and values.get(other) is not None:
                 message = "is the old form of infra; keep one of them"
@@ -113,4 +105,10 @@ def _exclusive(document: Document) -> Iterator[Problem]:
             yield document.problem((*path, "ordered"), message, "keep one of them", key=True)
 
 
-RULES = (_sizes, _gpus, _images, _labels, _exclusive)
+RULES = (
+    (frozenset(_SIZES), (_sizes,)),
+    (frozenset({"accelerators", "gpus"}), (_gpus,)),
+    (frozenset({"image_id"}), (_images,)),
+    (frozenset({"labels"}), (_labels,)),
+    (frozenset({"cloud", "region", "zone", "ordered"}), (_exclusive,)),
+)

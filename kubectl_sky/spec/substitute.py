@@ -18,7 +18,8 @@ class Filled:
     """A document with its variables put in; `unknown` has the paths that cannot be judged yet.
 
     These are texts whose variables come from the command line, and texts with secrets in them,
-    which no message may show. `keys` has those of them that are names of fields.
+    which no message may show. `keys` has those of them that are names of fields. `written` is the
+    document as it was.
     """
 
     def __init__(self, document: Document) -> None:
@@ -28,10 +29,11 @@ class Filled:
         self.unknown: set[str] = set()
         self.keys: set[str] = set()
         data = document.data
-        self.document = document
+        self.written = self.document = document
         if isinstance(data, dict) and not data.keys().isdisjoint(FIELDS):
             texts = {name: self._any(data[name], (name,)) for name in FIELDS if name in data}
-            self.document = replace(document, data=data | texts)
+            if any(texts[name] != data[name] for name in texts):
+                self.document = replace(document, data=data | texts)
 
     def hides(self, path: str, key: bool = False) -> bool:
         """Say whether nothing may be said of the value at a path, or of its key, or shown there."""

@@ -4,7 +4,7 @@ Variables have a rule of their own, which says what the task sees.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Document, Node, Path, entries, printable
@@ -16,38 +16,36 @@ _APART = ("envs", "secrets")
 
 
 def _numbers(document: Document) -> Iterator[Problem]:
-    for path, node in _scalars(document.root, ()):
-        if isinstance(node.value, bool) or not isinstance(node.value, int | float):
-            continue
-        if document.get(*path) is not node.value:
-            continue  # a flag says something else
-        if _SEXAGESIMAL.fullmatch(node.text):
-            meant = "a number in base 60"
-        elif len(node.text.strip("+-")) > 1 and _OCTAL.fullmatch(node.text):
-            meant = "an octal number"
-        else:
-            continue
-        message = f"YAML reads {printable(node.text)} as {meant}: {printable(str(node.value))}"
+    for path, number in _odd(document.root, ()):
+        if path[0] in _APART or document.get(*path) is not number.value:
+            continue  # variables have a rule of their own; or a flag says something else
+        message = f"YAML reads {printable(number.text)} as {_meant(number.text)}"
         hint = "write that number, or put it in quotes"
-        yield document.problem(path, message, hint, "warning")
+        shown = f"{message}: {printable(str(number.value))}"
+        yield document.problem(path, shown, hint, "warning")
 
 
-def _scalars(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
+def _odd(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
+    """Yield the numbers that people read otherwise, with their paths."""
     for key, child in node.children.items():
-        if not path and key in _APART:
-            continue
-        here = (*path, key)
-        if isinstance(child.value, dict | list):
-            yield from _scalars(child, here)
-        else:
-            yield here, child
+        if child.children:
+            yield from _odd(child, (*path, key))
+        elif type(child.value) in (int, float) and _meant(child.text):
+            yield (*path, key), child
+
+
+def _meant(text: str) -> str:
+    """Return how YAML reads a number; "" where everybody reads it so."""
+    if _SEXAGESIMAL.fullmatch(text):
+        return "a number in base 60"
+    return "an octal number" if len(text) > 1 and _OCTAL.fullmatch(text) else ""
 
 
 def _counts(document: Document) -> Iterator[Problem]:
     """`{A100:1}` is the key `A100:1` without a value; what was meant is taken, so it is said."""
+    node = document.root.child("resources")
     for field in ("accelerators", "gpus"):
         path: Path = ("resources", field)
-        node = document.root.child("resources")
         written = node.child(field) if node else None
         if written is None or document.get(*path) is not written.value:
             continue
@@ -66,4 +64,5 @@ def _unquoted(node: Node, key: str) -> bool:
     return (child.line, child.column) == (line, column + len(key))
 
 
-RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (_numbers, _counts)
+RULES = (_numbers,)
+RULES_OF_RESOURCES = ((frozenset({"accelerators", "gpus"}), (_counts,)),)

@@ -56,13 +56,37 @@ def listed() -> tuple[Entry, ...]:
     return tuple(_entry(item) for item in items)
 
 
+class _Tree:
+    """The entries by the steps of their fields: those of a field, and those of fields below it."""
+
+    def __init__(self) -> None:
+        self.here: list[Entry] = []
+        self.below: dict[str, _Tree] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Put an entry where its field is."""
+        tree = self
+        for step in entry.field:
+            tree = tree.below.setdefault(step, _Tree())
+        tree.here.append(entry)
+
+    def find(self, data: Data, path: Path) -> Iterator[tuple[Entry, Path, Data]]:
+        """Yield the entries of what there is in data, with paths and values; null is absent."""
+        for entry in self.here if data is not None else ():
+            yield entry, path, data
+        if not self.below or not isinstance(data, dict):
+            return
+        for key, value in data.items():
+            for step in self.below.keys() & {key, "*"} if isinstance(key, str) else ():
+                yield from self.below[step].find(value, (*path, key))
+
+
 @cache
-def _by_field() -> dict[str, list[Entry]]:
-    """Return the entries by the field of the task that they are or stand below."""
-    found: dict[str, list[Entry]] = {}
+def _tree() -> _Tree:
+    tree = _Tree()
     for entry in listed():
-        found.setdefault(entry.field[0], []).append(entry)
-    return found
+        tree.add(entry)
+    return tree
 
 
 def _entry(item: Mapping[str, str]) -> Entry:
@@ -76,11 +100,12 @@ def _entry(item: Mapping[str, str]) -> Entry:
     )
 
 
-def findings(document: Document, as_task: bool = False) -> list[Problem]:
-    """Return a warning for each field that is understood and not carried out.
+def findings(filled: Filled, as_task: bool = False) -> list[Problem]:
+    """Return a warning for each field of a document that is understood and not carried out.
 
     `as_task` passes over what the user wants to have run as a task.
     """
+    document = filled.written
     return [
         document.problem(
             found.path,
@@ -89,7 +114,7 @@ def findings(document: Document, as_task: bool = False) -> list[Problem]:
             "warning",
             key=True,
         )
-        for found in _used(document, as_task)
+        for found in _used(filled, as_task)
     ]
 
 
@@ -102,7 +127,7 @@ def refusals(document: Document, as_task: bool = False) -> list[Problem]:
         document.problem(
             found.path, f"not carried out yet: {found.reason}", found.instead, key=True
         )
-        for found in _used(document, as_task)
+        for found in _used(Filled(document), as_task)
         if found.refuse
     ]
     if not document.get("run") and not document.is_volume:
@@ -129,66 +154,45 @@ def as_task(document: Document) -> tuple[Document, list[str]]:
     return document, notes
 
 
-def _found(document: Document, as_task: bool = False) -> Iterator[_Found]:
+def _found(filled: Filled, as_task: bool) -> Iterator[_Found]:
+    document = filled.written
     if not isinstance(document.data, dict):
         return
     for entry, path, value in _used_entries(document):
         usual = entry.unless and entry.unless.fullmatch(str(value).lower())
         if not usual and not (as_task and entry.as_task):
             yield _Found(path, entry.reason, entry.instead, entry.refuse)
-    yield from _formed(document)
+    yield from _formed(filled)
     for path in buckets.revealing(document):
         reason = "a secret's value would be seen in the manifests"
         yield _Found(path, reason, "name the bucket itself; what opens it is in stores", True)
 
 
-def _formed(document: Document) -> Iterator[_Found]:
+def _formed(filled: Filled) -> Iterator[_Found]:
     """Yield the forms of fields that are not carried out; nothing that would show a secret."""
-    forms = [form for fields, form in _FORMS if not fields.isdisjoint(document.data)]
-    if not forms:
-        return
-    filled = Filled(document)
-    for form in forms:
-        for found in form(filled.document):
+    document = filled.document
+    there = document.data.keys() | document.asked_fields
+    for fields, form in _FORMS:
+        for found in form(document) if not fields.isdisjoint(there) else ():
             ends = range(1, len(found.path) + 1)
             if not any(dotted(found.path[:end]) in filled.unknown for end in ends):
                 yield found
 
 
-def _used(document: Document, as_task: bool) -> Iterator[_Found]:
+def _used(filled: Filled, as_task: bool) -> Iterator[_Found]:
     """Pass over candidates that are left out anyway."""
-    gone = infra.left_out(document)
-    for found in _found(document, as_task):
+    gone = infra.left_out(filled.written)
+    for found in _found(filled, as_task):
         if found.path[:3] not in gone:
             yield found
 
 
 def _used_entries(document: Document) -> Iterator[tuple[Entry, Path, Data]]:
-    """Yield what the entries' patterns find; the fields of resources are its candidates' too."""
-    for name, found in _by_field().items():
-        if name not in document.data:
-            continue
-        for top in document.candidates() if name == "resources" else ((name,),):
-            values = document.get(*top)
-            below = {*values, "*"} if isinstance(values, dict) else ()
-            for entry in found:
-                if len(entry.field) == 1 or entry.field[1] in below:
-                    for path, value in _matches(values, entry.field[1:], top):
-                        yield entry, path, value
-
-
-def _matches(data: Data, field: tuple[str, ...], path: Path) -> Iterator[tuple[Path, Data]]:
-    """Yield the values that a field's pattern finds, with their paths; null is absent."""
-    if not field:
-        if data is not None:
-            yield path, data
-        return
-    step, rest = field[0], field[1:]
-    if step == "*":
-        for key, value in entries(data):
-            yield from _matches(value, rest, (*path, key))
-    elif isinstance(data, dict) and step in data:
-        yield from _matches(data[step], rest, (*path, step))
+    """Yield what the entries find; the fields of resources are its candidates' too."""
+    for name in document.data.keys() & _tree().below.keys():
+        tops = document.asked if name == "resources" else [((name,), document.data[name])]
+        for path, values in tops:
+            yield from _tree().below[name].find(values, path)
 
 
 def _tasks(document: Document) -> Iterator[_Found]:
@@ -198,8 +202,8 @@ def _tasks(document: Document) -> Iterator[_Found]:
 
 
 def _machines(document: Document) -> Iterator[_Found]:
-    for path in document.candidates():
-        kind, autostop = document.get(*path, "instance_type"), document.get(*path, "autostop")
+    for path, values in document.asked:
+        kind, autostop = values.get("instance_type"), values.get("autostop")
         if kind is not None and not machine.shape(kind):
             instead = "say what a node needs with cpus, memory and accelerators"
             reason = "the cluster chooses the nodes"
@@ -208,7 +212,7 @@ def _machines(document: Document) -> Iterator[_Found]:
             reason = "a task ends by itself, and nothing idles"
             instead = "with down: true what has ended is deleted"
             yield _Found((*path, "autostop"), reason, instead, False)
-        priority = document.get(*path, "priority_class")
+        priority = values.get("priority_class")
         if priority and not _CLASS.fullmatch(str(priority)):
             reason = "no PriorityClass of Kubernetes can be called this"
             instead = "small letters, digits, - and ."
@@ -216,8 +220,8 @@ def _machines(document: Document) -> Iterator[_Found]:
 
 
 def _images(document: Document) -> Iterator[_Found]:
-    for path in document.candidates():
-        image = document.get(*path, "image_id")
+    for path, values in document.asked:
+        image = values.get("image_id")
         if isinstance(image, dict) and "docker" not in image:
             reason = "an image for each region means nothing in one cluster"
             yield _Found((*path, "image_id"), reason, "name one image", True)
@@ -243,10 +247,11 @@ def _volumes(document: Document) -> Iterator[_Found]:
                     yield _Found(("volumes", path, field), reason, "", False)
 
 
+# Forms, and the fields of a task or of its resources without all of which there is none.
 _FORMS = (
     (frozenset({"type"}), _tasks),
-    (frozenset({"resources"}), _machines),
-    (frozenset({"resources"}), _images),
+    (frozenset({"instance_type", "autostop", "priority_class"}), _machines),
+    (frozenset({"image_id"}), _images),
     (frozenset({"secrets", "managed_secrets"}), _secrets),
     (frozenset({"file_mounts"}), _buckets),
     (frozenset({"volumes"}), _volumes),

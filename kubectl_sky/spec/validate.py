@@ -50,7 +50,7 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     ]
     wrong = {problem.path for problem in found}
     found += [
-        problem for problem in unsupported.findings(document, as_task) if problem.path not in wrong
+        problem for problem in unsupported.findings(filled, as_task) if problem.path not in wrong
     ]
     return _sorted(_once(found))
 
