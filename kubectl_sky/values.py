@@ -69,17 +69,13 @@ def _initialiser(cls: Any) -> Callable[..., None]:  # noqa: ANN401 -- any class 
     known, write = frozenset(names), object.__setattr__
 
     def __init__(self: object, *args: object, **named: object) -> None:  # noqa: N807
-        values = {**defaults, **named}
-        if args:
-            values.update(zip(names, args, strict=False))
-        for name, make in made.items():
-            if name not in values:
-                values[name] = make()
-        if values.keys() != known or len(args) > len(names):
-            wrong = ", ".join(sorted(values.keys() ^ known)) or f"{len(args)} values"
-            raise TypeError(f"{type(self).__name__}: {wrong} missing or too many")
-        for name, value in values.items():
-            write(self, name, value)
+        values = {**defaults, **dict(zip(names, args, strict=False)), **named}
+        for name in made.keys() - values.keys() if made else ():
+            values[name] = made[name]()
+        if len(values) != len(names) or len(args) > len(names) or not known.issuperset(values):
+            raise TypeError(f"{cls.__name__} takes {', '.join(names)}")
+        for name in names:
+            write(self, name, values[name])
 
     return __init__
 

@@ -1,6 +1,5 @@
 """Read what the user names on the command line: task files, standard input."""
 
-from pathlib import Path
 from typing import BinaryIO
 
 from kubectl_sky.errors import InvalidFiles, Problem
@@ -18,7 +17,7 @@ def documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
         if path == STDIN:
             text = _read(stdin)
         else:
-            with Path(path).open("rb") as file:
+            with open(path, "rb") as file:  # noqa: PTH123 -- half the time of a Path's
                 text = _read(file)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

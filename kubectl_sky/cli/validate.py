@@ -44,8 +44,8 @@ def command(
             found["compat"] = [_compat(report) for report in reports]
         output.out(output.data(found, form))
         return 2 if bad else 0
-    for problem in problems:
-        output.note(str(problem))
+    if problems:
+        output.note("\n".join(map(str, problems)))
     for report in reports if compat else []:
         output.out(_told(report))
     if not bad:

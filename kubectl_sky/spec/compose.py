@@ -1,7 +1,7 @@
 """Events of the YAML parser become nodes, without recursion: depth and size are bounded."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
@@ -120,25 +120,26 @@ class Composer:
         """Put a finished node into what it stands in: as an item, a key or a key's value."""
         if node.value is scalar.MERGE and not (parent.mapping and parent.key is None):
             node = Node(node.text, (node.line, node.column), node.text)  # << is text but as a key
-        self._grow(parent.node, node)
+        target = parent.node
+        target.size += node.size
+        if node.depth >= target.depth:
+            target.depth = node.depth + 1
+        if target.size > MAX_NODES or target.depth > MAX_DEPTH:
+            self._refuse(target)
         if not parent.mapping:
-            parent.node.children[len(parent.node.value)] = node
-            parent.node.value.append(node.value)
+            target.children[len(target.value)] = node
+            target.value.append(node.value)
         elif parent.key is None:
             parent.key = node
         else:
             key, parent.key = parent.key, None
             self._put(parent, key, node)
 
-    def _grow(self, parent: Node, node: Node) -> None:
-        parent.size += node.size
-        if node.depth >= parent.depth:
-            parent.depth = node.depth + 1
-        if parent.size > MAX_NODES or parent.depth > MAX_DEPTH:
-            hint = "aliases count as often as they are used"
-            message = f"holds more than {MAX_NODES:,} values, or {MAX_DEPTH} levels"
-            self._say((parent.line, parent.column), message, hint)
-            raise TooLarge
+    def _refuse(self, target: Node) -> NoReturn:
+        hint = "aliases count as often as they are used"
+        message = f"holds more than {MAX_NODES:,} values, or {MAX_DEPTH} levels"
+        self._say((target.line, target.column), message, hint)
+        raise TooLarge
 
     def _put(self, parent: _Open, key: Node, node: Node) -> None:
         place, target = (key.line, key.column), parent.node

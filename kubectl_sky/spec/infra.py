@@ -62,6 +62,8 @@ def contexts(document: Document) -> dict[str, Path]:
 def left_out(document: Document) -> tuple[Path, ...]:
     """Return the candidates that name another provider; none where all do."""
     found = document.candidates()[1:]
+    if not found:
+        return ()
     away = [path for path in found if elsewhere(whole(document, path))]
     return () if len(away) == len(found) else tuple(away)
 

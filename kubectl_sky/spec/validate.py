@@ -125,7 +125,8 @@ class _Cleaned:
                 self._say(path, key)
             if value is None and (key in droppable or path[:3] == POD_CONFIG):
                 continue
-            cleaned[str(key)] = self._any(value, (*path, str(key)))
+            inner = isinstance(value, dict | list)
+            cleaned[str(key)] = self._any(value, (*path, str(key))) if inner else value
         return cleaned
 
     def _droppable(self, path: Path) -> frozenset[str]:

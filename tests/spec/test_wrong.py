@@ -94,6 +94,9 @@ WRONG = {
         'task.yaml:2:22: resources.labels."a b": is no Kubernetes label: letters, digits, - _ .'
         " and at most 63 characters; such as team or example.com/team"
     ),
+    "resources: {labels: {a: b}, any_of: [{labels: [c]}]}": (
+        "task.yaml:2:47: resources.any_of[0].labels: expected fields, got a list"
+    ),
     "resources: {labels: {a: 'x y'}}": (
         "task.yaml:2:25: resources.labels.a: 'x y' is no label's value: letters, digits, - _ ."
         " only; at most 63 characters, ends with a letter or digit"
