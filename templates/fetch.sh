@@ -1,6 +1,7 @@
 #!/bin/sh
 # Copies a bucket, or a file of the web, into a room of the pod; runs before the task.
-# Needs sh, and for the web one of curl, wget and python3. What is fetched stands as `data` in $KUBECTL_SKY_ROOM.
+# Needs sh, for the web one of curl, wget and python3, and for Hugging Face python3. What is fetched stands as `data` in
+# $KUBECTL_SKY_ROOM.
 set -u
 umask 0 # the task's user may be another one
 shown=${KUBECTL_SKY_SOURCE%%\?*} # what follows may be a signature
@@ -37,7 +38,15 @@ with urllib.request.urlopen(sys.argv[1]) as source, open(sys.argv[2], "wb") as t
   fi || fail "$shown could not be fetched: $(echo "$said" | sed -n '$p')"
 }
 
+from_hub() {
+  command -v python3 > /dev/null ||
+    fail "$shown could not be copied: the image has no python3; stores: {hf: {image: …}} in the settings names another"
+  # how far it is goes to the log
+  { said=$(python3 "${0%/*}/hub.py" 2>&1 >&3) || fail "$shown could not be copied: $(echo "$said" | sed -n '$p')"; } 3>&1
+}
+
 case $KUBECTL_SKY_SOURCE in
+  hf://*) from_hub ;;
   *://*.blob.core.windows.net/*) from_bucket ;;
   http://* | https://*) from_web ;;
   *) from_bucket ;;

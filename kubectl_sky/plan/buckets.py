@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kubectl_sky.errors import UserError
+from kubectl_sky.plan import hub
+from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.settings import Settings
-from kubectl_sky.spec.buckets import WEB, Bucket
+from kubectl_sky.spec.buckets import HUB, WEB, Bucket
 from kubectl_sky.spec.task import Task
 from kubectl_sky.values import dataclass, field
 
@@ -30,13 +32,22 @@ _ANONYMOUS = {"ENV_AUTH": "false"}
 
 @dataclass(frozen=True)
 class Fetch:
-    """A container that copies into a volume of the pod; `secret` has variables of it."""
+    """A container that copies into a volume of the pod.
+
+    `secret` has variables of it; `tokens` are those that are secrets of the task.
+    """
 
     name: str
     image: str
     env: Mapping[str, str]
     secret: str | None
     volume: str
+    tokens: tuple[SecretVariable, ...] = ()
+
+    @property
+    def scripts(self) -> tuple[str, ...]:
+        """What it runs, by the names of the templates."""
+        return ("fetch.sh", hub.SCRIPT) if "KUBECTL_SKY_TREE" in self.env else ("fetch.sh",)
 
 
 @dataclass(frozen=True)
@@ -63,27 +74,36 @@ class Brought:
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-def brought(task: Task, settings: Settings, image: str) -> tuple[Brought, ...]:
-    """Decide how each bucket comes to the nodes; files of the web are fetched in the task's image.
+def brought(
+    task: Task, settings: Settings, image: str, variables: Sequence[SecretVariable]
+) -> tuple[Brought, ...]:
+    """Decide how each bucket comes to the nodes.
 
-    Raises UserError where the settings lack what it takes.
+    Files of the web and of Hugging Face are fetched in the task's `image`, and from the latter with
+    the token that is among its secret `variables`. Raises UserError where the settings lack what it
+    takes.
     """
-    return tuple(
-        _brought(bucket, f"bucket-{index}", settings, image)
-        for index, bucket in enumerate(task.buckets)
-    )
+    found = []
+    for index, bucket in enumerate(_of_store(one, settings) for one in task.buckets):
+        name, store = f"bucket-{index}", settings.stores.get(bucket.store) or {}
+        if bucket.store != WEB and not copied(bucket, settings):
+            found.append(_mounted(bucket, name, store))
+            continue
+        if bucket.store == WEB:
+            fetch = Fetch(name, image, _env(bucket, ""), None, name)
+        elif bucket.store == HUB:
+            env = _env(bucket, "") | hub.env(bucket.place, task, store)
+            tokens = hub.tokens(variables, store)
+            fetch = Fetch(name, store.get("image") or image, env, store.get("secret"), name, tokens)
+        else:
+            fetch = _copier(bucket, name, settings, store)
+        found.append(Brought(bucket, name, "data", fetch))
+    return tuple(found)
 
 
-def _brought(bucket: Bucket, name: str, settings: Settings, image: str) -> Brought:
-    if bucket.store == WEB:
-        return Brought(bucket, name, "data", Fetch(name, image, _env(bucket, ""), None, name))
-    bucket = _of_store(bucket, settings)
-    store = settings.stores.get(bucket.store) or {}
-    if not copied(bucket, settings):
-        return _mounted(bucket, name, store)
+def _copier(bucket: Bucket, name: str, settings: Settings, store: Mapping[str, Any]) -> Fetch:
     env = _env(bucket, settings.fetch_program) | _remote(bucket, store)
-    fetch = Fetch(name, settings.fetch_image, env, store.get("secret"), name)
-    return Brought(bucket, name, "data", fetch)
+    return Fetch(name, store.get("image") or settings.fetch_image, env, store.get("secret"), name)
 
 
 def copied(bucket: Bucket, settings: Settings) -> bool:

@@ -1,6 +1,6 @@
 """Task, facts and settings become a plan; nothing is asked of the world."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
@@ -17,6 +17,7 @@ from kubectl_sky.plan import (
     spot,
     storage,
 )
+from kubectl_sky.plan.buckets import Fetch
 from kubectl_sky.plan.custom import Custom, custom
 from kubectl_sky.plan.identity import identity, numbers
 from kubectl_sky.plan.placement import Placement, place
@@ -71,7 +72,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         shared_memory=placement.device is not None,
         backend=task.backend or names.DEFAULT_BACKEND,
         array=task.array,
-        scripts=_scripts(task, cargo.places, bool(stored.fetches)),
+        scripts=_scripts(task, cargo.places, stored.fetches),
         pod_annotations={**asked.annotations, **numbers(task), **stored.annotations},
         custom=own,
         cargo=cargo,
@@ -94,11 +95,11 @@ def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
     return devices + tuple(Toleration(rule.key, "Equal", rule.values[0]) for rule in rules)
 
 
-def _scripts(task: Task, places: str, fetching: bool) -> Mapping[str, str]:
+def _scripts(task: Task, places: str, fetches: Sequence[Fetch]) -> Mapping[str, str]:
     """The files that a node starts from."""
     scripts = {name: assets.read("templates", name) for name in _ALWAYS}
-    if fetching:
-        scripts["fetch.sh"] = assets.read("templates", "fetch.sh")
+    for name in {name for fetch in fetches for name in fetch.scripts}:
+        scripts[name] = assets.read("templates", name)
     if places:
         scripts |= {"unpack.sh": assets.read("templates", "unpack.sh"), "files.txt": places}
     if task.repository:

@@ -82,7 +82,8 @@ def stored(task: Task, facts: Facts, settings: Settings, plan: Named) -> Stored:
         source = pod.source("secret", kept.name, f"secret-{index}")
         key = hidden.key(kept, facts)
         pod.mount(kept.path or "", f"secret-{index}", Mount(source, "", key, read_only=True))
-    bags = buckets.brought(task, settings, plan.image)
+    variables = hidden.variables(task, facts, plan.name)
+    bags = buckets.brought(task, settings, plan.image, variables)
     for bag in bags:
         source = pod.source("claim", bag.claim, bag.volume) if bag.claim else bag.volume
         mount = Mount(source, "", bag.sub_path, bag.bucket.read_only)

@@ -5,12 +5,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kubectl_sky.errors import Problem
+from kubectl_sky.spec import hub
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.files import is_url, whole
 from kubectl_sky.spec.mounts import wrong_path
 from kubectl_sky.spec.substitute import references
 from kubectl_sky.values import dataclass
 
+HUB = "hf"
 WEB = "https"  # the store of a URL that is no bucket's: one file
 _DEFAULT = "MOUNT"
 _AZURE = re.compile(r"https://([a-z0-9]{3,24})\.blob\.core\.windows\.net/(.+)")
@@ -29,7 +31,7 @@ STORES = {
     "nebius": "nebius",
     "cw": "coreweave",
     "vastdata": "vastdata",
-    "hf": "hf",
+    "hf": HUB,
     "https": WEB,
     "http": WEB,
 }
@@ -43,7 +45,7 @@ class Bucket:
 
     `store` is as settings name it, empty where the task leaves it to them. `place` is what follows
     the scheme: `bucket/prefix`, with Azure's account or IBM's region apart in `account`; for the
-    web it is the whole URL.
+    web it is the whole URL, and for Hugging Face a place on its Hub.
     """
 
     path: str
@@ -56,12 +58,16 @@ class Bucket:
     @property
     def name(self) -> str:
         """The bucket's."""
-        return self.place.split("/", 1)[0]
+        return self._hub.name if self._hub else self.place.split("/", 1)[0]
 
     @property
     def prefix(self) -> str:
         """What of the bucket is meant; empty for all of it."""
-        return self.place.partition("/")[2].strip("/")
+        return self._hub.path if self._hub else self.place.partition("/")[2].strip("/")
+
+    @property
+    def _hub(self) -> hub.Place | None:
+        return hub.place(self.place) if self.store == HUB else None
 
     @property
     def url(self) -> str:
@@ -90,7 +96,8 @@ def _bucket(path: str, source: Data) -> Bucket:
     mount = (source.get("config") or {}).get("mount") or {}
     cached = (source.get("config") or {}).get("mount_cached") or {}
     url, store = source.get("source"), source.get("store")
-    found = _located(path, url) if url else Bucket(path, "", str(source.get("name")))
+    name = f"{hub.BUCKETS}/" * (str(store).lower() == HUB) + str(source.get("name"))
+    found = _located(path, url) if url else Bucket(path, "", name)
     return Bucket(
         path,
         found.store if url else (store or "").lower(),
@@ -141,6 +148,8 @@ def _undone(where: Path, source: Mapping[Data, Data]) -> Iterator[tuple[Path, st
         yield (*where, "store"), "this is about disks of GCP machines", "write volumes"
     elif url is None and not name:
         yield where, "the bucket has no name, and none is made", _FILL
+    elif url is None and str(source.get("store")).lower() == HUB:
+        yield from _unread((*where, "name"), f"hf://{hub.BUCKETS}/{name}")
     elif url is not None and not is_url(url):
         yield (*where, "source"), _LOCAL, _FILL
     elif isinstance(url, str):
@@ -153,9 +162,9 @@ def _unread(where: Path, url: str) -> Iterator[tuple[Path, str, str]]:
     named = place.strip("/") and _located("", url).name.strip("/")
     if store is None:
         yield where, f"no store is known by {printable(scheme)}://", f"such as {', '.join(STORES)}"
-    elif store == "hf":
-        instead = "fetch it in setup: hf download NAME"
-        yield where, "what copies buckets does not read Hugging Face", instead
+    elif store == HUB:
+        if not hub.place(place):
+            yield where, "this is no place on Hugging Face's Hub", f"such as {hub.EXAMPLES}"
     elif not named:
         yield where, "the URL names no bucket", "such as s3://my-bucket/data"
 

@@ -47,6 +47,47 @@ def test_the_web_is_fetched_in_the_task_s_image() -> None:
     assert set(fetch.env) == {"KUBECTL_SKY_SOURCE", "KUBECTL_SKY_ROOM"}
 
 
+def test_hugging_face_is_asked_with_the_task_s_token() -> None:
+    task = replace(
+        make_task(),
+        buckets=(Bucket("/m", "hf", "org/m@v 1/a b$(X)"), Bucket("/b", "hf", "buckets/me/box")),
+        envs={"HF_ENDPOINT": "http://mirror", "HF_TOKEN": "seen by all"},
+        secrets={"HF_TOKEN": "x", "OTHER": "y"},
+    )
+    stores = {"hf": {"endpoint": "http://other", "secret": "hf-keys"}}
+    made = make_plan(task, FACTS, Settings(stores=stores))
+    model, box = made.storage.fetches
+    assert model.env == {
+        "KUBECTL_SKY_SOURCE": "hf://org/m@v 1/a b$(X)",
+        "KUBECTL_SKY_ROOM": "/kubectl-sky/fetched",
+        "KUBECTL_SKY_TREE": "/api/models/org/m/tree/v%201",
+        "KUBECTL_SKY_RESOLVE": "/org/m/resolve/v%201",
+        "KUBECTL_SKY_PREFIX": "a b$$(X)",
+        "HF_ENDPOINT": "http://mirror",
+    }
+    assert (model.image, model.secret) == ("python:3.13-slim", "hf-keys")
+    assert [(one.name, one.secret, one.key) for one in model.tokens] == [
+        ("HF_TOKEN", made.name, "HF_TOKEN")
+    ]
+    assert box.env["KUBECTL_SKY_TREE"] == "/api/buckets/me/box/tree"
+    assert box.env["KUBECTL_SKY_RESOLVE"] == "/buckets/me/box/resolve"
+    assert {"fetch.sh", "hub.py"} < made.scripts.keys()
+
+
+def test_the_image_and_the_token_are_the_settings_to_name() -> None:
+    task = replace(
+        make_task(), buckets=(Bucket("/m", "hf", "org/m"),), envs={"HF_TOKEN": "seen by all"}
+    )
+    (fetch,) = make_plan(task, FACTS).storage.fetches
+    assert fetch.env["HF_TOKEN"] == "seen by all"
+    task = replace(task, envs={}, secrets={"HF_TOKEN": "x"})
+    settings = Settings(stores={"hf": {"image": "other", "anonymous": True}})
+    (fetch,) = make_plan(task, FACTS, settings).storage.fetches
+    assert (fetch.image, fetch.tokens) == ("other", ())
+    with pytest.raises(UserError, match="settings name no CSI driver for hf and no claim for me/b"):
+        plan(Bucket("/m", "hf", "buckets/me/b", "MOUNT"))
+
+
 @pytest.mark.parametrize(
     ("bucket", "store", "expected"),
     [

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_sky.spec import hub
 from kubectl_sky.spec.buckets import STORES, Bucket
 from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.unsupported import refusals
@@ -57,9 +58,13 @@ REFUSED = {
         "task.yaml:2:15: file_mounts./a: not carried out yet: the URL names no bucket;"
         " such as s3://my-bucket/data"
     ),
-    "file_mounts: {/a: 'hf://org/model'}": (
-        "task.yaml:2:15: file_mounts./a: not carried out yet: what copies buckets does not read"
-        " Hugging Face; fetch it in setup: hf download NAME"
+    "file_mounts: {/a: 'hf://model'}": (
+        "task.yaml:2:15: file_mounts./a: not carried out yet: this is no place on Hugging Face's"
+        f" Hub; such as {hub.EXAMPLES}"
+    ),
+    "file_mounts: {/a: {name: box, store: hf}}": (
+        "task.yaml:2:20: file_mounts./a.name: not carried out yet: this is no place on Hugging"
+        f" Face's Hub; such as {hub.EXAMPLES}"
     ),
     "file_mounts: {/a: {name: b, source: ./x}}": (
         "task.yaml:2:29: file_mounts./a.source: not carried out yet: a bucket is neither made nor"
@@ -94,6 +99,31 @@ def test_a_bucket_goes_where_something_can_be_mounted() -> None:
     assert problems("run: x\nfile_mounts: {'/a:b': 's3://b'}") == [
         'task.yaml:2:15: file_mounts."/a:b": a mount path cannot hold a colon'
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("org/model", ("models", "org/model", "main", "")),
+        ("org/model@v1/a/b", ("models", "org/model", "v1", "a/b")),
+        ("org/model@refs/pr/1/a", ("models", "org/model", "refs/pr/1", "a")),
+        ("org/model@refs%2Fpr%2F1/", ("models", "org/model", "refs/pr/1", "")),
+        ("datasets/o/d", ("datasets", "o/d", "main", "")),
+        ("spaces/o/s@x", ("spaces", "o/s", "x", "")),
+        ("buckets/me/box/a b", ("buckets", "me/box", "main", "a b")),
+        *((wrong, None) for wrong in ("", "org", "/org/x", "org/..", "org/x/../y", "org/x//y")),
+        *((wrong, None) for wrong in ("buckets/me/box@1", "o/x@", "o/x/a\nb", "datasets/o", "o/é")),
+    ],
+)
+def test_places_on_the_hub(text: str, expected: tuple[str, ...] | None) -> None:
+    assert hub.place(text) == (hub.Place(*expected) if expected else None)
+
+
+def test_a_bucket_on_the_hub_by_its_name() -> None:
+    mount = {"name": "me/box", "store": "HF", "mode": "COPY"}
+    (bucket,) = task_of(make_document(file_mounts={"/a": mount})).buckets
+    assert (bucket.place, bucket.name, bucket.prefix) == ("buckets/me/box", "me/box", "")
+    assert bucket.url == "hf://buckets/me/box"
 
 
 URLS = st.builds("{}://{}".format, st.sampled_from([*STORES, "x"]), st.text())

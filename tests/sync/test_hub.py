@@ -1,0 +1,104 @@
+"""hub.py beside a Hub on this machine: what it copies, and what it says where it cannot."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from kubectl_sky.plan import hub as told
+from tests.cluster import hub
+from tests.plan.test_resolve import make_task
+
+SCRIPT = Path(__file__).parents[2] / "templates" / "hub.py"
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    servers = hub.serve("127.0.0.1")
+    threads = [Thread(target=one.serve_forever, args=(0.05,)) for one in servers]
+    for thread in threads:
+        thread.start()
+    yield servers[0].url
+    for server, thread in zip(servers, threads, strict=True):
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def copy(address: str, place: str, room: Path, token: str = "") -> tuple[int, str]:
+    environment = told.env(place, make_task(), {"endpoint": address}) | {
+        "KUBECTL_SKY_ROOM": str(room)
+    }
+    done = subprocess.run(
+        [sys.executable, SCRIPT],
+        env=environment | ({"HF_TOKEN": token} if token else {}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def inside(room: Path) -> dict[str, bytes]:
+    data = room / "data"
+    found = [path for path in data.rglob("*") if path.is_file()]
+    return {str(path.relative_to(data)): path.read_bytes() for path in found}
+
+
+def test_a_model_with_all_that_is_in_it(address: str, tmp_path: Path) -> None:
+    assert copy(address, "org/model", tmp_path) == (0, "")
+    assert inside(tmp_path) == hub.MODEL
+    large = tmp_path / "again"
+    assert copy(address, "org/model/model.safetensors", large, hub.TOKEN) == (0, "")
+    assert (large / "data").read_bytes() == hub.LARGE
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("org/model/onnx", {"deep/a b#?.txt": b"odd\n", "x.txt": b""}),
+        ("org/model@refs/pr/1", {"config.json": b"of the request\n"}),
+        ("org/model@refs%2Fpr%2F1", {"config.json": b"of the request\n"}),
+        ("buckets/me/box/logs", {"a": b"in a bucket\n"}),
+        ("datasets/org/private@v%201/part", hub.PARTS),
+    ],
+)
+def test_folders(address: str, tmp_path: Path, place: str, expected: dict[str, bytes]) -> None:
+    assert copy(address, place, tmp_path, hub.TOKEN) == (0, "")
+    assert inside(tmp_path) == expected
+
+
+@pytest.mark.parametrize("place", ["org/model/config.json", "buckets/me/box/logs2"])
+def test_one_file(address: str, tmp_path: Path, place: str) -> None:
+    assert copy(address, place, tmp_path) == (0, "")
+    assert (tmp_path / "data").is_file()
+
+
+NEEDS = "; what is private or gated needs a token: secrets: {HF_TOKEN: null}\n"
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("org/gone", "Repository not found" + NEEDS),
+        ("datasets/org/private@v%201", "Repository not found" + NEEDS),
+        ("org/model/nothing", "there is nothing of that name\n"),
+        ("org/model/nothing/at/all", "nothing/at does not exist" + NEEDS),
+        ("org/evil", "a file is called '../../out' there\n"),
+        ("org/damaged", "model.safetensors is not what the Hub said it would be\n"),
+    ],
+)
+def test_what_cannot_be_copied(address: str, tmp_path: Path, place: str, said: str) -> None:
+    assert copy(address, place, tmp_path / "room") == (1, said)
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = SCRIPT.read_text().replace("WAITS = (1, 2, 4, 8, 16)", "WAITS = ()")
+    (tmp_path / "hub.py").write_text(text)
+    monkeypatch.setattr(sys.modules[__name__], "SCRIPT", tmp_path / "hub.py")
+    code, said = copy("http://127.0.0.1:9", "org/model", tmp_path)
+    assert (code, said[:38]) == (1, "no answer from http://127.0.0.1:9: [Er")
