@@ -11,12 +11,17 @@ from dataclasses import MISSING, FrozenInstanceError
 from dataclasses import asdict as asdict
 from dataclasses import field as field
 from dataclasses import fields as fields
-from dataclasses import replace as replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:  # classes and their use are checked as the standard decorator's
     from dataclasses import dataclass as dataclass
+    from dataclasses import replace as replace
 else:
+
+    def replace(value: Any, **changes: object) -> Any:  # noqa: ANN401 -- any value
+        """Return a value with some fields changed, as `dataclasses.replace` does."""
+        known = vars(value)
+        return type(value)(**{name: known[name] for name in value.__dataclass_fields__} | changes)
 
     def dataclass(*, frozen: bool, order: bool = False) -> Callable[[type], type]:
         """Make a class of values, as `dataclasses.dataclass(frozen=True)` does."""
@@ -74,8 +79,7 @@ def _initialiser(cls: Any) -> Callable[..., None]:  # noqa: ANN401 -- any class 
             values[name] = made[name]()
         if len(values) != len(names) or len(args) > len(names) or not known.issuperset(values):
             raise TypeError(f"{cls.__name__} takes {', '.join(names)}")
-        for name in names:
-            write(self, name, values[name])
+        write(self, "__dict__", values)  # at once: a field at a time takes thrice as long
 
     return __init__
 

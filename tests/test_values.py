@@ -91,3 +91,17 @@ def test_matched_by_position() -> None:
 def test_pickled() -> None:
     problem = Problem("task.yaml", 1, 2, "run", "is missing")
     assert pickle.loads(pickle.dumps(problem)) == problem
+
+
+def test_replaced_by_ours() -> None:
+    """As by the standard function, which is told of both kinds."""
+    for decorator in (values.dataclass, dataclasses.dataclass):
+        point, named = make(decorator)
+        one = named(1, tags=["a"])
+        assert one.far == one.x + one.y, "now it is cached"
+        assert repr(values.replace(one, y=5)) == repr(dataclasses.replace(one, y=5))
+        assert values.replace(one, y=5).far == 6
+        assert type(values.replace(point(1))) is point
+        for change in ({"z": 1}, {"far": 1}):
+            with pytest.raises(TypeError):
+                values.replace(one, **change)
