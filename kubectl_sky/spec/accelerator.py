@@ -66,11 +66,11 @@ def _one(text: str) -> Asked:
     """Read one candidate. SkyPilot's memory form (`80GB+`, `nvidia:80GB:2`) stays a name."""
     text = text.strip()
     head, colon, tail = text.rpartition(":")
-    if _number(text) is not None:
+    if quantity.number(text) is not None:
         return Asked(None, _counted(text))
     if not colon:
         return Asked(_named(text), Fraction(1))
-    if _number(tail) is None and _is_memory(tail):
+    if quantity.number(tail) is None and _is_memory(tail):
         return Asked(_named(text), Fraction(1))
     return Asked(_named(head), _counted(tail))
 
@@ -86,15 +86,8 @@ def _named(text: str) -> str:
     return text
 
 
-def _number(text: str) -> Fraction | None:
-    try:
-        return quantity.number(text)
-    except ValueError:
-        return None
-
-
 def _counted(text: str) -> Fraction:
-    count = _number(text)
+    count = quantity.number(text)
     if count is None:
         raise ValueError(f"the count is a number, got {text[:20]!r}")
     if count <= 0:

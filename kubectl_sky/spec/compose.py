@@ -119,7 +119,7 @@ class Composer:
     def _add(self, parent: _Open, node: Node) -> None:
         """Put a finished node into what it stands in: as an item, a key or a key's value."""
         if node.value is scalar.MERGE and not (parent.mapping and parent.key is None):
-            node = Node(node.text, (node.line, node.column), node.text)  # << is text but as a key
+            node = Node(node.text, node.place, node.text)  # << is text but as a key
         target = parent.node
         target.size += node.size
         if node.depth >= target.depth:
@@ -138,12 +138,12 @@ class Composer:
     def _refuse(self, target: Node) -> NoReturn:
         hint = "aliases count as often as they are used"
         message = f"holds more than {MAX_NODES:,} values, or {MAX_DEPTH} levels"
-        self._say((target.line, target.column), message, hint)
+        self._say(target.place, message, hint)
         raise TooLarge
 
     def _put(self, parent: _Open, key: Node, node: Node) -> None:
-        place, target = (key.line, key.column), parent.node
-        if isinstance(key.value, dict | list):
+        place, target = key.place, parent.node
+        if type(key.value) in (dict, list):
             hint = _TEMPLATE if isinstance(key.value, dict) else ""
             self._say(place, "a key is a map or a list; it has to be text", hint)
         elif key.value is scalar.MERGE:
@@ -166,7 +166,7 @@ class Composer:
         items = list(node.children.values()) if isinstance(node.value, list) else [node]
         for item in items:
             if not isinstance(item.value, dict):
-                self._say((item.line, item.column), "<< merges maps, and this is none")
+                self._say(item.place, "<< merges maps, and this is none")
         return [item for item in reversed(items) if isinstance(item.value, dict)]
 
     def _merge(self, target: Node, merged: Node, place: Place) -> None:

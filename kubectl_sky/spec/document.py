@@ -19,11 +19,11 @@ class Node:
     Aliases share nodes, so that a small file cannot become a large tree.
     """
 
-    __slots__ = ("children", "column", "depth", "keys", "line", "size", "text", "value")
+    __slots__ = ("children", "depth", "keys", "place", "size", "text", "value")
 
     def __init__(self, value: Data, place: Place, text: str = "") -> None:
         self.value = value
-        self.line, self.column = place
+        self.place = place
         self.text = text  # a scalar as written
         self.keys: dict[Data, Place] = {}
         self.children: dict[Data, Node] = {}
@@ -33,6 +33,24 @@ class Node:
     def child(self, key: Data) -> "Node | None":
         """Return the node of an entry, if there is one."""
         return self.children.get(key)
+
+
+class Candidates:
+    """The resources of a task and the candidates among them: their paths, and what is in them.
+
+    `maps` are those that are maps, as the schema wants them to be; `fields` has the names of all
+    their fields.
+    """
+
+    def __init__(self, resources: Data) -> None:
+        found: list[tuple[Path, Data]] = [(("resources",), resources)]
+        for form in ("any_of", "ordered") if isinstance(resources, dict) else ():
+            items = resources.get(form)
+            for index, item in enumerate(items if isinstance(items, list) else ()):
+                found.append((("resources", form, index), item))
+        self.paths = tuple(path for path, _ in found)
+        self.maps = [(path, values) for path, values in found if isinstance(values, dict)]
+        self.fields = frozenset().union(*(values for _, values in self.maps))
 
 
 @dataclass(frozen=True)
@@ -68,12 +86,12 @@ class Document:
 
     def place(self, path: Path, key: bool = False) -> Place:
         """Return where the value at the path stands, or its key; else the nearest ancestor."""
-        node, last = self.root, (self.root.line, self.root.column)
+        node, last = self.root, self.root.place
         for step in path:
             child = node.child(step)
             if child is None:
                 break
-            last = node.keys.get(step, last) if key else (child.line, child.column)
+            last = node.keys.get(step, last) if key else child.place
             node = child
         return last
 
@@ -86,7 +104,7 @@ class Document:
 
     def source(self, path: Path) -> str | None:
         """Return the flag that set the value at the path or around it; None for the file."""
-        ends = range(len(path), 0, -1)
+        ends = range(len(path), 0, -1) if self.sources else ()
         return next((self.sources[path[:end]] for end in ends if path[:end] in self.sources), None)
 
     def problem(
@@ -107,28 +125,13 @@ class Document:
         )
 
     @cached_property
-    def _candidates(self) -> tuple[Path, ...]:
-        found: list[Path] = [("resources",)]
-        for form in ("any_of", "ordered"):
-            items = self.get("resources", form)
-            count = len(items) if isinstance(items, list) else 0
-            found += [("resources", form, index) for index in range(count)]
-        return tuple(found)
+    def resources(self) -> "Candidates":
+        """What the task asks of its nodes."""
+        return Candidates(self.get("resources"))
 
     def candidates(self) -> tuple[Path, ...]:
         """Return the path of the resources, and of each candidate among them."""
-        return self._candidates
-
-    @cached_property
-    def asked(self) -> tuple[tuple[Path, dict[Data, Data]], ...]:
-        """The resources and each candidate as far as they are maps, with their paths."""
-        found = ((path, self.get(*path)) for path in self.candidates())
-        return tuple((path, values) for path, values in found if isinstance(values, dict))
-
-    @cached_property
-    def asked_fields(self) -> frozenset[Data]:
-        """The names of the fields that any of them has."""
-        return frozenset(name for _, values in self.asked for name in values)
+        return self.resources.paths
 
     def override(self, path: Path, value: Data, source: str) -> "Document":
         """Return the document with another value at the path; `source` is the flag that says so.
@@ -189,5 +192,7 @@ def dotted(path: Path) -> str:
 
 def printable(text: str, length: int = 40) -> str:
     """Return the text on one line, cut to a length, without control characters."""
-    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:length])
+    shown = text[:length]
+    if not shown.isprintable():
+        shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)
     return shown + ("…" if len(text) > length else "")

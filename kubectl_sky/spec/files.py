@@ -113,7 +113,7 @@ def _wrong(path: str) -> str:
     cases = (
         (not path, "the destination is empty"),
         (_URL.match(path), "files go to a path of the nodes, not to a URL"),
-        (any(not char.isprintable() for char in path), "a path has no control characters"),
+        (not path.isprintable(), "a path has no control characters"),
         (path.endswith("/"), "a destination does not end with /"),
         (_HOME.match(path), "only ~/… can be a home directory's"),
         (".." in parts or "." in parts, "a destination cannot hold . or .."),

@@ -87,7 +87,7 @@ def _rule(document: Document) -> Iterator[Problem]:
         named = ", ".join(dict.fromkeys(_provider(whole(document, path)) for path in away))
         message = f"{len(away)} left out, the task runs on kubectl's cluster: {named}"
         yield document.problem(("resources", field), message, _CHOOSE, "warning", key=True)
-    for path, values in document.asked:
+    for path, values in document.resources.maps:
         if path not in gone:
             yield from _ignored(document, path, values)
 

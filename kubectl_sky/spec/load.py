@@ -100,7 +100,7 @@ def _events(text: str) -> Iterator[yaml.Event]:
 def _no_mapping(file: str, root: Node, example: str) -> Problem:
     kind = "a list" if isinstance(root.value, list) else f"the text {printable(root.text)!r}"
     message = f"expected fields such as `{example}`, got {kind}"
-    return Problem(file, root.line, root.column, "", message)
+    return Problem(file, *root.place, "", message)
 
 
 def _decoded(text: bytes, file: str) -> str:

@@ -37,7 +37,7 @@ def wrong_path(path: str) -> str:
     within = path.removeprefix(HOME).split("/")
     cases = (
         (not path.startswith(("/", HOME)), "expected an absolute path such as /data"),
-        (any(not char.isprintable() for char in path), "a path has no control characters"),
+        (not path.isprintable(), "a path has no control characters"),
         (":" in path, "a mount path cannot hold a colon"),
         (".." in within or "." in within, "a mount path cannot hold . or .."),
         (path != "/" and path.endswith("/"), "a mount path does not end with /"),

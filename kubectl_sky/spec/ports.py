@@ -43,7 +43,7 @@ def _range(text: str) -> tuple[int, int]:
 
 
 def _ports(document: Document) -> Iterator[Problem]:
-    for path, values in document.asked:
+    for path, values in document.resources.maps:
         value = values.get("ports")
         items = value if isinstance(value, list) else [value]
         for index, item in enumerate(items):
@@ -57,7 +57,7 @@ def _ports(document: Document) -> Iterator[Problem]:
 
 
 def _many(document: Document) -> Iterator[Problem]:
-    for path, values in document.asked:
+    for path, values in document.resources.maps:
         try:
             count = len(numbers(values.get("ports")))
         except ValueError:

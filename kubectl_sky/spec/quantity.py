@@ -80,12 +80,10 @@ def multiple(size: str, factor: Fraction, step: Fraction) -> str:
     return str(whole // 1000) if step != 1 else _canonical(whole)
 
 
-def number(text: str) -> Fraction:
-    """Return a plain number, exactly. Raises ValueError."""
+def number(text: str) -> Fraction | None:
+    """Return a plain number, exactly; None for what is none."""
     found, unit = _split(text)
-    if found is None or unit:
-        raise ValueError(f"{text[:_MAX_LENGTH]!r} is no number")
-    return found
+    return None if unit else found
 
 
 def _text(value: str | int | float) -> str:

@@ -43,7 +43,7 @@ def _strategy(value: Data) -> str:
 
 
 def _rule(document: Document) -> Iterator[Problem]:
-    for path, values in document.asked:
+    for path, values in document.resources.maps:
         where, value = (*path, "job_recovery"), values.get("job_recovery")
         if value is not None:
             yield from _named(document, where, value)

@@ -37,8 +37,8 @@ _NAME = re.compile(r"[a-zA-Z0-9]+(?:[._-]{1,2}[a-zA-Z0-9]+)*")  # SkyPilot's rul
 def problems(document: Document) -> list[Problem]:
     """Return what all rules find in a task."""
     concerned = [*_ANY, *_fitting(_RULES, document.data)]
-    if document.asked:
-        concerned += _fitting(_OF_RESOURCES, document.asked_fields)
+    if document.resources.maps:
+        concerned += _fitting(_OF_RESOURCES, document.resources.fields)
     return [found for rule in concerned for found in rule(document)]
 
 
@@ -95,8 +95,11 @@ def _commands(document: Document) -> Iterator[Problem]:
 
 
 # Rules, and the fields without all of which they find nothing.
-_ANY: tuple[Rule, ...] = (_manifest, _name, _nodes, _commands, *groups.RULES, *traps.RULES)
+_ANY: tuple[Rule, ...] = (_commands, *groups.RULES, *traps.RULES)
 _RULES: Table = (
+    (frozenset({"apiVersion"}), (_manifest,)),
+    (frozenset({"name"}), (_name,)),
+    (frozenset({"num_nodes"}), (_nodes,)),
     (frozenset({"envs", "secrets"}), variables.RULES),
     (frozenset({"secrets", "managed_secrets"}), secret.RULES),
     (frozenset({"workdir", "file_mounts"}), files.RULES),

@@ -18,7 +18,7 @@ _SIZES: dict[str, Callable[[str | int | float], str]] = {
 
 
 def _sizes(document: Document) -> Iterator[Problem]:
-    for path, values in document.asked:
+    for path, values in document.resources.maps:
         for field, read in _SIZES.items():
             value = values.get(field)
             if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -35,7 +35,7 @@ def _said(error: ValueError, value: Data) -> str:
 
 
 def _gpus(document: Document) -> Iterator[Problem]:
-    for path, values in document.asked:
+    for path, values in document.resources.maps:
         for field in ("accelerators", "gpus"):
             yield from _gpu(document, (*path, field), values.get(field))
         if values.get("accelerators") is not None and values.get("gpus") is not None:
@@ -71,7 +71,7 @@ def _shown(value: Data) -> str:
 
 
 def _images(document: Document) -> Iterator[Problem]:
-    for path, values in document.asked:
+    for path, values in document.resources.maps:
         written = values.get("image_id")
         for where, image in _written(written, (*path, "image_id")):
             if not _IMAGE.fullmatch(image.strip().removeprefix("docker:")):
@@ -90,12 +90,12 @@ def _written(value: Data, path: Path) -> list[tuple[Path, str]]:
 
 
 def _labels(document: Document) -> Iterator[Problem]:
-    for path, _ in document.asked:
+    for path, _ in document.resources.maps:
         yield from metadata.labels(document, (*path, "labels"))
 
 
 def _exclusive(document: Document) -> Iterator[Problem]:
-    for path, values in document.asked:
+    for path, values in document.resources.maps:
         for other in ("cloud", "region", "zone"):
             if values.get("infra") is not None and values.get(other) is not None:
                 message = "is the old form of infra; keep one of them"

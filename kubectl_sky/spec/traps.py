@@ -47,8 +47,10 @@ def _counts(document: Document) -> Iterator[Problem]:
     for field in ("accelerators", "gpus"):
         path: Path = ("resources", field)
         written = node.child(field) if node else None
-        if written is None or document.get(*path) is not written.value:
+        if written is None or not isinstance(written.value, dict):
             continue
+        if document.get(*path) is not written.value:
+            continue  # a flag says something else
         for key, value in entries(written.value):
             if value is None and _COUNTED.fullmatch(key) and _unquoted(written, key):
                 name, _, count = key.partition(":")
@@ -61,7 +63,7 @@ def _counts(document: Document) -> Iterator[Problem]:
 def _unquoted(node: Node, key: str) -> bool:
     """Say whether a key without a value has no quotes: the value would start where it ends."""
     (line, column), child = node.keys[key], node.children[key]
-    return (child.line, child.column) == (line, column + len(key))
+    return child.place == (line, column + len(key))
 
 
 RULES = (_numbers,)

@@ -171,10 +171,10 @@ def _found(filled: Filled, as_task: bool) -> Iterator[_Found]:
 def _formed(filled: Filled) -> Iterator[_Found]:
     """Yield the forms of fields that are not carried out; nothing that would show a secret."""
     document = filled.document
-    there = document.data.keys() | document.asked_fields
+    there = document.data.keys() | document.resources.fields
     for fields, form in _FORMS:
         for found in form(document) if not fields.isdisjoint(there) else ():
-            ends = range(1, len(found.path) + 1)
+            ends = range(1, len(found.path) + 1) if filled.unknown else ()
             if not any(dotted(found.path[:end]) in filled.unknown for end in ends):
                 yield found
 
@@ -190,7 +190,7 @@ def _used(filled: Filled, as_task: bool) -> Iterator[_Found]:
 def _used_entries(document: Document) -> Iterator[tuple[Entry, Path, Data]]:
     """Yield what the entries find; the fields of resources are its candidates' too."""
     for name in document.data.keys() & _tree().below.keys():
-        tops = document.asked if name == "resources" else [((name,), document.data[name])]
+        tops = document.resources.maps if name == "resources" else [((name,), document.data[name])]
         for path, values in tops:
             yield from _tree().below[name].find(values, path)
 
@@ -202,7 +202,7 @@ def _tasks(document: Document) -> Iterator[_Found]:
 
 
 def _machines(document: Document) -> Iterator[_Found]:
-    for path, values in document.asked:
+    for path, values in document.resources.maps:
         kind, autostop = values.get("instance_type"), values.get("autostop")
         if kind is not None and not machine.shape(kind):
             instead = "say what a node needs with cpus, memory and accelerators"
@@ -220,7 +220,7 @@ def _machines(document: Document) -> Iterator[_Found]:
 
 
 def _images(document: Document) -> Iterator[_Found]:
-    for path, values in document.asked:
+    for path, values in document.resources.maps:
         image = values.get("image_id")
         if isinstance(image, dict) and "docker" not in image:
             reason = "an image for each region means nothing in one cluster"

@@ -11,12 +11,10 @@ from kubectl_sky.spec.pod_config import POD_CONFIG
 from kubectl_sky.spec.substitute import Filled
 
 # Mappings whose null fields count as absent, as SkyPilot takes them, and their fields' schema.
-_NULLS_PASS: dict[tuple[str | type, ...], str] = {
-    ("resources",): "resources",
-    ("resources", "any_of", int): "resources",
-    ("resources", "ordered", int): "resources",
-    ("file_mounts", str): "storage",
-    ("service",): "service",
+_NULLS_PASS: dict[str, dict[tuple[str | type, ...], str]] = {
+    "resources": {(): "resources", ("any_of", int): "resources", ("ordered", int): "resources"},
+    "file_mounts": {(str,): "storage"},
+    "service": {(): "service"},
 }
 # SkyPilot takes str() of these keys; a setting of ours has numbers.
 _ANY_KEYS = (("envs",), ("secrets",), ("priority_classes",))
@@ -137,8 +135,9 @@ class _Cleaned:
                 if self.root == "header"
                 else schema.fields(self.root)
             )
-        for pattern, name in _NULLS_PASS.items():
-            if len(pattern) == len(path) and all(map(_fits, pattern, path)):
+        top, *below = path
+        for pattern, name in _NULLS_PASS.get(str(top), {}).items():
+            if len(pattern) == len(below) and all(map(_fits, pattern, below)):
                 return schema.fields(name)
         return frozenset()
 
