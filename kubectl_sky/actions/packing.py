@@ -87,8 +87,13 @@ def source(one: LocalFiles) -> Source:
     return Source(path, PurePosixPath(one.path).name, with_parents=one.path == WORKDIR)
 
 
-def told(plans: Sequence[Plan], archives: Iterable[Archive], there: int) -> Iterator[str]:
-    """Say in one line how much travels and how; `there` are the ConfigMaps that exist already."""
+def told(
+    plans: Sequence[Plan], archives: Iterable[Archive], there: int, again: bool
+) -> Iterator[str]:
+    """Say in one line how much travels and how.
+
+    `there` are the ConfigMaps that exist already; `again` is whether all this was sent before.
+    """
     each = {one.digest: one for one in archives}.values()
     if not each:
         return
@@ -104,7 +109,8 @@ def told(plans: Sequence[Plan], archives: Iterable[Archive], there: int) -> Iter
         ways.append("in a Secret")
     if any(plan.cargo.streamed for plan in plans):
         later = len(plans) > 1 or any(one.array or one.restarts or one.recovers for one in plans)
-        ways.append("straight to the pods" + ", while this runs" * later)
+        when = " that lack them" if again else ", while this runs" * later
+        ways.append(f"straight to the pods{when}")
     yield f"files: {files:,}, {_bytes(size)}, sent {' and '.join(ways)}"
 
 

@@ -114,17 +114,23 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
     manifests = draft.manifests(plans)
     shared = sharing.present(session, manifests.shared)
     archives = {part.task_id: part.archives for part in draft.parts}
-    each = [one for found in archives.values() for one in found.values()]
-    told = (*told, *packing.told(plans, each, len(shared)))
     prepared = Prepared(draft.id, plans, manifests, (), shared, archives, told)
     if not draft.given_id:
-        return prepared
+        return _told(prepared)
     present = _present(session, prepared)
     prepared = replace(
         prepared, present=tuple(present), manifests=_as_released(prepared.manifests, present)
     )
     _refuse_other(session, prepared)
-    return prepared
+    return _told(prepared)
+
+
+def _told(prepared: Prepared) -> Prepared:
+    """Add what is told about the files."""
+    each = [one for found in prepared.archives.values() for one in found.values()]
+    there = len(prepared.shared)
+    about = packing.told(prepared.plans, each, there, again=prepared.complete)
+    return replace(prepared, notes=(*prepared.notes, *about))
 
 
 def _partial(plans: Sequence[Plan]) -> Iterator[str]:

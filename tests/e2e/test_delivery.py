@@ -29,9 +29,11 @@ def test_what_is_too_large_is_sent_straight_to_the_pods(
 ) -> None:
     fill(tmp_path / "code", files=100, size=60_000)
     task = "workdir: code\nnum_nodes: 3\nfile_mounts: {~/again: code}\nrun: python3 seen.py\n"
-    done = sky("submit", "-", stdin=task)
+    done = sky("submit", "-", "--id", "large001", stdin=task)
     assert done.returncode == 0, done.stderr
     assert "6.0 MB, sent straight to the pods\n" in done.stderr
+    again = sky("submit", "-", "--id", "large001", "--detach", stdin=task)
+    assert "6.0 MB, sent straight to the pods that lack them\n" in again.stderr
     assert files(kubectl) == []
     expected = seen(tmp_path / "code")
     for rank in range(3):
