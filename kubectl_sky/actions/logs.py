@@ -1,5 +1,6 @@
 """`logs`: the lines of all nodes of a task, and the outcome at the end."""
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from queue import Queue
@@ -21,6 +22,7 @@ from kubectl_sky.workloads.workload import QUEUED
 
 _EVENTS = 3.0  # seconds between two looks at why a node does not start
 _USUAL = 2.0  # seconds that a start may take before it is mentioned
+_AHEAD = 4  # logs that are read at a time where one is written after the other
 _SELDOM = 10.0  # seconds until it is mentioned again, as one node after the other starts
 
 Write = Callable[[Origin, Sequence[bytes], bool], object]
@@ -55,23 +57,43 @@ class Request:
 
 
 def show(session: Session, task: TaskStatus, request: Request, write: Write, note: Note) -> None:
-    """Write the logs that are there, node after node."""
+    """Write the logs that are there, node after node; the next ones are read meanwhile."""
     _known(task, request)
-    for node in task.nodes:
-        if not request.wants(node):
-            continue
-        if not node.started:
-            why_not = f": {node.reason}" if node.reason else ""
-            what = "has no log any more" if node.state.ended else "has not started"
-            note(f"{node.name} {what}{why_not}")
-            continue
-        pod, options = node.pod, request.options
-        if options.previous and node.previous:  # what started again is another pod
-            pod, options = node.previous, replace(options, previous=False)
-        with Following(session, options) as following:
-            following.add(LogSource(task.namespace, pod, request.container, node.index))
-            following.no_more()
-            _pump(following, task, write, note)
+    nodes = deque(filter(request.wants, task.nodes))
+    begun: deque[tuple[NodeStatus, Following | None]] = deque()
+    try:
+        while nodes or begun:
+            while nodes and len(begun) < _AHEAD:
+                node = nodes.popleft()
+                begun.append((node, _begin(session, task, request, node)))
+            node, following = begun[0]
+            if following:
+                _pump(following, task, write, note)
+                following.close()
+            else:
+                why_not = f": {node.reason}" if node.reason else ""
+                what = "has no log any more" if node.state.ended else "has not started"
+                note(f"{node.name} {what}{why_not}")
+            begun.popleft()
+    finally:
+        for _, following in begun:
+            if following:
+                following.close()
+
+
+def _begin(
+    session: Session, task: TaskStatus, request: Request, node: NodeStatus
+) -> Following | None:
+    """Begin to read the log of a node; None where it has none."""
+    if not node.started:
+        return None
+    pod, options = node.pod, request.options
+    if options.previous and node.previous:  # what started again is another pod
+        pod, options = node.previous, replace(options, previous=False)
+    following = Following(session, options)
+    following.add(LogSource(task.namespace, pod, request.container, node.index))
+    following.no_more()
+    return following
 
 
 def follow(

@@ -1,4 +1,4 @@
-"""Time commands beside kubectl and stern on a real cluster: `python -m tests.bench.cluster`.
+"""Time commands beside kubectl and stern on a real cluster: `python -m tests.bench.cluster [NAME]`.
 
 `logs` of 1, 10 and 100 pods; `list` of 1,000 and 10,000 tasks with their pods, which are objects
 that nothing runs; `submit` of 1,000 nodes beside `kubectl apply` of the same manifests.
@@ -77,7 +77,12 @@ class Bench:
         (self.folder / name).write_text(text)
         return str(self.folder / name)
 
-    def logs(self, pods: int, lines: int) -> None:
+    def logs(self) -> None:
+        """Of one pod, and of many."""
+        for pods, lines in LOGS.items():
+            self.logs_of(pods, lines)
+
+    def logs_of(self, pods: int, lines: int) -> None:
         """All lines of a task that has ended."""
         stern = str(golang.build("stern", STERN, "github.com/stern/stern"))
         file = self.write("writer.yaml", WRITER.format(pods=pods, lines=lines))
@@ -130,16 +135,17 @@ class Bench:
         measure.table(f"submit of {NODES:,} nodes", runs)
 
 
+TABLES = {"logs": Bench.logs, "list": Bench.lists, "submit": Bench.submits}
+
+
 def main() -> None:
     """Print the tables."""
     holder = Holder.start(os.environ)
     try:
         with tempfile.TemporaryDirectory() as folder:
             bench = Bench(holder.cluster(), Path(folder))
-            for pods, lines in LOGS.items():
-                bench.logs(pods, lines)
-            bench.lists()
-            bench.submits()
+            for name in sys.argv[1:] or TABLES:
+                TABLES[name](bench)
     finally:
         holder.stop()
 
