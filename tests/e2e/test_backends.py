@@ -218,6 +218,7 @@ def test_an_array(sky: Command, kubectl: Command) -> None:
     assert (metadata["succeeded_nodes"], metadata["failed_nodes"]) == (4, 1)
     assert [node["index"] for node in metadata["nodes"]] == list(numbers)
     assert sky("list").stdout.splitlines()[1].split()[:4] == ["array001", "sweep", "failed", "4/5"]
+    assert sky("logs", "array001").stdout.splitlines() == expected, "of more than are read at once"
     assert sky("logs", "array001", "--rank", "7").stdout == f"{expected[2]}\n"
     assert sky("wait", "array001").returncode == 4
     again = sky("submit", "-", "--array", "0,3,7-9%2", "--id", "array001", "-d", stdin=ARRAY)
