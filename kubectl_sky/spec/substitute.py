@@ -23,17 +23,19 @@ class Filled:
     """
 
     def __init__(self, document: Document) -> None:
-        envs, secrets = _texts(document.get("envs")), _texts(document.get("secrets"))
-        self._values = {name: text for name, text in (envs | secrets).items() if text is not None}
-        self._hidden = {name for name, text in envs.items() if text is None} | set(secrets)
         self.unknown: set[str] = set()
         self.keys: set[str] = set()
-        data = document.data
         self.written = self.document = document
-        if isinstance(data, dict) and not data.keys().isdisjoint(FIELDS):
-            texts = {name: self._any(data[name], (name,)) for name in FIELDS if name in data}
-            if any(texts[name] != data[name] for name in texts):
-                self.document = replace(document, data=data | texts)
+        if isinstance(document.data, dict) and not document.data.keys().isdisjoint(FIELDS):
+            self._fill(document.data)
+
+    def _fill(self, data: dict[Data, Data]) -> None:
+        envs, secrets = _texts(data.get("envs")), _texts(data.get("secrets"))
+        self._values = {name: text for name, text in (envs | secrets).items() if text is not None}
+        self._hidden = {name for name, text in envs.items() if text is None} | set(secrets)
+        texts = {name: self._any(data[name], (name,)) for name in FIELDS if name in data}
+        if any(texts[name] != data[name] for name in texts):
+            self.document = replace(self.written, data=data | texts)
 
     def hides(self, path: str, key: bool = False) -> bool:
         """Say whether nothing may be said of the value at a path, or of its key, or shown there."""

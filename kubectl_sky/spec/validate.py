@@ -55,6 +55,8 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
 
 def _once(problems: list[Problem]) -> list[Problem]:
     """Leave out warnings of what stands below a field that is ignored as a whole."""
+    if len(problems) < 2:
+        return problems
     gone = tuple(f"{found.path}." for found in problems if found.message.startswith(_WHOLE))
     return [found for found in problems if found.severity == "error" or not _below(found, gone)]
 
