@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.cluster.fixtures", "tests.cluster.controllers"]
+pytest_plugins = ["tests.cluster.fixtures", "tests.cluster.controllers", "tests.cluster.webhooks"]
 
 # A busy machine is no failure, and what CI tests is the same each time.
 settings.register_profile("tests", deadline=None, derandomize=bool(os.environ.get("CI")))

@@ -15,7 +15,9 @@ from tests.cluster.target import Cluster
 _missing = pytest.StashKey[dict[str, str]]()
 
 
-JOBSET = Controller("jobset", "sigs.k8s.io/jobset", "config/components/crd/bases", fixture="jobset")
+JOBSET = Controller(
+    "jobset", "sigs.k8s.io/jobset", "config/components/crd/bases", fixtures=("jobset", "kueue")
+)
 KUEUE = Controller(
     "kueue",
     "sigs.k8s.io/kueue/cmd/kueue",
@@ -23,7 +25,8 @@ KUEUE = Controller(
     source="sigs.k8s.io/kueue",
     flags=("--feature-gates=VisibilityOnDemand=false",),
     variables={"POD_NAMESPACE": "kueue-system"},
-    fixture="kueue",
+    namespace="kueue-system",
+    fixtures=("kueue",),
 )
 APPWRAPPER = Controller(
     "appwrapper",
@@ -31,14 +34,15 @@ APPWRAPPER = Controller(
     "config/crd/bases",
     source="github.com/project-codeflare/appwrapper",
     variables={"NAMESPACE": "appwrapper-system"},
-    fixture="kueue",
+    namespace="appwrapper-system",
+    fixtures=("kueue", "asking"),
 )
 MPI = Controller(
     "mpi-operator",
     "github.com/kubeflow/mpi-operator/cmd/mpi-operator",
     "manifests/base/kubeflow.org_mpijobs.yaml",
     source="github.com/kubeflow/mpi-operator",
-    fixture="mpi",
+    fixtures=("mpi", "kueue"),
 )
 _ALL = (JOBSET, KUEUE, APPWRAPPER, MPI)
 # Where Kueue looks for a certificate, and nowhere else.
@@ -67,7 +71,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     capture = session.config.pluginmanager.getplugin("capturemanager")
     used = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     for each in _ALL:
-        if each.fixture in used:
+        if used.intersection(each.fixtures):
             with capture.global_and_fixture_disabled():
                 try:
                     each.program()
@@ -82,7 +86,7 @@ def jobset(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:
     """The JobSet controller, running beside the real cluster."""
-    _require(pytestconfig, JOBSET)
+    require(pytestconfig, JOBSET)
     folder = certificate(tmp_path_factory.mktemp("jobset"))
     flags = [configured(folder, "config.jobset.x-k8s.io/v1alpha1")]
     with defined(JOBSET, real_cluster), running(JOBSET, real_cluster, folder, flags):
@@ -96,7 +100,7 @@ def mpi(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:
     """The MPI operator, running beside the real cluster."""
-    _require(pytestconfig, MPI)
+    require(pytestconfig, MPI)
     folder = tmp_path_factory.mktemp("mpi")
     flags = [f"-kubeConfig={real_cluster.kubeconfig}", "-lock-namespace=default"]
     with defined(MPI, real_cluster), running(MPI, real_cluster, folder, flags):
@@ -119,7 +123,7 @@ def kueue(
     No webhook calls them, so nothing of them is in the way of whoever has the cluster, too.
     """
     for each in (KUEUE, APPWRAPPER):
-        _require(pytestconfig, each)
+        require(pytestconfig, each)
     folder = certificate(tmp_path_factory.mktemp("kueue"))
     version = "config.kueue.x-k8s.io/v1beta2"
     flags = [configured(folder, version, integrations={"frameworks": _FRAMEWORKS})]
@@ -127,14 +131,15 @@ def kueue(
         stack.enter_context(_certified(folder))
         stack.enter_context(defined(KUEUE, real_cluster))
         stack.enter_context(defined(APPWRAPPER, real_cluster))
-        stack.enter_context(_settled(real_cluster))
+        stack.enter_context(settled(real_cluster, KUEUE, APPWRAPPER))
         stack.enter_context(running(KUEUE, real_cluster, folder, flags))
         stack.enter_context(running(APPWRAPPER, real_cluster, folder, []))
         stack.callback(_empty, real_cluster)  # they hold their objects until these are let go
         yield
 
 
-def _require(config: pytest.Config, controller: Controller) -> None:
+def require(config: pytest.Config, controller: Controller) -> None:
+    """Skip the test where the program could not be built."""
     why = config.stash[_missing].get(controller.name)
     if why:
         pytest.skip(f"no {controller.name}: {why}")
@@ -159,8 +164,8 @@ def _certified(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _settled(cluster: Cluster) -> Iterator[None]:
-    """The namespaces that they want, and what AppWrapper reads as it starts."""
+def settled(cluster: Cluster, *controllers: Controller, **says: object) -> Iterator[None]:
+    """The namespaces that they want, and what AppWrapper, the last one, reads as it starts."""
     config = {
         "webhooksEnabled": False,
         "controllerManager": {
@@ -169,22 +174,21 @@ def _settled(cluster: Cluster) -> Iterator[None]:
             "leaderElection": False,
         },
         "appwrapper": {
-            "userRBACAdmissionCheck": False,
+            "userRBACAdmissionCheck": bool(says),
             "autopilot": {"injectAntiAffinities": False, "monitorNodes": False},
         },
+        **says,
     }
     kubectl = [str(cluster.kubectl), f"--kubeconfig={cluster.kubeconfig}"]
-    for each in (KUEUE, APPWRAPPER):
-        (namespace,) = each.variables.values()
+    namespaces = [each.namespace for each in controllers]
+    for namespace in namespaces:
         run([*kubectl, "create", "namespace", namespace])
     said = f"--from-literal=config.yaml={json.dumps(config)}"
     run([*kubectl, "-n", namespace, "create", "configmap", "appwrapper-operator-config", said])
     try:
         yield
     finally:
-        for each in (KUEUE, APPWRAPPER):
-            (namespace,) = each.variables.values()
-            run([*kubectl, "delete", "namespace", namespace, "--wait=false"])
+        run([*kubectl, "delete", "namespace", *namespaces, "--wait=false"])
 
 
 def _empty(cluster: Cluster) -> None:

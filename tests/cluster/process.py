@@ -26,7 +26,8 @@ class Controller:
     source: str = ""  # the module, where the package is not at its root
     flags: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
-    fixture: str = ""  # that runs it
+    namespace: str = ""  # that it wants
+    fixtures: tuple[str, ...] = ()  # that run it
 
     @property
     def module(self) -> Path:
@@ -85,6 +86,9 @@ def defined(controller: Controller, cluster: Cluster) -> Iterator[None]:
     """Its kinds, which go again unless they were there before."""
     kubectl = [str(cluster.kubectl), f"--kubeconfig={cluster.kubeconfig}"]
     files = ["-f", str(controller.kinds())]
+    leaving = "{.metadata.deletionTimestamp}{.items[*].metadata.deletionTimestamp}"
+    if run([*kubectl, "get", *files, "--ignore-not-found", "-o", f"jsonpath={leaving}"]):
+        run([*kubectl, "wait", "--for=delete", "--timeout=120s", *files])  # another test's
     before = run([*kubectl, "get", *files, "--ignore-not-found", "-o", "name"])
     run([*kubectl, "apply", "--server-side", "--force-conflicts", *files])
     _established(kubectl, files)

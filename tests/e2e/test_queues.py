@@ -22,23 +22,17 @@ from tests.observe.troubles import REFUSALS, Refusal
 pytestmark = pytest.mark.usefixtures("kueue", "gold")
 
 QUOTA = [{"name": "cpu", "nominalQuota": "400m"}, {"name": "memory", "nominalQuota": "4Gi"}]
-# As in the AppWrapper project's readme: 4 CPUs.
-README_QUOTA = [{"name": "cpu", "nominalQuota": 4}, {"name": "memory", "nominalQuota": "4Gi"}]
 TASK = """
 num_nodes: 3
 resources: {cpus: 100m, memory: 32Mi}
 run: |
   echo rank $NODE_RANK
-  sleep 15
 """
-# Three CPUs for each of two; the first runs until somebody lets it go on.
-SECOND = """
-num_nodes: 3
-resources: {cpus: 1, memory: 32Mi}
-run: |
-  echo rank $NODE_RANK
-"""
-FIRST = SECOND + "  until [ -e /tmp/go ]; do sleep 0.2; done\n"
+# Until somebody lets it go on.
+HOLDING = TASK + "  until [ -e /tmp/go ]; do sleep 0.2; done\n"
+# As in the AppWrapper project's readme: 4 CPUs, and 3 for each of two.
+README_QUOTA = [{"name": "cpu", "nominalQuota": 4}, {"name": "memory", "nominalQuota": "4Gi"}]
+FIRST, SECOND = (task.replace("cpus: 100m", "cpus: 1") for task in (HOLDING, TASK))
 KINDS = {"appwrapper": "AppWrapper", "indexed": "Job", "jobset": "JobSet"}
 
 
@@ -140,11 +134,15 @@ def test_the_second_waits_for_the_first(sky: Command, kubectl: Command, backend:
 
 def test_submit_tells_of_the_queue_and_follows(sky: Command) -> None:
     flags = ("--backend", "appwrapper", "--queue", "gold")
-    assert sky("submit", "-", *flags, "-d", "--id", "before01", stdin=TASK).returncode == 0
-    done = sky("submit", "-", *flags, "--id", "follow01", stdin=TASK)
-    assert done.returncode == 0, done.stderr
-    assert "Queued: first of 1 in the queue gold" in done.stderr
-    assert sorted(done.stdout.splitlines()[1:]) == [f"node-{n} | rank {n}" for n in range(3)]
+    assert sky("submit", "-", *flags, "-d", "--id", "before01", stdin=HOLDING).returncode == 0
+    until(lambda: sky.json("status", "before01")["status"] == "running")
+    process = sky.start("submit", sky.write("task.yaml", TASK), *flags, "--id", "follow01")
+    assert process.stderr
+    assert any("Queued: first of 1 in the queue gold" in line for line in process.stderr)
+    assert sky("exec", "before01", "--all-ranks", "--", "touch", "/tmp/go").returncode == 0
+    out, _ = process.communicate(timeout=200)
+    assert process.returncode == 0
+    assert sorted(out.splitlines()[1:]) == [f"node-{n} | rank {n}" for n in range(3)]
     again = sky("submit", "-", *flags, "--id", "follow01", "-d", stdin=TASK)
     assert again.stdout.startswith("task/follow01 unchanged"), again.stderr
 
@@ -231,7 +229,8 @@ def test_why_it_is_not_let_in(
         patch = ("--type=merge", "-p", json.dumps(refusal.patch))
         assert kubectl("patch", "clusterqueue", f"{namespace}-gold", *patch).returncode == 0
     if refusal.after:
-        done = sky("submit", "-", "--backend", "indexed", "--queue", "gold", "-d", stdin=TASK)
+        flags = ("--backend", "indexed", "--queue", "gold", "-d")
+        done = sky("submit", "-", *flags, stdin=HOLDING)
         assert done.returncode == 0, done.stderr
         until(lambda: sky.json("list")["tasks"][0]["status"] == "running")
     rendered = sky("render", "-", "--id", ID, *refusal.flags, stdin=TASK)

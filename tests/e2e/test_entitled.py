@@ -1,0 +1,64 @@
+"""AppWrappers of users who may not make what is in them, as AppWrapper itself tells."""
+
+import pytest
+
+from tests.cluster.target import Cluster
+from tests.cluster.webhooks import WATCHED
+from tests.e2e.conftest import Command
+from tests.e2e.test_queues import until
+from tests.e2e.test_submit import gone
+
+TASK = "name: wrapped\nnum_nodes: 2\nresources: {image_id: 'busybox:1.36'}\nrun: echo $NODE_RANK\n"
+FLAGS = ("--backend", "appwrapper", "--id", "wrapped1", "--context", "alice")
+ROLE = """
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: alice}
+rules:
+- {apiGroups: [workload.codeflare.dev], resources: [appwrappers], verbs: ['*']}
+- {apiGroups: [batch], resources: [jobs], verbs: [list, watch]}
+- {apiGroups: [''], resources: [pods, pods/log, configmaps, services], verbs: ['*']}
+"""
+EMPTY = """
+apiVersion: workload.codeflare.dev/v1beta2
+kind: AppWrapper
+metadata: {name: trial}
+spec: {components: []}
+"""
+
+
+@pytest.fixture
+def cluster(real_cluster: Cluster) -> Cluster:
+    """Only the real one asks."""
+    return real_cluster
+
+
+@pytest.mark.usefixtures("asking")
+def test_who_may_not_make_what_is_wrapped(
+    sky: Command, kubectl: Command, cluster: Cluster, namespace: str
+) -> None:
+    (label,) = (f"{key}={value}" for key, value in WATCHED.items())
+    assert kubectl("label", "namespace", namespace, label).returncode == 0
+    user = cluster.users["alice"]
+    assert kubectl("apply", "-f", "-", stdin=ROLE).returncode == 0
+    kubectl("create", "rolebinding", "alice", "--role=alice", f"--user={user}")
+    trial = ("create", "--dry-run=server", "-f", "-")
+    until(lambda: "components contains no podspecs" in kubectl(*trial, stdin=EMPTY).stderr)
+    done = sky("submit", "-", *FLAGS, stdin=TASK)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.splitlines()[-1] == (
+        f"error: user {user} is not entitled to the contained resources: creating jobs in namespace"
+        f" {namespace} is not allowed; what was created has been removed again; ask the cluster's"
+        " administrator for that right: `kubectl sky doctor --role` writes a Role"
+    )
+    gone(kubectl, "wrapped1")
+    assert kubectl("get", "appwrappers", "-o", "name").stdout == ""
+    kubectl("create", "rolebinding", "more", "--clusterrole=edit", f"--user={user}")
+    done = sky("submit", "-", *FLAGS, "--detach", stdin=TASK)
+    assert done.returncode == 0, done.stderr
+    (found,) = kubectl.json("get", "appwrappers")["items"]
+    assert "workload.codeflare.dev/user" in found["metadata"]["labels"], "it was asked"
+    again = sky("submit", "-", *FLAGS, "--detach", stdin=TASK)
+    assert again.stdout.startswith("task/wrapped1 unchanged")
+    assert sky("stop", "wrapped1", "--context", "alice").returncode == 0
+    gone(kubectl, "wrapped1")
