@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.process import Controller, certificate, configured, defined, running
+from tests.cluster.process import Controller, certificate, configured, defined, free, running
 from tests.cluster.shell import Unavailable, run
 from tests.cluster.target import Cluster
 
+_MPI_PORT = 8080
 _missing = pytest.StashKey[dict[str, str]]()
 
 
@@ -42,7 +43,7 @@ MPI = Controller(
     "github.com/kubeflow/mpi-operator/cmd/mpi-operator",
     "manifests/base/kubeflow.org_mpijobs.yaml",
     source="github.com/kubeflow/mpi-operator",
-    fixtures=("mpi", "kueue"),
+    fixtures=("mpi", "mpi_once", "kueue"),
 )
 _ALL = (JOBSET, KUEUE, APPWRAPPER, MPI)
 # Where Kueue looks for a certificate, and nowhere else.
@@ -93,7 +94,7 @@ def jobset(
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def mpi(
     real_cluster: Cluster,
     pytestconfig: pytest.Config,
@@ -101,25 +102,30 @@ def mpi(
 ) -> Iterator[None]:
     """The MPI operator, running beside the real cluster."""
     require(pytestconfig, MPI)
-    folder = tmp_path_factory.mktemp("mpi")
-    flags = [f"-kubeConfig={real_cluster.kubeconfig}", "-lock-namespace=default"]
-    with defined(MPI, real_cluster), running(MPI, real_cluster, folder, flags):
+    with _operating(real_cluster, tmp_path_factory.mktemp("mpi")):
         yield
-    kubectl = [str(real_cluster.kubectl), f"--kubeconfig={real_cluster.kubeconfig}"]
-    run([*kubectl, "-n", "default", "delete", "lease", MPI.name])  # else the next one waits for it
+
+
+@pytest.fixture
+def mpi_once(
+    real_cluster: Cluster, kueue: None, pytestconfig: pytest.Config, tmp_path: Path
+) -> Iterator[None]:
+    """The same for one test, beside Kueue."""
+    require(pytestconfig, MPI)
+    with _operating(real_cluster, tmp_path):
+        yield
 
 
 @pytest.fixture(scope="module")
 def kueue(
     real_cluster: Cluster,
     jobset: None,
-    mpi: None,
     pytestconfig: pytest.Config,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:
     """Kueue and AppWrapper, running beside the real cluster, and gone after the module's tests.
 
-    The other controllers are there before: Kueue is slow to notice kinds that come after it.
+    The kinds of others are there before: Kueue is slow to notice those that come after it.
     No webhook calls them, so nothing of them is in the way of whoever has the cluster, too.
     """
     for each in (KUEUE, APPWRAPPER):
@@ -129,6 +135,7 @@ def kueue(
     flags = [configured(folder, version, integrations={"frameworks": _FRAMEWORKS})]
     with ExitStack() as stack:
         stack.enter_context(_certified(folder))
+        stack.enter_context(defined(MPI, real_cluster))
         stack.enter_context(defined(KUEUE, real_cluster))
         stack.enter_context(defined(APPWRAPPER, real_cluster))
         stack.enter_context(settled(real_cluster, KUEUE, APPWRAPPER))
@@ -136,6 +143,18 @@ def kueue(
         stack.enter_context(running(APPWRAPPER, real_cluster, folder, []))
         stack.callback(_empty, real_cluster)  # they hold their objects until these are let go
         yield
+
+
+@contextmanager
+def _operating(cluster: Cluster, folder: Path) -> Iterator[None]:
+    """The MPI operator: one at a time on a machine, as all of them take the same port."""
+    flags = [f"-kubeConfig={cluster.kubeconfig}", "-lock-namespace=default"]
+    kubectl = [str(cluster.kubectl), f"--kubeconfig={cluster.kubeconfig}"]
+    lease = ["-n", "default", "delete", "lease", MPI.name, "--ignore-not-found"]
+    with free(_MPI_PORT, MPI), defined(MPI, cluster):
+        with running(MPI, cluster, folder, flags):
+            yield
+        run([*kubectl, *lease])  # else the next one waits for it
 
 
 def require(config: pytest.Config, controller: Controller) -> None:

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.cluster import golang
+import pytest
+
+from tests.cluster import cache, golang
 from tests.cluster.shell import Broken, path, run
 from tests.cluster.target import Cluster
 
@@ -117,6 +119,15 @@ def running(
     finally:
         process.terminate()
         process.wait(30)
+
+
+@contextmanager
+def free(port: int, controller: Controller) -> Iterator[None]:
+    """A port that a controller takes, and no other one: one at a time of this machine has it."""
+    with cache.lock(f"port-{port}"), socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", port)) == 0:
+            pytest.skip(f"no {controller.name}: something else has its port {port}")
+        yield
 
 
 def _free_port() -> int:

@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster import cache
 from tests.cluster.controllers import APPWRAPPER, require, settled
-from tests.cluster.process import defined, running
+from tests.cluster.process import defined, free, running
 from tests.cluster.shell import run
 from tests.cluster.target import Cluster
 
@@ -48,7 +47,7 @@ def asking(
     variables = {"NAMESPACE": _NAMESPACE, "TMPDIR": str(folder)}
     controller = replace(APPWRAPPER, namespace=_NAMESPACE, variables=variables)
     with (
-        cache.lock("appwrapper-webhook"),
+        free(_PORT, APPWRAPPER),
         defined(APPWRAPPER, real_cluster),
         settled(real_cluster, controller, **says),
         _known(real_cluster),

@@ -153,6 +153,7 @@ def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
     assert done.returncode == 4, done.stderr
     told = sky("status", "failing1").stdout
     assert "failed — node-2: Error (exit code 7)" in told
+    assert told.count("Stopped") == 3
     assert "logs and its quota for an hour" in done.stderr
     assert sky("stop", "failing1").returncode == 0
     gone(kubectl, "failing1")
@@ -246,6 +247,8 @@ def test_why_it_is_not_let_in(
     assert sky("stop", ID).returncode == 0
 
 
+@pytest.mark.timeout(900)  # another test's operator may be waited for
+@pytest.mark.usefixtures("mpi_once")
 def test_an_mpijob_is_let_in_as_a_whole(sky: Command, kubectl: Command) -> None:
     script = """
 name: mpi
