@@ -1,18 +1,19 @@
 """Real controllers as processes beside the real cluster, for the tests that ask for them."""
 
 import json
-import shutil
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import pytest
 
-from tests.cluster.process import Controller, certificate, configured, defined, free, running
+from tests.cluster.golang import Change
+from tests.cluster.process import Controller, certificate, configured, defined, running
 from tests.cluster.shell import Unavailable, run
 from tests.cluster.target import Cluster
 
-_MPI_PORT = 8080
+_SERVER = "cmd/mpi-operator/app/server.go"
+_WITH_ETC = 'mount --bind "$0" /etc && exec "$@"'
 _missing = pytest.StashKey[dict[str, str]]()
 
 
@@ -28,6 +29,8 @@ KUEUE = Controller(
     variables={"POD_NAMESPACE": "kueue-system"},
     namespace="kueue-system",
     fixtures=("kueue",),
+    # It looks for a certificate there and nowhere else: it sees a folder of its own as /etc.
+    before=("unshare", "--mount", "sh", "-c", _WITH_ETC, "{folder}/etc"),
 )
 APPWRAPPER = Controller(
     "appwrapper",
@@ -43,11 +46,11 @@ MPI = Controller(
     "github.com/kubeflow/mpi-operator/cmd/mpi-operator",
     "manifests/base/kubeflow.org_mpijobs.yaml",
     source="github.com/kubeflow/mpi-operator",
-    fixtures=("mpi", "mpi_once", "kueue"),
+    fixtures=("mpi", "kueue"),
+    # No flag says where it tells how it is, and another worker of the tests may run one, too.
+    change=Change("github.com/kubeflow/mpi-operator", _SERVER, "Port = 8080", "Port = 0"),
 )
 _ALL = (JOBSET, KUEUE, APPWRAPPER, MPI)
-# Where Kueue looks for a certificate, and nowhere else.
-_CERTIFICATES = Path("/etc/kueue/metrics/certs")
 _FRAMEWORKS = (
     "batch/job",
     "jobset.x-k8s.io/jobset",
@@ -102,18 +105,14 @@ def mpi(
 ) -> Iterator[None]:
     """The MPI operator, running beside the real cluster."""
     require(pytestconfig, MPI)
-    with _operating(real_cluster, tmp_path_factory.mktemp("mpi")):
-        yield
-
-
-@pytest.fixture
-def mpi_once(
-    real_cluster: Cluster, kueue: None, pytestconfig: pytest.Config, tmp_path: Path
-) -> Iterator[None]:
-    """The same for one test, beside Kueue."""
-    require(pytestconfig, MPI)
-    with _operating(real_cluster, tmp_path):
-        yield
+    folder = tmp_path_factory.mktemp("mpi")
+    flags = [f"-kubeConfig={real_cluster.kubeconfig}", "-lock-namespace=default"]
+    with defined(MPI, real_cluster):
+        with running(MPI, real_cluster, folder, flags):
+            yield
+        kubectl = [str(real_cluster.kubectl), f"--kubeconfig={real_cluster.kubeconfig}"]
+        held = ("lease", MPI.name, "--ignore-not-found")  # else the next one waits for it
+        run([*kubectl, "-n", "default", "delete", *held])
 
 
 @pytest.fixture(scope="module")
@@ -130,11 +129,15 @@ def kueue(
     """
     for each in (KUEUE, APPWRAPPER):
         require(pytestconfig, each)
-    folder = certificate(tmp_path_factory.mktemp("kueue"))
+    if os.geteuid():
+        pytest.skip("no kueue: only root can give it an /etc of its own, with its certificate")
+    folder = tmp_path_factory.mktemp("kueue")
+    own = folder / "etc/kueue/metrics/certs"
+    own.mkdir(parents=True)
+    certificate(own)
     version = "config.kueue.x-k8s.io/v1beta2"
-    flags = [configured(folder, version, integrations={"frameworks": _FRAMEWORKS})]
+    flags = [configured(own, version, integrations={"frameworks": _FRAMEWORKS})]
     with ExitStack() as stack:
-        stack.enter_context(_certified(folder))
         stack.enter_context(defined(MPI, real_cluster))
         stack.enter_context(defined(KUEUE, real_cluster))
         stack.enter_context(defined(APPWRAPPER, real_cluster))
@@ -145,41 +148,11 @@ def kueue(
         yield
 
 
-@contextmanager
-def _operating(cluster: Cluster, folder: Path) -> Iterator[None]:
-    """The MPI operator: one at a time on a machine, as all of them take the same port."""
-    flags = [f"-kubeConfig={cluster.kubeconfig}", "-lock-namespace=default"]
-    kubectl = [str(cluster.kubectl), f"--kubeconfig={cluster.kubeconfig}"]
-    lease = ["-n", "default", "delete", "lease", MPI.name, "--ignore-not-found"]
-    with free(_MPI_PORT, MPI), defined(MPI, cluster):
-        with running(MPI, cluster, folder, flags):
-            yield
-        run([*kubectl, *lease])  # else the next one waits for it
-
-
 def require(config: pytest.Config, controller: Controller) -> None:
     """Skip the test where the program could not be built."""
     why = config.stash[_missing].get(controller.name)
     if why:
         pytest.skip(f"no {controller.name}: {why}")
-
-
-@contextmanager
-def _certified(folder: Path) -> Iterator[None]:
-    """The certificate where Kueue looks for it; folders that were made for it go again."""
-    made = [path for path in (_CERTIFICATES, *_CERTIFICATES.parents) if not path.exists()]
-    try:
-        _CERTIFICATES.mkdir(parents=True, exist_ok=True)
-        if made:
-            for name in ("tls.key", "tls.crt"):
-                shutil.copy(folder / name, _CERTIFICATES)
-    except PermissionError:
-        pytest.skip(f"no kueue: it reads {_CERTIFICATES}, which only root can write")
-    try:
-        yield
-    finally:
-        if made:
-            shutil.rmtree(made[-1])
 
 
 @contextmanager

@@ -2,30 +2,60 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.cluster import cache, packages
-from tests.cluster.shell import Unavailable, find, run
+from tests.cluster.shell import Broken, Unavailable, find, run
 
 _OLDEST = (1, 21)  # the first that fetches the toolchain which a module asks for
 _ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "auto", "GOFLAGS": "", "GOWORK": "off"}
 _TOOLCHAIN = "golang.org/toolchain@v0.0.1-go1.26.0.linux-"
 
 
-def build(name: str, module: Path, package: str, flags: str = "") -> Path:
+class Change(NamedTuple):
+    """What a program is to have otherwise than its module, where no flag says so."""
+
+    module: str
+    file: str
+    before: str
+    after: str
+
+
+def build(
+    name: str, module: Path, package: str, flags: str = "", change: Change | None = None
+) -> Path:
     """Return the program that is a package of the module in a folder, built once."""
     recipe = sorted(path for path in module.iterdir() if path.is_file())
-    key = cache.digest(package, flags, *recipe)
+    key = cache.digest(package, flags, *(change or ()), *recipe)
 
     def make(folder: Path) -> None:
         cache.say(f"building {name}: this takes minutes, once")
         go = _go()
         options = ["-mod=readonly", "-trimpath", "-buildvcs=false", f"-ldflags=-s -w {flags}"]
+        if change:
+            options.append(f"-modfile={_changed(module, folder, change)}")
         environment = {**_ENVIRONMENT, "HOME": str(cache.HOME)}
         command = [go, "build", *options, "-o", str(folder / name), package]
         run(command, environment=environment, folder=module)
+        shutil.rmtree(folder / "source", ignore_errors=True)
 
     return cache.keep(name, key, make) / name
+
+
+def _changed(module: Path, folder: Path, change: Change) -> Path:
+    """Return a go.mod that takes the program's module from a changed copy, in a folder."""
+    own = folder / "source"
+    run(["cp", "-r", "--no-preserve=mode", sources(module, change.module), own])
+    text = (own / change.file).read_text()
+    if change.before not in text:
+        raise Broken(f"{change.file} of {change.module} has no `{change.before}` to be changed")
+    (own / change.file).write_text(text.replace(change.before, change.after))
+    recipe = folder / "go.mod"
+    recipe.write_text(f"{(module / 'go.mod').read_text()}\nreplace {change.module} => {own}\n")
+    shutil.copy(module / "go.sum", folder)
+    return recipe
 
 
 def sources(module: Path, name: str) -> Path:

@@ -29,6 +29,8 @@ class Controller:
     flags: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     namespace: str = ""  # that it wants
+    change: golang.Change | None = None
+    before: tuple[str, ...] = ()  # a command that runs the program, which follows
     fixtures: tuple[str, ...] = ()  # that run it
 
     @property
@@ -38,7 +40,7 @@ class Controller:
 
     def program(self) -> Path:
         """Return the program, built once."""
-        return golang.build(self.name, self.module, self.package)
+        return golang.build(self.name, self.module, self.package, change=self.change)
 
     def kinds(self) -> Path:
         """Return the file or folder of its definitions."""
@@ -105,11 +107,14 @@ def defined(controller: Controller, cluster: Cluster) -> Iterator[None]:
 def running(
     controller: Controller, cluster: Cluster, folder: Path, flags: Sequence[str]
 ) -> Iterator[None]:
-    """Its process, which writes its log into the folder."""
-    with (folder / f"{controller.name}.log").open("wb") as log:
+    """Its process, which writes its log into the folder and may not end by itself."""
+    said = folder / f"{controller.name}.log"
+    own = {"HOME": str(folder), "USER": "root", "PATH": path()}
+    before = (part.format(folder=folder) for part in controller.before)
+    with said.open("wb") as log:
         process = subprocess.Popen(
-            [str(controller.program()), *flags, *controller.flags],
-            env={"KUBECONFIG": str(cluster.kubeconfig), "PATH": path(), **controller.variables},
+            [*before, str(controller.program()), *flags, *controller.flags],
+            env={**own, "KUBECONFIG": str(cluster.kubeconfig), **controller.variables},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -117,8 +122,11 @@ def running(
     try:
         yield
     finally:
+        ended = process.poll()
         process.terminate()
         process.wait(30)
+        if ended is not None:
+            raise Broken(f"{controller.name} has ended by itself:\n{said.read_text()[-2000:]}")
 
 
 @contextmanager

@@ -83,6 +83,7 @@ def archive(dist: Path) -> Path:
 
 
 @pytest.mark.cluster
+@pytest.mark.timeout(900)  # it makes the archive
 def test_archive_has_what_it_needs_and_no_more(dist: Path) -> None:
     with tarfile.open(archive(dist)) as tar:
         entries = tar.getmembers()

@@ -10,8 +10,7 @@ from tests.e2e.test_ports import led_to
 from tests.e2e.test_queues import until
 from tests.e2e.test_submit import gone, objects
 
-# Another test's operator may be waited for: all take the same port.
-pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.timeout(900)]
+pytestmark = pytest.mark.usefixtures("mpi")
 
 IMAGE = "resources: {image_id: 'mpioperator/openmpi:v0.8.0'}\n"
 FLAGS = ("--backend", "mpijob")

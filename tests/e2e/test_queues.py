@@ -247,8 +247,7 @@ def test_why_it_is_not_let_in(
     assert sky("stop", ID).returncode == 0
 
 
-@pytest.mark.timeout(900)  # another test's operator may be waited for
-@pytest.mark.usefixtures("mpi_once")
+@pytest.mark.usefixtures("mpi")
 def test_an_mpijob_is_let_in_as_a_whole(sky: Command, kubectl: Command) -> None:
     script = """
 name: mpi
