@@ -1,7 +1,6 @@
 """The verbs of the Kubernetes API over any kind, objects as plain dicts."""
 
 import contextlib
-from dataclasses import replace
 from typing import Literal
 from urllib.parse import quote
 
@@ -10,6 +9,7 @@ from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.session import Answer, Json, Session
 from kubectl_sky.errors import Conflict, Expired, NotFound, Unreachable, UserError
 from kubectl_sky.kinds import Kind, kind_of
+from kubectl_sky.values import replace
 
 PAGE = 500  # kubectl's
 

@@ -5,9 +5,9 @@ Unlike there, values are put in as they are: quotes and backslashes in them do n
 """
 
 import re
-from dataclasses import replace
 
 from kubectl_sky.spec.document import Data, Document, Path, dotted
+from kubectl_sky.values import replace
 
 FIELDS = ("workdir", "file_mounts", "service", "volumes")
 
