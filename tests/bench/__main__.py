@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.bench import files, language
+from tests.bench import files, language, measure
 from tests.cluster import machine
 
 ROUNDS = 21
@@ -52,10 +52,8 @@ def kustomization() -> Path:
 
 def once(command: list[str]) -> float:
     """Seconds that a command takes from its start to its end."""
-    # Compiled modules are kept, as they are wherever the program is installed.
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     begun = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=measure.environment())
     return time.perf_counter() - begun
 
 

@@ -48,7 +48,7 @@ class Bench:
         self.kubectl = str(cluster.kubectl)
         self.folder = folder
         self.environment = {
-            **os.environ,
+            **measure.environment(),
             "KUBECONFIG": str(cluster.kubeconfig),
             "KUBECTL_SKY_CACHE_HOME": str(folder / "cache"),
             "KUBECTL_SKY_CONFIG_HOME": str(folder / "config"),

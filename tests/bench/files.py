@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tests.bench import link
+from tests.bench import link, measure
 
 NODES = 4
 ROUNDS, FEW = 5, 3
@@ -41,11 +41,10 @@ class Bench:
 
     def run(self, *command: str, stdin: str = "") -> str:
         """Run a command in the folder; it has to go well."""
-        environment = os.environ | {
+        environment = measure.environment() | {
             "XDG_CACHE_HOME": str(self.folder / "cache"),
             "KUBECONFIG": str(self.kubeconfig),
         }
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as wherever the program is installed
         done = subprocess.run(
             command,
             input=stdin,

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.bench import skypilot
+from tests.bench import measure, skypilot
 from tests.spec.test_corpus import CORPUS, rows
 
 FILES = 1000
@@ -47,7 +47,7 @@ def many(found: list[str], folder: Path) -> float:
 def processor(command: list[str]) -> float:
     """Return the seconds that a command has of the processor."""
     before = os.times()
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(command, check=True, capture_output=True, env=measure.environment())
     after = os.times()
     return (
         after.children_user + after.children_system - before.children_user - before.children_system
@@ -62,7 +62,9 @@ def cold(file: Path) -> tuple[float, float]:
     for _ in range(ROUNDS + 1):
         for which, command in enumerate((ours, theirs)):
             begun = time.perf_counter()
-            done = subprocess.run(command, check=False, capture_output=True)
+            done = subprocess.run(
+                command, check=False, capture_output=True, env=measure.environment()
+            )
             taken[which].append(time.perf_counter() - begun)
             assert done.returncode, "the file is wrong, and both have to say so"
     return statistics.median(taken[0][1:]), statistics.median(taken[1][1:])

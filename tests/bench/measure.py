@@ -10,6 +10,11 @@ from dataclasses import dataclass
 Commands = Mapping[str, Sequence[str]]
 
 
+def environment() -> dict[str, str]:
+    """Return that of the user, by which modules are compiled once, as wherever it is installed."""
+    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+
+
 @dataclass(frozen=True)
 class Run:
     """One run of a program; the output is read to its end and counted."""
