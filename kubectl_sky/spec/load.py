@@ -19,7 +19,8 @@ __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "load"]
 
 MAX_BYTES = 4 * 1024 * 1024
 
-_ANOTHER = re.compile(r"\S.*\n---(\s|$)", re.DOTALL)  # a document after one that says something
+_SAYS = re.compile(r"\S")
+_ANOTHER = re.compile(r"\n---(\s|$)")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is 8 times as fast
 _UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
 _USUAL = bytes([*b"\t\n\r", *range(0x20, 0x7F)])  # what most files consist of is seen faster
@@ -43,7 +44,7 @@ def load(
         several = composer.number > 2
     except (yaml.YAMLError, TooLarge) as error:
         roots = []
-        several = composer.number > 1 or bool(_ANOTHER.search(decoded))
+        several = composer.number > 1 or _several(decoded)
         if isinstance(error, yaml.YAMLError):
             broken.append(
                 replace(_syntax(error, decoded, file), document=composer.number * several)
@@ -66,6 +67,12 @@ def load(
     if problems:
         raise InvalidFiles(sorted(problems))
     return documents
+
+
+def _several(text: str) -> bool:
+    """Say of text that cannot be read whether a document follows one that says something."""
+    first = _SAYS.search(text)
+    return bool(first and _ANOTHER.search(text, first.end()))
 
 
 def _documents(file: str, roots: list[Node]) -> tuple[Document, ...]:
