@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from threading import Lock
 from time import monotonic
 from typing import Protocol
@@ -14,7 +15,6 @@ from kubectl_sky.cluster.session import Answer, Json, Session
 from kubectl_sky.errors import ClusterError, Conflict, Interrupted, NotFound, SkyError, Unreachable
 from kubectl_sky.values import dataclass
 
-_CREATED = 201
 _SLACK = timedelta(seconds=2)  # the server's dates are whole seconds
 
 
@@ -103,7 +103,7 @@ class _Run:
             with self.lock:
                 self.unsure.append(manifest)  # the answer may have been lost, not the request
             raise
-        created = answer.status == _CREATED or (answer.retried and self._is_new(answer))
+        created = answer.status == HTTPStatus.CREATED or (answer.retried and self._is_new(answer))
         applied = Applied(answer.body, created)
         with self.lock:
             self.done.append(applied)
