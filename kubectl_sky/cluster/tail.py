@@ -21,6 +21,7 @@ _IDLE = re.compile(
     r'container "[^"]*" in pod "[^"]*" (is waiting to start.*|is not available|is terminated)'
 )
 _AGAIN = 0.5  # seconds between two looks at a container that waits to start
+_SETTLING = 0.5  # seconds: a container may be told to have ended before its last lines are written
 _SILENCE = 150.0  # seconds without a byte after which another connection is made: it may be dead
 
 
@@ -85,7 +86,8 @@ class Tail:
         """Yield the log; when following, until the container has ended for good.
 
         An end of the answer is believed only when the container has ended and its last line is
-        there: load balancers end long answers as well. What is there already is read before
+        there, a moment later as well: load balancers end long answers, and containerd tells of an
+        end while it is still writing down what it has read. What is there already is read before
         following, as nodes send line by line to who follows, which costs both sides much more.
         Raises ClusterError.
         """
@@ -94,11 +96,12 @@ class Tail:
         try:
             while not self._stop.is_set():
                 try:
+                    known = self._place.last
                     yield from self._read(follow=not (last or behind), last=last)
-                    if last:
+                    if last and (self._place.last == known or not self._options.follow):
                         break
                     last = self._ended()
-                    if last and self._have_all():
+                    if last and not self._stop.wait(_SETTLING) and self._have_all():
                         break
                     if not (last or behind):
                         self._stop.wait(_AGAIN)

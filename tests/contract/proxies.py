@@ -115,13 +115,15 @@ def _reset(line: socket.socket) -> None:
 class FrontProxy:
     """An HTTP server before the API server that refuses the first requests and forwards the rest.
 
-    `refusals` are pairs of status and headers, used up one a request.
+    `refusals` are pairs of status and headers, used up one a request. Until `written`, by the
+    monotonic clock, logs lack their second half.
     """
 
     def __init__(self, direct: Session, refusals: Sequence[tuple[int, dict[str, str]]]) -> None:
         self.refusals = list(refusals)
         self.seen: list[tuple[str, str]] = []
         self.headers: list[dict[str, str]] = []
+        self.written = 0.0
         front = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -159,8 +161,7 @@ class FrontProxy:
         path = urlsplit(request.path)
         try:
             if path.path.endswith("/log"):
-                with direct.stream(path.path, dict(parse_qsl(path.query))) as stream:
-                    return 200, {}, b"".join(stream)
+                return 200, {}, self._log(direct, path.path, dict(parse_qsl(path.query)))
             answer = direct.send(
                 Call(request.command, path.path, direct.server),
                 query=dict(parse_qsl(path.query)),
@@ -170,6 +171,13 @@ class FrontProxy:
         except ClusterError:
             return 404, {}, b"{}"
         return answer.status, {}, json.dumps(answer.body).encode()
+
+    def _log(self, direct: Session, path: str, query: dict[str, str]) -> bytes:
+        half = time.monotonic() < self.written
+        tail = int(query.pop("tailLines", 0)) if half else 0
+        with direct.stream(path, query) as stream:
+            lines = b"".join(stream).splitlines(keepends=True)
+        return b"".join(lines[: len(lines) // 2][-tail:] if half else lines)
 
     @property
     def url(self) -> str:

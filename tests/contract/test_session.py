@@ -18,6 +18,7 @@ from kubectl_sky.errors import ClusterError, Forbidden, NotFound, Unreachable
 from tests.cluster.target import Cluster
 from tests.contract.makers import make_config_map, make_pod
 from tests.contract.proxies import CuttingProxy, FrontProxy
+from tests.contract.test_streams import finished, run_pod
 
 Front = Callable[..., tuple[FrontProxy, Session]]
 
@@ -59,6 +60,17 @@ def test_logs_bear_a_server_that_is_busy_for_long(
     found = list(lines(through, source, LogOptions(follow=True)))
     assert [line.text for line in found] == [b"one", b"two"]
     assert proxy.refusals == []
+
+
+def test_lines_written_after_the_end_was_told_are_read(
+    front: Front, session: Session, namespace: str
+) -> None:
+    source = run_pod(session, namespace, "for i in $(seq 8); do echo $i; done")
+    finished(session, source)
+    proxy, through = front()
+    proxy.written = time.monotonic() + 0.3
+    found = list(lines(through, source, LogOptions(follow=True)))
+    assert [line.text for line in found] == [b"%d" % number for number in range(1, 9)]
 
 
 def test_create_is_sent_again_only_when_nothing_was_done(front: Front, namespace: str) -> None:
