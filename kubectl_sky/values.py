@@ -20,8 +20,14 @@ else:
 
     def replace(value: Any, **changes: object) -> Any:  # noqa: ANN401 -- any value
         """Return a value with some fields changed, as `dataclasses.replace` does."""
-        known = vars(value)
-        return type(value)(**{name: known[name] for name in value.__dataclass_fields__} | changes)
+        known, names = vars(value), value.__dataclass_fields__
+        if len(known) != len(names):  # a cached property is no field
+            known = {name: known[name] for name in names}
+        if not known.keys() >= changes.keys():
+            return type(value)(**known | changes)  # which says what is wrong
+        changed = object.__new__(type(value))
+        object.__setattr__(changed, "__dict__", known | changes)
+        return changed
 
     def dataclass(*, frozen: bool, order: bool = False) -> Callable[[type], type]:
         """Make a class of values, as `dataclasses.dataclass(frozen=True)` does."""
@@ -74,7 +80,8 @@ def _initialiser(cls: Any) -> Callable[..., None]:  # noqa: ANN401 -- any class 
     known, write = frozenset(names), object.__setattr__
 
     def __init__(self: object, *args: object, **named: object) -> None:  # noqa: N807
-        values = {**defaults, **dict(zip(names, args, strict=False)), **named}
+        given = dict(zip(names, args, strict=False)) if args else {}
+        values = {**defaults, **given, **named}
         for name in made.keys() - values.keys() if made else ():
             values[name] = made[name]()
         if len(values) != len(names) or len(args) > len(names) or not known.issuperset(values):

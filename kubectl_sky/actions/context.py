@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from kubectl_sky.actions.draft import Draft
 from kubectl_sky.cluster import kubeconfig
-from kubectl_sky.cluster.kubeconfig import Connection
+from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.plan.placement import staying
 from kubectl_sky.spec import infra

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kubectl_sky.actions import find, who
 from kubectl_sky.cluster import kubeconfig
-from kubectl_sky.cluster.kubeconfig import Connection
+from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.observe.status import TaskStatus

@@ -1,7 +1,7 @@
 """A session with one API server: raw JSON over a pool of connections, with retries.
 
-Only this module and `kubeconfig` know the Kubernetes client; the rest of the folder speaks paths
-and dicts to a Session. A Session may be used by many threads at once.
+The rest of the folder speaks paths and dicts to a Session. A Session may be used by many threads
+at once.
 """
 
 import threading
@@ -11,15 +11,14 @@ from typing import Self
 from urllib.parse import urlencode
 
 import urllib3
-from kubernetes.client.rest import RESTClientObject
 from urllib3.exceptions import HTTPError
 
 from kubectl_sky import __version__
 from kubectl_sky.cluster import failures, kubeconfig, problems
 from kubectl_sky.cluster.body import encoded
 from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster.connection import Connection, Target
 from kubectl_sky.cluster.decode import Json, decoded
-from kubectl_sky.cluster.kubeconfig import Connection
 from kubectl_sky.cluster.retries import Retries
 from kubectl_sky.cluster.stream import Stream
 from kubectl_sky.cluster.wire import Upgrade, Wire
@@ -60,7 +59,7 @@ class _Request:
 class Session:
     """One API server, as one user."""
 
-    def __init__(self, connection: Connection, target: kubeconfig.Target) -> None:
+    def __init__(self, connection: Connection, target: Target) -> None:
         self._connection = connection
         self._target = target
         self._lock = threading.Lock()
@@ -147,7 +146,7 @@ class Session:
 
     def close(self) -> None:
         """Close the idle connections."""
-        self._transport.close()
+        self._transport.clear()
 
     def _open(self, request: _Request) -> urllib3.BaseHTTPResponse:
         """Send, and once more with fresh credentials when the server no longer knows the old."""
@@ -170,13 +169,13 @@ class Session:
             raise failures.unreachable(request.call, error) from None
         return response
 
-    def _once(self, request: _Request, transport: RESTClientObject) -> urllib3.BaseHTTPResponse:
+    def _once(self, request: _Request, transport: urllib3.PoolManager) -> urllib3.BaseHTTPResponse:
         query = f"?{urlencode(request.query)}" if request.query else ""
         headers = urllib3.HTTPHeaderDict(request.headers | self._identity())
         for group in self._connection.as_groups:
             headers.add("Impersonate-Group", group)
         connect = self._connection.request_timeout or _CONNECT_SECONDS
-        return transport.pool_manager.request(
+        return transport.request(
             request.call.method,
             f"{self.server}{request.call.path}{query}",
             headers=headers,
@@ -192,17 +191,15 @@ class Session:
     def _identity(self) -> dict[str, str]:
         """The headers that say who asks; runs the credential plugin when its token is ending."""
         headers = {"User-Agent": f"kubectl-sky/{__version__}"}
-        with self._lock, kubeconfig.plugin_failures() as failures:
-            bearer = self._target.configuration.auth_settings().get("BearerToken")
-        if failures:
-            raise kubeconfig.plugin_error("of the kubeconfig", failures)
-        if bearer and bearer["value"]:
-            headers["Authorization"] = str(bearer["value"]).strip()
+        with self._lock:
+            bearer = self._target.credentials.bearer()
+        if bearer:
+            headers["Authorization"] = bearer
         if self._connection.as_user:
             headers["Impersonate-User"] = self._connection.as_user
         return headers
 
-    def _renew(self, used: RESTClientObject) -> bool:
+    def _renew(self, used: urllib3.PoolManager) -> bool:
         """Read the credentials again after a 401; False if that cannot help."""
         if not self._target.renewable:
             return False
@@ -213,11 +210,11 @@ class Session:
         return True
 
 
-def _transport(target: kubeconfig.Target) -> RESTClientObject:
-    if not target.configuration.verify_ssl:  # asked for: a warning a request says nothing new
+def _transport(target: Target) -> urllib3.PoolManager:
+    if not target.credentials.verified:  # asked for: a warning a request says nothing new
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     try:
-        return RESTClientObject(target.configuration)
+        return target.credentials.pool()
     except (HTTPError, OSError, ValueError) as error:
         raise ClusterError(f"cannot use the connection's settings: {error}") from None
 

@@ -13,27 +13,9 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.errors import ClusterError, Unreachable
+from tests.contract.configs import Json, make_config, reader
 
-Json = dict[str, Any]
-
-
-def make_config(
-    path: Path, name: str = "here", user: Json | None = None, cluster: Json | None = None
-) -> Path:
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [
-            {"name": name, "cluster": {"server": f"https://{name}.invalid:6443"} | (cluster or {})}
-        ],
-        "users": [{"name": name, "user": user or {"token": "t"}}],
-        "contexts": [
-            {"name": name, "context": {"cluster": name, "user": name, "namespace": f"{name}-ns"}}
-        ],
-        "current-context": name,
-    }
-    path.write_text(yaml.safe_dump(config))
-    return path
+__all__ = ["reader"]  # a fixture of all tests here
 
 
 def message(connection: Connection) -> str:

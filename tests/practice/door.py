@@ -55,7 +55,7 @@ class Door:
         identity = self._session._identity() if bad.named else {}
         if bad.body is not None and bad.type:
             identity["Content-Type"] = bad.type
-        return self._session._transport.pool_manager.request(
+        return self._session._transport.request(
             bad.method,
             self._session.server + bad.path.replace("{ns}", namespace),
             body=bad.body.replace(b"{ns}", namespace.encode()) if bad.body else bad.body,
