@@ -45,6 +45,6 @@ class Selection:
         return found[: self.limit]
 
     def _shows(self, task: TaskStatus) -> bool:
-        words = {str(task.state), str(task.job_status).lower()}
-        wanted = not self.states or not words.isdisjoint(self.states)
-        return wanted and task.created_at >= self.since
+        if not self.states or task.created_at < self.since:
+            return task.created_at >= self.since
+        return not {str(task.state), str(task.job_status).lower()}.isdisjoint(self.states)

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 from kubectl_sky import names
 from kubectl_sky.observe.jobstatus import JobStatus, of_node, of_task
@@ -28,7 +29,7 @@ class TaskStatus:
     backend: str = names.DEFAULT_BACKEND
     member: Member | None = None  # its place, where it is one of several tasks of a file
 
-    @property
+    @cached_property
     def state(self) -> State:
         """Failed when any node failed, completed when all succeeded, running when one has begun.
 
@@ -156,7 +157,12 @@ def tasks(items: Iterable[Object], pods: Iterable[Object]) -> list[TaskStatus]:
     for item in filter(registry.top, items):
         items_of[_key(item)].append(item)
     folded = [_task(members, pods_of[key]) for key, members in items_of.items()]
-    return sorted(folded, key=lambda task: (task.created_at, task.id), reverse=True)
+    return newest(folded)
+
+
+def newest(tasks: Iterable[TaskStatus]) -> list[TaskStatus]:
+    """Return tasks in order, the newest first."""
+    return sorted(tasks, key=lambda task: (task.created_at, task.id), reverse=True)
 
 
 def _key(item: Object) -> tuple[str, str]:
