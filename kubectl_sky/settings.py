@@ -25,7 +25,8 @@ class Settings:
     `stores` is how each store of buckets is reached, `default_store` is where buckets are of which
     only the name is known, `bucket_mode` "copy" copies those too that are to be mounted, by the
     `fetch_program` of the `fetch_image`. `ports` is how the ports of tasks are reached, and the
-    annotations of the Services that lead to them.
+    annotations of the Services that lead to them. `code_volume` is the volume that keeps the files
+    that are too large for ConfigMaps.
     """
 
     image: str = DEFAULT_IMAGE
@@ -43,6 +44,7 @@ class Settings:
     bucket_mode: str = "mount"
     fetch_image: str = DEFAULT_FETCHER
     fetch_program: str = "rclone"
+    code_volume: str = ""
     max_files: int = 200_000
     max_gib: int = 4
 

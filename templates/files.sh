@@ -4,8 +4,12 @@
 # Makes sure that there is a folder in which we may write.
 folder() { mkdir -p "$1" 2> /dev/null && [ -w "$1" ] && [ -x "$1" ]; }
 
+# Takes files from the volume that keeps them, where there is one and has them.
+take() { [ ! -f "$dir/shelf.txt" ] || sh "$dir/unpack.sh" "$1" shelf > /dev/null 2>&1; }
+
 # Waits for the files that the submitting machine sends: number N, into a folder that it is told.
 await() {
+  [ -e "$KUBECTL_SKY_FILES/arrived-$1" ] || take "$1"
   [ -e "$KUBECTL_SKY_FILES/arrived-$1" ] || [ -e "$KUBECTL_SKY_FILES/failed-$1" ] ||
     say "waiting for files from the machine that submitted the task"
   patience=${KUBECTL_SKY_FILES_TIMEOUT:-600}
@@ -19,6 +23,7 @@ await() {
     elif [ "$(date +%s)" -ge "$deadline" ]; then
       fail 1 "no files came for $2 in $patience seconds: what submitted the task has gone; submit it again"
     fi
+    take "$1"
     nap
   done
 }

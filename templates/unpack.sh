@@ -3,12 +3,13 @@
 # Says `send` on stdout when it reads, and `arrived` where they are there already. Ends with 75 where
 # entry.sh does not ask for them, or somebody else sends them, for long; with 74 where they broke off
 # and may be sent again. Says on stderr why it fails.
+# unpack.sh NUMBER shelf: takes them from the volume that keeps them, or ends with 75 at once.
 set -u
 here=$KUBECTL_SKY_FILES
 looks=0
 until [ -e "$here/wanted-$1" ] && mkdir "$here/coming-$1" 2> /dev/null; do
   looks=$((looks + 1))
-  [ "$looks" -le 100 ] || exit 75
+  [ "$looks" -le 100 ] && [ -z "${2-}" ] || exit 75
   sleep 0.2 2> /dev/null || sleep 1
 done
 IFS= read -r place < "$here/wanted-$1"
@@ -21,7 +22,6 @@ elif [ -e "$here/failed-$1" ]; then
   cat "$here/failed-$1" >&2
   exit 1
 fi
-echo send
 
 unpack() {
   if command -v tar > /dev/null && command -v gzip > /dev/null; then
@@ -55,19 +55,75 @@ full() {
   [ "$code" -ne 0 ]
 }
 
-unpack "$1" 2> "$here/errors-$1"
+# Prints the hash of the tar that a file holds.
+hash_of() {
+  if command -v gzip > /dev/null && command -v sha256sum > /dev/null; then
+    gzip -dc "$1" | sha256sum
+  elif command -v python3 > /dev/null; then
+    python3 -c 'import gzip, hashlib, sys
+seen = hashlib.sha256()
+with gzip.open(sys.argv[1]) as data:
+    while block := data.read(1 << 20):
+        seen.update(block)
+print(seen.hexdigest())' "$1"
+  fi
+}
+
+# Whether the volume has them, and they are what they should be, whoever put them there.
+kept() {
+  [ -f "$shelf" ] || return 1
+  found=$(hash_of "$shelf" 2> /dev/null)
+  [ -n "$found" ] || return 1 # the image cannot tell
+  [ "${found%% *}" = "$hash" ] || { rm -f "$shelf" 2> /dev/null; return 1; }
+  touch -c "$shelf" 2> /dev/null
+}
+
+# Passes them on, and puts them into the volume, where that is possible.
+keep() {
+  if [ -n "$shelf" ] && command -v tee > /dev/null; then
+    tee "$part" 2> /dev/null || : > "$here/unkept-$number"
+  else
+    cat
+  fi
+}
+
+# What has come as a whole is there for others; what nobody has wanted for a month goes.
+put() {
+  [ -f "$part" ] && [ ! -e "$here/unkept-$number" ] && chmod 644 "$part" && mv "$part" "$shelf" || rm -f "$part"
+  find "${shelf%/*}/" -maxdepth 1 -type f -mtime +30 -exec rm -f {} \;
+}
+
+number=$1 shelf='' part=''
+[ ! -f "${0%/*}/shelf.txt" ] || while read -r one hash; do
+  [ "$one" != "$number" ] || break
+done < "${0%/*}/shelf.txt"
+if [ "${one-}" = "$number" ]; then
+  shelf=$here/shelf/$hash.tar.gz
+  part=$here/shelf/.$hash-$POD_IP-$$
+fi
+if [ -n "$shelf" ] && kept; then
+  unpack "$number" < "$shelf" 2> "$here/errors-$number"
+elif [ -n "${2-}" ]; then
+  rmdir "$here/coming-$number"
+  exit 75
+else
+  echo send
+  keep | unpack "$number" 2> "$here/errors-$number"
+fi
 code=$?
-if [ -e "$here/damaged-$1" ]; then # it may come again, as a whole
+if [ -e "$here/damaged-$number" ]; then # it may come again, as a whole
   echo "the files for $place broke off on the way" >&2
-  rm -f "$here/damaged-$1"
+  rm -f "$here/damaged-$number" "$part"
   code=74
 elif [ "$code" -ne 0 ]; then
-  { ! full "$1" || echo "no space is left in $place"; cat "$here/errors-$1"; } > "$here/why-$1"
+  rm -f "$part"
+  { ! full "$number" || echo "no space is left in $place"; cat "$here/errors-$number"; } > "$here/why-$number"
   code=1
-  cat "$here/why-$1" >&2
-  mv "$here/why-$1" "$here/failed-$1"
+  cat "$here/why-$number" >&2
+  mv "$here/why-$number" "$here/failed-$number"
 else
-  : > "$here/arrived-$1"
+  : > "$here/arrived-$number"
+  [ ! -f "$part" ] || put 2> /dev/null
 fi
-rmdir "$here/coming-$1"
+rmdir "$here/coming-$number"
 exit "$code"

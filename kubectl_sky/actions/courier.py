@@ -41,12 +41,16 @@ class Shown:
 
 @dataclass(frozen=True)
 class Load:
-    """Local files for all nodes of a task, and the number by which entry.sh knows them."""
+    """Local files for all nodes of a task, and the number by which entry.sh knows them.
+
+    `shelved` is whether a volume keeps them, from which the nodes take them once it has them.
+    """
 
     task_id: str
     number: str
     files: LocalFiles
     archive: Archive
+    shelved: bool = False
 
 
 # The bytes of a load as they are sent; what is called hears how many of the archive these are.
@@ -108,6 +112,7 @@ class Courier:
         self._failed = False
         self._lacked: set[_Key] = set()
         self._pods: dict[_Key, str] = {}
+        self._kept: set[str] = set()  # hashes of what has arrived somewhere
         self._broken: dict[tuple[str, str], float] = {}  # when it first broke off
         self._running: dict[_Key, tuple[Place, Future[Outcome]]] = {}
         self._over = Event()
@@ -155,7 +160,8 @@ class Courier:
         """Begin to show how the bytes go by that are missing now."""
         each = {load.files.source: load.archive.size for load in self._loads}
         label = f"Sending {' and '.join(each)}"
-        update = bar.enter_context(self._shown.progress(label, sum(each.values()) * self.missing))
+        times = 1 if all(load.shelved for load in self._loads) else self.missing
+        update = bar.enter_context(self._shown.progress(label, sum(each.values()) * times))
 
         def advance(count: int) -> None:
             with self._bar:
@@ -183,12 +189,18 @@ class Courier:
         return places, all(task.over for task in tasks.values())
 
     def _next(self, places: Sequence[Place]) -> Iterator[Place]:
-        """Yield those that can be sent something now: to each node one after the other."""
+        """Yield those that can be sent something now: to each node one after the other.
+
+        What a volume keeps is sent to one node, and is there for the others.
+        """
         begun = {(place.load.task_id, place.node.index) for place, _ in self._running.values()}
+        coming = {place.load.archive.digest for place, _ in self._running.values()} - self._kept
         for place in places:
-            node = place.load.task_id, place.node.index
-            if place.waits and node not in begun:
+            node, digest = (place.load.task_id, place.node.index), place.load.archive.digest
+            first = place.load.shelved and digest not in self._kept
+            if place.waits and node not in begun and not (first and digest in coming):
                 begun.add(node)
+                coming.add(digest)
                 yield place
 
     def _carry(self, place: Place, advance: Callable[[int], object]) -> Outcome:
@@ -216,6 +228,7 @@ class Courier:
         """Note how it went. A pod that has gone is seen at the next look. Raises SkyError."""
         if not outcome.error and outcome.code == 0:
             self._pods[place.key] = place.node.pod
+            self._kept.add(place.load.archive.digest)
             return
         if outcome.code == _NOT_NOW or isinstance(outcome.error, NotFound):
             return

@@ -75,14 +75,17 @@ class Part:
     def notes(self, facts: Facts, settings: Settings) -> tuple[str, ...]:
         """Say what the user should know about what was decided."""
         plan, choice = self._decided(facts, settings)
-        task = replace(self.task, backend=plan.backend)
+        task, facts = replace(self.task, backend=plan.backend), self._known(facts)
         own = (choice.note, *choice.backend.notes(plan))
         found = filter(None, (*notes(task, facts, settings), *own))
         return tuple(f"{self.task.name}: {note}" if self.member else note for note in found)
 
+    def _known(self, facts: Facts) -> Facts:
+        return replace(facts, archives=self.archives)
+
     def _decided(self, facts: Facts, settings: Settings) -> tuple[Plan, Choice]:
         reason = ""
-        facts = replace(facts, archives=self.archives)
+        facts = self._known(facts)
         for choice in choices(self.backend(settings), self.task.num_nodes, facts.access):
             name = choice.backend.name
             task = replace(self.task, backend=name)

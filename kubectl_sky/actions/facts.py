@@ -19,7 +19,8 @@ from kubectl_sky.workloads.choice import AUTO, questions
 def gathered(session: Session, draft: Draft, user: str | None) -> Facts:
     """Ask the cluster who asks, what volume names stand for, and for its nodes if they matter."""
     found = who.user(session, user)
-    claims = volumes.claims(session, found) if any(task.volumes for task in draft.tasks) else None
+    mounted = any(one.volumes or (draft.settings.code_volume and one.files) for one in draft.tasks)
+    claims = volumes.claims(session, found) if mounted else None
     nodes = machines(session) if any(map(wants_machines, draft.tasks)) else ()
     asked: dict[Kind, bool] = {}
     for part in draft.parts:

@@ -57,7 +57,8 @@ class Cargo:
     `annotations` say what it is. `bundles` are shared by the tasks of a user that bring the same,
     and named by what is in them. `secret` are the pieces that only a Secret may hold, of the name
     `secret_name`. `places` is a line for each archive: its number, and the folder that it is
-    unpacked in. `streamed` are the archives, by number, that are too large for all this.
+    unpacked in. `streamed` are the archives, by number, that are too large for all this; a volume
+    keeps them where there is a `shelf`, which is a line for each: its number and its hash.
     """
 
     annotations: dict[str, str]
@@ -66,10 +67,19 @@ class Cargo:
     secret: Mapping[str, bytes]
     places: str
     streamed: Mapping[str, LocalFiles]
+    shelf: str = ""
+
+    @property
+    def lists(self) -> dict[str, str]:
+        """What a node reads of it, as files."""
+        return {"files.txt": self.places} | ({"shelf.txt": self.shelf} if self.shelf else {})
 
 
-def cargo(files: Sequence[LocalFiles], name: str, facts: Facts) -> Cargo:
-    """Decide how each of a task's local files travels. Raises UserError for too large secrets."""
+def cargo(files: Sequence[LocalFiles], name: str, facts: Facts, kept: bool = False) -> Cargo:
+    """Decide how each of a task's local files travels; `kept` is whether a volume keeps the large.
+
+    Raises UserError for too large secrets.
+    """
     small: dict[str, bytes] = {}
     secret: dict[str, bytes] = {}
     streamed: dict[str, LocalFiles] = {}
@@ -96,6 +106,7 @@ def cargo(files: Sequence[LocalFiles], name: str, facts: Facts) -> Cargo:
             f"{number} {_folder(one.path, archives[number])}\n" for number, one in numbered.items()
         ),
         streamed=streamed,
+        shelf="".join(f"{number} {archives[number].digest}\n" for number in streamed if kept),
     )
 
 

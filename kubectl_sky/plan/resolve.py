@@ -18,6 +18,7 @@ from kubectl_sky.plan import (
     storage,
 )
 from kubectl_sky.plan.buckets import Fetch
+from kubectl_sky.plan.bundle import Cargo
 from kubectl_sky.plan.custom import Custom, custom
 from kubectl_sky.plan.identity import identity, numbers
 from kubectl_sky.plan.placement import Placement, place
@@ -41,7 +42,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     login, whole = registry.login(task, who.whole), who.whole
     image = registry.image(resources.image, login) or settings.image
     stored = storage.stored(task, facts, settings, Named(whole, who.labels, image))
-    cargo = bundle.cargo(task.files, whole, facts)
+    cargo = bundle.cargo(task.files, whole, facts, bool(settings.code_volume))
     network = fabric.fabric(placement, facts)
     env = environment.variables(task, whole, placement, facts, stored.links, settings)
     return Plan(
@@ -72,7 +73,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
         shared_memory=placement.device is not None,
         backend=task.backend or names.DEFAULT_BACKEND,
         array=task.array,
-        scripts=_scripts(task, cargo.places, stored.fetches),
+        scripts=_scripts(task, cargo, stored.fetches),
         pod_annotations={**asked.annotations, **numbers(task), **stored.annotations},
         custom=own,
         cargo=cargo,
@@ -95,13 +96,13 @@ def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
     return devices + tuple(Toleration(rule.key, "Equal", rule.values[0]) for rule in rules)
 
 
-def _scripts(task: Task, places: str, fetches: Sequence[Fetch]) -> Mapping[str, str]:
+def _scripts(task: Task, cargo: Cargo, fetches: Sequence[Fetch]) -> Mapping[str, str]:
     """The files that a node starts from."""
     scripts = {name: assets.read("templates", name) for name in _ALWAYS}
     for name in {name for fetch in fetches for name in fetch.scripts}:
         scripts[name] = assets.read("templates", name)
-    if places:
-        scripts |= {"unpack.sh": assets.read("templates", "unpack.sh"), "files.txt": places}
+    if cargo.places:
+        scripts |= {"unpack.sh": assets.read("templates", "unpack.sh"), **cargo.lists}
     if task.repository:
         scripts["clone.sh"] = assets.read("templates", "clone.sh")
         scripts["repository.txt"] = f"{task.repository.url}\n{task.repository.ref}\n"

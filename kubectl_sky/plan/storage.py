@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import buckets, hidden
+from kubectl_sky.plan import buckets, bundle, hidden
 from kubectl_sky.plan.buckets import Fetch, Inline
 from kubectl_sky.plan.claim import Claim
 from kubectl_sky.settings import Settings
@@ -14,7 +14,8 @@ from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.volume import HOME, Storage, VolumeMount
 from kubectl_sky.values import dataclass, field, replace
 
-LINKED = "/kubectl-sky/home"  # has what the home directory links to
+LINKED = f"{names.ROOM_FOLDER}/home"  # has what the home directory links to
+SHELF = f"{names.ROOM_FOLDER}/shelf"  # has the large files of this task and others
 _MANY, _READERS, _ONE_POD = "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod"
 
 
@@ -61,6 +62,20 @@ class Stored:
     together: bool = False
     group: int | None = None
 
+    @property
+    def shelf(self) -> str:
+        """The claim that keeps large files; "" for none."""
+        volumes = {mount.path: mount.volume for mount in self.mounts}
+        return self.claims.get(volumes.get(SHELF, ""), "")
+
+
+def shelved(task: Task, facts: Facts, settings: Settings) -> Task:
+    """Return a task with the volume that keeps its files, where they need one."""
+    kept = bool(settings.code_volume)
+    if not bundle.cargo(task.files, "", facts, kept).shelf:
+        return task
+    return replace(task, volumes=(*task.volumes, VolumeMount(SHELF, settings.code_volume)))
+
 
 def stored(task: Task, facts: Facts, settings: Settings, plan: Named) -> Stored:
     """Decide about volumes and buckets.
@@ -68,7 +83,7 @@ def stored(task: Task, facts: Facts, settings: Settings, plan: Named) -> Stored:
     A name that stands for no claim that is known is a claim's own. Raises UserError for a volume
     that the task's nodes cannot share, and for a directory that the settings do not allow.
     """
-    pod = _Pod()
+    task, pod = shelved(task, facts, settings), _Pod()
     fresh = []
     for index, volume in enumerate(task.volumes):
         name = f"{plan.name}-volume-{index}"
@@ -144,16 +159,20 @@ def notes(task: Task, facts: Facts) -> Iterator[str]:
     for volume in task.volumes:
         if volume.name and facts.claims is not None and volume.name not in facts.claims:
             yield (
-                f"volumes.{volume.path}: there is no volume and no claim {volume.name!r} in"
+                f"{_field(volume)}: there is no volume and no claim {volume.name!r} in"
                 f" namespace {facts.namespace}, and the task waits until there is;"
                 f" `kubectl sky volumes create {volume.name} SIZE` makes one"
             )
         if task.num_nodes > 1 and _alone(volume, facts):
             yield (
-                f"volumes.{volume.path}: one machine at a time can mount it"
+                f"{_field(volume)}: one machine at a time can mount it"
                 f" ({' and '.join(_modes(volume, facts))}), so all {task.num_nodes} nodes are put"
                 f" on one; a volume that is {_MANY} lets them spread"
             )
+
+
+def _field(volume: VolumeMount) -> str:
+    return "settings.code_volume" if volume.path == SHELF else f"volumes.{volume.path}"
 
 
 def _source(volume: VolumeMount, name: str, facts: Facts, settings: Settings) -> tuple[str, str]:
@@ -211,13 +230,13 @@ def _refuse(task: Task, facts: Facts, settings: Settings) -> None:
         modes = _modes(volume, facts)
         if _ONE_POD in modes:
             raise UserError(
-                f"volumes.{volume.path}: one pod at a time can mount it ({_ONE_POD}),"
+                f"{_field(volume)}: one pod at a time can mount it ({_ONE_POD}),"
                 f" and the task has {task.num_nodes} nodes",
                 f"a volume that is {_MANY} serves them all",
             )
         if settings.single_node_volumes == "refuse" and _alone(volume, facts):
             raise UserError(
-                f"volumes.{volume.path}: one machine at a time can mount it"
+                f"{_field(volume)}: one machine at a time can mount it"
                 f" ({' and '.join(modes)}), and the task has {task.num_nodes} nodes",
                 f"a volume that is {_MANY} serves them all; single_node_volumes: together in the"
                 " settings would put them on one machine",

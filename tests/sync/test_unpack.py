@@ -36,16 +36,21 @@ class Pod:
     def start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             ["/bin/sh", str(self.script), "000"],
-            env={"PATH": str(self.bin), "KUBECTL_SKY_FILES": str(self.room)},
+            env=self.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
 
-    def unpack(self, data: bytes) -> subprocess.CompletedProcess[bytes]:
+    @property
+    def environment(self) -> dict[str, str]:
+        path, room = str(self.bin), str(self.room)
+        return {"PATH": path, "KUBECTL_SKY_FILES": room, "POD_IP": "10.0.0.1"}
+
+    def unpack(self, data: bytes, *how: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
-            ["/bin/sh", str(self.script), "000"],
-            env={"PATH": str(self.bin), "KUBECTL_SKY_FILES": str(self.room)},
+            ["/bin/sh", str(self.script), "000", *how],
+            env=self.environment,
             input=data,
             capture_output=True,
             check=False,

@@ -1,0 +1,72 @@
+"""A volume that keeps large files: sent once, to one node, for its other nodes and later tasks."""
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Command
+from tests.e2e.test_mounts import settings
+from tests.e2e.test_recovery import volume
+
+TASK = """
+workdir: code
+num_nodes: 3
+resources: {image_id: 'python:3.13-slim'}
+run: sha256sum data | cut -c 1-64
+"""
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> str:
+    """A folder of six megabytes that cannot be squeezed; return the hash of its file."""
+    (tmp_path / "code").mkdir()
+    data = os.urandom(6_000_000)
+    (tmp_path / "code" / "data").write_bytes(data)
+    return hashlib.sha256(data).hexdigest()
+
+
+def hashes(output: str) -> list[str]:
+    return re.findall(r"^(?:node-\d \| )?([0-9a-f]{64})$", output, re.MULTILINE)
+
+
+def test_files_are_sent_once_and_are_there_for_later_tasks(
+    sky: Command, kubectl: Command, tmp_path: Path, code: str
+) -> None:
+    settings(tmp_path, f"code_volume: {volume(sky, 'code')}\n")
+    first = sky("submit", "-", "--id", "shelf001", stdin=TASK)
+    assert first.returncode == 0, first.stderr
+    assert "6.0 MB, sent once, for the volume code-" in first.stderr
+    assert hashes(first.stdout) == [code] * 3
+    (tmp_path / "code" / "data").touch()  # nothing that matters
+    later = sky("submit", "-", "--id", "shelf002", "--detach", stdin=TASK)
+    assert later.returncode == 0, later.stderr
+    assert sky("wait", "shelf002").returncode == 0
+    said = sky("logs", "shelf002").stdout
+    assert hashes(said) == [code] * 3
+    assert "waiting for files" not in said, "each took them by itself"
+    (tmp_path / "code" / "data").write_text("changed\n" + "x" * 6_000_000)
+    changed = sky("submit", "-", stdin=TASK.replace("3", "1", 1))
+    assert changed.returncode == 0, changed.stderr
+    assert hashes(changed.stdout) not in ([code], [])
+    claims = kubectl.json("get", "pods", "-l", "task-id=shelf002")["items"]
+    mounts = claims[0]["spec"]["containers"][0]["volumeMounts"]
+    assert [one["name"] for one in mounts if one["mountPath"] == "/kubectl-sky/shelf"]
+
+
+@pytest.mark.usefixtures("code")
+def test_a_small_task_mounts_no_volume(sky: Command, tmp_path: Path) -> None:
+    settings(tmp_path, "code_volume: code\n")
+    (tmp_path / "code" / "data").write_text("small\n")
+    assert "/kubectl-sky/shelf" not in sky("render", "-", stdin=TASK).stdout
+
+
+@pytest.mark.usefixtures("code")
+def test_a_volume_that_is_not_there_is_told(sky: Command, tmp_path: Path) -> None:
+    settings(tmp_path, "code_volume: nowhere\n")
+    told = sky("submit", "-", "--dry-run=server", stdin=TASK)
+    assert "settings.code_volume: there is no volume and no claim 'nowhere'" in told.stderr
+    shown = sky("render", "-", stdin=TASK).stdout
+    assert 'mountPath: "/kubectl-sky/shelf"' in shown and 'claimName: "nowhere"' in shown
