@@ -10,6 +10,7 @@ from kubectl_sky.facts import Archive
 from kubectl_sky.plan.bundle import KEEP, PART
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
+from kubectl_sky.settings import Settings
 from kubectl_sky.spec.files import WORKDIR, LocalFiles
 from kubectl_sky.users import User
 from tests.plan.test_resolve import FACTS, make_plan, make_task
@@ -61,6 +62,19 @@ def test_what_is_too_large_goes_straight_to_the_pods() -> None:
     plan = make(a=0, b=5, c=KEEP)
     assert [one.path for one in plan.cargo.streamed.values()] == ["/a", "/c"]
     assert [list(one.parts) for one in plan.cargo.bundles] == [["files-001-000"]]
+
+
+def test_a_volume_keeps_what_is_too_large() -> None:
+    files, archives = make_files(a=5, b=0)
+    task, facts = replace(make_task(), files=files), replace(FACTS, archives=archives)
+    plan = make_plan(task, facts, settings=Settings(code_volume="code"))
+    assert plan.scripts["shelf.txt"] == "001 digest-b\n"
+    assert plan.storage.shelf == "code"
+    assert plan.storage.group == 1000
+    small = replace(task, files=files[:1])
+    plan = make_plan(small, facts, settings=Settings(code_volume="code"))
+    assert (plan.storage.shelf, plan.storage.claims) == ("", {})
+    assert "shelf.txt" not in plan.scripts
 
 
 def test_the_same_files_have_the_same_name_for_the_same_user() -> None:
