@@ -5,7 +5,11 @@
 folder() { mkdir -p "$1" 2> /dev/null && [ -w "$1" ] && [ -x "$1" ]; }
 
 # Takes files from the volume that keeps them, where there is one and has them.
-take() { [ ! -f "$dir/shelf.txt" ] || sh "$dir/unpack.sh" "$1" shelf > /dev/null 2>&1; }
+take() {
+  [ -f "$dir/shelf.txt" ] || return 0
+  sh "$dir/unpack.sh" "$1" shelf > /dev/null 2>&1 &
+  wait "$!" # which hears signals
+}
 
 # Waits for the files that the submitting machine sends: number N, into a folder that it is told.
 await() {

@@ -58,7 +58,7 @@ full() {
 # Prints the hash of the tar that a file holds.
 hash_of() {
   if command -v gzip > /dev/null && command -v sha256sum > /dev/null; then
-    gzip -dc "$1" | sha256sum
+    { gzip -dc "$1" || echo cut; } | sha256sum
   elif command -v python3 > /dev/null; then
     python3 -c 'import gzip, hashlib, sys
 seen = hashlib.sha256()
@@ -73,36 +73,40 @@ print(seen.hexdigest())' "$1"
 kept() {
   [ -f "$shelf" ] || return 1
   found=$(hash_of "$shelf" 2> /dev/null)
-  [ -n "$found" ] || return 1 # the image cannot tell
-  [ "${found%% *}" = "$hash" ] || { rm -f "$shelf" 2> /dev/null; return 1; }
-  touch -c "$shelf" 2> /dev/null
+  [ "${found%% *}" = "$hash" ] || return 1
+  touch -c "$shelf" 2> /dev/null || : # only its owner may
 }
 
 # Passes them on, and puts them into the volume, where that is possible.
 keep() {
-  if [ -n "$shelf" ] && command -v tee > /dev/null; then
+  rm -f "$here/unkept-$number" "$part"
+  if [ -n "$shelf" ] && command -v tee > /dev/null && open_shelf 2> /dev/null; then
     tee "$part" 2> /dev/null || : > "$here/unkept-$number"
   else
     cat
   fi
 }
 
+# A folder of our own in the volume, for everybody.
+open_shelf() { [ -d "${shelf%/*}" ] || { mkdir "${shelf%/*}" && chmod 1777 "${shelf%/*}"; }; }
+
 # What has come as a whole is there for others; what nobody has wanted for a month goes.
 put() {
-  [ -f "$part" ] && [ ! -e "$here/unkept-$number" ] && chmod 644 "$part" && mv "$part" "$shelf" || rm -f "$part"
+  [ ! -e "$here/unkept-$number" ] && chmod 644 "$part" && mv "$part" "$shelf" || rm -f "$part"
   find "${shelf%/*}/" -maxdepth 1 -type f -mtime +30 -exec rm -f {} \;
 }
 
-number=$1 shelf='' part=''
+number=$1 shelf='' part='' taken=''
 [ ! -f "${0%/*}/shelf.txt" ] || while read -r one hash; do
   [ "$one" != "$number" ] || break
 done < "${0%/*}/shelf.txt"
 if [ "${one-}" = "$number" ]; then
-  shelf=$here/shelf/$hash.tar.gz
-  part=$here/shelf/.$hash-$POD_IP-$$
+  shelf=$here/shelf/.kubectl-sky/$hash.tar.gz
+  part=$here/shelf/.kubectl-sky/.$hash-$POD_IP-${HOSTNAME-}-$$
 fi
 if [ -n "$shelf" ] && kept; then
-  unpack "$number" < "$shelf" 2> "$here/errors-$number"
+  taken=1
+  cat "$shelf" 2> /dev/null | unpack "$number" 2> "$here/errors-$number"
 elif [ -n "${2-}" ]; then
   rmdir "$here/coming-$number"
   exit 75
@@ -112,6 +116,7 @@ else
 fi
 code=$?
 if [ -e "$here/damaged-$number" ]; then # it may come again, as a whole
+  [ -z "$taken" ] || rm -f "$shelf" 2> /dev/null
   echo "the files for $place broke off on the way" >&2
   rm -f "$here/damaged-$number" "$part"
   code=74

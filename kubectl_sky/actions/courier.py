@@ -198,10 +198,11 @@ class Courier:
         for place in places:
             node, digest = (place.load.task_id, place.node.index), place.load.archive.digest
             first = place.load.shelved and digest not in self._kept
-            if place.waits and node not in begun and not (first and digest in coming):
-                begun.add(node)
-                coming.add(digest)
-                yield place
+            if place.waits and node not in begun:
+                begun.add(node)  # what comes next to it waits for this
+                if not (first and digest in coming):
+                    coming.add(digest)
+                    yield place
 
     def _carry(self, place: Place, advance: Callable[[int], object]) -> Outcome:
         """Send a node one load, in a thread of the pool."""

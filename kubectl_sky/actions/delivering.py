@@ -48,8 +48,8 @@ class Delivery:
 def ready(session: Session, prepared: Prepared, shown: Shown, following: bool) -> Delivery:
     """Return what has to be sent to pods, before anything is.
 
-    They are copied as they are now, but for those that a volume may have already. Raises UserError
-    for files that nobody would send to the later stages.
+    They are copied as they are now. Raises UserError for files that nobody would send to the later
+    stages.
     """
     loads = tuple(
         Load(plan.id, number, one, prepared.archives[plan.id][one.path], bool(plan.cargo.shelf))
@@ -65,8 +65,7 @@ def ready(session: Session, prepared: Prepared, shown: Shown, following: bool) -
         )
     copies = _Copies()
     for load in () if prepared.complete else loads:
-        if not load.shelved:
-            copies.make(load)
+        copies.make(load)
     return Delivery(session, prepared, loads, copies, shown, following)
 
 

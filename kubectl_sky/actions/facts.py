@@ -1,6 +1,6 @@
 """What the cluster tells before anything is decided about a task."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from kubectl_sky import kinds
 from kubectl_sky.actions import kept, volumes, who
@@ -9,18 +9,17 @@ from kubectl_sky.cluster import access, kueue
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotServed, Outdated
-from kubectl_sky.facts import Access, Facts, Machine, Queues
+from kubectl_sky.facts import Access, Facts, KnownClaim, Machine, Queues
 from kubectl_sky.kinds import Kind
 from kubectl_sky.plan import queueing
 from kubectl_sky.plan.placement import wants_machines
+from kubectl_sky.users import User
 from kubectl_sky.workloads.choice import AUTO, questions
 
 
 def gathered(session: Session, draft: Draft, user: str | None) -> Facts:
     """Ask the cluster who asks, what volume names stand for, and for its nodes if they matter."""
     found = who.user(session, user)
-    mounted = any(one.volumes or (draft.settings.code_volume and one.files) for one in draft.tasks)
-    claims = volumes.claims(session, found) if mounted else None
     nodes = machines(session) if any(map(wants_machines, draft.tasks)) else ()
     asked: dict[Kind, bool] = {}
     for part in draft.parts:
@@ -30,13 +29,25 @@ def gathered(session: Session, draft: Draft, user: str | None) -> Facts:
     return Facts(
         user=found,
         namespace=session.namespace,
-        claims=claims,
+        claims=_claims(session, draft, found),
         secret_keys=kept.secret_keys(session, draft.tasks),
         machines=nodes,
         access={kind: _access(session, kind, named) for kind, named in asked.items()},
         context=session.context,
         queues=_queues(session, draft) if _queued(draft) else None,
     )
+
+
+def _claims(session: Session, draft: Draft, user: User) -> Mapping[str, KnownClaim] | None:
+    """Return what volume names stand for, where a task has volumes, or files that need one."""
+    if any(task.volumes for task in draft.tasks):
+        return volumes.claims(session, user)
+    if not draft.settings.code_volume or not any(part.heavy for part in draft.parts):
+        return None
+    try:
+        return volumes.claims(session, user)
+    except Forbidden:
+        return {}
 
 
 def _queued(draft: Draft) -> bool:

@@ -10,7 +10,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, UserError
 from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import needed, status
-from kubectl_sky.observe.nodes import NodeStatus
+from kubectl_sky.observe.nodes import RETRYING, NodeStatus, State
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.users import User
@@ -60,7 +60,8 @@ def tasks(session: Session, scope: Scope) -> list[TaskStatus]:
 def brief(session: Session, scope: Scope) -> list[TaskStatus]:
     """Return the same tasks, where nodes that are over lack the pods that have succeeded.
 
-    These are most of what there is after a while, and no line for a task tells of them.
+    These are most of what there is after a while, and no line for a task tells of them. Of a kind
+    that was installed within the last minutes, tasks that have succeeded may be missing.
     """
     labels = {names.TASK: "true"} | scope.labels
     items, pods = _parts(session, scope, labels, "status.phase!=Succeeded")
@@ -78,7 +79,10 @@ def brief(session: Session, scope: Scope) -> list[TaskStatus]:
 
 def _unsure(node: NodeStatus) -> bool:
     """Say whether a node may have a pod that has succeeded, of which its object says nothing."""
-    return not node.state.ended and (not node.pod or node.exit_code is not None)
+    if node.state.ended:
+        return False
+    alive = node.pod and node.exit_code is None and node.reason != RETRYING
+    return not alive or (node.state is State.RUNNING and not node.started_at)
 
 
 def task(session: Session, scope: Scope, wanted: str) -> TaskStatus:

@@ -66,10 +66,10 @@ def _located(path: Path, connection: Connection) -> Target | None:
     context = _named(config, "context", name)
     cluster = _named(config, "cluster", connection.cluster or context["cluster"])
     user = _named(config, "user", context["user"])
-    if set(user) - _USER or set(cluster) - _CLUSTER or _proxied():
+    if set(user) - _USER or set(cluster) - _CLUSTER or not cluster["server"] or _proxied():
         return None
-    server = str(connection.server or cluster["server"]).rstrip("/")
-    secure = server.startswith("https:")
+    server = (connection.server or cluster["server"]).rstrip("/")
+    secure = server.lower().startswith("https:")
     insecure = connection.insecure
     verify = not (cluster.get(_INSECURE) if insecure is None else insecure)
     return Target(
@@ -115,7 +115,7 @@ def _tls(
             both = Path(private) / "pem"
             both.touch(mode=0o600)
             both.write_bytes(certificate + b"\n" + key)
-            context.load_cert_chain(both)
+            context.load_cert_chain(both, password="")  # or OpenSSL asks the terminal
     return context
 
 

@@ -19,7 +19,8 @@ def notes(task: Task, facts: Facts, settings: Settings) -> Iterator[str]:
     if told := priority.note(placement.resources, settings):
         yield told
     yield from defaults.notes(placement, settings)
-    yield from storage.notes(storage.shelved(task, facts, settings), facts)
+    yield from storage.notes(task, facts)
+    yield from storage.unkept(task, facts, settings)
     yield from buckets.notes(task.buckets, settings)
     yield from fabric.notes(placement, facts)
     yield from ports.notes(task, placement.resources, settings)

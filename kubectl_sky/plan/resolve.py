@@ -42,7 +42,7 @@ def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
     login, whole = registry.login(task, who.whole), who.whole
     image = registry.image(resources.image, login) or settings.image
     stored = storage.stored(task, facts, settings, Named(whole, who.labels, image))
-    cargo = bundle.cargo(task.files, whole, facts, bool(settings.code_volume))
+    cargo = bundle.cargo(task.files, whole, facts, bool(stored.shelf))
     network = fabric.fabric(placement, facts)
     env = environment.variables(task, whole, placement, facts, stored.links, settings)
     return Plan(

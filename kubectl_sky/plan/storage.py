@@ -70,11 +70,30 @@ class Stored:
 
 
 def shelved(task: Task, facts: Facts, settings: Settings) -> Task:
-    """Return a task with the volume that keeps its files, where they need one."""
-    kept = bool(settings.code_volume)
-    if not bundle.cargo(task.files, "", facts, kept).shelf:
-        return task
-    return replace(task, volumes=(*task.volumes, VolumeMount(SHELF, settings.code_volume)))
+    """Return a task with the volume that keeps its files, where they need one and it serves all.
+
+    Without a cluster that says otherwise it does.
+    """
+    if _large(task, facts) and settings.code_volume and not _unfit(facts, settings):
+        return replace(task, volumes=(*task.volumes, VolumeMount(SHELF, settings.code_volume)))
+    return task
+
+
+def _large(task: Task, facts: Facts) -> bool:
+    return bool(bundle.cargo(task.files, "", facts).streamed)
+
+
+def _unfit(facts: Facts, settings: Settings) -> str:
+    """Say why the volume for files cannot keep them; nothing where it can."""
+    if facts.claims is None:
+        return ""
+    known = facts.claims.get(settings.code_volume)
+    if not known:
+        return "there is no such volume, or you may not see it"
+    modes = " and ".join(known.access_modes)
+    return (
+        "" if _MANY in known.access_modes else f"not all machines can mount it at a time ({modes})"
+    )
 
 
 def stored(task: Task, facts: Facts, settings: Settings, plan: Named) -> Stored:
@@ -154,25 +173,32 @@ def _grouped(settings: Settings) -> bool:
     return settings.volume_group is not False
 
 
+def unkept(task: Task, facts: Facts, settings: Settings) -> Iterator[str]:
+    """Say why the volume for files keeps none, where they are large."""
+    name = settings.code_volume
+    why = _unfit(facts, settings) if name and _large(task, facts) else ""
+    if why:
+        yield (
+            f"settings.code_volume: {name} keeps no files: {why}; they are sent to each node;"
+            f" `kubectl sky volumes create {name} SIZE --access-modes RWX` makes one that does"
+        )
+
+
 def notes(task: Task, facts: Facts) -> Iterator[str]:
     """Say which volumes are not there, and which keep the nodes on one machine."""
     for volume in task.volumes:
         if volume.name and facts.claims is not None and volume.name not in facts.claims:
             yield (
-                f"{_field(volume)}: there is no volume and no claim {volume.name!r} in"
+                f"volumes.{volume.path}: there is no volume and no claim {volume.name!r} in"
                 f" namespace {facts.namespace}, and the task waits until there is;"
                 f" `kubectl sky volumes create {volume.name} SIZE` makes one"
             )
         if task.num_nodes > 1 and _alone(volume, facts):
             yield (
-                f"{_field(volume)}: one machine at a time can mount it"
+                f"volumes.{volume.path}: one machine at a time can mount it"
                 f" ({' and '.join(_modes(volume, facts))}), so all {task.num_nodes} nodes are put"
                 f" on one; a volume that is {_MANY} lets them spread"
             )
-
-
-def _field(volume: VolumeMount) -> str:
-    return "settings.code_volume" if volume.path == SHELF else f"volumes.{volume.path}"
 
 
 def _source(volume: VolumeMount, name: str, facts: Facts, settings: Settings) -> tuple[str, str]:
@@ -230,13 +256,13 @@ def _refuse(task: Task, facts: Facts, settings: Settings) -> None:
         modes = _modes(volume, facts)
         if _ONE_POD in modes:
             raise UserError(
-                f"{_field(volume)}: one pod at a time can mount it ({_ONE_POD}),"
+                f"volumes.{volume.path}: one pod at a time can mount it ({_ONE_POD}),"
                 f" and the task has {task.num_nodes} nodes",
                 f"a volume that is {_MANY} serves them all",
             )
         if settings.single_node_volumes == "refuse" and _alone(volume, facts):
             raise UserError(
-                f"{_field(volume)}: one machine at a time can mount it"
+                f"volumes.{volume.path}: one machine at a time can mount it"
                 f" ({' and '.join(modes)}), and the task has {task.num_nodes} nodes",
                 f"a volume that is {_MANY} serves them all; single_node_volumes: together in the"
                 " settings would put them on one machine",

@@ -35,7 +35,9 @@ def hashes(output: str) -> list[str]:
 def test_files_are_sent_once_and_are_there_for_later_tasks(
     sky: Command, kubectl: Command, tmp_path: Path, code: str
 ) -> None:
-    settings(tmp_path, f"code_volume: {volume(sky, 'code')}\n")
+    made = sky("volumes", "create", "code", "1Gi", "--access-modes", "RWX")
+    assert made.returncode == 0, made.stderr
+    settings(tmp_path, "code_volume: code\n")
     first = sky("submit", "-", "--id", "shelf001", stdin=TASK)
     assert first.returncode == 0, first.stderr
     assert "6.0 MB, sent once, for the volume code-" in first.stderr
@@ -64,9 +66,31 @@ def test_a_small_task_mounts_no_volume(sky: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("code")
-def test_a_volume_that_is_not_there_is_told(sky: Command, tmp_path: Path) -> None:
+def test_a_volume_that_cannot_keep_them_is_told_and_they_are_sent(
+    sky: Command, kubectl: Command, tmp_path: Path
+) -> None:
+    settings(tmp_path, f"code_volume: {volume(sky, 'single')}\n")
+    done = sky("submit", "-", "--id", "shelf003", stdin=TASK)
+    assert done.returncode == 0, done.stderr
+    assert "settings.code_volume: single keeps no files: not all machines can" in done.stderr
+    assert "sent straight to the pods" in done.stderr
+    (pod, *_) = kubectl.json("get", "pods", "-l", "task-id=shelf003")["items"]
+    assert not [one for one in pod["spec"]["volumes"] if "persistentVolumeClaim" in one]
     settings(tmp_path, "code_volume: nowhere\n")
-    told = sky("submit", "-", "--dry-run=server", stdin=TASK)
-    assert "settings.code_volume: there is no volume and no claim 'nowhere'" in told.stderr
+    told = sky("submit", "-", "--dry-run=server", stdin=TASK).stderr
+    assert "nowhere keeps no files: there is no such volume" in told
     shown = sky("render", "-", stdin=TASK).stdout
     assert 'mountPath: "/kubectl-sky/shelf"' in shown and 'claimName: "nowhere"' in shown
+
+
+@pytest.mark.usefixtures("code")
+def test_a_node_without_root_shares_them(sky: Command, tmp_path: Path) -> None:
+    made = sky("volumes", "create", "code", "1Gi", "--access-modes", "RWX")
+    assert made.returncode == 0, made.stderr
+    settings(tmp_path, "code_volume: code\n")
+    pod = "{securityContext: {runAsUser: 1000, runAsNonRoot: true}}"
+    own = f"config: {{kubernetes: {{pod_config: {{spec: {pod}}}}}}}\n"
+    for text in (TASK + own, TASK, TASK + own.replace("1000", "1234")):
+        done = sky("submit", "-", stdin=text)
+        assert done.returncode == 0, done.stderr
+        assert len(set(hashes(done.stdout))) == 1

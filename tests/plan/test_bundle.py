@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.facts import Archive
+from kubectl_sky.facts import Archive, KnownClaim
+from kubectl_sky.plan import storage
 from kubectl_sky.plan.bundle import KEEP, PART
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
@@ -64,17 +65,31 @@ def test_what_is_too_large_goes_straight_to_the_pods() -> None:
     assert [list(one.parts) for one in plan.cargo.bundles] == [["files-001-000"]]
 
 
-def test_a_volume_keeps_what_is_too_large() -> None:
+@pytest.mark.parametrize(
+    ("modes", "why"),
+    [
+        (("ReadWriteMany",), ""),
+        (("ReadWriteOnce",), "not all machines can mount it at a time (ReadWriteOnce)"),
+        (None, "there is no such volume, or you may not see it"),
+    ],
+)
+def test_a_volume_keeps_what_is_too_large(modes: tuple[str, ...] | None, why: str) -> None:
     files, archives = make_files(a=5, b=0)
+    claims = {"code": KnownClaim("code-vvvv2345", modes)} if modes else {}
     task, facts = replace(make_task(), files=files), replace(FACTS, archives=archives)
-    plan = make_plan(task, facts, settings=Settings(code_volume="code"))
-    assert plan.scripts["shelf.txt"] == "001 digest-b\n"
-    assert plan.storage.shelf == "code"
-    assert plan.storage.group == 1000
-    small = replace(task, files=files[:1])
-    plan = make_plan(small, facts, settings=Settings(code_volume="code"))
-    assert (plan.storage.shelf, plan.storage.claims) == ("", {})
-    assert "shelf.txt" not in plan.scripts
+    facts, settings = replace(facts, claims=claims), Settings(code_volume="code")
+    plan = make_plan(task, facts, settings)
+    told = " ".join(storage.unkept(task, facts, settings))
+    if why:
+        assert why in told
+        assert (plan.storage.shelf, plan.storage.claims, plan.cargo.shelf) == ("", {}, "")
+    else:
+        assert told == ""
+        assert plan.scripts["shelf.txt"] == "001 digest-b\n"
+        assert (plan.storage.shelf, plan.storage.group) == ("code-vvvv2345", 1000)
+    small = make_plan(replace(task, files=files[:1]), facts, settings)
+    assert (small.storage.shelf, small.storage.claims) == ("", {})
+    assert "shelf.txt" not in small.scripts
 
 
 def test_the_same_files_have_the_same_name_for_the_same_user() -> None:

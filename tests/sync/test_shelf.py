@@ -14,6 +14,7 @@ TOOLS = [
     ("tar", "gzip", "sha256sum", "tee", "chmod", "touch", "find"),
     ("python3", "tee", "chmod", "touch", "find"),
 ]
+KEPT = ".kubectl-sky"
 HASH = hashlib.sha256(gzip.decompress(packed())).hexdigest()
 
 
@@ -42,8 +43,8 @@ def test_sent_to_one_and_taken_by_the_other(tmp_path: Path, tools: tuple[str, ..
     assert (done.returncode, done.stdout, done.stderr) == (75, b"", b""), "not there yet"
     done = one.unpack(packed())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"send\n", b"")
-    assert names(tmp_path / "shelf") == [f"{HASH}.tar.gz"]
-    assert (tmp_path / "shelf" / f"{HASH}.tar.gz").stat().st_mode & 0o777 == 0o644
+    assert names(tmp_path / "shelf" / KEPT) == [f"{HASH}.tar.gz"]
+    assert (tmp_path / "shelf" / KEPT / f"{HASH}.tar.gz").stat().st_mode & 0o777 == 0o644
     done = other.unpack(b"", "shelf")
     assert (done.returncode, done.stderr) == (0, b"")
     for pod in (one, other):
@@ -63,11 +64,12 @@ def test_whoever_sends_is_told_that_it_is_there(tmp_path: Path, tools: tuple[str
 @pytest.mark.parametrize("tools", TOOLS)
 def test_what_is_not_what_it_should_be_is_not_taken(tmp_path: Path, tools: tuple[str, ...]) -> None:
     one, other = pods(tmp_path, *tools)
-    file = tmp_path / "shelf" / f"{HASH}.tar.gz"
+    file = tmp_path / "shelf" / KEPT / f"{HASH}.tar.gz"
+    file.parent.mkdir()
     file.write_bytes(gzip.compress(b"another's"))
     assert one.unpack(b"", "shelf").returncode == 75
-    assert not file.exists()
-    file.write_bytes(packed()[:40])
+    file.write_bytes(packed()[:-8])  # all of it, but gzip's own sum
+    assert one.unpack(b"", "shelf").returncode == 75
     done = other.unpack(packed())
     assert (done.returncode, done.stdout) == (0, b"send\n")
     assert file.read_bytes() == packed()[: len(file.read_bytes())]
@@ -79,7 +81,7 @@ def test_an_image_that_cannot_tell_takes_nothing(tmp_path: Path) -> None:
     assert one.unpack(packed()).returncode == 0
     (other.bin / "sha256sum").unlink()
     assert other.unpack(b"", "shelf").returncode == 75
-    assert (tmp_path / "shelf" / f"{HASH}.tar.gz").exists()
+    assert (tmp_path / "shelf" / KEPT / f"{HASH}.tar.gz").exists()
     assert other.unpack(packed()).stdout == b"send\n"
 
 
@@ -87,34 +89,59 @@ def test_an_image_that_cannot_tell_takes_nothing(tmp_path: Path) -> None:
 def test_what_broke_off_is_not_kept(tmp_path: Path, tools: tuple[str, ...]) -> None:
     one, _ = pods(tmp_path, *tools)
     assert one.unpack(packed()[:40]).returncode == 74
-    assert names(tmp_path / "shelf") == []
+    assert names(tmp_path / "shelf" / KEPT) == []
+
+
+def test_a_shelf_that_is_not_there_keeps_nothing_back(tmp_path: Path) -> None:
+    one, _ = pods(tmp_path, *TOOLS[0])
+    (one.room / "shelf").unlink()
+    (one.room / "shelf").write_text("no folder")
+    done = one.unpack(packed())
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"send\n", b"")
+    assert (one.place / "x y").read_text() == "hello"
 
 
 def test_a_shelf_that_is_full_keeps_nothing_back(tmp_path: Path) -> None:
     one, _ = pods(tmp_path, *TOOLS[0])
-    (one.room / "shelf").unlink()
-    (one.room / "shelf").write_text("no folder: tee fails as with a full disk")
+    (one.bin / "tee").unlink()
+    (one.bin / "tee").write_text('#!/bin/sh\n: > "$1"; cat; exit 1\n')
+    (one.bin / "tee").chmod(0o755)
     done = one.unpack(packed())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"send\n", b"")
     assert (one.place / "x y").read_text() == "hello"
-    assert names(one.room) == [
-        "arrived-000",
-        "errors-000",
-        "shelf",
-        "unkept-000",
-        "wanted-000",
-    ]
+    assert names(tmp_path / "shelf" / KEPT) == []
 
 
 def test_what_nobody_has_wanted_for_a_month_goes(tmp_path: Path) -> None:
     one, other = pods(tmp_path, *TOOLS[0])
     month = time.time() - 40 * 86_400
-    for name in ("old.tar.gz", ".part"):
+    (tmp_path / "shelf" / KEPT).mkdir()
+    for name in ("model.bin", f"{KEPT}/old.tar.gz", f"{KEPT}/.part"):
         (tmp_path / "shelf" / name).touch()
         os.utime(tmp_path / "shelf" / name, (month, month))
     assert one.unpack(packed()).returncode == 0
-    file = tmp_path / "shelf" / f"{HASH}.tar.gz"
-    assert names(tmp_path / "shelf") == [file.name]
+    file = tmp_path / "shelf" / KEPT / f"{HASH}.tar.gz"
+    assert names(file.parent) == [file.name]
+    assert names(tmp_path / "shelf") == [KEPT, "model.bin"], "which is not ours"
     os.utime(file, (month, month))
     assert other.unpack(b"", "shelf").returncode == 0
     assert file.stat().st_mtime > time.time() - 60, "it was wanted"
+
+
+def test_another_user_takes_them_too(tmp_path: Path) -> None:
+    one, other = pods(tmp_path, *TOOLS[0])
+    assert one.unpack(packed()).returncode == 0
+    (other.bin / "touch").unlink()
+    (other.bin / "touch").symlink_to("/bin/false")  # as for who does not own the file
+    assert other.unpack(b"", "shelf").returncode == 0
+    assert (other.place / "x y").read_text() == "hello"
+
+
+def test_what_cannot_be_written_is_told_here_too(tmp_path: Path) -> None:
+    one, other = pods(tmp_path, *TOOLS[0])
+    assert one.unpack(packed()).returncode == 0
+    (other.place / "x y").mkdir()
+    (other.place / "x y" / "z").write_text("in the way")
+    assert other.unpack(b"", "shelf").returncode == 1
+    assert "x y" in (other.room / "failed-000").read_text()
+    assert (tmp_path / "shelf" / KEPT / f"{HASH}.tar.gz").exists()
