@@ -185,7 +185,8 @@ class Courier:
             if self._pods.get(place.key, "") != place.node.pod or not place.node.pod
         ]
         self.missing = len({(place.load.task_id, place.node.index) for place in places})
-        self._lacked |= {place.key for place in places}
+        # what a volume keeps a node may have taken by itself
+        self._lacked |= {place.key for place in places if not place.load.shelved}
         return places, all(task.over for task in tasks.values())
 
     def _next(self, places: Sequence[Place]) -> Iterator[Place]:
