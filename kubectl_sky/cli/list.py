@@ -69,9 +69,7 @@ def command(where: options.Where, all_users: bool, form: str | None, **flags: ob
         return 0
     from kubectl_sky.actions import find
 
-    # a plain table tells nothing of pods that have succeeded
-    whole = form is not None or asked.selection.states or asked.selection.order == "updated"
-    shown = asked.shown(find.tasks(session, scope) if whole else find.brief(session, scope))
+    shown = asked.shown(find.tasks(session, scope))
     if shown:
         output.out(shown)
     elif form != "name":
