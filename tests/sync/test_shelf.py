@@ -72,7 +72,7 @@ def test_what_is_not_what_it_should_be_is_not_taken(tmp_path: Path, tools: tuple
     assert one.unpack(b"", "shelf").returncode == 75
     done = other.unpack(packed())
     assert (done.returncode, done.stdout) == (0, b"send\n")
-    assert file.read_bytes() == packed()[: len(file.read_bytes())]
+    assert gzip.decompress(file.read_bytes()) == gzip.decompress(packed())
     assert one.unpack(b"", "shelf").returncode == 0, "it is whole again"
 
 
