@@ -15,7 +15,6 @@ from kubectl_sky.actions.preferences import preferences
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.facts import Archive, Facts
 from kubectl_sky.plan import queueing
-from kubectl_sky.plan.bundle import KEEP
 from kubectl_sky.plan.explain import Origins, explained
 from kubectl_sky.plan.notes import notes
 from kubectl_sky.plan.pipeline import Member, joined, members, named, queued_later, title_of
@@ -54,12 +53,6 @@ class Part:
     task_id: str
     member: Member | None = None
     archives: Mapping[str, Archive] = field(default_factory=dict)
-
-    @property
-    def heavy(self) -> bool:
-        """Whether its local files may be too large for ConfigMaps."""
-        sizes = [len(one.data) for one in self.archives.values()]
-        return 0 in sizes or sum(sizes) > KEEP
 
     def backend(self, settings: Settings) -> str | None:
         """The backend that was asked for, or `auto`."""

@@ -11,7 +11,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotServed, Outdated
 from kubectl_sky.facts import Access, Facts, KnownClaim, Machine, Queues
 from kubectl_sky.kinds import Kind
-from kubectl_sky.plan import queueing
+from kubectl_sky.plan import bundle, queueing
 from kubectl_sky.plan.placement import wants_machines
 from kubectl_sky.users import User
 from kubectl_sky.workloads.choice import AUTO, questions
@@ -40,14 +40,18 @@ def gathered(session: Session, draft: Draft, user: str | None) -> Facts:
 
 def _claims(session: Session, draft: Draft, user: User) -> Mapping[str, KnownClaim] | None:
     """Return what volume names stand for, where a task has volumes, or files that need one."""
-    if any(task.volumes for task in draft.tasks):
-        return volumes.claims(session, user)
-    if not draft.settings.code_volume or not any(part.heavy for part in draft.parts):
+    mounted = any(task.volumes for task in draft.tasks)
+    kept = draft.settings.code_volume and any(
+        bundle.streamed(part.task.files, part.archives) for part in draft.parts
+    )
+    if not mounted and not kept:
         return None
     try:
         return volumes.claims(session, user)
     except Forbidden:
-        return {}
+        if mounted:
+            raise
+        return {}  # files travel without a volume too
 
 
 def _queued(draft: Draft) -> bool:

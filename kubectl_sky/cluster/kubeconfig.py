@@ -32,10 +32,12 @@ def _by_client(paths: list[str], connection: Connection) -> Target:
 
 def contexts(connection: Connection) -> Contexts:
     """Return the contexts that there are; none without a kubeconfig. Raises ClusterError."""
+    paths = _paths(connection)
+    if not paths:
+        return Contexts()
     from kubectl_sky.cluster import client  # noqa: PLC0415 -- as above
 
-    paths = _paths(connection)
-    return client.contexts(os.pathsep.join(paths)) if paths else Contexts()
+    return client.contexts(os.pathsep.join(paths))
 
 
 def _paths(connection: Connection) -> list[str]:

@@ -82,32 +82,52 @@ def cargo(files: Sequence[LocalFiles], name: str, facts: Facts, kept: bool = Fal
     """
     small: dict[str, bytes] = {}
     secret: dict[str, bytes] = {}
-    streamed: dict[str, LocalFiles] = {}
-    numbered = {f"{number:03}": one for number, one in enumerate(files)}
-    archives = {number: facts.archives[one.path] for number, one in numbered.items()}
-    left = KEEP
-    for number in sorted(numbered, key=lambda number: len(archives[number].data)):
-        one, data = numbered[number], archives[number].data
+    large = streamed(files, facts.archives)
+    for number, one, archive in _by_size(files, facts.archives):
         if is_secret(one):
-            secret |= _parts(
-                number, _fitting(one, archives[number], sum(map(len, secret.values())))
-            )
-        elif data and len(data) <= left:
-            small |= _parts(number, data)
-            left -= len(data)
-        else:
-            streamed[number] = one
+            secret |= _parts(number, _fitting(one, archive, sum(map(len, secret.values()))))
+        elif number not in large:
+            small |= _parts(number, archive.data)
     return Cargo(
         annotations=_annotations(files, facts),
         bundles=tuple(_bundle(parts, facts) for parts in _filled(dict(sorted(small.items())))),
         secret_name=f"{name}-files",
         secret=dict(sorted(secret.items())),
         places="".join(
-            f"{number} {_folder(one.path, archives[number])}\n" for number, one in numbered.items()
+            f"{_number(at)} {_folder(one.path, facts.archives[one.path])}\n"
+            for at, one in enumerate(files)
         ),
-        streamed=streamed,
-        shelf="".join(f"{number} {archives[number].digest}\n" for number in streamed if kept),
+        streamed=large,
+        shelf="".join(
+            f"{number} {facts.archives[one.path].digest}\n" for number, one in large.items() if kept
+        ),
     )
+
+
+def streamed(files: Sequence[LocalFiles], archives: Mapping[str, Archive]) -> dict[str, LocalFiles]:
+    """Return those of a task's local files, by number, that its ConfigMaps have no room for."""
+    found: dict[str, LocalFiles] = {}
+    left = KEEP
+    for number, one, archive in _by_size(files, archives):
+        if is_secret(one):
+            continue
+        if archive.data and len(archive.data) <= left:
+            left -= len(archive.data)
+        else:
+            found[number] = one
+    return found
+
+
+def _by_size(
+    files: Sequence[LocalFiles], archives: Mapping[str, Archive]
+) -> list[tuple[str, LocalFiles, Archive]]:
+    """Return the files with their numbers and archives, the smallest first."""
+    found = [(_number(at), one, archives[one.path]) for at, one in enumerate(files)]
+    return sorted(found, key=lambda each: len(each[2].data))
+
+
+def _number(at: int) -> str:
+    return f"{at:03}"
 
 
 def _annotations(files: Sequence[LocalFiles], facts: Facts) -> dict[str, str]:

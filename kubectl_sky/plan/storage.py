@@ -69,18 +69,18 @@ class Stored:
         return self.claims.get(volumes.get(SHELF, ""), "")
 
 
-def shelved(task: Task, facts: Facts, settings: Settings) -> Task:
+def _shelved(task: Task, facts: Facts, settings: Settings) -> Task:
     """Return a task with the volume that keeps its files, where they need one and it serves all.
 
     Without a cluster that says otherwise it does.
     """
-    if _large(task, facts) and settings.code_volume and not _unfit(facts, settings):
+    if _wants_shelf(task, facts, settings) and not _unfit(facts, settings):
         return replace(task, volumes=(*task.volumes, VolumeMount(SHELF, settings.code_volume)))
     return task
 
 
-def _large(task: Task, facts: Facts) -> bool:
-    return bool(bundle.cargo(task.files, "", facts).streamed)
+def _wants_shelf(task: Task, facts: Facts, settings: Settings) -> bool:
+    return bool(settings.code_volume and bundle.streamed(task.files, facts.archives))
 
 
 def _unfit(facts: Facts, settings: Settings) -> str:
@@ -90,10 +90,9 @@ def _unfit(facts: Facts, settings: Settings) -> str:
     known = facts.claims.get(settings.code_volume)
     if not known:
         return "there is no such volume, or you may not see it"
-    modes = " and ".join(known.access_modes)
-    return (
-        "" if _MANY in known.access_modes else f"not all machines can mount it at a time ({modes})"
-    )
+    if _MANY in known.access_modes:
+        return ""
+    return f"not all machines can mount it at a time ({' and '.join(known.access_modes)})"
 
 
 def stored(task: Task, facts: Facts, settings: Settings, plan: Named) -> Stored:
@@ -102,7 +101,7 @@ def stored(task: Task, facts: Facts, settings: Settings, plan: Named) -> Stored:
     A name that stands for no claim that is known is a claim's own. Raises UserError for a volume
     that the task's nodes cannot share, and for a directory that the settings do not allow.
     """
-    task, pod = shelved(task, facts, settings), _Pod()
+    task, pod = _shelved(task, facts, settings), _Pod()
     fresh = []
     for index, volume in enumerate(task.volumes):
         name = f"{plan.name}-volume-{index}"
@@ -175,9 +174,9 @@ def _grouped(settings: Settings) -> bool:
 
 def unkept(task: Task, facts: Facts, settings: Settings) -> Iterator[str]:
     """Say why the volume for files keeps none, where they are large."""
-    name = settings.code_volume
-    why = _unfit(facts, settings) if name and _large(task, facts) else ""
+    why = _unfit(facts, settings) if _wants_shelf(task, facts, settings) else ""
     if why:
+        name = settings.code_volume
         yield (
             f"settings.code_volume: {name} keeps no files: {why}; they are sent to each node;"
             f" `kubectl sky volumes create {name} SIZE --access-modes RWX` makes one that does"
