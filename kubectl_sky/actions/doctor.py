@@ -104,7 +104,7 @@ class Checkup:
 
 def checkup(session: Session) -> Checkup:
     """Ask the cluster who may do what and what it has; nothing is changed."""
-    groups = _groups(session)
+    groups = tuple(access.groups(session))
     rights = served(groups)
     with ThreadPoolExecutor(_WORKERS) as pool:
         allowed = pool.map(
@@ -127,11 +127,6 @@ def checkup(session: Session) -> Checkup:
     )
 
 
-def _groups(session: Session) -> tuple[str, ...]:
-    answer = session.request("GET", "/apis")
-    return tuple(group["name"] for group in answer.get("groups", ()))
-
-
 def _default(classes: Iterable[Json]) -> str:
     key = "storageclass.kubernetes.io/is-default-class"
     for item in classes:
@@ -142,4 +137,6 @@ def _default(classes: Iterable[Json]) -> str:
 
 def needed(session: Session) -> list[dict[str, object]]:
     """Return a Role with what the commands need of what the cluster serves, and its binding."""
-    return role(session.namespace, CoreManager(session).whoami(), served(_groups(session)))
+    return role(
+        session.namespace, CoreManager(session).whoami(), served(tuple(access.groups(session)))
+    )

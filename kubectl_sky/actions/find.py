@@ -1,7 +1,7 @@
 """Find tasks and pipelines in the cluster by user, id, prefix of an id, or name."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kubectl_sky import kinds, names
@@ -10,6 +10,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, UserError
 from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import needed, status
+from kubectl_sky.observe.nodes import RETRYING, NodeStatus, State
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.users import User
@@ -17,6 +18,8 @@ from kubectl_sky.values import dataclass, replace
 from kubectl_sky.workloads import registry
 
 Target = TaskStatus | PipelineStatus
+
+_NAMED = 100  # tasks that a selector names
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,35 @@ class _Place:
 
 
 def tasks(session: Session, scope: Scope) -> list[TaskStatus]:
-    """Return the tasks of a scope, newest first, by one list a kind, all at once.
-
-    Of a kind that was installed within the last minutes, tasks without pods may be missing until
-    something else has looked for one.
-    """
+    """Return the tasks of a scope, newest first, by one list a kind, all at once."""
     return _fold(session, scope, {names.TASK: "true"} | scope.labels)
+
+
+def brief(session: Session, scope: Scope) -> list[TaskStatus]:
+    """Return the same tasks, where nodes that are over lack the pods that have succeeded.
+
+    These are most of what there is after a while, and no line for a task tells of them.
+    """
+    labels = {names.TASK: "true"} | scope.labels
+    items, pods = _parts(session, scope, labels, "status.phase!=Succeeded")
+    found = status.tasks(items, pods)
+    unsure = {task.id for task in found if any(map(_unsure, task.nodes))}
+    if not unsure:
+        return found
+    few = f",{names.TASK_ID} in ({','.join(sorted(unsure))})" if len(unsure) <= _NAMED else ""
+    selector, fields = _selector(labels) + few, "status.phase=Succeeded"
+    listed = _lists(session, [kinds.POD], scope.namespace, selector, needed.shape, fields)
+    since = {pod["metadata"]["uid"]: pod for pod in [*pods, *scope.own(listed[0])]}
+    again = status.tasks(_of(unsure, items), _of(unsure, since.values()))
+    return status.newest([*(task for task in found if task.id not in unsure), *again])
+
+
+def _unsure(node: NodeStatus) -> bool:
+    """Say whether a node may have a pod that has succeeded, of which its object says nothing."""
+    if node.state.ended:
+        return False
+    alive = node.pod and node.exit_code is None and node.reason != RETRYING
+    return not alive or (node.state is State.RUNNING and not node.started_at)
 
 
 def task(session: Session, scope: Scope, wanted: str) -> TaskStatus:
@@ -128,8 +154,9 @@ def _lists(
     namespace: str | None,
     selector: str,
     shapes: Callable[[Kind], type | None] = lambda kind: None,
+    pod_fields: str = "",
 ) -> list[list[Json]]:
-    """List several kinds side by side.
+    """List several kinds side by side, of pods those that a field selector is for.
 
     Where a kind has to be installed first and is not, or is not for this user, there are none.
     """
@@ -138,7 +165,12 @@ def _lists(
         brought = bool(registry.KINDS.get(kind))
         try:
             found = objects.list_all(
-                session, kind, namespace, label_selector=selector, shape=shapes(kind)
+                session,
+                kind,
+                namespace,
+                label_selector=selector,
+                field_selector=pod_fields if kind is kinds.POD else "",
+                shape=shapes(kind),
             )
         except (NotServed, Forbidden) as error:
             if not brought:
@@ -151,24 +183,50 @@ def _lists(
         return found
 
     each = list(wanted)
-    with ThreadPoolExecutor(len(each)) as pool:
+    with ThreadPoolExecutor(len(each) or 1) as pool:
         return list(pool.map(listed, each))
 
 
 def _fold(session: Session, scope: Scope, labels: dict[str, str]) -> list[TaskStatus]:
-    """List workloads and pods side by side and fold them.
+    return status.tasks(*_parts(session, scope, labels))
 
-    Kinds that were absent a short while ago are listed only if pods are there that nothing made.
+
+def _parts(
+    session: Session, scope: Scope, labels: dict[str, str], pod_fields: str = ""
+) -> tuple[list[Json], list[Json]]:
+    """List workloads and pods side by side.
+
+    Kinds that were absent a short while ago are listed only where there are pods that nothing else
+    made; where not all pods are listed, where the cluster says that it has them now.
     """
-    selector = ",".join(f"{key}={value}" for key, value in labels.items())
     skipped = [kind for kind in registry.KINDS if absent.noted(session.server, kind)]
     wanted = [kind for kind in registry.KINDS if kind not in skipped]
-    where = (scope.namespace, selector, needed.shape)
-    *found, pods = _lists(session, (*wanted, kinds.POD), *where)
-    if skipped and _ids(pods) - {each for items in found for each in _ids(items)}:
-        found += _lists(session, skipped, *where)
-    items = [item for items in found for item in items]
-    return status.tasks(scope.own(items), scope.own(pods))
+    where = (scope.namespace, _selector(labels), needed.shape)
+    with ThreadPoolExecutor(1) as pool:
+        installed = pool.submit(_installed, session, skipped if pod_fields else ())
+        *found, pods = _lists(session, (*wanted, kinds.POD), *where, pod_fields)
+    again = installed.result()
+    if not pod_fields and _ids(pods) - {each for items in found for each in _ids(items)}:
+        again = skipped
+    found += _lists(session, again, *where)
+    return scope.own(item for items in found for item in items), scope.own(pods)
+
+
+def _installed(session: Session, missed: Collection[Kind]) -> Collection[Kind]:
+    """Return those of some kinds that the cluster may have; all where it does not say."""
+    try:
+        groups = access.groups(session) if missed else {}
+    except Forbidden:
+        return missed
+    return [kind for kind in missed if kind.version in groups.get(kind.group, ())]
+
+
+def _selector(labels: dict[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def _of(ids: Collection[str], items: Iterable[Json]) -> list[Json]:
+    return [item for item in items if item["metadata"]["labels"].get(names.TASK_ID, "") in ids]
 
 
 def _ids(items: Iterable[Json]) -> set[str]:
@@ -181,7 +239,7 @@ def _identify(session: Session, scope: Scope, text: str) -> _Place:
         found = workloads(session, scope.namespace, f"{label}={text}")
         if found:
             return _own(scope, _Place(label, text, ""), found)
-    selector = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
+    selector = _selector({names.TASK: "true"} | scope.labels)
     tasks = status.tasks(scope.own(workloads(session, scope.namespace, selector)), [])
     known: list[Target] = [*tasks, *pipelines(tasks)]
     matching = [t for t in known if t.name == text] or [t for t in known if t.id.startswith(text)]

@@ -25,6 +25,12 @@ class _Asked:
     form: str | None
     columns: tuple[str, ...]
 
+    @property
+    def brief(self) -> bool:
+        """Whether what is asked for tells nothing of pods that have succeeded."""
+        by_pods = self.selection.states or self.selection.order in ("status", "updated")
+        return self.form in (None, "name") and not by_pods
+
     def shown(self, found: Sequence[TaskStatus]) -> str:
         """Write the tasks that are selected; nothing where there are none, but for programs."""
         selected = self.selection.of(found)
@@ -69,7 +75,11 @@ def command(where: options.Where, all_users: bool, form: str | None, **flags: ob
         return 0
     from kubectl_sky.actions import find
 
-    shown = asked.shown(find.tasks(session, scope))
+    # neither a plain table nor names tell of pods that have succeeded
+    whole = (
+        form not in (None, "name") or asked.selection.states or asked.selection.order == "updated"
+    )
+    shown = asked.shown(find.tasks(session, scope) if whole else find.brief(session, scope))
     if shown:
         output.out(shown)
     elif form != "name":

@@ -8,6 +8,18 @@ from kubectl_sky.kinds import Kind
 from kubectl_sky.values import replace
 
 
+def groups(session: Session) -> dict[str, tuple[str, ...]]:
+    """Return the API groups that the cluster serves, and the versions of each.
+
+    Raises ClusterError.
+    """
+    answer = session.request("GET", "/apis")
+    return {
+        group["name"]: tuple(version["version"] for version in group.get("versions") or ())
+        for group in answer.get("groups") or ()
+    }
+
+
 def serves(session: Session, kind: Kind) -> bool:
     """Say whether the cluster has a kind, by discovery. Raises ClusterError."""
     try:

@@ -157,7 +157,12 @@ def tasks(items: Iterable[Object], pods: Iterable[Object]) -> list[TaskStatus]:
     for item in filter(registry.top, items):
         items_of[_key(item)].append(item)
     folded = [_task(members, pods_of[key]) for key, members in items_of.items()]
-    return sorted(folded, key=lambda task: (task.created_at, task.id), reverse=True)
+    return newest(folded)
+
+
+def newest(tasks: Iterable[TaskStatus]) -> list[TaskStatus]:
+    """Return tasks in order, the newest first."""
+    return sorted(tasks, key=lambda task: (task.created_at, task.id), reverse=True)
 
 
 def _key(item: Object) -> tuple[str, str]:

@@ -115,6 +115,10 @@ class Bench:
                     "`kubectl get jobs`": (self.kubectl, *select),
                     "`kubectl get jobs,pods`": (self.kubectl, "get", "jobs,pods", *select[2:]),
                     "`kubectl-sky list`": (*SKY, "list", "-n", name, "--all-users"),
+                    "`kubectl-sky list -o wide`": (
+                        *SKY,
+                        *("list", "-n", name, "--all-users", "-o", "wide"),
+                    ),
                 }
                 runs = measure.in_turn(commands, self.environment, ROUNDS)
                 measure.table(f"list of {tasks:,} tasks and their pods", runs)

@@ -45,10 +45,11 @@ def test_nodes_meet(sky: Command, kubectl: Command, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(sky.folder / ".cache" / "kubectl-sky"))
     config = json.loads(Path(sky.environment["KUBECONFIG"]).read_text())
     server = config["clusters"][0]["cluster"]["server"]
-    absent.note(server, kinds.JOB_SET)  # as before it was installed
-    rows = sky("list").stdout.splitlines()
-    assert not absent.noted(server, kinds.JOB_SET), "there was a pod that nothing had made"
-    assert rows[1].split()[:4] == [task_id, "ring", "completed", "3/3"]
+    for form in ((), ("-o", "wide")):  # which sees no pods that have succeeded, and which does
+        absent.note(server, kinds.JOB_SET)  # as before it was installed
+        rows = sky("list", *form).stdout.splitlines()
+        assert not absent.noted(server, kinds.JOB_SET)
+        assert rows[1].split()[:4] == [task_id, "ring", "completed", "3/3"]
     assert led_to(kubectl, f"ring-{task_id}-ports") == [f"ring-{task_id}-node-0-0"]
     flags = ("--backend", "jobset", "--ports", "80")
     again = sky("submit", "-", "--id", task_id, *flags, stdin=script)

@@ -37,9 +37,12 @@ def test_some_of_the_tasks(sky: Command) -> None:
 
 
 def test_status_says_how_long_and_in_which_words(sky: Command) -> None:
-    bad = ended(sky, BAD)
+    bad = submitted(sky("submit", "-", "--detach", stdin=BAD))  # so that nobody stops the other
     template = 'jsonpath={.metadata.job_status}{" "}{.metadata.nodes[*].exit_code}'
-    assert sky("status", bad, "-o", template).stdout == "FAILED 3 3\n"
+    deadline = time.monotonic() + 60
+    while (shown := sky("status", bad, "-o", template).stdout) != "FAILED 3 3\n":
+        assert time.monotonic() < deadline, shown
+        time.sleep(0.5)
     told = sky("status", bad).stdout
     assert re.search(r"NODE +STATUS +EXIT +RESTARTS +FOR +REASON", told)
     assert re.search(r"\n0 +failed +3 +0 +\d+s +Error", told)

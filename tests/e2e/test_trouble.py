@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote_plus
 
 import pytest
 
@@ -119,7 +120,8 @@ def test_list_costs_a_request_a_kind_however_many_tasks(
     assert sky("list", "--server", proxy.url).returncode == 0
     again = asked(proxy)
     if cluster.driver == "practice":  # where nobody installs anything
-        assert again == ["jobs", "pods"], "what is not served is not asked for each time"
+        what = "what is not served is not asked for each time, but whether it is by now"
+        assert again == ["apis", "jobs", "pods"], what
     old = time.time() - 700
     for file in Path(sky.folder, ".cache/kubectl-sky/absent").glob("*/*"):
         os.utime(file, (old, old))
@@ -129,3 +131,50 @@ def test_list_costs_a_request_a_kind_however_many_tasks(
     assert sky("list", "--server", proxy.url).returncode == 0
     assert "selfsubjectreviews" in asked(proxy), "and one to know who asks"
     assert sky("stop", "--all", "--all-users", "-y").returncode == 0
+
+
+HALF = "name: half\nnum_nodes: 2\nrun: test $SKYPILOT_NODE_RANK = 0 || sleep 300\n"
+
+
+def test_list_asks_for_pods_that_have_succeeded_only_where_it_has_to(
+    sky: Command, proxy: FrontProxy
+) -> None:
+    tasks = {"over0001": HELLO, "half0001": HALF, "half0002": HALF, "fail0001": "run: exit 3\n"}
+    for task_id, text in tasks.items():
+        backend = "indexed" if task_id == "half0002" else "jobs"
+        flags = ("--id", task_id, "--backend", backend, "--detach")
+        done = sky("submit", "-", *flags, stdin=text)
+        assert done.returncode == 0, done.stderr
+    template = (
+        'jsonpath={range .tasks[*]}{.task_id}{" "}{.metadata.nodes[*].job_status}{"\\n"}{end}'
+    )
+    deadline = time.monotonic() + 90
+    wanted = [
+        "fail0001 FAILED",
+        "half0001 SUCCEEDED RUNNING",
+        "half0002 SUCCEEDED RUNNING",
+        "over0001 SUCCEEDED",
+    ]
+    while (seen := sorted(filter(None, sky("list", "-o", template).stdout.splitlines()))) != wanted:
+        assert time.monotonic() < deadline, seen
+        time.sleep(0.5)
+
+    def pods() -> list[str]:
+        found = [unquote_plus(path) for _, path in proxy.seen if "/pods?" in path]
+        proxy.seen.clear()
+        return found
+
+    wide = [line.split()[:4] for line in sky("list", "-o", "wide").stdout.splitlines()]
+    short = sky("list", "--server", proxy.url).stdout
+    assert [line.split()[:4] for line in short.splitlines()] == wide
+    (one,) = pods()
+    assert "status.phase!=Succeeded" in one, "the Jobs say the rest"
+    assert sky("list", "--server", proxy.url, "--status", "running", "-o", "name").returncode == 0
+    (one,) = pods()
+    assert "fieldSelector" not in one
+    stages = sky("submit", "-", "--detach", stdin="name: two\n---\nrun: sleep 300\n---\nrun: id\n")
+    assert stages.returncode == 0, stages.stderr
+    assert "two/" in sky("list", "--server", proxy.url).stdout
+    _, more = pods()
+    assert "task-id in (" in more and "status.phase=Succeeded" in more, "the last has none"
+    assert sky("stop", "--all", "-y").returncode == 0
