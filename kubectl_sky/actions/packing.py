@@ -111,7 +111,8 @@ def told(
         later = len(plans) > 1 or any(one.array or one.restarts or one.recovers for one in plans)
         when = " that lack them" if again else ", while this runs" * later
         shelf = next((plan.storage.shelf for plan in plans if plan.cargo.shelf), "")
-        ways.append(f"once, for the volume {shelf}" if shelf else f"straight to the pods{when}")
+        shelved = f"once, for the volume {shelf}, unless that has them"
+        ways.append(shelved if shelf else f"straight to the pods{when}")
     yield f"files: {files:,}, {_bytes(size)}, sent {' and '.join(ways)}"
 
 

@@ -19,6 +19,7 @@ from kubectl_sky.cluster.body import encoded
 from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.connection import Connection, Target
 from kubectl_sky.cluster.decode import Json, decoded
+from kubectl_sky.cluster.joined import joined
 from kubectl_sky.cluster.retries import Retries
 from kubectl_sky.cluster.stream import Stream
 from kubectl_sky.cluster.wire import Upgrade, Wire
@@ -214,7 +215,7 @@ def _transport(target: Target) -> urllib3.PoolManager:
     if not target.credentials.verified:  # asked for: a warning a request says nothing new
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     try:
-        return target.credentials.pool()
+        return joined(target.credentials.pool())
     except (HTTPError, OSError, ValueError) as error:
         raise ClusterError(f"cannot use the connection's settings: {error}") from None
 

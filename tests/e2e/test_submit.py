@@ -121,7 +121,7 @@ def test_a_failing_task(sky: Command, script: str, told: list[str]) -> None:
 
 def test_the_first_failing_node_is_named(sky: Command) -> None:
     script = (
-        "num_nodes: 3\nrun: sleep $((NODE_RANK * 2)); test $NODE_RANK = 2 || exit 1$NODE_RANK\n"
+        "num_nodes: 3\nrun: sleep $((NODE_RANK * 6)); test $NODE_RANK = 2 || exit 1$NODE_RANK\n"
     )
     done = sky("submit", "-", stdin=script)
     assert done.returncode == 4
