@@ -6,8 +6,7 @@ urllib3 sends them apart: two records of TLS, two packets, and a server that wak
 from typing import Any
 
 import urllib3
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.connection import HTTPConnection
 
 
 class _Joined(HTTPConnection):
@@ -35,16 +34,18 @@ class _Joined(HTTPConnection):
             super().send(head + data)
 
 
-class _Plain(HTTPConnectionPool):
-    ConnectionCls = _Joined
-
-
-class _Secure(HTTPSConnectionPool):
-    class ConnectionCls(_Joined, HTTPSConnection):
-        """As above, with TLS."""
-
-
 def joined(manager: urllib3.PoolManager) -> urllib3.PoolManager:
-    """Have all connections that a manager is going to make send in one piece; return it."""
-    manager.pool_classes_by_scheme = {"http": _Plain, "https": _Secure}
+    """Have all connections that a manager is going to make send in one piece; return it.
+
+    They stay what they are beside that: those of a SOCKS proxy go through it.
+    """
+    pools: dict[str, Any] = manager.pool_classes_by_scheme
+    manager.pool_classes_by_scheme = {
+        scheme: type(pool.__name__, (pool,), {"ConnectionCls": _joined(pool.ConnectionCls)})
+        for scheme, pool in pools.items()
+    }
     return manager
+
+
+def _joined(connection: type[Any]) -> type[Any]:
+    return type(connection.__name__, (_Joined, connection), {})

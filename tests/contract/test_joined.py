@@ -82,6 +82,21 @@ def test_a_long_body_is_not_kept(url: str) -> None:
     assert len(line.pieces) == 2
 
 
+def test_connections_stay_what_they_are() -> None:
+    class Pool(urllib3.HTTPSConnectionPool):
+        class ConnectionCls(urllib3.connection.HTTPSConnection):
+            pass
+
+    manager = urllib3.PoolManager()
+    manager.pool_classes_by_scheme = {"http": urllib3.HTTPConnectionPool, "https": Pool}
+    pools: dict[str, Any] = joined(manager).pool_classes_by_scheme
+    assert issubclass(pools["https"], Pool)
+    assert issubclass(pools["https"].ConnectionCls, Pool.ConnectionCls)
+    assert not issubclass(pools["http"].ConnectionCls, urllib3.connection.HTTPSConnection)
+    usual = urllib3.PoolManager().pool_classes_by_scheme
+    assert usual["http"] is urllib3.HTTPConnectionPool, "all others are left alone"
+
+
 def test_after_a_request_that_could_not_be_sent(url: str) -> None:
     manager = joined(urllib3.PoolManager(maxsize=1))
     nothing: Any = object()
