@@ -183,7 +183,7 @@ def _lists(
         return found
 
     each = list(wanted)
-    with ThreadPoolExecutor(len(each) or 1) as pool:
+    with ThreadPoolExecutor(len(each)) as pool:
         return list(pool.map(listed, each))
 
 
@@ -203,19 +203,22 @@ def _parts(
     wanted = [kind for kind in registry.KINDS if kind not in skipped]
     where = (scope.namespace, _selector(labels), needed.shape)
     with ThreadPoolExecutor(1) as pool:
-        installed = pool.submit(_installed, session, skipped if pod_fields else ())
+        installed = pool.submit(_installed, session, skipped) if skipped and pod_fields else None
         *found, pods = _lists(session, (*wanted, kinds.POD), *where, pod_fields)
-    again = installed.result()
-    if not pod_fields and _ids(pods) - {each for items in found for each in _ids(items)}:
+    again: list[Kind] = []
+    if installed:
+        again = installed.result()
+    elif skipped and _ids(pods) - {each for items in found for each in _ids(items)}:
         again = skipped
-    found += _lists(session, again, *where)
+    if again:
+        found += _lists(session, again, *where)
     return scope.own(item for items in found for item in items), scope.own(pods)
 
 
-def _installed(session: Session, missed: Collection[Kind]) -> Collection[Kind]:
+def _installed(session: Session, missed: list[Kind]) -> list[Kind]:
     """Return those of some kinds that the cluster may have; all where it does not say."""
     try:
-        groups = access.groups(session) if missed else {}
+        groups = access.groups(session)
     except Forbidden:
         return missed
     return [kind for kind in missed if kind.version in groups.get(kind.group, ())]

@@ -28,7 +28,7 @@ class _Asked:
     @property
     def brief(self) -> bool:
         """Whether what is asked for tells nothing of pods that have succeeded."""
-        by_pods = self.selection.states or self.selection.order in ("status", "updated")
+        by_pods = self.selection.states or self.selection.order == "updated"
         return self.form in (None, "name") and not by_pods
 
     def shown(self, found: Sequence[TaskStatus]) -> str:
@@ -75,11 +75,7 @@ def command(where: options.Where, all_users: bool, form: str | None, **flags: ob
         return 0
     from kubectl_sky.actions import find
 
-    # neither a plain table nor names tell of pods that have succeeded
-    whole = (
-        form not in (None, "name") or asked.selection.states or asked.selection.order == "updated"
-    )
-    shown = asked.shown(find.tasks(session, scope) if whole else find.brief(session, scope))
+    shown = asked.shown((find.brief if asked.brief else find.tasks)(session, scope))
     if shown:
         output.out(shown)
     elif form != "name":

@@ -25,7 +25,7 @@ class _Joined(HTTPConnection):
             super().send(head)
 
     def send(self, data: Any) -> None:  # noqa: ANN401 - as in http.client
-        if self._head is None or not isinstance(data, bytes):
+        if self._head is None:
             super().send(data)
         elif not self._head:
             self._head = data

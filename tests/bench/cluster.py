@@ -111,14 +111,12 @@ class Bench:
                 pretend.tasks(self.session, job, name, range(made, tasks))
                 made = tasks
                 select = ("get", "jobs", "-n", name, "-l", "skypilot-task=true")
+                listed = (*SKY, "list", "-n", name, "--all-users")
                 commands: measure.Commands = {
                     "`kubectl get jobs`": (self.kubectl, *select),
                     "`kubectl get jobs,pods`": (self.kubectl, "get", "jobs,pods", *select[2:]),
-                    "`kubectl-sky list`": (*SKY, "list", "-n", name, "--all-users"),
-                    "`kubectl-sky list -o wide`": (
-                        *SKY,
-                        *("list", "-n", name, "--all-users", "-o", "wide"),
-                    ),
+                    "`kubectl-sky list`": listed,
+                    "`kubectl-sky list -o wide`": (*listed, "-o", "wide"),
                 }
                 runs = measure.in_turn(commands, self.environment, ROUNDS)
                 measure.table(f"list of {tasks:,} tasks and their pods", runs)

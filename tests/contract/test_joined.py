@@ -72,6 +72,12 @@ def test_one_piece_a_request(url: str, body: bytes | None) -> None:
     assert all(piece.endswith(b"\r\n\r\n" + (body or b"")) for piece in line.pieces)
 
 
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+def test_the_head_comes_first_whatever_the_body_is(url: str, kind: type[Any]) -> None:
+    manager = joined(urllib3.PoolManager(maxsize=1))
+    assert manager.request("POST", url, body=kind(b"abc")).data == b"abc"
+
+
 def test_a_long_body_is_not_kept(url: str) -> None:
     manager = joined(urllib3.PoolManager(maxsize=1))
     assert manager.request("GET", url).status == 200
