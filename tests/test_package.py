@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ASSETS = ("templates/", "schemas/")
+ASSETS = ("templates/", "runtime/", "schemas/")
 
 
 @pytest.fixture(scope="module")

@@ -98,16 +98,16 @@ def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
 
 def _scripts(task: Task, cargo: Cargo, fetches: Sequence[Fetch]) -> Mapping[str, str]:
     """The files that a node starts from."""
-    scripts = {name: assets.read("templates", name) for name in _ALWAYS}
+    scripts = {name: assets.read("runtime", name) for name in _ALWAYS}
     for name in {name for fetch in fetches for name in fetch.scripts}:
-        scripts[name] = assets.read("templates", name)
+        scripts[name] = assets.read("runtime", name)
     if cargo.places:
-        scripts |= {"unpack.sh": assets.read("templates", "unpack.sh"), **cargo.lists}
+        scripts |= {"unpack.sh": assets.read("runtime", "unpack.sh"), **cargo.lists}
     if task.repository:
-        scripts["clone.sh"] = assets.read("templates", "clone.sh")
+        scripts["clone.sh"] = assets.read("runtime", "clone.sh")
         scripts["repository.txt"] = f"{task.repository.url}\n{task.repository.ref}\n"
     if task.num_nodes > 1:
-        scripts["barrier.py"] = assets.read("templates", "barrier.py")
+        scripts["barrier.py"] = assets.read("runtime", "barrier.py")
     if task.setup:
         scripts["setup.sh"] = task.setup
     if task.run:

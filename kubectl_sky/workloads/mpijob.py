@@ -55,7 +55,7 @@ class MPIJob(AllNodes):
                 restart="OnFailure" if plan.recovers else "Never",
                 keys=_KEYS,
             ),
-            scripts=scripts | {name: assets.read("templates", name) for name in _SCRIPTS},
+            scripts=scripts | {name: assets.read("runtime", name) for name in _SCRIPTS},
             service=None,
         )
 

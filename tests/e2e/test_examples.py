@@ -2,6 +2,7 @@
 
 import os
 import re
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.e2e.conftest import Command, submitted
 
 ROOT = Path(__file__).parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden"
+RUNTIME = sorted((ROOT / "runtime").iterdir())
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 
 
@@ -125,7 +127,11 @@ def example(request: pytest.FixtureRequest) -> Path:
 
 
 def packed(text: str) -> str:
-    """Leave out what depends on the modes of the checkout, and on the version of zlib."""
+    """Name runtime scripts instead of repeating them; leave out what depends on the checkout."""
+    for script in RUNTIME:
+        indented = textwrap.indent(script.read_text(), "    ")
+        block = re.compile(rf'"{re.escape(script.name)}": \|2?\n' + re.escape(indented))
+        text = block.sub(lambda _, name=script.name: f'"{name}": <runtime/{name}>\n', text)
     text = re.sub(r'("files-\d{3}-\d{3}": )"[\w+/=]+"', r"\1…", text)
     return re.sub(r'"files-[0-9a-f]{20}"|(?<=sha256 )[0-9a-f]{64}', "…", text)
 

@@ -90,7 +90,7 @@ def test_archive_has_what_it_needs_and_no_more(dist: Path) -> None:
     names = {entry.name for entry in entries}
     assert all(entry.isfile() for entry in entries), "krew refuses links"
     assert {"LICENSE", "kubectl-sky"} <= names
-    command = ["git", "ls-files", "templates", "schemas"]
+    command = ["git", "ls-files", "templates", "runtime", "schemas"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     assert {f"lib/kubectl_sky/{asset}" for asset in listed.stdout.split()} <= names
     inside = {name.removeprefix("lib/").split("/")[0] for name in names}

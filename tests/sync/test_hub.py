@@ -12,7 +12,7 @@ from kubectl_sky.plan import hub as told
 from tests.cluster import hub
 from tests.plan.test_resolve import make_task
 
-SCRIPT = Path(__file__).parents[2] / "templates" / "hub.py"
+SCRIPT = Path(__file__).parents[2] / "runtime" / "hub.py"
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ class Pod:
             assert found
             (self.bin / tool).symlink_to(os.path.realpath(found))
         self.script = root / "unpack.sh"
-        self.script.write_text(assets.read("templates", "unpack.sh"))
+        self.script.write_text(assets.read("runtime", "unpack.sh"))
 
     def want(self) -> None:
         (self.room / "wanted-000").write_text(f"{self.place}\n")
