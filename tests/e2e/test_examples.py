@@ -131,7 +131,7 @@ def packed(text: str) -> str:
     for script in RUNTIME:
         indented = textwrap.indent(script.read_text(), "    ")
         block = re.compile(rf'"{re.escape(script.name)}": \|2?\n' + re.escape(indented))
-        text = block.sub(lambda _, name=script.name: f'"{name}": <runtime/{name}>\n', text)
+        text = block.sub(f'"{script.name}": <runtime/{script.name}>\n', text)
     text = re.sub(r'("files-\d{3}-\d{3}": )"[\w+/=]+"', r"\1…", text)
     return re.sub(r'"files-[0-9a-f]{20}"|(?<=sha256 )[0-9a-f]{64}', "…", text)
 
