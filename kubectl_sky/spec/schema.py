@@ -1,11 +1,8 @@
-"""Check data against a schema.
+"""The JSON Schemas of the languages: tasks, headers, volumes, settings.
 
-The schemas are plain JSON Schema 2020-12 with three annotations that other validators pass over:
-`x-expected` says in words what a value is, `x-values` lists the values that a pattern stands for,
-and `x-unknown: warning` lets unknown fields of an open mapping be told.
-
-What is right, as most is, is seen to be so by functions made of the schema once; only what is wrong
-is looked at closer, to say why.
+They are plain JSON Schema 2020-12 with three annotations that other validators ignore:
+`x-expected` describes a value in words, `x-values` lists the values that a pattern stands for,
+and `x-unknown: warning` reports unknown fields of an open mapping.
 """
 
 import json
@@ -15,66 +12,41 @@ from typing import Any
 from kubectl_sky import assets
 from kubectl_sky.spec.document import Data, printable
 from kubectl_sky.spec.finding import Finding
-from kubectl_sky.spec.quick import Test, compiled
 
 NAMES = ("config", "header", "resources", "service", "settings", "storage", "task", "volume")
 
 
 def check(data: Data, schema: str) -> list[Finding]:
-    """Return everything that is wrong with data, each once."""
-    if right(data, schema):
-        return []
-    from kubectl_sky.spec import explain  # which needs this module itself
+    """Return every error and warning of a schema about the data, without duplicates."""
+    from kubectl_sky.spec import schema_errors  # jsonschema takes longer to load than all else
 
-    return explain.findings(data, f"{schema}.json")
+    return schema_errors.findings(data, f"{schema}.json")
 
 
-def right(data: Data, schema: str) -> bool:
-    """Say whether data is right."""
-    return test_of(f"{schema}.json")(data)
-
-
-@cache
-def test_of(reference: str) -> Test:
-    """Return the test of what a reference names."""
-    return compiled(target(reference), test_of)
-
-
-@cache
 def fields(schema: str) -> frozenset[str]:
     """Return the names of a schema's fields."""
-    return frozenset(text_of(f"{schema}.json")["properties"])
+    return frozenset(load(f"{schema}.json")["properties"])
 
 
 @cache
-def text_of(file: str) -> Any:  # noqa: ANN401 -- JSON
-    """Return a schema whose references name their file: who follows one has no place of its own."""
-    return _named(json.loads(assets.read("schemas", file)), file)
+def load(file: str) -> Any:  # noqa: ANN401 -- JSON
+    """Return a schema file without `$schema`, by which jsonschema would drop our keywords."""
+    content = json.loads(assets.read("schemas", file))
+    del content["$schema"]
+    return content
 
 
-def _named(node: Any, file: str) -> Any:  # noqa: ANN401 -- JSON
-    if isinstance(node, list):
-        return [_named(item, file) for item in node]
-    if not isinstance(node, dict):
-        return node
-    named = {key: _named(value, file) for key, value in node.items()}
-    if str(named.get("$ref")).startswith("#"):
-        named["$ref"] = file + named["$ref"]
-    return named
-
-
-@cache
-def target(reference: str) -> Any:  # noqa: ANN401 -- JSON
-    """Return what a reference names; its file is read now: most documents never get to a pod."""
+def resolve(reference: str) -> Any:  # noqa: ANN401 -- JSON
+    """Return the part of a schema that a reference such as `task.json#/$defs/x` names."""
     file, _, pointer = reference.partition("#")
-    node = text_of(file)
+    part = load(file)
     for step in pointer.split("/")[1:]:
-        node = node[step]
-    return node
+        part = part[step]
+    return part
 
 
 def described(value: Data) -> str:
-    """Return a value as a message says it, cut short."""
+    """Describe a value for a message, shortened."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):

@@ -103,5 +103,5 @@ def _nearly(key: str, parent: Path) -> str:
 
 @cache
 def _fields(reference: str) -> tuple[str, ...]:
-    properties = schema.target(reference)["properties"]
-    return tuple(name for name in properties if not name.startswith(_INTERNAL))
+    known = schema.resolve(reference)["properties"]
+    return tuple(name for name in known if not name.startswith(_INTERNAL))

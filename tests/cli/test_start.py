@@ -49,4 +49,9 @@ def test_the_kubernetes_client_is_not_imported(arguments: tuple[str, ...]) -> No
     ids=" ".join,
 )
 def test_help_imports_neither_templates_nor_schemas(arguments: tuple[str, ...]) -> None:
-    assert not imported(*arguments) & {"jinja2", "yaml", "dotenv"}
+    assert not imported(*arguments) & {"jinja2", "yaml", "dotenv", "jsonschema"}
+
+
+@pytest.mark.parametrize("arguments", [("auth", "logout"), ("local", "down")], ids=" ".join)
+def test_commands_without_a_file_do_not_load_jsonschema(arguments: tuple[str, ...]) -> None:
+    assert "jsonschema" not in imported(*arguments)

@@ -1,0 +1,165 @@
+"""Report what a schema says is wrong with data: jsonschema finds it, the words are ours."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from functools import cache
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+from kubectl_sky.spec import schema, suggest
+from kubectl_sky.spec.document import Data, Path
+from kubectl_sky.spec.finding import Finding
+from kubectl_sky.spec.schema import described
+
+_PLAIN = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?|true|false")
+
+
+def findings(data: Data, file: str) -> list[Finding]:
+    """Return everything that is wrong with data, without duplicates."""
+    errors = validator(file).iter_errors(data)
+    return list(dict.fromkeys(finding for error in errors for finding in _explained(error)))
+
+
+def _unknown_fields(
+    _validator: object, _severity: object, data: Data, rules: Mapping[str, Any]
+) -> Iterator[ValidationError]:
+    """Implement our keyword `x-unknown`."""
+    for name in data if isinstance(data, dict) else ():
+        if name not in rules["properties"]:
+            yield ValidationError("", path=[name])
+
+
+def _retrieve(file: str) -> Resource[Any]:
+    return DRAFT202012.create_resource(schema.load(file))
+
+
+_REGISTRY: Registry[Any] = Registry(retrieve=_retrieve)  # type: ignore[call-arg]
+_Validator: Any = extend(Draft202012Validator, {"x-unknown": _unknown_fields})  # type: ignore[no-untyped-call]
+
+
+@cache
+def validator(file: str) -> Any:  # noqa: ANN401 -- jsonschema makes this class at run time
+    """Return jsonschema's validator of a schema file, with our keywords."""
+    return _Validator(schema.load(file), registry=_REGISTRY)
+
+
+def _explained(error: ValidationError) -> Iterator[Finding]:
+    branch = _branch(error)
+    for inner in branch:
+        yield from _explained(inner)
+    if not branch:
+        yield from _EXPLAINERS.get(str(error.validator), _value)(error)
+
+
+def _branch(error: ValidationError) -> Sequence[ValidationError]:
+    """Return the errors of the one alternative that the value tries to be, judged by its type."""
+    branches: dict[object, list[ValidationError]] = {}
+    for inner in error.context or ():
+        branches.setdefault(inner.schema_path[0], []).append(inner)
+    meant = [branch for branch in branches.values() if not any(map(_of_type, branch))]
+    return meant[0] if isinstance(error.instance, dict | list) and len(meant) == 1 else ()
+
+
+def _of_type(error: ValidationError) -> bool:
+    """Whether the value as a whole has the wrong type for an alternative."""
+    return error.validator == "type" and not error.relative_path
+
+
+def _path(error: ValidationError) -> Path:
+    return tuple(error.absolute_path)
+
+
+def _instance(error: ValidationError) -> Any:  # noqa: ANN401 -- any data
+    return error.instance
+
+
+def _rules(error: ValidationError) -> Mapping[str, Any]:
+    return error.schema if isinstance(error.schema, dict) else {}
+
+
+def _fields(error: ValidationError) -> Iterator[Finding]:
+    rules = _rules(error)
+    known = rules.get("properties", {})
+    free = tuple(pattern.removeprefix("^") for pattern in rules.get("patternProperties", ()))
+    for key in _instance(error):
+        if key not in known and not key.startswith(free):
+            path = (*_path(error), key)
+            yield Finding(path, "unknown field", suggest.field(path, [*known]), True)
+
+
+def _ignored(error: ValidationError) -> Iterator[Finding]:
+    hint = suggest.field(_path(error), [*_rules(error)["properties"]])
+    yield Finding(_path(error), "unknown field, ignored", hint, True, "warning")
+
+
+def _missing(error: ValidationError) -> Iterator[Finding]:
+    for name in _rules(error)["required"]:
+        if name not in _instance(error):
+            yield Finding(_path(error), f"the field {name!r} is missing")
+
+
+def _value(error: ValidationError) -> Iterator[Finding]:
+    """A wrong value, or the wrong name of a field that may have any name."""
+    expected = expectation(_rules(error))
+    if "propertyNames" in error.absolute_schema_path:
+        yield Finding((*_path(error), _instance(error)), f"expected {expected}", "", True)
+        return
+    path = _path(error)
+    got = "" if path[:1] == ("secrets",) else f", got {described(error.instance)}"
+    yield Finding(path, f"expected {expected}{got}", _hint(error))
+
+
+_EXPLAINERS = {
+    "additionalProperties": _fields,
+    "required": _missing,
+    "x-unknown": _ignored,
+}
+
+
+def _hint(error: ValidationError) -> str:
+    rules, value = _rules(error), error.instance
+    values, kind = rules.get("x-values") or rules.get("enum"), str(rules.get("type"))
+    if values and isinstance(value, str):
+        return suggest.closest(value.partition("/")[0], map(str, values))
+    if "string" in kind and isinstance(value, bool | int | float | date):
+        return "put it in quotes"
+    if kind in ("integer", "number", "boolean") and isinstance(value, str):
+        return "write it without quotes" if _PLAIN.fullmatch(value) else ""
+    return ""
+
+
+_TYPES = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "fields",
+    "null": "nothing",
+}
+_BOUNDS = {
+    "minimum": "at least {}",
+    "exclusiveMinimum": "more than {}",
+    "maximum": "at most {}",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "uniqueItems": "different items",
+}
+
+
+def expectation(rules: Mapping[str, Any]) -> str:
+    """Return in words what a value of a schema is."""
+    if "x-expected" in rules:
+        return str(rules["x-expected"])
+    values = rules.get("x-values") or rules.get("enum")
+    if values:
+        return "one of " + ", ".join(map(str, values))
+    bounds = [text.format(rules[name]) for name, text in _BOUNDS.items() if name in rules]
+    kind = _TYPES.get(str(rules.get("type")), "something else")
+    return f"{kind} of {' and '.join(bounds)}" if bounds else kind
