@@ -67,7 +67,8 @@ def data(value: object, form: str) -> str:
         return json.dumps(value, indent=4, ensure_ascii=False)
     import yaml  # tables need none
 
-    text: str = yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+    simple = json.loads(json.dumps(value))  # the safe dumper knows no subclasses, such as enums
+    text: str = yaml.dump(simple, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
     return text.rstrip("\n")
 
 

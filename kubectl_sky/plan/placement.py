@@ -79,9 +79,7 @@ def staying(task: Task, context: str | None) -> Task:
 def _chosen_of(task: Task, facts: Facts) -> Placement:
     candidates = task.candidates
     devices = [_device(candidate.accelerator, facts) for candidate in candidates]
-    at = next(
-        (index for index, one in enumerate(candidates) if _fits(one, devices[index], facts)), 0
-    )
+    at = _first_fitting(candidates, devices, facts)
     chosen, device = candidates[at], devices[at]
     if device is None:
         return Placement(chosen, notes=tuple(_chosen(candidates, (at,), facts)))
@@ -104,6 +102,18 @@ def _chosen_of(task: Task, facts: Facts) -> Placement:
         preferred=_preferred(wanted, facts) if task.ordered and terms else (),
         notes=tuple(notes),
     )
+
+
+def _first_fitting(
+    candidates: tuple[Resources, ...], devices: list[Device | None], facts: Facts
+) -> int:
+    """Return the index of the first candidate that fits; without spot nodes, as on demand."""
+    on_demand = [replace(candidate, spot=False) for candidate in candidates]
+    for variants in (candidates, on_demand):
+        for index, (candidate, device) in enumerate(zip(variants, devices, strict=True)):
+            if _fits(candidate, device, facts):
+                return index
+    return 0
 
 
 def _device(asked: Accelerator | None, facts: Facts) -> Device | None:
@@ -254,7 +264,8 @@ def _chosen(candidates: tuple[Resources, ...], same: Iterable[int], facts: Facts
 
 
 def _held(candidates: tuple[Resources, ...], facts: Facts) -> bool:
-    return any(_fits(one, _device(one.accelerator, facts), facts) for one in candidates)
+    on_demand = (replace(candidate, spot=False) for candidate in candidates)
+    return any(_fits(each, _device(each.accelerator, facts), facts) for each in on_demand)
 
 
 def _missing(kinds: str, device: Device, facts: Facts) -> str:

@@ -27,6 +27,10 @@ def test_some_of_the_tasks(sky: Command) -> None:
     assert {task["task_id"] for task in sky.json("list")["tasks"]} == {good, bad}
     assert sky("list", "--status", "failed", "-o", "name").stdout == f"task/{bad}\n"
     assert sky("list", "--status", "SUCCEEDED", "-o", "name").stdout == f"task/{good}\n"
+    for arguments in (("list",), ("status", bad)):
+        shown = sky(*arguments, "-o", "yaml")
+        assert shown.returncode == 0, shown.stderr
+        assert yaml.safe_load(shown.stdout) == sky.json(*arguments)
     by_name = sky("list", "--sort-by", "name", "-o", "jsonpath={.tasks[*].name}")
     assert by_name.stdout == "bad good\n"
     assert sky("list", "--sort-by", "nodes", "--limit", "1", "-o", "name").stdout == f"task/{bad}\n"

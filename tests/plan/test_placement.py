@@ -177,6 +177,13 @@ def test_spot_nodes_where_none_is_known() -> None:
         )
 
 
+def test_spot_candidates_without_spot_nodes_take_the_one_that_fits() -> None:
+    too_large = replace(gpus("H100"), spot=True)
+    placement = placed(too_large, Resources(cpus="1", spot=True), on=(make_machine(0),))
+    assert placement.resources.cpus == "1"
+    assert "no node of this cluster could hold any" not in " ".join(placement.notes)
+
+
 def test_on_demand_is_taken_where_there_is_no_spot_node() -> None:
     placement = placed(Resources(spot=True), Resources(), on=(make_machine(),))
     assert placement.resources == Resources()
