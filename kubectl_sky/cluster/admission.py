@@ -72,7 +72,8 @@ def _policy(match: _Match) -> tuple[str, str]:
 def _pod_security(match: _Match) -> tuple[str, str]:
     return (
         f"pod security level {match['level']} of the namespace refused it: {match['why']}",
-        "change the pod, or use a namespace with another level",
+        "change the pod with config.kubernetes.pod_config (restricted needs runAsNonRoot: true),"
+        " or use a namespace with another level",
     )
 
 

@@ -30,6 +30,19 @@ class Custom:
         """Whether the pods have the token of a service account: of one that was asked for."""
         return self.account is not None
 
+    @property
+    def non_root(self) -> bool:
+        """Whether the user declares that the pods run without root, and asks for no privileges."""
+        spec = self.config.get("spec") or {}
+        declared = (spec.get("securityContext") or {}).get("runAsNonRoot") is True
+        return declared and not any(map(_privileged, spec.get("containers") or ()))
+
+
+def _privileged(container: Mapping[str, Any]) -> bool:
+    """Say whether a container asks for privileges, which Kubernetes refuses beside their loss."""
+    asked = container.get("securityContext") or {}
+    return bool(asked.get("privileged") or (asked.get("capabilities") or {}).get("add"))
+
 
 def custom(task: Task, resources: Resources, facts: Facts, settings: Settings) -> Custom:
     """Decide what was left open. Raises UserError for a context without a service account."""

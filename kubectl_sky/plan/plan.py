@@ -124,6 +124,14 @@ class Plan:
         return self.group or self
 
     @property
+    def confined(self) -> bool:
+        """Whether containers run without capabilities, which nothing in them can regain.
+
+        Not where mpirun starts the programs: the sshd of such images may have a file capability.
+        """
+        return self.custom.non_root and not self.mpi
+
+    @property
     def sized(self) -> bool:
         """Whether anything is requested or limited."""
         return bool(self.requests or self.limits)

@@ -1,0 +1,156 @@
+"""Pod Security: what the pods give up, and the namespaces that admit them."""
+
+import re
+import shutil
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster.target import Cluster
+from tests.e2e.conftest import ROOT, Command
+from tests.e2e.test_submit import gone
+
+EXAMPLES = ROOT / "examples"
+LABEL = "pod-security.kubernetes.io/enforce"
+CONFINED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+NON_ROOT = {"runAsUser": 1000, "runAsNonRoot": True}
+SHOW = "grep -E '^(Seccomp|NoNewPrivs|CapEff):' /proc/self/status"
+
+
+def make_text(pod: Mapping[str, Any], main: Mapping[str, Any] | None = None, **head: Any) -> str:
+    """Return a task whose pod and container have these security contexts."""
+    spec: dict[str, Any] = {"securityContext": pod}
+    if main is not None:
+        spec["containers"] = [{"securityContext": main}]
+    head = {"resources": {"image_id": "busybox:1.36"}, "run": SHOW} | head
+    return yaml.safe_dump({**head, "config": {"kubernetes": {"pod_config": {"spec": spec}}}})
+
+
+def facts(output: str) -> dict[str, str]:
+    """Return what a pod's /proc/self/status said."""
+    return dict(re.findall(r"(Seccomp|NoNewPrivs|CapEff):\t(\w+)", output))
+
+
+def contexts(offline: Command, text: str) -> tuple[Any, Any]:
+    """Return the security contexts of the rendered pod, and of its container."""
+    done = offline("render", "-", stdin=text)
+    assert done.returncode == 0, done.stderr
+    *_, job = yaml.safe_load_all(done.stdout)
+    spec = job["spec"]["template"]["spec"]
+    return spec.get("securityContext"), spec["containers"][0].get("securityContext")
+
+
+def test_pod_of_any_task_has_the_seccomp_profile_of_the_runtime(offline: Command) -> None:
+    pod, main = contexts(offline, "run: echo hello\n")
+    assert (pod, main) == ({"seccompProfile": {"type": "RuntimeDefault"}}, None)
+
+
+def test_pod_declared_non_root_gives_up_its_privileges(offline: Command) -> None:
+    _, main = contexts(offline, make_text(NON_ROOT))
+    assert main == CONFINED
+
+
+def test_pod_with_a_user_id_alone_keeps_sudo(offline: Command) -> None:
+    """SkyPilot's images run as the user sky, who uses sudo."""
+    assert contexts(offline, make_text({"runAsUser": 1000}))[1] is None
+
+
+@pytest.mark.parametrize(
+    ("pod", "main", "expected"),
+    [
+        ({"seccompProfile": {"type": "Unconfined"}}, None, None),
+        (NON_ROOT, {"allowPrivilegeEscalation": True}, True),
+        (NON_ROOT, {"privileged": True}, None),
+        (NON_ROOT, {"capabilities": {"add": ["SYS_ADMIN"]}}, None),
+    ],
+)
+def test_pod_config_wins_over_the_defaults(
+    offline: Command, pod: Mapping[str, Any], main: Mapping[str, Any] | None, expected: bool | None
+) -> None:
+    of_pod, of_main = contexts(offline, make_text(pod, main))
+    wanted = pod.get("seccompProfile", {"type": "RuntimeDefault"})
+    assert of_pod["seccompProfile"] == wanted
+    assert (of_main or {}).get("allowPrivilegeEscalation") is expected
+    assert all(of_main[key] == value for key, value in (main or {}).items() if key == "privileged")
+
+
+def test_seccomp_profile_of_null_is_left_out(offline: Command) -> None:
+    assert not contexts(offline, make_text({"seccompProfile": None}))[0]
+
+
+@pytest.fixture
+def cluster(real_cluster: Cluster) -> Cluster:
+    """Only a real cluster has Pod Security."""
+    return real_cluster
+
+
+@pytest.fixture
+def enforced(kubectl: Command, namespace: str, request: pytest.FixtureRequest) -> str:
+    """A namespace that enforces a level, which its API server knows by now."""
+    level: str = request.param
+    labelled = kubectl("label", "namespace", namespace, f"{LABEL}={level}")
+    assert labelled.returncode == 0, labelled.stderr
+    spec = {"hostNetwork": True, "containers": [{"name": "a", "image": "a"}]}
+    trial = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "trial"}, "spec": spec}
+    deadline = time.monotonic() + 60
+    while True:
+        done = kubectl("create", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump(trial))
+        if f'violates PodSecurity "{level}' in done.stderr:
+            return level
+        assert time.monotonic() < deadline, done.stderr
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("enforced", ["baseline"], indirect=True)
+@pytest.mark.usefixtures("enforced")
+@pytest.mark.parametrize("name", ["01-hello", "05-multi-node", "12-indexed", "13-array"])
+def test_baseline_namespace_admits_any_example(sky: Command, name: str) -> None:
+    done = sky("submit", str(EXAMPLES / f"{name}.yaml"))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("enforced", ["restricted"], indirect=True)
+@pytest.mark.usefixtures("enforced")
+def test_restricted_namespace_runs_the_example_without_root(sky: Command) -> None:
+    done = sky("submit", str(EXAMPLES / "17-without-root.yaml"))
+    assert done.returncode == 0, done.stderr
+    assert "rank 1 of 2 without root" in done.stdout
+
+
+@pytest.mark.parametrize("enforced", ["restricted"], indirect=True)
+@pytest.mark.usefixtures("enforced")
+@pytest.mark.parametrize("backend", ["jobs", "indexed"])
+def test_restricted_namespace_runs_a_task_with_files_and_secrets(
+    sky: Command, kubectl: Command, backend: str
+) -> None:
+    shutil.copytree(EXAMPLES / "code", sky.folder / "code")
+    run = f'test -n "$A" && ls && {SHOW}'
+    text = make_text(NON_ROOT, run=run, workdir="code", secrets={"A": "b"}, num_nodes=2)
+    done = sky("submit", "-", "--backend", backend, "--id", "nonroot1", stdin=text)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert facts(done.stdout) == {"CapEff": "0" * 16, "NoNewPrivs": "1", "Seccomp": "2"}
+    sky("stop", "nonroot1", "-y")
+    gone(kubectl, "nonroot1")
+
+
+@pytest.mark.parametrize("enforced", ["restricted"], indirect=True)
+@pytest.mark.usefixtures("enforced")
+def test_restricted_namespace_refuses_a_root_task_before_it_is_sent(
+    sky: Command, kubectl: Command
+) -> None:
+    done = sky("submit", "-", stdin="run: echo hello\n")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "pod security level restricted" in done.stderr
+    assert "seccompProfile" not in done.stderr
+    assert kubectl("get", "jobs,configmaps", "-l", "skypilot-task=true", "-o", "name").stdout == ""
+
+
+def test_privileges_of_a_root_task_stay_as_they_were(sky: Command) -> None:
+    done = sky("submit", "-", stdin=make_text({}))
+    assert done.returncode == 0, done.stderr
+    status = facts(done.stdout)
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("0", "2")
+    assert int(status["CapEff"], 16)
