@@ -2,15 +2,20 @@
 
 import getpass
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from kubectl_sky import private
+from kubectl_sky.errors import UserError
+from kubectl_sky.private import Folder
 from kubectl_sky.values import dataclass, field
 
 DEFAULT_IMAGE = "python:3.13-slim"
 DEFAULT_FETCHER = "docker.io/rclone/rclone:1.68.2"  # the version that SkyPilot uses
+_LOGIN_BYTES = 10_000
 
 
 @dataclass(frozen=True)
@@ -58,18 +63,25 @@ def folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def logged_in(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Return the name given to `auth login`, or None."""
+    """Return the name given to `auth login`, or None. Raises UserError for an unsafe file."""
+    path = folder(environ) / "login"
     try:
-        return (folder(environ) / "login").read_text(encoding="utf-8").strip() or None
+        return private.read(path, _LOGIN_BYTES).decode().strip() or None
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}", f"remove {path}, then log in again") from error
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8", f"remove {path}, then log in again") from None
 
 
 def log_in(name: str, environ: Mapping[str, str] = os.environ) -> None:
     """Remember the name for every later command of this operating-system user."""
     home = folder(environ)
-    home.mkdir(parents=True, exist_ok=True)
-    (home / "login").write_text(name + "\n", encoding="utf-8")
+    try:
+        Folder(home).write("login", f"{name}\n".encode())
+    except OSError as error:
+        raise UserError(f"cannot write {home / 'login'}: {error.strerror}") from error
 
 
 def log_out(environ: Mapping[str, str] = os.environ) -> str | None:
@@ -101,3 +113,16 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     if own:
         return Path(own)
     return Path(environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "kubectl-sky"
+
+
+def unsafe_cache(environ: Mapping[str, str] = os.environ) -> Iterator[str]:
+    """Yield a note if the cache is not used because another user controls its folder."""
+    with suppress(OSError, RuntimeError):  # RuntimeError: the user has no home directory
+        path = cache_folder(environ)
+        try:
+            Folder(path).check()
+        except private.Unsafe as error:
+            yield (
+                f"warning: nothing is cached: {error.path}: {error.reason};"
+                " remove it, or set KUBECTL_SKY_CACHE_HOME to a folder of yours"
+            )

@@ -21,6 +21,7 @@ from kubectl_sky.plan.pipeline import Member, joined, members, named, queued_lat
 from kubectl_sky.plan.placement import place
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
+from kubectl_sky.private import Folder
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.settings import Settings, cache_folder
@@ -31,14 +32,12 @@ from kubectl_sky.spec.secret import without_kept
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.sync.archive import Limits
-from kubectl_sky.sync.cached import Kept
 from kubectl_sky.sync.known import NO_CACHE, Cache
 from kubectl_sky.values import dataclass, field, replace
 from kubectl_sky.workloads import hold, registry
 from kubectl_sky.workloads.choice import Choice, choices
 
 _PATIENCE = 300.0
-_TEMPLATES = 200  # that are remembered: ours, and users' own in some folders
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,6 @@ class Draft:
     warnings: tuple[Problem, ...]
     settings: Settings
     remarks: tuple[str, ...] = ()  # on what the flags make of the file
-    kept: Kept | None = None  # what is remembered of templates
 
     @property
     def patience(self) -> float:
@@ -137,7 +135,7 @@ class Draft:
 
     def manifests(self, plans: Sequence[Plan]) -> Manifests:
         """Render the plans of this draft."""
-        rendered = [manifests.render(plan, self.templates, self.kept) for plan in plans]
+        rendered = [manifests.render(plan, self.templates) for plan in plans]
         return manifests.merged(rendered)
 
 
@@ -178,7 +176,6 @@ def draft(
         warnings=tuple(problems),
         settings=settings,
         remarks=tuple(remarks),
-        kept=_kept(environ),
     )
 
 
@@ -236,15 +233,8 @@ def packed(parts: Sequence[Part], packer: Packer) -> tuple[Part, ...]:
 def _cache(environ: Mapping[str, str]) -> Cache:
     """Return what is known of local files from before; a user without a home has nothing."""
     with suppress(RuntimeError):
-        return Cache(cache_folder(environ) / "files")
+        return Cache(Folder(cache_folder(environ), "files"))
     return NO_CACHE
-
-
-def _kept(environ: Mapping[str, str]) -> Kept | None:
-    """Return what is remembered of templates; a user without a home has nothing."""
-    with suppress(RuntimeError):
-        return Kept(cache_folder(environ) / "templates", _TEMPLATES)
-    return None
 
 
 def _settings(overrides: Overrides, environ: Mapping[str, str]) -> Settings:

@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
 
 from kubectl_sky import names, settings
 from kubectl_sky.cluster.core import CoreManager
@@ -14,7 +13,7 @@ from kubectl_sky.errors import ClusterError, Unreachable
 from kubectl_sky.observe import evidence
 from kubectl_sky.observe.evidence import LINES, LOGS, Death, Evidence
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.sync import cached
+from kubectl_sky.private import Folder
 
 _FILES = 100  # tasks of which something is kept
 _SECONDS = 14 * 86_400  # that it is kept
@@ -57,23 +56,23 @@ class Keeper:
     def _write(self, task: TaskStatus) -> None:
         """Add what was found to what is known; where nothing can be written, nothing is kept."""
         self._written = len(self._found)
-        path = self._folder / _file(self._session.server, task.namespace, task.id)
-        known = _read(path)
+        name = _file(self._session.server, task.namespace, task.id)
+        known = _read(self._folder, name)
         if known is None or not known.of(task):
             known = Evidence(
                 task.id, task.name, task.namespace, self._session.server, task.created_at
             )
         with suppress(OSError):
             found = known.having(self._found.values())
-            cached.store(path, json.dumps(found.as_json()).encode())
-            cached.prune(self._folder, _FILES, seconds=_SECONDS)
+            self._folder.write(name, json.dumps(found.as_json()).encode())
+            self._folder.prune(_FILES, seconds=_SECONDS)
 
 
 def kept(
     session: Session, task: TaskStatus, environ: Mapping[str, str] = os.environ
 ) -> Evidence | None:
     """Return what is known of a task's pods that the cluster no longer has; None without any."""
-    found = _read(_folder(environ) / _file(session.server, task.namespace, task.id))
+    found = _read(_folder(environ), _file(session.server, task.namespace, task.id))
     if found is None or not found.of(task):
         return None
     gone = found.gone(task)
@@ -90,15 +89,18 @@ def remembered(
     task_id = wanted.removeprefix("task/")
     if not names.ID.fullmatch(task_id):
         return None
-    for path in sorted(_folder(environ).glob(f"{task_id}-*.json")):
-        found = _read(path)
+    folder = _folder(environ)
+    for name in folder.names():
+        if not name.startswith(f"{task_id}-"):
+            continue
+        found = _read(folder, name)
         if found and found.server == session.server and namespace in (None, found.namespace):
             return found
     return None
 
 
-def _folder(environ: Mapping[str, str]) -> Path:
-    return settings.cache_folder(environ) / "evidence"
+def _folder(environ: Mapping[str, str]) -> Folder:
+    return Folder(settings.cache_folder(environ), "evidence")
 
 
 def _file(server: str, namespace: str, task_id: str) -> str:
@@ -106,10 +108,9 @@ def _file(server: str, namespace: str, task_id: str) -> str:
     return f"{task_id}-{digest[:12]}.json"
 
 
-def _read(path: Path) -> Evidence | None:
+def _read(folder: Folder, name: str) -> Evidence | None:
     """Return what a file holds; None where it is none of ours, or cannot be read."""
     try:
-        with path.open("rb") as file:
-            return evidence.read(json.loads(file.read(_LONGEST)))
+        return evidence.read(json.loads(folder.read(name, _LONGEST)))
     except (OSError, ValueError, RecursionError):
         return None

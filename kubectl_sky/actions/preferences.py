@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from kubectl_sky import settings
+from kubectl_sky import private, settings
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.load import MAX_BYTES, load
@@ -18,10 +18,12 @@ def preferences(environ: Mapping[str, str] = os.environ) -> Settings:
     """
     path = settings.folder(environ) / "settings.yaml"
     try:
-        with path.open("rb") as file:
-            text = file.read(MAX_BYTES + 1)
+        text = private.read(path, MAX_BYTES + 1)
     except FileNotFoundError:
         return Settings()
+    except private.Unsafe as error:
+        hint = f"run: chmod go-w {path}" if error.writable else "remove it, or make it yours"
+        raise InvalidFiles([Problem(str(path), 0, 0, "", error.reason, hint)]) from error
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InvalidFiles([Problem(str(path), 0, 0, "", f"cannot be read: {reason}")]) from error

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from kubectl_sky import __version__
+from kubectl_sky import __version__, settings
 from kubectl_sky.cli.output import note
 from kubectl_sky.errors import Interrupted, SkyError
 
@@ -84,6 +84,8 @@ def sky() -> None:
     \b
         eval "$(kubectl sky local up)"
     """  # noqa: D301 -- click reads the \b
+    for warning in settings.unsafe_cache():
+        note(warning)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
+from kubectl_sky import private
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.local.driver import CLUSTER
-from kubectl_sky.local.place import private
 
 _SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 _EMPTY = {"apiVersion": "v1", "kind": "Config"}
@@ -60,7 +60,7 @@ def server(config: Mapping[str, Any]) -> str:
 
 def write(path: Path, config: Mapping[str, Any]) -> None:
     """Write a file that nobody else reads."""
-    private(path, yaml.safe_dump(dict(config), sort_keys=False))
+    private.replace(path, yaml.safe_dump(dict(config), sort_keys=False).encode())
 
 
 def of_user(environ: Mapping[str, str] = os.environ) -> Path:

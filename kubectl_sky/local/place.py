@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from kubectl_sky import settings
-from kubectl_sky.errors import SkyError
+from kubectl_sky import private, settings
+from kubectl_sky.errors import SkyError, UserError
+from kubectl_sky.private import Folder
 from kubectl_sky.values import asdict, dataclass, replace
 
 
@@ -54,7 +55,7 @@ class Place:
     @contextmanager
     def lock(self, waiting: Callable[[], None]) -> Iterator[None]:
         """Be the only one who changes anything here; `waiting` is called when another one is."""
-        self.folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(self.folder.parent)
         # Beside the folder, so that it outlives a purge.
         with self.folder.with_suffix(".lock").open("w") as file:
             try:
@@ -67,9 +68,11 @@ class Place:
     def read(self) -> Record | None:
         """Return what is known about the cluster, or None when there is none."""
         try:
-            return Record(**json.loads(self._file.read_text(encoding="utf-8")))
+            return Record(**json.loads(Folder(self.folder).read(self._file.name)))
         except FileNotFoundError:
             return None
+        except private.Unsafe as error:
+            raise _unsafe(error) from error
         except (ValueError, TypeError):
             raise SkyError(
                 f"{self._file} is damaged", f"end what may still run, and remove {self.folder}"
@@ -77,8 +80,8 @@ class Place:
 
     def write(self, record: Record) -> Record:
         """Remember a cluster."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        private(self._file, json.dumps(asdict(record), indent=2) + "\n")
+        private_folder(self.folder)
+        private.replace(self._file, f"{json.dumps(asdict(record), indent=2)}\n".encode())
         return record
 
     def change(self, **changes: Any) -> None:  # noqa: ANN401 -- the fields of Record
@@ -106,9 +109,14 @@ class Place:
             shutil.rmtree(self.folder)
 
 
-def private(path: Path, text: str) -> None:
-    """Replace a file in one step by one that only its owner reads; a reader sees all or nothing."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    new.touch(mode=0o600)
-    new.write_text(text, encoding="utf-8")
-    new.replace(path)
+def private_folder(path: Path) -> None:
+    """Create a folder, or check that no other user controls it. Raises UserError."""
+    try:
+        Folder(path).create()
+    except private.Unsafe as error:
+        raise _unsafe(error) from error
+
+
+def _unsafe(error: private.Unsafe) -> UserError:
+    hint = "remove it, or set KUBECTL_SKY_STATE_HOME to a folder of yours"
+    return UserError(f"{error.path}: {error.reason}", hint)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kubectl_sky.errors import SkyError
+from kubectl_sky.local.place import private_folder
 from kubectl_sky.values import dataclass
 
 _PROC = Path("/proc/self/fd")
@@ -63,7 +64,7 @@ class Background:
 
     def start(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start it apart from the terminal, so that neither Ctrl-C nor a hang-up reaches it."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(self.folder)
         with self.log.open("ab") as log:
             process = subprocess.Popen(
                 command,

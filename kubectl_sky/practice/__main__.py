@@ -7,6 +7,7 @@ import fcntl
 import os
 import signal
 import socket
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,6 +67,14 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
         "--no-namespaces", action="store_true", help="run pods without roots of their own"
     )
     return parser.parse_args(arguments)
+
+
+def _check(folder: Path) -> None:
+    """Exit if another user could change the state, and with it what runs as this user."""
+    status = folder.lstat()
+    foreign = status.st_uid != os.geteuid() or status.st_mode & stat.S_IWOTH
+    if foreign or not stat.S_ISDIR(status.st_mode):
+        sys.exit(_fail(3, f"{folder} has to be a folder that only you can write to"))
 
 
 def _lock(folder: Path) -> int:
@@ -147,6 +156,7 @@ def main(arguments: Sequence[str]) -> None:
     """Run until SIGTERM or SIGINT. Exits with 3 when the folder is taken, 4 when the port is."""
     options = _read(arguments)
     options.dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check(options.dir)
     _lock(options.dir)  # until the very end
     with _listen(options.port) as door:
         asyncio.run(_run(options, door))

@@ -14,7 +14,7 @@ from kubectl_sky.plan.bundle import Bundle
 from kubectl_sky.plan.claim import Claim
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.render import alike, pod_config, writer
-from kubectl_sky.render.engine import Kept, engine
+from kubectl_sky.render.engine import engine
 from kubectl_sky.values import dataclass, replace
 from kubectl_sky.workloads import registry
 
@@ -56,12 +56,12 @@ class Manifests:
         return self.shared + self.own
 
 
-def render(plan: Plan, templates: Path | None = None, kept: Kept | None = None) -> Manifests:
+def render(plan: Plan, templates: Path | None = None) -> Manifests:
     """Render a plan; the same plan gives the same bytes.
 
-    `templates` is a folder of the user's own, `kept` remembers templates compiled.
+    `templates` is a folder of the user's own.
     """
-    environment = engine(templates, kept)
+    environment = engine(templates)
     backend = registry.named(plan.backend)
     plan = backend.adapted(plan)
     nodes = alike.Reader()

@@ -2,14 +2,12 @@
 
 import hashlib
 import json
-import os
 import stat
 import time
 from contextlib import suppress
-from pathlib import Path
 
 from kubectl_sky.facts import Archive
-from kubectl_sky.sync import cached
+from kubectl_sky.private import Folder
 from kubectl_sky.sync.tree import Entry, Source
 
 MOST = 64 << 20  # bytes of the whole cache
@@ -56,26 +54,26 @@ class Seen:
 
 
 class Cache:
-    """A folder with an archive for each source, which only its owner can read.
+    """A folder with an archive for each source.
 
     Where it cannot be used nothing is known, and nothing fails. Without a folder there is none.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Folder | None) -> None:
         self._folder = folder
 
     def find(self, source: Source, keep: int, seen: Seen) -> Archive | None:
         """Return the archive of files as they are now, made with the same `keep`."""
         if self._folder is None:
             return None
-        path = self._folder / _name(source, keep)
+        name = _name(source, keep)
         try:
-            head, _, data = path.read_bytes().partition(b"\n")
+            head, _, data = self._folder.read(name).partition(b"\n")
             found = json.loads(head)
             if found["seen"] != seen.digest or found["data"] != _hash(data):
                 return None
             archive = Archive(**found["archive"], data=data)
-            os.utime(path)  # it is of use: what is not goes first
+            self._folder.touch(name)
         except (OSError, ValueError, TypeError, KeyError):
             return None
         return archive
@@ -87,9 +85,9 @@ class Cache:
         said = {name: getattr(archive, name) for name in ("folder", "digest", "files", "size")}
         head = {"seen": seen.digest, "data": _hash(archive.data), "archive": said}
         with suppress(OSError):
-            path = self._folder / _name(source, keep)
-            cached.store(path, json.dumps(head).encode(), b"\n", archive.data)
-            cached.prune(self._folder, MANY, MOST)
+            name = _name(source, keep)
+            self._folder.write(name, json.dumps(head).encode(), b"\n", archive.data)
+            self._folder.prune(MANY, MOST)
 
 
 NO_CACHE = Cache(None)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kubectl_sky.actions.packing import Packer
 from kubectl_sky.facts import Archive
 from kubectl_sky.plan.bundle import KEEP
+from kubectl_sky.private import Folder
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.spec.load import load
 from kubectl_sky.sync import known
@@ -47,7 +48,7 @@ class Asked:
     """Packs a folder with a cache, and counts how often it was really read."""
 
     def __init__(self, folder: Path) -> None:
-        self.cache = Cache(folder)
+        self.cache = Cache(Folder(folder))
         self.read = 0
 
     def progress(self, label: str, size: int) -> AbstractContextManager[Callable[[int], object]]:
@@ -182,10 +183,10 @@ def test_whatever_is_in_the_cache(tmp_path: Path, text: bytes) -> None:
     folder.write_text("x")
     found = Source(folder)
     made = pack(found, KEEP)
-    Cache(cache).keep(found, KEEP, measure(found), made)
+    Cache(Folder(cache)).keep(found, KEEP, measure(found), made)
     (kept,) = cache.iterdir()
     kept.write_bytes(text)
-    assert Cache(cache).find(found, KEEP, measure(found)) is None
+    assert Cache(Folder(cache)).find(found, KEEP, measure(found)) is None
 
 
 def test_a_home_that_cannot_be_written(tmp_path: Path, code: Path) -> None:
@@ -195,7 +196,7 @@ def test_a_home_that_cannot_be_written(tmp_path: Path, code: Path) -> None:
 
 
 def test_the_oldest_go_first(tmp_path: Path, code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache, made, seen = Cache(tmp_path / "cache"), fresh(code), Seen()
+    cache, made, seen = Cache(Folder(tmp_path / "cache")), fresh(code), Seen()
     sources = [Source(code, name) for name in "abcd"]
     monkeypatch.setattr(known, "MANY", 3)
     for number, source in enumerate(sources[:3]):

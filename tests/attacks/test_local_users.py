@@ -1,0 +1,287 @@
+"""Another user of the same machine plants files among this user's caches, state and settings."""
+
+import os
+import stat
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky import private
+from kubectl_sky.private import Folder, Unsafe
+from tests.e2e.conftest import ROOT, Command
+
+STRANGER = 54_321
+# A folder that has not changed for seconds, or its archive is not cached.
+LOCAL = f"name: local\nworkdir: {ROOT / 'schemas'}\nrun: 'true'\n"
+root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+
+
+def give(path: Path) -> None:
+    """Give a folder or file to another user."""
+    os.chown(path, STRANGER, STRANGER)
+
+
+def open_to_all(path: Path) -> None:
+    path.chmod(path.stat().st_mode | stat.S_IWOTH)
+
+
+def modes(folder: Path) -> dict[str, int]:
+    paths = folder.rglob("*")
+    return {str(path.relative_to(folder)): stat.S_IMODE(path.lstat().st_mode) for path in paths}
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    """A folder such as /tmp, in which everybody can create files."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    return folder
+
+
+@pytest.fixture
+def victim(offline: Command, shared: Path) -> Command:
+    """This program with its cache in the shared folder."""
+    environment = {**offline.environment, "XDG_CACHE_HOME": str(shared)}
+    return replace(offline, environment=environment)
+
+
+def link_away(path: Path) -> None:
+    path.rmdir()
+    path.symlink_to(path.parent.parent / "elsewhere")
+    (path.parent.parent / "elsewhere").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("plant", "reason"),
+    [
+        pytest.param(give, "belongs to another user (uid 54321)", marks=root),
+        (open_to_all, "other users can write to it"),
+        (link_away, "is a symbolic link"),
+    ],
+)
+def test_cache_folder_that_another_user_controls_is_not_used(
+    victim: Command, shared: Path, plant: Callable[[Path], None], reason: str
+) -> None:
+    (shared / "kubectl-sky").mkdir()
+    plant(shared / "kubectl-sky")
+    done = victim("render", "-", stdin=LOCAL)
+    assert done.returncode == 0, done.stderr
+    path = shared / "kubectl-sky"
+    assert f"warning: nothing is cached: {path}: {reason}; remove it" in done.stderr
+    assert list(path.resolve().iterdir()) == []
+
+
+@root
+@pytest.mark.parametrize("below", ["files", "evidence"])
+def test_folder_in_the_cache_that_another_user_owns_is_not_used(
+    victim: Command, shared: Path, below: str
+) -> None:
+    assert victim("render", "-", stdin=LOCAL).returncode == 0
+    planted = shared / "kubectl-sky" / below
+    planted.mkdir(exist_ok=True)
+    for path in planted.iterdir():
+        path.unlink()
+    give(planted)
+    assert victim("render", "-", stdin=LOCAL).returncode == 0
+    assert list(planted.iterdir()) == []
+
+
+def test_render_leaves_no_compiled_template_on_disk(victim: Command, shared: Path) -> None:
+    assert victim("render", "-", stdin=LOCAL).returncode == 0
+    assert [path.name for path in (shared / "kubectl-sky").iterdir()] == ["files"]
+
+
+@pytest.mark.parametrize("umask", [0, 0o002, 0o022, 0o077])
+def test_what_a_command_writes_is_for_its_user_alone_whatever_the_umask(
+    victim: Command, shared: Path, umask: int
+) -> None:
+    home = victim.folder / "home"
+    home.mkdir()
+    environment = {**victim.environment, "HOME": str(home), "XDG_CACHE_HOME": str(home / "a/b")}
+    careless = replace(victim, environment=environment)
+    before = os.umask(umask)
+    try:
+        assert careless("auth", "login", "mallory").returncode == 0
+        assert careless("render", "-", stdin=LOCAL).returncode == 0
+    finally:
+        os.umask(before)
+    found = modes(home)
+    files = {name for name in found if (home / name).is_file()}
+    assert {found[name] for name in files} == {0o600}
+    assert {found[name] for name in found.keys() - files} == {0o700}
+    assert ".config/kubectl-sky/login" in files
+    assert any(name.startswith("a/b/kubectl-sky/files/") for name in files)
+
+
+@pytest.mark.parametrize(
+    ("plant", "reason"),
+    [
+        pytest.param(give, "belongs to another user (uid 54321)", marks=root),
+        (open_to_all, "other users can write to it; run: chmod go-w"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "text"), [("settings.yaml", "image: evil:1\n"), ("login", "mallory\n")]
+)
+def test_settings_or_login_that_another_user_controls_is_refused(
+    offline: Command, plant: Callable[[Path], None], reason: str, name: str, text: str
+) -> None:
+    path = offline.folder / ".config/kubectl-sky" / name
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    assert offline("render", "-", stdin="run: x\n").returncode == 0
+    plant(path)
+    done = offline("render", "-", stdin="run: x\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{path}: {reason.partition(';')[0]}" in done.stderr
+
+
+def test_login_replaces_a_link_and_not_the_file_behind_it(offline: Command) -> None:
+    precious = offline.folder / "precious"
+    precious.write_text("keep me")
+    path = offline.folder / ".config/kubectl-sky/login"
+    path.parent.mkdir(parents=True)
+    path.symlink_to(precious)
+    assert offline("auth", "login", "alice").returncode == 0
+    assert (precious.read_text(), path.read_text()) == ("keep me", "alice\n")
+    assert not path.is_symlink()
+
+
+@root
+def test_practice_cluster_in_a_folder_of_another_user_does_not_start(
+    offline: Command, tmp_path: Path
+) -> None:
+    planted = tmp_path / "planted"
+    planted.mkdir()
+    give(planted)
+    practice = replace(offline, program=(sys.executable, "-m", "kubectl_sky.practice"))
+    done = practice("--dir", str(planted))
+    assert done.returncode == 3
+    assert "has to be a folder that only you can write to" in done.stderr
+    assert list(planted.iterdir()) == []
+
+
+@root
+@pytest.mark.parametrize("name", ["kubectl-sky", "kubectl-sky/local"])
+def test_local_cluster_in_a_state_folder_of_another_user_is_refused(
+    offline: Command, shared: Path, name: str
+) -> None:
+    planted = shared / name
+    planted.mkdir(parents=True)
+    give(planted)
+    environment = {**offline.environment, "XDG_STATE_HOME": str(shared)}
+    for words in (("up",), ("status",), ("down", "--purge")):
+        done = replace(offline, environment=environment)("local", *words)
+        if words != ("status",):  # which only reads
+            assert done.returncode == 2, done.stdout + done.stderr
+            assert "belongs to another user (uid 54321)" in done.stderr
+    assert not [path for path in planted.rglob("*") if path.name != "local"]
+
+
+# The function itself.
+
+
+def test_folder_is_created_with_all_its_parents_for_this_user(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "a" / "b" / "home", "below", "deeper")
+    folder.write("x", b"1", b"2")
+    assert folder.read("x") == b"12"
+    assert folder.read("x", 1) == b"1"
+    assert folder.names() == ["x"]
+    assert set(modes(tmp_path).values()) == {0o700, 0o600}
+    folder.remove("x")
+    folder.remove("x")
+    assert folder.names() == []
+
+
+def test_folder_that_does_not_exist_is_safe_and_empty(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "home")
+    folder.check()
+    assert folder.names() == []
+    with pytest.raises(FileNotFoundError):
+        folder.read("x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_below_a_link_is_unsafe_and_the_link_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "below").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Unsafe, match="symbolic link"):
+        Folder(tmp_path / "home", "below").write("x", b"")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_home_in_a_linked_folder_is_safe(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "cache").symlink_to(tmp_path / "disk")
+    Folder(tmp_path / "cache" / "kubectl-sky").write("x", b"1")
+    assert (tmp_path / "disk" / "kubectl-sky" / "x").read_bytes() == b"1"
+
+
+def test_file_that_is_a_link_is_not_read_and_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_bytes(b"keep me")
+    folder = Folder(tmp_path / "home")
+    folder.create()
+    (folder.path / "x").symlink_to(tmp_path / "precious")
+    with pytest.raises(OSError, match="symbolic links"):
+        folder.read("x")
+    folder.write("x", b"new")
+    assert (tmp_path / "precious").read_bytes() == b"keep me"
+    assert folder.read("x") == b"new"
+
+
+def test_file_that_is_a_fifo_does_not_block(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "home")
+    os.mkfifo(folder.create() / "x")
+    assert folder.read("x") == b""
+
+
+@root
+def test_file_of_another_user_is_not_read(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "home")
+    folder.write("x", b"1")
+    give(folder.path / "x")
+    with pytest.raises(Unsafe, match="another user"):
+        folder.read("x")
+    with pytest.raises(Unsafe, match="another user"):
+        private.read(folder.path / "x")
+
+
+@root
+def test_file_that_a_foreign_group_can_write_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.touch()
+    path.chmod(0o664)
+    os.chown(path, 0, 0)  # the group of the same name, which has no other members
+    assert private.read(path) == b""
+    os.chown(path, 0, STRANGER)
+    with pytest.raises(Unsafe, match="can write"):
+        private.read(path)
+
+
+def test_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "home")
+    folder.write("x", b"old")
+    with pytest.raises(TypeError):
+        folder.write("x", "no bytes")  # type: ignore[arg-type]
+    assert folder.names() == ["x"]
+    assert folder.read("x") == b"old"
+
+
+def test_prune_keeps_the_newest_and_leaves_folders_alone(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "home")
+    for number, name in enumerate("abcd"):
+        folder.write(name, b"1234")
+        os.utime(folder.path / name, (number, number))
+    (folder.path / "e").mkdir()
+    folder.prune(3)
+    assert folder.names() == ["b", "c", "d", "e"]
+    folder.prune(3, size=8)
+    assert folder.names() == ["c", "d", "e"]
+    folder.touch("c")
+    folder.prune(3, seconds=60)
+    assert folder.names() == ["c", "e"]
