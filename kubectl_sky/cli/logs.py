@@ -1,5 +1,6 @@
 """`kubectl sky logs`, and what `submit` shows after sending."""
 
+import os
 import re
 from collections.abc import Mapping
 from datetime import timedelta
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from kubectl_sky.actions.logs import Request
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.pipelines import PipelineStatus
+    from kubectl_sky.regex import Regex
 
 
 _MOST_RANKS = 100_000
+_SYNTAX = "https://github.com/google/re2/wiki/Syntax"
 
 
 def follow(session: "Session", task: TaskStatus, request: "Request", printer: Printer) -> int:
@@ -61,17 +64,20 @@ def ranks(context: click.Context, param: click.Parameter, value: tuple[str, ...]
             what = f"{item!r}: ranks are numbers and ranges, such as 0, 0,3 or 0-7"
             raise click.BadParameter(what, context, param)
         found += range(first, last + 1)
+        if len(found) > _MOST_RANKS:
+            raise click.BadParameter(f"more than {_MOST_RANKS:,} ranks", context, param)
     return found
 
 
-def pattern(
-    context: click.Context, param: click.Parameter, value: str | None
-) -> "re.Pattern[bytes] | None":
+def pattern(context: click.Context, param: click.Parameter, value: str | None) -> "Regex | None":
     """Read `--grep REGEX`."""
+    from kubectl_sky import regex
+
     try:
-        return re.compile(value.encode()) if value is not None else None
-    except (re.error, OverflowError, RecursionError) as error:
-        raise click.BadParameter(f"no regular expression: {error}", context, param) from None
+        return regex.compiled(os.fsencode(value)) if value is not None else None
+    except ValueError as error:
+        what = f"invalid regular expression: {error}; the syntax is RE2's: {_SYNTAX}"
+        raise click.BadParameter(what, context, param) from None
 
 
 @click.command("logs")
@@ -85,7 +91,7 @@ def pattern(
     "--rank", multiple=True, callback=ranks, metavar="R,...", help="Only these: 0,3, 0-7."
 )
 @click.option("-c", "--container", help="Another container of the pods than the task's.")
-@click.option("--grep", callback=pattern, metavar="REGEX", help="Only lines that match.")
+@click.option("--grep", callback=pattern, metavar="REGEX", help="Only lines that match (RE2).")
 @click.option("-v", "--invert-match", "invert", is_flag=True, help="Only those that do not.")
 @options.output(*(form.value for form in Output), paths=False)
 @click.option(

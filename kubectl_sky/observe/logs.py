@@ -1,11 +1,11 @@
 """Log lines as they are printed: plain, coloured by node, or as JSON; some of them or all."""
 
 import json
-import re
 from collections.abc import Sequence
 from enum import StrEnum
 
 from kubectl_sky.observe.escapes import harmless
+from kubectl_sky.regex import Regex
 from kubectl_sky.values import dataclass
 
 # SGR codes that are read well on dark and on light, the usual order of such programs
@@ -43,7 +43,7 @@ class Form:
     color: bool = False
     terminal: bool = False
     stamped: bool = False
-    grep: re.Pattern[bytes] | None = None
+    grep: Regex | None = None
     invert: bool = False
 
     def block(self, origin: Origin, lines: Sequence[bytes], whole: bool) -> bytes:

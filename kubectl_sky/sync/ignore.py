@@ -3,11 +3,14 @@
 import os
 from pathlib import Path
 
+from kubectl_sky import bounded
+from kubectl_sky.errors import UserError
 from kubectl_sky.sync import patterns
-from kubectl_sky.sync.patterns import Pattern
+from kubectl_sky.sync.patterns import LineTooLong, Rule
 from kubectl_sky.values import dataclass
 
 OURS, GITS = b".skyignore", b".gitignore"
+_MAX_BYTES = 1024 * 1024
 _HISTORY = patterns.read(b".git")  # changes with every git status; !.git takes it after all
 
 
@@ -19,7 +22,7 @@ class Rules:
     """
 
     name: bytes
-    patterns: tuple[Pattern, ...] = _HISTORY
+    patterns: tuple[Rule, ...] = _HISTORY
     base: bytes = b""
     above: "Rules | None" = None
 
@@ -28,9 +31,9 @@ class Rules:
         rules: Rules | None = self
         while rules:
             within = path[len(rules.base) :]
-            for pattern in reversed(rules.patterns):
-                if pattern.fits(within, folder):
-                    return not pattern.taken
+            for rule in reversed(rules.patterns):
+                if rule.matches(within, folder):
+                    return not rule.negated
             rules = rules.above
         return False
 
@@ -38,7 +41,7 @@ class Rules:
         """Return the rules of a folder below; `files` is where it is on this machine."""
         if not has_file:
             return self
-        found = patterns.read(Path(os.fsdecode(os.path.join(files, self.name))).read_bytes())
+        found = _read(os.path.join(files, self.name))
         return Rules(self.name, found, path + b"/" if path else b"", self)
 
 
@@ -72,4 +75,16 @@ def _excluded(found: Rules, root: Path) -> Rules:
     private = root / ".git" / "info" / "exclude"
     if not private.is_file():
         return found
-    return Rules(GITS, patterns.read(private.read_bytes()), b"", found)
+    return Rules(GITS, _read(os.fsencode(private)), b"", found)
+
+
+def _read(path: bytes) -> tuple[Rule, ...]:
+    """Return the rules of an ignore file. Raises UserError for one that is too large."""
+    shown = os.fsdecode(path)
+    try:
+        return patterns.read(bounded.read(path, _MAX_BYTES))
+    except LineTooLong as error:
+        message = f"{shown}:{error}:1: the pattern is longer than {patterns.MAX_LINE:,} bytes"
+        raise UserError(message) from None
+    except OSError as error:
+        raise UserError(f"{shown}: {bounded.reason(error)}") from error

@@ -97,7 +97,7 @@ def test_flags_that_make_no_sense(sky: Command) -> None:
         ("--rank", "2-1"): "'2-1': ranks are numbers and ranges",
         ("--rank", "0-99999999"): "ranks are numbers and ranges",
         ("--rank", "a"): "'a': ranks are numbers and ranges",
-        ("--grep", "("): "no regular expression",
+        ("--grep", "("): "invalid regular expression",
         ("-v",): "-v without --grep",
         ("-o", "yaml"): "'yaml' is not one of 'text', 'raw', 'json'",
         ("--max-log-requests", "0"): "--max-log-requests",

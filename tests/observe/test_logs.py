@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_sky import regex
 from kubectl_sky.observe.escapes import harmless, plain
 from kubectl_sky.observe.logs import Form, Origin, Output
 
@@ -99,12 +100,12 @@ def test_json_lines() -> None:
 
 def test_grep_sees_the_text_and_not_the_time() -> None:
     lines = [b"2026-11-21T04:47:04Z loss=5", b"2026-11-21T04:47:05Z step 21"]
-    form = Form(stamped=True, grep=re.compile(rb"2[16]"))
+    form = Form(stamped=True, grep=regex.compiled(rb"2[16]"))
     assert form.block(LONELY, lines, True) == lines[1] + b"\n"
-    inverted = Form(stamped=True, grep=re.compile(rb"2[16]"), invert=True)
+    inverted = Form(stamped=True, grep=regex.compiled(rb"2[16]"), invert=True)
     assert inverted.block(LONELY, lines, False) == lines[0] + b"\n"
     assert form.block(LONELY, lines, False) == lines[1]
-    assert Form(grep=re.compile(b"x")).block(NODE, [b"a"], True) == b""
+    assert Form(grep=regex.compiled(b"x")).block(NODE, [b"a"], True) == b""
 
 
 def test_our_own_lines_have_no_escapes_at_all() -> None:
@@ -121,3 +122,10 @@ def test_nothing_of_ours_acts_on_a_terminal(text: str) -> None:
     shown = plain(text)
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown)
     assert shown.count("\n") == text.count("\n")
+
+
+def test_grep_with_nested_repetition_takes_linear_time() -> None:
+    line = b"a" * 100_000 + b"!"
+    form = Form(grep=regex.compiled(b"(a+)+$"))
+    assert form.block(NODE, [line, b"aaa", "é".encode()], True).endswith(b"aaa\n")
+    assert not Form(grep=regex.compiled("^[é]$".encode())).block(NODE, [b"\xc3", b"e"], True)

@@ -58,9 +58,9 @@ def by_us(lines: list[str], paths: list[str]) -> set[str]:
     known = patterns.read("\n".join(lines).encode())
 
     def out(path: str, folder: bool) -> bool:
-        fitting = (one for one in reversed(known) if one.fits(path.encode(), folder))
-        found = next(fitting, None)
-        return bool(found and not found.taken)
+        matching = (rule for rule in reversed(known) if rule.matches(path.encode(), folder))
+        last = next(matching, None)
+        return bool(last and not last.negated)
 
     def ignored(path: str) -> bool:
         parts = path.split("/")

@@ -1,0 +1,58 @@
+"""Read files that others may have made: no pipe or device that blocks, and no more than a limit."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+}
+_BLOCK = 64 * 1024  # bytes; task files have some thousand
+
+
+def read(path: str | bytes | os.PathLike[str], limit: int) -> bytes:
+    """Return the bytes of a regular file, or of a pipe that the shell has opened: `<(command)`.
+
+    Raises OSError, also for a file larger than the limit; `reason` says why.
+    """
+    # O_NONBLOCK: opening a named pipe would wait for somebody who writes to it.
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    try:
+        kind = stat.S_IFMT(os.fstat(file).st_mode)
+        if kind == stat.S_IFIFO and _is_descriptor(path):
+            os.set_blocking(file, True)
+        elif kind != stat.S_IFREG:
+            raise OSError(errno.EINVAL, f"is {_KINDS.get(kind, 'not a file')}")
+        return _all(file, limit)
+    finally:
+        os.close(file)
+
+
+def reason(error: OSError) -> str:
+    """Return why a file cannot be read, as a part of a sentence."""
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:]
+
+
+def _is_descriptor(path: str | bytes | os.PathLike[str]) -> bool:
+    return Path(os.fsdecode(path)).parent in (Path("/dev/fd"), Path("/proc/self/fd"))
+
+
+def _all(file: int, limit: int) -> bytes:
+    blocks: list[bytes] = []
+    size = 0
+    while block := os.read(file, _BLOCK):
+        blocks.append(block)
+        size += len(block)
+        if size > limit:
+            raise OSError(errno.EFBIG, f"is larger than {_shown(limit)}")
+    return b"".join(blocks)
+
+
+def _shown(limit: int) -> str:
+    return f"{limit >> 20} MiB" if limit >> 20 else f"{limit >> 10} KiB"
