@@ -16,11 +16,8 @@ from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.facts import Archive, Facts
 from kubectl_sky.plan import queueing
 from kubectl_sky.plan.explain import Origins, explained
-from kubectl_sky.plan.notes import notes
-from kubectl_sky.plan.pipeline import Member, joined, members, named, queued_later, title_of
-from kubectl_sky.plan.placement import place
+from kubectl_sky.plan.pipeline import Member, members, named, title_of
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.private import Folder
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests
@@ -34,8 +31,8 @@ from kubectl_sky.spec.validate import validate
 from kubectl_sky.sync.archive import Limits
 from kubectl_sky.sync.known import NO_CACHE, Cache
 from kubectl_sky.values import dataclass, field, replace
-from kubectl_sky.workloads import hold, registry
-from kubectl_sky.workloads.choice import Choice, choices
+from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.decide import Decision, decide
 
 _PATIENCE = 300.0
 
@@ -62,40 +59,15 @@ class Part:
         own = self.backend(settings) in registry.OWN_QUEUES
         return not own and bool(queueing.queue(self.task.kubernetes, settings))
 
-    def plan(self, facts: Facts, settings: Settings) -> Plan:
-        """Decide everything that was left open. Raises UserError where no backend can do it."""
-        return self._decided(facts, settings)[0]
+    def decide(self, facts: Facts, settings: Settings) -> Decision:
+        """Decide how the task runs. Raises UserError where no backend can do it."""
+        known = replace(facts, archives=self.archives)
+        return decide(self.task, self.task_id, known, settings, self.member)
 
-    def explained(self, plan: Plan, facts: Facts, settings: Settings) -> Plan:
+    def explained(self, decision: Decision, plan: Plan, settings: Settings) -> Plan:
         """Return the plan with the origins of its values."""
-        chosen = place(self.task, facts).resources
+        chosen = decision.placement.resources
         return explained(plan, Origins(self.document, chosen, settings))
-
-    def notes(self, facts: Facts, settings: Settings) -> tuple[str, ...]:
-        """Say what the user should know about what was decided."""
-        plan, choice = self._decided(facts, settings)
-        task, facts = replace(self.task, backend=plan.backend), self._known(facts)
-        own = (choice.note, *choice.backend.notes(plan))
-        found = filter(None, (*notes(task, facts, settings), *own))
-        return tuple(f"{self.task.name}: {note}" if self.member else note for note in found)
-
-    def _known(self, facts: Facts) -> Facts:
-        return replace(facts, archives=self.archives)
-
-    def _decided(self, facts: Facts, settings: Settings) -> tuple[Plan, Choice]:
-        reason = ""
-        facts = self._known(facts)
-        for choice in choices(self.backend(settings), self.task.num_nodes, facts.access):
-            name = choice.backend.name
-            task = replace(self.task, backend=name)
-            plan = resolve(task, self.task_id, facts, settings)
-            if self.member:
-                plan = joined(plan, self.member)
-            plan = queued_later(choice.backend.adapted(plan))
-            reason = choice.backend.fits(plan, facts) or hold.unfit(choice.backend, plan)
-            if not reason:
-                return plan, choice
-        raise UserError(f"backend {name} cannot run {plan.title}: {reason}")
 
 
 @dataclass(frozen=True)
@@ -124,14 +96,13 @@ class Draft:
         """What is to be run."""
         return tuple(part.task for part in self.parts)
 
-    def plans(self, facts: Facts) -> tuple[Plan, ...]:
-        """Decide everything that was left open."""
-        return tuple(part.plan(facts, self.settings) for part in self.parts)
+    def decide(self, facts: Facts) -> tuple[Decision, ...]:
+        """Decide everything that was left open, for each task once."""
+        return tuple(part.decide(facts, self.settings) for part in self.parts)
 
-    def notes(self, facts: Facts) -> tuple[str, ...]:
-        """Return what there is to say of the tasks before they are sent."""
-        found = [note for part in self.parts for note in part.notes(facts, self.settings)]
-        return (*self.remarks, *dict.fromkeys(found))
+    def notes(self, decisions: Sequence[Decision]) -> tuple[str, ...]:
+        """Return what the user should know before the tasks are sent."""
+        return (*self.remarks, *dict.fromkeys(note for each in decisions for note in each.notes))
 
     def manifests(self, plans: Sequence[Plan]) -> Manifests:
         """Render the plans of this draft."""

@@ -1,7 +1,7 @@
 """`render`: submit, stopped before anything is sent. Needs no cluster."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kubectl_sky import settings, users
@@ -9,6 +9,7 @@ from kubectl_sky.actions.draft import Draft
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.render.manifests import Manifests, redacted
+from kubectl_sky.workloads.decide import Decision
 
 
 def offline_facts(user: str | None, namespace: str | None, environ: Mapping[str, str]) -> Facts:
@@ -17,17 +18,21 @@ def offline_facts(user: str | None, namespace: str | None, environ: Mapping[str,
     return Facts(user=users.named(name), namespace=namespace or "")
 
 
-def render(draft: Draft, facts: Facts, show_secrets: bool, explain: bool = False) -> Manifests:
-    """Return the manifests of a draft, with secrets' values only when asked for.
+def render(
+    draft: Draft, decisions: Sequence[Decision], show_secrets: bool, explain: bool = False
+) -> Manifests:
+    """Return the manifests of what was decided, with secrets' values only when asked for.
 
     `explain` has the text say of each line which field of the file it comes from.
     """
-    plans = draft.plans(facts)
+    plans = tuple(decision.plan for decision in decisions)
     if not show_secrets:
         plans = tuple(redacted(plan) for plan in plans)
     if explain:
-        pairs = zip(draft.parts, plans, strict=True)
-        plans = tuple(part.explained(plan, facts, draft.settings) for part, plan in pairs)
+        plans = tuple(
+            part.explained(decision, plan, draft.settings)
+            for part, decision, plan in zip(draft.parts, decisions, plans, strict=True)
+        )
     return draft.manifests(plans)
 
 

@@ -107,10 +107,11 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
     for part in draft.parts:
         if part.waits(draft.settings):
             queueing.check(part.task, known, draft.settings)
-    plans = draft.plans(known)
+    decisions = draft.decide(known)
+    plans = tuple(decision.plan for decision in decisions)
     gangs.check(session, plans)
     asked = [claim.storage_class for plan in plans for claim in plan.storage.fresh]
-    told = (*draft.notes(known), *classes.notes(session, asked), *_partial(plans))
+    told = (*draft.notes(decisions), *classes.notes(session, asked), *_partial(plans))
     manifests = draft.manifests(plans)
     shared = sharing.present(session, manifests.shared)
     archives = {part.task_id: part.archives for part in draft.parts}

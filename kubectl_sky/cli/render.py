@@ -40,11 +40,14 @@ def command(
     for problem in drafted.warnings:
         output.note(str(problem))
     facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
-    for note in drafted.notes(facts):
+    decisions = drafted.decide(facts)
+    for note in drafted.notes(decisions):
         output.note(note)
     if flags["explain"] and any(task.kubernetes.pod for task in drafted.tasks):
         output.note("config.kubernetes.pod_config: the objects that it changes are not explained")
-    rendered = action.render(drafted, facts, bool(flags["show_secrets"]), bool(flags["explain"]))
+    rendered = action.render(
+        drafted, decisions, bool(flags["show_secrets"]), bool(flags["explain"])
+    )
     if flags["output_dir"]:
         for path in action.write(rendered, Path(flags["output_dir"])):
             output.out(str(path))

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import accounts, buckets, defaults, fabric, ports, priority, queueing, storage
-from kubectl_sky.plan.placement import place
+from kubectl_sky.plan.placement import Placement
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Task
 
 
-def notes(task: Task, facts: Facts, settings: Settings) -> Iterator[str]:
+def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) -> Iterator[str]:
     """Yield what was chosen among candidates, what the cluster may lack, and what is added."""
-    placement = place(task, facts)
     yield from placement.notes
     context = placement.resources.context
     if context:  # none is left once one has been chosen

@@ -21,7 +21,7 @@ from kubectl_sky.plan.buckets import Fetch
 from kubectl_sky.plan.bundle import Cargo
 from kubectl_sky.plan.custom import Custom, custom
 from kubectl_sky.plan.identity import identity, numbers
-from kubectl_sky.plan.placement import Placement, place
+from kubectl_sky.plan.placement import Placement
 from kubectl_sky.plan.plan import Plan, Toleration
 from kubectl_sky.plan.storage import Named
 from kubectl_sky.settings import Settings
@@ -31,10 +31,11 @@ _ALWAYS = ("entry.sh", "files.sh", "profile.sh")
 MAX_SCRIPTS = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around them
 
 
-def resolve(task: Task, task_id: str, facts: Facts, settings: Settings) -> Plan:
+def resolve(
+    task: Task, task_id: str, placement: Placement, facts: Facts, settings: Settings
+) -> Plan:
     """Decide everything about a task; raise UserError where something that it needs is missing."""
     task = registry.hidden(task)
-    placement = place(task, facts)
     resources = placement.resources
     requests = sizes.requests(placement, settings)
     asked, own = task.kubernetes, custom(task, resources, facts, settings)

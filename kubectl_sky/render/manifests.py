@@ -63,7 +63,6 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
     """
     environment = engine(templates)
     backend = registry.named(plan.backend)
-    plan = backend.adapted(plan)
     nodes = alike.Reader()
     auxiliary = [_manifest(environment, name, plan=plan) for name in _auxiliary(plan)]
     if plan.ports:

@@ -43,8 +43,6 @@ class MPIJob(AllNodes):
 
     def adapted(self, plan: Plan) -> Plan:
         """The operator makes the Service, and ssh is how the nodes meet."""
-        if plan.mpi:
-            return plan
         scripts = {name: text for name, text in plan.scripts.items() if name not in _OTHERS}
         gpus = int(plan.env["SKYPILOT_NUM_GPUS_PER_NODE"])
         return replace(

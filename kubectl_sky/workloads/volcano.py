@@ -22,8 +22,6 @@ class Volcano(PerNode):
 
     def adapted(self, plan: Plan) -> Plan:
         """The queue is Volcano's, and not Kueue's."""
-        if plan.gang:
-            return plan
         return replace(
             plan,
             gang=Gang("volcano", plan.queue, len(plan.nodes), quota.together(plan)),

@@ -65,7 +65,7 @@ class Workload(Protocol):
         return (self.beside or self.kind) if self.requires else None
 
     def adapted(self, plan: Plan) -> Plan:
-        """Return a plan with what only this backend makes of it; done again, it is the same."""
+        """Return a plan with what only this backend makes of it."""
         return plan
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:

@@ -12,6 +12,7 @@ from kubectl_sky.actions.draft import Draft, draft
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.errors import InvalidFiles
 from kubectl_sky.facts import Facts
+from kubectl_sky.plan.plan import Plan
 
 TWO = "name: one\nenvs: {A: null}\nrun: x\n---\nenvs: {B: null}\nsecrets: {S: null}\nrun: y\n"
 FACTS = Facts(users.named("alice"), "team")
@@ -22,6 +23,10 @@ def drafted(text: str, tmp_path: Path, **flags: Any) -> Draft:
     file.write_text(text)
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
     return draft(str(file), Overrides(**flags), environ, io.BytesIO())
+
+
+def plans(found: Draft) -> list[Plan]:
+    return [decision.plan for decision in found.decide(FACTS)]
 
 
 def refused(text: str, tmp_path: Path, **flags: Any) -> list[str]:
@@ -70,7 +75,7 @@ def test_names(tmp_path: Path, text: str, given: str | None, expected: list[str 
 
 def test_only_the_first_of_a_pipeline_is_not_held(tmp_path: Path) -> None:
     found = drafted("run: x\n---\nrun: y\n---\nrun: z\n", tmp_path, task_id="bcdf2345")
-    jobs = found.manifests(found.plans(FACTS)).workload
+    jobs = found.manifests(plans(found)).workload
     assert [job.object["spec"].get("suspend", False) for job in jobs] == [False, True, True]
     stages = [job.object["metadata"]["labels"][names.STAGE] for job in jobs]
     assert stages == ["1", "2", "3"]
@@ -83,7 +88,7 @@ def test_the_tasks_of_a_group_have_one_service(tmp_path: Path) -> None:
         tmp_path,
         task_id="bcdf2345",
     )
-    rendered = found.manifests(found.plans(FACTS))
+    rendered = found.manifests(plans(found))
     services = [item.name for item in rendered.auxiliary if item.object["kind"] == "Service"]
     assert services == ["Service/g-bcdf2345"]
     pods = [job.object["spec"]["template"]["spec"] for job in rendered.workload]
@@ -94,7 +99,7 @@ def test_the_tasks_of_a_group_have_one_service(tmp_path: Path) -> None:
 def test_a_user_cannot_take_another_tasks_place(tmp_path: Path) -> None:
     text = f"resources: {{labels: {{{names.PIPELINE}: other}}}}\nrun: x\n---\nrun: y\n"
     found = drafted(text, tmp_path, task_id="bcdf2345")
-    assert found.plans(FACTS)[0].labels[names.PIPELINE] == "bcdf2345"
+    assert plans(found)[0].labels[names.PIPELINE] == "bcdf2345"
 
 
 def test_settings_bound_what_is_brought(tmp_path: Path) -> None:

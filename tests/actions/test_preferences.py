@@ -82,11 +82,12 @@ def test_they_apply_where_the_task_is_silent_and_are_told(tmp_path: Path) -> Non
     task = io.BytesIO(b"run: x\nresources: {cpus: 1, accelerators: 2}\n")
     drafted = draft("-", Overrides(), environ, task)
     facts = offline_facts("alice", None, environ)
-    assert drafted.notes(facts) == (
+    decisions = drafted.decide(facts)
+    assert drafted.notes(decisions) == (
         "settings: defaults: skypilot requests memory 4Gi",
         "settings: the image is base:1",
     )
-    (job,) = render(drafted, facts, show_secrets=False).workload
+    (job,) = render(drafted, decisions, show_secrets=False).workload
     (container,) = job.object["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "base:1"
     assert container["resources"]["requests"] == {"cpu": "1", "memory": "4Gi"}

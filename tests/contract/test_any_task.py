@@ -30,8 +30,8 @@ EXAMPLES = settings(
 def rendered(task: Json, backend: str, namespace: str) -> list[Json]:
     text = yaml.safe_dump(task, sort_keys=False).encode()
     drafted = draft("-", Overrides(task_id="fuzz0001", backend=backend), {}, io.BytesIO(text))
-    facts = Facts(users.named("tester"), namespace)
-    return [one.object for one in render(drafted, facts, show_secrets=True).all]
+    decisions = drafted.decide(Facts(users.named("tester"), namespace))
+    return [one.object for one in render(drafted, decisions, show_secrets=True).all]
 
 
 @EXAMPLES

@@ -83,7 +83,8 @@ def manifests(path: Path, namespace: str) -> Manifests:
     )
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(Path.cwd())}
     drafted = draft(str(path), overrides, environ, io.BytesIO(), progress=unseen)
-    return render(drafted, Facts(users.named("tester"), namespace), show_secrets=True)
+    decisions = drafted.decide(Facts(users.named("tester"), namespace))
+    return render(drafted, decisions, show_secrets=True)
 
 
 @pytest.fixture

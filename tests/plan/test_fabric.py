@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 
 from kubectl_sky.facts import Facts, Machine
-from kubectl_sky.plan.notes import notes
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Accelerator, Resources, Task
-from tests.plan.test_resolve import FACTS, make_plan, make_task
+from tests.plan.test_resolve import FACTS, make_notes, make_plan, make_task
 
 H100 = Accelerator("H100", 4)
 TASK = make_task(2, Resources(accelerator=H100, fast=True))
@@ -23,7 +22,7 @@ def facts(label: str, gpus: int = 8, **offered: str) -> Facts:
 
 
 def told(task: Task, known: Facts) -> list[str]:
-    return [note for note in notes(task, known, Settings()) if note.startswith("network_tier")]
+    return [note for note in make_notes(task, known, Settings()) if note.startswith("network_tier")]
 
 
 def nccl(plan: Plan) -> dict[str, str]:

@@ -5,11 +5,10 @@ from hypothesis import strategies as st
 
 from kubectl_sky import names
 from kubectl_sky.plan.pipeline import Member, joined, member_of, members, named, title_of
-from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Resources, Task
-from tests.plan.test_resolve import FACTS
+from tests.plan.test_resolve import FACTS, make_plan
 
 TASKS = named([Task(name="train"), Task(name=None), Task(name="eval")], "p")
 
@@ -59,7 +58,7 @@ def test_a_plan_in_its_place() -> None:
         envs={"SKYPILOT_TASK_IDS": "mine"},
         secrets={"SKYPILOT_MANAGED_JOB_ID": "mine"},
     )
-    plan = resolve(task, names.part_id("bcdf2345", 3), FACTS, Settings())
+    plan = make_plan(task, FACTS, Settings(), names.part_id("bcdf2345", 3))
     found = joined(plan, last)
     assert found.suspended
     assert found.linger == 60
@@ -75,7 +74,7 @@ def test_a_plan_in_its_place() -> None:
 def test_the_tasks_of_a_group_share_a_service_and_have_host_names_in_it() -> None:
     places = members(Pipeline("My_Group", parallel=True), "bcdf2345", TASKS)
     plans = [
-        joined(resolve(task, names.part_id("bcdf2345", place.stage), FACTS, Settings()), place)
+        joined(make_plan(task, FACTS, Settings(), names.part_id("bcdf2345", place.stage)), place)
         for task, place in zip(TASKS, places, strict=True)
     ]
     assert {plan.service for plan in plans} == {"my-group-bcdf2345"}
@@ -90,7 +89,7 @@ def test_the_tasks_of_a_group_share_a_service_and_have_host_names_in_it() -> Non
 def test_tasks_that_are_not_connected_have_no_host_names() -> None:
     pipeline = Pipeline("g", parallel=True, connected=False)
     (place, *_) = members(pipeline, "bcdf2345", TASKS)
-    plan = joined(resolve(TASKS[0], names.part_id("bcdf2345", 1), FACTS, Settings()), place)
+    plan = joined(make_plan(TASKS[0], FACTS, Settings(), names.part_id("bcdf2345", 1)), place)
     assert (plan.service, plan.nodes[0].hostname, plan.group) == (None, None, None)
     assert plan.meeting is plan
     assert plan.env["SKYPILOT_JOBGROUP_NAME"] == "g"

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_sky.plan.notes import notes
 from kubectl_sky.plan.ports import Ports
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.arrays import Array
 from kubectl_sky.spec.task import Kubernetes, Resources, Task
-from tests.plan.test_resolve import FACTS, make_plan, make_task
+from tests.plan.test_resolve import FACTS, make_notes, make_plan, make_task
 
 TASK = make_task(2, Resources(ports=(80,)))
 
@@ -23,7 +22,7 @@ def ports(task: Task, settings: Settings | None = None) -> Ports:
 def test_within_the_cluster_where_nothing_is_said() -> None:
     assert ports(TASK) == Ports("train-bcdf2345-ports", "ClusterIP", False, {}, (80,))
     assert make_plan(make_task()).ports is None
-    assert list(notes(TASK, FACTS, Settings())) == []
+    assert list(make_notes(TASK, FACTS, Settings())) == []
 
 
 @pytest.mark.parametrize(
@@ -54,14 +53,14 @@ def test_annotations_of_the_settings_unless_the_task_has_them() -> None:
 
 
 def test_what_is_reached_from_outside_is_told() -> None:
-    (note,) = notes(replace(TASK, expose="loadbalancer"), FACTS, Settings())
+    (note,) = make_notes(replace(TASK, expose="loadbalancer"), FACTS, Settings())
     assert note.startswith("ports: reached from outside the cluster: ")
-    (note,) = notes(replace(make_task(), expose="nodeport"), FACTS, Settings())
+    (note,) = make_notes(replace(make_task(), expose="nodeport"), FACTS, Settings())
     assert note == "--expose nodeport: the task has no ports; name them by --ports"
 
 
 def test_an_array_has_no_service() -> None:
     task = replace(TASK, num_nodes=1, array=Array("0-9", 10, 10), backend="array")
     assert make_plan(task).ports is None
-    (note,) = notes(task, FACTS, Settings())
+    (note,) = make_notes(task, FACTS, Settings())
     assert note.startswith("ports: no Service leads to many tasks at once; ")

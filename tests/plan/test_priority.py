@@ -2,11 +2,9 @@
 
 import pytest
 
-from kubectl_sky.plan.notes import notes
-from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Resources
-from tests.plan.test_resolve import FACTS, make_task
+from tests.plan.test_resolve import FACTS, make_notes, make_plan, make_task
 
 CLASSES = {"-1000..-1": "low", "500..1000": "high", "0..1000": "usual", "700": "urgent"}
 
@@ -18,28 +16,28 @@ CLASSES = {"-1000..-1": "low", "500..1000": "high", "0..1000": "usual", "700": "
 def test_the_narrowest_range_counts(priority: int, expected: str) -> None:
     settings = Settings(priority_classes=CLASSES)
     task = make_task(resources=Resources(priority=priority))
-    plan = resolve(task, "bcdf2345", FACTS, settings)
+    plan = make_plan(task, FACTS, settings)
     assert plan.priority_class == expected
     assert plan.annotations["kubectl-sky/priority"] == str(priority)
-    assert list(notes(task, FACTS, settings)) == []
+    assert list(make_notes(task, FACTS, settings)) == []
 
 
 def test_the_file_s_class_wins() -> None:
     task = make_task(resources=Resources(priority=700, priority_class="mine"))
     settings = Settings(priority_classes=CLASSES)
-    assert resolve(task, "bcdf2345", FACTS, settings).priority_class == "mine"
+    assert make_plan(task, FACTS, settings).priority_class == "mine"
 
 
 def test_without_a_class_it_is_written_down() -> None:
     task = make_task(resources=Resources(priority=3))
-    plan = resolve(task, "bcdf2345", FACTS, Settings(priority_classes={"5": "high"}))
+    plan = make_plan(task, FACTS, Settings(priority_classes={"5": "high"}))
     assert plan.priority_class is None
     assert plan.annotations["kubectl-sky/priority"] == "3"
-    (note,) = notes(task, FACTS, Settings())
+    (note,) = make_notes(task, FACTS, Settings())
     assert note.startswith("priority: 3 is written as the annotation kubectl-sky/priority only; ")
 
 
 def test_silence_writes_nothing() -> None:
-    plan = resolve(make_task(), "bcdf2345", FACTS, Settings(priority_classes=CLASSES))
+    plan = make_plan(make_task(), FACTS, Settings(priority_classes=CLASSES))
     assert plan.priority_class is None
     assert "kubectl-sky/priority" not in plan.annotations

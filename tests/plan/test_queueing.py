@@ -7,11 +7,10 @@ import pytest
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.facts import Queues
 from kubectl_sky.plan import accounts, queueing
-from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Resources, Task
-from tests.plan.test_resolve import FACTS
+from tests.plan.test_resolve import FACTS, make_plan
 
 TEAM = Settings(queue="team")
 
@@ -100,11 +99,9 @@ def test_queues_that_are_there_or_not_known(queues: Queues | None) -> None:
 
 
 def test_a_class_of_the_queue() -> None:
-    plan = resolve(
-        QUEUED, "bcdf2345", replace(FACTS, queues=Queues(classes=("urgent",))), Settings()
-    )
+    plan = make_plan(QUEUED, replace(FACTS, queues=Queues(classes=("urgent",))))
     assert plan.queueing["kueue.x-k8s.io/priority-class"] == "urgent"
     assert plan.priority_class is None
-    plan = resolve(QUEUED, "bcdf2345", FACTS, Settings())
+    plan = make_plan(QUEUED, FACTS, Settings())
     assert plan.queueing == {"kueue.x-k8s.io/queue-name": "gold"}
     assert plan.priority_class == "urgent", "a PriorityClass of pods, which Kueue heeds, too"

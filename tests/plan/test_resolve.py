@@ -10,20 +10,34 @@ from hypothesis import strategies as st
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts, KnownClaim
 from kubectl_sky.plan.environment import literal
+from kubectl_sky.plan.notes import notes
+from kubectl_sky.plan.placement import place
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.plan.storage import Stored
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.users import User
+from kubectl_sky.workloads import registry
 
 FACTS = Facts(User("alice@example.com"), "team-a", {"data": KnownClaim("data-vvvv2345")})
 
 
 def make_plan(
-    task: Task | None = None, facts: Facts = FACTS, settings: Settings | None = None
+    task: Task | None = None,
+    facts: Facts = FACTS,
+    settings: Settings | None = None,
+    task_id: str = "bcdf2345",
 ) -> Plan:
-    return resolve(task or make_task(), "bcdf2345", facts, settings or Settings())
+    task = task or make_task()
+    plan = resolve(task, task_id, place(task, facts), facts, settings or Settings())
+    return registry.named(plan.backend).adapted(plan)
+
+
+def make_notes(
+    task: Task, facts: Facts = FACTS, settings: Settings | None = None
+) -> tuple[str, ...]:
+    return tuple(notes(task, place(task, facts), facts, settings or Settings()))
 
 
 def make_task(nodes: int = 1, resources: Resources | None = None, run: str = "true") -> Task:

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from kubectl_sky.plan.explain import Origins, explained
 from kubectl_sky.plan.placement import place
-from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.task import task_of
-from tests.plan.test_resolve import FACTS
+from tests.plan.test_resolve import FACTS, make_plan
 from tests.spec.documents import make_document, read
 
 FULL = """\
@@ -44,7 +43,7 @@ ORIGIN = re.compile(r"task\.yaml:(\d+):(\d+) (\S+)")
 
 def rendered(document: Document, explain: bool, settings: Settings | None = None) -> Manifests:
     settings, task = settings or Settings(), task_of(document)
-    plan = manifests.redacted(resolve(task, "bcdf2345", FACTS, settings))
+    plan = manifests.redacted(make_plan(task, FACTS, settings))
     if explain:
         plan = explained(plan, Origins(document, place(task, FACTS).resources, settings))
     return manifests.render(plan)

@@ -25,7 +25,7 @@ GOLD = Kubernetes(queue="gold")
 def plan_of(asked: Kubernetes = GOLD, **resources: Any) -> Plan:
     given = Resources(**resources) if resources else Resources("1500m", "2Gi")
     task = Task(name="train", num_nodes=3, run="true", resources=given, kubernetes=asked)
-    return registry.named("volcano").adapted(make_plan(replace(task, backend="volcano")))
+    return make_plan(replace(task, backend="volcano"))
 
 
 def rendered(plan: Plan) -> tuple[dict[str, Any], list[dict[str, Any]]]:
