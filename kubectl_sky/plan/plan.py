@@ -103,7 +103,6 @@ class Plan:
     restarts: int
     recovers: bool
     exit_codes: tuple[int, ...]
-    suspended: bool
     shared_memory: bool
     backend: str
     array: Array | None
@@ -112,6 +111,7 @@ class Plan:
     custom: Custom
     cargo: Cargo
     service: str | None
+    suspended: bool = False
     ports: Ports | None = None
     fabric: Fabric = field(default_factory=Fabric)
     group: Group | None = None
