@@ -52,6 +52,7 @@ class Settings:
     code_volume: str = ""
     max_files: int = 200_000
     max_gib: int = 4
+    refuse: Sequence[str] = ()
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -60,6 +61,11 @@ def folder(environ: Mapping[str, str] = os.environ) -> Path:
     if own:
         return Path(own)
     return Path(environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "kubectl-sky"
+
+
+def settings_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the path of the settings, which need not exist."""
+    return folder(environ) / "settings.yaml"
 
 
 def logged_in(environ: Mapping[str, str] = os.environ) -> str | None:

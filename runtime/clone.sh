@@ -10,13 +10,16 @@ fetch() {
 
 command -v git > /dev/null || fail 1 "workdir.url needs git in the image: python:3.13 has it, python:3.13-slim has not"
 { IFS= read -r url && IFS= read -r ref; } < "$dir/repository.txt"
+# git and ssh take what begins with - for an option. Other protocols, such as ext::, are not allowed below.
+case "$url" in -* | *://-* | *@-* | *@*:-*) fail 1 "workdir.url: $url is not the URL of a git repository" ;; esac
+case "$ref" in -*) fail 1 "workdir.ref: $ref is not a branch, tag or commit" ;; esac
 export GIT_TERMINAL_PROMPT=0 GIT_ALLOW_PROTOCOL=https:http:ssh:git
 export GIT_SSH_COMMAND="${GIT_SSH_COMMAND-ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new}"
 cd "$home/sky_workdir" && git init -q . || fail 1 "cannot make a repository in $home/sky_workdir"
 # Most servers give one commit of a branch, tag or hash; the others all that there is.
-if fetch --depth 1 "$url" "$ref" 2> /dev/null; then
+if fetch --depth 1 -- "$url" "$ref" 2> /dev/null; then
   commit=FETCH_HEAD
-elif fetch "$url" "+refs/heads/*:refs/remotes/origin/*" "+refs/tags/*:refs/tags/*" HEAD; then
+elif fetch -- "$url" "+refs/heads/*:refs/remotes/origin/*" "+refs/tags/*:refs/tags/*" HEAD; then
   commit=$(git rev-parse -q --verify "refs/remotes/origin/$ref^{commit}" || git rev-parse -q --verify "$ref^{commit}" || echo FETCH_HEAD)
   [ "$ref" = HEAD ] || [ "$commit" != FETCH_HEAD ] || fail 1 "$url has no branch, tag or commit $ref"
 else

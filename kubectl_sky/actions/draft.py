@@ -12,6 +12,7 @@ from kubectl_sky.actions.flags import overridden
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.actions.packing import Packer, Progress
 from kubectl_sky.actions.preferences import preferences
+from kubectl_sky.actions.review import Review, judged, review
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.facts import Archive, Facts
 from kubectl_sky.plan import queueing
@@ -83,6 +84,7 @@ class Draft:
     templates: Path | None
     warnings: tuple[Problem, ...]
     settings: Settings
+    review: Review
     remarks: tuple[str, ...] = ()  # on what the flags make of the file
 
     @property
@@ -133,19 +135,25 @@ def draft(
         problems = [problem.as_error() for problem in problems]
     errors = [problem for problem in problems if problem.severity == "error"]
     refused = [] if errors else _refusals(documents, as_task)
-    if errors or refused:
-        raise InvalidFiles([*errors, *refused])
-    whole_id = _checked_id(overrides.task_id) or new_id()
     settings = _settings(overrides, environ)
+    reviewed = review(path, documents, settings, environ, overrides)
+    if errors or refused or reviewed.refused:
+        raise InvalidFiles([*errors, *refused, *reviewed.refused])
+    whole_id = _checked_id(overrides.task_id) or new_id()
     limits = Limits(settings.max_files, settings.max_gib)
     packer = Packer(progress, _cache(environ), limits)
+    parts = packed(_parts(documents, whole_id, overrides), packer)
+    reviewed = judged((*reviewed.dangers, *packer.dangers), settings, environ)
+    if reviewed.refused:
+        raise InvalidFiles(reviewed.refused)
     return Draft(
-        parts=packed(_parts(documents, whole_id, overrides), packer),
+        parts=parts,
         id=whole_id,
         given_id=overrides.task_id is not None,
         templates=Path(overrides.templates) if overrides.templates else None,
         warnings=tuple(problems),
         settings=settings,
+        review=reviewed,
         remarks=tuple(remarks),
     )
 

@@ -1,5 +1,6 @@
 """From the local files that a task names to archives, and what is told about them."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
@@ -8,12 +9,14 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.facts import Archive
 from kubectl_sky.plan.bundle import KEEP, is_secret
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.spec import credentials, dangers
+from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.files import WORKDIR, LocalFiles
 from kubectl_sky.sync import archive
 from kubectl_sky.sync.archive import USUAL, Limits, Unsendable
 from kubectl_sky.sync.known import NO_CACHE, Cache, Seen
-from kubectl_sky.sync.tree import Source
+from kubectl_sky.sync.tree import Entry, Source
 
 # Shows how a number of bytes goes by: takes a label and the number, gives what to call with each.
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
@@ -24,16 +27,20 @@ _HOPELESS = 16 * KEEP  # bytes that hardly ever become few enough for ConfigMaps
 class Packer:
     """Packs the local files of tasks, each once; collects the `problems` of all of them.
 
+    Credentials in a folder are among the `dangers`.
+
     Without `progress` none may be read. What the `cache` has of files that have not changed since
     is not packed again.
     """
 
     def __init__(self, progress: Progress | None, cache: Cache, limits: Limits = USUAL) -> None:
         self.problems: list[Problem] = []
+        self.dangers: list[Danger] = []
         self._progress = progress
         self._cache = cache
         self._limits = limits
         self._known: dict[LocalFiles, Archive] = {}
+        self._credentials: dict[LocalFiles, list[str]] = {}  # names in the folders
 
     def pack(self, document: Document, files: tuple[LocalFiles, ...]) -> dict[str, Archive]:
         """Return the archives of a task's local files, by where they go."""
@@ -49,6 +56,9 @@ class Packer:
                     )
                     for refused in error.refusals
                 ]
+            if one in self._credentials:
+                names = self._credentials[one]
+                self.dangers.append(dangers.in_tree(document, one.field, names))
         return found
 
     def _packed(self, one: LocalFiles) -> Archive:
@@ -69,8 +79,17 @@ class Packer:
 
     def _archive(self, one: LocalFiles, found: Source, progress: Progress) -> Archive:
         """Return the archive of what is there; of credentials nothing is kept on this machine."""
-        cache = NO_CACHE if is_secret(one) else self._cache
-        before, packed = archive.measure(found, self._limits), Seen()
+        names: list[str] = []
+
+        def notice(entry: Entry) -> None:
+            name = os.fsdecode(entry.name)
+            if credentials.ends(name):
+                names.append(name)
+
+        before, packed = archive.measure(found, self._limits, notice), Seen()
+        if names and found.path.is_dir() and not is_secret(one):
+            self._credentials[one] = names
+        cache = NO_CACHE if names or is_secret(one) else self._cache
         known = cache.find(found, KEEP, before)
         if known:
             return known

@@ -16,7 +16,7 @@ def preferences(environ: Mapping[str, str] = os.environ) -> Settings:
 
     Raises InvalidFiles with everything that is wrong in it.
     """
-    path = settings.folder(environ) / "settings.yaml"
+    path = settings.settings_file(environ)
     try:
         text = private.read(path, MAX_BYTES + 1)
     except FileNotFoundError:

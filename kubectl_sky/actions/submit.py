@@ -21,6 +21,7 @@ from kubectl_sky.plan import hidden, queueing
 from kubectl_sky.plan.pipeline import PARALLEL
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifests
+from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.values import dataclass, replace
 from kubectl_sky.workloads import hold, registry
 
@@ -42,6 +43,7 @@ class Prepared:
     shared: Mapping[str, Json]  # metadata of the files that are there already, by name
     archives: Mapping[str, Mapping[str, Archive]]  # of each task's local files, by where they go
     notes: tuple[str, ...]  # about candidates, nodes and files, for the user
+    dangers: tuple[Danger, ...] = ()
 
     @property
     def together(self) -> bool:
@@ -115,7 +117,9 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
     manifests = draft.manifests(plans)
     shared = sharing.present(session, manifests.shared)
     archives = {part.task_id: part.archives for part in draft.parts}
-    prepared = Prepared(draft.id, plans, manifests, (), shared, archives, told)
+    prepared = Prepared(
+        draft.id, plans, manifests, (), shared, archives, told, draft.review.dangers
+    )
     if not draft.given_id:
         return _told(prepared)
     present = _present(session, prepared)

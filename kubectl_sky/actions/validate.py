@@ -1,9 +1,11 @@
 """`validate`: every problem of every file."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
 from kubectl_sky.actions import files
+from kubectl_sky.actions.preferences import preferences
+from kubectl_sky.actions.review import Review, review
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.validate import validate
@@ -16,6 +18,7 @@ class Report:
 
     file: str
     problems: tuple[Problem, ...]
+    review: Review = Review()
     differences: tuple[Problem, ...] = ()
 
     @property
@@ -25,26 +28,37 @@ class Report:
 
 
 def check(
-    paths: Sequence[str], stdin: BinaryIO, as_task: bool = False, compare: bool = False
+    paths: Sequence[str],
+    stdin: BinaryIO,
+    environ: Mapping[str, str],
+    as_task: bool = False,
+    compare: bool = False,
 ) -> list[Report]:
     """Return a report of each file, in order; an unreadable file is a problem too.
 
     `as_task` says that services and pools are to be run as tasks, `compare` that SkyPilot's view is
     wanted too.
     """
-    return [_report(path, stdin, as_task, compare) for path in paths]
+    settings = preferences(environ)
+    reports = []
+    for path in paths:
+        problems, documents = _read(path, stdin, as_task)
+        reviewed = review(path, documents, settings, environ)
+        differences = _differences(documents) if compare else ()
+        reports.append(Report(path, (*problems, *reviewed.refused), reviewed, differences))
+    return reports
 
 
-def _report(path: str, stdin: BinaryIO, as_task: bool, compare: bool) -> Report:
+def _read(
+    path: str, stdin: BinaryIO, as_task: bool
+) -> tuple[tuple[Problem, ...], tuple[Document, ...]]:
+    """Return the problems and the documents of a file; none of one that cannot be read."""
     try:
         documents = files.documents(path, stdin)
     except InvalidFiles as error:
-        return Report(path, error.problems)
-    return Report(
-        path,
-        tuple(problem for document in documents for problem in validate(document, as_task=as_task)),
-        _differences(documents) if compare else (),
-    )
+        return error.problems, ()
+    problems = [found for each in documents for found in validate(each, as_task=as_task)]
+    return tuple(problems), documents
 
 
 def _differences(documents: Sequence[Document]) -> tuple[Problem, ...]:

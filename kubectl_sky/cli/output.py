@@ -25,6 +25,12 @@ def note(text: str) -> None:
     click.echo(shown(text, sys.stderr), err=True)
 
 
+def notes(items: Iterable[object]) -> None:
+    """Notes, one a line, on stderr."""
+    for item in items:
+        note(str(item))
+
+
 def shown(text: str, stream: TextIO) -> str:
     """A text that may quote the cluster and its programs, so that it does not act on a terminal."""
     return plain(text) if stream.isatty() else text

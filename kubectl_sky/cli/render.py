@@ -37,8 +37,8 @@ def command(
     from kubectl_sky.render import manifests
 
     drafted = draft(file, overrides, os.environ, sys.stdin.buffer, strict, output.transfer)
-    for problem in drafted.warnings:
-        output.note(str(problem))
+    output.notes(drafted.warnings)
+    output.notes(drafted.review.reported)
     facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
     decisions = drafted.decide(facts)
     for note in drafted.notes(decisions):

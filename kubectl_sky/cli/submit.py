@@ -62,8 +62,8 @@ def command(
     drafted = draft(
         file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"]), output.transfer
     )
-    for problem in drafted.warnings:
-        output.note(str(problem))
+    output.notes(drafted.warnings)
+    output.notes(drafted.review.reported)
     drafted, connection = context.choose(drafted, where.flags())
     session = Session.connect(connection)
     prepared = submit.prepare(session, drafted, where.user)
@@ -136,6 +136,7 @@ def _told(prepared: "Prepared", form: str | None) -> str:
         told: dict[str, object] = {key: prepared.id, "status": status, "message": message}
         if prepared.together:
             told["task_ids"] = [plan.id for plan in prepared.plans]
+        told["dangers"] = [danger.as_json() for danger in prepared.dangers]
         return output.data(told, form)
     size = output.count(len(prepared.plans), "task")
     if not prepared.together:

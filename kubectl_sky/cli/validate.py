@@ -1,5 +1,6 @@
 """`kubectl sky validate`."""
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ def command(
     """Check task FILEs (`-` is standard input); say everything that is wrong, and where.
 
     Exits with 2 when there is an error. Warnings name what is understood but not carried out.
+    Warnings that end in a class such as [host] name fields that reach beyond the task: they are
+    no errors with --strict, but settings can refuse a class (refuse: [privileged, host]).
 
     --compat goes by a table of known differences and does not run SkyPilot: it knows nothing of
     SkyPilot's server, of GPUs and prices that it looks up, or of variables that are still to be
@@ -30,7 +33,7 @@ def command(
     """
     from kubectl_sky.actions.validate import check
 
-    reports = check(files, sys.stdin.buffer, as_task, compare=compat)
+    reports = check(files, sys.stdin.buffer, os.environ, as_task, compare=compat)
     problems = [problem for report in reports for problem in report.problems]
     if strict:
         problems = [problem.as_error() for problem in problems]
@@ -39,6 +42,7 @@ def command(
         found: dict[str, object] = {
             "valid": not bad,
             "problems": [problem.as_json() for problem in problems],
+            "dangers": [danger.as_json() for each in reports for danger in each.review.dangers],
         }
         if compat:
             found["compat"] = [_compat(report) for report in reports]
@@ -46,6 +50,8 @@ def command(
         return 2 if bad else 0
     if problems:
         output.note("\n".join(map(str, problems)))
+    for report in reports:
+        output.notes(report.review.reported)
     for report in reports if compat else []:
         output.out(_told(report))
     if not bad:

@@ -2,41 +2,16 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
 
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Archive, Facts
+from kubectl_sky.spec import credentials
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.values import dataclass
 
 PART = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around them
 KEEP = 4 * PART  # bytes of all ConfigMaps of a task: etcd is no place for data
-
-# What holds credentials, wherever it is.
-_SECRET = {
-    ".ssh",
-    ".netrc",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".gnupg",
-    ".oci",
-    ".pypirc",
-    ".npmrc",
-    ".git-credentials",
-    ".pgpass",
-    ".boto",
-    ".s3cfg",
-    ".databrickscfg",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/rclone",
-    ".cloudflare",
-    ".huggingface",
-    ".cache/huggingface/token",
-}
 
 
 @dataclass(frozen=True)
@@ -149,14 +124,7 @@ def _described(archive: Archive) -> str:
 
 def is_secret(one: LocalFiles) -> bool:
     """Say whether there are credentials where the files are from, or where they go."""
-    for path in (one.path, one.source):
-        parts = PurePosixPath(path).parts
-        tails = {
-            "/".join(parts[at:end]) for at in range(len(parts)) for end in (at + 1, at + 2, at + 3)
-        }
-        if tails & _SECRET:
-            return True
-    return False
+    return credentials.are_in(one.path) or credentials.are_in(one.source)
 
 
 def _fitting(one: LocalFiles, archive: Archive, taken: int) -> bytes:

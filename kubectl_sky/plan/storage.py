@@ -1,7 +1,6 @@
 """Which claim, new volume or directory each of a task's volumes is, and where it is mounted."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
 
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
@@ -10,6 +9,7 @@ from kubectl_sky.plan import buckets, bundle, hidden
 from kubectl_sky.plan.buckets import Fetch, Inline
 from kubectl_sky.plan.claim import Claim
 from kubectl_sky.settings import Settings
+from kubectl_sky.spec.dangers import is_allowed_host_path
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.volume import HOME, Storage, VolumeMount
 from kubectl_sky.values import dataclass, field, replace
@@ -225,8 +225,7 @@ def _fresh(volume: VolumeMount, storage: Storage, name: str, facts: Facts) -> Cl
 
 
 def _allowed(volume: VolumeMount, path: str, settings: Settings) -> None:
-    folders = [PurePosixPath(folder) for folder in settings.host_paths]
-    if any(PurePosixPath(path).is_relative_to(folder) for folder in folders):
+    if is_allowed_host_path(path, settings.host_paths):
         return
     raise UserError(
         f"volumes.{volume.path}.host_path: the settings do not let tasks mount {path}, a directory"

@@ -16,8 +16,13 @@ _HOME = re.compile(r"~($|[^/])")
 
 
 # What git would take for an option or a program, and what it can fetch from.
-_GIT = re.compile(r"(https?|ssh|git)://[^\s/]+/\S*|[\w.-]+@[\w.-]+:\S+")
-_PASSWORD = re.compile(r"https?://[^/@]*@")
+# A user and a host begin with a letter or digit, so that neither is an option of ssh.
+_USER, _HOST = r"\w[\w.+-]*", r"(?:\w[\w.-]*|\[[0-9A-Fa-f:.]+\])"
+_GIT = re.compile(
+    rf"(?:https?|ssh|git)://(?:{_USER}@)?{_HOST}(?::[0-9]+)?/[^\s\0]*|{_USER}@{_HOST}:(?!-)[^\s\0]+",
+    re.ASCII,
+)
+_PASSWORD = re.compile(r"https?://[^/@]*@|[a-z]+://[^/@:]*:[^/@]*@")
 _REF = re.compile(r"(?!-)[^\s~^:?*\[\\]+")
 
 

@@ -91,6 +91,14 @@ def _named(document: Document) -> Iterator[tuple[Path, str, bool]]:
             yield ("managed_secrets", index, name), _bare(name), mounted
 
 
+def references(document: Document) -> Iterator[tuple[Path, str]]:
+    """Yield the path and name of every existing Secret that a task names."""
+    for path, name, _ in _named(document):
+        managed = path[0] == "managed_secrets"
+        if managed or isinstance(path[1], int) or _is_reference(path[1]):
+            yield path, KeptSecret(name).name
+
+
 def _paths(document: Document) -> Iterator[Problem]:
     managed = document.get("managed_secrets")
     for index, item in enumerate(managed if isinstance(managed, list) else []):

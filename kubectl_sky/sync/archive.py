@@ -55,8 +55,13 @@ class Limits:
 USUAL = Limits()
 
 
-def measure(source: Source, limits: Limits = USUAL) -> Seen:
-    """Look at everything without reading it. Raises Unsendable, also when it is too much."""
+def measure(
+    source: Source, limits: Limits = USUAL, notice: Callable[[Entry], None] | None = None
+) -> Seen:
+    """Look at everything without reading it. Raises Unsendable, also when it is too much.
+
+    `notice` is called with each file, folder and link.
+    """
     entries, refused, seen = 0, list[Refusal](), Seen()
     largest: dict[bytes, int] = {}
     for found in source.entries():
@@ -67,6 +72,8 @@ def measure(source: Source, limits: Limits = USUAL) -> Seen:
             continue
         entries += 1
         seen.add(found)
+        if notice:
+            notice(found)
         top = found.name.partition(b"/")[0]
         largest[top] = largest.get(top, 0) + found.size
         exceeded = limits.exceeded(entries, seen.size)

@@ -1,0 +1,77 @@
+"""Review task files: report the fields that reach beyond the task, refuse what settings forbid."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.errors import Problem
+from kubectl_sky.settings import Settings, settings_file
+from kubectl_sky.spec import dangers
+from kubectl_sky.spec.dangers import Danger
+from kubectl_sky.spec.document import Document
+from kubectl_sky.values import dataclass
+
+
+@dataclass(frozen=True)
+class Review:
+    """The dangers of a file; `refused` are the errors among them."""
+
+    dangers: tuple[Danger, ...] = ()
+
+    @property
+    def reported(self) -> tuple[Danger, ...]:
+        """The dangers that settings do not refuse."""
+        return tuple(danger for danger in self.dangers if not danger.refused)
+
+    @property
+    def refused(self) -> tuple[Problem, ...]:
+        """The errors in place of the others."""
+        return tuple(danger.problem for danger in self.dangers if danger.refused)
+
+
+def review(
+    path: str,
+    documents: Sequence[Document],
+    settings: Settings,
+    environ: Mapping[str, str],
+    overrides: Overrides | None = None,
+) -> Review:
+    """Review the documents of the file at a path, and the files that flags name."""
+    folder = _folder(path)
+    found = [danger for document in documents for danger in dangers.in_fields(document)]
+    for document in documents:
+        found += dangers.in_local_files(document, folder, _resolve)
+    found += _variable_files(overrides or Overrides(), folder)
+    return judged(found, settings, environ)
+
+
+def judged(found: Sequence[Danger], settings: Settings, environ: Mapping[str, str]) -> Review:
+    """Return the dangers in the order of the file, as the settings judge them."""
+    file = str(settings_file(environ))
+    return Review(tuple(dangers.judge(sorted(dict.fromkeys(found)), settings, file)))
+
+
+def _variable_files(overrides: Overrides, folder: str) -> Iterator[Danger]:
+    flags = (("--env-file", overrides.env_files), ("--secret-file", overrides.secret_files))
+    for flag, sources in flags:
+        for source in sources:
+            target = _resolve(source)
+            if os.path.isfile(target):  # noqa: PTH113 -- a pipe is no file of the user
+                danger = dangers.in_variable_file(flag, source, target, folder)
+                if danger:
+                    yield danger
+
+
+def _folder(path: str) -> str:
+    """Return the folder of a task file; of standard input and pipes the current one."""
+    file = Path(path)
+    return _resolve(str(file.parent)) if file.is_file() else _resolve(".")
+
+
+def _resolve(path: str) -> str:
+    """Return where a path leads to; it need not exist."""
+    try:
+        return os.path.realpath(Path(path).expanduser())
+    except (OSError, RuntimeError, ValueError):  # no home directory; a NUL character
+        return path

@@ -1,0 +1,537 @@
+"""The table of fields that reach beyond the task, and the report of those that a task uses.
+
+A field reaches beyond the task where it touches the cluster node, other Secrets, an identity, an
+untrusted URL or the user's own files. Fields of pods are looked up by name at any depth, so that a
+field cannot hide at a position that nobody thought of. The table mirrors the Pod Security Standards
+(https://kubernetes.io/docs/concepts/security/pod-security-standards/) and adds what they lack.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from enum import StrEnum
+from functools import cache
+from pathlib import PurePosixPath
+
+from kubectl_sky.errors import Problem
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec import credentials, secret
+from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
+from kubectl_sky.spec.files import is_url, local_files
+from kubectl_sky.spec.kubernetes import KUBERNETES, NOBODY
+from kubectl_sky.spec.substitute import Filled
+from kubectl_sky.values import dataclass, replace
+
+
+class DangerClass(StrEnum):
+    """The classes of dangers, as settings and JSON name them."""
+
+    PRIVILEGED = "privileged"
+    HOST = "host"
+    SECRETS = "secrets"
+    IDENTITY = "identity"
+    URLS = "urls"
+    LOCAL_FILES = "local_files"
+
+
+MEANINGS = {
+    DangerClass.PRIVILEGED: "weakens the isolation between the container and the cluster node",
+    DangerClass.HOST: "reaches the cluster node: its files, network, processes or scheduling",
+    DangerClass.SECRETS: "reads existing Secrets of the namespace, which may be another user's",
+    DangerClass.IDENTITY: "gives the pods a Kubernetes or cloud identity",
+    DangerClass.URLS: "fetches from a URL without TLS, or with credentials in it",
+    DangerClass.LOCAL_FILES: "sends files of your machine from outside the task's folder",
+}
+
+
+@dataclass(frozen=True, order=True)
+class Danger:
+    """A field that reaches beyond the task; `problem` has its position and the message."""
+
+    problem: Problem
+    danger_class: DangerClass
+    host_path: str | None = None  # the directory of the cluster node that it mounts
+    refused: bool = False
+
+    def __str__(self) -> str:
+        """`task.yaml:12:9: warning: config.…hostNetwork: shares the node's network [host]`."""
+        problem = self.problem
+        number = f"document {problem.document}: " if problem.document else ""
+        where = f"{problem.place}: {number}warning: {problem.path}"
+        return f"{where}: {problem.message} [{self.danger_class}]"
+
+    def as_json(self) -> dict[str, object]:
+        """Return the danger for programs."""
+        names = ("path", "file", "document", "line", "column", "message")
+        fields = {name: getattr(self.problem, name) for name in names}
+        return {"class": str(self.danger_class), **fields, "refused": self.refused}
+
+
+# Returns what the message quotes of a value, "" for nothing; None where the value is harmless.
+Detect = Callable[[Data], str | None]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A row of the table: fields of one class with one message.
+
+    `names` are paths in a task; for fields of pods the name alone, or with the field around it
+    (`capabilities.add`). `{}` in the message stands for what `detect` returns.
+    """
+
+    danger_class: DangerClass
+    names: tuple[str, ...]
+    message: str
+    detect: Detect
+
+    def text(self, value: str) -> str:
+        """Return the message about a value."""
+        return self.message.replace("{}", value)
+
+
+def _set(value: Data) -> str | None:
+    return None if value in (None, False, "", 0) else ""
+
+
+def _true(value: Data) -> str | None:
+    """Anything but false, as a wrong type is not harmless."""
+    return None if value is None or value is False else ""
+
+
+def _true_or_removed(value: Data) -> str | None:
+    """Null removes the default from the pod."""
+    return None if value is False else ""
+
+
+def _removed(value: Data) -> str | None:
+    return "" if value is None else None
+
+
+def _text(value: Data) -> str | None:
+    return printable(str(value), 100) if value not in (None, "") else None
+
+
+def _account(value: Data) -> str | None:
+    return None if value == "default" else _text(value)
+
+
+def _zero(value: Data) -> str | None:
+    return "" if value == 0 and value is not False else None
+
+
+def _items(value: Data) -> str | None:
+    """Return the items of a list, or their names."""
+    if not value:
+        return None
+    items = value if isinstance(value, list) else [value]
+    return ", ".join(_name(item) for item in items[:5]) + (", …" if len(items) > 5 else "")
+
+
+def _name(value: Data) -> str:
+    if isinstance(value, dict):
+        value = value.get("name") or value.get("secretName") or value.get("path") or ""
+    return printable(str(value), 100)
+
+
+def _reference(value: Data) -> str | None:
+    """Return the name in a reference such as {name: x}; a mapping without one is reported too."""
+    return _name(value) if isinstance(value, dict | str) and value else None
+
+
+def _equal(*values: str) -> Detect:
+    return lambda value: printable(str(value)) if str(value).lower() in values else None
+
+
+def _prefix(prefix: str) -> Detect:
+    return lambda value: printable(str(value)) if str(value).startswith(prefix) else None
+
+
+def _selinux(value: Data) -> str | None:
+    return None if value in (None, "", *_SELINUX_TYPES) else printable(str(value))
+
+
+def _tolerations(value: Data) -> str | None:
+    items = value if isinstance(value, list) else []
+    keys = [item.get("key") or "" for item in items if isinstance(item, dict)]
+    return "" if any(key in _CONTROL_PLANE for key in keys) else None
+
+
+_SELINUX_TYPES = ("container_t", "container_init_t", "container_kvm_t", "container_engine_t")
+_CONTROL_PLANE = (  # a toleration without a key tolerates every taint
+    "",
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+)
+_NODE_STORAGE = (
+    "awsElasticBlockStore",
+    "azureDisk",
+    "azureFile",
+    "cephfs",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "flocker",
+    "gcePersistentDisk",
+    "glusterfs",
+    "iscsi",
+    "nfs",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "quobyte",
+    "rbd",
+    "scaleIO",
+    "storageos",
+    "vsphereVolume",
+)
+_UNCONFINED_ANNOTATIONS = (
+    "annotations.container.apparmor.security.beta.kubernetes.io/*",
+    "annotations.container.seccomp.security.alpha.kubernetes.io/*",
+    "annotations.seccomp.security.alpha.kubernetes.io/*",
+)
+_PRIVILEGED, _HOST, _SECRETS = DangerClass.PRIVILEGED, DangerClass.HOST, DangerClass.SECRETS
+_IDENTITY, _URLS, _LOCAL = DangerClass.IDENTITY, DangerClass.URLS, DangerClass.LOCAL_FILES
+
+# Fields of config.kubernetes, found by their names at any depth.
+POD_FIELDS: tuple[Field, ...] = (
+    Field(_PRIVILEGED, ("privileged",), "gives full access to the cluster node", _true),
+    Field(
+        _PRIVILEGED,
+        ("allowPrivilegeEscalation",),
+        "allows processes to gain privileges",
+        _true_or_removed,
+    ),
+    Field(
+        _PRIVILEGED,
+        (
+            "securityContext",
+            "seccompProfile",
+            "appArmorProfile",
+            "capabilities",
+            "capabilities.drop",
+        ),
+        "removes the default security settings",
+        _removed,
+    ),
+    Field(_PRIVILEGED, ("capabilities.add",), "adds Linux capabilities: {}", _items),
+    Field(_PRIVILEGED, ("procMount",), "uncovers the kernel's files in /proc", _equal("unmasked")),
+    Field(
+        _PRIVILEGED,
+        ("seccompProfile.type", "appArmorProfile.type", *_UNCONFINED_ANNOTATIONS),
+        "turns a filter of system calls or file access off",
+        _equal("unconfined"),
+    ),
+    Field(
+        _PRIVILEGED,
+        ("seLinuxOptions.type",),
+        'runs with the SELinux type "{}"',
+        _selinux,
+    ),
+    Field(
+        _PRIVILEGED,
+        ("seLinuxOptions.user", "seLinuxOptions.role"),
+        'runs with the SELinux user or role "{}"',
+        _text,
+    ),
+    Field(_PRIVILEGED, ("runAsUser",), "runs as root, even if the image does not", _zero),
+    Field(_PRIVILEGED, ("sysctls",), "sets kernel parameters: {}", _items),
+    Field(_PRIVILEGED, ("hostProcess",), "runs on the cluster node, outside containers", _true),
+    Field(
+        _PRIVILEGED,
+        ("mountPropagation",),
+        "mounts of the container appear on the cluster node",
+        _equal("bidirectional"),
+    ),
+    Field(_HOST, ("hostPath",), 'mounts "{}" of the cluster node', _reference),
+    Field(_HOST, ("hostPID",), "sees and signals all processes of the cluster node", _true),
+    Field(_HOST, ("hostNetwork",), "shares the cluster node's network", _true),
+    Field(_HOST, ("hostIPC",), "shares memory with processes of the cluster node", _true),
+    Field(_HOST, ("hostUsers",), "shares the cluster node's user IDs", _true),
+    Field(_HOST, ("hostPort",), "opens a port of the cluster node", _set),
+    Field(_HOST, ("nodeName",), 'bypasses the scheduler, to cluster node "{}"', _text),
+    Field(_HOST, ("tolerations",), "allows control plane nodes", _tolerations),
+    Field(
+        _HOST,
+        ("priorityClassName",),
+        'may evict pods of the cluster itself: "{}"',
+        _prefix("system-"),
+    ),
+    Field(
+        _HOST,
+        ("httpGet.host", "tcpSocket.host"),
+        'the cluster node connects to "{}"',
+        _text,
+    ),
+    Field(_HOST, ("gitRepo",), "runs git on the cluster node", _set),
+    Field(_HOST, _NODE_STORAGE, "the cluster node mounts storage that is not a PVC", _set),
+    Field(
+        _SECRETS,
+        ("secretKeyRef", "secretRef", "nodePublishSecretRef", "secret", "azureFile.secretName"),
+        'reads the existing Secret "{}"',
+        _reference,
+    ),
+    Field(_SECRETS, ("imagePullSecrets",), "pulls with the existing Secrets: {}", _items),
+    Field(
+        _SECRETS,
+        ("volumeAttributes.secretProviderClass",),
+        'mounts secrets of the SecretProviderClass "{}"',
+        _text,
+    ),
+    Field(
+        _IDENTITY,
+        ("serviceAccountName", "serviceAccount"),
+        'the pods act as the service account "{}"',
+        _account,
+    ),
+    Field(
+        _IDENTITY,
+        ("automountServiceAccountToken",),
+        "gives the pods a token of their service account",
+        _true_or_removed,
+    ),
+    Field(_IDENTITY, ("serviceAccountToken",), "gives the pods a service account's token", _set),
+    Field(_IDENTITY, ("podCertificate",), "gives the pods a client certificate", _set),
+    Field(
+        _IDENTITY,
+        ("gmsaCredentialSpec", "gmsaCredentialSpecName"),
+        "gives the pods a Windows identity",
+        _set,
+    ),
+    Field(
+        _IDENTITY,
+        ("annotations.iam.amazonaws.com/role", "labels.azure.workload.identity/use"),
+        'gives the pods a cloud identity: "{}"',
+        _text,
+    ),
+)
+
+
+def _given_account(value: Data) -> str | None:
+    given = isinstance(value, str) and value.upper() not in NOBODY
+    return _account(value) if given else None
+
+
+def _plain_url(value: Data) -> str | None:
+    scheme = _scheme(value)
+    return scheme if scheme in ("http", "git") else None
+
+
+def _credentials_in_url(value: Data) -> str | None:
+    authority, _, rest = str(value).partition("://")[2].partition("/")
+    if _scheme(value) not in ("http", "https"):
+        return None
+    return "" if "@" in authority or _SIGNED.search(f"{authority}{rest}") else None
+
+
+def _scheme(value: Data) -> str:
+    return value.partition("://")[0].lower() if is_url(value) else ""
+
+
+_SIGNED = re.compile(r"[?&][^=&]*(token|signature|sig|secret|password|key)=", re.IGNORECASE)
+_RESOURCES = ("resources", "resources.any_of.*", "resources.ordered.*")
+_URL_FIELDS = ("workdir.url", "file_mounts.*", "file_mounts.*.source")
+
+# Other fields of a task, by their paths.
+TASK_FIELDS: tuple[Field, ...] = (
+    Field(
+        _PRIVILEGED,
+        tuple(f"{resources}.network_tier" for resources in _RESOURCES),
+        "may add the Linux capability IPC_LOCK",
+        _equal("best"),
+    ),
+    Field(_HOST, ("volumes.*.host_path",), 'mounts "{}" of the cluster node', _text),
+    Field(
+        _HOST,
+        tuple(f"{resources}.priority_class" for resources in _RESOURCES),
+        'may evict pods of the cluster itself: "{}"',
+        _prefix("system-"),
+    ),
+    Field(
+        _IDENTITY,
+        ("config.kubernetes.remote_identity", "config.kubernetes.remote_identity.*"),
+        'the pods act as the service account "{}"',
+        _given_account,
+    ),
+    Field(
+        _URLS, _URL_FIELDS, "fetches by {}://, without TLS: others can change the data", _plain_url
+    ),
+    Field(
+        _URLS,
+        _URL_FIELDS,
+        "has credentials in the URL, readable in the manifests",
+        _credentials_in_url,
+    ),
+)
+# Fields that take more than their value to judge.
+EXISTING_SECRETS = Field(
+    _SECRETS, ("secrets.*", "managed_secrets.*"), 'reads the existing Secret "{}"', _text
+)
+OUTSIDE = Field(_LOCAL, ("workdir", "file_mounts.*"), "sends {}, outside the task's folder", _text)
+CREDENTIALS = Field(_LOCAL, ("workdir", "file_mounts.*"), "sends credentials: {}", _text)
+VARIABLE_FILES = Field(
+    _LOCAL, ("--env-file", "--secret-file"), "reads {}, outside the task's folder", _text
+)
+FIELDS = (*POD_FIELDS, *TASK_FIELDS, EXISTING_SECRETS, OUTSIDE, CREDENTIALS, VARIABLE_FILES)
+
+_FREE_FORM = frozenset(  # maps whose keys are the user's own words
+    {"annotations", "labels", "limits", "matchLabels", "nodeSelector", "options", "overhead"}
+    | {"requests", "userAnnotations", "volumeAttributes"}
+)
+_MAX_LISTED = 5
+
+
+def in_fields(document: Document) -> Iterator[Danger]:
+    """Yield the dangers that can be read off a task."""
+    if document.is_header or document.is_volume:
+        return
+    for root in (KUBERNETES, ("resources",)):
+        for path, parent, value in _walk(document.get(*root), root):
+            yield from _in_pod_field(document, path, parent, value)
+    filled = Filled(document)
+    for field, pattern in _patterns():
+        for path, value in _matching(filled.document.data, pattern):
+            shown = None if filled.hides(dotted(path)) else field.detect(value)
+            if shown is not None:
+                host_path = str(value) if pattern[-1] == "host_path" else None
+                yield _danger(document, field, path, shown, host_path)
+    for path, name in secret.references(document):
+        yield _danger(document, EXISTING_SECRETS, path, printable(name, 100))
+
+
+def _in_pod_field(document: Document, path: Path, parent: str, value: Data) -> Iterator[Danger]:
+    key = str(path[-1])
+    names = (key, f"{key.partition('/')[0]}/*") if "/" in key else (key,)
+    for name in names:
+        for field, around in _by_name().get(name, ()):
+            if around != parent and (around or _is_free(parent, value)):
+                continue
+            shown = field.detect(value)
+            if shown is not None:
+                host_path = _path(value) if key == "hostPath" else None
+                yield _danger(document, field, path, shown, host_path)
+
+
+def _is_free(parent: str, value: Data) -> bool:
+    return parent in _FREE_FORM and not isinstance(value, dict | list)
+
+
+def _path(value: Data) -> str:
+    return str(value.get("path")) if isinstance(value, dict) else str(value)
+
+
+def _danger(
+    document: Document, field: Field, path: Path, shown: str, host_path: str | None = None
+) -> Danger:
+    key = not isinstance(path[-1], int)
+    problem = document.problem(path, field.text(shown), severity="warning", key=key)
+    return Danger(problem, field.danger_class, host_path)
+
+
+def _walk(value: Data, path: Path, parent: str = "") -> Iterator[tuple[Path, str, Data]]:
+    """Yield every field below a value: its path, the name of the field around it, its value."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield (*path, key), parent, item
+            yield from _walk(item, (*path, key), str(key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _walk(item, (*path, index), parent)
+
+
+@cache
+def _by_name() -> dict[str, list[tuple[Field, str]]]:
+    """Return the fields of pods by name, each with the name of the field around it."""
+    table: dict[str, list[tuple[Field, str]]] = {}
+    for field in POD_FIELDS:
+        for name in field.names:
+            around, _, key = name.rpartition(".") if "/" not in name else name.partition(".")
+            table.setdefault(key, []).append((field, around))
+    return table
+
+
+@cache
+def _patterns() -> tuple[tuple[Field, tuple[str, ...]], ...]:
+    return tuple((field, tuple(name.split("."))) for field in TASK_FIELDS for name in field.names)
+
+
+def _matching(
+    value: Data, pattern: tuple[str, ...], path: Path = ()
+) -> Iterator[tuple[Path, Data]]:
+    """Yield what stands at a path; `*` is any name or index."""
+    if not pattern:
+        yield path, value
+        return
+    step, *below = pattern
+    items: Iterable[tuple[str | int, Data]] = ()
+    if isinstance(value, dict):
+        items = value.items() if step == "*" else [(step, value.get(step))]
+    elif isinstance(value, list) and step == "*":
+        items = enumerate(value)
+    for key, item in items:
+        yield from _matching(item, tuple(below), (*path, key))
+
+
+def in_local_files(
+    document: Document, folder: str, resolve: Callable[[str], str]
+) -> Iterator[Danger]:
+    """Yield the local paths outside the task's folder, and well-known credentials.
+
+    `resolve` returns where a path leads to once all links are followed.
+    """
+    if document.is_header or document.is_volume or not isinstance(document.data, dict):
+        return
+    filled = Filled(document)
+    for files in local_files(filled.document.data):
+        target = resolve(files.source)
+        field = _judge_path(files.source, target, folder)
+        if field:
+            hidden = filled.hides(dotted(files.field))
+            shown = "a path that is not shown" if hidden else printable(target, 200)
+            yield _danger(document, field, files.field, shown)
+
+
+def in_tree(document: Document, path: Path, names: Collection[str]) -> Danger:
+    """Return the danger of the credentials in a folder that is sent."""
+    shown = ", ".join(printable(name, 100) for name in list(names)[:_MAX_LISTED])
+    more = len(names) - _MAX_LISTED
+    return _danger(document, CREDENTIALS, path, f"{shown} and {more} more" if more > 0 else shown)
+
+
+def in_variable_file(flag: str, source: str, target: str, folder: str) -> Danger | None:
+    """Return the danger of a file of variables that is named on the command line."""
+    field = _judge_path(source, target, folder)
+    if not field:
+        return None
+    message = VARIABLE_FILES.text(printable(target, 200))
+    problem = Problem(flag, 0, 0, printable(source, 200), message, severity="warning")
+    return Danger(problem, VARIABLE_FILES.danger_class)
+
+
+def _judge_path(source: str, target: str, folder: str) -> Field | None:
+    if credentials.are_in(source) or credentials.are_in(target):
+        return CREDENTIALS
+    return None if PurePosixPath(target).is_relative_to(folder) else OUTSIDE
+
+
+def judge(dangers: Iterable[Danger], settings: Settings, file: str) -> Iterator[Danger]:
+    """Yield the dangers, with those refused that the settings in `file` do not allow."""
+    for danger in dangers:
+        path = danger.host_path
+        if path is not None and not is_allowed_host_path(path, settings.host_paths):
+            message = (
+                f"the settings do not let tasks mount {printable(path, 200)}, a directory of the"
+                " cluster's machines"
+            )
+            hint = f"mount a volume, or write host_paths: [{printable(path, 200)}] into {file}"
+            problem = replace(danger.problem, message=message, hint=hint, severity="error")
+            yield replace(danger, problem=problem, refused=True)
+        elif danger.danger_class in settings.refuse:
+            hint = f"refused by settings {file}: refuse has {danger.danger_class}"
+            problem = replace(danger.problem, hint=hint, severity="error")
+            yield replace(danger, problem=problem, refused=True)
+        else:
+            yield danger
+
+
+def is_allowed_host_path(path: str, folders: Iterable[str]) -> bool:
+    """Report whether a directory of the cluster node is in one of the folders."""
+    parts = PurePosixPath(path)
+    return ".." not in parts.parts and any(parts.is_relative_to(folder) for folder in folders)

@@ -1,0 +1,177 @@
+"""The table of dangers: complete by the schema of pods, and the same in the documentation."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky import assets
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec import credentials, dangers
+from kubectl_sky.spec.dangers import FIELDS, MEANINGS, POD_FIELDS, DangerClass
+from tests.spec.documents import make_document, read
+
+DOC = Path(__file__).parents[2] / "docs" / "security-review.md"
+GENERATED = re.compile(r"(<!-- made from .*? -->\n)(.*?)(<!-- end -->)", re.S)
+SUSPICIOUS = re.compile(
+    r"host|secret|privileg|account|capabilit|proc|sysctl|seccomp|apparmor|selinux|windows"
+    r"|token|credential|certificate|identity|keyring|nodeName|propagation|runAsUser|chap",
+    re.IGNORECASE,
+)
+# Fields whose names sound dangerous, with the reason why they are not in the table.
+HARMLESS = {
+    "hostAliases": "names within the pod",
+    "hostIP": "means nothing without hostPort",
+    "hostname": "the name of the pod",
+    "hostnameOverride": "the name of the pod",
+    "hostnames": "names within the pod",
+    "setHostnameAsFQDN": "the name of the pod",
+    "shareProcessNamespace": "among the containers of the pod",
+    "certificateChainPath": "a path in the volume of podCertificate",
+    "credentialBundlePath": "a path in the volume of podCertificate",
+    "secretFile": "a path on the node, of cephfs, which is reported",
+    "keyring": "a path on the node, of rbd, which is reported",
+    "chapAuthDiscovery": "of iscsi, which is reported",
+    "chapAuthSession": "of iscsi, which is reported",
+    "windowsOptions": "its fields are reported",
+    "seLinuxOptions": "its fields are reported",
+    "seLinuxChangePolicy": "how volumes are relabelled",
+    "runAsUserName": "a user of the Windows container",
+    "host": "reported in httpGet and tcpSocket",
+    "localhostProfile": "a profile that the cluster admin has put on the node",
+    "secretName": "reported as secret and in azureFile",
+}
+
+
+def names() -> set[str]:
+    """The names of the table, without the field around them."""
+    return {name.rpartition(".")[2] for field in POD_FIELDS for name in field.names} | {
+        "capabilities"
+    }
+
+
+def test_table_every_suspicious_field_of_a_pod_is_listed() -> None:
+    definitions = json.loads(assets.read("schemas", "pod.json"))["$defs"]
+    fields = {name for kind in definitions.values() for name in kind.get("properties", ())}
+    suspicious = {name for name in fields if SUSPICIOUS.search(name)}
+    assert suspicious - names() - HARMLESS.keys() == set()
+    assert HARMLESS.keys() <= suspicious, "a reason for a field that does not exist"
+
+
+def test_table_every_name_is_a_field_of_a_pod() -> None:
+    definitions = json.loads(assets.read("schemas", "pod.json"))["$defs"]
+    fields = {name for kind in definitions.values() for name in kind.get("properties", ())}
+    free = {"secretProviderClass", "role", "use", "*"}  # keys of free-form maps
+    assert {name.rpartition("/")[2] for name in names()} - fields <= free
+
+
+def test_settings_every_class_can_be_refused() -> None:
+    schema = json.loads(assets.read("schemas", "settings.json"))["properties"]["refuse"]
+    assert schema["items"]["enum"] == list(DangerClass) == list(MEANINGS)
+
+
+def table() -> str:
+    """The documentation's table of each class."""
+    parts = []
+    for danger_class, meaning in MEANINGS.items():
+        rows = [
+            f"| {', '.join(f'`{name}`' for name in field.names)} | {field.text('…')} |"
+            for field in FIELDS
+            if field.danger_class is danger_class
+        ]
+        head = f"### `{danger_class}`\n\n{meaning[0].upper()}{meaning[1:]}.\n\n"
+        parts.append(head + "| field | report |\n|---|---|\n" + "\n".join(rows) + "\n")
+    return "\n" + "\n".join(parts) + "\n"
+
+
+def test_documentation_has_every_class_and_field() -> None:
+    text = DOC.read_text(encoding="utf-8")
+    if os.environ.get("UPDATE_GOLDEN"):
+        text = GENERATED.sub(lambda found: found[1] + table() + found[3], text)
+        DOC.write_text(text, encoding="utf-8")
+    found = GENERATED.search(text)
+    assert found
+    assert found[2] == table()
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/mnt/data", True),
+        ("/mnt/data/x", True),
+        ("/mnt/data/", True),
+        ("/mnt/database", False),
+        ("/mnt/data/../etc", False),
+        ("//mnt/data", False),
+        ("mnt/data", False),
+        ("", False),
+        ("/", False),
+    ],
+)
+def test_host_path_outside_the_settings_is_not_allowed(path: str, allowed: bool) -> None:
+    assert dangers.is_allowed_host_path(path, ["/mnt/data"]) is allowed
+    assert not dangers.is_allowed_host_path(path, [])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "~/.ssh",
+        "/home/me/.ssh/config",
+        "a/.aws/credentials",
+        "~/.config/gcloud",
+        "x/server.PEM",
+        "id_ed25519",
+        "my-service-account-1.json",
+        "/root/.kube/config",
+        "~/.docker/config.json",
+    ],
+)
+def test_credentials_of_well_known_names_are_recognised(path: str) -> None:
+    assert credentials.are_in(path)
+
+
+@pytest.mark.parametrize("path", [".", "main.py", "config/gcloud", "id_rsa.pub", "cacert.pem", ""])
+def test_credentials_of_other_names_are_not_recognised(path: str) -> None:
+    assert not credentials.are_in(path)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"hostNetwork": False},
+        {"hostPID": None},
+        {"serviceAccountName": "default"},
+        {"automountServiceAccountToken": False},
+        {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]},
+        {"priorityClassName": "high"},
+        {"imagePullSecrets": []},
+        {"nodeSelector": {"privileged": "true", "hostPath": "x"}},
+        {"securityContext": {"runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}},
+        {"containers": [{"securityContext": {"capabilities": {"drop": ["ALL"]}}}]},
+        {"containers": [{"securityContext": {"allowPrivilegeEscalation": False}}]},
+        {"containers": [{"env": [{"name": "privileged", "value": "true"}]}]},
+        {"volumes": [{"name": "secret", "emptyDir": {}}]},
+    ],
+)
+def test_fields_with_harmless_values_are_not_reported(spec: object) -> None:
+    document = make_document(run="x", config={"kubernetes": {"pod_config": {"spec": spec}}})
+    assert list(dangers.in_fields(document)) == []
+
+
+def test_hidden_value_in_a_path_is_not_shown() -> None:
+    (document,) = read("secrets: {S: hunter2}\nfile_mounts: {/a: /srv/$S}\nrun: x\n")
+    (danger,) = dangers.in_local_files(document, "/work", lambda path: path)
+    assert "hunter2" not in str(danger)
+    assert danger.problem.path == "file_mounts./a"
+
+
+def test_refused_class_becomes_an_error_at_the_same_position() -> None:
+    (document,) = read("run: x\nconfig:\n  kubernetes: {remote_identity: boss}\n")
+    (danger,) = dangers.in_fields(document)
+    (judged,) = dangers.judge([danger], Settings(refuse=("identity",)), "S")
+    assert judged.problem.place == danger.problem.place == "task.yaml:3:16"
+    assert (judged.problem.severity, judged.refused) == ("error", True)
+    assert str(judged.problem).endswith("; refused by settings S: refuse has identity")
