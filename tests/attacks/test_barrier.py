@@ -1,0 +1,296 @@
+"""Strangers at the start barrier: barrier.py as nodes run it, on loopback addresses."""
+
+import hashlib
+import hmac
+import os
+import resource
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky import assets
+
+PORT = 61137
+TOKEN = "the token of the task"
+MEMORY = 300 << 20  # bytes; Python and its libraries take a tenth of it
+_numbers = count(os.getpid() % 200 + 1)
+
+
+@dataclass
+class Task:
+    """A task whose node of rank R is at 127.7.R.N, which is also what its host name resolves to."""
+
+    folder: Path
+    nodes: int = 3
+    token: str = TOKEN
+    number: int = field(default_factory=lambda: next(_numbers) % 250 + 1)
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def address(self, rank: int) -> str:
+        return f"127.7.{rank}.{self.number}"
+
+    def start(self, rank: int, address: str = "") -> subprocess.Popen[str]:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "NODE_RANK": str(rank),
+            "NUM_NODES": str(self.nodes),
+            "POD_IP": address or self.address(rank),
+            "KUBECTL_SKY_HOSTS": "127.7.",
+            "KUBECTL_SKY_TOKEN": self.token,
+            "KUBECTL_SKY_BARRIER_TIMEOUT": "60",
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-I", str(self.folder / "barrier.py"), str(self.number)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
+        )
+        self.started.append(process)
+        return process
+
+    def call(self, source: str, rank: int = 0) -> socket.socket:
+        """Connect to a rank as soon as it listens."""
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                return socket.create_connection((self.address(rank), PORT), 10, (source, 0))
+            except ConnectionRefusedError:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+
+    def sign(self, *words: str, token: str | None = None) -> str:
+        text = " ".join((self.address(0), *words))
+        key = self.token if token is None else token
+        return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+    def greeting(self, nonce: str, rank: int, address: str, token: str | None = None) -> bytes:
+        signature = self.sign("join", nonce, "mine", str(rank), address, token=token)
+        return f"{rank} mine {signature}\n".encode()
+
+    def meet(self, *ranks: int) -> list[list[str]]:
+        """Start the remaining nodes, and return the addresses that all nodes end with."""
+        for rank in ranks:
+            self.start(rank)
+        return [process.communicate(timeout=30)[0].split() for process in self.started]
+
+    @property
+    def right(self) -> list[str]:
+        return [self.address(rank) for rank in range(self.nodes)]
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Iterator[Task]:
+    (tmp_path / "barrier.py").write_text(assets.read("runtime", "barrier.py"))
+    (tmp_path / "entry.sh").write_text('echo "$SKYPILOT_NODE_IPS"; echo "${KUBECTL_SKY_TOKEN-}"\n')
+    made = Task(tmp_path)
+    yield made
+    for process in made.started:
+        process.kill()
+        process.communicate()
+
+
+def line(connection: socket.socket) -> str:
+    """Read one line; empty when the other side closes the connection."""
+    text = b""
+    while not text.endswith(b"\n"):
+        try:
+            data = connection.recv(1)
+        except ConnectionResetError:
+            return ""
+        if not data:
+            return ""
+        text += data
+    return text.decode().strip()
+
+
+def test_barrier_without_strangers_gives_addresses_in_rank_order(task: Task) -> None:
+    assert task.meet(2, 0, 1) == [task.right] * 3, "and the task's programs never see the token"
+
+
+def test_barrier_without_a_token_lets_dns_decide(task: Task) -> None:
+    task.token = "REDACTED"  # as `render` masks it
+    task.start(0)
+    assert task.meet(2, 1) == [task.right] * 3
+
+
+Send = Callable[[Task, str], bytes]
+STRANGER = "127.9.9.9"
+GREETINGS: dict[str, Send] = {
+    "old": lambda task, _: f"{task.number} 1 6.6.6.6;$(id)\n".encode(),
+    "injection": lambda _, nonce: f"1 6.6.6.6;$(id) {nonce}\n".encode(),
+    "no token": lambda task, nonce: task.greeting(nonce, 1, STRANGER, ""),
+    "masked token": lambda task, nonce: task.greeting(nonce, 1, STRANGER, "REDACTED"),
+    "another's address": lambda task, nonce: task.greeting(nonce, 1, task.address(1)),
+    "rank 0": lambda task, nonce: task.greeting(nonce, 0, STRANGER),
+    "rank -1": lambda task, nonce: task.greeting(nonce, -1, STRANGER),
+    "rank 3": lambda task, nonce: task.greeting(nonce, 3, STRANGER),
+    "bytes": lambda *_: b"\xff\xfe\x00 1 2\n",
+    "long": lambda *_: b"1" * 300,
+    "reflection": lambda task, nonce: f"1 mine {task.sign('welcome', nonce, 'mine')}\n".encode(),
+}
+
+
+@pytest.mark.parametrize("name", GREETINGS)
+def test_greeting_of_a_stranger_is_refused(task: Task, name: str) -> None:
+    """With the right token they come from another address, or are for a rank that none may have."""
+    task.start(0)
+    with task.call(STRANGER) as stranger:
+        nonce, address = line(stranger).split()
+        assert address == STRANGER
+        stranger.sendall(GREETINGS[name](task, nonce))
+        assert line(stranger) == ""
+    assert task.meet(1, 2) == [task.right] * 3
+
+
+def test_greeting_without_a_token_from_another_address_is_refused(task: Task) -> None:
+    task.token = ""
+    task.start(0)
+    with task.call(STRANGER) as stranger:
+        nonce, _ = line(stranger).split()
+        stranger.sendall(task.greeting(nonce, 1, STRANGER))
+        assert line(stranger), "rank 0 has not asked DNS yet"
+        assert line(stranger) == ""
+    assert task.meet(1, 2) == [task.right] * 3
+
+
+def test_greeting_sent_again_is_refused(task: Task) -> None:
+    """What somebody overheard is for one connection."""
+    task.start(0)
+    source = task.address(1)
+    with task.call(source) as first, task.call(source) as second:
+        nonce, _ = line(second).split()
+        assert line(first), "which rank 0 gave up for the second one"
+        heard = task.greeting(nonce, 1, source)
+        second.sendall(heard)
+        assert line(second) == task.sign("welcome", nonce, "mine")
+    with task.call(source) as replayed:
+        line(replayed)
+        replayed.sendall(heard)
+        assert line(replayed) == ""
+    assert task.meet(1, 2) == [task.right] * 3
+
+
+def test_line_without_end_takes_no_memory(task: Task) -> None:
+    host = task.start(0)
+    with task.call(STRANGER) as stranger, pytest.raises(OSError):
+        for _ in range(1000):
+            stranger.sendall(b"x" * 1_000_000)
+    assert host.poll() is None
+    assert task.meet(1, 2) == [task.right] * 3
+
+
+@pytest.mark.parametrize("addresses", [1, 300])
+def test_silent_strangers_delay_nobody(task: Task, addresses: int) -> None:
+    task.start(0)
+    task.call(STRANGER).close()
+    silent = [
+        task.call(f"127.9.{n % addresses // 250}.{n % addresses % 250 + 1}") for n in range(300)
+    ]
+    begun = time.monotonic()
+    assert task.meet(1, 2) == [task.right] * 3
+    assert time.monotonic() - begun < 3, "a greeting has five seconds"
+    for connection in silent:
+        connection.close()
+
+
+def test_silent_stranger_is_disconnected(task: Task) -> None:
+    task.start(0)
+    with task.call(STRANGER) as stranger:
+        assert line(stranger)
+        begun = time.monotonic()
+        assert line(stranger) == ""
+        assert 4 < time.monotonic() - begun < 8
+    assert task.meet(1, 2) == [task.right] * 3
+
+
+def test_rank_that_is_connected_stays_and_one_that_is_gone_is_replaced(task: Task) -> None:
+    task.start(0)
+    first = task.call(task.address(1))
+    nonce, _ = line(first).split()
+    first.sendall(task.greeting(nonce, 1, task.address(1)))
+    assert line(first)
+    elsewhere = "127.7.1.251"
+    with task.call(elsewhere) as second:
+        nonce, _ = line(second).split()
+        second.sendall(task.greeting(nonce, 1, elsewhere))
+        assert line(second), "the token is right"
+        assert line(second) == "", "but rank 1 is connected"
+    first.close()
+    task.start(1, elsewhere)
+    addresses = [task.address(0), elsewhere, task.address(2)]
+    assert task.meet(2) == [addresses] * 3
+
+
+class FalseHost:
+    """A stranger who listens where rank 0 should be."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.server = socket.create_server((task.address(0), PORT))
+        self.server.settimeout(20)
+
+    def answer(self, *lines: bytes) -> str:
+        """Let one node greet, send the lines, and return what that node says after the nonce."""
+        connection, (address, _) = self.server.accept()
+        with connection:
+            connection.settimeout(20)
+            connection.sendall(f"theirs {address}\n".encode())
+            heard = line(connection)
+            for text in lines:
+                connection.sendall(text)
+            return heard
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (b"0" * 64 + b"\n", b"0" * 64 + b" addresses 6.6.6.6;$(id) 127.0.0.1 127.0.0.2\n"),
+        (b"missing no sign of rank 2\n\n",),
+        (b"x" * 1000,),
+        (b"\xff\n",),
+        (),
+    ],
+)
+def test_answer_of_a_false_rank_0_is_refused(task: Task, lines: tuple[bytes, ...]) -> None:
+    false = FalseHost(task)
+    task.start(1)
+    rank, nonce, signature = false.answer(*lines).split()
+    assert signature == task.sign("join", "theirs", nonce, rank, task.address(1))
+    assert TOKEN not in f"{rank} {nonce} {signature}"
+    false.answer()  # the node tries again
+    false.server.close()
+    assert task.meet(0, 2) == [task.right] * 3
+
+
+def test_answer_with_a_wrong_signature_after_the_right_welcome_is_refused(task: Task) -> None:
+    false = FalseHost(task)
+    task.start(1)
+    connection, _ = false.server.accept()
+    with connection:
+        connection.sendall(f"theirs {task.address(1)}\n".encode())
+        _, nonce, _ = line(connection).split()
+        connection.sendall(f"{task.sign('welcome', 'theirs', nonce)}\n".encode())
+        connection.sendall(f"{'0' * 64} addresses 6.6.6.6 6.6.6.7 6.6.6.8\n".encode())
+    false.server.close()
+    assert task.meet(0, 2) == [task.right] * 3
+
+
+def test_barrier_with_another_task_s_token_does_not_meet(task: Task) -> None:
+    task.start(0)
+    task.token = "another task's"
+    other = task.start(1)
+    time.sleep(1)
+    assert other.poll() is None
+    other.kill()
+    other.communicate()
+    task.started.remove(other)
+    task.token = TOKEN
+    assert task.meet(1, 2) == [task.right] * 3
