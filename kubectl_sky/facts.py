@@ -72,7 +72,7 @@ class Facts:
     nobody has asked, or may. `machines` is empty where the nodes are not known.
     `access` has the kinds about which the cluster was asked. `context` is empty without a cluster.
     `archives` are the task's local files, by where they go. `queues` is None where
-    nobody has asked.
+    nobody has asked. `token` is a random secret for the task's nodes.
     """
 
     user: User
@@ -84,3 +84,4 @@ class Facts:
     context: str = ""
     archives: Mapping[str, Archive] = field(default_factory=lambda: MappingProxyType({}))
     queues: Queues | None = None
+    token: str = field(default="", repr=False)

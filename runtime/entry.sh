@@ -37,15 +37,36 @@ link_home() {
   done
 }
 
-# Prints the address of a host name, or nothing.
+# Prints the address of a host name, or nothing: also when there are several, as one of them is a
+# stranger's or about to go, and when it is no address, as it ends up in the user's scripts.
 resolve() {
+  addresses_of "$1" | {
+    address=
+    while read -r line _; do
+      [ "${address:-$line}" = "$line" ] || exit 0
+      address=$line
+    done
+    ! is_address "$address" || echo "$address"
+  }
+}
+
+addresses_of() { # NAME
   if command -v getent > /dev/null; then
-    getent hosts "$1" | { read -r address _ && echo "$address"; }
+    getent hosts "$1"
   elif command -v nslookup > /dev/null; then
     # busybox leaves the search list alone where a name has dots; its first entry is our namespace
     domain=$(sed -n 's/^search  *\([^ ]*\).*/\1/p' /etc/resolv.conf)
-    nslookup "$1${domain:+.$domain}" 2> /dev/null | sed -n '/^Name:/,$s/^Address[^:]*: *\([^ ]*\).*/\1/p' | sed -n 1p
+    nslookup "$1${domain:+.$domain}" 2> /dev/null | sed -n '/^Name:/,$s/^Address[^:]*: *\([^ ]*\).*/\1/p'
   fi
+}
+
+is_address() { # TEXT
+  case $1 in
+    *[!0-9a-fA-F:.]* | *.*.*.*.* | .* | *. | *..*) return 1 ;;
+    *:*:* | *[!.]*.*[!.]*.*[!.]*.*[!.]*) ;;
+    *) return 1 ;;
+  esac
+  case $1 in *:*) ;; *[a-fA-F]* | *[0-9][0-9][0-9][0-9]*) return 1 ;; esac
 }
 
 # What the nodes of an MPIJob do otherwise; see mpi.sh.
@@ -135,13 +156,13 @@ elif [ -f "$dir/mpi.sh" ]; then
   meet_by_ssh
 elif [ -z "${KUBECTL_SKY_MET-}" ]; then
   if command -v python3 > /dev/null; then
-    exec python3 "$dir/barrier.py" "$KUBECTL_SKY_SERVICE" # comes back here with all addresses
+    exec python3 -I "$dir/barrier.py" "$KUBECTL_SKY_SERVICE" # comes back here with all addresses
   fi
   meet_by_name
   # A node that ends at once would vanish from DNS before slower nodes have seen it.
   stay_until=$(($(date +%s) + 10 + NUM_NODES / 20))
 fi
-unset KUBECTL_SKY_MET KUBECTL_SKY_LINKS
+unset KUBECTL_SKY_MET KUBECTL_SKY_LINKS KUBECTL_SKY_TOKEN
 export SKYPILOT_NODE_IPS
 export MASTER_ADDR="${MASTER_ADDR-${SKYPILOT_NODE_IPS%%
 *}}"

@@ -43,6 +43,7 @@ class Part:
     """A checked task with the id that it will have, and its place if it is one of several.
 
     `document` is what the task was read from, `archives` are its local files by where they go.
+    `token` is what its nodes know each other by.
     """
 
     document: Document
@@ -50,6 +51,7 @@ class Part:
     task_id: str
     member: Member | None = None
     archives: Mapping[str, Archive] = field(default_factory=dict)
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     def backend(self, settings: Settings) -> str | None:
         """The backend that was asked for, or `auto`."""
@@ -62,7 +64,7 @@ class Part:
 
     def decide(self, facts: Facts, settings: Settings) -> Decision:
         """Decide how the task runs. Raises UserError where no backend can do it."""
-        known = replace(facts, archives=self.archives)
+        known = replace(facts, archives=self.archives, token=self.token)
         return decide(self.task, self.task_id, known, settings, self.member)
 
     def explained(self, decision: Decision, plan: Plan, settings: Settings) -> Plan:

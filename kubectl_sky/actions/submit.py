@@ -124,7 +124,7 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
         return _told(prepared)
     present = _present(session, prepared)
     prepared = replace(
-        prepared, present=tuple(present), manifests=_as_released(prepared.manifests, present)
+        prepared, present=tuple(present), manifests=_as_sent(prepared.manifests, present)
     )
     _refuse_other(session, prepared)
     return _told(prepared)
@@ -147,11 +147,15 @@ def _partial(plans: Sequence[Plan]) -> Iterator[str]:
             yield f"{count}: some may start, and wait, while there is no room for the others"
 
 
-def _as_released(manifests: Manifests, present: Sequence[Json]) -> Manifests:
-    """Leave released what has been released: to send it again must not hold it again."""
+def _as_sent(manifests: Manifests, present: Sequence[Json]) -> Manifests:
+    """Keep what only the first submit decides: a token, and whether a task has been released."""
     live = {f"{item['kind']}/{item['metadata']['name']}": item for item in present}
     return replace(
         manifests,
+        auxiliary=tuple(
+            replace(manifest, object=_with_token(manifest.object, live.get(manifest.name, {})))
+            for manifest in manifests.auxiliary
+        ),
         workload=tuple(
             replace(manifest, object=hold.copied(manifest.object, live[manifest.name]))
             if manifest.name in live
@@ -159,6 +163,14 @@ def _as_released(manifests: Manifests, present: Sequence[Json]) -> Manifests:
             for manifest in manifests.workload
         ),
     )
+
+
+def _with_token(item: Json, live: Json) -> Json:
+    """Return an object with the token of the one in the cluster, if both have one."""
+    data, token = item.get("data") or {}, (live.get("data") or {}).get(hidden.TOKEN)
+    if item["kind"] != kinds.SECRET.kind or hidden.TOKEN not in data or token is None:
+        return item
+    return item | {"data": data | {hidden.TOKEN: token}}
 
 
 def send(

@@ -46,7 +46,7 @@ RIGHTS: tuple[Right, ...] = (
     Right("get", kinds.POD, "exec", subresource="exec"),
     Right("create", kinds.POD, "exec", subresource="exec"),
     *_rights(kinds.CONFIG_MAP, "list create patch delete", "submit, clean"),
-    *_rights(kinds.SECRET, "create patch delete", "submit of a task with secrets"),
+    *_rights(kinds.SECRET, "create patch delete", "submit of a task with secrets or several nodes"),
     *_rights(kinds.SECRET, "list", "clean", optional=True),
     Right("get", kinds.POD, "port-forward", subresource="portforward"),
     Right("create", kinds.POD, "port-forward", subresource="portforward"),

@@ -10,6 +10,8 @@ from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import RESERVED
 from kubectl_sky.values import dataclass
 
+TOKEN = "KUBECTL_SKY_TOKEN"  # by which the nodes of a task know each other; see barrier.py
+
 
 @dataclass(frozen=True)
 class SecretVariable:
@@ -20,12 +22,18 @@ class SecretVariable:
     key: str
 
 
+def values(task: Task, facts: Facts) -> dict[str, str]:
+    """Return what the task's own Secret holds: the user's values, and the token of its nodes."""
+    token = {TOKEN: facts.token} if task.num_nodes > 1 else {}
+    return environment.given(task.secrets) | token
+
+
 def variables(task: Task, facts: Facts, whole: str) -> tuple[SecretVariable, ...]:
     """Return the variables that are secrets; `whole` is the name of the task's own Secret.
 
     Raises UserError for a Secret of the cluster that has no such key.
     """
-    own = [SecretVariable(name, whole, name) for name in environment.given(task.secrets)]
+    own = [SecretVariable(name, whole, name) for name in values(task, facts)]
     kept = [
         SecretVariable(one.key, one.name, key(one, facts))
         for one in task.kept_secrets

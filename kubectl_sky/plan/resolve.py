@@ -57,7 +57,7 @@ def resolve(
         image=image,
         login=login,
         env={**network.env, **env},
-        secrets=environment.given(task.secrets),
+        secrets=hidden.values(task, facts),
         secret_variables=hidden.variables(task, facts, whole),
         requests=requests,
         limits={**sizes.limits(placement, requests, asked.limits), **network.resources},

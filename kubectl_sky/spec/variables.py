@@ -22,6 +22,7 @@ RESERVED = frozenset(
         "KUBECTL_SKY_LINKS",
         "KUBECTL_SKY_MET",
         "KUBECTL_SKY_SERVICE",
+        "KUBECTL_SKY_TOKEN",
         "NODE_RANK",
         "NUM_NODES",
         "POD_IP",

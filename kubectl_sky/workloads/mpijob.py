@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from kubectl_sky import assets, kinds
 from kubectl_sky.facts import Facts
+from kubectl_sky.plan.hidden import TOKEN
 from kubectl_sky.plan.mpi import Mpi
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.values import replace
@@ -54,6 +55,8 @@ class MPIJob(AllNodes):
                 keys=_KEYS,
             ),
             scripts=scripts | {name: assets.read("runtime", name) for name in _SCRIPTS},
+            secrets={name: value for name, value in plan.secrets.items() if name != TOKEN},
+            secret_variables=tuple(one for one in plan.secret_variables if one.name != TOKEN),
             service=None,
         )
 

@@ -162,7 +162,7 @@ def test_a_submit_that_was_cut_short_is_completed(sky: Command, kubectl: Command
     )
     done = sky("submit", "-", "--id", "repair01", stdin=script)
     assert done.returncode == 0, done.stderr
-    assert len(objects(kubectl, "repair01")) == 4
+    assert len(objects(kubectl, "repair01")) == 5
     owners = kubectl.json("get", "configmap", "hello-repair01")["metadata"]["ownerReferences"]
     assert {owner["name"] for owner in owners} == {f"hello-repair01-node-{rank}" for rank in (0, 1)}
 
@@ -180,7 +180,7 @@ def test_killed_in_the_middle_nothing_is_beyond_repair(sky: Command, kubectl: Co
     assert left, "it was killed before it had begun"
     done = sky("submit", path, "--id", "killed01", "--detach")
     assert done.returncode == 0, done.stderr
-    assert len(objects(kubectl, "killed01")) == 42
+    assert len(objects(kubectl, "killed01")) == 43
     assert sky("stop", "killed01").returncode == 0
     gone(kubectl, "killed01")
 

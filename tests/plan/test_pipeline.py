@@ -64,7 +64,7 @@ def test_a_plan_in_its_place() -> None:
     assert found.linger == 60
     assert found.env["SKYPILOT_TASK_IDS"].split("\n")[2] == found.env["SKYPILOT_TASK_ID"]
     assert found.env["SKYPILOT_MANAGED_JOB_ID"] == "bcdf2345"
-    assert found.secrets == {}
+    assert set(found.secrets) == {"KUBECTL_SKY_TOKEN"}
     for labels in (found.labels, *(node.labels for node in found.nodes)):
         assert labels[names.PIPELINE] == "bcdf2345"
         assert labels[names.STAGE] == "3"
