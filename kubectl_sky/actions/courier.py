@@ -234,7 +234,7 @@ class Courier:
             return
         if outcome.code == _NOT_NOW or isinstance(outcome.error, NotFound):
             return
-        why = outcome.said.splitlines()[0] if outcome.said else f"exit {outcome.code}"
+        why = outcome.said or f"exit {outcome.code}"
         passing = bool(outcome.error) or outcome.code == _BROKE_OFF or outcome.code > _KILLED
         if isinstance(outcome.error, Forbidden | UserError):
             raise outcome.error

@@ -7,33 +7,44 @@ from contextlib import suppress
 from pathlib import Path
 from posixpath import basename, dirname, normpath
 from threading import Event, Thread
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from kubectl_sky.actions import exec as executing
-from kubectl_sky.actions.exec import Inside, Pipes
+from kubectl_sky.actions.exec import Head, Inside, Pipes, Sink
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, SkyError, UserError
 from kubectl_sky.observe.nodes import NodeStatus
-from kubectl_sky.sync.copying import packed, unpack
+from kubectl_sky.sync.copying import packed
+from kubectl_sky.sync.extract import extract
 from kubectl_sky.values import dataclass
 
 _REMOTE = re.compile(r"(?P<task>[^:/\\.]+):(?P<path>.*)", re.DOTALL)
 _NO_TAR, _NO_FOLDER, _NOTHING = 97, 98, 99
+_SECONDS = 60.0  # for an answer
+_IDLE = 120.0  # seconds without a byte in either direction
+_PATH = 16 * 1024  # bytes of a path in a node
 
-# Prints where a path leads: in ~, and into it where it is a folder that a file is put in.
-_RESOLVE = f"""
+_FIND = f"""
 command -v tar > /dev/null || exit {_NO_TAR}
 path=$1
 case $path in "~" | "~/"*) path=$HOME${{path#"~"}} ;; esac
-if [ -n "$2" ]; then
-  [ ! -d "$path" ] || path=${{path%/}}/$2
-  case $path in /*) ;; *) path=$PWD/$path ;; esac
-  [ -d "${{path%/*}}/" ] || exit {_NO_FOLDER}
-else
-  case $path in /*) ;; *) path=$PWD/$path ;; esac
-  [ -e "$path" ] || [ -L "$path" ] || exit {_NOTHING}
-fi
+"""
+_BELOW = "case $path in /*) ;; *) path=$PWD/$path ;; esac"
+
+# Prints where a path leads: in ~, and into it where it is a folder that a file is put in.
+_RESOLVE = f"""{_FIND}
+[ ! -d "$path" ] || path=${{path%/}}/$2
+{_BELOW}
+[ -d "${{path%/*}}/" ] || exit {_NO_FOLDER}
 printf %s "$path"
+"""
+
+# Writes a tar in which a folder is called `.`, and a file has any name.
+_SEND = f"""{_FIND}
+{_BELOW}
+[ ! -d "$path" ] || exec tar -cf - -C "$path" .
+[ -e "$path" ] || [ -L "$path" ] || exit {_NOTHING}
+exec tar -chf - -C "${{path%/*}}/" "./${{path##*/}}"
 """
 
 
@@ -67,60 +78,68 @@ class Node:
             raise UserError(f"{source}: no such file or folder")
         path = self._resolved(target or ".", here.name)
         blocks = packed(here, basename(path), self.note)
-        self._tar(["-xmof", "-", "-C", dirname(path)], Pipes(stdin=blocks))
+        self._run(path, ["tar", "-xmof", "-", "-C", dirname(path)], stdin=blocks)
 
     def get(self, source: str, target: str) -> None:
         """Copy a file or folder from the node; into the target where that is a folder here."""
-        path = normpath(self._resolved(source, ""))
-        name = basename(path)
-        if not name:
-            raise UserError("the root folder cannot be copied as a whole", "name a folder in it")
-        here = Path(target) / name if Path(target).is_dir() else Path(target)
-        if not here.parent.is_dir():
-            raise UserError(f"{here.parent}: no such folder")
-        with _Sent(lambda pipes: self._tar(["-cf", "-", "-C", dirname(path), name], pipes)) as sent:
-            kept = unpack(sent, here.parent.resolve(), (name, here.name), self.note)
-        if not kept:
-            raise UserError(f"nothing of {path} was copied")
+        here = local_target(source, target)
+        send = ["sh", "-c", _SEND, "sh", source or "."]
+        with _Sent(lambda stdout, stop: self._run(source, send, stdout=stdout, stop=stop)) as sent:
+            extract(sent, here, self.note)
 
     def _resolved(self, path: str, name: str) -> str:
-        code, out, err = self._run(["sh", "-c", _RESOLVE, "sh", path, name], Pipes())
+        """Ask where in the node a file goes; the answer is used in the node only."""
+        answer = Head(_PATH)
+        self._run(path, ["sh", "-c", _RESOLVE, "sh", path, name], stdout=answer, seconds=_SECONDS)
+        if answer.cut or not answer.data.startswith(b"/"):
+            raise ClusterError(f"{self.node.name} did not answer where {path} is")
+        return answer.data.decode(errors="surrogateescape")
+
+    def _run(self, path: str, command: list[str], **pipes: Any) -> None:  # noqa: ANN401 -- of Pipes
+        """Run sh or tar in the node. Raises SkyError where it fails."""
+        err = Head()
+        program = self.within.program(self.node, command)
+        code = executing.run(self.session, program, Pipes(**pipes, stderr=err, idle=_IDLE))
+        if code:
+            raise self._failed(path, code, err.line)
+
+    def _failed(self, path: str, code: int, why: str) -> SkyError:
+        node = self.node.name
         if code == _NO_TAR:
-            raise UserError(
-                f"the image of {self.node.name} has no tar, which cp needs",
+            return UserError(
+                f"the image of {node} has no tar, which cp needs",
                 f"a single file goes with `kubectl sky exec {self.within.task.id} -i -- sh -c"
                 " 'cat > FILE' < FILE`",
             )
         if code == _NO_FOLDER:
-            raise UserError(f"{path}: there is no such folder in {self.node.name} to put it in")
+            return UserError(f"{path}: there is no such folder in {node} to put it in")
         if code == _NOTHING:
-            raise UserError(f"{path}: no such file or folder in {self.node.name}")
-        if code:
-            raise ClusterError(f"cannot look at {path} in {self.node.name}: {_last(err)}")
-        return out.decode(errors="surrogateescape")
-
-    def _tar(self, arguments: list[str], pipes: Pipes) -> None:
-        code, _, err = self._run(["tar", *arguments], pipes)
-        if code:
-            raise UserError(f"tar in {self.node.name} failed: {_last(err) or f'exit code {code}'}")
-
-    def _run(self, command: list[str], pipes: Pipes) -> tuple[int, bytes, bytes]:
-        out, err = bytearray(), bytearray()
-        sink = out.extend if pipes.stdout is len else pipes.stdout
-        program = self.within.program(self.node, command)
-        heard = Pipes(pipes.stdin, sink, err.extend, stop=pipes.stop)
-        return executing.run(self.session, program, heard), bytes(out), bytes(err)
+            return UserError(f"{path}: no such file or folder in {node}")
+        return UserError(f"tar in {node} failed: {why or f'exit code {code}'}")
 
 
-def _last(err: bytes) -> str:
-    lines = err.decode(errors="replace").strip().splitlines()
-    return lines[0].strip() if lines else ""
+def local_target(source: str, target: str) -> Path:
+    """Return the local path of a copy: its name is what the user typed. Raises UserError."""
+    words = [word for word in source.split("/") if word not in ("", ".")]
+    if source.startswith("/") and not words:
+        raise UserError("the root folder cannot be copied as a whole", "name a folder in it")
+    here = Path(target)
+    if here.is_dir():
+        if not words or words[-1] == ".." or words == ["~"]:
+            raise UserError(
+                f"{source or '.'}: the path does not end with a name for the local copy",
+                f"add one to the target: {here / 'NAME'}",
+            )
+        here /= words[-1]
+    if not here.parent.is_dir():
+        raise UserError(f"{here.parent}: no such folder")
+    return here
 
 
 class _Sent:
     """What a program writes, as a file to read from; what goes wrong with it comes first."""
 
-    def __init__(self, run: Callable[[Pipes], None]) -> None:
+    def __init__(self, run: Callable[[Sink, Event], None]) -> None:
         self._run = run
         self._stop = Event()
         self._error: SkyError | None = None
@@ -133,10 +152,7 @@ class _Sent:
         return self._file
 
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
-        if kind is None:
-            while self._file.read(1 << 16):  # what fills the last block
-                pass
-        else:
+        if kind is not None:
             self._stop.set()
         self._file.close()
         self._thread.join()
@@ -146,6 +162,6 @@ class _Sent:
     def _send(self) -> None:
         with os.fdopen(self._writing, "wb", buffering=0) as file, suppress(BrokenPipeError):
             try:
-                self._run(Pipes(stdout=file.write, stop=self._stop))
+                self._run(file.write, self._stop)
             except SkyError as error:
                 self._error = None if self._stop.is_set() else error

@@ -7,7 +7,7 @@ from threading import Event, Lock
 from kubectl_sky import kinds, names
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.exec import Pipes, Program
+from kubectl_sky.cluster.exec import Head, Pipes, Program, Sink
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.observe.logs import prefixed
@@ -15,7 +15,7 @@ from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.values import dataclass, replace
 
-__all__ = ["Inside", "Output", "Pipes", "inside", "node", "run", "run_all"]
+__all__ = ["Head", "Inside", "Output", "Pipes", "Sink", "inside", "node", "run", "run_all"]
 
 _AT_ONCE = 32  # programs that are run side by side
 _LONGEST = 64 * 1024  # bytes of a line that are waited for

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 from threading import Event, Thread
 from time import monotonic
 from typing import Any, BinaryIO, TypeGuard
@@ -21,6 +22,29 @@ Sink = Callable[[bytes], object]
 
 _STDIN, _STDOUT, _STDERR, _ENDED, _SIZE, _CLOSE = 0, 1, 2, 3, 4, 255
 _TIDY = 2.0  # seconds that what feeds the program gets for closing its files
+_TEXT = 1000  # characters of a message of the cluster that are shown
+
+
+class Head:
+    """A sink that keeps the first bytes, so that its memory is bounded; `cut` if there are more."""
+
+    def __init__(self, limit: int = 64 * 1024) -> None:
+        self.data = b""
+        self.cut = False
+        self._limit = limit
+
+    def __call__(self, data: bytes) -> None:
+        """Take what a program writes."""
+        room = self._limit - len(self.data)
+        self.cut = self.cut or len(data) > room
+        if room:
+            self.data += data[:room]
+
+    @property
+    def line(self) -> str:
+        """The first line that says something, short enough for a message."""
+        lines = self.data.decode(errors="replace").strip().splitlines()
+        return lines[0].strip()[:_TEXT] if lines else ""
 
 
 @dataclass(frozen=True)
@@ -39,7 +63,8 @@ class Pipes:
 
     `stdin` is a file or blocks of bytes, and is read in a thread of its own, no faster than the
     program reads. With a terminal (`tty`) all output is stdout, and `sizes` yields its columns
-    and rows as they change. `seconds` bounds the whole run; `stop` may be set by any thread.
+    and rows as they change. `seconds` bounds the whole run, and `idle` how long no byte may pass in
+    either direction; `stop` may be set by any thread.
     """
 
     stdin: BinaryIO | Iterable[bytes] | None = None
@@ -48,6 +73,7 @@ class Pipes:
     tty: bool = False
     sizes: Iterable[tuple[int, int]] = ()
     seconds: float | None = None
+    idle: float | None = None
     stop: Event | None = None
 
 
@@ -116,6 +142,7 @@ class _Feed:
         # the end of what is typed is typed too; told apart, a runtime would drop the last output
         self._ends = wire.protocol == V5 and not pipes.tty
         self.problem: Exception | None = None
+        self.moved = monotonic()  # when the last bytes were sent
         self._threads: list[Thread] = []
         source = pipes.stdin
         if source is not None:
@@ -153,6 +180,7 @@ class _Feed:
         for block in blocks:
             for begin in range(0, len(block), LARGEST):
                 self._wire.send(bytes([_STDIN]) + block[begin : begin + LARGEST])
+                self.moved = monotonic()
         if self._ends:
             self._wire.send(bytes([_CLOSE, _STDIN]))
 
@@ -166,7 +194,7 @@ def _receive(wire: Wire, pipes: Pipes, feed: _Feed) -> Json | None:
     """Pass the output on until the program has ended; return what is said of its end."""
     sinks = {_STDOUT: pipes.stdout, _STDERR: pipes.stderr}
     try:
-        for message in _messages(wire, pipes):
+        for message in _messages(wire, pipes, feed):
             if message[0] == _ENDED:
                 return _decoded(message[1:])
             if message[0] in sinks:
@@ -178,32 +206,52 @@ def _receive(wire: Wire, pipes: Pipes, feed: _Feed) -> Json | None:
     return None
 
 
-def _messages(wire: Wire, pipes: Pipes) -> Iterator[bytes]:
-    """Yield the messages that hold more than the number of their channel."""
-    until = None if pipes.seconds is None else monotonic() + pipes.seconds
-    while (message := wire.receive(pipes.stop, until)) is not None:
+def _messages(wire: Wire, pipes: Pipes, feed: _Feed) -> Iterator[bytes]:
+    """Yield the messages that hold more than the number of their channel.
+
+    Raises TimeoutError when the time is over, or nothing was sent or received for too long.
+    """
+    until = inf if pipes.seconds is None else monotonic() + pipes.seconds
+    idle = inf if pipes.idle is None else pipes.idle
+    moved = monotonic()
+    while True:
+        limit = min(until, max(moved, feed.moved) + idle)
+        try:
+            message = wire.receive(pipes.stop, None if limit == inf else limit)
+        except TimeoutError:
+            stopped = pipes.stop and pipes.stop.is_set()
+            if stopped or monotonic() >= min(until, max(moved, feed.moved) + idle):
+                raise
+            continue
+        if message is None:
+            return
+        moved = monotonic()
         if len(message) > 1:
             yield message
+            moved = monotonic()  # not counting the time that our side took
 
 
 def _decoded(text: bytes) -> Json | None:
     try:
-        found = json.loads(text)
-    except ValueError:
+        status = json.loads(text)
+    except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return status if isinstance(status, dict) else None
 
 
 def _exit_code(program: Program, status: Json) -> int:
     """Read the Status that ends a program. Raises ClusterError where it did not run at all."""
     if status.get("status") == "Success":
         return 0
-    causes = (status.get("details") or {}).get("causes") or ()
-    for cause in causes:
-        code = str(cause.get("message"))
-        if cause.get("reason") == "ExitCode" and code.isdecimal():
-            return int(code)
-    raise _failed(program, " ".join(str(status.get("message") or "no reason given").split()))
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    for cause in causes if isinstance(causes, list) else ():
+        if isinstance(cause, dict) and cause.get("reason") == "ExitCode":
+            code = str(cause.get("message"))
+            if re.fullmatch(r"[0-9]{1,3}", code):
+                return int(code)
+    message = " ".join(str(status.get("message") or "no reason given")[:_TEXT].split())
+    raise _failed(program, message)
 
 
 _MISSING = re.compile(
@@ -249,4 +297,6 @@ def _stopped(program: Program, pipes: Pipes) -> ClusterError:
     what = f"{program.command[0]} in pod {program.pod}"
     if pipes.stop and pipes.stop.is_set():
         return ClusterError(f"{what} was not waited for")
+    if pipes.seconds is None:
+        return ClusterError(f"{what} stalled: no data for {pipes.idle or 0:g} seconds", "try again")
     return ClusterError(f"{what} has not ended within {pipes.seconds:g} seconds")

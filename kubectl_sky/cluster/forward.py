@@ -23,6 +23,7 @@ PROTOCOLS = ("v4.channel.k8s.io",)
 _DATA, _ERROR = 0, 1
 _BLOCK = 32 * 1024
 _TICK = 0.5
+_TEXT = 1000  # bytes of an error that are shown
 _WAITING = 128  # connections that wait to be accepted
 _AFTER = 10.0  # seconds of silence after which what has no sender any more is ended
 _PATIENCE = 60.0  # seconds that a connection waits for a pod that starts again
@@ -178,7 +179,7 @@ def _join(line: socket.socket, wire: Wire) -> str:
             elif channel == _DATA:
                 line.sendall(data)
             elif channel == _ERROR and data:
-                told = data
+                told = data[:_TEXT]
                 break
     except OSError:  # the client has gone
         pass

@@ -21,6 +21,7 @@ from kubectl_sky.errors import ClusterError, Unreachable
 
 LARGEST = 64 * 1024  # bytes that one message should have; larger ones are no faster
 
+_MOST = 4 << 20  # bytes of a message that is received; kubelets send 32 KiB
 _MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455
 _TICK = 0.5  # seconds between two looks at whether to go on
 _QUIET = 15.0  # seconds after which a ping keeps proxies from forgetting the connection
@@ -183,7 +184,13 @@ class _Framing(WebSocket):
             self._wait(waits)
         return len(data)
 
+    def _check_size(self) -> None:
+        parts = self.cont_frame.cont_data
+        if (self.frame_buffer.length or 0) + (len(parts[1]) if parts else 0) > _MOST:
+            raise WebSocketException(f"a message of more than {_MOST >> 20} MiB")
+
     def _recv(self, bufsize: int) -> bytes:
+        self._check_size()
         if self._ahead:
             found, self._ahead = self._ahead[:bufsize], self._ahead[bufsize:]
             return found

@@ -1,10 +1,9 @@
-"""Files and folders as tar streams, to and from a node: what `cp` sends and what it keeps."""
+"""Pack files and folders into a tar stream: what `cp` sends to a node."""
 
 import os
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from kubectl_sky.errors import UserError
 
@@ -53,50 +52,3 @@ def _content(path: Path, size: int) -> Iterator[bytes]:
             left -= len(block)
             yield block
     yield b"\0" * (-size % tarfile.BLOCKSIZE)
-
-
-def unpack(stream: BinaryIO, folder: Path, names: tuple[str, str], note: Note) -> int:
-    """Write what a tar holds to a folder; return how many files and folders. Raises UserError.
-
-    `names` are what the tar calls it, and what it is to be called. Nothing is written outside it,
-    whatever the tar says: such members, and devices, are left out with a note.
-    """
-    safe = getattr(tarfile, "data_filter", None)
-    if safe is None:
-        raise UserError("copying from a task needs Python 3.11.4 or newer")
-    theirs, ours = names
-    kept = 0
-
-    def wanted(member: tarfile.TarInfo, _: str) -> tarfile.TarInfo | None:
-        nonlocal kept
-        first, slash, rest = member.name.partition("/")
-        if first != theirs:
-            note(f"left out: {member.name!r} is not what was asked for")
-            return None
-        renamed = member.replace(name=f"{ours}{slash}{rest}")
-        if member.islnk() and member.linkname.partition("/")[0] == theirs:
-            _, slash, rest = member.linkname.partition("/")
-            renamed = renamed.replace(linkname=f"{ours}{slash}{rest}")
-        try:
-            found: tarfile.TarInfo | None = safe(renamed, str(folder))
-            _below(renamed, folder / ours)
-        except tarfile.FilterError as error:
-            note(f"left out: {error}")
-            return None
-        kept += 1
-        return found
-
-    try:
-        with tarfile.open(fileobj=stream, mode="r|") as tar:
-            tar.extractall(folder, filter=wanted)
-    except tarfile.TarError as error:
-        raise UserError(f"what came is no whole tar: {error}", "copy it again") from None
-    return kept
-
-
-def _below(member: tarfile.TarInfo, place: Path) -> None:
-    """Links have to stay in what is copied, not only in the folder where it goes."""
-    if member.issym():
-        target = os.path.realpath(place.parent / Path(member.name).parent / member.linkname)
-        if os.path.commonpath([target, os.path.realpath(place)]) != os.path.realpath(place):
-            raise tarfile.LinkOutsideDestinationError(member, target)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from threading import Condition, Event, Thread
 
 from kubectl_sky.cluster import exec as executing
-from kubectl_sky.cluster.exec import Pipes, Program
+from kubectl_sky.cluster.exec import Head, Pipes, Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import SkyError
 from kubectl_sky.sync import archive
@@ -18,12 +18,14 @@ from kubectl_sky.values import dataclass
 
 _BLOCK = 256 * 1024
 _TICK = 0.2  # seconds between two looks at whether a program is still there
+_IDLE = 600.0  # seconds without a byte: a large archive may take long to unpack at its end
+_ANSWER = 64  # bytes of its answer
 _SEND = b"send"  # what unpack.sh says when it wants them
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a program ended: its exit code and what it wrote to stderr, or the error of the line."""
+    """How a program ended: its exit code and the first line of its stderr, or a lost connection."""
 
     code: int = 0
     said: str = ""
@@ -104,25 +106,25 @@ class Copy:
 
 def send(session: Session, program: Program, blocks: Iterator[bytes], stop: Event) -> Outcome:
     """Run unpack.sh, and let it read as soon as it says so. `stop` breaks it off."""
-    said, asked, over = bytearray(), Event(), Event()
-    words = bytearray()
+    err, answer = Head(), Head(_ANSWER)
+    asked, over = Event(), Event()
 
     def heard(text: bytes) -> None:
-        words.extend(text)
+        answer(text)
         asked.set()
 
     def feed() -> Iterator[bytes]:
         while not asked.wait(_TICK):
             if over.is_set():
                 return
-        if words.startswith(_SEND):
+        if answer.data.startswith(_SEND):
             yield from blocks
 
-    pipes = Pipes(stdin=feed(), stdout=heard, stderr=said.extend, stop=stop)
+    pipes = Pipes(stdin=feed(), stdout=heard, stderr=err, idle=_IDLE, stop=stop)
     try:
         code = executing.run(session, program, pipes)
     except SkyError as error:
         return Outcome(error=error)
     finally:
         over.set()
-    return Outcome(code, said.decode(errors="replace").strip())
+    return Outcome(code, err.line)

@@ -1,0 +1,303 @@
+"""Extract a tar stream that a stranger wrote: into a new folder first, then to where it belongs.
+
+Every name is opened relative to the descriptor of its folder, without following links, so that
+nothing outside of the new folder can be reached, whatever the stream says.
+"""
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import takewhile
+from pathlib import Path
+from typing import BinaryIO
+
+from kubectl_sky.errors import UserError
+from kubectl_sky.sync.tarstream import Limits, Member, TarStream, broken
+
+Note = Callable[[str], None]
+Parts = tuple[bytes, ...]
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_ROOT = b"new"  # what is extracted, in the temporary folder
+_DEPTH = 100  # folders below each other
+_PATH = 4096  # bytes of a path, and of a link's text
+_NAME = 255
+_LINKS = 16 << 20  # bytes of symbolic links that are kept until the end of the stream
+_NOTES = 10
+_SHOWN = 200  # characters of a name in a note
+_TRAILING = 1 << 20  # bytes behind the end of the tar: some programs fill a last block
+
+
+class _Left(Exception):
+    """Why a member is left out; never leaves this module."""
+
+
+class Notes:
+    """Notes on what is left out: the first few, and how many more there are."""
+
+    def __init__(self, note: Note) -> None:
+        self._note = note
+        self._count = 0
+
+    def left_out(self, name: bytes, why: str) -> None:
+        """Say that a member was left out."""
+        self._count += 1
+        if self._count <= _NOTES:
+            self._note(f"left out {name.decode(errors='replace')[:_SHOWN]!r}: {why}")
+
+    def finish(self) -> None:
+        """Say how many more were left out."""
+        if self._count > _NOTES:
+            self._note(f"left out {self._count - _NOTES:,} more")
+
+
+def extract(stream: BinaryIO, target: Path, note: Note, limits: Limits | None = None) -> None:
+    """Write the file or folder that a tar holds to `target`. Raises UserError.
+
+    The tar is of `.`, or of one file in it. An existing file is replaced at once, an existing
+    folder gets what the tar has; of two things that are not alike the existing one stays.
+    """
+    notes = Notes(note)
+    beside = target if target.is_dir() and not target.is_symlink() else target.parent
+    try:
+        folder = os.open(beside, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with _temporary(folder) as temporary:
+                _Tree(temporary, notes).fill(stream, limits or Limits())
+                _move(temporary, target, notes)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {target}: {(error.strerror or str(error)).lower()}"
+        ) from None
+    notes.finish()
+
+
+@contextmanager
+def _temporary(folder: int) -> Iterator[int]:
+    """Make a folder that only we may enter, and remove it with what is still in it."""
+    name = f".kubectl-sky-{secrets.token_hex(8)}"
+    os.mkdir(name, 0o700, dir_fd=folder)
+    try:
+        with _opened(os.fsencode(name), folder) as temporary:
+            yield temporary
+    finally:
+        shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
+
+
+@contextmanager
+def _opened(name: bytes, folder: int | None = None) -> Iterator[int]:
+    descriptor = os.open(name, _FOLDER, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+class _Tree:
+    """What is extracted, below the descriptor of a temporary folder."""
+
+    def __init__(self, temporary: int, notes: Notes) -> None:
+        self._temporary = temporary
+        self._notes = notes
+        self._open: list[tuple[bytes, int]] = []  # from the root down to the current folder
+        self._links: list[tuple[Parts, bytes]] = []
+        self._held = 0
+
+    def fill(self, stream: BinaryIO, limits: Limits) -> None:
+        """Extract a whole stream."""
+        tar = TarStream(stream, limits)
+        try:
+            root: Member | None = None
+            for member in tar:
+                root = root or member
+                try:
+                    self._add(tar, root, member)
+                except _Left as left:
+                    self._notes.left_out(member.name, str(left))
+            if root is None:
+                raise broken("it is empty")
+            for parts, text in self._links:
+                self._link(parts, text)
+        finally:
+            self._up(0)
+        if len(stream.read(_TRAILING)) == _TRAILING:
+            raise broken("it does not end")
+
+    def _add(self, tar: TarStream, root: Member, member: Member) -> None:
+        parts = _parts(member.name)
+        if member is root:
+            alone = len(parts) == 1 and member.is_file
+            if not alone and not (member.is_folder and not parts):
+                raise broken(f"it begins with {_shown(member.name)}")
+        elif root.is_file or not parts:
+            raise _Left("it is not what was asked for")
+        path: Parts = (_ROOT, *(parts if root.is_folder else ()))
+        if member.is_folder:
+            self._enter(path)
+        elif member.is_file:
+            self._file(tar, path, member)
+        elif member.is_symlink:
+            self._keep(path, member.link)
+        elif member.is_hard_link:
+            self._hard_link(path, (_ROOT, *_parts(member.link)))
+        else:
+            raise _Left("it is neither a file nor a folder")
+
+    def _enter(self, path: Parts, create: bool = True) -> int:
+        """Return the descriptor of a folder, which stays open until another one is entered."""
+        known = [name for name, _ in self._open]
+        same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(known, path, strict=False))))
+        self._up(same)
+        for name in path[same:]:
+            folder = self._open[-1][1] if self._open else self._temporary
+            if create:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=folder)
+            try:
+                self._open.append((name, os.open(name, _FOLDER, dir_fd=folder)))
+            except (NotADirectoryError, FileNotFoundError):
+                raise _Left("a part of its path is not a folder") from None
+        return self._open[-1][1] if self._open else self._temporary
+
+    def _up(self, depth: int) -> None:
+        while len(self._open) > depth:
+            os.close(self._open.pop()[1])
+
+    def _file(self, tar: TarStream, path: Parts, member: Member) -> None:
+        folder = self._enter(path[:-1])
+        space = os.fstatvfs(folder)
+        free = space.f_bavail * space.f_frsize
+        if space.f_blocks and member.size > free:
+            raise UserError(
+                f"{_shown(member.name)} has {member.size:,} bytes, and {free:,} are free here"
+            )
+        try:
+            descriptor = os.open(path[-1], _NEW, _mode(member.mode), dir_fd=folder)
+        except FileExistsError:
+            raise _Left("it comes more than once") from None
+        with open(descriptor, "wb", buffering=0) as file:
+            for block in tar.content():
+                _write(file.fileno(), block)
+            with suppress(OverflowError, ValueError, OSError):
+                os.utime(file.fileno(), (member.mtime, member.mtime))
+
+    def _hard_link(self, path: Parts, original: Parts) -> None:
+        """Give a regular file of this tree another name."""
+        with suppress(FileNotFoundError):
+            source = os.dup(self._enter(original[:-1], create=False))
+            try:
+                there = os.stat(original[-1], dir_fd=source, follow_symlinks=False)
+                if stat.S_ISREG(there.st_mode):
+                    os.link(
+                        original[-1],
+                        path[-1],
+                        src_dir_fd=source,
+                        dst_dir_fd=self._enter(path[:-1]),
+                        follow_symlinks=False,
+                    )
+                    return
+            except FileExistsError:
+                raise _Left("it comes more than once") from None
+            except PermissionError:
+                raise _Left("hard links are not supported here") from None
+            finally:
+                os.close(source)
+        raise _Left("it is a hard link to a file that was not copied")
+
+    def _keep(self, path: Parts, text: bytes) -> None:
+        """Keep a symbolic link for the end, if it stays inside."""
+        if not _inside(path[1:], text):
+            raise _Left("it is a link that leads out of what is copied")
+        self._held += len(text) + sum(map(len, path)) + 200  # what the objects take
+        if self._held > _LINKS:
+            raise UserError("the tar stream has too many symbolic links")
+        self._links.append((path, text))
+
+    def _link(self, path: Parts, text: bytes) -> None:
+        try:
+            os.symlink(text, path[-1], dir_fd=self._enter(path[:-1]))
+        except FileExistsError:
+            self._notes.left_out(path[-1], "it comes more than once")
+        except _Left as left:
+            self._notes.left_out(path[-1], str(left))
+
+
+def _parts(name: bytes) -> Parts:
+    """Split a name relative to the root."""
+    parts = tuple(part for part in name.split(b"/") if part not in (b"", b"."))
+    if name.startswith(b"/") or b".." in parts or b"\0" in name:
+        raise _Left("its path leads out of what is copied")
+    if len(name) > _PATH or len(parts) > _DEPTH or any(len(part) > _NAME for part in parts):
+        raise _Left("its path is too long")
+    return parts
+
+
+def _inside(path: Parts, text: bytes) -> bool:
+    """Say whether a link stays inside, judged by its text alone.
+
+    `..` may only stand in front: behind a name, which may be a link itself, it could lead out.
+    """
+    parts = [part for part in text.split(b"/") if part not in (b"", b".")]
+    ups = len(list(takewhile(lambda part: part == b"..", parts)))
+    return (
+        bool(text)
+        and not text.startswith(b"/")
+        and b"\0" not in text
+        and len(text) < _PATH
+        and ups < len(path)
+        and b".." not in parts[ups:]
+    )
+
+
+def _mode(mode: int) -> int:
+    """Keep what a group and others may read; the umask takes more away."""
+    return 0o600 | mode & (0o755 if mode & 0o100 else 0o644)
+
+
+def _write(descriptor: int, block: bytes) -> None:
+    rest = memoryview(block)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _move(temporary: int, target: Path, notes: Notes) -> None:
+    """Give what was extracted its name."""
+    with suppress(FileNotFoundError):
+        ours = os.lstat(target).st_mode
+        theirs = os.stat(_ROOT, dir_fd=temporary, follow_symlinks=False).st_mode
+        if stat.S_ISDIR(ours) and stat.S_ISDIR(theirs):
+            with _opened(_ROOT, temporary) as source, _opened(os.fsencode(target)) as existing:
+                _merge(source, existing, notes)
+            return
+        if stat.S_ISDIR(ours) or stat.S_ISDIR(theirs):
+            what = "a folder" if stat.S_ISDIR(ours) else "not a folder"
+            raise UserError(f"{target} exists and is {what}", "choose another target")
+    os.replace(_ROOT, target, src_dir_fd=temporary)
+
+
+def _merge(source: int, target: int, notes: Notes) -> None:
+    """Move what a folder has into another one; a link in that is replaced, never followed."""
+    for name in os.listdir(source):
+        there = None
+        with suppress(FileNotFoundError):
+            there = os.stat(name, dir_fd=target, follow_symlinks=False).st_mode
+        ours = os.stat(name, dir_fd=source, follow_symlinks=False).st_mode
+        if there is None or not (stat.S_ISDIR(there) or stat.S_ISDIR(ours)):
+            os.replace(name, name, src_dir_fd=source, dst_dir_fd=target)
+        elif stat.S_ISDIR(there) and stat.S_ISDIR(ours):
+            path = os.fsencode(name)
+            with _opened(path, source) as inner, _opened(path, target) as outer:
+                _merge(inner, outer, notes)
+        else:
+            what = "a folder" if stat.S_ISDIR(there) else "not a folder"
+            notes.left_out(os.fsencode(name), f"it exists here and is {what}")
+
+
+def _shown(name: bytes) -> str:
+    return repr(name.decode(errors="replace")[:_SHOWN])

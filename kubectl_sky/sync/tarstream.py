@@ -1,0 +1,179 @@
+"""Read the headers of a tar stream that a stranger wrote, with a bound on each."""
+
+import tarfile
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from kubectl_sky.errors import UserError
+from kubectl_sky.values import dataclass
+
+BLOCK = 64 * 1024
+_MAX_SIZE = 1 << 62  # bytes of a file; base-256 fields can say more
+_LONG = {tarfile.GNUTYPE_LONGNAME: "path", tarfile.GNUTYPE_LONGLINK: "linkpath"}
+_PAX = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE)
+_EXTENDED = (*_LONG, *_PAX, tarfile.XGLTYPE)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a tar stream may have: headers, and bytes of one extended header."""
+
+    headers: int = 1_000_000
+    extended: int = 1 << 20
+
+
+@dataclass(frozen=True)
+class Member:
+    """One entry of a tar; the names are as the tar has them. `size` is 0 except for files."""
+
+    name: bytes
+    kind: bytes
+    link: bytes
+    size: int
+    mode: int
+    mtime: float
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a regular file."""
+        return self.kind in tarfile.REGULAR_TYPES
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a directory."""
+        return self.kind == tarfile.DIRTYPE
+
+    @property
+    def is_symlink(self) -> bool:
+        """Whether it is a symbolic link."""
+        return self.kind == tarfile.SYMTYPE
+
+    @property
+    def is_hard_link(self) -> bool:
+        """Whether it is another name of an earlier file."""
+        return self.kind == tarfile.LNKTYPE
+
+
+class TarStream:
+    """The members of a tar in the ustar, GNU or pax format, one after the other.
+
+    The content of a member is read or skipped before the next one. Every method raises UserError
+    for what is not a complete tar, or goes beyond the limits.
+    """
+
+    def __init__(self, stream: BinaryIO, limits: Limits) -> None:
+        self._stream = stream
+        self._limits = limits
+        self._left = 0  # bytes of the current member that were not read
+        self._padding = 0
+
+    def __iter__(self) -> Iterator[Member]:
+        extended: dict[str, bytes] = {}
+        for count, block in enumerate(self._headers()):
+            if count >= self._limits.headers:
+                raise UserError(
+                    f"the tar stream has more than {self._limits.headers:,} entries",
+                    "copy fewer files at a time, or pack them into one file in the task",
+                )
+            info = _parsed(block)
+            if info.type in _EXTENDED:
+                extended |= self._extended(info)
+                continue
+            member = _member(info, extended)
+            extended = {}
+            self._expect(member.size)
+            yield member
+
+    def content(self) -> Iterator[bytes]:
+        """Yield the content of the current member."""
+        while self._left:
+            data = self._stream.read(min(self._left, BLOCK))
+            if not data:
+                raise broken("it ends within a file")
+            self._left -= len(data)
+            yield data
+
+    def _headers(self) -> Iterator[bytes]:
+        """Yield the blocks that are headers, up to the first empty block."""
+        while (block := self._exactly(tarfile.BLOCKSIZE)).strip(b"\0"):
+            yield block
+            for _ in self.content():
+                pass
+            self._exactly(self._padding)
+
+    def _expect(self, size: int) -> None:
+        self._left, self._padding = size, -size % tarfile.BLOCKSIZE
+
+    def _extended(self, info: tarfile.TarInfo) -> dict[str, bytes]:
+        """Read the header that belongs to the next member."""
+        if not 0 <= info.size <= self._limits.extended:
+            raise UserError(
+                f"the tar stream has a header of more than {self._limits.extended:,} bytes"
+            )
+        self._expect(info.size)
+        data = b"".join(self.content())
+        if info.type in _LONG:
+            return {_LONG[info.type]: data.partition(b"\0")[0]}
+        return _records(data) if info.type in _PAX else {}
+
+    def _exactly(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        if len(data) < size:
+            raise broken("it ends too early")
+        return data
+
+
+def broken(why: str) -> UserError:
+    """Return the error for what is not a tar."""
+    return UserError(f"not a complete tar stream: {why}", "copy it again")
+
+
+def _parsed(block: bytes) -> tarfile.TarInfo:
+    try:
+        return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except (tarfile.TarError, ValueError) as error:
+        raise broken(str(error)) from None
+
+
+def _member(info: tarfile.TarInfo, extended: dict[str, bytes]) -> Member:
+    if info.type == tarfile.GNUTYPE_SPARSE or any(
+        key.startswith("GNU.sparse.") for key in extended
+    ):
+        raise UserError("sparse files in a tar stream are not supported")
+    sized = info.isreg() or info.type not in tarfile.SUPPORTED_TYPES
+    size = _number(extended["size"]) if "size" in extended else info.size
+    if not 0 <= size <= _MAX_SIZE:
+        raise broken("a size is invalid")
+    return Member(
+        name=extended.get("path") or _encoded(info.name),
+        kind=info.type,
+        link=extended.get("linkpath") or _encoded(info.linkname),
+        size=size if sized else 0,
+        mode=info.mode,
+        mtime=info.mtime,
+    )
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
+
+
+def _records(data: bytes) -> dict[str, bytes]:
+    """Read pax records, each `LENGTH KEY=VALUE` and a newline."""
+    records: dict[str, bytes] = {}
+    start = 0
+    while start < len(data):
+        digits = data[start : start + 20].partition(b" ")[0]
+        end = start + _number(digits)
+        key, equals, value = data[start + len(digits) + 1 : end - 1].partition(b"=")
+        if not equals or end > len(data) or data[end - 1 : end] != b"\n":
+            raise broken("a pax header is invalid")
+        records[key.decode(errors="replace")] = value
+        start = end
+    return records
+
+
+def _number(digits: bytes) -> int:
+    if not digits.isdigit() or len(digits) > 20:
+        raise broken("a pax header is invalid")
+    return int(digits)
