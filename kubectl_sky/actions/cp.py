@@ -89,9 +89,9 @@ class Node:
 
     def _resolved(self, path: str, name: str) -> str:
         """Ask where in the node a file goes; the answer is used in the node only."""
-        answer = Head(_PATH)
+        answer = Head(_PATH, _PATH)
         self._run(path, ["sh", "-c", _RESOLVE, "sh", path, name], stdout=answer, seconds=_SECONDS)
-        if answer.cut or not answer.data.startswith(b"/"):
+        if not answer.data.startswith(b"/"):
             raise ClusterError(f"{self.node.name} did not answer where {path} is")
         return answer.data.decode(errors="surrogateescape")
 

@@ -26,19 +26,19 @@ _TEXT = 1000  # characters of a message of the cluster that are shown
 
 
 class Head:
-    """A sink that keeps the first bytes, so that its memory is bounded; `cut` if there are more."""
+    """A sink that keeps the first bytes of what a program writes, and refuses a flood."""
 
-    def __init__(self, limit: int = 64 * 1024) -> None:
+    def __init__(self, kept: int = 64 * 1024, limit: int = 16 << 20) -> None:
         self.data = b""
-        self.cut = False
-        self._limit = limit
+        self._kept = kept
+        self._left = limit
 
     def __call__(self, data: bytes) -> None:
-        """Take what a program writes."""
-        room = self._limit - len(self.data)
-        self.cut = self.cut or len(data) > room
-        if room:
-            self.data += data[:room]
+        """Take what a program writes. Raises ClusterError when it is too much."""
+        self.data += data[: self._kept - len(self.data)]
+        self._left -= len(data)
+        if self._left < 0:
+            raise ClusterError("the program in the pod writes messages without end")
 
     @property
     def line(self) -> str:

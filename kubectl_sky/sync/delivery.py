@@ -19,7 +19,6 @@ from kubectl_sky.values import dataclass
 _BLOCK = 256 * 1024
 _TICK = 0.2  # seconds between two looks at whether a program is still there
 _IDLE = 600.0  # seconds without a byte: a large archive may take long to unpack at its end
-_ANSWER = 64  # bytes of its answer
 _SEND = b"send"  # what unpack.sh says when it wants them
 
 
@@ -106,7 +105,7 @@ class Copy:
 
 def send(session: Session, program: Program, blocks: Iterator[bytes], stop: Event) -> Outcome:
     """Run unpack.sh, and let it read as soon as it says so. `stop` breaks it off."""
-    err, answer = Head(), Head(_ANSWER)
+    err, answer = Head(), Head()
     asked, over = Event(), Event()
 
     def heard(text: bytes) -> None:

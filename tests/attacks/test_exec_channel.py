@@ -1,0 +1,129 @@
+"""What a pod or a server says on the channels of exec: any bytes, in bounded time."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import Event
+from time import monotonic, sleep
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.cluster.exec import V5, Head, Pipes, Program, run
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError, SkyError
+from kubectl_sky.sync import delivery
+
+PROGRAM = Program("default", "pod-a", "task", ["tar"])
+
+
+class Scripted:
+    """A session with one websocket, on which these messages come; then nothing does."""
+
+    protocol = V5
+
+    def __init__(self, messages: Sequence[bytes]) -> None:
+        self.messages = list(messages)
+        self.sent: list[bytes] = []
+
+    def upgrade(self, *_: object) -> "Scripted":
+        return self
+
+    def receive(self, stop: Event | None, until: float | None) -> bytes | None:
+        if self.messages:
+            return self.messages.pop(0)
+        while not (stop and stop.is_set()):
+            if until and monotonic() > until:
+                break
+            sleep(0.01)
+        raise TimeoutError
+
+    def send(self, data: bytes) -> None:
+        self.sent.append(data)
+
+    def hang_up(self) -> None:
+        pass
+
+    close = hang_up
+
+    def __enter__(self) -> "Scripted":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def ran(*messages: bytes, **pipes: Any) -> int:
+    return run(cast(Session, Scripted(messages)), PROGRAM, Pipes(**pipes))
+
+
+def ending(value: object) -> bytes:
+    return b"\3" + json.dumps(value).encode()
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {},
+        {"status": "Failure", "details": []},
+        {"status": "Failure", "details": {"causes": {}}},
+        {"status": "Failure", "details": {"causes": [1, None, {"reason": "ExitCode"}]}},
+        {"status": "Failure", "details": {"causes": [{"reason": "ExitCode", "message": "²"}]}},
+        {
+            "status": "Failure",
+            "details": {"causes": [{"reason": "ExitCode", "message": "9" * 9999}]},
+        },
+        {"status": "Failure", "message": ["x"] * 100_000},
+        {"status": "Failure", "message": "x" * 1_000_000},
+    ],
+)
+def test_status_of_any_shape_is_one_short_error(status: object) -> None:
+    with pytest.raises(ClusterError) as error:
+        ran(ending(status))
+    assert len(str(error.value)) < 1200
+
+
+@pytest.mark.parametrize("text", [b"[" * 1_000_000, b'{"a":' * 100_000, b"\xff", b"", b"1"])
+def test_status_that_is_not_json_is_an_error(text: bytes) -> None:
+    with pytest.raises(ClusterError):
+        ran(b"\3" + text, b"\3{}", idle=0.1)
+
+
+@given(st.lists(st.binary(max_size=30), max_size=5))
+def test_any_messages_are_an_exit_code_or_an_error(messages: list[bytes]) -> None:
+    with suppress(SkyError):
+        assert 0 <= ran(*messages, idle=0.01) <= 999
+
+
+def test_silent_program_stalls() -> None:
+    with pytest.raises(ClusterError, match=r"stalled: no data for 0.2 seconds"):
+        ran(b"\1x", idle=0.2)
+
+
+def test_program_that_takes_its_input_does_not_stall() -> None:
+    def slow() -> Any:
+        for _ in range(5):
+            sleep(0.1)
+            yield b"x"
+
+    begun = monotonic()
+    with pytest.raises(ClusterError, match="stalled"):
+        ran(stdin=slow(), idle=0.3)
+    assert monotonic() - begun > 0.7
+
+
+def test_flood_of_messages_is_an_error() -> None:
+    err = Head()
+    with pytest.raises(ClusterError, match="without end"):
+        ran(*[b"\2" + b"x" * 65536] * 1000, stderr=err)
+    assert len(err.data) == 65536
+
+
+def test_upload_that_is_flooded_with_answers_ends() -> None:
+    for channel in (b"\1", b"\2"):
+        scripted = Scripted([channel + b"x" * 65536] * 1000)
+        outcome = delivery.send(cast(Session, scripted), PROGRAM, iter([b"data"]), Event())
+        assert "without end" in str(outcome.error)
+        assert not any(b"data" in message for message in scripted.sent)

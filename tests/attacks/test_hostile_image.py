@@ -1,0 +1,111 @@
+"""An image whose programs lie: its own sh and tar, against the real command."""
+
+import base64
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.tars import entry, folder, hard_link, symlink, tar
+from tests.attacks.test_copying import FOLDER, PAX_HEADER, with_size
+from tests.e2e.conftest import Command, Done
+from tests.e2e.test_lifecycle import submit, until_running
+
+MEMORY = 700_000  # KiB of address space; a copy of a small file takes 250,000
+PLACE = "/tmp/evil"
+TASK = f"""
+name: evil
+resources: {{{{image_id: 'busybox:1.36'}}}}
+envs: {{{{PATH: "{PLACE}:/usr/local/bin:/usr/bin:/bin"}}}}
+run: |
+  mkdir -p {PLACE}
+  cd {PLACE}
+  printf %s '{{data}}' | base64 -d > data
+  printf '%s\\n' '#!/bin/sh' '{{program}}' > {{name}}
+  chmod +x {{name}}
+  touch ready
+  sleep 300
+"""
+
+
+@pytest.fixture
+def limited(environment: dict[str, str], tmp_path: Path) -> Command:
+    """The command in a folder of its own, with a bound on its memory."""
+    work = tmp_path / "work"
+    work.mkdir()
+    shell = ("sh", "-c", f'ulimit -v {MEMORY}; exec "$@"', "sh")
+    return Command((*shell, sys.executable, "-m", "kubectl_sky"), environment, work)
+
+
+def start(sky: Command, name: str, program: str, data: bytes = b"") -> str:
+    """Run a task whose image has a program of its own."""
+    encoded = base64.b64encode(data).decode()
+    text = TASK.format(name=name, program=program, data=encoded)
+    submit(sky, text, "evil0001")
+    until_running(sky, "evil0001")
+    wait = f"until [ -e {PLACE}/ready ]; do sleep 0.2; done"
+    assert sky("exec", "evil0001", "--", "/bin/sh", "-c", wait).returncode == 0
+    return "evil0001"
+
+
+def assert_refused(done: Done) -> None:
+    """One error line, no traceback, not the code for a bug."""
+    assert done.returncode in (2, 3), (done.returncode, done.stderr)
+    assert "error: " in done.stderr and "internal error" not in done.stderr
+    assert len(done.stderr) < 20_000
+
+
+HARMFUL = [
+    entry(".ssh/authorized_keys", b"evil"),
+    folder(),
+    symlink("up", "../../.ssh"),
+    entry("up/authorized_keys", b"evil"),
+    entry("../evil", b"evil"),
+    hard_link("stolen", "../secret"),
+]
+
+
+@pytest.mark.parametrize("name", ["sh", "tar"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_cp_from_hostile_image_writes_only_the_target(
+    sky: Command, limited: Command, name: str, first: int
+) -> None:
+    work = limited.folder
+    (work / ".ssh").mkdir()
+    (work / "secret").write_text("secret")
+    task = start(sky, name, f"cat {PLACE}/data", tar(*HARMFUL[first:]))
+    done = limited("cp", f"{task}:/tmp", ".")
+    found = {str(path.relative_to(work)) for path in work.rglob("*")}
+    if first == 0:
+        assert_refused(done)
+        assert found == {".ssh", "secret"}
+    else:
+        assert done.returncode == 0
+        assert found == {".ssh", "secret", "tmp", "tmp/up", "tmp/up/authorized_keys"}
+    assert (work / "secret").stat().st_nlink == 1
+
+
+def test_cp_to_hostile_image_ignores_a_path_without_end(sky: Command, limited: Command) -> None:
+    task = start(sky, "sh", "exec yes /x/.ssh")
+    (limited.folder / "file").write_text("x")
+    done = limited("cp", "file", f"{task}:/tmp")
+    assert_refused(done)
+    assert "writes messages without end" in done.stderr
+
+
+FLOODS = {
+    "pax header of 2 GB": (f"cat {PLACE}/data; exec yes", "header of more than"),
+    "stderr": ("exec yes >&2", "writes messages without end"),
+    "stdout": ("exec yes", "not a complete tar stream"),
+    "data behind the end": (f"cat {PLACE}/data; exec cat /dev/zero", "it does not end"),
+}
+
+
+@pytest.mark.parametrize("case", FLOODS)
+def test_cp_of_a_flood_ends_in_bounded_memory(sky: Command, limited: Command, case: str) -> None:
+    program, message = FLOODS[case]
+    data = FOLDER + with_size(PAX_HEADER, 2 << 30) if "pax" in case else FOLDER * 100
+    done = limited("cp", f"{start(sky, 'tar', program, data)}:/tmp", ".", timeout=280)
+    assert_refused(done)
+    assert message in done.stderr
+    assert list(limited.folder.iterdir()) == []
