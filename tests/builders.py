@@ -60,11 +60,18 @@ def make_job(node: int = 0, nodes: int = 1, end: str = "", **more: Any) -> Json:
     }
 
 
+def make_controller(name: str) -> list[Json]:
+    """The reference of a pod to the Job of this name, which makes it."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": f"uid-{name}"}
+    return [owner | {"controller": True, "blockOwnerDeletion": True}]
+
+
 def make_pod(
     node: int = 0, phase: str = "Running", state: Json | None = None, **status: Any
 ) -> Json:
     """A pod of a task; `state` is its container's, such as `{"running": {}}`."""
     metadata = make_metadata(f"train-{ID}-node-{node}-x", node)
+    metadata["ownerReferences"] = make_controller(f"train-{ID}-node-{node}")
     statuses = [{"name": "sidecar", "state": {"running": {}}}, {"name": "main", "state": state}]
     return {
         "apiVersion": "v1",
@@ -105,6 +112,7 @@ def make_indexed_pod(index: int, phase: str = "Running", state: Json | None = No
     pod = make_pod(0, phase, state)
     key = "batch.kubernetes.io/job-completion-index"
     pod["metadata"] |= make_metadata(f"train-{ID}-{index}-x")
+    pod["metadata"]["ownerReferences"] = make_controller(f"train-{ID}")
     pod["metadata"]["labels"][key] = str(index)
     pod["metadata"]["annotations"][key] = str(index)
     return pod

@@ -1,6 +1,6 @@
 """Carry local files to pods: to each that waits for them, many at once, as long as it takes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from threading import Event, Lock
@@ -59,12 +59,16 @@ Blocks = Callable[[Load, Callable[[int], object]], Iterator[bytes]]
 
 @dataclass(frozen=True)
 class Where:
-    """Which tasks: those with this label; `word` is what people call them."""
+    """Which tasks: those with this label; `word` is what people call them.
+
+    `known` are the uids of the objects that run them, as far as this command has sent them.
+    """
 
     namespace: str
     label: str
     id: str
     word: str
+    known: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,7 @@ class Courier:
         self._failed = False
         self._lacked: set[_Key] = set()
         self._pods: dict[_Key, str] = {}
+        self._objects: set[str] = set()  # uids of what runs the tasks
         self._kept: set[str] = set()  # hashes of what has arrived somewhere
         self._broken: dict[tuple[str, str], float] = {}  # when it first broke off
         self._running: dict[_Key, tuple[Place, Future[Outcome]]] = {}
@@ -172,7 +177,9 @@ class Courier:
     def _places(self) -> tuple[list[Place], bool]:
         """Return who lacks what, and whether all tasks have ended. Raises ClusterError."""
         where = self._where
-        found = find.labelled(self._session, where.namespace, where.label, where.id)
+        known = {*where.known, *self._objects}
+        found = find.labelled(self._session, where.namespace, where.label, where.id, known)
+        self._objects.update(uid for task in found for uid in task.uids.values())
         tasks = {task.id: task for task in found}
         if not tasks and not self._lasting:
             what = f"{where.word} {where.id} was deleted before its files had arrived"

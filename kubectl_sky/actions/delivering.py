@@ -1,6 +1,6 @@
 """Send the files that are too large for the cluster's objects straight to the pods of tasks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from threading import Event, Lock, Thread
 
@@ -26,13 +26,14 @@ class Delivery:
     blocks: Blocks
     shown: Shown
     following: bool
+    known: Collection[str] = ()  # uids of the objects that run the tasks
 
     @property
     def where(self) -> Where:
         """The tasks that these are for."""
         label = names.PIPELINE if self.prepared.together else names.TASK_ID
         namespace = self.prepared.plans[0].namespace
-        return Where(namespace, label, self.prepared.id, self.prepared.word)
+        return Where(namespace, label, self.prepared.id, self.prepared.word, self.known)
 
     @property
     def name(self) -> str:
@@ -115,7 +116,8 @@ def _abandoned(task: Delivery, courier: Courier) -> str:
     if _apart(task.prepared) and not courier.idle:
         return f"{task.name} goes on; {_again(task)}"
     where = task.where
-    stop(task.session, find.labelled(task.session, where.namespace, where.label, where.id))
+    found = find.labelled(task.session, where.namespace, where.label, where.id, where.known)
+    stop(task.session, found)
     return f"{task.name} was removed: it lacks files"
 
 

@@ -1,14 +1,16 @@
 """`doctor`: read what the cluster says of a task, or of itself, and judge it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kubectl_sky import kinds, names
+from kubectl_sky.actions import listing
 from kubectl_sky.cluster import access, kueue, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
 from kubectl_sky.kinds import Kind
+from kubectl_sky.observe import ownership
 from kubectl_sky.observe.rights import Right, role, served
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.symptoms import Snapshot
@@ -47,9 +49,30 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, .
         found = dict(zip(reads, pool.map(_allowed, reads.values()), strict=True))
     unread = tuple(kind for kind, items in found.items() if items is None)
     items = {kind: tuple(items) for kind, items in found.items() if items is not None}
+    items |= _owned(session, task, items)
     items[kinds.PVC.kind] = _used(items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ()))
     logs = _logs(session, task)
     return Snapshot(task.id, namespace, items, logs), unread
+
+
+def _owned(
+    session: Session, task: TaskStatus, read: Mapping[str, Sequence[Json]]
+) -> dict[str, tuple[Json, ...]]:
+    """Return the objects and pods that belong to the task, of those with its labels."""
+    workloads = [item for kind in registry.KINDS for item in read.get(kind.kind, ())]
+    pods, uids = read.get(kinds.POD.kind, ()), set(task.uids.values())
+    jobs = listing.makers(session, task.namespace, workloads, pods)
+    owned = ownership.decide(workloads, pods, jobs, uids).tasks
+    kept = {pod["metadata"]["uid"] for one in owned for pod in one.all_pods} | uids
+    return {
+        kind: tuple(
+            item
+            for item in read[kind]
+            if item["metadata"]["uid"] in kept or ownership.controller(item) in uids
+        )
+        for kind in (kinds.POD.kind, *(kind.kind for kind in registry.KINDS))
+        if kind in read
+    }
 
 
 def _allowed(read: Callable[[], list[Json]]) -> list[Json] | None:

@@ -5,10 +5,11 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from typing import Any
 
 from kubectl_sky import names, settings
 from kubectl_sky.cluster.core import CoreManager
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Unreachable
 from kubectl_sky.observe import evidence
 from kubectl_sky.observe.evidence import LINES, LOGS, Death, Evidence
@@ -30,7 +31,7 @@ class Keeper:
         self._written = 0
         self._silent: set[str] = set()  # machines that have let us wait for a log
 
-    def see(self, task: TaskStatus, pods: Iterable[Json]) -> None:
+    def see(self, task: TaskStatus, pods: Iterable[Mapping[str, Any]]) -> None:
         """Look at a task and its pods; of the first that failed the logs are read."""
         for death in evidence.deaths(task, pods):
             if death.pod not in self._found:

@@ -2,32 +2,37 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
-from kubectl_sky import kinds, names
-from kubectl_sky.cluster import absent, access, objects
+from kubectl_sky import names
+from kubectl_sky.actions import listing
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden, NotServed, UserError
-from kubectl_sky.kinds import Kind
-from kubectl_sky.observe import needed, status
+from kubectl_sky.errors import UserError
+from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import RETRYING, NodeStatus, State
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.users import User
 from kubectl_sky.values import dataclass, replace
-from kubectl_sky.workloads import registry
 
 Target = TaskStatus | PipelineStatus
 
-_NAMED = 100  # tasks that a selector names
+
+def _silent(text: str) -> None:
+    """Nobody has asked for warnings."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Where to look: a namespace (None: all), and whose tasks (None: everybody's)."""
+    """Where to look: a namespace (None: all), and whose tasks (None: everybody's).
+
+    `warn` hears of objects that only claim to belong to a task. `known` are the uids of objects
+    that are the user's for sure.
+    """
 
     namespace: str | None
     user: User | None
+    warn: Callable[[str], object] = _silent
+    known: Collection[str] = ()
 
     @property
     def labels(self) -> dict[str, str]:
@@ -60,15 +65,20 @@ def brief(session: Session, scope: Scope) -> list[TaskStatus]:
     """
     labels = {names.TASK: "true"} | scope.labels
     items, pods = _parts(session, scope, labels, "status.phase!=Succeeded")
-    found = status.tasks(items, pods)
+    folded = _folded(session, scope, items, pods)
+    for text in folded.ignored:
+        scope.warn(text)
+    found = folded.tasks
     unsure = {task.id for task in found if any(map(_unsure, task.nodes))}
     if not unsure:
         return found
-    few = f",{names.TASK_ID} in ({','.join(sorted(unsure))})" if len(unsure) <= _NAMED else ""
+    few = (
+        f",{names.TASK_ID} in ({','.join(sorted(unsure))})" if len(unsure) <= listing.NAMED else ""
+    )
     selector, fields = _selector(labels) + few, "status.phase=Succeeded"
-    listed = _lists(session, [kinds.POD], scope.namespace, selector, needed.shape, fields)
-    since = {pod["metadata"]["uid"]: pod for pod in [*pods, *scope.own(listed[0])]}
-    again = status.tasks(_of(unsure, items), _of(unsure, since.values()))
+    listed = listing.pods(session, scope.namespace, selector, fields)
+    since = {pod["metadata"]["uid"]: pod for pod in [*pods, *scope.own(listed)]}
+    again = _folded(session, scope, _of(unsure, items), _of(unsure, since.values())).tasks
     return status.newest([*(task for task in found if task.id not in unsure), *again])
 
 
@@ -117,111 +127,58 @@ def tasks_of(target: Target) -> Sequence[TaskStatus]:
 def again(session: Session, seen: TaskStatus) -> TaskStatus | None:
     """Return a task as it is now; None when it has gone."""
     labels = {names.TASK: "true", names.TASK_ID: seen.id}
-    return next(iter(_fold(session, Scope(seen.namespace, None), labels)), None)
+    scope = Scope(seen.namespace, None, known=frozenset(seen.uids.values()))
+    return next(iter(decided(_fold(session, scope, labels))), None)
 
 
-def labelled(session: Session, namespace: str, label: str, value: str) -> list[TaskStatus]:
-    """Return the tasks with a label as they are now."""
-    return _fold(session, Scope(namespace, None), {names.TASK: "true", label: value})
+def labelled(
+    session: Session, namespace: str, label: str, value: str, known: Collection[str] = ()
+) -> list[TaskStatus]:
+    """Return the tasks with a label as they are now; `known` are the uids of their objects."""
+    scope = Scope(namespace, None, known=known)
+    return decided(_fold(session, scope, {names.TASK: "true", label: value}))
+
+
+def decided(tasks: list[TaskStatus]) -> list[TaskStatus]:
+    """Return the tasks. Raises UserError where nothing tells which objects are the user's."""
+    for task in tasks:
+        if task.rivals:
+            raise UserError(
+                f"task {task.id} is claimed by objects that were created in the same second:"
+                f" {', '.join(task.rivals)}",
+                "delete those that are not yours: kubectl delete",
+            )
+    return tasks
 
 
 def _seen(session: Session, scope: Scope, place: _Place) -> Target:
     labels = {names.TASK: "true", place.label: place.id}
-    folded = _fold(session, Scope(place.namespace, scope.user), labels)
+    folded = decided(_fold(session, replace(scope, namespace=place.namespace), labels))
     if not folded:
         raise _missing(place.id, scope)
     return pipelines(folded)[0] if place.label == names.PIPELINE else folded[0]
 
 
-def workloads(session: Session, namespace: str | None, selector: str) -> list[Json]:
-    """List the objects that run tasks, whatever backend made them, one request a kind."""
-    lists = _lists(session, registry.KINDS, namespace, selector)
-    return [item for items in lists for item in items if registry.top(item)]
-
-
-def served(session: Session) -> list[Kind]:
-    """Return the kinds of which a task may be on this cluster."""
-    return [
-        kind
-        for kind, requires in registry.KINDS.items()
-        if not requires or access.serves(session, kind)
-    ]
-
-
-def _lists(
-    session: Session,
-    wanted: Iterable[Kind],
-    namespace: str | None,
-    selector: str,
-    shapes: Callable[[Kind], type | None] = lambda kind: None,
-    pod_fields: str = "",
-) -> list[list[Json]]:
-    """List several kinds side by side, of pods those that a field selector is for.
-
-    Where a kind has to be installed first and is not, or is not for this user, there are none.
-    """
-
-    def listed(kind: Kind) -> list[Json]:
-        brought = bool(registry.KINDS.get(kind))
-        try:
-            found = objects.list_all(
-                session,
-                kind,
-                namespace,
-                label_selector=selector,
-                field_selector=pod_fields if kind is kinds.POD else "",
-                shape=shapes(kind),
-            )
-        except (NotServed, Forbidden) as error:
-            if not brought:
-                raise
-            if isinstance(error, NotServed):
-                absent.note(session.server, kind)
-            return []
-        if brought:
-            absent.forget(session.server, kind)
-        return found
-
-    each = list(wanted)
-    with ThreadPoolExecutor(len(each)) as pool:
-        return list(pool.map(listed, each))
-
-
 def _fold(session: Session, scope: Scope, labels: dict[str, str]) -> list[TaskStatus]:
-    return status.tasks(*_parts(session, scope, labels))
+    folded = _folded(session, scope, *_parts(session, scope, labels))
+    for text in folded.ignored:
+        scope.warn(text)
+    return folded.tasks
+
+
+def _folded(
+    session: Session, scope: Scope, items: Sequence[Json], pods: Sequence[Json]
+) -> status.Folded:
+    jobs = listing.makers(session, scope.namespace, items, pods)
+    return status.folded(ownership.decide(items, pods, jobs, scope.known))
 
 
 def _parts(
     session: Session, scope: Scope, labels: dict[str, str], pod_fields: str = ""
 ) -> tuple[list[Json], list[Json]]:
-    """List workloads and pods side by side.
-
-    Kinds that were absent a short while ago are listed only where there are pods that nothing else
-    made; where not all pods are listed, where the cluster says that it has them now.
-    """
-    skipped = [kind for kind in registry.KINDS if absent.noted(session.server, kind)]
-    wanted = [kind for kind in registry.KINDS if kind not in skipped]
-    where = (scope.namespace, _selector(labels), needed.shape)
-    with ThreadPoolExecutor(1) as pool:
-        installed = pool.submit(_installed, session, skipped) if skipped and pod_fields else None
-        *found, pods = _lists(session, (*wanted, kinds.POD), *where, pod_fields)
-    again: list[Kind] = []
-    if installed:
-        again = installed.result()
-    elif skipped and _ids(pods) - {each for items in found for each in _ids(items)}:
-        again = skipped
-    if again:
-        found += _lists(session, again, *where)
-    return scope.own(item for items in found for item in items), scope.own(pods)
-
-
-def _installed(session: Session, missed: list[Kind]) -> list[Kind]:
-    """Return those of some kinds that the cluster may have; all where it does not say."""
-    try:
-        groups = access.groups(session)
-    except Forbidden:
-        return missed
-    return [kind for kind in missed if kind.version in groups.get(kind.group, ())]
+    """Return what runs tasks, and pods, of those in scope."""
+    items, pods = listing.parts(session, scope.namespace, _selector(labels), pod_fields)
+    return scope.own(items), scope.own(pods)
 
 
 def _selector(labels: dict[str, str]) -> str:
@@ -232,18 +189,14 @@ def _of(ids: Collection[str], items: Iterable[Json]) -> list[Json]:
     return [item for item in items if item["metadata"]["labels"].get(names.TASK_ID, "") in ids]
 
 
-def _ids(items: Iterable[Json]) -> set[str]:
-    return {item["metadata"]["labels"].get(names.TASK_ID, "") for item in items}
-
-
 def _identify(session: Session, scope: Scope, text: str) -> _Place:
     """Return what a user means by an id, its beginning, or a name; tasks come before pipelines."""
     for label in (names.TASK_ID, names.PIPELINE) if names.ID.fullmatch(text) else ():
-        found = workloads(session, scope.namespace, f"{label}={text}")
+        found = listing.workloads(session, scope.namespace, f"{label}={text}")
         if found:
             return _own(scope, _Place(label, text, ""), found)
     selector = _selector({names.TASK: "true"} | scope.labels)
-    tasks = status.tasks(scope.own(workloads(session, scope.namespace, selector)), [])
+    tasks = status.tasks(scope.own(listing.workloads(session, scope.namespace, selector)), [])
     known: list[Target] = [*tasks, *pipelines(tasks)]
     matching = [t for t in known if t.name == text] or [t for t in known if t.id.startswith(text)]
     if not matching:
@@ -258,6 +211,12 @@ def _identify(session: Session, scope: Scope, text: str) -> _Place:
 
 def _own(scope: Scope, place: _Place, found: Sequence[Json]) -> _Place:
     own = scope.own(found)
+    namespaces = sorted({item["metadata"]["namespace"] for item in own})
+    if len(namespaces) > 1:
+        raise UserError(
+            f"task {place.id} exists in the namespaces {', '.join(namespaces[:8])}",
+            "choose one of them with --namespace",
+        )
     if not own:
         owner = status.tasks(found, [])[0].user
         raise UserError(

@@ -5,12 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from kubectl_sky import kinds, names
-from kubectl_sky.actions import find
+from kubectl_sky.actions import find, listing
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.users import User
 from kubectl_sky.workloads import registry
 
 AUXILIARY = (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE, kinds.PVC)
@@ -19,25 +20,31 @@ _WORKERS = 16
 
 def stop(session: Session, tasks: Sequence[TaskStatus]) -> None:
     """Delete the objects that run the tasks: pods and all that they own follow."""
+    decided = find.decided(list(tasks))
     with ThreadPoolExecutor(_WORKERS) as pool:
-        list(pool.map(lambda task: _stop(session, task), tasks))
+        list(pool.map(lambda task: _stop(session, task), decided))
 
 
 def _stop(session: Session, task: TaskStatus) -> None:
-    """One request for all nodes; one each for users who may not delete collections."""
-    selector, backend = names.selector(task_id=task.id), task.workload
-    propagation, grace = backend.propagation, backend.grace
-    try:
-        objects.delete_collection(
-            session, backend.kind, task.namespace, selector, propagation=propagation, grace=grace
+    """One request for each object, by its uid: a collection would take what only has the labels."""
+    backend = task.workload
+
+    def delete(name: str) -> None:
+        metadata = {"name": name, "namespace": task.namespace, "uid": task.uids[name]}
+        objects.delete_same(
+            session,
+            backend.kind,
+            metadata,
+            propagation=backend.propagation,
+            grace=backend.grace,
         )
-    except Forbidden:
-        for name in dict.fromkeys(node.job for node in task.nodes):
-            objects.delete(
-                session, backend.kind, name, task.namespace, propagation=propagation, grace=grace
-            )
+
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        list(pool.map(delete, task.uids))
     if len(task.nodes) < task.num_nodes:  # cut short before its objects owned the rest
-        _delete(session, _auxiliary(session, task.namespace, selector))
+        left = _auxiliary(session, task.namespace, names.selector(task_id=task.id))
+        owner = User(task.user)
+        _delete(session, [item for item in left if owner.owns(item["metadata"])])
 
 
 def others(session: Session, task: TaskStatus) -> bool:
@@ -70,7 +77,7 @@ def orphans(session: Session, scope: Scope, before: str) -> list[Json]:
     `before` is an RFC 3339 time in UTC: younger objects may belong to a submit that is under way.
     """
     labels = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
-    alive = {_task(item) for item in find.workloads(session, scope.namespace, labels)}
+    alive = {_task(item) for item in listing.workloads(session, scope.namespace, labels)}
     return [
         item
         for item in scope.own(_auxiliary(session, scope.namespace, labels))
@@ -106,8 +113,7 @@ def _auxiliary(session: Session, namespace: str | None, labels: str) -> list[Jso
 
 def _delete(session: Session, items: Iterable[Json]) -> None:
     def delete(item: Json) -> None:
-        metadata = item["metadata"]
-        objects.delete(session, objects.known_kind(item), metadata["name"], metadata["namespace"])
+        objects.delete_same(session, objects.known_kind(item), item["metadata"])
 
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(delete, items))

@@ -1,11 +1,11 @@
 """`submit`: send what `render` shows, and make it one thing that lives and dies together."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kubectl_sky import kinds, names
-from kubectl_sky.actions import classes, find, gangs, packing, sharing
+from kubectl_sky.actions import classes, gangs, listing, packing, sharing
 from kubectl_sky.actions.draft import Draft
 from kubectl_sky.actions.facts import gathered
 from kubectl_sky.actions.stop import AUXILIARY
@@ -200,6 +200,12 @@ def send(
     return applied
 
 
+def uids(prepared: Prepared, items: Iterable[Json]) -> frozenset[str]:
+    """Return the uids of those objects that run the task."""
+    running = (item["metadata"] for item in items if item["kind"] in prepared.kinds)
+    return frozenset(metadata["uid"] for metadata in running)
+
+
 def _present(session: Session, prepared: Prepared) -> list[Json]:
     """List what has the id, one request a kind."""
     found_kinds = dict.fromkeys(objects.known_kind(m.object) for m in prepared.manifests.auxiliary)
@@ -213,7 +219,7 @@ def _present(session: Session, prepared: Prepared) -> list[Json]:
             found_kinds,
         )
         auxiliary = [item for items in lists for item in items]
-    return auxiliary + find.workloads(session, namespace, prepared.selector)
+    return auxiliary + listing.workloads(session, namespace, prepared.selector)
 
 
 def _refuse_other(session: Session, prepared: Prepared) -> None:
@@ -222,7 +228,10 @@ def _refuse_other(session: Session, prepared: Prepared) -> None:
     found: list[str] = []
     other = names.TASK_ID if prepared.together else names.PIPELINE
     namespace = prepared.plans[0].namespace
-    for live in (*prepared.present, *find.workloads(session, namespace, f"{other}={prepared.id}")):
+    for live in (
+        *prepared.present,
+        *listing.workloads(session, namespace, f"{other}={prepared.id}"),
+    ):
         name = f"{live['kind']}/{live['metadata']['name']}"
         if live["metadata"].get("deletionTimestamp"):
             raise UserError(

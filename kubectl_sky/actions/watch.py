@@ -1,12 +1,12 @@
 """Watch a task: its status each time that something changed."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from threading import Event
 from time import monotonic
 
 from kubectl_sky import kinds, names
-from kubectl_sky.actions import find
+from kubectl_sky.actions import listing
 from kubectl_sky.actions.evidence import Keeper
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
@@ -14,8 +14,9 @@ from kubectl_sky.cluster.patience import persist
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.watch import Change, Seen, watch_kinds
 from kubectl_sky.errors import SkyError, TaskFailed
-from kubectl_sky.observe import status
-from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe import ownership, status
+from kubectl_sky.observe.nodes import Object, State
+from kubectl_sky.observe.ownership import Ownership
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.values import dataclass
 
@@ -50,9 +51,29 @@ class _Items:
         return [item for item in found if item["kind"] != kinds.POD.kind], pods
 
 
+class _Makers:
+    """The Jobs through which pods belong to objects; asked for once for each that is new."""
+
+    def __init__(self, session: Session, known: Collection[str] = ()) -> None:
+        self._session = session
+        self._known = known
+        self._jobs: dict[str, Json] = {}
+        self._asked: set[str] = set()
+
+    def decide(
+        self, namespace: str | None, items: Sequence[Json], pods: Sequence[Json]
+    ) -> Ownership:
+        """Decide what belongs to whom."""
+        fresh = [pod for pod in pods if ownership.controller(pod) not in self._asked]
+        for job in listing.makers(self._session, namespace, items, fresh):
+            self._jobs[job["metadata"]["uid"]] = job
+        self._asked.update(map(ownership.controller, fresh))
+        return ownership.decide(items, pods, self._jobs.values(), self._known)
+
+
 def tasks(session: Session, scope: Scope) -> Iterator[list[TaskStatus] | None]:
     """Yield the tasks of a scope, newest first, whenever some changed; None when nothing does."""
-    watched = (*find.served(session), kinds.POD)
+    watched, makers = (*listing.served(session), kinds.POD), _Makers(session)
     selector = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
     items, shown, changed = _Items(len(watched)), 0.0, False
     for change in watch_kinds(session, watched, scope.namespace, selector):
@@ -60,9 +81,9 @@ def tasks(session: Session, scope: Scope) -> Iterator[list[TaskStatus] | None]:
             items.take(change)
             changed = True
         if changed and items.complete and monotonic() > shown + _PAUSE:
-            workloads, pods = items.split()
+            workloads, pods = map(scope.own, items.split())
             shown, changed = monotonic(), False
-            yield status.tasks(scope.own(workloads), scope.own(pods))
+            yield status.folded(makers.decide(scope.namespace, workloads, pods)).tasks
         elif not change:
             yield None
 
@@ -72,7 +93,7 @@ class Glimpse:
     """A task as it was at one moment, with the pods that it had."""
 
     task: TaskStatus
-    pods: tuple[Json, ...]
+    pods: tuple[Object, ...]
 
 
 def glimpses(
@@ -86,7 +107,12 @@ def glimpses(
     watched = (seen.workload.kind, kinds.POD)
     items = _Items(len(watched))
     selector = names.selector(task_id=seen.id)
-    keeper = Keeper(session)
+    keeper, makers = Keeper(session), _Makers(session, frozenset(seen.uids.values()))
+
+    def glimpsed() -> Glimpse:
+        decide = partial(makers.decide, seen.namespace, *items.split())
+        return _glimpse(seen, persist(decide, stop))
+
     for change in watch_kinds(session, watched, seen.namespace, selector, stop=stop):
         if change is None:
             yield None
@@ -94,12 +120,12 @@ def glimpses(
         items.take(change)
         if not items.complete:
             continue
-        glimpse = _glimpse(seen, items)
+        glimpse = glimpsed()
         if glimpse.task.over and not _settled(glimpse):
             # They are told of apart, and a Job may come before the pod that it failed by.
             pods = persist(partial(_pods, session, seen.namespace, selector), stop)
             items.by_uid |= {pod["metadata"]["uid"]: pod for pod in pods}
-            glimpse = _glimpse(seen, items)
+            glimpse = glimpsed()
         keeper.see(glimpse.task, glimpse.pods)
         yield glimpse
 
@@ -114,20 +140,33 @@ def _settled(glimpse: Glimpse) -> bool:
     return len(ended) >= glimpse.task.num_nodes + glimpse.task.restarts
 
 
-def _glimpse(seen: TaskStatus, items: _Items) -> Glimpse:
-    workloads, pods = items.split()
-    folded = status.tasks(workloads, pods)
-    if not folded:
+def _glimpse(seen: TaskStatus, owned: Ownership) -> Glimpse:
+    """Return the task as it is. Raises TaskFailed when its objects, by uid, have been deleted."""
+    known = set(seen.uids.values())
+    tasks = [task for task in owned.tasks if known & {_uid(item) for item in task.items}]
+    if not tasks:
         what = f"its {seen.workload.kind.kind}s have been deleted"
         raise TaskFailed(f"task {seen.id} ({seen.name}) was stopped: {what}")
-    return Glimpse(folded[0], tuple(pods))
+    return Glimpse(status.of(tasks[0]), tuple(tasks[0].all_pods))
+
+
+def _uid(item: Object) -> str:
+    return str(item["metadata"]["uid"])
 
 
 def _keep(session: Session, task: TaskStatus) -> None:
     """Keep what the nodes left of a task that has failed before anybody watched it."""
     if task.state is State.FAILED:
         selector = names.selector(task_id=task.id)
-        Keeper(session).see(task, _pods(session, task.namespace, selector))
+        pods = _pods(session, task.namespace, selector)
+        counted = {name for node in task.nodes for name in (node.pod, node.previous)}
+        uids = set(task.uids.values())
+        owned = [
+            pod
+            for pod in pods
+            if ownership.controller(pod) in uids or pod["metadata"]["name"] in counted
+        ]
+        Keeper(session).see(task, owned)
 
 
 def ended(session: Session, seen: TaskStatus, end: float | None) -> TaskStatus:

@@ -261,7 +261,8 @@ def scope(session: "Session", where: Where, everybody: bool) -> "Scope":
     from kubectl_sky.actions import find, who
 
     namespace = None if where.all_namespaces else session.namespace
-    return find.Scope(namespace, None if everybody else who.user(session, where.user))
+    user = None if everybody else who.user(session, where.user)
+    return find.Scope(namespace, user, output_of.warning)
 
 
 def confirm(question: str, flag: str = "--yes") -> None:

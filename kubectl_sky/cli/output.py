@@ -31,6 +31,11 @@ def notes(items: Iterable[object]) -> None:
         note(str(item))
 
 
+def warning(text: str) -> None:
+    """A warning, on stderr."""
+    note(f"warning: {text}")
+
+
 def shown(text: str, stream: TextIO) -> str:
     """A text that may quote the cluster and its programs, so that it does not act on a terminal."""
     return plain(text) if stream.isatty() else text

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Collection
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from kubectl_sky.cli import options, output, pipelines
 from kubectl_sky.cli.logs import follow
 from kubectl_sky.cli.printing import Printer
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.values import replace
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.submit import Prepared
@@ -93,13 +95,18 @@ def _submit(
 
     shown = courier.Shown(output.transfer, output.note)
     delivery = delivering.ready(session, prepared, shown, following=not (detach or form))
+    known = submit.uids(prepared, prepared.present)
     if not prepared.complete:
         with output.progress("Sending", len(prepared.manifests.all)) as advance:
-            submit.send(session, prepared, on_done=advance)
+            applied = submit.send(session, prepared, on_done=advance)
+        known = submit.uids(prepared, [done.object for done in applied])
+    delivery = replace(delivery, known=known)
     output.out(_told(prepared, form))
     sys.stdout.flush()
     with delivering.delivered(delivery):
-        return _follow(session, prepared, patience) if delivery.following else _left(prepared)
+        if delivery.following:
+            return _follow(session, prepared, known, patience)
+        return _left(prepared)
 
 
 def _left(prepared: "Prepared") -> int:
@@ -111,11 +118,14 @@ def _left(prepared: "Prepared") -> int:
     return 0
 
 
-def _follow(session: "Session", prepared: "Prepared", patience: float) -> int:
+def _follow(
+    session: "Session", prepared: "Prepared", known: Collection[str], patience: float
+) -> int:
     from kubectl_sky.actions import find, logs
     from kubectl_sky.cluster.streams import LogOptions
 
-    found = find.one(session, find.Scope(session.namespace, None), prepared.id)
+    scope = find.Scope(session.namespace, None, output.warning, known)
+    found = find.one(session, scope, prepared.id)
     sys.stdout.flush()
     request = logs.Request(LogOptions(follow=True), patience=patience)
     if isinstance(found, TaskStatus):

@@ -1,6 +1,7 @@
 """The verbs of the Kubernetes API over any kind, objects as plain dicts."""
 
 import contextlib
+from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import quote
 
@@ -215,6 +216,20 @@ def delete(
     return False
 
 
+def delete_same(
+    session: Session,
+    kind: Kind,
+    metadata: Mapping[str, str],
+    *,
+    propagation: Propagation = "Background",
+    grace: int | None = None,
+) -> None:
+    """Delete the object with this name and uid, and no other that has the name by now."""
+    body = _options(propagation, grace) | {"preconditions": {"uid": metadata["uid"]}}
+    with contextlib.suppress(NotFound, Conflict):
+        session.request("DELETE", path(kind, metadata["namespace"], metadata["name"]), body=body)
+
+
 def delete_unchanged(session: Session, item: Json) -> None:
     """Delete an object that is still as it was seen; leave it to whoever has changed it since."""
     seen, kind = item["metadata"], known_kind(item)
@@ -227,24 +242,6 @@ def delete_unchanged(session: Session, item: Json) -> None:
 def _options(propagation: Propagation, grace: int | None) -> Json:
     seconds = {} if grace is None else {"gracePeriodSeconds": grace}
     return {"propagationPolicy": propagation, **seconds}
-
-
-def delete_collection(
-    session: Session,
-    kind: Kind,
-    namespace: str,
-    label_selector: str,
-    *,
-    propagation: Propagation = "Background",
-    grace: int | None = None,
-) -> None:
-    """Delete all objects of a namespace that have the labels, in one request."""
-    session.request(
-        "DELETE",
-        path(kind, namespace),
-        query=selectors(label_selector),
-        body=_options(propagation, grace),
-    )
 
 
 def known_kind(manifest: Json) -> Kind:

@@ -64,6 +64,12 @@ class _Pod(TypedDict, total=False):
     status: Any
 
 
+class Maker(TypedDict, total=False):
+    """What is read of Jobs between an object and its pods: who made them."""
+
+    metadata: _Metadata
+
+
 _SHAPES: Mapping[Kind, type] = {kinds.JOB: _Job, kinds.POD: _Pod}
 
 

@@ -1,12 +1,14 @@
 """The status of tasks, folded from their objects and pods."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from kubectl_sky import names
+from kubectl_sky import counts, names
+from kubectl_sky.observe import ownership
 from kubectl_sky.observe.jobstatus import JobStatus, of_node, of_task
 from kubectl_sky.observe.nodes import NodeStatus, Object, State, container, node, retrying
+from kubectl_sky.observe.ownership import Ownership, TaskObjects
 from kubectl_sky.plan.pipeline import Member, member_of
 from kubectl_sky.values import dataclass, field
 from kubectl_sky.workloads import registry
@@ -28,6 +30,8 @@ class TaskStatus:
     labels: Mapping[str, str] = field(default_factory=dict)
     backend: str = names.DEFAULT_BACKEND
     member: Member | None = None  # its place, where it is one of several tasks of a file
+    uids: Mapping[str, str] = field(default_factory=dict)  # of the objects that run it, by name
+    rivals: tuple[str, ...] = ()  # objects of which nothing tells whether they are the task
 
     @cached_property
     def state(self) -> State:
@@ -145,19 +149,22 @@ class TaskStatus:
         return f"{before}{self.restarts} restart{many}" if self.restarts else ""
 
 
-def tasks(items: Iterable[Object], pods: Iterable[Object]) -> list[TaskStatus]:
-    """Fold the objects and pods of any number of tasks, newest first.
+@dataclass(frozen=True)
+class Folded:
+    """Tasks, newest first, and what only claims to belong to them."""
 
-    What a controller made of a task's object is no task of its own.
-    """
-    pods_of: dict[tuple[str, str], list[Object]] = defaultdict(list)
-    for pod in pods:
-        pods_of[_key(pod)].append(pod)
-    items_of: dict[tuple[str, str], list[Object]] = defaultdict(list)
-    for item in filter(registry.top, items):
-        items_of[_key(item)].append(item)
-    folded = [_task(members, pods_of[key]) for key, members in items_of.items()]
-    return newest(folded)
+    tasks: list[TaskStatus]
+    ignored: tuple[str, ...]
+
+
+def tasks(items: Iterable[Object], pods: Iterable[Object]) -> list[TaskStatus]:
+    """Fold the objects and pods of any number of tasks, newest first."""
+    return folded(ownership.decide(items, pods)).tasks
+
+
+def folded(owned: Ownership) -> Folded:
+    """Fold what belongs to tasks."""
+    return Folded(newest(map(of, owned.tasks)), owned.ignored)
 
 
 def newest(tasks: Iterable[TaskStatus]) -> list[TaskStatus]:
@@ -165,17 +172,13 @@ def newest(tasks: Iterable[TaskStatus]) -> list[TaskStatus]:
     return sorted(tasks, key=lambda task: (task.created_at, task.id), reverse=True)
 
 
-def _key(item: Object) -> tuple[str, str]:
-    metadata = item["metadata"]
-    return metadata.get("namespace", ""), metadata.get("labels", {}).get(names.TASK_ID, "")
-
-
-def _task(items: list[Object], pods: list[Object]) -> TaskStatus:
+def of(task: TaskObjects) -> TaskStatus:
+    """Fold the objects and pods of one task."""
+    items, pods = task.items, task.all_pods
     backend = registry.of(items[0])
-    nodes = _nodes(backend, items, pods)
+    nodes = _nodes(backend, task)
     metadata = items[0]["metadata"]
     labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
-    asked = annotations.get(names.NUM_NODES, "")
     return TaskStatus(
         id=labels.get(names.TASK_ID, ""),
         name=annotations.get(names.ORIGINAL_NAME) or labels.get(names.TASK_NAME, ""),
@@ -184,27 +187,30 @@ def _task(items: list[Object], pods: list[Object]) -> TaskStatus:
         created_at=min(item["metadata"].get("creationTimestamp", "") for item in items),
         updated_at=max(_times(items, pods)),
         nodes=nodes,
-        num_nodes=max(int(asked) if asked.isdecimal() else 0, len(nodes)),
+        num_nodes=max(counts.whole(annotations.get(names.NUM_NODES)), len(nodes)),
         labels=labels,
         backend=backend.name,
         member=member_of(metadata),
+        uids={item["metadata"]["name"]: item["metadata"].get("uid", "") for item in items},
+        rivals=task.rivals,
     )
 
 
-def _nodes(backend: Workload, items: list[Object], pods: list[Object]) -> tuple[NodeStatus, ...]:
+def _nodes(backend: Workload, task: TaskObjects) -> tuple[NodeStatus, ...]:
     """The nodes of a task's objects, in the order of their ranks."""
-    pods_of: dict[int, list[Object]] = defaultdict(list)
-    for pod in pods:
-        pods_of[backend.rank(pod)].append(pod)
-    places = sorted(
-        ((rank, item) for item in items for rank in backend.ranks(item)),
-        key=lambda place: place[0],
-    )
-    return tuple(_node(backend, item, rank, pods_of[rank]) for rank, item in places)
+    found = []
+    for item in task.items:
+        ranks = backend.ranks(item)
+        pods_of: dict[int, list[Object]] = defaultdict(list)
+        for pod in task.pods.get(item["metadata"].get("uid", ""), ()):
+            pods_of[ranks[0] if len(ranks) == 1 else backend.rank(pod)].append(pod)
+        found += [(rank, item, pods_of[rank]) for rank in ranks]
+    found.sort(key=lambda node: node[0])
+    return tuple(_node(backend, item, rank, pods) for rank, item, pods in found)
 
 
 def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> NodeStatus:
-    pods = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
+    pods = _in_turn(sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))))
     base = NodeStatus(
         index=rank,
         name=backend.title(rank),
@@ -215,7 +221,16 @@ def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> Nod
     return retrying(seen) if not seen.state.ended and backend.follows(item, pods) else seen
 
 
-def _times(items: list[Object], pods: list[Object]) -> list[str]:
+def _in_turn(pods: list[Object]) -> list[Object]:
+    """Return the pods up to the first that is active: no controller makes another beside it."""
+    for at, pod in enumerate(pods, 1):
+        ended = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+        if not ended and not pod["metadata"].get("deletionTimestamp"):
+            return pods[:at]
+    return pods
+
+
+def _times(items: Sequence[Object], pods: Sequence[Object]) -> list[str]:
     """Every time at which something is known to have happened; RFC 3339 in UTC sorts as text."""
     times: list[str] = []
     for item in items:

@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kubectl_sky import names
+from kubectl_sky import counts, names
 from kubectl_sky.plan.plan import Group, Plan
 from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Task
 from kubectl_sky.values import dataclass, field, replace
 
 PARALLEL = "parallel"
+_STAGES = 10_000  # that are believed of an object
+_DELAY = 366 * 86_400  # seconds
 _LATER = {names.QUEUE: names.LATER_QUEUE, names.QUEUE_CLASS: names.LATER_CLASS}
 
 
@@ -84,21 +86,17 @@ def member_of(metadata: Mapping[str, Any]) -> Member | None:
     labels, said = metadata.get("labels") or {}, metadata.get("annotations") or {}
     if names.PIPELINE not in labels:
         return None
-    auxiliary = str(said.get(names.AUXILIARY, "")).split(",")
+    auxiliary = str(said.get(names.AUXILIARY, "")).split(",")[:_STAGES]
     return Member(
         id=labels[names.PIPELINE],
         title=said.get(names.PIPELINE_NAME) or labels[names.PIPELINE],
-        stage=_number(labels.get(names.STAGE)),
-        stages=_number(said.get(names.STAGES)),
+        stage=counts.whole(labels.get(names.STAGE)),
+        stages=counts.whole(said.get(names.STAGES), _STAGES),
         parallel=said.get(names.EXECUTION) == PARALLEL,
-        auxiliary=tuple(int(stage) for stage in auxiliary if stage.isdecimal()),
-        delay=_number(said.get(names.DELAY)),
+        auxiliary=tuple(counts.whole(stage) for stage in auxiliary if stage),
+        delay=counts.whole(said.get(names.DELAY), _DELAY),
         queueing={key: said[later] for key, later in _LATER.items() if later in said},
     )
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text and text.isdecimal() else 0
 
 
 def named(tasks: Sequence[Task], title: str) -> tuple[Task, ...]:

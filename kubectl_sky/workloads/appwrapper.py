@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from kubectl_sky import kinds
+from kubectl_sky import counts, kinds
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads import recovery
@@ -47,6 +47,7 @@ class AppWrapper(AllNodes):
     template = "appwrapper.yaml.j2"
     requires = "AppWrapper"
     again_together = True
+    between = "workload.codeflare.dev/appwrapper"
 
     def annotations(self, plan: Plan) -> Mapping[str, str]:
         """How often and how soon it starts again, and how long it stays."""
@@ -88,8 +89,8 @@ class AppWrapper(AllNodes):
         """All nodes start again while the wrapper may be reset once more."""
         if not pods or pods[-1].get("status", {}).get("phase") != "Failed":
             return False
-        limit = item["metadata"].get("annotations", {}).get(_LIMIT, "")
-        left = (int(limit) if limit.isdecimal() else 0) - _resets(item)
+        limit = counts.whole(item["metadata"].get("annotations", {}).get(_LIMIT))
+        left = limit - _resets(item)
         return _phase(item) == "Resetting" or (_phase(item) == "Running" and left > 0)
 
 

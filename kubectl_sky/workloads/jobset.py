@@ -20,6 +20,7 @@ class JobSet(AllNodes):
     template = "jobset.yaml.j2"
     requires = "JobSet"
     again_together = True
+    between = "jobset.sigs.k8s.io/jobset-name"
 
     def fits(self, plan: Plan, facts: Facts) -> str:
         """JobSet refuses what would be too long a name of a pod."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from kubectl_sky import assets, kinds
+from kubectl_sky import assets, counts, kinds
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.hidden import TOKEN
 from kubectl_sky.plan.mpi import Mpi
@@ -37,6 +37,7 @@ class MPIJob(AllNodes):
     first: Mapping[str, str] = MappingProxyType({_RANK: "0"})
     requires = "the MPI operator"
     again_together = True
+    between = "app"  # of the launcher; the workers are the MPIJob's own
     hold = ("spec", "runPolicy", "suspend")
     propagation = "Foreground"
     grace = 5
@@ -83,7 +84,7 @@ class MPIJob(AllNodes):
     def ranks(self, item: Object) -> Sequence[int]:
         """The launcher, and the workers after it."""
         workers = item.get("spec", {}).get("mpiReplicaSpecs", {}).get("Worker") or {}
-        return range(1 + int(workers.get("replicas") or 0))
+        return range(1 + counts.whole(workers.get("replicas")))
 
     def rank(self, pod: Object) -> int:
         """The operator writes it on the pods."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
-from kubectl_sky import names
+from kubectl_sky import counts, names
 from kubectl_sky.facts import Facts
 from kubectl_sky.kinds import Kind
 from kubectl_sky.plan.plan import Node, Plan
@@ -58,6 +58,7 @@ class Workload(Protocol):
     again_together: bool = False  # whether all nodes start again when one does
     propagation: Literal["Background", "Foreground"] = "Background"  # how it is deleted
     grace: int | None = None  # seconds its pods have at the end; None: what they say themselves
+    between: str = ""  # the label by which Jobs that a controller made of an object name it
 
     @property
     def foreign(self) -> Kind | None:
@@ -177,8 +178,7 @@ def waiting(item: Object, suspended: Sequence[str] = SUSPEND) -> Verdict:
 
 def number(item: Object, label: str) -> int:
     """Return the number that a label of an object says; 0 where it says none."""
-    text = item["metadata"].get("labels", {}).get(label, "")
-    return int(text) if text.isdecimal() else 0
+    return counts.whole(item["metadata"].get("labels", {}).get(label))
 
 
 def node_index(item: Object) -> int:

@@ -136,15 +136,16 @@ def test_patches(session: Session, namespace: str) -> None:
     assert strategic["data"] == {"y": "4", "z": "3", "w": "5"}
 
 
-def test_delete_collection(session: Session, namespace: str) -> None:
-    for name in ("a", "b"):
-        objects.create(session, make_config_map(name, namespace))
-    other = make_config_map("c", namespace)
-    other["metadata"]["labels"] = {"of": "somebody"}
-    objects.create(session, other)
-    objects.delete_collection(session, kinds.CONFIG_MAP, namespace, "of=test")
-    assert found(session, namespace) == []
-    assert objects.get(session, kinds.CONFIG_MAP, "c", namespace)
+def test_delete_same_replaced_object_stays(session: Session, namespace: str) -> None:
+    first = objects.create(session, make_config_map("a", namespace))["metadata"]
+    objects.delete(session, kinds.CONFIG_MAP, "a", namespace)
+    objects.create(session, make_config_map("a", namespace))
+    objects.delete_same(session, kinds.CONFIG_MAP, first)
+    second = objects.get(session, kinds.CONFIG_MAP, "a", namespace)["metadata"]
+    objects.delete_same(session, kinds.CONFIG_MAP, second)
+    objects.delete_same(session, kinds.CONFIG_MAP, second)
+    with pytest.raises(NotFound):
+        objects.get(session, kinds.CONFIG_MAP, "a", namespace)
 
 
 def test_unknown_kind(session: Session) -> None:

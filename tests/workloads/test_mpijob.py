@@ -13,7 +13,7 @@ from kubectl_sky.spec.recovery import Recovery
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.workloads import hold
 from kubectl_sky.workloads.mpijob import MPIJob
-from tests.builders import condition, make_metadata, make_pod, terminated
+from tests.builders import condition, make_controller, make_metadata, make_pod, terminated
 from tests.plan.test_resolve import FACTS, make_plan
 
 BACKEND = MPIJob()
@@ -33,6 +33,7 @@ def pod(rank: int, phase: str = "Running", state: Any = None) -> dict[str, Any]:
     found = make_pod(0, phase, state or RUNNING)
     found["metadata"]["labels"] |= {RANK: str(rank)}
     found["metadata"]["name"] = f"train-{rank}"
+    found["metadata"]["ownerReferences"] = make_controller("train-bcdf2345")
     return found
 
 
