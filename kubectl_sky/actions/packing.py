@@ -73,7 +73,7 @@ class Packer:
             if one.path == WORKDIR and not found.path.is_dir():
                 raise Unsendable.whole("is a file", "name the folder that it is in")
             return self._archive(one, found, self._progress)
-        except (OSError, RuntimeError) as error:  # RuntimeError: nobody knows the home directory
+        except (OSError, RuntimeError, ValueError) as error:  # no home directory; a NUL character
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             raise Unsendable.whole(f"cannot be read: {reason}") from error
 

@@ -18,7 +18,7 @@ from kubectl_sky.spec import credentials, secret
 from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
 from kubectl_sky.spec.files import is_url, local_files
 from kubectl_sky.spec.kubernetes import KUBERNETES, NOBODY
-from kubectl_sky.spec.substitute import Filled
+from kubectl_sky.spec.substitute import Filled, references
 from kubectl_sky.values import dataclass, replace
 
 
@@ -376,6 +376,7 @@ _FREE_FORM = frozenset(  # maps whose keys are the user's own words
     | {"requests", "userAnnotations", "volumeAttributes"}
 )
 _MAX_LISTED = 5
+_NOT_SHOWN = "a hidden value"  # it has a secret in it
 
 
 def in_fields(document: Document) -> Iterator[Danger]:
@@ -385,15 +386,24 @@ def in_fields(document: Document) -> Iterator[Danger]:
     for root in (KUBERNETES, ("resources",)):
         for path, parent, value in _walk(document.get(*root), root):
             yield from _in_pod_field(document, path, parent, value)
+    yield from _in_task_fields(document)
+    for path, name in secret.references(document):
+        yield _danger(document, EXISTING_SECRETS, path, printable(name, 100))
+
+
+def _in_task_fields(document: Document) -> Iterator[Danger]:
     filled = Filled(document)
     for field, pattern in _patterns():
         for path, value in _matching(filled.document.data, pattern):
-            shown = None if filled.hides(dotted(path)) else field.detect(value)
-            if shown is not None:
-                host_path = str(value) if pattern[-1] == "host_path" else None
-                yield _danger(document, field, path, shown, host_path)
-    for path, name in secret.references(document):
-        yield _danger(document, EXISTING_SECRETS, path, printable(name, 100))
+            shown = field.detect(value)
+            if shown is None:
+                continue
+            host_path = str(value) if pattern[-1] == "host_path" else None
+            if filled.hides(dotted(path)):
+                open_yet = references(str(value))  # a flag gives the value; render judges it then
+                host_path = None if open_yet or host_path is None else _NOT_SHOWN
+                shown = _NOT_SHOWN
+            yield _danger(document, field, path, shown, host_path)
 
 
 def _in_pod_field(document: Document, path: Path, parent: str, value: Data) -> Iterator[Danger]:
@@ -484,7 +494,7 @@ def in_local_files(
         field = _judge_path(files.source, target, folder)
         if field:
             hidden = filled.hides(dotted(files.field))
-            shown = "a path that is not shown" if hidden else printable(target, 200)
+            shown = _NOT_SHOWN if hidden else printable(target, 200)
             yield _danger(document, field, files.field, shown)
 
 

@@ -399,6 +399,12 @@ def test_local_paths_outside_the_folder_of_the_task_are_named(
     ]
 
 
+def test_nul_character_in_a_path_is_an_error_and_no_crash(offline: Command) -> None:
+    done = offline("render", "-", stdin='run: x\nfile_mounts:\n  /a: "b\\0c"\n')
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "<stdin>:3:7: file_mounts./a: cannot be read: embedded null byte" in done.stderr
+
+
 def test_link_out_of_the_workdir_is_an_error(offline: Command, tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "passwd").symlink_to("/etc/passwd")

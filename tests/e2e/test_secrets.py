@@ -95,7 +95,7 @@ def test_secrets_that_the_cluster_keeps(sky: Command, kubectl: Command) -> None:
     assert (missing.returncode, missing.stdout) == (2, "")
     assert "managed_secrets.NAMED: there is no Secret 'named' in namespace" in missing.stderr
     assert "kubectl create secret generic key.pem --namespace" in missing.stderr
-    assert "hf-token" not in missing.stderr
+    assert "no Secret 'hf-token'" not in missing.stderr
     kept(kubectl, "named", NAMED="2", b="3")
     kept(kubectl, "key.pem", **{"key.pem": "pem\n"})
     done = sky("submit", "-", stdin=KEPT)

@@ -168,6 +168,19 @@ def test_hidden_value_in_a_path_is_not_shown() -> None:
     assert danger.problem.path == "file_mounts./a"
 
 
+def test_hidden_host_path_is_refused_and_not_shown() -> None:
+    (document,) = read("secrets: {S: /etc/hunter2}\nvolumes: {/h: {host_path: $S}}\nrun: x\n")
+    (judged,) = dangers.judge(dangers.in_fields(document), Settings(host_paths=("/",)), "S")
+    assert judged.refused
+    assert "hunter2" not in str(judged.problem)
+
+
+def test_host_path_that_a_flag_gives_is_judged_only_then() -> None:
+    (document,) = read("envs: {DIR: null}\nvolumes: {/h: {host_path: $DIR}}\nrun: x\n")
+    (judged,) = dangers.judge(dangers.in_fields(document), Settings(), "S")
+    assert not judged.refused
+
+
 def test_refused_class_becomes_an_error_at_the_same_position() -> None:
     (document,) = read("run: x\nconfig:\n  kubernetes: {remote_identity: boss}\n")
     (danger,) = dangers.in_fields(document)
