@@ -1,6 +1,6 @@
 """`doctor`: read what the cluster says of a task, or of itself, and judge it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kubectl_sky import kinds, names
@@ -48,6 +48,9 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, .
     with ThreadPoolExecutor(len(reads)) as pool:
         found = dict(zip(reads, pool.map(_allowed, reads.values()), strict=True))
     unread = tuple(kind for kind, items in found.items() if items is None)
+    if unread:  # a kind that is not served may look forbidden
+        installed = access.groups(session)
+        unread = tuple(kind for kind in unread if _served(kind, installed))
     items = {kind: tuple(items) for kind, items in found.items() if items is not None}
     items |= _owned(session, task, items)
     items[kinds.PVC.kind] = _used(items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ()))
@@ -73,6 +76,14 @@ def _owned(
         for kind in (kinds.POD.kind, *(kind.kind for kind in registry.KINDS))
         if kind in read
     }
+
+
+def _served(kind: str, groups: Collection[str]) -> bool:
+    """Say whether a cluster with these API groups has a kind."""
+    optional = {
+        item.kind: item.group for item in (*registry.KINDS, *registry.BESIDE) if "." in item.group
+    }
+    return optional.get(kind, "") in ("", *groups)
 
 
 def _allowed(read: Callable[[], list[Json]]) -> list[Json] | None:
@@ -115,7 +126,7 @@ class Checkup:
     namespace: str
     version: str
     missing: tuple[Right, ...]
-    storage: str  # the default storage class; empty: none, or not known
+    storage: str | None  # the default storage class; empty: none, None: the user may not list them
     machines: int | None  # None: the user may not list them
     groups: tuple[str, ...]  # the API groups that are installed
 
@@ -137,14 +148,14 @@ def checkup(session: Session) -> Checkup:
         classes = pool.submit(_allowed, lambda: objects.list_all(session, kinds.STORAGE_CLASS))
         nodes = pool.submit(_allowed, CoreManager(session).list_nodes)
         missing = tuple(right for right, may in zip(rights, allowed, strict=True) if not may)
-        machines = nodes.result()
+        machines, storage = nodes.result(), classes.result()
     return Checkup(
         context=session.context,
         server=session.server,
         namespace=session.namespace,
         version=str(version.result().get("gitVersion", "")),
         missing=missing,
-        storage=_default(classes.result() or ()),
+        storage=None if storage is None else _default(storage),
         machines=None if machines is None else len(machines),
         groups=groups,
     )
@@ -158,8 +169,7 @@ def _default(classes: Iterable[Json]) -> str:
     return ""
 
 
-def needed(session: Session) -> list[dict[str, object]]:
+def needed(session: Session, extras: Collection[str] = ()) -> list[dict[str, object]]:
     """Return a Role with what the commands need of what the cluster serves, and its binding."""
-    return role(
-        session.namespace, CoreManager(session).whoami(), served(tuple(access.groups(session)))
-    )
+    rights = served(tuple(access.groups(session)))
+    return role(session.namespace, CoreManager(session).whoami(), rights, extras)

@@ -10,6 +10,7 @@ from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed
+from kubectl_sky.kinds import Kind
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.users import User
 from kubectl_sky.workloads import registry
@@ -42,7 +43,7 @@ def _stop(session: Session, task: TaskStatus) -> None:
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(delete, task.uids))
     if len(task.nodes) < task.num_nodes:  # cut short before its objects owned the rest
-        left = _auxiliary(session, task.namespace, names.selector(task_id=task.id))
+        left, _ = _auxiliary(session, task.namespace, names.selector(task_id=task.id))
         owner = User(task.user)
         _delete(session, [item for item in left if owner.owns(item["metadata"])])
 
@@ -71,20 +72,21 @@ def others(session: Session, task: TaskStatus) -> bool:
     return bool(body)
 
 
-def orphans(session: Session, scope: Scope, before: str) -> list[Json]:
-    """Return what interrupted submits left: objects of tasks that nothing runs.
+def orphans(session: Session, scope: Scope, before: str) -> tuple[list[Json], tuple[Kind, ...]]:
+    """Return what interrupted submits left, objects of tasks that nothing runs, and unread kinds.
 
     `before` is an RFC 3339 time in UTC: younger objects may belong to a submit that is under way.
     """
     labels = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
     alive = {_task(item) for item in listing.workloads(session, scope.namespace, labels)}
+    auxiliary, unread = _auxiliary(session, scope.namespace, labels)
     return [
         item
-        for item in scope.own(_auxiliary(session, scope.namespace, labels))
+        for item in scope.own(auxiliary)
         if _task(item) not in alive
         and item["metadata"]["creationTimestamp"] < before
         and not item["metadata"].get("ownerReferences")
-    ]
+    ], unread
 
 
 def remove(session: Session, items: Sequence[Json]) -> None:
@@ -98,17 +100,26 @@ def _task(item: Json) -> tuple[str, str]:
     return metadata["namespace"], metadata["labels"].get(names.TASK_ID, "")
 
 
-def _auxiliary(session: Session, namespace: str | None, labels: str) -> list[Json]:
-    with ThreadPoolExecutor(len(AUXILIARY)) as pool:
-        lists = pool.map(
-            lambda kind: objects.list_all(session, kind, namespace, label_selector=labels),
-            AUXILIARY,
-        )
-        found = [item for items in lists for item in items]
-    for kind in registry.BESIDE:
-        with suppress(NotServed, Forbidden):
-            found += objects.list_all(session, kind, namespace, label_selector=labels)
-    return found
+def _auxiliary(
+    session: Session, namespace: str | None, labels: str
+) -> tuple[list[Json], tuple[Kind, ...]]:
+    """List what tasks have beside what runs them, and return the kinds that may not be listed."""
+
+    def listed(kind: Kind) -> list[Json] | None:
+        try:
+            return objects.list_all(session, kind, namespace, label_selector=labels)
+        except (NotServed, Forbidden) as error:
+            if kind in registry.BESIDE:  # a kind that is not served may look forbidden
+                return []
+            if kind is kinds.SECRET and isinstance(error, Forbidden):
+                return None
+            raise
+
+    every = (*AUXILIARY, *registry.BESIDE)
+    with ThreadPoolExecutor(len(every)) as pool:
+        lists = dict(zip(every, pool.map(listed, every), strict=True))
+    unread = tuple(kind for kind, items in lists.items() if items is None)
+    return [item for items in lists.values() for item in items or ()], unread
 
 
 def _delete(session: Session, items: Iterable[Json]) -> None:

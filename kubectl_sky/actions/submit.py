@@ -12,7 +12,7 @@ from kubectl_sky.actions.stop import AUXILIARY
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.apply import Applied, apply_all
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden, SkyError, UserError
+from kubectl_sky.errors import Forbidden, NotFound, SkyError, UserError
 from kubectl_sky.facts import Archive
 from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import differences
@@ -207,8 +207,10 @@ def uids(prepared: Prepared, items: Iterable[Json]) -> frozenset[str]:
 
 
 def _present(session: Session, prepared: Prepared) -> list[Json]:
-    """List what has the id, one request a kind."""
-    found_kinds = dict.fromkeys(objects.known_kind(m.object) for m in prepared.manifests.auxiliary)
+    """List what has the id, one request a kind; Secrets are read by name, as few may list them."""
+    wanted = [manifest.object for manifest in prepared.manifests.auxiliary]
+    secrets = [item for item in wanted if item["kind"] == kinds.SECRET.kind]
+    found_kinds = dict.fromkeys(objects.known_kind(item) for item in wanted if item not in secrets)
     found_kinds.update(dict.fromkeys(kind for kind in AUXILIARY if kind not in _UNSEEN))
     namespace = prepared.plans[0].namespace
     with ThreadPoolExecutor(_WORKERS) as pool:
@@ -219,7 +221,18 @@ def _present(session: Session, prepared: Prepared) -> list[Json]:
             found_kinds,
         )
         auxiliary = [item for items in lists for item in items]
+        auxiliary += filter(None, pool.map(lambda item: _existing(session, item), secrets))
     return auxiliary + listing.workloads(session, namespace, prepared.selector)
+
+
+def _existing(session: Session, item: Json) -> Json | None:
+    """Return the object that has the name of a manifest's; None without one."""
+    metadata = item["metadata"]
+    try:
+        kind = objects.known_kind(item)
+        return objects.get(session, kind, metadata["name"], metadata.get("namespace"))
+    except NotFound:
+        return None
 
 
 def _refuse_other(session: Session, prepared: Prepared) -> None:

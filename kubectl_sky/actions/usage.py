@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from kubectl_sky import kinds, names
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed
@@ -40,7 +40,9 @@ def top(session: Session, task: TaskStatus) -> list[Use]:
         metrics = objects.list_all(
             session, kinds.POD_METRICS, task.namespace, label_selector=selector
         )
-    except NotServed as error:
+    except (NotServed, Forbidden) as error:
+        if access.serves(session, kinds.POD_METRICS):  # else it may look forbidden
+            raise
         raise NotServed(
             "the cluster measures nothing: it has no metrics API", "install metrics-server"
         ) from error

@@ -4,7 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
+from kubectl_sky import kinds
 from kubectl_sky.cli import options, output
+from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import age
 from kubectl_sky.observe.status import TaskStatus
 
@@ -33,9 +35,11 @@ def command(where: options.Where, all_users: bool, yes: bool, **flags: object) -
     assert older_than is None or isinstance(older_than, timedelta)
     session = where.session()
     scope = options.scope(session, where, all_users)
-    orphans = stop.orphans(
+    orphans, unread = stop.orphans(
         session, scope, _before(_UNDER_WAY if older_than is None else older_than)
     )
+    for kind in unread:
+        output.note(f"{kind.plural} are not cleaned: you may not list them{_granting(kind)}")
     ended: list[TaskStatus] = []
     if older_than is not None and not flags["orphans"]:
         before = _before(older_than)
@@ -61,6 +65,12 @@ def command(where: options.Where, all_users: bool, yes: bool, **flags: object) -
     stop.remove(session, orphans)
     stop.stop(session, ended)
     output.note(f"Removed {what}")
+
+
+def _granting(kind: Kind) -> str:
+    """Say which Role grants what the usual one does not."""
+    extra = "; `kubectl sky doctor --role --with clean` prints a Role that grants it"
+    return extra if kind is kinds.SECRET else ""
 
 
 def _before(span: timedelta) -> str:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_sky.cli import options, output
+from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.doctor import Checkup
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.findings import Finding
+    from kubectl_sky.observe.rights import Right
     from kubectl_sky.observe.verdict import Verdict
 
 # What else than Kubernetes itself a task can use, by the API group that shows that it is there.
@@ -25,25 +27,54 @@ _ADDED = {
 }
 
 
+def _extras(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> tuple[str, ...]:
+    """Read the names of extra rights. Raises UserError."""
+    from kubectl_sky.observe.rights import EXTRAS
+
+    names = tuple(name.strip() for name in (value or "").split(",") if name.strip())
+    for name in names:
+        if name not in EXTRAS:
+            raise UserError(f"--with: no extra rights {name!r}", f"known: {', '.join(EXTRAS)}")
+    return names
+
+
 @click.command("doctor")
 @click.argument("task", required=False)
 @options.where_all
 @options.all_users
-@click.option("--role", is_flag=True, help="Print the Role that allows what tasks need; no TASK.")
+@click.option("--role", is_flag=True, help="Print the Role that the commands need; no TASK.")
+@click.option(
+    "--with",
+    "extras",
+    metavar="NAME,...",
+    callback=_extras,
+    help="Add rare rights to --role. clean: list Secrets; cluster: read nodes, storage classes"
+    " and queues, by a ClusterRole (default: none).",
+)
 @options.output("json", "yaml")
 def command(
-    task: str | None, where: options.Where, all_users: bool, role: bool, form: str | None
+    task: str | None, where: options.Where, all_users: bool, form: str | None, **flags: object
 ) -> int:
     """Say why TASK does not start or has failed, and what to do about it.
 
     Without TASK, check the cluster and your rights in the namespace; exits with 3 when a right is
-    missing that commands cannot do without.
-    """
+    missing that commands cannot do without. The Role is for a cluster admin to apply:
+
+    \b
+        kubectl sky doctor --role | kubectl apply -f - --context ADMIN
+        kubectl sky doctor --role --with clean,cluster
+    """  # noqa: D301 -- click reads the \b
     from kubectl_sky.actions import doctor, find
 
+    extras, role = flags["extras"], flags["role"]
+    assert isinstance(extras, tuple)
+    if extras and not role:
+        raise UserError("--with adds rights to the Role that --role prints", "add --role")
     session = where.session()
     if role:
-        output.out(_role(session, form))
+        output.out(_role(session, extras, form))
         return 0
     if task is None:
         checkup = doctor.checkup(session)
@@ -88,26 +119,31 @@ def _ranks(ranks: tuple[int, ...]) -> str:
 
 
 def _told(checkup: "Checkup") -> str:
-    machines = "you may not list them" if checkup.machines is None else str(checkup.machines)
+    unknown = "unknown: you may not list them"
+    machines = unknown if checkup.machines is None else str(checkup.machines)
+    storage = unknown if checkup.storage is None else checkup.storage
     added = [name for group, name in _ADDED.items() if group in checkup.groups]
     facts = {
         "Context": checkup.context,
         "Server": f"{checkup.server} ({checkup.version})",
         "Namespace": checkup.namespace,
         "Machines": machines,
-        "Storage": checkup.storage or "no default storage class: volumes have to name one",
+        "Storage": storage or "no default storage class: volumes have to name one",
         "Also there": ", ".join(added) or "nothing that tasks could use",
     }
     lines = [f"{name + ':':<12}{value}" for name, value in facts.items()]
     if not checkup.missing:
         return "\n".join([*lines, f"{'Rights:':<12}all that the commands need"])
-    rows = [
-        [str(right), "a help" if right.optional else "needed", right.commands]
-        for right in checkup.missing
-    ]
+    rows = [[str(right), _need(right), right.commands] for right in checkup.missing]
     table = output.table(["MISSING RIGHT", "IS", "FOR"], rows)
-    advice = "`kubectl sky doctor --role` prints a Role for who runs the cluster to apply"
+    advice = "`kubectl sky doctor --role` prints a Role for a cluster admin to apply"
     return "\n".join([*lines, "", table, "", advice])
+
+
+def _need(right: "Right") -> str:
+    if right.extra:
+        return f"extra (--with {right.extra})"
+    return "optional" if right.optional else "needed"
 
 
 def _checked(checkup: "Checkup") -> dict[str, object]:
@@ -120,17 +156,22 @@ def _checked(checkup: "Checkup") -> dict[str, object]:
         "default_storage_class": checkup.storage,
         "api_groups": list(checkup.groups),
         "missing_rights": [
-            {"right": str(right), "optional": right.optional, "for": right.commands}
+            {
+                "right": str(right),
+                "optional": right.optional,
+                "extra": right.extra,
+                "for": right.commands,
+            }
             for right in checkup.missing
         ],
     }
 
 
-def _role(session: "Session", form: str | None) -> str:
+def _role(session: "Session", extras: tuple[str, ...], form: str | None) -> str:
     """The objects for `kubectl apply -f -`."""
     from kubectl_sky.actions import doctor
 
-    found = doctor.needed(session)
+    items = doctor.needed(session, extras)
     if form == "json":
-        return output.data({"apiVersion": "v1", "kind": "List", "items": found}, form)
-    return "\n---\n".join(output.data(item, "yaml") for item in found)
+        return output.data({"apiVersion": "v1", "kind": "List", "items": items}, form)
+    return "\n---\n".join(output.data(item, "yaml") for item in items)

@@ -1,17 +1,27 @@
-"""What a user has to be allowed to do, as a table, and as a Role that allows just that."""
+"""The rights that each command needs, as one table, and as a Role that grants just these."""
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from kubectl_sky import kinds
 from kubectl_sky.kinds import Kind
 from kubectl_sky.values import dataclass
+from kubectl_sky.workloads import registry
+
+CLEAN, CLUSTER = "clean", "cluster"
+# Rights that the Role leaves out unless they are asked for: most users can do without them.
+EXTRAS = {
+    CLEAN: "list Secrets, which shows their values, so that clean finds those left behind",
+    CLUSTER: "read cluster nodes, storage classes and queues, in a ClusterRole",
+}
 
 
 @dataclass(frozen=True)
 class Right:
     """One verb on one kind or subresource, and the commands that need it.
 
-    What is `optional` makes an answer better, and nothing fails without it.
+    Without an `optional` right a command says less, or does the same more slowly. `extra` is the
+    key of EXTRAS that has to be asked for; all rights of an extra are optional.
     """
 
     verb: str
@@ -19,6 +29,7 @@ class Right:
     commands: str
     optional: bool = False
     subresource: str = ""
+    extra: str = ""
 
     @property
     def resource(self) -> str:
@@ -31,84 +42,133 @@ class Right:
         return f"{self.verb} {self.kind.resource}{sub}"
 
 
-def _rights(kind: Kind, verbs: str, commands: str, optional: bool = False) -> Iterable[Right]:
-    return (Right(verb, kind, commands, optional) for verb in verbs.split())
+def _rights(
+    kind: Kind,
+    verbs: str,
+    commands: str,
+    optional: bool = False,
+    subresource: str = "",
+    extra: str = "",
+) -> Iterator[Right]:
+    for verb in verbs.split():
+        yield Right(verb, kind, commands, optional or bool(extra), subresource, extra)
 
 
-RIGHTS: tuple[Right, ...] = (
-    *_rights(kinds.JOB, "list watch", "list, status, logs, wait"),
-    *_rights(kinds.JOB, "create patch", "submit"),
-    *_rights(kinds.JOB, "delete", "stop"),
-    *_rights(kinds.JOB, "deletecollection", "stop, in one request", optional=True),
-    *_rights(kinds.POD, "get list watch", "list, status, logs, wait"),
-    *_rights(kinds.POD, "create", "submit, to try the cluster's rules first", optional=True),
-    Right("get", kinds.POD, "logs", subresource="log"),
-    Right("get", kinds.POD, "exec", subresource="exec"),
-    Right("create", kinds.POD, "exec", subresource="exec"),
-    *_rights(kinds.CONFIG_MAP, "list create patch delete", "submit, clean"),
-    *_rights(kinds.SECRET, "create patch delete", "submit of a task with secrets or several nodes"),
-    *_rights(kinds.SECRET, "list", "clean", optional=True),
-    Right("get", kinds.POD, "port-forward", subresource="portforward"),
-    Right("create", kinds.POD, "port-forward", subresource="portforward"),
-    *_rights(kinds.SERVICE, "list", "submit, ports"),
-    *_rights(kinds.SERVICE, "create patch delete", "submit of several nodes, or with ports"),
-    *_rights(kinds.PVC, "list", "submit of a task with volumes"),
-    *_rights(kinds.PVC, "create patch delete", "volumes"),
-    *_rights(kinds.EVENT, "list", "status, doctor: why a task waits", optional=True),
-    *_rights(kinds.NODE, "list", "submit, doctor, gpus: what the machines have", optional=True),
-    *_rights(kinds.POD_METRICS, "list", "top", optional=True),
-    *_rights(kinds.RESOURCE_QUOTA, "list", "submit of several nodes: what may be", optional=True),
-    *_rights(kinds.STORAGE_CLASS, "list", "doctor", optional=True),
+_ANY_TASK = "list, status, logs, exec, cp, port-forward, ports, top, wait, stop, clean"
+_WATCHERS = "submit, logs, wait, list --watch"
+_VOLUMES = "submit of a task with volumes, volumes"
+
+# What every cluster serves. Comments say why a right is needed where that is not obvious.
+_BUILT_IN: tuple[Right, ...] = (
+    *_rights(kinds.JOB, "list", _ANY_TASK),
+    *_rights(kinds.JOB, "watch", _WATCHERS),
+    *_rights(kinds.JOB, "create", "submit"),
+    # Resume the stages of a pipeline, and stop the other nodes when one has failed.
+    *_rights(kinds.JOB, "patch", "submit, wait --continue"),
+    *_rights(kinds.JOB, "delete", "stop, clean --older-than, submit that is undone"),
+    *_rights(kinds.POD, "list", _ANY_TASK),
+    *_rights(kinds.POD, "watch", _WATCHERS),
+    # Whether a container has written its last line.
+    *_rights(kinds.POD, "get", "logs, submit"),
+    # A server-side dry run, so that quotas and policies refuse a task before it is sent.
+    *_rights(kinds.POD, "create", "submit", optional=True),
+    *_rights(kinds.POD, "get", "logs, submit", subresource="log"),
+    # "get" opens a WebSocket before Kubernetes 1.35; since then "create" is needed too.
+    *_rights(kinds.POD, "get create", "exec, cp, submit of large files", subresource="exec"),
+    *_rights(kinds.POD, "get create", "port-forward", subresource="portforward"),
+    *_rights(kinds.CONFIG_MAP, "create patch", "submit"),
+    *_rights(kinds.CONFIG_MAP, "delete", "clean, submit that is undone"),
+    *_rights(kinds.CONFIG_MAP, "get", "submit of a task with files"),
+    *_rights(kinds.CONFIG_MAP, "list", "submit --id, clean"),
+    *_rights(kinds.SECRET, "create patch", "submit of a task with secrets or several nodes"),
+    *_rights(kinds.SECRET, "delete", "clean, submit that is undone"),
+    # Compares the task's own Secret, by its name, with what is submitted. RBAC knows no labels,
+    # so this reads any Secret; so does whoever may create pods, who can mount them.
+    *_rights(kinds.SECRET, "get", "submit --id of a task with secrets or several nodes"),
+    *_rights(kinds.SECRET, "list", "clean", extra=CLEAN),
+    *_rights(kinds.SERVICE, "create patch", "submit of several nodes, or with ports"),
+    *_rights(kinds.SERVICE, "delete", "clean, submit that is undone"),
+    *_rights(kinds.SERVICE, "list", "ports, submit --id, clean"),
+    *_rights(kinds.PVC, "list", f"{_VOLUMES}, clean"),
+    *_rights(kinds.PVC, "create patch", _VOLUMES),
+    *_rights(kinds.PVC, "delete", "volumes delete, clean, submit that is undone"),
+    *_rights(kinds.EVENT, "list", "status, doctor: why a task is pending", optional=True),
+    *_rights(kinds.RESOURCE_QUOTA, "list", "submit of several nodes", optional=True),
+    *_rights(kinds.NODE, "list", "gpus, submit, ports, doctor", extra=CLUSTER),
+    *_rights(kinds.STORAGE_CLASS, "list", "doctor, volumes, submit", extra=CLUSTER),
 )
 
-_RUNNING = (kinds.JOB_SET, kinds.MPI_JOB, kinds.APP_WRAPPER)
-# What is needed of kinds that not every cluster has; nothing fails without it as long as nobody
-# asks for what needs it.
-_ADDED: tuple[Right, ...] = (
-    *(
-        right
-        for kind in _RUNNING
-        for right in (
-            *_rights(kind, "list watch", f"list, status, logs, wait of {kind.plural}", True),
-            *_rights(kind, "create patch delete deletecollection", f"{kind.plural}", True),
-        )
-    ),
-    *_rights(kinds.POD_GROUP, "list create patch delete", "submit --backend volcano", True),
-    *_rights(kinds.LOCAL_QUEUE, "list", "submit --queue, queues", optional=True),
-    *_rights(kinds.QUEUED_WORKLOAD, "list", "status of a task in a queue, queues", optional=True),
-    *_rights(kinds.CLUSTER_QUEUE, "list", "queues: what they may give", optional=True),
-    *_rights(kinds.QUEUE_PRIORITY, "list", "submit --queue with a priority class", optional=True),
-    *_rights(kinds.VOLCANO_QUEUE, "list", "submit --backend volcano --queue", optional=True),
-)
+
+def _installed() -> Iterator[Right]:
+    """Yield the rights on kinds that an operator installs; other tasks work without them."""
+    for kind, requires in registry.KINDS.items():
+        if requires:
+            yield from _rights(kind, "list watch", f"{_ANY_TASK}: {kind.plural}", optional=True)
+            yield from _rights(kind, "create patch delete", f"submit, stop: {kind.plural}", True)
+    for kind in registry.BESIDE:
+        commands = f"submit, status, stop: {kind.plural}"
+        yield from _rights(kind, "list create patch delete", commands, optional=True)
+    yield from _rights(kinds.POD_METRICS, "list", "top", optional=True)
+    yield from _rights(kinds.LOCAL_QUEUE, "list", "queues, submit --queue", optional=True)
+    yield from _rights(kinds.QUEUED_WORKLOAD, "list", "queues, status, doctor", optional=True)
+    yield from _rights(kinds.CLUSTER_QUEUE, "list", "queues", extra=CLUSTER)
+    yield from _rights(kinds.QUEUE_PRIORITY, "list", "submit --queue", extra=CLUSTER)
+    yield from _rights(kinds.VOLCANO_QUEUE, "list", "submit --queue", extra=CLUSTER)
+
+
+_INSTALLED = tuple(_installed())
 
 
 def served(groups: Collection[str]) -> tuple[Right, ...]:
     """Return what commands need in a cluster with these API groups."""
-    return (*RIGHTS, *(right for right in _ADDED if right.kind.group in groups))
+    return (*_BUILT_IN, *(right for right in _INSTALLED if right.kind.group in groups))
 
 
-def role(namespace: str, user: str, rights: Sequence[Right]) -> list[dict[str, object]]:
-    """Return a Role with the rights inside a namespace, and the binding that gives it to a user."""
-    metadata = {"name": "kubectl-sky", "namespace": namespace}
-    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+def role(
+    namespace: str, user: str, rights: Sequence[Right], extras: Collection[str] = ()
+) -> list[dict[str, object]]:
+    """Return a Role with the rights inside a namespace, and the binding that grants it to a user.
+
+    A ClusterRole and its binding follow where the extras have rights on the whole cluster.
+    """
+    wanted = [right for right in rights if not right.extra or right.extra in extras]
+    inside = [right for right in wanted if right.kind.namespaced]
+    outside = [right for right in wanted if not right.kind.namespaced]
+    return [
+        *_granted("Role", {"namespace": namespace}, user, inside),
+        *(_granted("ClusterRole", {}, user, outside) if outside else ()),
+    ]
+
+
+def _granted(
+    kind: str, where: dict[str, str], user: str, rights: Iterable[Right]
+) -> Iterator[dict[str, object]]:
+    api, name = "rbac.authorization.k8s.io", "kubectl-sky"
+    binding = f"{name}-{re.sub('[/%]', '-', user)}"  # of one user: another's is not replaced
+    yield {
+        "apiVersion": f"{api}/v1",
+        "kind": kind,
+        "metadata": {"name": name, **where},
+        "rules": _rules(rights),
+    }
+    yield {
+        "apiVersion": f"{api}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": {"name": binding, **where},
+        "roleRef": {"apiGroup": api, "kind": kind, "name": name},
+        "subjects": [{"apiGroup": api, "kind": "User", "name": user}],
+    }
+
+
+def _rules(rights: Iterable[Right]) -> list[dict[str, object]]:
+    """Return RBAC's rules, with the resources of a group that have the same verbs in one."""
     verbs: dict[tuple[str, str], list[str]] = {}
     for right in rights:
-        if right.kind.namespaced:
-            verbs.setdefault((right.kind.group, right.resource), []).append(right.verb)
-    for (group, resource), found in verbs.items():
-        groups.setdefault((group, tuple(dict.fromkeys(found))), []).append(resource)
-    rules = [
-        {"apiGroups": [group], "resources": resources, "verbs": list(allowed)}
-        for (group, allowed), resources in groups.items()
-    ]
-    api = "rbac.authorization.k8s.io"
+        verbs.setdefault((right.kind.group, right.resource), []).append(right.verb)
+    resources: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (group, resource), allowed in verbs.items():
+        resources.setdefault((group, tuple(sorted(allowed))), []).append(resource)
     return [
-        {"apiVersion": f"{api}/v1", "kind": "Role", "metadata": metadata, "rules": rules},
-        {
-            "apiVersion": f"{api}/v1",
-            "kind": "RoleBinding",
-            "metadata": metadata,
-            "roleRef": {"apiGroup": api, "kind": "Role", "name": "kubectl-sky"},
-            "subjects": [{"apiGroup": api, "kind": "User", "name": user}],
-        },
+        {"apiGroups": [group], "resources": names, "verbs": list(allowed)}
+        for (group, allowed), names in resources.items()
     ]

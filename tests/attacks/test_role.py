@@ -1,0 +1,412 @@
+"""The Role of `doctor --role`: enough for every command, and no right of it is superfluous."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl_sky import kinds
+from kubectl_sky.cli.main import COMMANDS
+from kubectl_sky.observe import rights
+from kubectl_sky.observe.rights import EXTRAS, Right
+from kubectl_sky.workloads import registry
+from tests.cluster.target import Cluster
+from tests.e2e.conftest import Command, Done
+from tests.e2e.test_lifecycle import submit, until_running
+
+Json = dict[str, Any]
+
+IMAGE = "resources: {image_id: 'busybox:1.36', ports: 8080}\n"
+ALL = (
+    f"name: all\nnum_nodes: 2\n{IMAGE}secrets: {{A: b}}\nvolumes: {{/v: data, /s: {{size: 1Gi}}}}\n"
+    "workdir: code\nfile_mounts: {/tmp/big: big}\n"
+    "run: test -s /tmp/big && cat hello && echo done on $NODE_RANK\n"
+)
+SMALL = "name: small\nnum_nodes: 2\nsecrets: {A: b}\nworkdir: code\nvolumes: {/s: {size: 1Gi}}\n"
+SMALL += f"{IMAGE}run: cat hello\n"
+PIPELINE = "name: turn\n---\nname: one\nrun: echo first\n---\nname: two\nrun: echo second\n"
+GROUP = (
+    "name: duet\nexecution: parallel\n---\nname: one\nrun: echo one\n---\nname: two\nrun: echo\n"
+)
+LONG = f"name: long\n{IMAGE}run: echo started; sleep 600\n"
+FAILING = f"name: fails\nnum_nodes: 2\n{IMAGE}run: test $NODE_RANK = 0 || exit 3; sleep 600\n"
+OFFLINE = {"validate", "render", "local", "auth", "version"}
+
+
+@pytest.fixture
+def alice(environment: dict[str, str], tmp_path: Path) -> Iterator[Command]:
+    """This program as the user alice, who may do nothing until a Role grants it."""
+    config = yaml.safe_load(Path(environment["KUBECONFIG"]).read_text())
+    config["current-context"] = "alice"
+    kubeconfig = tmp_path / "kubeconfig-of-alice"
+    kubeconfig.write_text(json.dumps(config))
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "hello").write_text("hello\n")
+    (tmp_path / "big").write_bytes(os.urandom(4_000_000))
+    (tmp_path / "larger.yaml").write_text("{name: data, type: k8s-pvc, size: 2Gi}\n")
+    command = Command(
+        (sys.executable, "-m", "kubectl_sky"),
+        environment | {"KUBECONFIG": str(kubeconfig)},
+        tmp_path,
+    )
+    yield command
+    command.end()
+
+
+def printed(alice: Command, *flags: str) -> list[Json]:
+    """Return the objects that `doctor --role` prints."""
+    items: list[Json] = alice.json("doctor", "--role", *flags)["items"]
+    return items
+
+
+def grant(kubectl: Command, items: list[Json]) -> None:
+    done = kubectl("apply", "-f", "-", stdin=json.dumps(make_list(items)))
+    assert done.returncode == 0, done.stderr
+
+
+def make_list(items: list[Json]) -> Json:
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def without(items: list[Json], *lost: Right) -> list[Json]:
+    """Return the Role and its binding without some rights."""
+    role, binding = items
+    rules = [
+        {"apiGroups": rule["apiGroups"], "resources": [resource], "verbs": [verb]}
+        for rule in role["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        if not any(
+            [one.kind.group] == rule["apiGroups"] and (one.resource, one.verb) == (resource, verb)
+            for one in lost
+        )
+    ]
+    return [role | {"rules": rules}, binding]
+
+
+def wait_until_granted(alice: Command, right: Right, expected: bool) -> None:
+    """Wait until the API server knows the Role as it is now."""
+    wanted = {"right": str(right), "optional": right.optional, "extra": "", "for": right.commands}
+    deadline = time.monotonic() + 30
+    while (wanted in missing(alice)) is expected:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def missing(alice: Command) -> list[Json]:
+    rows: list[Json] = json.loads(alice("doctor", "-o", "json").stdout)["missing_rights"]
+    return rows
+
+
+@pytest.fixture
+def role(alice: Command, kubectl: Command) -> list[Json]:
+    """The Role and its binding, granted to alice."""
+    items = printed(alice)
+    assert [item["kind"] for item in items] == ["Role", "RoleBinding"]
+    grant(kubectl, items)
+    deadline = time.monotonic() + 30
+    while not all(row["optional"] for row in missing(alice)):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    return items
+
+
+def allowed(done: Done, *codes: int) -> Done:
+    text = f"{done.args[3:]}: {done.stdout}\n{done.stderr}"
+    assert done.returncode in (codes or (0,)), text
+    assert "may not" not in done.stderr.replace("you may not", ""), text
+    assert "Traceback" not in done.stderr, text
+    return done
+
+
+def test_doctor_without_rights_names_those_that_are_missing(alice: Command) -> None:
+    done = alice("doctor")
+    assert done.returncode == 3
+    assert "get configmaps" in done.stdout and "--role" in done.stdout
+    assert "unknown: you may not list them" in done.stdout, "neither nodes nor storage classes"
+    assert "no default storage class" not in done.stdout
+
+
+def test_role_names_neither_wildcards_nor_lists_of_secrets(
+    alice: Command, role: list[Json]
+) -> None:
+    assert "*" not in json.dumps(role)
+    verbs = {
+        verb
+        for rule in role[0]["rules"]
+        if "secrets" in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert verbs == {"create", "delete", "get", "patch"}
+    assert role[1]["subjects"][0]["kind"] == "User"
+    rows = missing(alice)
+    assert rows and {row["extra"] for row in rows} <= set(EXTRAS)
+    assert alice("doctor").returncode == 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command line, and what comes of it."""
+
+    line: str
+    stdin: str = ""
+    says: str = ""
+    codes: tuple[int, ...] = (0,)
+
+
+STEPS = (
+    Step("volumes create data 1Gi"),
+    Step("volumes list", says="data"),
+    Step("volumes status data"),
+    Step("submit - --dry-run=client", ALL),
+    Step("submit - --dry-run=server", ALL),
+    Step("submit - --id allall01", ALL, "done on 1"),
+    Step("submit - --id allall01", ALL, "unchanged"),
+    Step("submit -", PIPELINE, "second"),
+    Step("submit -", GROUP),
+    Step("submit - --backend indexed", SMALL),
+    Step("submit - --array 0-1", f"{IMAGE}run: echo\n"),
+    Step("submit -", FAILING, "stopped", (4,)),
+    Step("submit - --detach --id longlong", LONG),
+    Step("list"),
+    Step("list -o json"),
+    Step("status allall01"),
+    Step("logs allall01", says="done on 0"),
+    Step("logs -f allall01", says="done on 0"),
+    Step("wait allall01"),
+    Step("doctor"),
+    Step("doctor allall01", says="list them: Node\n"),
+    Step("ports longlong"),
+    Step("wait longlong --timeout 5s", codes=(1,)),
+    Step("exec longlong -- true"),
+    Step("cp code longlong:/tmp"),
+    Step("cp longlong:/tmp/code back"),
+    Step("port-forward longlong :8080", says="Forwarding from"),
+    Step("top longlong", says="no metrics API", codes=(3,)),
+    Step("queues list", says="Kueue is not installed", codes=(3,)),
+    Step("gpus", says="may not list nodes", codes=(3,)),
+    Step("stop longlong -y"),
+    Step("clean -y", says="secrets are not cleaned"),
+    Step("clean --older-than 0s -y"),
+    Step("volumes apply larger.yaml", codes=(0, 3)),  # not every storage class expands
+    Step("volumes delete data --force"),
+)
+
+
+def test_every_command_is_tried_with_the_role() -> None:
+    assert {step.line.split()[0] for step in STEPS} | OFFLINE == set(COMMANDS)
+
+
+@pytest.mark.usefixtures("role")
+def test_every_command_works_with_the_role_alone(alice: Command) -> None:
+    """Submits of every sort, and each command on what they leave; nothing is forbidden."""
+    for step in STEPS:
+        done = attempt(alice, tuple(step.line.split()), step.stdin)
+        output = done.stdout + done.stderr
+        assert done.returncode in step.codes, (step.line, output)
+        assert step.says in output, (step.line, output)
+        assert step.codes == (3,) or "may not" not in output.replace("you may not", ""), output
+        assert "Traceback" not in output
+
+
+def test_extra_rights_are_in_the_role_if_asked_for(
+    alice: Command, kubectl: Command, namespace: str
+) -> None:
+    items = printed(alice, "--with", "clean,cluster")
+    kinds_ = [item["kind"] for item in items]
+    assert kinds_ == ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]
+    for item in items[2:]:  # each test has a namespace, and all have one cluster
+        item["metadata"]["name"] += f"-{namespace}"
+    items[3]["roleRef"]["name"] = items[2]["metadata"]["name"]
+    grant(kubectl, items)
+    try:
+        deadline = time.monotonic() + 30
+        while missing(alice):
+            assert time.monotonic() < deadline, missing(alice)
+            time.sleep(0.2)
+        assert "not cleaned" not in allowed(alice("clean", "-y")).stderr
+        allowed(alice("gpus"))
+        assert "unknown" not in allowed(alice("doctor")).stdout
+    finally:
+        for item in items[2:]:
+            kubectl("delete", item["kind"], item["metadata"]["name"])
+
+
+def test_extra_rights_of_an_unknown_name_are_refused(offline: Command) -> None:
+    done = offline("doctor", "--role", "--with", "clean,all")
+    assert done.returncode == 2 and "clean, cluster" in done.stderr
+    assert offline("doctor", "--with", "clean").returncode == 2
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A command that fails, or says less, without a right; `tells` says whether it does.
+
+    `also` are rights that are taken as well, so that the command comes so far; `quota` is one of
+    the namespace at that time.
+    """
+
+    command: tuple[str, ...]
+    stdin: str = ""
+    tells: Callable[[Done], bool] | None = None
+    also: tuple[str, ...] = ()
+    quota: str = ""
+
+
+DETACHED = Proof(("submit", "-", "--detach"), SMALL)
+UNDONE = Proof(
+    ("submit", "-", "--detach"),
+    SMALL,
+    lambda done: "could not be removed again" in done.stderr,
+    ("create jobs.batch",),
+)
+AGAIN = Proof(("submit", "-", "--id", "present1", "--detach"), SMALL)
+PROOFS: dict[str, Proof] = {
+    "list jobs.batch": Proof(("list",)),
+    "watch jobs.batch": Proof(("wait", "longlong", "--timeout", "3s")),
+    "create jobs.batch": DETACHED,
+    "patch jobs.batch": Proof(("submit", "-"), PIPELINE),
+    "delete jobs.batch": Proof(("stop", "longlong", "-y")),
+    "list pods": Proof(("list",)),
+    "watch pods": Proof(("wait", "longlong", "--timeout", "3s")),
+    "get pods": Proof(("logs", "-f", "present1")),
+    "create pods": Proof(DETACHED.command, LONG, lambda done: done.returncode == 0, quota="pods=0"),
+    "get pods/log": Proof(("logs", "present1")),
+    "get pods/exec": Proof(("exec", "longlong", "--", "true")),
+    "create pods/exec": Proof(("exec", "longlong", "--", "true")),
+    "get pods/portforward": Proof(("port-forward", "longlong", ":8080")),
+    "create pods/portforward": Proof(("port-forward", "longlong", ":8080")),
+    "create configmaps": DETACHED,
+    "patch configmaps": DETACHED,
+    "delete configmaps": UNDONE,
+    "get configmaps": DETACHED,
+    "list configmaps": AGAIN,
+    "create secrets": DETACHED,
+    "patch secrets": DETACHED,
+    "delete secrets": UNDONE,
+    "get secrets": AGAIN,
+    "create services": DETACHED,
+    "patch services": DETACHED,
+    "delete services": UNDONE,
+    "list services": Proof(("ports", "longlong")),
+    "list persistentvolumeclaims": Proof(("volumes", "list")),
+    "create persistentvolumeclaims": Proof(("volumes", "create", "new", "1Gi")),
+    "patch persistentvolumeclaims": DETACHED,
+    "delete persistentvolumeclaims": Proof(("volumes", "delete", "data", "--force")),
+    "list events": Proof(("doctor", "longlong"), tells=lambda done: "Event" in done.stdout),
+    "list resourcequotas": Proof(
+        ("submit", "-", "--dry-run=server"),
+        f"num_nodes: 90\n{IMAGE}run: echo\n",
+        lambda done: done.returncode == 0,
+        quota="pods=80",
+    ),
+}
+# Kubernetes asks for "create" since 1.35; the practice cluster is an older one in this.
+NEWER = {"create pods/exec", "create pods/portforward"}
+BUILT_IN = {str(right): right for right in rights.served(()) if not right.extra}
+
+
+def test_every_right_of_the_role_has_a_proof() -> None:
+    assert set(PROOFS) == set(BUILT_IN)
+
+
+def test_rights_of_the_role_cover_every_backend() -> None:
+    groups = {right.kind.group for right in rights.served([k.group for k in vars_of_kinds()])}
+    assert {kind.group for kind in (*registry.KINDS, *registry.BESIDE)} <= groups
+    known = {
+        (right.kind, right.verb) for right in rights.served([k.group for k in vars_of_kinds()])
+    }
+    for kind in registry.KINDS:
+        assert {(kind, verb) for verb in ("list", "watch", "create", "patch", "delete")} <= known
+
+
+def vars_of_kinds() -> list[kinds.Kind]:
+    return [kind for kind in vars(kinds).values() if isinstance(kind, kinds.Kind)]
+
+
+def says_forbidden(right: Right) -> Callable[[Done], bool]:
+    return lambda done: f"may not {right.verb} {right.resource}" in done.stderr
+
+
+@pytest.fixture
+def tasks(alice: Command, role: list[Json]) -> None:
+    """A volume, a task that has completed, and one that runs."""
+    allowed(alice("volumes", "create", "data", "1Gi"))
+    submit(alice, LONG, "longlong")
+    allowed(alice(*AGAIN.command, stdin=SMALL))
+    allowed(alice("wait", "present1"))
+    until_running(alice, "longlong")
+
+
+@pytest.mark.usefixtures("tasks")
+@pytest.mark.parametrize("part", range(3))
+def test_role_without_any_one_right_makes_a_command_fail(
+    alice: Command, role: list[Json], kubectl: Command, cluster: Cluster, part: int
+) -> None:
+    """Take each right in turn; with all of them the same command does not say so."""
+    names = [name for number, name in enumerate(PROOFS) if number % 3 == part]
+    names = [name for name in names if cluster.driver != "practice" or name not in NEWER]
+    superfluous = [name for name in names if not needed(name, alice, role, kubectl)]
+    assert not superfluous
+
+
+def needed(name: str, alice: Command, role: list[Json], kubectl: Command) -> bool:
+    """Say whether a command fails, or says less, without a right, and not with it."""
+    right, proof = BUILT_IN[name], PROOFS[name]
+    also = [BUILT_IN[other] for other in proof.also]
+    tells = proof.tells or says_forbidden(right)
+    if proof.quota:
+        kubectl("create", "quota", "small", f"--hard={proof.quota}")
+        until_counted(kubectl)
+    grant(kubectl, without(role, right, *also))
+    wait_until_granted(alice, right, False)
+    lacking = attempt(alice, proof.command, proof.stdin)
+    assert "Traceback" not in lacking.stderr
+    grant(kubectl, without(role, *also))
+    wait_until_granted(alice, right, True)
+    if proof.tells:
+        done = attempt(alice, proof.command, proof.stdin)
+        assert not tells(done), (name, done.stdout, done.stderr)
+    grant(kubectl, role)
+    if proof.quota:
+        kubectl("delete", "quota", "small")
+    return tells(lacking)
+
+
+def until_counted(kubectl: Command) -> None:
+    """Wait until the quota is in force."""
+    deadline = time.monotonic() + 30
+    while not kubectl.json("get", "quota", "small").get("status", {}).get("used"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def attempt(alice: Command, command: tuple[str, ...], stdin: str) -> Done:
+    """Run a command to its end; through one that forwards a port, connect."""
+    if command[0] != "port-forward":
+        return alice(*command, stdin=stdin)
+    process = alice.start(*command)
+    assert process.stderr
+    line = process.stderr.readline()
+    address = re.search(r"from (127\.0\.0\.1):(\d+)", line)
+    assert address, line
+    with (
+        socket.create_connection((address[1], int(address[2]))),
+        suppress(subprocess.TimeoutExpired),
+    ):
+        process.wait(2)  # it ends by itself where it may not forward
+    process.send_signal(signal.SIGINT)
+    rest, more = process.communicate(timeout=20)
+    return Done(command, process.returncode, rest, line + more)
