@@ -1,7 +1,8 @@
 """What the cluster serves, and what of it the caller may do."""
 
 from kubectl_sky import kinds
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import objects, problems
+from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import NotServed
 from kubectl_sky.kinds import Kind
@@ -14,10 +15,13 @@ def groups(session: Session) -> dict[str, tuple[str, ...]]:
     Raises ClusterError.
     """
     answer = session.request("GET", "/apis")
-    return {
-        group["name"]: tuple(version["version"] for version in group.get("versions") or ())
-        for group in answer.get("groups") or ()
-    }
+    try:
+        return {
+            str(group["name"]): tuple(str(version["version"]) for version in group["versions"])
+            for group in answer["groups"]
+        }
+    except (LookupError, TypeError):
+        raise problems.not_kubernetes(Call("GET", "/apis", session.server)) from None
 
 
 def serves(session: Session, kind: Kind) -> bool:

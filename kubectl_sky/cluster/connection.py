@@ -1,12 +1,8 @@
-"""Which server, as whom: what the user asks for, and what was found for it."""
-
-from typing import Protocol
+"""Which API server, as which user: what the flags ask for, and what the kubeconfig resolves to."""
 
 import urllib3
 
 from kubectl_sky.values import dataclass
-
-POOL = 32  # connections that are kept
 
 
 @dataclass(frozen=True)
@@ -28,37 +24,27 @@ class Connection:
     insecure: bool | None = None
 
 
-class Credentials(Protocol):
-    """Who asks, and whether the server is who it should be."""
-
-    @property
-    def verified(self) -> bool:
-        """Whether the server's certificate is looked at."""
-
-    def bearer(self) -> str:
-        """Return the Authorization header, "" for none. Raises ClusterError."""
-
-    def pool(self) -> urllib3.PoolManager:
-        """Return connections with these certificates. Raises OSError, ValueError, HTTPError."""
-
-
 @dataclass(frozen=True)
 class Target:
     """A server, the credentials for it, and the defaults that go with them.
 
-    `renewable` says that reading the target again may give fresh credentials.
+    `authorization` is a header's value, "" for none. `pool` has the certificates and the proxy.
+    `renewable` says that resolving the connection again may give fresh credentials, and `expires`
+    when these end, in seconds since 1970; None where that is not known.
     """
 
-    credentials: Credentials
     server: str
     context: str
     namespace: str
-    renewable: bool
+    authorization: str
+    pool: urllib3.PoolManager
+    renewable: bool = False
+    expires: float | None = None
 
 
 @dataclass(frozen=True)
 class Contexts:
-    """The names of the kubeconfig's contexts, and which is the current one ("" for none)."""
+    """The names of the kubeconfig's contexts, and the current one ("" for none)."""
 
     names: tuple[str, ...] = ()
     current: str = ""

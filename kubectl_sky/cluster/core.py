@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 from kubectl_sky import kinds
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import objects, problems
+from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.cluster.stream import Stream
+from kubectl_sky.cluster.transport import Stream
 
 _MOST = 1 << 20  # bytes of a log's end
 _SILENT = 10.0  # seconds that the server may take to say more of one
@@ -89,7 +90,13 @@ class CoreManager:
         kind = kinds.SELF_SUBJECT_REVIEW
         body = {"apiVersion": kind.api_version, "kind": kind.kind}
         answer = self._session.request("POST", objects.path(kind), body=body)
-        return str(answer["status"]["userInfo"].get("username") or "")
+        try:
+            username = answer["status"]["userInfo"].get("username", "")
+        except (LookupError, TypeError, AttributeError):
+            username = None
+        if not isinstance(username, str):
+            raise problems.not_kubernetes(Call("POST", objects.path(kind), self._session.server))
+        return username
 
 
 def _when(event: Json) -> str:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, TypeGuard
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.cluster.wire import LARGEST, Wire
+from kubectl_sky.cluster.websocket import LARGEST, WebSocket, connect
 from kubectl_sky.errors import ClusterError, NotFound, ProgramMissing, SkyError, Unreachable
 from kubectl_sky.values import dataclass
 
@@ -110,7 +110,7 @@ def _is_file(source: BinaryIO | Iterable[bytes]) -> TypeGuard[BinaryIO]:
     return hasattr(source, "read")
 
 
-def _open(session: Session, program: Program, pipes: Pipes) -> Wire:
+def _open(session: Session, program: Program, pipes: Pipes) -> WebSocket:
     wanted = {
         "stdin": pipes.stdin is not None,
         "stdout": True,
@@ -122,7 +122,7 @@ def _open(session: Session, program: Program, pipes: Pipes) -> Wire:
     query += [("command", word) for word in program.command]
     path = objects.path(kinds.POD, program.namespace, program.pod, "exec")
     try:
-        wire = session.upgrade(path, query, PROTOCOLS)
+        wire = connect(session, path, query, PROTOCOLS)
     except ClusterError as error:
         raise _refused(program, error) from None
     if pipes.stdin is not None and not pipes.tty and wire.protocol == V4:
@@ -137,7 +137,7 @@ def _open(session: Session, program: Program, pipes: Pipes) -> Wire:
 class _Feed:
     """Sends a program's input and the sizes of its terminal, each from a thread of its own."""
 
-    def __init__(self, wire: Wire, pipes: Pipes) -> None:
+    def __init__(self, wire: WebSocket, pipes: Pipes) -> None:
         self._wire = wire
         # the end of what is typed is typed too; told apart, a runtime would drop the last output
         self._ends = wire.protocol == V5 and not pipes.tty
@@ -190,7 +190,7 @@ class _Feed:
             self._wire.send(bytes([_SIZE]) + text.encode())
 
 
-def _receive(wire: Wire, pipes: Pipes, feed: _Feed) -> Json | None:
+def _receive(wire: WebSocket, pipes: Pipes, feed: _Feed) -> Json | None:
     """Pass the output on until the program has ended; return what is said of its end."""
     sinks = {_STDOUT: pipes.stdout, _STDERR: pipes.stderr}
     try:
@@ -206,7 +206,7 @@ def _receive(wire: Wire, pipes: Pipes, feed: _Feed) -> Json | None:
     return None
 
 
-def _messages(wire: Wire, pipes: Pipes, feed: _Feed) -> Iterator[bytes]:
+def _messages(wire: WebSocket, pipes: Pipes, feed: _Feed) -> Iterator[bytes]:
     """Yield the messages that hold more than the number of their channel.
 
     Raises TimeoutError when the time is over, or nothing was sent or received for too long.

@@ -11,6 +11,10 @@ _CHECK = "check that the cluster runs and that you are on its network or VPN"
 _TRUST = "check certificate-authority and server in the kubeconfig"
 
 
+class TooLarge(transport.HTTPError):
+    """The answer is larger than any list of Kubernetes objects."""
+
+
 def unreachable(call: Call, error: Exception) -> ClusterError:
     """Return the error for an exception of urllib3 or of the socket."""
     while isinstance(error, transport.MaxRetryError) and error.reason:
@@ -79,6 +83,20 @@ _TLS = (
 )
 
 
+def _too_large(call: Call, error: Exception) -> ClusterError:
+    return ClusterError(
+        f"{call.host} answers {call.method} {call.resource} with more than the 64 MiB allowed",
+        "check the server's address in the kubeconfig",
+    )
+
+
+def _damaged(call: Call, error: Exception) -> ClusterError:
+    return ClusterError(
+        f"{call.host} answers {call.method} {call.resource} with damaged data",
+        "check the server's address in the kubeconfig",
+    )
+
+
 def _bad_address(call: Call, error: Exception) -> ClusterError:
     return ClusterError(f"{call.server!r} is no server address", "it looks like https://HOST:PORT")
 
@@ -100,6 +118,9 @@ _FAILURES: tuple[tuple[type[Exception], Callable[[Call, Exception], ClusterError
     (transport.NewConnectionError, _not_connected),
     (transport.ConnectTimeoutError, _connect_timed_out),
     (transport.ReadTimeoutError, _timed_out),
+    (TimeoutError, _timed_out),
+    (TooLarge, _too_large),
+    (transport.DecodeError, _damaged),
     (transport.SSLError, _untrusted),
     (transport.LocationValueError, _bad_address),
 )

@@ -14,7 +14,7 @@ from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.patience import Patience
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.wire import Wire
+from kubectl_sky.cluster.websocket import WebSocket, connect
 from kubectl_sky.errors import ClusterError, Forbidden, SkyError, UserError
 from kubectl_sky.values import dataclass
 
@@ -54,7 +54,7 @@ class Forwarder:
         self._stop = Event()
         self._lock = Lock()
         self._error: SkyError | None = None
-        self._open: dict[socket.socket, Wire | None] = {}
+        self._open: dict[socket.socket, WebSocket | None] = {}
         self._listeners: list[tuple[socket.socket, int]] = []
 
     def listen(self, addresses: Sequence[str], pair: Pair) -> Iterator[str]:
@@ -140,7 +140,7 @@ class Forwarder:
         self._error = self._error or error
         self._stop.set()
 
-    def _dial(self, remote: int) -> Wire:
+    def _dial(self, remote: int) -> WebSocket:
         """Reach the port, in the next pod if this one has gone."""
         patience = Patience(self._stop, _PATIENCE)
         while True:
@@ -149,7 +149,7 @@ class Forwarder:
                 if not found:
                     raise ClusterError("there is no pod yet")
                 path = objects.path(kinds.POD, *found, "portforward")
-                return self._session.upgrade(path, {"ports": str(remote)}, PROTOCOLS)
+                return connect(self._session, path, {"ports": str(remote)}, PROTOCOLS)
             except Forbidden:
                 raise
             except ClusterError as error:
@@ -158,7 +158,7 @@ class Forwarder:
                 patience.bear(error)
 
 
-def _join(line: socket.socket, wire: Wire) -> str:
+def _join(line: socket.socket, wire: WebSocket) -> str:
     """Pass bytes on in both directions until one side has ended; return what went wrong."""
     ended = Event()
 
@@ -189,7 +189,7 @@ def _join(line: socket.socket, wire: Wire) -> str:
     return " ".join(told.decode(errors="replace").split())
 
 
-def _messages(wire: Wire, ended: Event) -> Iterator[bytes]:
+def _messages(wire: WebSocket, ended: Event) -> Iterator[bytes]:
     """Yield what comes; once nobody sends any more, until nothing comes for a while.
 
     The protocol cannot say that one side has ended while the other goes on.

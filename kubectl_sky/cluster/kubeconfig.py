@@ -1,56 +1,342 @@
-"""Find out which server to talk to and as whom: kubeconfig files, flags, or a pod's own account."""
+"""Resolve a connection to a server and credentials: kubeconfig files, flags, or a pod's account.
+
+The Kubernetes client reads the files, runs credential plugins and sets up TLS and proxies. This
+module adds kubectl's flags and rules of precedence, and one line of error for whatever is wrong.
+"""
 
 import os
+import re
+from base64 import b64encode
+from datetime import datetime
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
-from kubectl_sky.cluster import plain
+import urllib3
+import yaml
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.rest import RESTClientObject
+from kubernetes.config import ConfigException, load_incluster_config
+from kubernetes.config.exec_provider import ExecProvider
+from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
+
 from kubectl_sky.cluster.connection import Connection, Contexts, Target
 from kubectl_sky.errors import ClusterError
+from kubectl_sky.values import dataclass
 
-_HOME = "~/.kube/config"
+Entry = dict[str, Any]
+
+_DEFAULT_PATH = "~/.kube/config"
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
+_POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_MAX_CONNECTIONS = 32  # that are kept open
+_CA = "certificate-authority"
+_INSECURE = "insecure-skip-tls-verify"
+_CERTIFICATES = ("client-certificate", "client-key")
+_HEADER = re.compile(r"[\x21-\x7e]+( [\x21-\x7e]+)?")
+_MALFORMED = (ValueError, TypeError, AttributeError, LookupError)  # of the Kubernetes client
 
 
-def locate(connection: Connection) -> Target:
-    """Return the target of a connection. Raises ClusterError when it cannot be told."""
+def resolve(connection: Connection) -> Target:
+    """Return the server and the credentials for a connection. Raises ClusterError."""
     paths = _paths(connection)
-    found = plain.locate(paths[0], connection) if len(paths) == 1 else None
-    return found or _by_client(paths, connection)
-
-
-def _by_client(paths: list[str], connection: Connection) -> Target:
-    from kubectl_sky.cluster import client  # noqa: PLC0415 -- takes as long as all else
-
     if paths:
-        return client.from_files(connection, os.pathsep.join(paths))
+        return _from_files(connection, os.pathsep.join(paths))
     if _IN_CLUSTER in os.environ and not connection.context:
-        return client.from_pod(connection)
+        return _from_service_account(connection)
     if connection.server:
-        return client.from_flags(connection)
-    raise ClusterError(_nothing_found(connection), "name one with --kubeconfig")
+        return _from_flags(connection)
+    raise ClusterError(_no_kubeconfig(connection), "name one with --kubeconfig")
 
 
 def contexts(connection: Connection) -> Contexts:
-    """Return the contexts that there are; none without a kubeconfig. Raises ClusterError."""
+    """Return the contexts of the kubeconfig; none without a kubeconfig. Raises ClusterError."""
     paths = _paths(connection)
     if not paths:
         return Contexts()
-    from kubectl_sky.cluster import client  # noqa: PLC0415 -- as above
-
-    return client.contexts(os.pathsep.join(paths))
+    merger = _read(os.pathsep.join(paths))
+    return Contexts(_names(merger, "contexts"), _current_context(merger))
 
 
 def _paths(connection: Connection) -> list[str]:
-    """The kubeconfig files that exist."""
-    named = connection.kubeconfig or os.environ.get("KUBECONFIG") or _HOME
-    separate = [named] if connection.kubeconfig else named.split(os.pathsep)
-    files = [Path(path).expanduser() for path in separate if path]
-    return [str(path) for path in files if path.exists()]
+    """Return the kubeconfig files that exist."""
+    value = connection.kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT_PATH
+    names = [value] if connection.kubeconfig else value.split(os.pathsep)
+    paths = [Path(name).expanduser() for name in names if name]
+    return [str(path) for path in paths if path.exists()]
 
 
-def _nothing_found(connection: Connection) -> str:
+def _no_kubeconfig(connection: Connection) -> str:
     if connection.kubeconfig:
         return f"no kubeconfig: {connection.kubeconfig} does not exist"
     if os.environ.get("KUBECONFIG"):
         return f"no kubeconfig: KUBECONFIG names {os.environ['KUBECONFIG']}, which does not exist"
-    return f"no kubeconfig: none at {_HOME} and KUBECONFIG is not set"
+    return f"no kubeconfig: none at {_DEFAULT_PATH} and KUBECONFIG is not set"
+
+
+@dataclass(frozen=True)
+class _Context:
+    """A context with the entries it names, after the flags; `cluster_file` says where it stands."""
+
+    name: str
+    namespace: str
+    cluster: Entry
+    user: Entry
+    cluster_file: str
+    user_file: str
+
+
+def _from_files(connection: Connection, paths: str) -> Target:
+    merger = _read(paths)
+    name = connection.context or _current_context(merger)
+    if not name and connection.server:
+        return _from_flags(connection)
+    try:
+        context = _context(connection, merger, name, paths)
+        user, expires = _credentials(connection, context)
+        configuration = _load(merger, context, user, paths)
+    except ClusterError:
+        raise
+    except OSError as error:
+        raise _malformed(paths, f"{error.filename}: {error.strerror}") from None
+    except _MALFORMED:
+        raise _malformed(paths, "its certificates or credentials are damaged") from None
+    renewable = bool({"exec", "tokenFile", "auth-provider"} & set(context.user))
+    return _target(
+        configuration,
+        context.name,
+        context.namespace,
+        renewable=renewable and not connection.token,
+        expires=expires,
+    )
+
+
+def _read(paths: str) -> KubeConfigMerger:
+    """Read and merge the files; any text that is not a kubeconfig is one clear line."""
+    try:
+        merger = KubeConfigMerger(paths)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" (line {mark.line + 1})" if mark else ""
+        raise _malformed(paths, f"not YAML{line}") from None
+    except (ConfigException, RecursionError, *_MALFORMED):
+        raise _malformed(paths, "not a kubeconfig") from None
+    except OSError as error:
+        raise _malformed(paths, error.strerror or "cannot be read") from None
+    if not isinstance(merger.config, ConfigNode):
+        raise _malformed(paths, "not a kubeconfig")
+    return merger
+
+
+def _malformed(paths: str, why: str) -> ClusterError:
+    return ClusterError(f"cannot use the kubeconfig {paths}: {why}", "see `kubectl config view`")
+
+
+def _current_context(merger: KubeConfigMerger) -> str:
+    """Return the current context of the first file that names one, as kubectl does."""
+    named = (content.get("current-context") for content in merger.config_files.values())
+    return next((str(name) for name in named if name), "")
+
+
+def _names(merger: KubeConfigMerger, section: str) -> tuple[str, ...]:
+    return tuple(str(node.value.get("name")) for node in merger.config.value[section])
+
+
+def _find(merger: KubeConfigMerger, kind: str, name: object, paths: str) -> tuple[Entry, str]:
+    """Return the entry of this kind and name, and the file it is in. Raises ClusterError."""
+    for node in merger.config.value[f"{kind}s"]:
+        entry = node.value.get(kind)
+        if node.value.get("name") == name and isinstance(entry, dict):
+            return {
+                key: value for key, value in entry.items() if value not in ("", None)
+            }, node.path
+    names = ", ".join(_names(merger, f"{kind}s")) or "none"
+    raise ClusterError(f"no {kind} {str(name)!r} in the kubeconfig {paths}", f"it has: {names}")
+
+
+def _context(connection: Connection, merger: KubeConfigMerger, name: str, paths: str) -> _Context:
+    if not name:
+        names = ", ".join(_names(merger, "contexts")) or "none"
+        raise ClusterError(
+            f"the kubeconfig {paths} has no current context",
+            f"choose one with --context; it has: {names}",
+        )
+    context, _ = _find(merger, "context", name, paths)
+    cluster_name = connection.cluster or context.get("cluster")
+    cluster, cluster_file = _find(merger, "cluster", cluster_name, paths)
+    user: Entry = {}
+    user_file = cluster_file
+    if "user" in context:
+        user, user_file = _find(merger, "user", context["user"], paths)
+    return _Context(
+        name,
+        connection.namespace or str(context.get("namespace") or "default"),
+        _with_flags(connection, cluster, paths),
+        user,
+        cluster_file,
+        user_file,
+    )
+
+
+def _with_flags(connection: Connection, cluster: Entry, paths: str) -> Entry:
+    """Return a cluster's entry with the flags in it, as kubectl merges them."""
+    if connection.server:
+        cluster = {**cluster, "server": connection.server}
+    if connection.insecure is not None:
+        cluster = {**cluster, _INSECURE: connection.insecure}
+    authority = {_CA, f"{_CA}-data"} & set(cluster)
+    if connection.insecure:
+        cluster = {key: value for key, value in cluster.items() if key not in authority}
+        authority = set()
+    if not cluster.get("server"):
+        raise _malformed(paths, "its cluster has no server")
+    if cluster.get(_INSECURE) and authority:
+        raise _malformed(paths, f"{_INSECURE} together with {_CA} is not allowed")
+    return cluster
+
+
+def _credentials(connection: Connection, context: _Context) -> tuple[Entry, float | None]:
+    """Return the user's entry without plugin, and when what the plugin gave expires.
+
+    As in kubectl, --token leaves nothing but client certificates, and a plain http server gets no
+    credentials at all, so that no plugin runs for it.
+    """
+    user = context.user
+    if not _encrypted(str(context.cluster.get("server"))):
+        return {}, None
+    if connection.token:
+        names = {*_CERTIFICATES, *(f"{name}-data" for name in _CERTIFICATES)}
+        return {key: user[key] for key in names & set(user)} | {"token": connection.token}, None
+    if "exec" in user and not {"token", "tokenFile"} & set(user):
+        return _run_plugin(user["exec"], context)
+    return user, None
+
+
+def _encrypted(server: str) -> bool:
+    return server.lower().startswith("https://")
+
+
+def _run_plugin(plugin: Any, context: _Context) -> tuple[Entry, float | None]:  # noqa: ANN401 - YAML
+    """Run a credential plugin; return its answer as a user's entry. Raises ClusterError."""
+    command = str(plugin.get("command"))
+    folder = str(Path(context.user_file).absolute().parent)
+    cluster = ConfigNode("cluster", context.cluster, context.cluster_file)
+    try:
+        status = ExecProvider(ConfigNode("exec", plugin), folder, cluster).run()
+        user = _user_of(status)
+        expires = status.get("expirationTimestamp")
+        return user, datetime.fromisoformat(expires).timestamp() if expires else None
+    except ConfigException as error:
+        why = str(error).removeprefix("exec: ")
+    except OSError as error:
+        why = error.strerror or "it cannot be run"
+    except _MALFORMED:
+        why = "its answer is not an ExecCredential with a token or a certificate"
+    hint = str(plugin.get("installHint") or "log in and try again")
+    raise ClusterError(f"the credential plugin {command} failed: {_one_line(why)}", _one_line(hint))
+
+
+def _user_of(status: Entry) -> Entry:
+    """Return what a plugin answered as a user's entry. Raises LookupError for an empty answer."""
+    user: Entry = {}
+    if status.get("token"):
+        user["token"] = str(status["token"])
+    if status.get("clientCertificateData"):
+        pair = (status["clientCertificateData"], status["clientKeyData"])
+        for name, pem in zip(_CERTIFICATES, pair, strict=True):
+            user[f"{name}-data"] = b64encode(pem.encode()).decode()
+    if not user:
+        raise LookupError("neither token nor certificate")
+    return user
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _load(merger: KubeConfigMerger, context: _Context, user: Entry, paths: str) -> Configuration:
+    """Have the Kubernetes client read certificates and tokens."""
+    name = context.name
+    names = {"cluster": name, "user": name}
+    cluster_node = {"name": name, "cluster": context.cluster}
+    user_node = {"name": name, "user": user}
+    config = {
+        "contexts": [{"name": name, "context": names}],
+        "clusters": [ConfigNode("clusters", cluster_node, context.cluster_file)],
+        "users": [ConfigNode("users", user_node, context.user_file)],
+    }
+    loader = KubeConfigLoader(
+        ConfigNode("kubeconfig", config),
+        name,
+        config_base_path=None,  # paths are relative to the file that has them
+        config_persister=merger.save_changes,  # OIDC tokens that were refreshed
+    )
+    configuration = Configuration()
+    try:
+        loader.load_and_set(configuration)
+    except ConfigException as error:
+        text = str(error).strip().rstrip(".")
+        why = text.removeprefix("Invalid kube-config file. ")
+        if text.startswith("File does not exist: "):
+            missing = text.removeprefix("File does not exist: ")
+            why = f"the certificate or key file {missing} does not exist"
+        raise _malformed(paths, why) from None
+    return configuration
+
+
+def _from_service_account(connection: Connection) -> Target:
+    configuration = Configuration()
+    try:
+        load_incluster_config(configuration)
+    except ConfigException as error:
+        raise ClusterError(
+            f"no kubeconfig, and this pod has no service account to use: {error}",
+            "name one with --kubeconfig",
+        ) from None
+    _override(configuration, connection)
+    own = _POD_NAMESPACE.read_text().strip() if _POD_NAMESPACE.exists() else "default"
+    renewable = not connection.token
+    return _target(configuration, "in-cluster", connection.namespace or own, renewable=renewable)
+
+
+def _from_flags(connection: Connection) -> Target:
+    configuration = Configuration()
+    _override(configuration, connection)
+    return _target(configuration, "", connection.namespace or "default")
+
+
+def _override(configuration: Configuration, connection: Connection) -> None:
+    """Let the flags win over what a pod's account says."""
+    if connection.server:
+        configuration.host = connection.server
+    if connection.token:
+        configuration.api_key = {"BearerToken": f"Bearer {connection.token}"}
+    if connection.insecure:
+        configuration.verify_ssl, configuration.ssl_ca_cert = False, None
+
+
+def _target(
+    configuration: Configuration,
+    context: str,
+    namespace: str,
+    *,
+    renewable: bool = False,
+    expires: float | None = None,
+) -> Target:
+    server = str(configuration.host).rstrip("/")
+    if urlsplit(server).scheme.lower() not in ("http", "https"):
+        raise ClusterError(f"{server!r} is no server address", "it looks like https://HOST:PORT")
+    authorization = ""
+    if _encrypted(server):  # as in kubectl: no credentials in plain text
+        authorization = str(configuration.api_key.get("BearerToken") or "").strip()
+    if authorization and not _HEADER.fullmatch(authorization):
+        raise ClusterError("the token has characters that no HTTP header may have", "log in again")
+    configuration.connection_pool_maxsize = _MAX_CONNECTIONS
+    configuration.keep_alive = True  # or firewalls forget a quiet log stream
+    if not configuration.verify_ssl:  # the user asked for it: no warning for every request
+        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+    try:
+        pool = RESTClientObject(configuration).pool_manager
+    except (urllib3.exceptions.HTTPError, OSError, ValueError, ImportError) as error:
+        raise ClusterError(f"cannot use the connection's settings: {error}") from None
+    return Target(server, context, namespace, authorization, pool, renewable, expires)

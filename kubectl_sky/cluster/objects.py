@@ -6,13 +6,17 @@ from typing import Literal
 from urllib.parse import quote
 
 from kubectl_sky import names
+from kubectl_sky.cluster import problems
 from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.session import Answer, Json, Session
-from kubectl_sky.errors import Conflict, Expired, NotFound, Unreachable, UserError
+from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, Unreachable, UserError
 from kubectl_sky.kinds import Kind, kind_of
 from kubectl_sky.values import replace
 
 PAGE = 500  # kubectl's
+
+_MAX_PAGES = 1000  # half a million objects; Kubernetes is made for 150,000 pods
+_MAX_LIST = 2**30  # bytes of JSON
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 Patch = Literal["merge", "json", "strategic"]
@@ -95,13 +99,34 @@ def _collect(
     found: list[Json] = []
     kinded = {"apiVersion": kind.api_version, "kind": kind.kind}
     call = Call("GET", path(kind, namespace), session.server)
-    while True:
-        answer = session.send(call, query=query, shape=shape).body
-        found += [kinded | item for item in answer.get("items") or ()]
-        following = answer["metadata"].get("continue")
+    size = 0
+    for _ in range(_MAX_PAGES):
+        answer = session.send(call, query=query, shape=shape)
+        metadata, items = answer.body.get("metadata"), answer.body.get("items") or []
+        if not isinstance(metadata, dict) or not _are_objects(items):
+            raise problems.not_kubernetes(call)
+        found += [kinded | item for item in items]
+        size += answer.size
+        following = metadata.get("continue")
         if not following:
-            return found, str(answer["metadata"].get("resourceVersion") or "")
+            return found, str(metadata.get("resourceVersion") or "")
+        if size > _MAX_LIST:
+            break
         query = query | {"continue": str(following)}
+    raise ClusterError(
+        f"the list of {call.resource} does not end: {len(found)} objects, {size >> 20} MiB so far",
+        "check the server's address in the kubeconfig",
+    )
+
+
+def _are_objects(items: object) -> bool:
+    """Say whether these are objects of Kubernetes: each with metadata that names it."""
+    return isinstance(items, list) and all(
+        isinstance(item, dict)
+        and isinstance(item.get("metadata"), dict)
+        and isinstance(item["metadata"].get("name", ""), str)
+        for item in items
+    )
 
 
 def create(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:

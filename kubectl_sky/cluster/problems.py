@@ -23,6 +23,8 @@ from kubectl_sky.errors import (
 )
 from kubectl_sky.values import dataclass
 
+_MAX_TEXT = 4000  # characters of a message
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -49,6 +51,16 @@ def refused_status(call: Call, body: Mapping[str, Any]) -> ClusterError:
     return refused(call, code if isinstance(code, int) else 500, json.dumps(body).encode())
 
 
+def redirected(call: Call, status: int, location: str) -> ClusterError:
+    """The error of a redirect, which is never followed: credentials are for one server."""
+    address = re.match(r"https?://[\w.:\[\]-]{1,255}(?=[/?#]|$)", location, re.ASCII)
+    target = f" to {address[0]}" if address else ""
+    return ClusterError(
+        f"{call.host} answers with a redirect{target} (HTTP {status}), which is not followed",
+        "set the API server's own address in the kubeconfig",
+    )
+
+
 def not_kubernetes(call: Call) -> ClusterError:
     """The error of an answer that is not a JSON object."""
     return ClusterError(
@@ -58,37 +70,54 @@ def not_kubernetes(call: Call) -> ClusterError:
 
 
 def _read(call: Call, status: int, data: bytes) -> Refusal:
-    try:
-        body = json.loads(data)
-    except ValueError:
-        body = {}
-    if not isinstance(body, dict):
-        body = {}
-    details = body.get("details") or {}
+    body = _object(_parsed(data))
+    details = _object(body.get("details"))
     causes = tuple(
-        (str(cause.get("field") or ""), _one_line(str(cause.get("message") or "")))
-        for cause in details.get("causes") or ()
+        (one_line(cause.get("field")), one_line(cause.get("message")))
+        for cause in map(_object, _array(details.get("causes")))
     )
-    text = str(body.get("message") or ("" if body else data[:300].decode(errors="replace")))
+    text = one_line(body.get("message") or ("" if body else data[:300].decode(errors="replace")))
     if call.parts["plural"] == "secrets":  # messages may quote what was sent
         text = admission.without_values(text)
         causes = tuple((field, admission.without_values(why)) for field, why in causes)
     return Refusal(
         call,
         status,
-        str(body.get("reason") or ""),
-        _one_line(text),
-        str(details.get("kind") or ""),
-        str(details.get("name") or ""),
+        one_line(body.get("reason")),
+        text,
+        one_line(details.get("kind")),
+        one_line(details.get("name")),
         causes,
     )
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _parsed(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _array(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def one_line(value: object) -> str:
+    """Return what a server says as one line that is safe on a terminal."""
+    words = " ".join(str(value or "")[:_MAX_TEXT].split())
+    return "".join(character for character in words if character.isprintable())
 
 
 def _unauthorized(refusal: Refusal) -> ClusterError:
+    if refusal.call.server.lower().startswith("http://"):
+        return ClusterError(
+            f"unauthorized: credentials are not sent to {refusal.call.server}, without encryption",
+            "use an https:// server",
+        )
     return ClusterError(
         f"unauthorized: {refusal.call.host} does not accept the credentials;"
         " the token may have expired",

@@ -6,7 +6,7 @@ at once.
 
 import threading
 from collections.abc import Mapping, Sequence
-from time import monotonic
+from time import monotonic, time
 from typing import Self
 from urllib.parse import urlencode
 
@@ -14,16 +14,12 @@ import urllib3
 from urllib3.exceptions import HTTPError
 
 from kubectl_sky import __version__
-from kubectl_sky.cluster import failures, kubeconfig, problems
-from kubectl_sky.cluster.body import encoded
+from kubectl_sky.cluster import failures, problems, transport
 from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.connection import Connection, Target
-from kubectl_sky.cluster.decode import Json, decoded
-from kubectl_sky.cluster.joined import joined
-from kubectl_sky.cluster.retries import Retries
-from kubectl_sky.cluster.stream import Stream
-from kubectl_sky.cluster.wire import Upgrade, Wire
-from kubectl_sky.errors import ClusterError
+from kubectl_sky.cluster.encoding import Json, decode, encode
+from kubectl_sky.cluster.transport import Reply, Retries, Stream
+from kubectl_sky.errors import ClusterError, UserError
 from kubectl_sky.values import dataclass
 
 __all__ = ["Answer", "Connection", "Json", "Session"]
@@ -33,45 +29,55 @@ Query = Mapping[str, str] | Sequence[tuple[str, str]]
 _JSON = "application/json"
 _CONNECT_SECONDS = 8.0
 _READ_SECONDS = 65.0  # the API server gives up on a request after 60
-_UNREADY = 30.0  # seconds in which one that has started again may not yet know everybody's rights
+_REQUEST_SECONDS = 180.0  # with all retries of a busy server
+_RENEWAL = 30.0  # seconds before credentials expire in which they are renewed
+_UNREADY = 30.0  # seconds in which a restarted server may not yet know everybody's rights
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server answered to a request that it accepted; `retried` if it was sent again."""
+    """What the server answered to a request that it accepted; `retried` if it was sent again.
+
+    `size` is in bytes of JSON.
+    """
 
     status: int
     body: Json
     date: str
     retried: bool
+    size: int = 0
 
 
 @dataclass(frozen=True)
-class _Request:
+class Outgoing:
+    """A request without the credentials and limits that the session adds."""
+
     call: Call
     query: Query
     headers: dict[str, str]
-    data: bytes | None
-    read: float | None
+    body: bytes | None = None
     streamed: bool = False
     repeatable: bool = True
+    silence: float | None = None  # seconds that a stream may stay silent; None is for ever
 
 
 class Session:
-    """One API server, as one user."""
+    """One API server, as one user. May be used by many threads at once."""
 
     def __init__(self, connection: Connection, target: Target) -> None:
         self._connection = connection
         self._target = target
         self._lock = threading.Lock()
-        self._transport = _transport(target)
         self._lost = -_UNREADY  # when the server did not answer, by the monotonic clock
+        for name in (connection.as_user, *connection.as_groups):
+            if name and not name.isprintable():
+                raise UserError("--as and --as-group take names without control characters")
 
     @classmethod
     def connect(cls, connection: Connection | None = None) -> Self:
         """Choose server and credentials; nothing is sent yet. Raises ClusterError."""
         connection = connection or Connection()
-        return cls(connection, kubeconfig.locate(connection))
+        return cls(connection, _resolve(connection))
 
     @property
     def namespace(self) -> str:
@@ -111,19 +117,19 @@ class Session:
         accept: str = _JSON,
         shape: type | None = None,
     ) -> Answer:
-        """Send a call and return the whole answer; of a list, what `shape` has of its items.
+        """Send a call and return the whole answer; of a list, only the fields of `shape`.
 
         Raises ClusterError.
         """
-        data = None if body is None else encoded(body)
+        data = None if body is None else encode(body)
         headers = {"Accept": accept, "Accept-Encoding": "gzip", "Content-Type": content_type}
-        read = self._connection.request_timeout or _READ_SECONDS
-        response = self._open(_Request(call, query or {}, headers, data, read))
+        reply = self.open(Outgoing(call, query or {}, headers, data))
         return Answer(
-            response.status,
-            _decoded(call, response.data, shape),
-            response.headers.get("Date", ""),
-            bool(response.retries and response.retries.history),
+            reply.status,
+            _decoded(call, reply, shape),
+            reply.headers.get("Date", ""),
+            bool(reply.retries and reply.retries.history),
+            len(reply.data),
         )
 
     def stream(self, path: str, query: Mapping[str, str], timeout: float | None = None) -> Stream:
@@ -134,94 +140,100 @@ class Session:
         """
         call = Call("GET", path, self.server)
         headers = {"Accept": "application/json, */*", "Accept-Encoding": "identity"}
-        request = _Request(call, query, headers, None, timeout, streamed=True)
-        return Stream(self._open(request), call)
+        reply = self.open(Outgoing(call, query, headers, streamed=True, silence=timeout))
+        if reply.stream is None or reply.content_type == "text/html":  # a proxy's log-in page
+            raise problems.not_kubernetes(call)
+        return Stream(reply.stream, call)
 
-    def upgrade(self, path: str, query: Query, protocols: Sequence[str]) -> Wire:
-        """Open a websocket that speaks one of the protocols. Raises ClusterError."""
-        call = Call("GET", path, self.server)
-        asked = Upgrade(protocols)
-        read = self._connection.request_timeout or _READ_SECONDS
-        request = _Request(call, query, asked.headers, None, read, streamed=True, repeatable=False)
-        return asked.accepted(self._open(request), call)
+    def open(self, outgoing: Outgoing, attempt: transport.Attempt | None = None) -> Reply:
+        """Send a request, once more with fresh credentials if the server rejects the old ones.
+
+        `attempt` replaces HTTP; a websocket begins with it. Raises ClusterError.
+        """
+        target = self._current_target()
+        try:
+            reply = self._once(outgoing, target, attempt)
+            if reply.status == 401 and target.renewable:
+                reply = self._once(outgoing, self._renewed(target), attempt)
+        except (HTTPError, OSError, ValueError) as error:
+            self._lost = monotonic()
+            raise failures.unreachable(outgoing.call, error) from None
+        if reply.retries and any(tried.error for tried in reply.retries.history):
+            self._lost = monotonic()
+        if reply.status >= 300:
+            raise self._refused(outgoing.call, reply)
+        return reply
 
     def close(self) -> None:
         """Close the idle connections."""
-        self._transport.clear()
+        self._target.pool.clear()
 
-    def _open(self, request: _Request) -> urllib3.BaseHTTPResponse:
-        """Send, and once more with fresh credentials when the server no longer knows the old."""
-        used = self._transport
-        try:
-            response = self._once(request, used)
-            if response.status == 401 and self._renew(used):
-                response.close()
-                response = self._once(request, self._transport)
-            if response.retries and any(tried.error for tried in response.retries.history):
-                self._lost = monotonic()
-            if response.status >= 400:
-                problem = problems.refused(request.call, response.status, response.data)
-                response.release_conn()
-                if response.status in (401, 403) and monotonic() - self._lost < _UNREADY:
-                    raise failures.unready(request.call, problem)
-                raise problem
-        except HTTPError as error:
-            self._lost = monotonic()
-            raise failures.unreachable(request.call, error) from None
-        return response
-
-    def _once(self, request: _Request, transport: urllib3.PoolManager) -> urllib3.BaseHTTPResponse:
-        query = f"?{urlencode(request.query)}" if request.query else ""
-        headers = urllib3.HTTPHeaderDict(request.headers | self._identity())
-        for group in self._connection.as_groups:
-            headers.add("Impersonate-Group", group)
-        connect = self._connection.request_timeout or _CONNECT_SECONDS
-        return transport.request(
-            request.call.method,
-            f"{self.server}{request.call.path}{query}",
-            headers=headers,
-            body=request.data,
-            retries=Retries.standard(
-                request.headers.get("Content-Type", ""), repeatable=request.repeatable
-            ),
-            timeout=urllib3.Timeout(connect=connect, read=request.read),
-            preload_content=not request.streamed,
-            redirect=False,
+    def _once(self, outgoing: Outgoing, target: Target, attempt: transport.Attempt | None) -> Reply:
+        query = f"?{urlencode(outgoing.query)}" if outgoing.query else ""
+        seconds = self._connection.request_timeout
+        content_type = outgoing.headers.get("Content-Type", "")
+        request = transport.Request(
+            outgoing.call.method,
+            f"{target.server}{outgoing.call.path}{query}",
+            self._headers(outgoing, target),
+            outgoing.body,
+            connect=seconds or _CONNECT_SECONDS,
+            read=outgoing.silence if outgoing.streamed else seconds or _READ_SECONDS,
+            seconds=seconds or _REQUEST_SECONDS,
+            retries=Retries.standard(content_type, repeatable=outgoing.repeatable),
+            streamed=outgoing.streamed,
         )
+        return transport.exchange(target.pool, request, attempt)
 
-    def _identity(self) -> dict[str, str]:
-        """The headers that say who asks; runs the credential plugin when its token is ending."""
-        headers = {"User-Agent": f"kubectl-sky/{__version__}"}
-        with self._lock:
-            bearer = self._target.credentials.bearer()
-        if bearer:
-            headers["Authorization"] = bearer
+    def _headers(self, outgoing: Outgoing, target: Target) -> urllib3.HTTPHeaderDict:
+        headers = urllib3.HTTPHeaderDict(outgoing.headers)
+        headers["User-Agent"] = f"kubectl-sky/{__version__}"
+        if target.authorization:
+            headers["Authorization"] = target.authorization
         if self._connection.as_user:
-            headers["Impersonate-User"] = self._connection.as_user
+            headers["Impersonate-User"] = _header(self._connection.as_user)
+        for group in self._connection.as_groups:
+            headers.add("Impersonate-Group", _header(group))
         return headers
 
-    def _renew(self, used: urllib3.PoolManager) -> bool:
-        """Read the credentials again after a 401; False if that cannot help."""
-        if not self._target.renewable:
-            return False
+    def _refused(self, call: Call, reply: Reply) -> ClusterError:
+        if reply.status < 400:
+            return problems.redirected(call, reply.status, reply.headers.get("Location", ""))
+        problem = problems.refused(call, reply.status, reply.data)
+        if reply.status in (401, 403) and monotonic() - self._lost < _UNREADY:
+            return failures.unready(call, problem)
+        return problem
+
+    def _current_target(self) -> Target:
+        """Return the server and credentials; new ones if these are about to expire."""
+        target = self._target
+        ending = target.expires is not None and time() > target.expires - _RENEWAL
+        return self._renewed(target) if ending and target.renewable else target
+
+    def _renewed(self, used: Target) -> Target:
+        """Resolve the credentials again. Raises ClusterError."""
         with self._lock:
-            if self._transport is used:  # else another thread has renewed them already
-                self._target = kubeconfig.locate(self._connection)
-                self._transport = _transport(self._target)
-        return True
+            if self._target is used:  # else another thread has renewed them
+                self._target = _resolve(self._connection)
+            return self._target
 
 
-def _transport(target: Target) -> urllib3.PoolManager:
-    if not target.credentials.verified:  # asked for: a warning a request says nothing new
-        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+def _resolve(connection: Connection) -> Target:
+    # The Kubernetes client takes as long to import as all else: only commands that connect pay.
+    from kubectl_sky.cluster import kubeconfig  # noqa: PLC0415
+
+    return kubeconfig.resolve(connection)
+
+
+def _header(text: str) -> str:
+    """Return text as a header's value: UTF-8, in the characters that http.client encodes again."""
+    return text.encode().decode("latin-1")
+
+
+def _decoded(call: Call, reply: Reply, shape: type | None) -> Json:
+    if reply.data and not reply.content_type.endswith("json"):
+        raise problems.not_kubernetes(call)
     try:
-        return joined(target.credentials.pool())
-    except (HTTPError, OSError, ValueError) as error:
-        raise ClusterError(f"cannot use the connection's settings: {error}") from None
-
-
-def _decoded(call: Call, data: bytes, shape: type | None) -> Json:
-    try:
-        return decoded(data, shape)
+        return decode(reply.data, shape)
     except ValueError:
         raise problems.not_kubernetes(call) from None

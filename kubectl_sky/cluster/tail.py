@@ -12,7 +12,7 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.loglines import Cutter, Place, stamp, stamped, without_stamps
 from kubectl_sky.cluster.patience import Patience
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.cluster.stream import Stream
+from kubectl_sky.cluster.transport import Stream
 from kubectl_sky.errors import ClusterError, NotFound, Unreachable
 from kubectl_sky.values import dataclass
 

@@ -12,7 +12,7 @@ from kubectl_sky.cluster import objects, problems
 from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.patience import Patience
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.cluster.stream import Stream
+from kubectl_sky.cluster.transport import Stream
 from kubectl_sky.errors import ClusterError, Expired, Unreachable
 from kubectl_sky.kinds import Kind
 from kubectl_sky.values import dataclass
@@ -22,6 +22,7 @@ _AHEAD = 1000  # events read before the caller wants them
 _SERVER_SECONDS = 290  # the server ends the request, and it is sent again
 _SILENCE = 150.0  # bookmarks come every minute: a longer silence is a dead line
 _BROKEN = 500
+MAX_EVENT = 16 * 1024 * 1024  # bytes; etcd takes objects of 1.5 MiB
 
 
 class Change(StrEnum):
@@ -31,6 +32,9 @@ class Change(StrEnum):
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
     SYNCED = "SYNCED"
+
+
+_CHANGES = frozenset({Change.ADDED, Change.MODIFIED, Change.DELETED})
 
 
 @dataclass(frozen=True)
@@ -200,7 +204,9 @@ class _Source:
     def _fail(self, status: Json) -> None:
         call = Call("GET", objects.path(self.kind, self.namespace), self.session.server)
         error = problems.refused_status(call, status)
-        if not isinstance(error, Expired) and int(status.get("code") or _BROKEN) >= _BROKEN:
+        code = status.get("code")
+        failing = not isinstance(code, int) or code >= _BROKEN
+        if failing and not isinstance(error, Expired):
             raise Unreachable(error.what, error.then)
         raise error
 
@@ -218,11 +224,19 @@ def _version(item: Json) -> str:
 def _events(stream: Stream) -> Iterator[Json]:
     """Decode one JSON object a line; a line that was cut off is not an event."""
     parts: list[bytes] = []
+    size = 0
     for chunk in stream:
         head, newline, rest = chunk.partition(b"\n")
         parts.append(head)
+        size += len(head)
+        if size > MAX_EVENT:
+            raise ClusterError(
+                f"a watch answered with an event of more than {MAX_EVENT >> 20} MiB",
+                "check the server's address in the kubeconfig",
+            )
         if not newline:
             continue
+        size = 0
         *lines, tail = (b"".join(parts) + b"\n" + rest).split(b"\n")
         for line in lines:
             if line.strip():
@@ -233,8 +247,21 @@ def _events(stream: Stream) -> Iterator[Json]:
 def _decode(line: bytes) -> Json:
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         event = None
-    if not isinstance(event, dict) or "object" not in event:
+    if not isinstance(event, dict) or not _is_event(event):
         raise Unreachable("a watch answered with something that is no event", "try again")
     return event
+
+
+def _is_event(event: object) -> bool:
+    if not isinstance(event, dict) or not isinstance(event.get("object"), dict):
+        return False
+    if event.get("type") == "ERROR":
+        return True
+    metadata = event["object"].get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("resourceVersion"), str):
+        return False
+    return event.get("type") == "BOOKMARK" or (
+        event.get("type") in _CHANGES and isinstance(metadata.get("uid"), str)
+    )

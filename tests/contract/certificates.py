@@ -82,6 +82,7 @@ class StrictServer:
                 server.callers.append(str(subject[0][0][1]))
                 body = b'{"metadata": {}, "items": []}'
                 self.send_response(200)
+                self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)

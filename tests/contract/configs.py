@@ -1,12 +1,9 @@
-"""Kubeconfigs, and who reads them."""
+"""Kubeconfigs for tests."""
 
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
-
-from kubectl_sky.cluster import plain
 
 Json = dict[str, Any]
 
@@ -28,11 +25,3 @@ def make_config(
     }
     path.write_text(yaml.safe_dump(config))
     return path
-
-
-@pytest.fixture(autouse=True, params=["plain", "client"])
-def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Who reads a file that both can; of what only the client can read both make the same."""
-    if request.param == "client":
-        monkeypatch.setattr(plain, "locate", lambda *_: None)
-    return str(request.param)

@@ -143,7 +143,7 @@ class FrontProxy:
 
             def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
                 self.send_response(status)
-                for name, value in headers.items():
+                for name, value in ({"Content-Type": "application/json"} | headers).items():
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -161,7 +161,11 @@ class FrontProxy:
         path = urlsplit(request.path)
         try:
             if path.path.endswith("/log"):
-                return 200, {}, self._log(direct, path.path, dict(parse_qsl(path.query)))
+                return (
+                    200,
+                    {"Content-Type": "text/plain"},
+                    self._log(direct, path.path, dict(parse_qsl(path.query))),
+                )
             answer = direct.send(
                 Call(request.command, path.path, direct.server),
                 query=dict(parse_qsl(path.query)),

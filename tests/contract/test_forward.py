@@ -16,6 +16,7 @@ from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.forward import Forwarder, Pair, Target
 from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.websocket import connect
 from kubectl_sky.errors import ClusterError, NotFound, UserError
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
@@ -189,10 +190,10 @@ def test_bad_ports(session: Session, namespace: str, ports: str) -> None:
     start(session, namespace)
     path = objects.path(kinds.POD, namespace, "a", "portforward")
     with pytest.raises(ClusterError):
-        session.upgrade(path, {"ports": ports} if ports else {}, ["v4.channel.k8s.io"])
+        connect(session, path, {"ports": ports} if ports else {}, ["v4.channel.k8s.io"])
 
 
 def test_no_pod(session: Session, namespace: str) -> None:
     path = objects.path(kinds.POD, namespace, "absent", "portforward")
     with pytest.raises(NotFound, match="pods absent not found"):
-        session.upgrade(path, {"ports": "80"}, ["v4.channel.k8s.io"])
+        connect(session, path, {"ports": "80"}, ["v4.channel.k8s.io"])

@@ -2,6 +2,9 @@
 
 import json
 import sys
+from base64 import b64encode
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +12,12 @@ import pytest
 import yaml
 
 from kubectl_sky import kinds
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import kubeconfig, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.errors import ClusterError, Unreachable
-from tests.contract.configs import Json, make_config, reader
-
-__all__ = ["reader"]  # a fixture of all tests here
+from tests.contract.certificates import Authority, StrictServer
+from tests.contract.configs import Json, make_config
 
 
 def message(connection: Connection) -> str:
@@ -59,7 +61,7 @@ def test_pod_without_an_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ("contexts: [{name: x}]\ncurrent-context: x", "no context 'x'"),
         (
             "contexts: [{name: x, context: {cluster: y, user: z}}]\ncurrent-context: x",
-            "name y",
+            "no cluster 'y'",
         ),
     ],
 )
@@ -147,10 +149,7 @@ def test_failing_plugin(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
 
 
 def test_plugin_is_asked_again_when_its_token_has_expired(cluster: Any, tmp_path: Path) -> None:
-    real = yaml.safe_load(Path(cluster.kubeconfig).read_text())
-    token = real["users"][0]["user"].get("token")
-    if not token:
-        pytest.skip("the test cluster's admin has no token")
+    token, _ = token_and_name(cluster)
     credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
     body = f"""
 import json, pathlib
@@ -170,10 +169,7 @@ print(json.dumps({credential!r} | {{"status": {{"token": token}}}}))
 
 
 def test_token_file_may_end_with_a_newline(cluster: Any, tmp_path: Path) -> None:
-    real = yaml.safe_load(Path(cluster.kubeconfig).read_text())
-    token = real["users"][0]["user"].get("token")
-    if not token:
-        pytest.skip("the test cluster's admin has no token")
+    token, username = token_and_name(cluster)
     (tmp_path / "token").write_text(f"{token}\n")
     server = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig))).server
     path = make_config(
@@ -181,7 +177,20 @@ def test_token_file_may_end_with_a_newline(cluster: Any, tmp_path: Path) -> None
         user={"tokenFile": "token"},
         cluster={"server": server, "insecure-skip-tls-verify": True},
     )
-    assert CoreManager(Session.connect(Connection(kubeconfig=str(path)))).whoami() == "admin"
+    assert CoreManager(Session.connect(Connection(kubeconfig=str(path)))).whoami() == username
+
+
+def token_and_name(cluster: Any) -> tuple[str, str]:
+    """Return a user's token and name. Users of a real cluster may have certificates instead."""
+    users = yaml.safe_load(Path(cluster.kubeconfig).read_text())["users"]
+    for user in users:
+        token = user["user"].get("token")
+        if token:
+            connection = Connection(kubeconfig=str(cluster.kubeconfig), token=token)
+            session = Session.connect(connection)
+            objects.list_all(session, kinds.POD, "default")
+            return token, CoreManager(session).whoami()
+    pytest.skip("no user of the test cluster has a token")
 
 
 def test_impersonation(cluster: Any) -> None:
@@ -198,3 +207,199 @@ def test_impersonation(cluster: Any) -> None:
     assert info["username"] == "carol"
     assert {"one", "two"} <= set(info["groups"])
     assert "token" not in json.dumps(answer)
+
+
+@pytest.fixture
+def authority() -> Authority:
+    """Certificates of our own making."""
+    return Authority()
+
+
+@pytest.fixture
+def strict(authority: Authority, tmp_path: Path) -> Iterator[StrictServer]:
+    """A server that is called `inside` and asks for a certificate of whoever comes."""
+    found = StrictServer(authority, tmp_path)
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("files", [False, True])
+def test_certificates(
+    authority: Authority, strict: StrictServer, tmp_path: Path, files: bool
+) -> None:
+    pair = authority.issue("carol")
+    contents = {
+        "certificate-authority": authority.certificate,
+        "client-certificate": pair.certificate,
+        "client-key": pair.key,
+    }
+    given = {}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+        data = {f"{name}-data": b64encode(content).decode()}
+        given[name] = {name: name} if files else data
+    path = make_config(
+        tmp_path / "config",
+        user=given["client-certificate"] | given["client-key"],
+        cluster=given["certificate-authority"]
+        | {"server": strict.url, "tls-server-name": "inside"},
+    )
+    session = Session.connect(Connection(kubeconfig=str(path)))
+    assert objects.list_all(session, kinds.NODE) == []
+    assert strict.callers == ["carol"]
+    other = Connection(kubeconfig=str(path), insecure=False)
+    path.write_text(path.read_text().replace("tls-server-name: inside", "tls-server-name: outside"))
+    with pytest.raises(ClusterError, match="certificate"):
+        objects.list_all(Session.connect(other), kinds.NODE)
+    assert strict.callers == ["carol"]
+    loose = Connection(kubeconfig=str(path), insecure=True)
+    assert objects.list_all(Session.connect(loose), kinds.NODE) == []
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        {"token": "t0ken"},
+        {"tokenFile": "token"},
+        {"username": "u", "password": "t0ken"},
+        {"exec": {"apiVersion": "v1", "command": "must-not-run"}},
+    ],
+)
+@pytest.mark.parametrize("flag", [None, "t0ken"])
+def test_credentials_with_http_server_are_not_sent(
+    tmp_path: Path, user: Json, flag: str | None
+) -> None:
+    (tmp_path / "token").write_text("t0ken")
+    path = make_config(tmp_path / "config", user=user, cluster={"server": "http://here.invalid"})
+    target = kubeconfig.resolve(Connection(kubeconfig=str(path), token=flag))
+    assert (target.server, target.authorization) == ("http://here.invalid", "")
+    other = make_config(tmp_path / "other", user={"token": "t0ken"})
+    server = Connection(kubeconfig=str(other), server="HTTP://elsewhere.invalid", token=flag)
+    assert kubeconfig.resolve(server).authorization == ""
+
+
+def test_service_account_with_http_server_sends_no_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    only_flags = Connection(server="http://here.invalid", token="t0ken")
+    assert kubeconfig.resolve(only_flags).authorization == ""
+    encrypted = Connection(server="https://here.invalid", token="t0ken")
+    assert kubeconfig.resolve(encrypted).authorization == "Bearer t0ken"
+
+
+@pytest.mark.parametrize(
+    "authority", [{"certificate-authority": "ca.crt"}, {"certificate-authority-data": "eA=="}]
+)
+def test_insecure_together_with_authority_is_refused(tmp_path: Path, authority: Json) -> None:
+    (tmp_path / "ca.crt").write_text("x")
+    cluster = authority | {"insecure-skip-tls-verify": True}
+    path = make_config(tmp_path / "config", cluster=cluster)
+    expected = "insecure-skip-tls-verify together with certificate-authority is not allowed"
+    assert expected in message(Connection(kubeconfig=str(path)))
+    flag = Connection(kubeconfig=str(path), insecure=True)  # as in kubectl, it drops the authority
+    assert Session.connect(flag).server == "https://here.invalid:6443"
+
+
+@pytest.mark.parametrize("server", ["here.invalid:6443", "ftp://here.invalid", "file:///etc", "x"])
+def test_server_without_scheme_is_refused(tmp_path: Path, server: str) -> None:
+    path = make_config(tmp_path / "config", cluster={"server": server})
+    assert "is no server address; it looks like" in message(Connection(kubeconfig=str(path)))
+
+
+@pytest.mark.parametrize("token", ["a\nX-Evil: 1", "a b c", "tökén", "a\x00b"])
+def test_token_with_control_characters_is_refused_without_showing_it(
+    tmp_path: Path, token: str
+) -> None:
+    path = make_config(tmp_path / "config", user={"token": token})
+    error = message(Connection(kubeconfig=str(path)))
+    assert "the token has characters" in error
+    assert token[:3] not in error.removeprefix("the token has characters")
+
+
+def test_plugin_certificate_is_used(
+    authority: Authority, strict: StrictServer, tmp_path: Path
+) -> None:
+    pair = authority.issue("dave")
+    status = {
+        "clientCertificateData": pair.certificate.decode(),
+        "clientKeyData": pair.key.decode(),
+    }
+    (tmp_path / "ca").write_bytes(authority.certificate)
+    path = make_config(
+        tmp_path / "config",
+        user=make_plugin(tmp_path, f"print({json.dumps(answer_of_plugin(status))!r})"),
+        cluster={"server": strict.url, "tls-server-name": "inside", "certificate-authority": "ca"},
+    )
+    session = Session.connect(Connection(kubeconfig=str(path)))
+    assert objects.list_all(session, kinds.NODE) == []
+    assert strict.callers == ["dave"]
+
+
+def answer_of_plugin(status: Json) -> Json:
+    return {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": status,
+    }
+
+
+def test_plugin_token_that_expires_is_renewed_before_a_request(
+    authority: Authority, tmp_path: Path
+) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=5)
+    status = {"token": "t", "expirationTimestamp": soon.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    runs = tmp_path / "runs"
+    body = f"open({str(runs)!r}, 'a').write('x'); print({json.dumps(answer_of_plugin(status))!r})"
+    path = make_config(
+        tmp_path / "config",
+        user=make_plugin(tmp_path, body),
+        cluster={"server": "https://127.0.0.1:1"},
+    )
+    session = Session.connect(Connection(kubeconfig=str(path), request_timeout=1))
+    assert runs.read_text() == "x"
+    with pytest.raises(Unreachable):
+        session.request("GET", "/version")
+    assert runs.read_text() == "xx"
+
+
+@pytest.mark.parametrize("answer", ["", "3", "[]", "{}", '{"status": 3}', "not json"])
+def test_plugin_with_malformed_answer_is_one_line(tmp_path: Path, answer: str) -> None:
+    path = make_config(tmp_path / "config", user=make_plugin(tmp_path, f"print({answer!r})"))
+    assert "the credential plugin" in message(Connection(kubeconfig=str(path)))
+
+
+def test_plugin_that_is_missing_names_its_install_hint(tmp_path: Path) -> None:
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "no-such-plugin",
+        "installHint": "get it\nfrom the store",
+    }
+    path = make_config(tmp_path / "config", user={"exec": plugin})
+    assert message(Connection(kubeconfig=str(path))) == (
+        "the credential plugin no-such-plugin failed: No such file or directory;"
+        " get it from the store"
+    )
+
+
+def test_kubeconfig_is_never_written(tmp_path: Path) -> None:
+    path = make_config(tmp_path / "config", user={"token": "t"})
+    before = (path.read_bytes(), path.stat().st_mtime_ns)
+    kubeconfig.resolve(Connection(kubeconfig=str(path), cluster="here", server="https://x.invalid"))
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+
+
+def test_proxy_of_environment_is_used_unless_no_proxy_names_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_config(tmp_path / "config")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    session = Session.connect(Connection(kubeconfig=str(path), request_timeout=5))
+    with pytest.raises(Unreachable, match="the proxy does not answer"):
+        session.request("GET", "/version")
+    monkeypatch.setenv("NO_PROXY", "here.invalid")
+    session = Session.connect(Connection(kubeconfig=str(path), request_timeout=5))
+    with pytest.raises(Unreachable, match=r"host name here.invalid is not known|timed out"):
+        session.request("GET", "/version")

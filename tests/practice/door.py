@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Self
 
 import urllib3
 
+from kubectl_sky.cluster import kubeconfig
+from kubectl_sky.cluster.connection import Target
 from kubectl_sky.cluster.session import Connection, Session
 from tests.cluster.target import Cluster
 
@@ -36,14 +38,16 @@ class Bad:
 class Door:
     """A cluster's API, for one user."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, target: Target) -> None:
         self._session = session
+        self._target = target
 
     @classmethod
     def of(cls, cluster: Cluster, context: str = "test") -> Self:
         """Return the door of a cluster."""
         connection = Connection(kubeconfig=str(cluster.kubeconfig), context=context)
-        return cls(Session.connect(connection))
+        target = kubeconfig.resolve(connection)
+        return cls(Session(connection, target), target)
 
     @property
     def session(self) -> Session:
@@ -52,10 +56,10 @@ class Door:
 
     def send(self, bad: Bad, namespace: str, **more: Any) -> urllib3.BaseHTTPResponse:
         """Send a request as it is."""
-        identity = self._session._identity() if bad.named else {}
+        identity = {"Authorization": self._target.authorization} if bad.named else {}
         if bad.body is not None and bad.type:
             identity["Content-Type"] = bad.type
-        return self._session._transport.request(
+        return self._target.pool.request(
             bad.method,
             self._session.server + bad.path.replace("{ns}", namespace),
             body=bad.body.replace(b"{ns}", namespace.encode()) if bad.body else bad.body,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.cluster.decode import decoded
+from kubectl_sky.cluster.encoding import decode
 
 VALUES = st.recursive(
     st.none()
@@ -36,22 +36,29 @@ def answer(items: object) -> bytes:
 @given(kept=VALUES, other=VALUES, name=st.text().filter(lambda name: name not in ("kept", "inner")))
 def test_only_what_the_shape_has_is_read(kept: object, other: object, name: str) -> None:
     item = {name: other, "inner": {name: other, "kept": kept}, "kept": kept, "more": other}
-    whole = decoded(answer([item, {}]), Shape)
+    whole = decode(answer([item, {}]), Shape)
     assert whole["items"] == [{"inner": {"kept": kept}, "kept": kept}, {}]
     assert whole["metadata"] == {"continue": "x"}
 
 
 @given(VALUES)
 def test_without_a_shape_all_is_read(value: object) -> None:
-    assert decoded(answer([value]))["items"] == [value]
+    assert decode(answer([value]))["items"] == [value]
 
 
 @pytest.mark.parametrize("shape", [None, Shape])
 def test_an_empty_list_may_be_null(shape: type | None) -> None:
-    assert decoded(answer(None), shape)["items"] is None
+    assert decode(answer(None), shape)["items"] is None
 
 
 @given(st.binary(min_size=1) | st.integers(1, 60).map(lambda size: answer([{"a": "é"}])[:size]))
 def test_what_is_no_list_is_an_error(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        decoded(data, Shape)
+        decode(data, Shape)
+
+
+def test_decode_deeply_nested_json_raises_value_error() -> None:
+    with pytest.raises(ValueError, match=r"."):
+        decode(b'{"metadata": ' + b"[" * 200_000)
+    with pytest.raises(ValueError, match=r"."):
+        decode(b'{"metadata": {}, "items": [{"kept": ' + b"[" * 200_000, Shape)

@@ -1,0 +1,230 @@
+"""Send a request to an API server that is not trusted: bounded in time, size and retries."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, Self, TypeVar
+
+import urllib3
+from urllib3.exceptions import HTTPError, InvalidHeader, ReadTimeoutError
+from urllib3.util.retry import Retry
+
+from kubectl_sky.cluster import failures
+from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster.failures import TooLarge
+from kubectl_sky.values import dataclass
+
+MAX_ANSWER = 64 * 1024 * 1024  # bytes, unpacked: 500 objects of 100 kB
+
+_MAX_REFUSAL = 1024 * 1024  # bytes of an answer that is an error
+_MAX_RETRY_AFTER = 30  # seconds
+_CHUNK = 65536
+_ADDS = frozenset({"application/json-patch+json"})  # may add to a list twice
+_REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE", "PATCH"})
+_NOTHING = frozenset({"none"})  # urllib3 takes an empty set for all methods
+_TOO_MANY_REQUESTS = 429
+_SERVER_ERROR = 500
+_UNAVAILABLE = frozenset({502, 503, 504})
+
+T = TypeVar("T")
+
+
+class Retries(Retry):
+    """Up to five retries within some seconds, counted and delayed by urllib3.
+
+    A request that never left is always sent again, one that may have been acted upon only if
+    doing it twice is doing it once. 429 means that nothing was done, whatever the method. 500 is
+    retried for reads only, as server-side apply answers 500 to a field that does not exist.
+    """
+
+    @classmethod
+    def standard(cls, content_type: str, *, repeatable: bool = True) -> Self:
+        """The rules for a request with a body of this type, or one that must not be repeated."""
+        methods = _REPEATABLE - ({"PATCH"} if content_type in _ADDS else set())
+        return cls(
+            total=5,
+            connect=3,
+            other=0,  # a certificate does not get better
+            allowed_methods=methods if repeatable else _NOTHING,
+            backoff_factor=0.2,
+            backoff_max=5,
+            backoff_jitter=0.2,
+            retry_after_max=_MAX_RETRY_AFTER,
+        )
+
+    def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
+        """Say whether an answer with this status is worth a retry."""
+        if not self.total:
+            return False
+        if status_code == _TOO_MANY_REQUESTS or (has_retry_after and status_code >= _SERVER_ERROR):
+            return True
+        repeatable = self.allowed_methods is None or method.upper() in self.allowed_methods
+        reading = status_code == _SERVER_ERROR and method == "GET"
+        return repeatable and (status_code in _UNAVAILABLE or reading)
+
+    def increment(self, *args: Any, **kwargs: Any) -> Self:  # noqa: ANN401 - as in urllib3
+        """Count a failure. A server that was silent for the whole timeout is not asked again."""
+        error = kwargs.get("error")
+        if isinstance(error, ReadTimeoutError):
+            raise error
+        return super().increment(*args, **kwargs)
+
+    def pause(self, retry_after: str) -> None:
+        """Wait as long as the server asks, within bounds, or by exponential backoff."""
+        seconds = 0.0
+        with suppress(InvalidHeader, ValueError, OverflowError):
+            seconds = self.parse_retry_after(retry_after) if retry_after else 0
+        time.sleep(seconds or self.get_backoff_time())
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request as it is sent. `seconds` bounds it with all its retries; a stream only its start.
+
+    `connect` and `read` bound a wait for the network; `read` may be None in a stream.
+    """
+
+    method: str
+    url: str
+    headers: urllib3.HTTPHeaderDict
+    body: bytes | None
+    connect: float
+    read: float | None
+    seconds: float
+    retries: Retries
+    streamed: bool = False
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back: all of it in `data`, or the open `stream` of a request that asked for one."""
+
+    status: int
+    headers: Any  # a mapping that ignores the case of its keys
+    data: bytes
+    stream: Any = None
+    retries: Retry | None = None
+
+    @property
+    def content_type(self) -> str:
+        """The media type in lower case, without parameters."""
+        return str(self.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+
+
+Attempt = Callable[[urllib3.PoolManager, Request], Reply]
+
+
+def exchange(pool: urllib3.PoolManager, request: Request, attempt: Attempt | None = None) -> Reply:
+    """Send a request, again if that can help. Raises HTTPError, TimeoutError, OSError, ValueError.
+
+    It runs in a thread of its own: timeouts of sockets bound each wait, and a server that sends a
+    byte a minute never lets one expire.
+    """
+    return _within(request.seconds, partial(_retried, pool, request, attempt or _attempt))
+
+
+def _within(seconds: float, work: Callable[[], T]) -> T:
+    results: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            results.put((work(), None))
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
+            results.put((None, error))
+
+    Thread(target=run, name="request", daemon=True).start()
+    try:
+        value, error = results.get(timeout=seconds)
+    except Empty:
+        raise TimeoutError from None
+    if error is not None:
+        raise error
+    return value  # type: ignore[return-value]
+
+
+def _retried(pool: urllib3.PoolManager, request: Request, attempt: Attempt) -> Reply:
+    retries = request.retries
+    while True:
+        retry_after = ""
+        try:
+            reply = attempt(pool, request)
+        except HTTPError as error:
+            retries = retries.increment(request.method, request.url, error=error)
+        else:
+            retry_after = str(reply.headers.get("Retry-After") or "")
+            if not retries.is_retry(request.method, reply.status, bool(retry_after)):
+                return Reply(reply.status, reply.headers, reply.data, reply.stream, retries)
+            retries = retries.increment(request.method, request.url)
+        retries.pause(retry_after)
+
+
+def _attempt(pool: urllib3.PoolManager, request: Request) -> Reply:
+    response = pool.request(
+        request.method,
+        request.url,
+        headers=request.headers,
+        body=request.body,
+        retries=False,
+        timeout=urllib3.Timeout(connect=request.connect, read=request.read),
+        preload_content=False,
+        redirect=False,
+    )
+    if request.streamed and response.status == 200:
+        return Reply(response.status, response.headers, b"", response)
+    return Reply(response.status, response.headers, _read(response))
+
+
+def _read(response: urllib3.BaseHTTPResponse) -> bytes:
+    """Read an answer to its end, which of a refusal may be cut off. Raises TooLarge."""
+    refused = response.status >= 300
+    parts: list[bytes] = []
+    size = 0
+    while chunk := response.read1(_CHUNK, decode_content=True):
+        parts.append(chunk)
+        size += len(chunk)
+        if size > (_MAX_REFUSAL if refused else MAX_ANSWER):
+            response.close()
+            if refused:
+                break
+            raise TooLarge
+    response.release_conn()
+    return b"".join(parts)
+
+
+class Stream:
+    """Bytes as they come. Iterating ends at a clean end, and raises ClusterError at a lost line.
+
+    `close` from another thread ends an iteration that waits for bytes.
+    """
+
+    def __init__(self, response: urllib3.BaseHTTPResponse, call: Call) -> None:
+        self._response = response
+        self._call = call
+        self._closed = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            while chunk := self._response.read1(_CHUNK, decode_content=True):
+                yield chunk
+        except (HTTPError, OSError, ValueError, AttributeError) as error:
+            if self._closed:  # by another thread
+                return
+            raise failures.unreachable(self._call, error) from None
+
+    def close(self) -> None:
+        """Hang up; may be called twice, and from any thread."""
+        if self._closed:
+            return
+        self._closed = True
+        with suppress(OSError, ValueError, RuntimeError):  # it has ended
+            self._response.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+        self._response.close()

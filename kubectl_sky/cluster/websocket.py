@@ -1,0 +1,335 @@
+"""A WebSocket to the API server: one thread reads it, any thread may write to it.
+
+The pool's settings open the connection, `websockets` speaks the protocol and bounds what it reads.
+"""
+
+import logging
+import selectors
+import socket
+import ssl
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from threading import Event, Lock
+from time import monotonic
+from typing import Any, Self
+
+import urllib3
+from urllib3.connection import HTTPConnection
+from urllib3.util import parse_url
+from websockets.client import ClientProtocol
+from websockets.exceptions import WebSocketException
+from websockets.frames import DATA_OPCODES, Frame, Opcode
+from websockets.http11 import Response
+from websockets.typing import Subprotocol
+from websockets.uri import WebSocketURI
+
+from kubectl_sky.cluster import failures
+from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster.session import Outgoing, Query, Session
+from kubectl_sky.cluster.transport import Reply, Request
+from kubectl_sky.errors import ClusterError, Unreachable
+
+LARGEST = 64 * 1024  # bytes to send in one message; larger ones are no faster
+
+_MAX_MESSAGE = 4 * 1024 * 1024  # bytes to receive in one message; kubelets send 32 KiB
+_CHUNK = 64 * 1024
+_TICK = 0.5  # seconds between two looks at whether to go on
+_PING_AFTER = 15.0  # seconds of silence; proxies forget a quiet connection
+_KEEPALIVE = (  # notices a dead network within a minute; not all systems have all of them
+    (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 20),
+    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 10),
+    (socket.IPPROTO_TCP, "TCP_KEEPCNT", 4),
+    (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 60_000),
+    (socket.IPPROTO_TCP, "TCP_NODELAY", 1),
+)
+_LOGGER = logging.getLogger(__name__)
+_LOGGER.disabled = True  # errors are raised here, not logged
+_TLS = ("cert_file", "key_file", "key_password", "cert_reqs", "ca_certs", "assert_hostname")
+
+
+def connect(session: Session, path: str, query: Query, protocols: Sequence[str]) -> "WebSocket":
+    """Open a WebSocket that speaks one of the protocols. Raises ClusterError."""
+    call = Call("GET", path, session.server)
+    outgoing = Outgoing(call, query, {}, streamed=True, repeatable=False)
+    reply = session.open(outgoing, partial(_handshake, call, protocols))
+    return WebSocket(reply.stream, call)
+
+
+class _Connection:
+    """A socket that does not block and what `websockets` knows of it, used by several threads.
+
+    OpenSSL wants one thread at a time, so a lock is held for the moment of each call only.
+    """
+
+    def __init__(self, line: socket.socket, protocol: ClientProtocol) -> None:
+        for level, option, value in _KEEPALIVE:
+            if hasattr(socket, option):
+                with suppress(OSError):
+                    line.setsockopt(level, getattr(socket, option), value)
+        line.setblocking(False)
+        self.protocol = protocol
+        self.line = line
+        self.pending: list[Any] = []  # what came together with the handshake
+        self.lock = Lock()
+        self.sending = Lock()
+        self.ended = False  # by the server
+        self.closed = False
+
+    def receive(self) -> list[Any] | None:
+        """Read what has come and return it as events; None if nothing came for a while.
+
+        Raises OSError, ConnectionResetError after the end.
+        """
+        waits = selectors.EVENT_READ
+        try:
+            with self.lock:
+                data = self._open_line().recv(_CHUNK)
+                if data:
+                    self.protocol.receive_data(data)
+                elif self.ended:
+                    raise ConnectionResetError("closed by the server")
+                else:
+                    self.ended = True
+                    self.protocol.receive_eof()
+                return self.protocol.events_received()
+        except ssl.SSLWantWriteError:
+            waits = selectors.EVENT_WRITE
+        except (ssl.SSLWantReadError, BlockingIOError):
+            pass
+        return [] if self._wait(waits) else None
+
+    def flush(self) -> None:
+        """Send what the protocol has to say; the caller holds `sending`."""
+        while True:
+            with self.lock:
+                rest = memoryview(b"".join(self.protocol.data_to_send()))
+            if not rest:
+                return
+            while rest:
+                rest = rest[self._send(rest) :]
+
+    def flush_if_idle(self) -> None:
+        """Send pongs and pings, unless a message is being sent: it takes them along."""
+        if self.sending.acquire(blocking=False):
+            try:
+                self.flush()
+            finally:
+                self.sending.release()
+
+    def hang_up(self) -> None:
+        self.closed = True
+        with suppress(OSError):
+            self.line.shutdown(socket.SHUT_RDWR)  # wakes the threads that wait
+
+    def _send(self, data: memoryview) -> int:
+        waits = selectors.EVENT_WRITE
+        try:
+            with self.lock:
+                return self._open_line().send(data)
+        except ssl.SSLWantReadError:
+            waits = selectors.EVENT_READ
+        except (ssl.SSLWantWriteError, BlockingIOError):
+            pass
+        self._wait(waits)
+        return 0
+
+    def _wait(self, waits: int) -> bool:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._open_line(), waits)
+            return bool(selector.select(_TICK))
+
+    def _open_line(self) -> socket.socket:
+        if self.closed or self.line.fileno() < 0:
+            raise ConnectionAbortedError("hung up")
+        return self.line
+
+
+class WebSocket:
+    """Messages of bytes in both directions. Every method raises Unreachable for a lost line."""
+
+    def __init__(self, connection: _Connection, call: Call) -> None:
+        self._connection = connection
+        self._call = call
+        self._messages: deque[bytes] = deque()
+        self._parts: list[bytes] = []  # of a message that is not complete
+        self._closed = False
+        self._take(connection.pending)
+
+    @property
+    def protocol(self) -> str:
+        """The subprotocol that the server chose."""
+        return str(self._connection.protocol.subprotocol)
+
+    def send(self, data: bytes) -> None:
+        """Send one message, as fast as the server reads it."""
+        connection = self._connection
+        try:
+            with connection.sending:
+                with connection.lock:
+                    connection.protocol.send_binary(data)
+                connection.flush()
+        except (OSError, WebSocketException) as error:
+            raise self._lost(error) from None
+
+    def receive(self, stop: Event | None = None, until: float | None = None) -> bytes | None:
+        """Return the next message; None when the server has closed the WebSocket.
+
+        Raises TimeoutError when `stop` is set, or the monotonic clock has reached `until`.
+        """
+        quiet_since = monotonic()
+        while not self._messages:
+            if self._closed:
+                return None
+            try:
+                events = self._received()
+                if events is not None:
+                    quiet_since = monotonic()
+                    self._take(events)
+                elif monotonic() - quiet_since > _PING_AFTER:
+                    quiet_since = monotonic()
+                    self._ping()
+                self._connection.flush_if_idle()
+            except (OSError, WebSocketException) as error:
+                if not (self._messages or self._closed):
+                    raise self._lost(error) from None
+            if (stop and stop.is_set()) or (until and monotonic() > until):
+                raise TimeoutError
+        return self._messages.popleft()
+
+    def hang_up(self) -> None:
+        """End it for all threads; from any of them, and any number of times."""
+        self._connection.hang_up()
+
+    def close(self) -> None:
+        """Hang up and close the socket; for the thread that receives."""
+        self.hang_up()
+        self._connection.line.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    def _received(self) -> list[Any] | None:
+        error = self._connection.protocol.parser_exc
+        if error and not isinstance(error, EOFError):
+            raise ClusterError(
+                f"{self._call.host} breaks the WebSocket protocol: {type(error).__name__}",
+                "a proxy between you and the API server may be changing the data",
+            )
+        return self._connection.receive()
+
+    def _take(self, events: Sequence[Any]) -> None:
+        for frame in events:
+            if not isinstance(frame, Frame):
+                continue
+            if frame.opcode is Opcode.CLOSE:
+                self._closed = True
+            elif frame.opcode in DATA_OPCODES:
+                self._parts.append(bytes(frame.data))
+                if frame.fin:
+                    self._messages.append(b"".join(self._parts))
+                    self._parts = []
+
+    def _ping(self) -> None:
+        with self._connection.lock:
+            self._connection.protocol.send_ping(b"")
+
+    def _lost(self, error: Exception) -> Unreachable:
+        translated = failures.unreachable(self._call, urllib3.exceptions.ProtocolError(str(error)))
+        return Unreachable(translated.what, translated.then)
+
+
+def _handshake(
+    call: Call, protocols: Sequence[str], pool: urllib3.PoolManager, request: Request
+) -> Reply:
+    """Ask the server to switch to a WebSocket; return the connection, or the server's refusal."""
+    protocol = ClientProtocol(
+        _uri(request.url),
+        subprotocols=[Subprotocol(name) for name in protocols],
+        max_size=_MAX_MESSAGE,
+        logger=_LOGGER,
+    )
+    handshake = protocol.connect()
+    for name, value in request.headers.iteritems():
+        handshake.headers[name] = value
+    protocol.send_request(handshake)
+    connection = _Connection(_dial(call, pool, request), protocol)
+    response = None
+    try:
+        response = _response(connection, request.seconds)
+        if response and response.status_code == 101 and protocol.subprotocol:
+            return Reply(101, _headers(response), b"", connection)
+    finally:
+        if not (response and response.status_code == 101 and protocol.subprotocol):
+            connection.line.close()
+    if response and response.status_code >= 300:
+        return Reply(response.status_code, _headers(response), bytes(response.body or b""))
+    raise ClusterError(
+        f"{call.host} does not switch to a WebSocket, which exec and port-forward need",
+        "a proxy between you and the API server may be blocking WebSocket upgrades",
+    )
+
+
+def _uri(text: str) -> WebSocketURI:
+    url = parse_url(text)
+    secure = url.scheme == "https"
+    host = (url.host or "").strip("[]")
+    return WebSocketURI(
+        secure, host, url.port or (443 if secure else 80), url.path or "/", url.query or ""
+    )
+
+
+def _headers(response: Response) -> urllib3.HTTPHeaderDict:
+    return urllib3.HTTPHeaderDict(response.headers.raw_items())
+
+
+def _response(connection: _Connection, seconds: float) -> Response | None:
+    """Return the answer to the handshake; None for one that is not HTTP or breaks its limits."""
+    end = monotonic() + seconds
+    with connection.sending:
+        connection.flush()
+    while monotonic() < end:
+        events = connection.receive()
+        if events:
+            response, *connection.pending = events
+            accepted = connection.protocol.handshake_exc is None or response.status_code != 101
+            return response if accepted else None
+        if connection.protocol.handshake_exc:
+            return None
+    raise TimeoutError
+
+
+def _dial(call: Call, manager: urllib3.PoolManager, request: Request) -> socket.socket:
+    """Connect as the pool does, with its certificates and through its proxy. Raises HTTPError."""
+    url = parse_url(request.url)
+    host, secure = url.host or "", url.scheme == "https"
+    pool = manager.connection_from_host(host, url.port, url.scheme)
+    address = pool.proxy or pool
+    tls = {name: getattr(pool, name) for name in _TLS if secure}
+    connection = pool.ConnectionCls(
+        host=address.host or "", port=address.port, timeout=request.connect, **tls, **pool.conn_kw
+    )
+    assert isinstance(connection, HTTPConnection)
+    if pool.proxy:
+        scheme = pool.proxy.scheme or "http"
+        connection.set_tunnel(host, url.port, scheme=scheme, headers=pool.proxy_headers)
+    try:
+        connection.connect()
+    except (ssl.SSLError, ssl.CertificateError) as error:
+        raise urllib3.exceptions.SSLError(error) from None
+    except OSError as error:
+        if isinstance(error, TimeoutError) or not pool.proxy:
+            raise
+        raise urllib3.exceptions.ProxyError("the tunnel failed", error) from None
+    if not isinstance(connection.sock, socket.socket):
+        connection.close()
+        raise ClusterError(
+            f"WebSockets to {call.host} do not work through a proxy with an https:// address",
+            "use an http:// proxy",
+        )
+    return connection.sock

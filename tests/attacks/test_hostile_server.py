@@ -1,0 +1,402 @@
+"""An API server, or whoever stands in for it, that answers with anything but the truth."""
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import objects, transport
+from kubectl_sky.cluster import session as session_module
+from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.cluster.core import CoreManager
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.watch import watch
+from kubectl_sky.cluster.websocket import connect
+from kubectl_sky.errors import ClusterError
+from tests.attacks.hostile import Attack, HostileServer, answer, forever
+from tests.contract.configs import make_config
+
+PROGRAM = (sys.executable, "-m", "kubectl_sky")
+ROOT = Path(__file__).parents[2]
+MEMORY = 1500 * 2**20  # of address space: Python and its libraries take 300 MB
+SECONDS = 60.0
+TOKEN = "t0p-s3cret"
+LIST = b'{"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}'
+
+Serve = Callable[[Attack], HostileServer]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    servers: list[HostileServer] = []
+
+    def start(attack: Attack) -> HostileServer:
+        servers.append(HostileServer(attack))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def constant(data: bytes) -> Attack:
+    return lambda _head: iter([data])
+
+
+def head(*lines: str) -> bytes:
+    return "\r\n".join(("HTTP/1.1 200 OK", "Content-Type: application/json", *lines)).encode()
+
+
+def endless_headers(_head: str) -> Iterator[bytes]:
+    yield head() + b"\r\n"
+    yield from forever(b"X-More: " + b"y" * 60_000 + b"\r\n")
+
+
+def endless_header_line(_head: str) -> Iterator[bytes]:
+    yield head() + b"\r\nX-Long: "
+    yield from forever(b"y" * 65536)
+
+
+def dripped_header(_head: str) -> Iterator[bytes]:
+    yield head() + b"\r\nX-Slow: "
+    yield from forever(b"y", 0.2)
+
+
+def endless_continue(_head: str) -> Iterator[bytes]:
+    yield from forever(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+def dripped_body(_head: str) -> Iterator[bytes]:
+    yield head("Content-Length: 1000000") + b"\r\n\r\n"
+    yield from forever(b" ", 0.2)
+
+
+def silence(_head: str) -> Iterator[bytes]:
+    yield from forever(b"", 0.2)
+
+
+def endless_body(_head: str) -> Iterator[bytes]:
+    yield head("Content-Length: 1000000000000") + b'\r\n\r\n{"items": ["'
+    yield from forever(b"x" * 65536)
+
+
+def endless_chunks(_head: str) -> Iterator[bytes]:
+    yield head("Transfer-Encoding: chunked") + b"\r\n\r\n"
+    yield from forever(b"10000\r\n" + b" " * 65536 + b"\r\n")
+
+
+def endless_chunk_size(_head: str) -> Iterator[bytes]:
+    yield head("Transfer-Encoding: chunked") + b"\r\n\r\n"
+    yield from forever(b"0" * 65536)
+
+
+def endless_trailer(_head: str) -> Iterator[bytes]:
+    yield head("Transfer-Encoding: chunked") + b"\r\n\r\n0\r\n"
+    yield from forever(b"X-More: y\r\n", 0.01)
+
+
+def gzip_bomb(layers: int) -> bytes:
+    data = gzip.compress(b" " * 2**30, 1)
+    for _ in range(layers - 1):
+        data = gzip.compress(data)
+    return answer(data, Content_Encoding=", ".join(["gzip"] * layers))
+
+
+def endless_refusal(_head: str) -> Iterator[bytes]:
+    yield b"HTTP/1.1 503 Busy\r\nContent-Length: 1000000000000\r\n\r\n"
+    yield from forever(b"x" * 65536)
+
+
+def refusal(message: object, status: str = "403 Forbidden", **fields: Any) -> bytes:
+    body = {"kind": "Status", "message": message} | fields
+    return answer(json.dumps(body).encode(), status)
+
+
+ATTACKS: dict[str, Attack] = {
+    "not-http": constant(b"SSH-2.0-OpenSSH_9.9\r\n"),
+    "zeros": lambda _head: forever(b"\0" * 65536),
+    "status-line-without-end": lambda _head: forever(b"H" * 65536),
+    "continue-without-end": endless_continue,
+    "headers-without-end": endless_headers,
+    "header-line-without-end": endless_header_line,
+    "header-drip": dripped_header,
+    "body-drip": dripped_body,
+    "silence": silence,
+    "body-without-end": endless_body,
+    "chunks-without-end": endless_chunks,
+    "chunk-size-without-end": endless_chunk_size,
+    "trailer-without-end": endless_trailer,
+    "refusal-without-end": endless_refusal,
+    "length-of-10^5000": constant(head(f"Content-Length: {'9' * 5000}") + b"\r\n\r\n{}"),
+    "negative-length": constant(head("Content-Length: -5") + b"\r\n\r\n{}"),
+    "cut-body": constant(head("Content-Length: 100", "Connection: close") + b"\r\n\r\n{}"),
+    "gzip-bomb": lambda _head: iter([gzip_bomb(1)]),
+    "gzip-bomb-in-gzip": lambda _head: iter([gzip_bomb(3)]),
+    "damaged-gzip": constant(answer(b"\x1f\x8b" + b"x" * 100, Content_Encoding="gzip")),
+    "html": constant(answer(b"<html>log in</html>", kind="text/html")),
+    "json-called-html": constant(answer(LIST, kind="text/html")),
+    "malformed-json": constant(answer(b'{"items": [')),
+    "deep-json": constant(answer(b'{"metadata": ' + b"[" * 5_000_000)),
+    "json-array": constant(answer(b"[]")),
+    "json-null": constant(answer(b"null")),
+    "not-utf-8": constant(answer(b'{"metadata": {}, "items": "\xff\xfe"}')),
+    "no-metadata": constant(answer(b'{"items": [], "status": []}')),
+    "items-of-numbers": constant(answer(b'{"metadata": {}, "items": [1, 2]}')),
+    "items-without-metadata": constant(answer(b'{"metadata": {}, "items": [{}]}')),
+    "pages-without-end": constant(answer(b'{"metadata": {"continue": "x"}, "items": []}')),
+    "redirect": constant(answer(b"", "302 Found", Location="http://evil.invalid/x?token=1")),
+    "redirect-to-nowhere": constant(answer(b"", "307 x", Location="http://[\x1b]0;x:99999999/")),
+    "not-modified": constant(answer(b"", "304 Not Modified")),
+    "switching": constant(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"),
+    "retry-after-10^9": constant(answer(b"", "429 Busy", Retry_After="1000000000")),
+    "retry-after-10^5000": constant(answer(b"", "429 Busy", Retry_After="9" * 5000)),
+    "retry-after-year-9999": constant(
+        answer(b"", "503 Busy", Retry_After="Fri, 31 Dec 9999 23:59:59 GMT")
+    ),
+    "retry-after-nonsense": constant(answer(b"", "503 Busy", Retry_After="soon\x1b[2J")),
+    "escapes-in-a-message": constant(refusal("a\x1b]0;x\x07b\u202ec\r\nerror: d")),
+    "message-of-1-mb": constant(refusal("x " * 500_000)),
+    "status-of-other-types": constant(
+        refusal([1], "404 Not Found", details=[{"causes": 3}], reason={}, code="x")
+    ),
+    "causes-of-other-types": constant(
+        refusal("x", "422 Invalid", details={"causes": [1, {"field": []}], "kind": 7, "name": []})
+    ),
+    "unauthorized": constant(refusal("no", "401 Unauthorized")),
+}
+
+
+def bounded() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+@pytest.mark.parametrize("name", list(ATTACKS))
+def test_list_from_hostile_server_fails_in_one_line(
+    serve: Serve, tmp_path: Path, name: str
+) -> None:
+    server = serve(ATTACKS[name])
+    config = make_config(tmp_path / "config", user={"token": TOKEN}, cluster={"server": server.url})
+    begun = time.monotonic()
+    done = subprocess.run(
+        [*PROGRAM, "list", "--kubeconfig", str(config), "--user", "u", "--request-timeout", "4"],
+        env={"HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+        preexec_fn=bounded,
+    )
+    assert done.returncode == 3, done.stderr
+    assert time.monotonic() - begun < SECONDS
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith("error: ")
+    assert len(done.stderr) < 5000
+    assert done.stderr.rstrip("\n").isprintable()
+    assert "internal error" not in done.stderr
+    assert server.requests
+    assert not any(TOKEN in request for request in server.requests), "a token over http"
+
+
+def session_with(server: HostileServer, seconds: float = 4) -> Session:
+    return Session.connect(Connection(server=server.url, kubeconfig=None, request_timeout=seconds))
+
+
+@pytest.fixture(autouse=True)
+def no_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+
+
+def test_redirect_is_not_followed_and_names_the_target(serve: Serve) -> None:
+    target = serve(constant(answer(LIST)))
+    server = serve(constant(answer(b"", "302 Found", Location=f"{target.url}/x?secret=1")))
+    with pytest.raises(ClusterError) as caught:
+        objects.list_all(session_with(server), kinds.POD, "default")
+    assert f"redirect to {target.url} (HTTP 302), which is not followed" in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert target.requests == []
+
+
+def test_retry_after_of_a_billion_seconds_waits_half_a_minute(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("kubectl_sky.cluster.transport.time.sleep", waits.append)
+    server = serve(constant(answer(b"", "429 Busy", Retry_After="1000000000")))
+    with pytest.raises(ClusterError, match="too much to do"):
+        objects.list_all(session_with(server, 30), kinds.POD, "default")
+    assert waits == [30.0] * 5
+
+
+def test_unauthorized_over_http_says_why(serve: Serve) -> None:
+    server = serve(ATTACKS["unauthorized"])
+    with pytest.raises(ClusterError, match="credentials are not sent to http://127"):
+        objects.list_all(session_with(server), kinds.POD, "default")
+
+
+def test_request_without_timeout_flag_ends_by_the_default(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "_REQUEST_SECONDS", 1.0)
+    connection = Connection(server=serve(dripped_header).url)
+    with pytest.raises(ClusterError, match="did not answer GET pods in time"):
+        objects.list_all(Session.connect(connection), kinds.POD, "default")
+
+
+def test_answer_of_the_largest_size_is_read(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "MAX_ANSWER", len(LIST))
+    server = serve(constant(answer(LIST)))
+    assert objects.list_all(session_with(server), kinds.POD, "default") == []
+    monkeypatch.setattr(transport, "MAX_ANSWER", len(LIST) - 1)
+    with pytest.raises(ClusterError, match="with more than the"):
+        objects.list_all(session_with(server), kinds.POD, "default")
+
+
+HANDSHAKES: dict[str, Attack] = {
+    "no-accept": constant(
+        b"HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Protocol: v4\r\n\r\n"
+    ),
+    "wrong-accept": constant(
+        b"HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Accept: AAAA\r\nSec-WebSocket-Protocol: v4\r\n\r\n"
+    ),
+    "ok-instead": constant(answer(b"{}")),
+    "html": constant(answer(b"<html>", "200 OK", "text/html")),
+    "redirect": constant(answer(b"", "302 Found", Location="ws://evil.invalid/")),
+    "garbage": constant(b"\0" * 4096),
+    "headers-without-end": endless_headers,
+    "header-line-without-end": endless_header_line,
+    "header-drip": dripped_header,
+    "refusal-without-end": endless_refusal,
+    "silence": silence,
+    "closed": constant(b""),
+}
+
+
+@pytest.mark.parametrize("name", list(HANDSHAKES))
+def test_websocket_handshake_that_lies_is_refused(serve: Serve, name: str) -> None:
+    server = serve(HANDSHAKES[name])
+    begun = time.monotonic()
+    with pytest.raises(ClusterError) as caught:
+        connect(session_with(server, 2), "/exec", {"a": "b"}, ["v4"])
+    assert "\n" not in str(caught.value)
+    assert time.monotonic() - begun < 20
+
+
+def websocket(*frames: bytes, protocol: str = "v4") -> Attack:
+    """Accept the handshake and send frames with it, then wait."""
+
+    def attack(request: str) -> Iterator[bytes]:
+        key = next(
+            line.partition(":")[2].strip()
+            for line in request.splitlines()
+            if line.lower().startswith("sec-websocket-key")
+        )
+        magic = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        accept = base64.b64encode(hashlib.sha1((key + magic).encode()).digest()).decode()
+        yield (
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Accept: {accept}\r\nSec-WebSocket-Protocol: {protocol}\r\n\r\n"
+        ).encode() + b"".join(frames)
+        yield from forever(b"", 0.1)
+
+    return attack
+
+
+def test_websocket_frames_that_come_with_the_handshake_are_read(serve: Serve) -> None:
+    server = serve(websocket(b"\x82\x02hi", b"\x02\x01a", b"\x80\x01b", b"\x88\x00"))
+    with connect(session_with(server), "/exec", {}, ["v5", "v4"]) as opened:
+        assert opened.protocol == "v4"
+        assert [opened.receive(), opened.receive(), opened.receive()] == [b"hi", b"ab", None]
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        pytest.param(b"\x82\x7f\x7f" + b"\xff" * 7, id="frame-of-2^63"),
+        pytest.param(b"\x82\x7f" + (17 * 2**20).to_bytes(8, "big"), id="frame-of-17-mb"),
+        pytest.param(b"\x82\x82\0\0\0\0hi", id="masked"),
+        pytest.param(b"\xf2\x02hi", id="reserved-bits"),
+        pytest.param(b"\x83\x00", id="unknown-opcode"),
+        pytest.param(b"\x80\x00", id="continuation-of-nothing"),
+        pytest.param(b"\x89\x7e\x01\x00" + b"x" * 256, id="long-ping"),
+    ],
+)
+def test_websocket_frames_that_break_the_protocol_are_an_error(serve: Serve, frames: bytes) -> None:
+    server = serve(websocket(frames))
+    with (
+        connect(session_with(server), "/exec", {}, ["v4"]) as opened,
+        pytest.raises(ClusterError, match="breaks the WebSocket protocol"),
+    ):
+        opened.receive(until=time.monotonic() + 20)
+
+
+def test_websocket_fragments_without_end_are_an_error(serve: Serve) -> None:
+    fragment = b"\x00\x7f" + (2**20).to_bytes(8, "big") + b"x" * 2**20
+    server = serve(websocket(b"\x02\x00", *[fragment] * 17))
+    with (
+        connect(session_with(server), "/exec", {}, ["v4"]) as opened,
+        pytest.raises(ClusterError, match="PayloadTooBig"),
+    ):
+        opened.receive(until=time.monotonic() + 20)
+
+
+def test_websocket_with_nothing_but_pings_ends_in_time(serve: Serve) -> None:
+    def attack(request: str) -> Iterator[bytes]:
+        yield next(websocket()(request))
+        yield from forever(b"\x89\x00" * 1000, 0.01)
+
+    opened = connect(session_with(serve(attack)), "/exec", {}, ["v4"])
+    with opened, pytest.raises(TimeoutError):
+        opened.receive(until=time.monotonic() + 1)
+
+
+def test_websocket_with_another_subprotocol_is_refused(serve: Serve) -> None:
+    with pytest.raises(ClusterError, match="does not switch to a WebSocket"):
+        connect(session_with(serve(websocket(protocol="v9"))), "/exec", {}, ["v4"])
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b"x" * (9 * 2**20),
+        b"[]\n",
+        b'{"type": "ADDED"}\n',
+        b'{"type": "ADDED", "object": 3}\n',
+        b'{"type": "ADDED", "object": {}}\n',
+        b'{"type": "STRANGE", "object": {"metadata": {"uid": "u", "resourceVersion": "1"}}}\n',
+        b'{"type": "ERROR", "object": {"code": "x", "message": ["y"]}}\n',
+    ],
+)
+def test_watch_of_malformed_events_is_a_cluster_error(
+    serve: Serve, event: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubectl_sky.cluster.patience.SECONDS", 0.5)
+    monkeypatch.setattr("kubectl_sky.cluster.watch.MAX_EVENT", 8 * 2**20)
+
+    def attack(request: str) -> Iterator[bytes]:
+        yield answer(event) if "watch=1" in request else answer(LIST)
+
+    session = session_with(serve(attack))
+    with pytest.raises(ClusterError):
+        for _ in watch(session, kinds.POD, "default", timeout=20):
+            pass
+
+
+def test_whoami_with_other_types_is_a_cluster_error(serve: Serve) -> None:
+    for body in (b"{}", b'{"status": []}', b'{"status": {"userInfo": {"username": []}}}'):
+        with pytest.raises(ClusterError):
+            CoreManager(session_with(serve(constant(answer(body))))).whoami()
