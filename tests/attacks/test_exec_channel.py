@@ -1,7 +1,7 @@
 """What a pod or a server says on the channels of exec: any bytes, in bounded time."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from threading import Event
 from time import monotonic, sleep
@@ -28,9 +28,6 @@ class Scripted:
         self.messages = list(messages)
         self.sent: list[bytes] = []
 
-    def upgrade(self, *_: object) -> "Scripted":
-        return self
-
     def receive(self, stop: Event | None, until: float | None) -> bytes | None:
         if self.messages:
             return self.messages.pop(0)
@@ -53,6 +50,14 @@ class Scripted:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+@pytest.fixture(autouse=True, scope="module")
+def scripted() -> Iterator[None]:
+    """Take the session of a test for its WebSocket."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kubectl_sky.cluster.exec.connect", lambda session, *_: session)
+        yield
 
 
 def ran(*messages: bytes, **pipes: Any) -> int:
