@@ -6,7 +6,6 @@ import stat
 from pathlib import Path
 
 _KINDS = {
-    stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
     stat.S_IFBLK: "a device",
@@ -23,10 +22,13 @@ def read(path: str | bytes | os.PathLike[str], limit: int) -> bytes:
     # O_NONBLOCK: opening a named pipe would wait for somebody who writes to it.
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     try:
-        kind = stat.S_IFMT(os.fstat(file).st_mode)
+        status = os.fstat(file)
+        kind = stat.S_IFMT(status.st_mode)
+        if kind == stat.S_IFDIR:
+            raise IsADirectoryError(errno.EISDIR, "is a directory")
         if kind == stat.S_IFIFO and _is_descriptor(path):
             os.set_blocking(file, True)
-        elif kind != stat.S_IFREG:
+        elif kind != stat.S_IFREG and not os.path.samestat(status, Path(os.devnull).stat()):
             raise OSError(errno.EINVAL, f"is {_KINDS.get(kind, 'not a file')}")
         return _all(file, limit)
     finally:
@@ -40,7 +42,8 @@ def reason(error: OSError) -> str:
 
 
 def _is_descriptor(path: str | bytes | os.PathLike[str]) -> bool:
-    return Path(os.fsdecode(path)).parent in (Path("/dev/fd"), Path("/proc/self/fd"))
+    name = os.fsdecode(path)
+    return name == "/dev/stdin" or name.startswith(("/dev/fd/", "/proc/self/fd/"))
 
 
 def _all(file: int, limit: int) -> bytes:

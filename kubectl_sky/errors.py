@@ -23,6 +23,9 @@ from collections.abc import Sequence
 
 from kubectl_sky.values import dataclass, replace
 
+MAX_LISTED = 100  # problems in a message
+MORE = f"and more: only the first {MAX_LISTED} problems are listed"
+
 
 class SkyError(Exception):
     """An error that is told to the user in one line, without a traceback."""
@@ -73,6 +76,15 @@ class Problem:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
+def listed(problems: Sequence[Problem]) -> str:
+    """Return one problem a line; of very many only the first errors."""
+    shown = sorted(problems, key=lambda problem: problem.severity != "error")[:MAX_LISTED]
+    if len(problems) <= MAX_LISTED:
+        shown = list(problems)
+    more = [MORE] if len(problems) > len(shown) else []
+    return "\n".join([*map(str, shown), *more])
+
+
 class UserError(SkyError):
     """The user's file or flags are wrong; nothing was sent."""
 
@@ -85,7 +97,7 @@ class InvalidFiles(UserError):
     bare = True
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__("\n".join(str(problem) for problem in problems))
+        super().__init__(listed(problems))
         self.problems = tuple(problems)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.spec.arrays import array
+from kubectl_sky.spec.document import printable
 from kubectl_sky.spec.task import Task
 from kubectl_sky.values import replace
 from kubectl_sky.workloads.arrays import Array
@@ -18,14 +19,14 @@ def applied(tasks: Sequence[Task], text: str | None) -> list[Task]:
         return list(tasks)
     if len(tasks) > 1:
         raise UserError(
-            f"--array {text} and {len(tasks)} tasks: an array is one task, many times",
+            f"--array {printable(text)} and {len(tasks)} tasks: an array is one task, many times",
             "give the task a file of its own",
         )
     return [_array(tasks[0], text)]
 
 
 def _array(task: Task, text: str) -> Task:
-    flag = f"--array {text}"
+    flag = f"--array {printable(text)}"
     try:
         numbers = array(text)
     except ValueError as error:

@@ -1,5 +1,6 @@
 """Put what the flags say into the documents of a file, so that it is checked like their own."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from kubectl_sky.actions import given
@@ -68,11 +69,13 @@ def _with_fields(
 
 
 def _with_values(document: Document, values: _Values) -> Document:
-    for name, value in values.files:
-        secret = name in _keys(document, "secrets")
-        document = document.override(("secrets" if secret else "envs", name), value, "--env-file")
-    for name, value in values.env:
-        document = document.override(("envs", name), value, "--env")
+    secrets = _keys(document, "secrets")
+    files = dict(values.files)
+    of_secrets = {name: value for name, value in files.items() if name in secrets}
+    of_envs = {name: value for name, value in files.items() if name not in secrets}
+    document = _with_entries(document, "secrets", of_secrets, "--env-file")
+    document = _with_entries(document, "envs", of_envs, "--env-file")
+    document = _with_entries(document, "envs", dict(values.env), "--env")
     return _with_secrets(document, values)
 
 
@@ -81,16 +84,17 @@ def _with_secrets(document: Document, values: _Values) -> Document:
     known = document.data.get("secrets")
     if isinstance(known, list) and (values.secret or values.secret_files):
         document = document.override(("secrets",), dict.fromkeys(map(str, known)), "--secret")
-    for name, value in values.secret_files:
-        document = document.override(("secrets", name), value, "--secret-file")
-    for name, value in values.secret:
-        document = document.override(("secrets", name), value, "--secret")
-    return document
+    document = _with_entries(document, "secrets", dict(values.secret_files), "--secret-file")
+    return _with_entries(document, "secrets", dict(values.secret), "--secret")
+
+
+def _with_entries(document: Document, field: str, values: Mapping[str, str], flag: str) -> Document:
+    return document.override_entries(field, values, flag) if values else document
 
 
 def _number(text: str | None) -> object:
     """A whole number as such; anything else as it is, for the schema to refuse."""
-    return int(text) if text is not None and text.isdecimal() else text
+    return int(text) if text is not None and re.fullmatch("[0-9]{1,18}", text) else text
 
 
 def _keys(document: Document, field: str) -> Mapping[str, object]:

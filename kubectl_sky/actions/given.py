@@ -1,9 +1,20 @@
 """Variables given on the command line: by themselves, and in files."""
 
+import io
+import os
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
+from kubectl_sky import bounded
 from kubectl_sky.errors import UserError
+
+MAX_BYTES = 1024 * 1024  # of a file of variables; a Secret or ConfigMap holds no more
+_MAX_VALUE = 128 * 1024  # characters: Linux passes no longer variable to a program
+_MAX_REFERENCES = 1000  # to other variables in one value
+
+
+class _TooLong(Exception):
+    """A variable's value exceeds a limit; the argument is its name."""
 
 
 def variables(
@@ -24,18 +35,47 @@ def variables(
 
 def variable_files(paths: tuple[str, ...], flag: str) -> Iterator[tuple[str, str]]:
     """Read files of `K=V` lines as SkyPilot does: dotenv's rules."""
-    if not paths:
-        return
-    import dotenv  # noqa: PLC0415 -- takes a tenth of a start, and few give files
-
     for path in paths:
         try:
-            with Path(path).open(encoding="utf-8") as file:
-                values = dotenv.dotenv_values(stream=file)
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "is not UTF-8"
-            raise UserError(f"{flag} {path}: {reason.lower()}") from error
+            values = _values(bounded.read(path, MAX_BYTES).decode())
+        except UnicodeDecodeError as error:
+            raise UserError(f"{flag} {path}: is not UTF-8") from error
+        except OSError as error:
+            raise UserError(f"{flag} {path}: {bounded.reason(error)}") from error
+        except _TooLong as error:
+            limits = f"the limit is {_MAX_VALUE >> 10} KiB for a value and 1 MiB for all"
+            raise UserError(f"{flag} {path}: {error} is too long", limits) from None
         for name, value in values.items():
             if value is None:
                 raise UserError(f"{flag} {path}: {name} has no value", f"write {name}=VALUE")
             yield name, value
+
+
+def _values(text: str) -> dict[str, str | None]:
+    """Return the variables of a file, with references to others in their values resolved.
+
+    As `dotenv_values` does, which has no limit: `A=${A}${A}` doubles the value in each line.
+    """
+    from dotenv.main import DotEnv  # noqa: PLC0415 -- takes a tenth of a start, and few give files
+    from dotenv.variables import parse_variables  # noqa: PLC0415
+
+    values: dict[str, str | None] = {}
+    env: ChainMap[str, str | None] = ChainMap(values, {**os.environ})
+    total = 0
+    for name, value in DotEnv(None, stream=io.StringIO(text, newline=None)).parse():
+        if value is None:
+            values[name] = None
+            continue
+        if len(value) > _MAX_VALUE or value.count("${") > _MAX_REFERENCES:
+            raise _TooLong(name)
+        parts, size = [], 0
+        for atom in parse_variables(value):
+            parts.append(atom.resolve(env))
+            size += len(parts[-1])
+            if size > _MAX_VALUE:
+                raise _TooLong(name)
+        total += size
+        if total > MAX_BYTES:
+            raise _TooLong(name)
+        values[name] = "".join(parts)
+    return values

@@ -8,6 +8,7 @@ from typing import TextIO
 
 import click
 
+from kubectl_sky.errors import Problem, listed
 from kubectl_sky.observe.escapes import plain
 
 JSONPATH = "jsonpath="
@@ -29,6 +30,12 @@ def notes(items: Iterable[object]) -> None:
     """Notes, one a line, on stderr."""
     for item in items:
         note(str(item))
+
+
+def problems(items: Sequence[Problem]) -> None:
+    """Problems of files, one a line, on stderr; of very many only the first."""
+    if items:
+        note(listed(items))
 
 
 def warning(text: str) -> None:

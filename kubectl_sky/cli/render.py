@@ -37,7 +37,7 @@ def command(
     from kubectl_sky.render import manifests
 
     drafted = draft(file, overrides, os.environ, sys.stdin.buffer, strict, output.transfer)
-    output.notes(drafted.warnings)
+    output.problems(drafted.warnings)
     output.notes(drafted.review.reported)
     facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
     decisions = drafted.decide(facts)

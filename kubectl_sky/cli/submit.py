@@ -64,7 +64,7 @@ def command(
     drafted = draft(
         file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"]), output.transfer
     )
-    output.notes(drafted.warnings)
+    output.problems(drafted.warnings)
     output.notes(drafted.review.reported)
     drafted, connection = context.choose(drafted, where.flags())
     session = Session.connect(connection)

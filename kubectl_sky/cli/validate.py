@@ -48,8 +48,7 @@ def command(
             found["compat"] = [_compat(report) for report in reports]
         output.out(output.data(found, form))
         return 2 if bad else 0
-    if problems:
-        output.note("\n".join(map(str, problems)))
+    output.problems(problems)
     for report in reports:
         output.notes(report.review.reported)
     for report in reports if compat else []:

@@ -10,6 +10,7 @@ from kubectl_sky.spec.document import Node, Place, printable
 
 MAX_DEPTH = 100
 MAX_NODES = 100_000  # with aliases expanded; a long task has some hundred
+MAX_DOCUMENTS = 500
 
 _PREFIX = "tag:yaml.org,2002:"
 _TEMPLATE = "`{{…}}` looks like a template: fill it in first"
@@ -62,6 +63,9 @@ class Composer:
             if self._stack:
                 self._add(self._stack[-1], node)
             else:
+                if self.number > MAX_DOCUMENTS:
+                    self._say(node.place, f"the file has more than {MAX_DOCUMENTS} documents")
+                    raise TooLarge
                 self.number += node.value is not None
                 yield node
 

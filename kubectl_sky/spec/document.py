@@ -10,6 +10,7 @@ from kubectl_sky.values import dataclass, field, replace
 Path = tuple[str | int, ...]  # keys and list indexes from the document's root
 Data = Any  # what YAML gives: dict, list, str, int, float, bool, None, date
 VOLUME_TYPES = ("k8s-pvc", "k8s-hostpath", "runpod-network-volume")
+_MAX_STEP = 200  # characters of a field's name in a message
 Place = tuple[int, int]  # line and column, from 1; (0, 0) means the whole file
 
 
@@ -142,6 +143,14 @@ class Document:
         sources = {known: by for known, by in self.sources.items() if known[: len(path)] != path}
         return replace(self, data=data, sources=sources | {path: source})
 
+    def override_entries(self, name: str, values: Mapping[str, Data], source: str) -> "Document":
+        """Return the document with other values of some entries of a field."""
+        known = self.data.get(name) or {}
+        data = self.data | {name: {**known, **values}} if isinstance(known, dict) else self.data
+        paths = dict.fromkeys(((name, key) for key in values), source)
+        sources = {path: by for path, by in self.sources.items() if path[:2] not in paths}
+        return replace(self, data=data, sources=sources | paths)
+
     def get(self, *path: str | int) -> Data:
         """Return the value at the path; None where there is none."""
         value = self.data
@@ -185,7 +194,7 @@ def dotted(path: Path) -> str:
             text += f"[{step}]"
             continue
         plain = str(step).replace("_", "").replace("-", "").replace("/", "").isalnum()
-        shown = str(step) if plain else f'"{printable(str(step), 60)}"'
+        shown = printable(str(step), _MAX_STEP) if plain else f'"{printable(str(step), 60)}"'
         text += f".{shown}" if text else shown
     return text
 

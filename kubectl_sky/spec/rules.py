@@ -27,6 +27,7 @@ from kubectl_sky.spec import (
 from kubectl_sky.spec.document import Data, Document, Path, entries
 
 MAX_NODES = 10_000
+MAX_MOUNTS = 1000  # a pod with more does not fit into an object of etcd's 1.5 MiB
 
 Rule = Callable[[Document], Iterator[Problem]]
 Table = tuple[tuple[frozenset[str], tuple[Rule, ...]], ...]
@@ -84,6 +85,14 @@ def _nodes(document: Document) -> Iterator[Problem]:
         yield document.problem(("num_nodes",), f"more than {MAX_NODES:,} nodes are not possible")
 
 
+def _mounts(document: Document) -> Iterator[Problem]:
+    for field in ("file_mounts", "volumes"):
+        count = len(dict(entries(document.get(field))))
+        if count > MAX_MOUNTS:
+            message = f"{count:,} entries; the limit is {MAX_MOUNTS:,}"
+            yield document.problem((field,), message, key=True)
+
+
 def _commands(document: Document) -> Iterator[Problem]:
     run, setup = document.get("run"), document.get("setup")
     for field, script in (("run", run), ("setup", setup)):
@@ -100,6 +109,7 @@ _RULES: Table = (
     (frozenset({"apiVersion"}), (_manifest,)),
     (frozenset({"name"}), (_name,)),
     (frozenset({"num_nodes"}), (_nodes,)),
+    (frozenset({"file_mounts", "volumes"}), (_mounts,)),
     (frozenset({"envs", "secrets"}), variables.RULES),
     (frozenset({"secrets", "managed_secrets"}), secret.RULES),
     (frozenset({"workdir", "file_mounts"}), files.RULES),

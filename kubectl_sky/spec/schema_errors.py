@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -17,13 +18,15 @@ from kubectl_sky.spec.document import Data, Path
 from kubectl_sky.spec.finding import Finding
 from kubectl_sky.spec.schema import described
 
+_MAX_FINDINGS = 1000
 _PLAIN = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?|true|false")
 
 
 def findings(data: Data, file: str) -> list[Finding]:
-    """Return everything that is wrong with data, without duplicates."""
+    """Return what is wrong with data, without duplicates; of very much only the first."""
     errors = validator(file).iter_errors(data)
-    return list(dict.fromkeys(finding for error in errors for finding in _explained(error)))
+    found = (finding for error in errors for finding in _explained(error))
+    return list(dict.fromkeys(islice(found, _MAX_FINDINGS)))
 
 
 def _unknown_fields(

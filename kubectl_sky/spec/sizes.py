@@ -9,6 +9,8 @@ from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 
 _IMAGE = re.compile(r"[^\s\x00-\x1f\x7f]+")
 
+_GPU_FIELDS = ("accelerators", "gpus")
+MAX_CANDIDATES = 300
 _SIZES: dict[str, Callable[[str | int | float], str]] = {
     "cpus": quantity.cpus,
     "memory": quantity.memory,
@@ -36,7 +38,7 @@ def _said(error: ValueError, value: Data) -> str:
 
 def _gpus(document: Document) -> Iterator[Problem]:
     for path, values in document.resources.maps:
-        for field in ("accelerators", "gpus"):
+        for field in _GPU_FIELDS:
             yield from _gpu(document, (*path, field), values.get(field))
         if values.get("accelerators") is not None and values.get("gpus") is not None:
             where = (*path, "gpus")
@@ -62,6 +64,24 @@ def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
             message = f"Kubernetes hands out whole GPUs: each node asks for {whole}"
             yield document.problem(path, message, severity="warning")
             return
+
+
+def _candidates(document: Document) -> Iterator[Problem]:
+    """Limit the alternatives: each of `any_of` may have each of several accelerators."""
+    maps = document.resources.maps
+    kinds = [_alternatives(values.get(name)) for _, values in maps for name in _GPU_FIELDS]
+    count = len(maps) * max(kinds, default=1)
+    if count > MAX_CANDIDATES:
+        message = f"up to {count:,} combinations of candidates; the limit is {MAX_CANDIDATES:,}"
+        yield document.problem(("resources",), message, key=True)
+
+
+def _alternatives(value: Data) -> int:
+    if isinstance(value, str):
+        return value.count(",") + 1
+    if isinstance(value, list):
+        return sum(len(item) if isinstance(item, dict) else 1 for item in value)
+    return len(value) if isinstance(value, dict) else 1
 
 
 def _shown(value: Data) -> str:
@@ -107,7 +127,8 @@ def _exclusive(document: Document) -> Iterator[Problem]:
 
 RULES = (
     (frozenset(_SIZES), (_sizes,)),
-    (frozenset({"accelerators", "gpus"}), (_gpus,)),
+    (frozenset(_GPU_FIELDS), (_gpus,)),
+    (frozenset({*_GPU_FIELDS, "any_of", "ordered"}), (_candidates,)),
     (frozenset({"image_id"}), (_images,)),
     (frozenset({"labels"}), (_labels,)),
     (frozenset({"cloud", "region", "zone", "ordered"}), (_exclusive,)),

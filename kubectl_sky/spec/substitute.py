@@ -5,10 +5,14 @@ Unlike there, values are put in as they are: quotes and backslashes in them do n
 """
 
 import re
+from collections import Counter
 
+from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, dotted
 from kubectl_sky.values import replace
 
+MAX_TEXT = 1024 * 1024  # characters of a value; a Kubernetes object holds 1.5 MiB
+MAX_ADDED = 4 * MAX_TEXT  # that variables add to a document
 FIELDS = ("workdir", "file_mounts", "service", "volumes")
 
 _REFERENCE = re.compile(r"\$\{?\b([a-zA-Z_][a-zA-Z0-9_]*)\b\}?", re.ASCII)
@@ -19,10 +23,12 @@ class Filled:
 
     These are texts whose variables come from the command line, and texts with secrets in them,
     which no message may show. `keys` has those of them that are names of fields. `written` is the
-    document as it was.
+    document as it was. Texts that variables make too long are left alone and in `problems`.
     """
 
     def __init__(self, document: Document) -> None:
+        self.problems: list[Problem] = []
+        self._added = 0
         self.unknown: set[str] = set()
         self.keys: set[str] = set()
         self.written = self.document = document
@@ -39,7 +45,7 @@ class Filled:
 
     def hides(self, path: str, key: bool = False) -> bool:
         """Say whether nothing may be said of the value at a path, or of its key, or shown there."""
-        below = any(path.startswith((f"{hidden}.", f"{hidden}[")) for hidden in self.keys)
+        below = any(path[:end] in self.keys for end, char in enumerate(path) if char in ".[")
         return below or path in (self.keys if key else self.unknown)
 
     def _any(self, value: Data, path: Path) -> Data:
@@ -50,18 +56,37 @@ class Filled:
         return self._text(value, path)
 
     def _key(self, key: Data, path: Path) -> Data:
-        before = set(self.unknown)
         filled = self._text(key, (*path, key))
-        self.keys |= self.unknown - before
+        if self._hides(key):
+            self.keys |= {dotted((*path, key)), dotted((*path, filled))}
         return filled
 
     def _text(self, value: Data, path: Path) -> Data:
         if not isinstance(value, str) or "$" not in value:
             return value
+        if not self._fits(value, path):
+            self.unknown |= {dotted(path)}
+            return value
         filled = _REFERENCE.sub(lambda found: self._values.get(found[1], found[0]), value)
-        if self._hidden.intersection(references(value)):
+        if self._hides(value):
             self.unknown |= {dotted(path), dotted((*path[:-1], filled))}
         return filled
+
+    def _hides(self, value: Data) -> bool:
+        return isinstance(value, str) and not self._hidden.isdisjoint(references(value))
+
+    def _fits(self, value: str, path: Path) -> bool:
+        """Say whether the value with its variables is within the limits; else note the problem."""
+        counts = Counter(references(value))
+        added = sum(len(self._values.get(name, "")) * count for name, count in counts.items())
+        if len(value) + added <= MAX_TEXT and self._added + added <= MAX_ADDED:
+            self._added += added
+            return True
+        if not self.problems:
+            limit = f"1 MiB in a value and {MAX_ADDED >> 20} MiB in a document"
+            message = f"its variables make this too long: they may add {limit}"
+            self.problems.append(self.written.problem(path, message))
+        return False
 
 
 def references(text: str) -> list[str]:

@@ -36,6 +36,8 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     if schema != "task":
         return _sorted(_schema(document, schema))
     filled = Filled(document)
+    if filled.problems:
+        return filled.problems
     found = _schema(filled.document, schema, filled.hides)
     told = {problem.path for problem in found}
     gone = tuple(f"{dotted(path)}." for path in infra.left_out(document))
@@ -57,12 +59,17 @@ def _once(problems: list[Problem]) -> list[Problem]:
     """Leave out warnings of what stands below a field that is ignored as a whole."""
     if len(problems) < 2:
         return problems
-    gone = tuple(f"{found.path}." for found in problems if found.message.startswith(_WHOLE))
+    gone = {_steps(found.path) for found in problems if found.message.startswith(_WHOLE)}
     return [found for found in problems if found.severity == "error" or not _below(found, gone)]
 
 
-def _below(found: Problem, paths: tuple[str, ...]) -> bool:
-    return found.path.replace("[", ".").startswith(tuple(path.replace("[", ".") for path in paths))
+def _below(found: Problem, paths: set[str]) -> bool:
+    path = _steps(found.path)
+    return any(path[:end] in paths for end, char in enumerate(path) if char == ".")
+
+
+def _steps(path: str) -> str:
+    return path.replace("[", ".")
 
 
 def _sorted(problems: list[Problem]) -> list[Problem]:

@@ -15,6 +15,7 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFCHR: "a device",
 }
+MAX_DEPTH = 200  # folders within folders
 _LEAVE_OUT = "leave it out by .skyignore"
 
 
@@ -68,6 +69,9 @@ class Source:
         self, files: bytes, name: bytes, path: bytes, rules: Rules
     ) -> Iterator[Entry | Refusal]:
         """Yield what is in a folder: its `name` in the archive, its `path` for the rules."""
+        if name.count(b"/") >= MAX_DEPTH:
+            yield Refusal(shown(name[-80:]), f"is more than {MAX_DEPTH} folders deep", _LEAVE_OUT)
+            return
         try:
             with os.scandir(files) as found:
                 inside = sorted(found, key=lambda item: item.name)

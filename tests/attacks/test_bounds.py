@@ -1,7 +1,9 @@
 """Hostile files and flags: the real command ends soon, in little memory, with one clear error."""
 
+import contextlib
 import os
 import resource
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -98,3 +100,212 @@ def test_grep_with_unsupported_syntax_is_refused(sky: Sky, expression: str) -> N
 
 def test_ranks_named_too_often_are_refused(sky: Sky) -> None:
     refused(sky("logs", "task", "--rank", ",".join(["0-99999"] * 5000)), "more than 100,000 ranks")
+
+
+BIG = "x" * 100_000
+MANY = range(3000)
+TASKS = {
+    "variable 20,000 times": (
+        f"envs: {{A: {BIG}}}\nfile_mounts:\n  /a: {'$A' * 20_000}\nrun: x\n",
+        "task.yaml:3:7: file_mounts./a: its variables make this too long",
+    ),
+    "secret in many keys": (
+        f"secrets: {{A: {BIG}}}\nvolumes:\n" + "".join(f"  /$A/{i}: v\n" for i in MANY),
+        "its variables make this too long",
+    ),
+    "3,000 documents": (
+        "---\n".join(["name: p\n", *(f"name: t{i}\nrun: x\n" for i in MANY)]),
+        "task.yaml:1500:1: document 501: the file has more than 500 documents",
+    ),
+    "combinations of candidates": (
+        "resources:\n  accelerators: {" + ", ".join(f"A{i}: 1" for i in range(50)) + "}\n"
+        "  any_of: [" + ", ".join(f"{{cpus: {i + 1}}}" for i in range(50)) + "]\nrun: x\n",
+        "task.yaml:1:1: resources: up to 2,550 combinations of candidates; the limit is 300",
+    ),
+    "9,000 candidates": (
+        "resources:\n  any_of:\n" + "".join(f"  - cpus: {i + 1}\n" for i in range(9000)),
+        "combinations of candidates; the limit is 300",
+    ),
+    "GPUs in one text": (
+        f"resources: {{accelerators: '{{{','.join(['L4:1'] * 9000)}}}'}}\nrun: x\n",
+        "combinations of candidates; the limit is 300",
+    ),
+    "3,000 mounts": (
+        "file_mounts:\n" + "".join(f"  /m{i}: /etc/hostname\n" for i in MANY) + "run: x\n",
+        "task.yaml:1:1: file_mounts: 3,000 entries; the limit is 1,000",
+    ),
+    "3,000 volumes": (
+        "volumes:\n" + "".join(f"  /v{i}: claim\n" for i in MANY) + "run: x\n",
+        "task.yaml:1:1: volumes: 3,000 entries; the limit is 1,000",
+    ),
+    "nodes": ("num_nodes: 100000000\nrun: x\n", "task.yaml:1:12: num_nodes: more than 10,000"),
+    "huge integer": (f"num_nodes: {10**4000}\nrun: x\n", "task.yaml:1:12: this is too long"),
+    "huge hexadecimal": (f"num_nodes: 0x{'f' * 4000}\nrun: x\n", "task.yaml:1:12: this is too"),
+    "sexagesimal": (f"num_nodes: 1{':59' * 4000}\nrun: x\n", "task.yaml:1:12: this is too long"),
+    "exponent": ("resources: {cpus: 1e999999999}\nrun: x\n", "task.yaml:1:19: resources.cpus:"),
+    "ports": ("resources: {ports: 1-65535}\nrun: x\n", "task.yaml:1:20: resources.ports: 65,535"),
+    "deep lists": ("run: " + "[" * 10_000 + "]" * 10_000, "task.yaml:1:105: nests more than 100"),
+    "deep maps": (
+        "\n".join(" " * i + "a:" for i in range(2500)),
+        "task.yaml:101:101: nests more than 100 levels deep",
+    ),
+    "alias bomb": (
+        "x-0: &x0 [x, x, x, x, x, x, x, x, x]\n"
+        + "".join(f"x-{i + 1}: &x{i + 1} [{', '.join([f'*x{i}'] * 9)}]\n" for i in range(9)),
+        "holds more than 100,000 values",
+    ),
+    "values": ("".join(f"k{i}: 1\n" for i in range(90_000)), "holds more than 100,000 values"),
+    "long key": (f"resources: {{? {'x' * 3_000_000} : 1}}\nrun: x\n", "unknown field"),
+    "control characters": ('"a\\e[31m\\a": 1\nrun: x\n', "unknown field"),
+    "long text": (f"run: {'x' * 5_000_000}\n", "task.yaml: cannot be read: is larger than 4 MiB"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TASKS)
+def test_hostile_task_file_is_refused(sky: Sky, tmp_path: Path, case: str) -> None:
+    text, message = TASKS[case]
+    (tmp_path / "task.yaml").write_text(text)
+    done = sky("render", "task.yaml")
+    refused(done, message)
+    assert not any(char in done.stderr for char in "\a\033")
+
+
+@pytest.mark.parametrize(
+    "line", ["  k{}: 1\n", "  ? k{}\n  : {{a: 1}}\n"], ids=["unknown fields", "maps"]
+)
+def test_very_many_problems_are_cut(sky: Sky, tmp_path: Path, line: str) -> None:
+    text = "resources:\n" + "".join(line.format(i) for i in range(24_000)) + "run: x\n"
+    (tmp_path / "task.yaml").write_text(text)
+    for command in ("validate", "render"):
+        done = sky(command, "task.yaml")
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 101
+        assert done.stderr.endswith("\nand more: only the first 100 problems are listed\n")
+
+
+def test_very_many_warnings_do_not_hide_an_error(sky: Sky, tmp_path: Path) -> None:
+    envs = "".join(f"  V{i}: 0x1f\n" for i in range(1000))
+    (tmp_path / "task.yaml").write_text(f"envs:\n{envs}run: x\nrunn: x\n")
+    done = sky("validate", "task.yaml")
+    assert "task.yaml:1003:1: runn: unknown field" in done.stderr
+    assert len(done.stderr.splitlines()) == 101
+
+
+def test_million_lines_are_read(sky: Sky, tmp_path: Path) -> None:
+    (tmp_path / "task.yaml").write_text("run: x\n" + "#\n" * 1_000_000)
+    assert sky("validate", "task.yaml").returncode == 0
+
+
+NO_FILES = {
+    "pipe": "is a named pipe",
+    "/dev/zero": "is a device",
+    "/dev/random": "is a device",
+    "/proc/kmsg": "",  # not permitted, or nothing to read
+    ".": "is a directory",
+    "socket": "",
+    "missing": "no such file",
+}
+
+
+@pytest.mark.parametrize("path", NO_FILES)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["validate", "{}"],
+        ["render", "task.yaml", "--env-file", "{}"],
+        ["render", "task.yaml", "--secret-file", "{}"],
+    ],
+    ids=" ".join,
+)
+def test_path_that_is_no_file_is_refused(
+    sky: Sky, tmp_path: Path, path: str, arguments: list[str]
+) -> None:
+    (tmp_path / "task.yaml").write_text("run: x\n")
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener, contextlib.chdir(tmp_path):
+        listener.bind("socket")
+        refused(sky(*(item.format(path) for item in arguments)), NO_FILES[path])
+
+
+def test_standard_input_without_end_is_refused(sky: Sky) -> None:
+    with Path("/dev/zero").open("rb") as zero:
+        refused(sky("validate", "-", stdin=zero.fileno()), "is larger than 4 MiB")
+
+
+def test_pipe_of_the_shell_is_read(sky: Sky, tmp_path: Path) -> None:
+    """`<(command)` is the path of a descriptor; so is /dev/stdin."""
+    reading, writing = os.pipe()
+    os.write(writing, b"run: echo $A\n")
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        done = sky("validate", "/dev/fd/0", stdin=pipe.fileno())
+    assert done.returncode == 0, done.stderr
+    assert "is empty" in sky("validate", "/dev/null").stderr
+
+
+ENV_FILES = {
+    "doubled": ("A=xxxx\n" + "A=${A}${A}\n" * 40, "A is too long"),
+    "repeated": (f"A={BIG}\nB={'${A}' * 900}\n", "B is too long"),
+    "references": (f"A={'${' * 60_000}\n", "A is too long"),
+    "many": (f"A={BIG}\n" + "".join(f"A{i}=${{A}}\n" for i in range(1000)), "too long"),
+    "large": ("A=b\n" * 500_000, "is larger than 1 MiB"),
+    "no text": ("\xff", "is not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("case", ENV_FILES)
+@pytest.mark.parametrize("flag", ["--env-file", "--secret-file"])
+def test_hostile_env_file_is_refused(sky: Sky, tmp_path: Path, case: str, flag: str) -> None:
+    (tmp_path / "task.yaml").write_text("run: x\n")
+    text, message = ENV_FILES[case]
+    (tmp_path / "vars.env").write_text(text, encoding="latin-1")
+    done = sky("render", "task.yaml", flag, "vars.env")
+    refused(done, message)
+    assert BIG[:100] not in done.stderr
+
+
+def test_env_file_with_many_variables_is_read(sky: Sky, tmp_path: Path) -> None:
+    (tmp_path / "task.yaml").write_text("run: x\n")
+    (tmp_path / "vars.env").write_text("".join(f"V{i}=b\n" for i in range(50_000)))
+    assert sky("render", "task.yaml", "--env-file", "vars.env").returncode == 0
+
+
+FLAGS = {
+    "array": (["--array", "0-999999999"], "1,000,000,000 tasks are too many"),
+    "array of digits": (["--array", "1" * 5000], "expected numbers"),
+    "nodes": (["--num-nodes", "1" * 5000], "--num-nodes: num_nodes: expected a whole number"),
+    "ports": (["--ports", "1-65535"], "65,535 ports"),
+    "gpus": (["--gpus", "{" + ",".join(["L4"] * 20_000) + "}"], "the limit is 300"),
+    "cpus": (["--cpus", "9" * 5000], "resources.cpus: CPUs are a number"),
+}
+
+
+@pytest.mark.parametrize("case", FLAGS)
+def test_hostile_flag_is_refused(sky: Sky, tmp_path: Path, case: str) -> None:
+    (tmp_path / "task.yaml").write_text("run: x\n")
+    flags, message = FLAGS[case]
+    refused(sky("render", "task.yaml", *flags), message)
+
+
+def test_folders_too_deep_are_refused(sky: Sky, workdir: Path) -> None:
+    folder = os.open(workdir, os.O_RDONLY)
+    for _ in range(300):
+        os.mkdir("d", dir_fd=folder)
+        inner = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    refused(sky("render", "task.yaml"), "is more than 200 folders deep")
+
+
+@pytest.mark.parametrize("name", ["settings.yaml", "login"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_settings_that_are_no_file_do_not_block(
+    sky: Sky, tmp_path: Path, name: str, kind: str
+) -> None:
+    (tmp_path / "task.yaml").write_text("run: x\n")
+    folder = tmp_path / "home" / ".config" / "kubectl-sky"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / name) if kind == "pipe" else (folder / name).symlink_to("/dev/zero")
+    done = sky("render", "task.yaml")
+    assert done.returncode in (0, 2), done.stderr
