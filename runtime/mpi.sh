@@ -64,7 +64,9 @@ UsePAM no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
-MaxStartups 4096
+AuthenticationMethods publickey
+LoginGraceTime 20
+MaxStartups 256:30:1024
 PrintLastLog no
 LogLevel ERROR
 ForceCommand /bin/sh $dir/session.sh $mpi $shell
@@ -139,6 +141,7 @@ until_ready() { # RANK: a setup may take as long as it likes
       ready) return ;;
       failed*)
         code=${state#failed }
+        case $code in "" | *[!0-9]*) code=1 ;; esac
         printf '%s\nsetup failed with exit code %s on rank %s\n' "$code" "$code" "$1" > "$mpi/problem-$1"
         sleep 3 # that node is to be the first that ends
         return

@@ -58,77 +58,97 @@ full() {
 # Prints the hash of the tar that a file holds.
 hash_of() {
   if command -v gzip > /dev/null && command -v sha256sum > /dev/null; then
-    { gzip -dc "$1" || echo cut; } | sha256sum
+    { gzip -dc "$1" || echo cut; } | head -c "$limit" | sha256sum
   elif command -v python3 > /dev/null; then
     python3 -c 'import gzip, hashlib, sys
-seen = hashlib.sha256()
+digest, left = hashlib.sha256(), int(sys.argv[2])
 with gzip.open(sys.argv[1]) as data:
-    while block := data.read(1 << 20):
-        seen.update(block)
-print(seen.hexdigest())' "$1"
+    for block in iter(lambda: data.read(min(left, 1 << 20)), b""):
+        digest.update(block)
+        left -= len(block)
+print(digest.hexdigest())' "$1" "$limit"
   fi
 }
 
-# Whether the volume has them, and they are what they should be, whoever put them there.
-kept() {
-  [ -f "$shelf" ] || return 1
-  found=$(hash_of "$shelf" 2> /dev/null)
-  [ "${found%% *}" = "$hash" ] || return 1
-  touch -c "$shelf" 2> /dev/null || : # only its owner may
+# The code cache volume belongs to others too, who may change it at any time: put links, pipes or other
+# files there. So its folder is entered once and never through a link, a new file is opened once
+# and never through a link, and an existing file is copied first, checked and unpacked as a copy.
+
+# Goes to our folder of the volume. Changes the folder: call it in a subshell.
+enter() {
+  top=$(cd -P "$here/shelf" && pwd -P) && cd -P "$top/$cache" && [ "$(pwd -P)" = "$top/$cache" ]
 }
 
-# Passes them on, and puts them into the volume, where that is possible.
+# Copies the archive from the volume. Fails if that is no file, not the archive, or has no end.
+fetch() {
+  (
+    umask 077
+    enter && [ -f "$archive" ] && [ ! -L "$archive" ] || exit 1
+    command -v timeout > /dev/null && patience="timeout 3600" || patience=
+    $patience head -c "$limit" "$archive" > "$copy" || exit 1
+    digest=$(hash_of "$copy")
+    [ "${digest%% *}" = "$hash" ] || exit 1
+    touch -c "$archive" || : # only its owner may
+  ) 2> /dev/null
+}
+
+# Passes the archive from stdin to stdout, and writes it to the volume if that is possible.
 keep() {
-  rm -f "$here/unkept-$number" "$part"
-  if [ -n "$shelf" ] && command -v tee > /dev/null && open_shelf 2> /dev/null; then
-    tee "$part" 2> /dev/null || : > "$here/unkept-$number"
-  else
-    cat
+  [ -n "$archive" ] || exec cat
+  rm -f "$here/unkept-$number"
+  (make_folder && enter && [ ! -e "$part" ] && umask 022 && set -C && exec 3> "$part" && exec tee /dev/fd/3) 2> /dev/null ||
+    { : > "$here/unkept-$number" && cat; }
+}
+
+# Makes our folder of the volume, for everybody.
+make_folder() {
+  [ -d "$here/shelf/$cache" ] || (mkdir "$here/shelf/$cache" && enter && chmod 1777 .)
+}
+
+# Shows the others what was written, if it is complete, and removes what nobody used for a month.
+publish() (
+  enter || exit
+  if [ -e "$here/unkept-$number" ] || [ -L "$part" ] || [ -d "$archive" ] || ! mv -f "$part" "$archive"; then
+    rm -f "$part"
   fi
-}
+  find . -maxdepth 1 -type f -mtime +30 -exec rm -f {} \;
+)
 
-# A folder of our own in the volume, for everybody.
-open_shelf() { [ -d "${shelf%/*}" ] || { mkdir "${shelf%/*}" && chmod 1777 "${shelf%/*}"; }; }
-
-# What has come as a whole is there for others; what nobody has wanted for a month goes.
-put() {
-  [ ! -e "$here/unkept-$number" ] && chmod 644 "$part" && mv "$part" "$shelf" || rm -f "$part"
-  find "${shelf%/*}/" -maxdepth 1 -type f -mtime +30 -exec rm -f {} \;
-}
-
-number=$1 shelf='' part='' taken=''
-[ ! -f "${0%/*}/shelf.txt" ] || while read -r one hash; do
-  [ "$one" != "$number" ] || break
+number=$1 archive='' sent='' cache=.kubectl-sky copy=$here/copy-$1
+[ ! -f "${0%/*}/shelf.txt" ] || while read -r line hash limit; do
+  [ "$line" != "$number" ] || break
 done < "${0%/*}/shelf.txt"
-if [ "${one-}" = "$number" ]; then
-  shelf=$here/shelf/.kubectl-sky/$hash.tar.gz
-  part=$here/shelf/.kubectl-sky/.$hash-$POD_IP-${HOSTNAME-}-$$
+if [ "${line-}" = "$number" ]; then
+  archive=$hash.tar.gz
+  part=.$hash-$POD_IP-${HOSTNAME-}-$$
 fi
-if [ -n "$shelf" ] && kept; then
-  taken=1
-  cat "$shelf" 2> /dev/null | unpack "$number" 2> "$here/errors-$number"
+if [ -n "$archive" ] && fetch; then
+  unpack "$number" < "$copy" 2> "$here/errors-$number"
 elif [ -n "${2-}" ]; then
+  rm -f "$copy"
   rmdir "$here/coming-$number"
   exit 75
 else
   echo send
+  sent=1
   keep | unpack "$number" 2> "$here/errors-$number"
 fi
 code=$?
+rm -f "$copy"
 if [ -e "$here/damaged-$number" ]; then # it may come again, as a whole
-  [ -z "$taken" ] || rm -f "$shelf" 2> /dev/null
+  : > "$here/unkept-$number"
   echo "the files for $place broke off on the way" >&2
-  rm -f "$here/damaged-$number" "$part"
+  rm -f "$here/damaged-$number"
   code=74
 elif [ "$code" -ne 0 ]; then
-  rm -f "$part"
+  : > "$here/unkept-$number"
   { ! full "$number" || echo "no space is left in $place"; cat "$here/errors-$number"; } > "$here/why-$number"
   code=1
   cat "$here/why-$number" >&2
   mv "$here/why-$number" "$here/failed-$number"
 else
   : > "$here/arrived-$number"
-  [ ! -f "$part" ] || put 2> /dev/null
 fi
+[ -z "$archive" ] || [ -z "$sent" ] || publish 2> /dev/null
 rmdir "$here/coming-$number"
 exit "$code"

@@ -11,6 +11,7 @@ from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.values import dataclass
 
 PART = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around them
+_OTHERS = 256 << 20  # bytes for the headers of folders and links, of which few have many
 KEEP = 4 * PART  # bytes of all ConfigMaps of a task: etcd is no place for data
 
 
@@ -33,7 +34,8 @@ class Cargo:
     and named by what is in them. `secret` are the pieces that only a Secret may hold, of the name
     `secret_name`. `places` is a line for each archive: its number, and the folder that it is
     unpacked in. `streamed` are the archives, by number, that are too large for all this; a volume
-    keeps them where there is a `shelf`, which is a line for each: its number and its hash.
+    keeps them where there is a `shelf`, which is a line for each: its number, its hash, and the
+    bytes that its tar has at most.
     """
 
     annotations: dict[str, str]
@@ -74,7 +76,9 @@ def cargo(files: Sequence[LocalFiles], name: str, facts: Facts, kept: bool = Fal
         ),
         streamed=large,
         shelf="".join(
-            f"{number} {facts.archives[one.path].digest}\n" for number, one in large.items() if kept
+            f"{number} {facts.archives[one.path].digest} {_limit(facts.archives[one.path])}\n"
+            for number, one in large.items()
+            if kept
         ),
     )
 
@@ -99,6 +103,11 @@ def _by_size(
     """Return the files with their numbers and archives, the smallest first."""
     found = [(_number(at), one, archives[one.path]) for at, one in enumerate(files)]
     return sorted(found, key=lambda each: len(each[2].data))
+
+
+def _limit(archive: Archive) -> int:
+    """Return the bytes that a tar has at most: files, their headers, and folders and links."""
+    return archive.size + 2048 * archive.files + _OTHERS
 
 
 def _number(at: int) -> str:

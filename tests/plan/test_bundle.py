@@ -85,7 +85,7 @@ def test_a_volume_keeps_what_is_too_large(modes: tuple[str, ...] | None, why: st
         assert (plan.storage.shelf, plan.storage.claims, plan.cargo.shelf) == ("", {}, "")
     else:
         assert told == ""
-        assert plan.scripts["shelf.txt"] == "001 digest-b\n"
+        assert plan.scripts["shelf.txt"] == f"001 digest-b {3 * 2048 + (256 << 20)}\n"
         assert (plan.storage.shelf, plan.storage.group) == ("code-vvvv2345", 1000)
     small = make_plan(replace(task, files=files[:1]), facts, settings)
     assert (small.storage.shelf, small.storage.claims) == ("", {})

@@ -27,7 +27,7 @@ def pods(root: Path, *tools: str) -> tuple[Pod, Pod]:
         pod = Pod(root / name, *tools)
         pod.want()
         (pod.room / "shelf").symlink_to(root / "shelf")
-        (pod.script.parent / "shelf.txt").write_text(f"004 {HASH[::-1]}\n000 {HASH}\n")
+        (pod.script.parent / "shelf.txt").write_text(f"004 {HASH[::-1]} 9\n000 {HASH} 1000000\n")
         made.append(pod)
     return made[0], made[1]
 

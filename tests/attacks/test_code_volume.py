@@ -1,0 +1,186 @@
+"""Others who can write to the code cache volume: unpack.sh as nodes run it, and in a cluster."""
+
+import gzip
+import io
+import os
+import shutil
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Command
+from tests.e2e.test_shelf import TASK, code, hashes, shared
+from tests.sync.test_shelf import HASH, KEPT, TOOLS, names, pods
+from tests.sync.test_unpack import Pod, packed
+
+__all__ = ["code"]
+ARCHIVE = f"{HASH}.tar.gz"
+both = pytest.mark.parametrize("tools", TOOLS)
+
+
+def foreign() -> bytes:
+    """An archive of a neighbour's."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as made:
+        info = tarfile.TarInfo("x y")
+        info.size = 4
+        made.addfile(info, io.BytesIO(b"evil"))
+    return out.getvalue()
+
+
+def make(pod: Pod, tool: str, script: str) -> None:
+    """Give a pod a program that does something first."""
+    real = shutil.which(tool)
+    (pod.bin / tool).unlink()
+    (pod.bin / tool).write_text(f'#!/bin/sh\n{script}\nexec {real} "$@"\n')
+    (pod.bin / tool).chmod(0o755)
+
+
+def refused(pod: Pod) -> bool:
+    """Say whether a pod takes nothing from the volume, and leaves no copy."""
+    done = pod.unpack(b"", "shelf")
+    assert not (pod.room / "copy-000").exists()
+    return done.returncode == 75 and not (pod.place / "x y").exists()
+
+
+def test_archive_changed_after_its_check_is_not_unpacked(tmp_path: Path) -> None:
+    """The neighbour is as fast as possible: it acts when the check ends."""
+    first, second = pods(tmp_path, *TOOLS[0])
+    assert first.unpack(packed()).returncode == 0
+    archive = tmp_path / "shelf" / KEPT / ARCHIVE
+    (tmp_path / "evil").write_bytes(foreign())
+    make(second, "touch", f"/bin/cp {tmp_path}/evil {archive}")
+    assert second.unpack(b"", "shelf").returncode == 0
+    assert archive.read_bytes() == foreign(), "it was changed"
+    assert (second.place / "x y").read_text() == "hello"
+    assert sorted(names(second.room)) == ["arrived-000", "errors-000", "shelf", "wanted-000"]
+
+
+@both
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "device", "bomb", "endless"])
+def test_archive_that_is_no_bounded_file_is_not_taken(
+    tmp_path: Path, tools: tuple[str, ...], kind: str
+) -> None:
+    pod, _ = pods(tmp_path, *tools)
+    archive = tmp_path / "shelf" / KEPT / ARCHIVE
+    archive.parent.mkdir()
+    if kind == "link":  # even to the right file
+        (tmp_path / "elsewhere").write_bytes(packed())
+        archive.symlink_to(tmp_path / "elsewhere")
+    elif kind == "pipe":
+        os.mkfifo(archive)
+    elif kind == "folder":
+        archive.mkdir()
+    elif kind == "device":
+        archive.symlink_to("/dev/zero")
+    elif kind == "bomb":
+        archive.write_bytes(gzip.compress(bytes(500_000_000), 1))
+    else:
+        with archive.open("wb") as file:
+            file.truncate(1 << 40)
+    begun = time.monotonic()
+    assert refused(pod)
+    assert time.monotonic() - begun < 5
+
+
+@both
+def test_folder_that_is_a_link_is_neither_read_nor_written(
+    tmp_path: Path, tools: tuple[str, ...]
+) -> None:
+    pod, _ = pods(tmp_path, *tools)
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    (private / ARCHIVE).write_bytes(packed())
+    (private / "old").touch()
+    os.utime(private / "old", (0, 0))
+    (tmp_path / "shelf" / KEPT).symlink_to(private)
+    assert refused(pod)
+    done = pod.unpack(packed())
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"send\n", b"")
+    assert (pod.place / "x y").read_text() == "hello"
+    assert names(private) == [ARCHIVE, "old"]
+    assert private.stat().st_mode & 0o7777 == 0o700
+
+
+@both
+def test_folder_that_becomes_a_link_while_files_come_is_not_followed(
+    tmp_path: Path, tools: tuple[str, ...]
+) -> None:
+    pod, _ = pods(tmp_path, *tools)
+    folder, private = tmp_path / "shelf" / KEPT, tmp_path / "private"
+    folder.mkdir()
+    private.mkdir()
+    (private / "old").touch()
+    os.utime(private / "old", (0, 0))
+    make(pod, "tee", f"/bin/mv {folder} {folder}.old; /bin/ln -s {private} {folder}")
+    done = pod.unpack(packed())
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (pod.place / "x y").read_text() == "hello"
+    assert names(private) == ["old"]
+
+
+@both
+@pytest.mark.parametrize("dangling", [True, False])
+def test_name_that_is_a_link_already_is_not_written_through(
+    tmp_path: Path, tools: tuple[str, ...], dangling: bool
+) -> None:
+    """Names of unfinished files can be guessed."""
+    pod, _ = pods(tmp_path, *tools)
+    folder, target = tmp_path / "shelf" / KEPT, tmp_path / "authorized_keys"
+    folder.mkdir()
+    if not dangling:
+        target.write_text("mine")
+    # the number of the process is the last word of the name, and `mkdir` is called before
+    make(pod, "mkdir", f"/bin/ln -sf {target} {folder}/.{HASH}-10.0.0.1--$PPID")
+    done = pod.unpack(packed())
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"send\n", b"")
+    assert target.exists() != dangling
+    assert dangling or target.read_text() == "mine"
+    assert names(folder) == []
+
+
+@both
+def test_link_under_the_name_of_an_archive_is_replaced(
+    tmp_path: Path, tools: tuple[str, ...]
+) -> None:
+    pod, _ = pods(tmp_path, *tools)
+    folder, target = tmp_path / "shelf" / KEPT, tmp_path / "target"
+    folder.mkdir()
+    target.write_text("mine")
+    (folder / ARCHIVE).symlink_to(target)
+    data = packed()
+    assert pod.unpack(data).returncode == 0
+    assert target.read_text() == "mine"
+    assert not (folder / ARCHIVE).is_symlink()
+    assert (folder / ARCHIVE).read_bytes() == data
+
+
+NEIGHBOUR = """
+name: neighbour
+volumes: {{/mnt: code}}
+resources: {{image_id: 'busybox:1.36'}}
+run: |
+  {script}
+"""
+ATTACKS = {
+    "linked folder": "mv /mnt/.kubectl-sky /mnt/was; ln -s was /mnt/.kubectl-sky",
+    "linked file": "cd /mnt/.kubectl-sky; for f in *.gz; do mv $f ../x; ln -s ../x $f; done",
+    "another file": "cd /mnt/.kubectl-sky; for f in *.gz; do echo evil | gzip > $f; done",
+    "pipe": "cd /mnt/.kubectl-sky; for f in *.gz; do rm $f; mkfifo $f; done",
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_task_with_a_neighbour_in_its_volume_gets_the_right_files(
+    sky: Command, tmp_path: Path, code: str, attack: str
+) -> None:
+    shared(sky, tmp_path)
+    text = TASK.replace("3", "1", 1)
+    assert hashes(sky("submit", "-", stdin=text).stdout) == [code]
+    attacked = sky("submit", "-", stdin=NEIGHBOUR.format(script=ATTACKS[attack]))
+    assert attacked.returncode == 0, attacked.stderr
+    done = sky("submit", "-", stdin=text)
+    assert done.returncode == 0, done.stderr
+    assert hashes(done.stdout) == [code]
