@@ -10,12 +10,24 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.exec import Head, Pipes, Program, Sink
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import SkyError, UserError
+from kubectl_sky.observe.escapes import harmless
 from kubectl_sky.observe.logs import prefixed
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.values import dataclass, replace
 
-__all__ = ["Head", "Inside", "Output", "Pipes", "Sink", "inside", "node", "run", "run_all"]
+__all__ = [
+    "Head",
+    "Inside",
+    "Output",
+    "Pipes",
+    "Sink",
+    "Stream",
+    "inside",
+    "node",
+    "run",
+    "run_all",
+]
 
 _AT_ONCE = 32  # programs that are run side by side
 _LONGEST = 64 * 1024  # bytes of a line that are waited for
@@ -61,11 +73,19 @@ class Inside:
 
 
 @dataclass(frozen=True)
+class Stream:
+    """Where bytes go; on a terminal they must not act."""
+
+    write: Callable[[bytes], object]
+    terminal: bool = False
+
+
+@dataclass(frozen=True)
 class Output:
     """Where what programs write goes: to stdout, to stderr, and notes of ours."""
 
-    out: Callable[[bytes], object]
-    err: Callable[[bytes], object]
+    out: Stream
+    err: Stream
     note: Callable[[str], None]
 
 
@@ -145,8 +165,8 @@ def run_all(session: Session, within: Inside, command: Sequence[str], output: Ou
 class _Lines:
     """Writes whole lines with a prefix, so that those of several nodes do not mix."""
 
-    def __init__(self, write: Callable[[bytes], object], prefix: bytes, lock: Lock) -> None:
-        self._write, self._prefix, self._lock = write, prefix, lock
+    def __init__(self, stream: Stream, prefix: bytes, lock: Lock) -> None:
+        self._stream, self._prefix, self._lock = stream, prefix, lock
         self._begun = b""
 
     def take(self, data: bytes) -> None:
@@ -154,10 +174,14 @@ class _Lines:
         if len(self._begun) > _LONGEST:
             lines, self._begun = [*lines, self._begun], b""
         if lines:
-            with self._lock:
-                self._write(prefixed(lines, self._prefix, whole=True))
+            self._put(lines, whole=True)
 
     def rest(self) -> None:
         if self._begun:
-            with self._lock:
-                self._write(prefixed([self._begun], self._prefix, whole=False))
+            self._put([self._begun], whole=False)
+
+    def _put(self, lines: list[bytes], whole: bool) -> None:
+        if self._stream.terminal:
+            lines = [harmless(line) for line in lines]
+        with self._lock:
+            self._stream.write(prefixed(lines, self._prefix, whole))

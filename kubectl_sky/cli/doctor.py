@@ -131,7 +131,7 @@ def _told(checkup: "Checkup") -> str:
         "Storage": storage or "no default storage class: volumes have to name one",
         "Also there": ", ".join(added) or "nothing that tasks could use",
     }
-    lines = [f"{name + ':':<12}{value}" for name, value in facts.items()]
+    lines = output.fields(facts)
     if not checkup.missing:
         return "\n".join([*lines, f"{'Rights:':<12}all that the commands need"])
     rows = [[str(right), _need(right), right.commands] for right in checkup.missing]

@@ -3,16 +3,17 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from kubectl_sky.cli import options, output, terminal
 from kubectl_sky.cli.printing import write
 from kubectl_sky.errors import UserError
+from kubectl_sky.observe.escapes import Cleaner
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.exec import Pipes
+    from kubectl_sky.actions.exec import Pipes, Sink
 
 
 @click.command("exec")
@@ -53,7 +54,9 @@ def command(
     found = find.task(session, options.scope(session, where, all_users), task)
     within = action.inside(session, found)
     if all_ranks:
-        return action.run_all(session, within, program, action.Output(write, _error, output.note))
+        out = action.Stream(write, sys.stdout.isatty())
+        err = action.Stream(_error, sys.stderr.isatty())
+        return action.run_all(session, within, program, action.Output(out, err, output.note))
     node = action.node(found, rank or 0)
     with _pipes(flags["feeding"], flags["tty"]) as pipes:
         return action.run(session, within.program(node, program, container), pipes)
@@ -78,4 +81,18 @@ def _pipes(feeding: bool, tty: bool) -> Iterator["Pipes"]:
         with terminal.raw() as sizes:
             yield Pipes(stdin, write, _error, tty=True, sizes=sizes)
         return
-    yield Pipes(stdin, write, _error)
+    with _shown(write, sys.stdout) as out, _shown(_error, sys.stderr) as err:
+        yield Pipes(stdin, out, err)
+
+
+@contextmanager
+def _shown(sink: "Sink", stream: TextIO) -> "Iterator[Sink]":
+    """Bytes as they are, but on a terminal so that they do not act on it."""
+    if not stream.isatty():
+        yield sink
+        return
+    cleaner = Cleaner()
+    try:
+        yield lambda data: sink(cleaner.clean(data))
+    finally:
+        sink(cleaner.clean(b"", final=True))

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -12,6 +12,7 @@ from kubectl_sky.errors import Problem, listed
 from kubectl_sky.observe.escapes import plain
 
 JSONPATH = "jsonpath="
+_CELL = 1000  # characters of one in a table
 _QUICK = 50  # objects that are sent within a second
 _QUICK_BYTES = 20_000_000  # that are read within one
 
@@ -67,12 +68,24 @@ def transfer(label: str, size: int) -> Iterator[Callable[[int], object]]:
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Columns as kubectl writes them: upper case, three spaces apart, nothing drawn."""
-    lines = [list(header), *(list(row) for row in rows)]
+    lines = [list(header), *(list(map(cell, row)) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     return "\n".join(
         "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+def cell(text: str) -> str:
+    """A text that may be another's, on one line: it cannot look like a row of its own."""
+    if not text.isprintable():
+        text = " ".join(plain(text).split())
+    return text if len(text) <= _CELL else f"{text[:_CELL]}…"
+
+
+def fields(values: Mapping[str, str]) -> list[str]:
+    """Lines of names and values."""
+    return [f"{name + ':':<12}{cell(value)}" for name, value in values.items()]
 
 
 def data(value: object, form: str) -> str:

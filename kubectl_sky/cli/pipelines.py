@@ -128,7 +128,7 @@ def details(pipeline: PipelineStatus) -> str:
         "Updated": f"{pipeline.updated_at} ({tasks.since(pipeline.updated_at)} ago)",
         "Tasks": f"{pipeline.count(State.COMPLETED)} of {pipeline.place.stages} completed",
     }
-    head = "\n".join(f"{name + ':':<12}{value}" for name, value in facts.items())
+    head = "\n".join(output.fields(facts))
     rows = {
         pipeline.stage(task): [task.id, task.name, str(task.state), tasks.nodes(task), task.note]
         for task in pipeline.tasks

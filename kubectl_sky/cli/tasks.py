@@ -98,7 +98,7 @@ def details(task: TaskStatus) -> str:
         "Updated": f"{task.updated_at} ({since(task.updated_at)} ago)",
         "Nodes": f"{task.num_nodes} ({', '.join(counts)})",
     }
-    head = "\n".join(f"{name + ':':<12}{value}" for name, value in facts.items())
+    head = "\n".join(output.fields(facts))
     shown = task.nodes if len(task.nodes) <= _MOST else _telling(task)
     rows = [
         [

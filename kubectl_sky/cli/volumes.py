@@ -174,7 +174,7 @@ def _details(volume: VolumeStatus, users: list[str]) -> str:
         "Created": f"{volume.created_at} ({tasks.since(volume.created_at)} ago)",
         "Used by": ", ".join(users) or "nothing",
     }
-    return "\n".join(f"{name + ':':<12}{value}" for name, value in facts.items())
+    return "\n".join(output.fields(facts))
 
 
 @command.command("delete")

@@ -1,6 +1,7 @@
 """The core API: pods and their logs, namespaces, nodes, events, claims, and who is asking."""
 
 from collections.abc import Mapping
+from time import monotonic
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects, problems
@@ -9,6 +10,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
 
 _MOST = 1 << 20  # bytes of a log's end
+_LONG = 30.0  # seconds that reading it may take
 _SILENT = 10.0  # seconds that the server may take to say more of one
 
 
@@ -76,12 +78,15 @@ class CoreManager:
         """Return the last lines of a log, in memory that is bounded however long they are."""
         query = {"container": container, "tailLines": str(count)}
         kept, cut = b"", False
+        end = monotonic() + _LONG
         path = objects.path(kinds.POD, namespace, pod, "log")
         with self._session.stream(path, query, timeout=_SILENT) as stream:
             for chunk in stream:
                 kept += chunk
                 if len(kept) > 2 * _MOST:
                     kept, cut = kept[-_MOST:], True
+                if monotonic() > end:  # it may be written faster than it is read
+                    break
         lines = kept.removesuffix(b"\n").split(b"\n") if kept else []
         return lines[1:] if cut and len(lines) > 1 else lines
 

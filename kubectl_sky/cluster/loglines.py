@@ -10,32 +10,41 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass  # noqa: TID251 -- its objects change
 
+LONGEST = 1 << 20  # bytes of a line with its timestamp: what a program writes has no bound
 _SECOND = 19  # length of 2026-11-21T04:47:04
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)")
 _STAMPED = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
 class Cutter:
-    """Cuts chunks into lines without their newline; carriage returns are part of a line."""
+    """Cuts chunks into lines without their newline; carriage returns are part of a line.
+
+    Of a line that is longer than LONGEST its beginning is kept; `cut` says that this happened.
+    """
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
+        self.cut = False
+        self._begun = bytearray()
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the lines that end in this chunk."""
         lines = chunk.split(b"\n")
         tail = lines.pop()
-        if lines and self._parts:
-            self._parts.append(lines[0])
-            lines[0] = b"".join(self._parts)
-            self._parts = []
-        if tail:
-            self._parts.append(tail)
+        if lines and self._begun:
+            self._add(lines[0])
+            lines[0] = bytes(self._begun)
+            self._begun.clear()
+        self._add(tail)
         return lines
 
     def rest(self) -> bytes:
         """Return what follows the last newline."""
-        return b"".join(self._parts)
+        return bytes(self._begun)
+
+    def _add(self, part: bytes) -> None:
+        room = LONGEST - len(self._begun)
+        self._begun += part[:room]
+        self.cut = self.cut or len(part) > room
 
 
 @dataclass

@@ -9,7 +9,7 @@ from time import monotonic
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.loglines import Cutter, Place, stamp, stamped, without_stamps
+from kubectl_sky.cluster.loglines import LONGEST, Cutter, Place, stamp, stamped, without_stamps
 from kubectl_sky.cluster.patience import Patience
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
@@ -20,6 +20,7 @@ from kubectl_sky.values import dataclass
 _IDLE = re.compile(
     r'container "[^"]*" in pod "[^"]*" (is waiting to start.*|is not available|is terminated)'
 )
+_TEXT = 1000  # bytes of what a node writes in place of a log that are shown
 _AGAIN = 0.5  # seconds between two looks at a container that waits to start
 _SETTLING = 0.5  # seconds: a container may be told to have ended before its last lines are written
 _SILENCE = 150.0  # seconds without a byte after which another connection is made: it may be dead
@@ -138,10 +139,18 @@ class Tail:
             for chunk in opened:
                 if self._stop.is_set():
                     return
-                lines, notes = stamped(self._cutter.feed(chunk))
-                yield from self._new(lines)
-                for note in notes:
-                    yield from self._unavailable(note)
+                yield from self._chunk(chunk)
+
+    def _chunk(self, chunk: bytes) -> Iterator[Batch]:
+        lines, notes = stamped(self._cutter.feed(chunk))
+        yield from self._new(lines)
+        if self._cutter.cut:
+            yield from self._note(
+                f"pod {self._source.pod} writes a line of more than {LONGEST >> 20} MiB,"
+                " of which only the beginning is shown"
+            )
+        for note in notes:
+            yield from self._unavailable(note)
 
     def _new(self, lines: list[bytes]) -> Iterator[Batch]:
         lines = self._place.fresh(lines)
@@ -185,7 +194,7 @@ class Tail:
             yield from self._note(f"pod {self._source.pod} has no log: its container {why}")
 
     def _unavailable(self, line: bytes) -> Iterator[Batch]:
-        why = line.decode(errors="replace")
+        why = line[:_TEXT].decode(errors="replace")
         pod = self._source.pod
         yield from self._note(f"the log of pod {pod} is not available any more: {why}")
 
@@ -209,7 +218,11 @@ class Tail:
         path = objects.path(kinds.POD, self._source.namespace, self._source.pod, "log")
         try:
             with self._session.stream(path, query, _SILENCE) as stream:
-                text = b"".join(stream)
+                text = b""
+                for chunk in stream:
+                    text = (text + chunk)[:LONGEST]
+                    if len(text) == LONGEST:
+                        break
         except (NotFound, Unreachable):
             raise
         except ClusterError:

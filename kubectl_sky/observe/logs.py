@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from enum import StrEnum
 
-from kubectl_sky.observe.escapes import harmless
+from kubectl_sky.observe.escapes import harmless, plain
 from kubectl_sky.regex import Regex
 from kubectl_sky.values import dataclass
 
@@ -73,9 +73,10 @@ class Form:
     def _prefix(self, origin: Origin) -> bytes:
         if not origin.prefix:
             return b""
+        prefix = " ".join(plain(origin.prefix).split())
         if not self.color:
-            return f"{origin.prefix} | ".encode()
-        return f"\x1b[{_COLOURS[origin.rank % len(_COLOURS)]}m{origin.prefix} |\x1b[0m ".encode()
+            return f"{prefix} | ".encode()
+        return f"\x1b[{_COLOURS[origin.rank % len(_COLOURS)]}m{prefix} |\x1b[0m ".encode()
 
     def _json(self, origin: Origin, lines: Sequence[bytes]) -> bytes:
         """Return an object a line; the encoder is called once for all, as calls are what costs."""

@@ -1,0 +1,155 @@
+"""What pods write, on a terminal: nothing hidden, nothing reordered, nothing that acts."""
+
+import re
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.cli import output
+from kubectl_sky.observe.escapes import Cleaner, harmless, plain
+from kubectl_sky.observe.logs import Form, Origin
+from tests.e2e.conftest import Command
+from tests.e2e.test_terminal import on_terminal
+
+# Arabic and Egyptian signs of this category are seen.
+VISIBLE = re.compile(
+    "[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd]|[\U00013430-\U0001345f]"
+)
+INVISIBLE = [
+    character
+    for character in map(chr, range(0x80, sys.maxunicode + 1))
+    if unicodedata.category(character) in ("Cf", "Cc", "Zl", "Zp") and not VISIBLE.match(character)
+]
+SAFE = re.compile(
+    r"\x1b\[(?:0|[123479]|2[23479]|39|3[1-6]|9[1-6])(?:;(?:0|[123479]|2[23479]|39|3[1-6]|9[1-6]))*m|\x1b\[K"
+)
+
+
+def acts(text: str) -> bool:
+    left = SAFE.sub("", text)
+    return bool(re.search("[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]", left)) or any(
+        character in INVISIBLE_SET for character in left
+    )
+
+
+INVISIBLE_SET = frozenset(INVISIBLE)
+
+
+def test_invisible_characters_are_all_shown() -> None:
+    for character in INVISIBLE:
+        assert not acts(harmless(f"a{character}b".encode()).decode()), hex(ord(character))
+    assert harmless("pay\u202eevil\u2069".encode()) == b"pay<U+202E>evil<U+2069>"
+    assert plain("ad\u200bmin") == "ad<U+200B>min"
+
+
+@pytest.mark.parametrize("text", ["grüße 你好 🚀 ⚠️ ✔", "नमस्ते", "مرحبا", "e\u0301", "\ue0b0"])
+def test_visible_text_stays(text: str) -> None:
+    assert harmless(text.encode()).decode() == text == plain(text)
+
+
+@pytest.mark.parametrize(
+    "style",
+    ["8", "0;8", "30;40", "37", "90;100", "40", "48;5;0", "38;5;16", "38;2;0;0;0", "58;5;1",
+     "38:2::0:0:0", "5", "31;8", "1" * 5000, "1;" * 5000, "38", "38;5", "99999999999"],
+)  # fmt: skip
+def test_style_that_could_hide_text_goes(style: str) -> None:
+    shown = harmless(f"\x1b[{style}mtext".encode()).decode()
+    assert "text" in shown and not acts(shown)
+    assert shown.replace("\x1b[0m", "") in ("text", "\x1b[31mtext")
+
+
+def test_style_without_harm_stays() -> None:
+    assert harmless(b"\x1b[1;31mred\x1b[m") == b"\x1b[1;31mred\x1b[0m\x1b[0m"
+    assert harmless(b"\x1b[38;5;8;1mbold") == b"\x1b[1mbold\x1b[0m"
+
+
+PIECES = st.sampled_from(
+    [b"\x1b", b"\x1b[", b"\x1b]", b"8", b"31", b"m", b";", b"\r", b"\n", b"K", b"\x9b", b"\x07",
+     "\u202e".encode(), "\u202e".encode()[:2], b"\xc2", b"\x9b2J", b"H", b"text", b"\x1b[2J"]
+) | st.binary(max_size=3)  # fmt: skip
+
+
+@given(st.lists(PIECES))
+def test_stream_in_any_chunks_does_not_act(parts: list[bytes]) -> None:
+    cleaner = Cleaner()
+    shown = b"".join(cleaner.clean(part) for part in parts) + cleaner.clean(b"", final=True)
+    assert not acts(shown.decode())
+
+
+def test_stream_shows_a_prompt_at_once_and_a_progress_bar() -> None:
+    cleaner = Cleaner()
+    assert cleaner.clean(b"Password: ") == b"Password: "
+    assert cleaner.clean(b"10%\r") == b"10%"
+    assert cleaner.clean(b"20%\r\nnext") == b"\r\x1b[K20%\nnext"
+    assert cleaner.clean("ü".encode()[:1]) + cleaner.clean("ü".encode()[1:]) == "ü".encode()
+    assert cleaner.clean(b"\x1b") + cleaner.clean(b"[2J\x1b[3") + cleaner.clean(b"1mred") == (
+        b"\x1b[31mred\x1b[0m"
+    )
+    assert cleaner.clean(b"done\r", final=True) == b"done"
+
+
+def test_stream_of_an_escape_without_end_is_not_kept() -> None:
+    cleaner = Cleaner()
+    for _ in range(100):
+        cleaner.clean(b"\x1b]" + b"x" * 10_000)
+        assert len(cleaner.clean(b"x" * 10_000)) >= 10_000
+
+
+def test_cells_of_others_are_one_short_line() -> None:
+    shown = output.table(["A", "B"], [["x\ny   Running", "\x1b[31mred\u202e"], ["z" * 5000, "b"]])
+    assert shown.count("\n") == 2
+    assert "x y Running" in shown and "red<U+202E>" in shown
+    assert max(map(len, shown.split("\n"))) < 2000
+    assert output.fields({"Name": "a\nStatus: Running"}) == ["Name:       a Status: Running"]
+
+
+def test_prefix_of_a_log_is_one_harmless_line() -> None:
+    origin = Origin("t", 0, "node-0", "pod", "evil\x1b[2J\nnode-1 |")
+    assert Form(color=True).block(origin, [b"x"], True) == (b"\x1b[36mevil node-1 | |\x1b[0m x\n")
+
+
+def test_exec_and_logs_on_a_terminal_are_harmless_and_in_pipes_raw(sky: Command) -> None:
+    evil = r"\033[8mhidden\033[0m \342\200\256bidi \033]0;title\007\033[2Jend\n"
+    text = f"resources: {{image_id: 'busybox:1.36'}}\nrun: printf '{evil}'; sleep 300\n"
+    assert sky("submit", "-", "--id", "hide0001", "--detach", stdin=text).returncode == 0
+    program = ("exec", "hide0001", "--", "printf", evil)
+    raw = "\x1b[8mhidden\x1b[0m \u202ebidi \x1b]0;title\x07\x1b[2Jend\n"
+    for _ in range(100):
+        if sky(*program).stdout == raw:
+            break
+    assert sky(*program).stdout == raw
+    assert sky("logs", "hide0001").stdout == raw
+    everywhere = ("exec", "hide0001", "--all-ranks", "--", "printf", evil)
+    for command in (program, everywhere, ("logs", "hide0001")):
+        _, screen = on_terminal(sky, *command)
+        assert "hidden" in screen and "<U+202E>bidi end" in screen, command
+        assert not acts(screen), command
+
+
+LIMIT = 1 << 20
+
+
+@pytest.fixture
+def endless(sky: Command) -> str:
+    """A task whose log has one line of 120 MB, and another one behind it."""
+    program = "head -c 120000000 /dev/zero | tr '\\\\0' x; echo; echo after"
+    text = f'resources: {{image_id: "busybox:1.36"}}\nrun: "{program}"\n'
+    assert sky("submit", "-", "--id", "long0001", "--detach", stdin=text).returncode == 0
+    assert sky("wait", "long0001").returncode == 0
+    return "long0001"
+
+
+def test_line_without_end_is_cut_in_bounded_memory(sky: Command, endless: str) -> None:
+    shell = ("sh", "-c", 'ulimit -v 700000; exec "$@"', "sh")
+    limited = Command((*shell, *sky.program), sky.environment, sky.folder)
+    for flags in ((), ("-o", "json"), ("--grep", "x"), ("--timestamps",), ("-f",)):
+        done = limited("logs", endless, *flags)
+        assert done.returncode == 0, (flags, done.stderr[:1000])
+        assert "internal error" not in done.stderr
+        lines = done.stdout.splitlines()
+        assert LIMIT - 100 < len(lines[0]) < LIMIT + 200, flags
+        assert "a line of more than 1 MiB, of which only the beginning is shown" in done.stderr
+        assert flags == ("--grep", "x") or "after" in lines[1]
