@@ -15,7 +15,6 @@ MEMORY = 700_000  # KiB of address space; a copy of a small file takes 250,000
 PLACE = "/tmp/evil"
 TASK = f"""
 name: evil
-resources: {{{{image_id: 'busybox:1.36'}}}}
 envs: {{{{PATH: "{PLACE}:/usr/local/bin:/usr/bin:/bin"}}}}
 run: |
   mkdir -p {PLACE}
