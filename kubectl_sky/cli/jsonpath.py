@@ -1,5 +1,6 @@
 """kubectl's templates of JSONPath: `{.tasks[*].task_id}`, `{range .tasks[*]}{.name} {end}`."""
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,26 @@ from kubectl_sky.values import dataclass
 
 # A part in braces, in which text in quotes may hold braces; else text.
 _PART = re.compile(r"""\{((?:[^{}"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*)\}|([^{}]+)""")
+_MAX_TEMPLATE = 4096  # characters
+_MAX_ITEMS = 1_000_000  # parts that a template may write
+_HINT = "such as {.nodes[0].pod}"
+
+
+class _Environment(jsonpath.JSONPathEnvironment):
+    """JSONPath without regular expressions, as kubectl's: Python's may take exponential time."""
+
+    def setup_function_extensions(self) -> None:
+        super().setup_function_extensions()
+        for name in ("match", "search"):
+            del self.function_extensions[name]
+
+    def compare(self, left: object, operator: str, right: object) -> bool:
+        if operator == "=~":
+            raise jsonpath.JSONPathTypeError("regular expressions are not supported", token=None)
+        return super().compare(left, operator, right)
+
+
+_ENVIRONMENT = _Environment()
 
 
 @dataclass(frozen=True)
@@ -25,8 +46,16 @@ class _Part:
 
 def written(value: object, template: str) -> str:
     """Write what a template says of a value. Raises UserError for what is no template."""
-    parts = _parts(template if "{" in template else f"{{{template}}}")
-    return "".join(_write(value, value, parts))
+    if len(template) > _MAX_TEMPLATE:
+        raise UserError(f"jsonpath: longer than {_MAX_TEMPLATE:,} characters", _HINT)
+    try:
+        parts = _parts(template if "{" in template else f"{{{template}}}")
+        texts = list(itertools.islice(_write(value, value, parts), _MAX_ITEMS + 1))
+    except RecursionError:
+        raise UserError("jsonpath: too many nested parts", _HINT) from None
+    if len(texts) > _MAX_ITEMS:
+        raise UserError(f"jsonpath: writes more than {_MAX_ITEMS:,} values", _HINT)
+    return "".join(texts)
 
 
 def _parts(template: str) -> tuple[_Part, ...]:
@@ -71,22 +100,26 @@ def _write(root: object, value: object, parts: Sequence[_Part]) -> Iterator[str]
             for item in _found(root, value, part.path):
                 yield from _write(root, item, part.body)
         elif part.path:
-            yield " ".join(_text(item) for item in _found(root, value, part.path))
+            for index, item in enumerate(_found(root, value, part.path)):
+                yield f" {_text(item)}" if index else _text(item)
         else:
             yield part.text
 
 
-def _found(root: Any, value: Any, path: str) -> list[object]:  # noqa: ANN401 -- any JSON
+def _found(root: Any, value: Any, path: str) -> Iterator[object]:  # noqa: ANN401 -- any JSON
     """Return what a path finds: from `$` in the whole, else in the item at hand."""
     start = root if path.startswith("$") else value
     if path in ("@", "$", "."):
-        return [start]
+        yield start
+        return
     path = path.removeprefix("@").removeprefix("$")
     try:
-        return jsonpath.findall(f"${path if path[:1] in ('.', '[') else f'.{path}'}", start)
+        path = path if path[:1] in (".", "[") else f".{path}"
+        for match in _ENVIRONMENT.finditer(f"${path}", start):
+            yield match.obj
     except jsonpath.JSONPathError as error:
         what = str(error).splitlines()[0]
-        raise UserError(f"jsonpath: {path}: {what}", "such as {.nodes[0].pod}") from error
+        raise UserError(f"jsonpath: {path}: {what}", _HINT) from error
 
 
 def _text(item: object) -> str:

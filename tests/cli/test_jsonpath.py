@@ -1,5 +1,6 @@
 """kubectl's JSONPath templates."""
 
+import re
 from contextlib import suppress
 
 import pytest
@@ -46,3 +47,27 @@ def test_no_template(template: str) -> None:
 def test_any_text_is_written_or_refused(template: str) -> None:
     with suppress(UserError):
         written(VALUE, template)
+
+
+TASKS = {"tasks": [{"name": "a" * 40, "rank": rank} for rank in range(1000)]}
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{.tasks[?@.name =~ /(a+)+b/].rank}", "regular expressions are not supported"),
+        ("{.tasks[?search(@.name, '(a+)+b')].rank}", "search"),
+        ("{.tasks[?match(@.name, '(a+)+b')].rank}", "match"),
+        ("{.a" + ".a" * 50_000 + "}", "longer than 4,096 characters"),
+        ("{.tasks[?" + "(" * 2000 + "@.rank" + ")" * 2000 + "]}", "jsonpath: "),
+        ("{range .}" * 200 + "{end}" * 200, ""),
+        ("{range .tasks[*]}{range $.tasks[*]}{range $.tasks[*]}x{end}{end}{end}", "1,000,000"),
+        ("{$..*..*}", ""),
+    ],
+)
+def test_hostile_template_is_refused_or_ends(template: str, message: str) -> None:
+    if message:
+        with pytest.raises(UserError, match=re.escape(message)):
+            written(TASKS, template)
+    else:
+        written(TASKS, template)

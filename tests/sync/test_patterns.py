@@ -91,3 +91,20 @@ def test_each_form_like_git(repository: Path, line: str) -> None:
     assert by_us([line], PATHS) == by_git(repository, [line], PATHS)
     both = ["*", f"!{line}"]
     assert by_us(both, PATHS) == by_git(repository, both, PATHS)
+
+
+def test_rules_of_many_patterns_are_few_expressions() -> None:
+    lines = [f"name{number}*" for number in range(10_000)]
+    assert len(patterns.read("\n".join(lines).encode())) < 10
+    assert len(patterns.read(b"a\n!b\nc\nd/\n!e\n")) == 4
+
+
+@given(line=st.binary(max_size=40), path=st.binary(max_size=40))
+def test_any_line_is_read(line: bytes, path: bytes) -> None:
+    for rule in patterns.read(line):
+        rule.matches(path, folder=True)
+
+
+def test_line_longer_than_any_path_is_refused() -> None:
+    with pytest.raises(patterns.LineTooLong, match="2"):
+        patterns.read(b"a\n" + b"x" * (patterns.MAX_LINE + 1))
