@@ -8,7 +8,6 @@ from kubectl_sky.actions import listing
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe import ownership, status
-from kubectl_sky.observe.nodes import RETRYING, NodeStatus, State
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.users import User
@@ -56,38 +55,6 @@ class _Place:
 def tasks(session: Session, scope: Scope) -> list[TaskStatus]:
     """Return the tasks of a scope, newest first, by one list a kind, all at once."""
     return _fold(session, scope, {names.TASK: "true"} | scope.labels)
-
-
-def brief(session: Session, scope: Scope) -> list[TaskStatus]:
-    """Return the same tasks, where nodes that are over lack the pods that have succeeded.
-
-    These are most of what there is after a while, and no line for a task tells of them.
-    """
-    labels = {names.TASK: "true"} | scope.labels
-    items, pods = _parts(session, scope, labels, "status.phase!=Succeeded")
-    folded = _folded(session, scope, items, pods)
-    for text in folded.ignored:
-        scope.warn(text)
-    found = folded.tasks
-    unsure = {task.id for task in found if any(map(_unsure, task.nodes))}
-    if not unsure:
-        return found
-    few = (
-        f",{names.TASK_ID} in ({','.join(sorted(unsure))})" if len(unsure) <= listing.NAMED else ""
-    )
-    selector, fields = _selector(labels) + few, "status.phase=Succeeded"
-    listed = listing.pods(session, scope.namespace, selector, fields)
-    since = {pod["metadata"]["uid"]: pod for pod in [*pods, *scope.own(listed)]}
-    again = _folded(session, scope, _of(unsure, items), _of(unsure, since.values())).tasks
-    return status.newest([*(task for task in found if task.id not in unsure), *again])
-
-
-def _unsure(node: NodeStatus) -> bool:
-    """Say whether a node may have a pod that has succeeded, of which its object says nothing."""
-    if node.state.ended:
-        return False
-    alive = node.pod and node.exit_code is None and node.reason != RETRYING
-    return not alive or (node.state is State.RUNNING and not node.started_at)
 
 
 def task(session: Session, scope: Scope, wanted: str) -> TaskStatus:
@@ -173,20 +140,14 @@ def _folded(
     return status.folded(ownership.decide(items, pods, jobs, scope.known))
 
 
-def _parts(
-    session: Session, scope: Scope, labels: dict[str, str], pod_fields: str = ""
-) -> tuple[list[Json], list[Json]]:
+def _parts(session: Session, scope: Scope, labels: dict[str, str]) -> tuple[list[Json], list[Json]]:
     """Return what runs tasks, and pods, of those in scope."""
-    items, pods = listing.parts(session, scope.namespace, _selector(labels), pod_fields)
+    items, pods = listing.parts(session, scope.namespace, _selector(labels))
     return scope.own(items), scope.own(pods)
 
 
 def _selector(labels: dict[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in labels.items())
-
-
-def _of(ids: Collection[str], items: Iterable[Json]) -> list[Json]:
-    return [item for item in items if item["metadata"]["labels"].get(names.TASK_ID, "") in ids]
 
 
 def _identify(session: Session, scope: Scope, text: str) -> _Place:

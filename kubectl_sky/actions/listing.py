@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from kubectl_sky import kinds, names
-from kubectl_sky.cluster import absent, access, objects
+from kubectl_sky import kinds
+from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed
 from kubectl_sky.kinds import Kind
@@ -14,43 +14,10 @@ from kubectl_sky.workloads import registry
 NAMED = 100  # tasks that a selector names
 
 
-def parts(
-    session: Session, namespace: str | None, selector: str, pod_fields: str = ""
-) -> tuple[list[Json], list[Json]]:
-    """List workloads and pods side by side.
-
-    Kinds that were absent a short while ago are listed only where there are pods that nothing else
-    made; where not all pods are listed, where the cluster says that it has them now.
-    """
-    skipped = [kind for kind in registry.KINDS if absent.noted(session.server, kind)]
-    wanted = [kind for kind in registry.KINDS if kind not in skipped]
-    where = (namespace, selector, needed.shape)
-    with ThreadPoolExecutor(1) as pool:
-        installed = pool.submit(_installed, session, skipped) if skipped and pod_fields else None
-        *found, pods = _lists(session, (*wanted, kinds.POD), *where, pod_fields)
-    again: list[Kind] = []
-    if installed:
-        again = installed.result()
-    elif skipped and _ids(pods) - {each for items in found for each in _ids(items)}:
-        again = skipped
-    if again:
-        found += _lists(session, again, *where)
+def parts(session: Session, namespace: str | None, selector: str) -> tuple[list[Json], list[Json]]:
+    """List workloads and pods side by side."""
+    *found, pods = _lists(session, (*registry.KINDS, kinds.POD), namespace, selector, needed.shape)
     return [item for items in found for item in items], pods
-
-
-def _installed(session: Session, missed: list[Kind]) -> list[Kind]:
-    """Return those of some kinds that the cluster may have; all where it does not say."""
-    try:
-        groups = access.groups(session)
-    except Forbidden:
-        return missed
-    return [kind for kind in missed if kind.version in groups.get(kind.group, ())]
-
-
-def pods(session: Session, namespace: str | None, selector: str, fields: str) -> list[Json]:
-    """List the pods of tasks by labels and fields."""
-    (found,) = _lists(session, [kinds.POD], namespace, selector, needed.shape, fields)
-    return found
 
 
 def workloads(session: Session, namespace: str | None, selector: str) -> list[Json]:
@@ -60,11 +27,11 @@ def workloads(session: Session, namespace: str | None, selector: str) -> list[Js
 
 
 def served(session: Session) -> list[Kind]:
-    """Return the kinds of which a task may be on this cluster."""
+    """Return the kinds of workloads that this cluster serves."""
     return [
         kind
         for kind, requires in registry.KINDS.items()
-        if not requires or access.serves(session, kind)
+        if not requires or (access.may_serve(session, kind) and access.serves(session, kind))
     ]
 
 
@@ -74,33 +41,24 @@ def _lists(
     namespace: str | None,
     selector: str,
     shapes: Callable[[Kind], type | None] = lambda kind: None,
-    pod_fields: str = "",
 ) -> list[list[Json]]:
-    """List several kinds side by side, of pods those that a field selector is for.
+    """List several kinds side by side, and ask at the same time which of them are installed.
 
-    Where a kind has to be installed first and is not, or is not for this user, there are none.
+    Of a kind that is not installed, or not for this user, there are no objects.
     """
 
     def listed(kind: Kind) -> list[Json]:
-        brought = bool(registry.KINDS.get(kind))
-        try:
-            found = objects.list_all(
-                session,
-                kind,
-                namespace,
-                label_selector=selector,
-                field_selector=pod_fields if kind is kinds.POD else "",
-                shape=shapes(kind),
-            )
-        except (NotServed, Forbidden) as error:
-            if not brought:
-                raise
-            if isinstance(error, NotServed):
-                absent.note(session.server, kind)
+        optional = bool(registry.KINDS.get(kind))
+        if optional and not access.may_serve(session, kind):
             return []
-        if brought:
-            absent.forget(session.server, kind)
-        return found
+        try:
+            return objects.list_all(
+                session, kind, namespace, label_selector=selector, shape=shapes(kind)
+            )
+        except (NotServed, Forbidden):
+            if not optional:
+                raise
+            return []
 
     each = list(wanted)
     with ThreadPoolExecutor(len(each)) as pool:
@@ -118,7 +76,3 @@ def makers(
             session, kinds.JOB, namespace, label_selector=f"{label}{few}", shape=needed.Maker
         )
     return found
-
-
-def _ids(items: Iterable[Json]) -> set[str]:
-    return {item["metadata"]["labels"].get(names.TASK_ID, "") for item in items}

@@ -25,12 +25,6 @@ class _Asked:
     form: str | None
     columns: tuple[str, ...]
 
-    @property
-    def brief(self) -> bool:
-        """Whether what is asked for tells nothing of pods that have succeeded."""
-        by_pods = self.selection.states or self.selection.order == "updated"
-        return self.form in (None, "name") and not by_pods
-
     def shown(self, found: Sequence[TaskStatus]) -> str:
         """Write the tasks that are selected; nothing where there are none, but for programs."""
         selected = self.selection.of(found)
@@ -75,7 +69,7 @@ def command(where: options.Where, all_users: bool, form: str | None, **flags: ob
         return 0
     from kubectl_sky.actions import find
 
-    shown = asked.shown((find.brief if asked.brief else find.tasks)(session, scope))
+    shown = asked.shown(find.tasks(session, scope))
     if shown:
         output.out(shown)
     elif form != "name":

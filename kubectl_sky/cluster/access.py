@@ -4,7 +4,7 @@ from kubectl_sky import kinds
 from kubectl_sky.cluster import objects, problems
 from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import NotServed
+from kubectl_sky.errors import Forbidden, NotServed
 from kubectl_sky.kinds import Kind
 from kubectl_sky.values import replace
 
@@ -22,6 +22,17 @@ def groups(session: Session) -> dict[str, tuple[str, ...]]:
         }
     except (LookupError, TypeError):
         raise problems.not_kubernetes(Call("GET", "/apis", session.server)) from None
+
+
+def may_serve(session: Session, kind: Kind) -> bool:
+    """Say whether a kind's group and version are served; True where the user may not know.
+
+    The cluster is asked once for each session. Raises ClusterError.
+    """
+    try:
+        return kind.version in session.once("groups", lambda: groups(session)).get(kind.group, ())
+    except Forbidden:
+        return True
 
 
 def serves(session: Session, kind: Kind) -> bool:

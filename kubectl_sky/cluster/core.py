@@ -32,25 +32,9 @@ class CoreManager:
             field_selector=field_selector,
         )
 
-    def create_namespace(self, name: str, labels: Mapping[str, str] | None = None) -> Json:
-        """Create a namespace. Raises Conflict if it exists."""
-        metadata: Json = {"name": name}
-        if labels:
-            metadata["labels"] = dict(labels)
-        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-        return objects.create(self._session, manifest)
-
-    def delete_namespace(self, name: str) -> bool:
-        """Start the deletion of a namespace with all it holds; False if there is none."""
-        return objects.delete(self._session, kinds.NAMESPACE, name)
-
     def list_nodes(self) -> list[Json]:
-        """Return the cluster's nodes. Raises Forbidden for who may see only namespaces."""
+        """Return the cluster's nodes. Raises Forbidden for users who may only read namespaces."""
         return objects.list_all(self._session, kinds.NODE)
-
-    def patch_node(self, name: str, body: Json) -> Json:
-        """Merge the body into a node: labels, taints, `spec.unschedulable`. Raises NotFound."""
-        return objects.patch(self._session, kinds.NODE, name, None, body)
 
     def list_events(
         self,

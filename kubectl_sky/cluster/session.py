@@ -5,9 +5,9 @@ at once.
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic, time
-from typing import Self
+from typing import Self, TypeVar, cast
 from urllib.parse import urlencode
 
 import urllib3
@@ -25,6 +25,8 @@ from kubectl_sky.values import dataclass
 __all__ = ["Answer", "Connection", "Json", "Session"]
 
 Query = Mapping[str, str] | Sequence[tuple[str, str]]
+
+T = TypeVar("T")
 
 _JSON = "application/json"
 _CONNECT_SECONDS = 8.0
@@ -61,6 +63,15 @@ class Outgoing:
     silence: float | None = None  # seconds that a stream may stay silent; None is for ever
 
 
+class _Once:
+    """An answer that is asked for once."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.known = False
+        self.value: object = None
+
+
 class Session:
     """One API server, as one user. May be used by many threads at once."""
 
@@ -68,6 +79,7 @@ class Session:
         self._connection = connection
         self._target = target
         self._lock = threading.Lock()
+        self._answers: dict[str, _Once] = {}
         self._lost = -_UNREADY  # when the server did not answer, by the monotonic clock
         for name in (connection.as_user, *connection.as_groups):
             if name and not name.isprintable():
@@ -163,6 +175,15 @@ class Session:
         if reply.status >= 300:
             raise self._refused(outgoing.call, reply)
         return reply
+
+    def once(self, name: str, ask: Callable[[], T]) -> T:
+        """Return what `ask` returned the first time, in any thread. Errors are not kept."""
+        with self._lock:
+            answer = self._answers.setdefault(name, _Once())
+        with answer.lock:
+            if not answer.known:
+                answer.value, answer.known = ask(), True
+            return cast(T, answer.value)
 
     def close(self) -> None:
         """Close the idle connections."""

@@ -5,64 +5,18 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from threading import Event, Lock, Thread
-from typing import NamedTuple
 
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.tail import Batch, LogOptions, LogSource, Tail
 from kubectl_sky.errors import ClusterError
 
-__all__ = ["MOST", "Batch", "Following", "Line", "LogOptions", "LogSource", "lines", "merged"]
+__all__ = ["MOST", "Batch", "Following", "LogOptions", "LogSource"]
 
 _TICK = 0.5
 _AHEAD = 64  # batches of at most about 64 KiB: the memory does not grow with the logs
 _ENDED = "ended"
 _FULL = "{} logs are read at a time; the others follow when one of these has ended"
 MOST = 1000  # logs that are read at a time: each is a connection and a thread
-
-
-class Line(NamedTuple):
-    """A line without its newline; or a note for the user, which is not part of the log.
-
-    `whole` is False for the end of a log that does not end with a newline.
-    """
-
-    source: LogSource
-    text: bytes
-    whole: bool = True
-    note: bool = False
-
-
-def lines(
-    session: Session, source: LogSource, options: LogOptions, stop: Event | None = None
-) -> Iterator[Line]:
-    """Yield one container's log, each line once, in order. Raises ClusterError."""
-    for batch in Tail(session, source, options, stop).batches():
-        yield from _lines(batch)
-
-
-def merged(session: Session, sources: Iterable[LogSource], options: LogOptions) -> Iterator[Line]:
-    """Yield the lines of many logs as they come; each log's own lines stay in order.
-
-    `sources` is read in a thread of its own, so it may wait for pods to appear. The end comes when
-    it has ended and so have all logs. Raises ClusterError, also what reading `sources` raises.
-    """
-    with Following(session, options) as following:
-        Thread(target=following.add_all, args=(sources,), name="log sources", daemon=True).start()
-        for batch in following.batches():
-            if batch:
-                yield from _lines(batch)
-
-
-def _lines(batch: Batch) -> Iterator[Line]:
-    if batch.note:
-        yield Line(batch.source, batch.note.encode(), note=True)
-    source, last = batch.source, len(batch.lines) - 1
-    if batch.whole:
-        for text in batch.lines:
-            yield Line(source, text)
-    else:
-        for index, text in enumerate(batch.lines):
-            yield Line(source, text, index != last)
 
 
 class Following:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.streams import Following, LogOptions, LogSource, lines, merged
+from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
 from kubectl_sky.errors import ClusterError
+from tests.contract.lines import lines, merged
 from tests.contract.proxies import CuttingProxy
 from tests.contract.test_streams import FOLLOW, finished, run_pod
 

@@ -1,4 +1,4 @@
-"""The generic verbs, and the managers over them."""
+"""The verbs of the API, for objects of any kind."""
 
 import time
 from collections.abc import Iterator
@@ -7,11 +7,9 @@ from contextlib import suppress
 import pytest
 
 from kubectl_sky import kinds
-from kubectl_sky.cluster import custom, objects
-from kubectl_sky.cluster.batch import BatchManager
+from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.core import CoreManager
-from kubectl_sky.cluster.custom import CustomObjectsManager
 from kubectl_sky.cluster.session import Answer, Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, UserError
 from tests.contract.makers import Json, make_config_map, make_job, make_pod
@@ -173,51 +171,18 @@ def test_core_pods_and_events(session: Session, namespace: str) -> None:
     assert core.list_claims(namespace) == []
 
 
-def test_core_namespaces_and_nodes(session: Session, namespace: str) -> None:
-    core = CoreManager(session)
-    name = f"{namespace}-b"
-    made = core.create_namespace(name, {"team": "a"})
-    assert made["metadata"]["labels"]["team"] == "a"
+def test_jobs_and_namespaces_by_the_same_verbs(session: Session, namespace: str) -> None:
+    objects.create(session, make_job("dry", namespace), dry_run=True)
+    objects.create(session, make_job("a", namespace, suspend=True))
     with pytest.raises(Conflict):
-        core.create_namespace(name)
-    assert core.delete_namespace(name) is True
-    assert core.delete_namespace("nosuch") is False
-    node = objects.list_all(session, kinds.NODE)[0]["metadata"]["name"]
-    key = f"kubectl-sky.test/{namespace[-6:]}"
-    patched = core.patch_node(node, {"metadata": {"annotations": {key: "1"}}})
-    assert patched["metadata"]["annotations"][key] == "1"
-    removed = core.patch_node(node, {"metadata": {"annotations": {key: None}}})
-    assert key not in removed["metadata"]["annotations"]
-    with pytest.raises(NotFound):
-        core.patch_node("nosuch", {})
-    assert core.whoami()
-
-
-def test_batch(session: Session, namespace: str) -> None:
-    batch = BatchManager(session)
-    batch.create_job(make_job("dry", namespace), dry_run=True)
-    batch.create_job(make_job("a", namespace, suspend=True))
-    with pytest.raises(Conflict):
-        batch.create_job(make_job("a", namespace))
-    assert [job["metadata"]["name"] for job in batch.list_jobs(namespace, "of=test")] == ["a"]
-    assert isinstance(batch.read_job_status("a", namespace), dict)
-    with pytest.raises(NotFound):
-        batch.read_job_status("b", namespace)
-    assert batch.delete_job("a", namespace) is True
-    going = [job["metadata"] for job in batch.list_jobs(namespace)]
+        objects.create(session, make_job("a", namespace))
+    jobs = objects.list_all(session, kinds.JOB, namespace, label_selector="of=test")
+    assert [job["metadata"]["name"] for job in jobs] == ["a"]
+    assert objects.delete(session, kinds.JOB, "a", namespace, propagation="Foreground", grace=5)
+    going = [job["metadata"] for job in objects.list_all(session, kinds.JOB, namespace)]
     assert all(job["finalizers"] == ["foregroundDeletion"] for job in going)
-    batch.create_job(make_job("b", namespace, suspend=True))
-    assert batch.delete_job("b", namespace, propagation="Background", grace=None) is True
-    assert batch.delete_job("c", namespace) is False
-
-
-def test_custom_kind_by_any_name() -> None:
-    for name in ("MPIJob", "mpijob", "mpijobs", "mpi_job"):
-        assert custom.supported(name) is kinds.MPI_JOB
-    with pytest.raises(UserError, match=r"unsupported kind Frob; .* kinds are: .*MPIJob"):
-        custom.supported("Frob")
-    assert kinds.JOB not in custom.SUPPORTED
-    assert kinds.SELF_SUBJECT_REVIEW not in custom.SUPPORTED
+    assert objects.get(session, kinds.NAMESPACE, namespace)["metadata"]["name"] == namespace
+    assert CoreManager(session).whoami()
 
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -263,17 +228,16 @@ def mpi_jobs(session: Session) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("mpi_jobs")
-def test_custom_objects(session: Session, namespace: str) -> None:
-    manager = CustomObjectsManager(session)
+def test_custom_objects_by_the_same_verbs(session: Session, namespace: str) -> None:
     metadata = {"name": "a", "namespace": namespace}
     job = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": metadata}
-    with pytest.raises(UserError, match="unsupported kind Job"):
-        manager.create(job | {"kind": "Job", "apiVersion": "batch/v1"})
-    manager.create(job, dry_run=True)
-    manager.create(job)
-    assert manager.get(kinds.MPI_JOB, "a", namespace)["metadata"]["uid"]
-    [listed] = manager.list_all(kinds.MPI_JOB, namespace)
+    with pytest.raises(UserError, match="unknown kind Frob"):
+        objects.create(session, job | {"kind": "Frob"})
+    objects.create(session, job, dry_run=True)
+    objects.create(session, job)
+    assert objects.get(session, kinds.MPI_JOB, "a", namespace)["metadata"]["uid"]
+    [listed] = objects.list_all(session, kinds.MPI_JOB, namespace)
     assert listed["kind"] == "MPIJob"
-    assert manager.list_all(kinds.MPI_JOB, namespace, "of=nobody") == []
-    assert manager.delete(kinds.MPI_JOB, "a", namespace, propagation="Background") is True
-    assert manager.delete(kinds.MPI_JOB, "a", namespace) is False
+    assert objects.list_all(session, kinds.MPI_JOB, namespace, label_selector="of=nobody") == []
+    assert objects.delete(session, kinds.MPI_JOB, "a", namespace) is True
+    assert objects.delete(session, kinds.MPI_JOB, "a", namespace) is False

@@ -3,7 +3,7 @@
 import pytest
 
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.streams import lines
+from tests.contract.lines import lines
 from tests.contract.test_streams import FOLLOW, run_pod
 
 # 36 MB within some 40 s: a kubelet looks every 10 s and puts a log away at 10 MiB

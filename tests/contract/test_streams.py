@@ -10,8 +10,9 @@ from kubectl_sky import kinds
 from kubectl_sky.cluster import objects, patience
 from kubectl_sky.cluster import tail as tails
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.streams import Following, Line, LogOptions, LogSource, lines
+from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
 from kubectl_sky.errors import ClusterError, Unreachable
+from tests.contract.lines import Line, lines
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
 

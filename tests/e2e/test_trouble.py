@@ -1,19 +1,15 @@
 """Trouble with the cluster: one line that says what and what next, and exit code 3."""
 
 import json
-import os
 import re
 import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import unquote_plus
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster.session import Connection, Session
-from kubectl_sky.workloads import registry
 from tests.cluster.target import Cluster
 from tests.contract.proxies import FrontProxy
 from tests.e2e.conftest import Command
@@ -115,18 +111,12 @@ def test_list_costs_a_request_a_kind_however_many_tasks(
         done = sky("submit", "-", *flags, stdin=HELLO)
         assert done.returncode == 0, done.stderr
     assert len(sky.json("list", "--server", proxy.url)["tasks"]) == 5
-    every = sorted(kind.plural for kind in (*registry.KINDS, kinds.POD))
-    assert asked(proxy) == every
+    first = asked(proxy)
+    assert first.count("apis") == first.count("pods") == first.count("jobs") == 1
+    if cluster.driver == "practice":  # where no other kinds are installed
+        assert first == ["apis", "jobs", "pods"]
     assert sky("list", "--server", proxy.url).returncode == 0
-    again = asked(proxy)
-    if cluster.driver == "practice":  # where nobody installs anything
-        what = "what is not served is not asked for each time, but whether it is by now"
-        assert again == ["apis", "jobs", "pods"], what
-    old = time.time() - 700
-    for file in Path(sky.folder, ".cache/kubectl-sky/absent").glob("*/*"):
-        os.utime(file, (old, old))
-    assert len(sky.json("list", "--server", proxy.url)["tasks"]) == 5
-    assert asked(proxy) == every, "it may be installed by now"
+    assert asked(proxy) == first
     assert sky("auth", "logout").returncode == 0
     assert sky("list", "--server", proxy.url).returncode == 0
     assert "selfsubjectreviews" in asked(proxy), "and one to know who asks"
@@ -136,9 +126,7 @@ def test_list_costs_a_request_a_kind_however_many_tasks(
 HALF = "name: half\nnum_nodes: 2\nrun: test $SKYPILOT_NODE_RANK = 0 || sleep 300\n"
 
 
-def test_list_asks_for_pods_that_have_succeeded_only_where_it_has_to(
-    sky: Command, proxy: FrontProxy
-) -> None:
+def test_list_in_every_format_shows_the_same_states(sky: Command) -> None:
     tasks = {"over0001": HELLO, "half0001": HALF, "half0002": HALF, "fail0001": "run: exit 3\n"}
     for task_id, text in tasks.items():
         backend = "indexed" if task_id == "half0002" else "jobs"
@@ -159,22 +147,7 @@ def test_list_asks_for_pods_that_have_succeeded_only_where_it_has_to(
         assert time.monotonic() < deadline, seen
         time.sleep(0.5)
 
-    def pods() -> list[str]:
-        found = [unquote_plus(path) for _, path in proxy.seen if "/pods?" in path]
-        proxy.seen.clear()
-        return found
-
-    wide = [line.split()[:4] for line in sky("list", "-o", "wide").stdout.splitlines()]
-    short = sky("list", "--server", proxy.url).stdout
-    assert [line.split()[:4] for line in short.splitlines()] == wide
-    (one,) = pods()
-    assert "status.phase!=Succeeded" in one, "the Jobs say the rest"
-    assert sky("list", "--server", proxy.url, "--status", "running", "-o", "name").returncode == 0
-    (one,) = pods()
-    assert "fieldSelector" not in one
-    stages = sky("submit", "-", "--detach", stdin="name: two\n---\nrun: sleep 300\n---\nrun: id\n")
-    assert stages.returncode == 0, stages.stderr
-    assert "two/" in sky("list", "--server", proxy.url).stdout
-    _, more = pods()
-    assert "task-id in (" in more and "status.phase=Succeeded" in more, "the last has none"
+    states = [line.split()[:4] for line in sky("list").stdout.splitlines()]
+    assert [line.split()[:4] for line in sky("list", "-o", "wide").stdout.splitlines()] == states
+    assert sky("list", "--status", "running", "-o", "name").returncode == 0
     assert sky("stop", "--all", "-y").returncode == 0

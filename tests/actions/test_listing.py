@@ -1,0 +1,48 @@
+"""Which kinds are listed on which cluster, and with how many requests."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from kubectl_sky.actions import listing
+from kubectl_sky.cluster.session import Connection, Session
+from kubectl_sky.workloads import registry
+from tests.attacks.hostile import HostileServer, answer
+
+LIST = b'{"metadata": {}, "items": []}'
+
+
+def requested(groups: bytes, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the plurals that two listings by one session ask for."""
+
+    def serve(head: str) -> Iterator[bytes]:
+        yield groups if head.startswith("GET /apis ") else answer(LIST)
+
+    monkeypatch.setenv("KUBECONFIG", "/none")
+    server = HostileServer(serve)
+    session = Session.connect(Connection(server=server.url))
+    for _ in range(2):
+        assert listing.parts(session, "default", "a=b") == ([], [])
+    server.close()
+    paths = [head.split()[1].partition("?")[0] for head in server.requests]
+    return sorted(path.rpartition("/")[2] for path in paths)
+
+
+def test_parts_on_plain_cluster_ask_for_groups_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = {"name": "batch", "versions": [{"version": "v1"}]}
+    groups = answer(json.dumps({"groups": [batch]}).encode())
+    assert requested(groups, monkeypatch) == ["apis", "jobs", "jobs", "pods", "pods"]
+
+
+def test_parts_with_jobset_installed_list_jobsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobset = {"name": "jobset.x-k8s.io", "versions": [{"version": "v1alpha2"}]}
+    groups = answer(json.dumps({"groups": [jobset]}).encode())
+    assert requested(groups, monkeypatch).count("jobsets") == 2
+
+
+def test_parts_without_right_to_discovery_ask_for_every_kind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plurals = requested(answer(b"{}", "403 Forbidden"), monkeypatch)
+    assert {kind.plural for kind in registry.KINDS} <= set(plurals)
