@@ -134,14 +134,23 @@ def _forbidden(refusal: Refusal) -> ClusterError:
         r' in API group "(?P<group>[^"]*)"(?: in the namespace "(?P<namespace>[^"]*)")?',
         refusal.message,
     )
-    if not rbac:
-        return Forbidden(refusal.message or f"forbidden: {refusal.call.resource}")
-    resource = rbac["what"] + (f".{rbac['group']}" if rbac["group"] else "")
-    where = f" in namespace {rbac['namespace']}" if rbac["namespace"] else " in the whole cluster"
-    flag = f" -n {rbac['namespace']}" if rbac["namespace"] else ""
+    if rbac:
+        resource = rbac["what"] + (f".{rbac['group']}" if rbac["group"] else "")
+        return _lacking(f"user {rbac['user']}", rbac["verb"], resource, rbac["namespace"])
+    stream = re.search(r"/pods/[^/]+/(?P<name>exec|portforward)$", refusal.call.path)
+    if stream and refusal.message.rstrip().endswith("is forbidden:"):
+        # Kubernetes 1.35 checks "create" on top of "get", and does not say so.
+        namespace = refusal.call.parts["namespace"]
+        return _lacking("you", "create", f"pods/{stream['name']}", namespace)
+    return Forbidden(refusal.message or f"forbidden: {refusal.call.resource}")
+
+
+def _lacking(who: str, verb: str, resource: str, namespace: str | None) -> Forbidden:
+    where = f" in namespace {namespace}" if namespace else " in the whole cluster"
+    flag = f" -n {namespace}" if namespace else ""
     return Forbidden(
-        f"forbidden: user {rbac['user']} may not {rbac['verb']} {resource}{where}",
-        f"check with `kubectl auth can-i {rbac['verb']} {resource}{flag}`,"
+        f"forbidden: {who} may not {verb} {resource}{where}",
+        f"check with `kubectl auth can-i {verb} {resource}{flag}`,"
         " or ask the cluster's administrator",
     )
 
