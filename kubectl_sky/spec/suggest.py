@@ -57,11 +57,14 @@ _PLACES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("header.json", (), "in a header: a document before those of the tasks"),
 )
 _PARENTS = frozenset(path for _, path, _ in _PLACES)
+_MAX_LENGTH = 100  # characters; comparing 3 MB takes seconds, and no field is so long
 _INTERNAL = ("_", "file_mounts_mapping", "volume_mounts")
 
 
 def closest(text: str, known: Iterable[str]) -> str:
     """Return the hint that names the known text most like this one, or ""."""
+    if len(text) > _MAX_LENGTH:
+        return ""
     by_case = {name.lower(): name for name in known}
     found = difflib.get_close_matches(text.lower(), by_case, n=1, cutoff=0.7)
     return f"did you mean {by_case[found[0]]!r}?" if found else ""
@@ -94,7 +97,7 @@ def _elsewhere(key: str, meant: str, parent: Path) -> str:
 
 def _nearly(key: str, parent: Path) -> str:
     """Return a hint for a misspelt field at the wrong level."""
-    if parent not in ((), ("resources",)):
+    if parent not in ((), ("resources",)) or len(key) > _MAX_LENGTH:
         return ""
     other, where = _OTHER_LEVEL[len(parent)]
     found = difflib.get_close_matches(key, _fields(other), n=1, cutoff=0.8)
