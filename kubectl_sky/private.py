@@ -118,22 +118,24 @@ def read(path: Path, limit: int = -1) -> bytes:
     return _read(os.open(path, _READ), path, limit)
 
 
-def replace(path: Path, data: bytes) -> None:
-    """Replace a file in one step by one that only this user reads. Raises OSError."""
+def replace(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Replace a file in one step by one that only this user reads. Raises OSError.
+
+    The umask takes from another `mode`, as from that of any new file.
+    """
     folder = os.open(path.parent, _FOLDER)
     try:
-        _replace(folder, path.name, (data,))
+        _replace(folder, path.name, (data,), mode)
     finally:
         os.close(folder)
 
 
-def _replace(folder: int, name: str, parts: Iterable[bytes]) -> None:
+def _replace(folder: int, name: str, parts: Iterable[bytes], mode: int = 0o600) -> None:
     """Write a new file as `mkstemp` would, which knows no descriptors, and rename it."""
     new = f".{name}.{os.urandom(8).hex()}"
-    descriptor = os.open(new, _NEW, 0o600, dir_fd=folder)
+    descriptor = os.open(new, _NEW, mode, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, 0o600)  # the umask may have taken more away
             file.writelines(parts)
         os.replace(new, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:

@@ -1,7 +1,7 @@
 """Put what the flags say into the documents of a file, so that it is checked like their own."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from kubectl_sky.actions import given
 from kubectl_sky.actions.overrides import Overrides
@@ -30,8 +30,12 @@ def overridden(
         secret_files=tuple(given.variable_files(overrides.secret_files, "--secret-file")),
     )
     fields = _fields(overrides)
+    # What is a secret of any task is one of all: a file has it once for all of them.
+    secrets = {name for document in documents for name in _keys(document, "secrets")}
     return [
-        document if document.is_header else _with_values(_with_fields(document, fields), values)
+        document
+        if document.is_header
+        else _with_values(_with_fields(document, fields), values, secrets)
         for document in _renamed(documents, overrides.name)
     ]
 
@@ -68,22 +72,21 @@ def _with_fields(
     return document
 
 
-def _with_values(document: Document, values: _Values) -> Document:
-    secrets = _keys(document, "secrets")
+def _with_values(document: Document, values: _Values, secrets: Set[str]) -> Document:
     files = dict(values.files)
-    of_secrets = {name: value for name, value in files.items() if name in secrets}
     of_envs = {name: value for name, value in files.items() if name not in secrets}
-    document = _with_entries(document, "secrets", of_secrets, "--env-file")
+    of_secrets = {name: value for name, value in files.items() if name in secrets}
     document = _with_entries(document, "envs", of_envs, "--env-file")
     document = _with_entries(document, "envs", dict(values.env), "--env")
-    return _with_secrets(document, values)
+    return _with_secrets(document, of_secrets, values)
 
 
-def _with_secrets(document: Document, values: _Values) -> Document:
+def _with_secrets(document: Document, of_files: Mapping[str, str], values: _Values) -> Document:
     """Put in secrets; a list of those that the cluster keeps becomes a map that has both."""
     known = document.data.get("secrets")
-    if isinstance(known, list) and (values.secret or values.secret_files):
+    if isinstance(known, list) and (of_files or values.secret or values.secret_files):
         document = document.override(("secrets",), dict.fromkeys(map(str, known)), "--secret")
+    document = _with_entries(document, "secrets", of_files, "--env-file")
     document = _with_entries(document, "secrets", dict(values.secret_files), "--secret-file")
     return _with_entries(document, "secrets", dict(values.secret), "--secret")
 

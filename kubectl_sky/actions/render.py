@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kubectl_sky import settings, users
+from kubectl_sky import private, settings, users
 from kubectl_sky.actions.draft import Draft
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
@@ -37,14 +37,18 @@ def render(
 
 
 def write(manifests: Manifests, folder: Path) -> list[Path]:
-    """Write one file an object, numbered in the order of sending; return the paths."""
+    """Write one file an object, numbered in the order of sending; return the paths.
+
+    Only this user can read a Secret's file, and a folder that is created.
+    """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         written = []
         for number, manifest in enumerate(manifests.all):
             name = re.sub(r"[^a-z0-9.-]", "-", manifest.name.lower())
             path = folder / f"{number:02}-{name}.yaml"
-            path.write_text(manifest.text, encoding="utf-8")
+            mode = 0o600 if manifest.is_secret else 0o644
+            private.replace(path, manifest.text.encode(), mode)
             written.append(path)
     except OSError as error:
         raise UserError(

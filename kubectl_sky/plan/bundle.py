@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Archive, Facts
+from kubectl_sky.secret import Secret
 from kubectl_sky.spec import credentials
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.values import dataclass
@@ -41,7 +42,7 @@ class Cargo:
     annotations: dict[str, str]
     bundles: tuple[Bundle, ...]
     secret_name: str
-    secret: Mapping[str, bytes]
+    secret: Mapping[str, Secret]
     places: str
     streamed: Mapping[str, LocalFiles]
     shelf: str = ""
@@ -58,11 +59,12 @@ def cargo(files: Sequence[LocalFiles], name: str, facts: Facts, kept: bool = Fal
     Raises UserError for too large secrets.
     """
     small: dict[str, bytes] = {}
-    secret: dict[str, bytes] = {}
+    secret: dict[str, Secret] = {}
     large = streamed(files, facts.archives)
     for number, one, archive in _by_size(files, facts.archives):
         if is_secret(one):
-            secret |= _parts(number, _fitting(one, archive, sum(map(len, secret.values()))))
+            data = _fitting(one, archive, sum(map(len, secret.values())))
+            secret |= {key: Secret(part) for key, part in _parts(number, data).items()}
         elif number not in large:
             small |= _parts(number, archive.data)
     return Cargo(

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from typing import TypeVar
 
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.placement import Placement
@@ -10,6 +11,7 @@ from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import RESERVED
 
+Value = TypeVar("Value")
 RANKS = ("NODE_RANK", "SKYPILOT_NODE_RANK")  # by what a node knows its own
 
 
@@ -57,7 +59,7 @@ def _links(found: Mapping[str, str]) -> dict[str, str]:
     return {"KUBECTL_SKY_LINKS": literal("\n".join(lines))} if lines else {}
 
 
-def given(values: Mapping[str, str | None]) -> dict[str, str]:
+def given(values: Mapping[str, Value | None]) -> dict[str, Value]:
     """Return the user's own values, without the names that are not the user's to set."""
     return {
         key: value for key, value in values.items() if value is not None and key not in RESERVED

@@ -8,6 +8,7 @@ from kubectl_sky.plan.accelerators import Term
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.traced import Number, each, text, texts
+from kubectl_sky.secret import Secret
 from kubectl_sky.settings import DEFAULT_IMAGE, Settings
 from kubectl_sky.spec.document import Document, Path, dotted, entries, printable
 from kubectl_sky.spec.task import Resources, place_of
@@ -86,7 +87,7 @@ def explained(plan: Plan, origins: Origins) -> Plan:
         nodes=tuple(_node(node, labels, name) for node in plan.nodes),
         image=text(plan.image, origins.resource("image_id", otherwise=image)) or plan.image,
         env=texts(plan.env, _environment(plan, origins, nodes)),
-        secrets=texts(plan.secrets, origins.keys("secrets")),
+        secrets=_traced(plan.secrets, origins.keys("secrets")),
         requests=texts(plan.requests, _sizes(plan.requests, origins)),
         limits=texts(plan.limits, _sizes(plan.limits, origins) | network),
         terms=tuple(_term(term, origins) for term in plan.terms),
@@ -108,6 +109,10 @@ def explained(plan: Plan, origins: Origins) -> Plan:
             ),
         ),
     )
+
+
+def _traced(secrets: Mapping[str, Secret], origins: Mapping[str, str]) -> dict[str, Secret]:
+    return {name: secret.traced(origins.get(name, "")) for name, secret in secrets.items()}
 
 
 def _node(node: Node, labels: Mapping[str, str], name: str) -> Node:

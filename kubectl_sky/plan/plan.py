@@ -14,6 +14,7 @@ from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.registry import Login
 from kubectl_sky.plan.storage import Stored
+from kubectl_sky.secret import Secret
 from kubectl_sky.spec.arrays import Array
 from kubectl_sky.values import dataclass, field
 
@@ -90,7 +91,7 @@ class Plan:
     image: str
     login: Login | None
     env: Mapping[str, str]
-    secrets: Mapping[str, str]
+    secrets: Mapping[str, Secret]
     secret_variables: tuple[SecretVariable, ...]
     requests: Mapping[str, str]
     limits: Mapping[str, str]

@@ -4,9 +4,10 @@ import base64
 import json
 import re
 
+from kubectl_sky.secret import Secret, reveal
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import REGISTRY
-from kubectl_sky.values import dataclass, field, replace
+from kubectl_sky.values import dataclass, replace
 
 _HUB = ("docker.io", "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")
 _HUB_KEY = "https://index.docker.io/v1/"  # under which every tool looks for Docker Hub's login
@@ -18,30 +19,37 @@ class Login:
 
     secret: str
     server: str
-    username: str
-    password: str = field(repr=False)
+    username: Secret
+    password: Secret
 
     @property
-    def config(self) -> str:
+    def config(self) -> Secret:
         """The content of a Secret of the type kubernetes.io/dockerconfigjson."""
-        auth = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
-        login = {"username": self.username, "password": self.password, "auth": auth}
+        username, password = reveal(self.username).decode(), reveal(self.password).decode()
+        auth = base64.b64encode(f"{username}:{password}".encode()).decode()
+        login = {"username": username, "password": password, "auth": auth}
         key = _HUB_KEY if address(self.server) in _HUB else self.server
-        return json.dumps({"auths": {key: login}})
+        return Secret(json.dumps({"auths": {key: login}}))
 
 
 def login(task: Task, whole: str) -> Login | None:
-    """Return the login of a task, if it has one; `whole` is the name of its objects."""
-    values = {**task.envs, **task.secrets}
-    username, password, server = (values.get(name) for name in REGISTRY)
+    """Return the login of a task that `hidden` returned; `whole` is the name of its objects.
+
+    The server is an address, and a part of the image's name, wherever the user wrote it.
+    """
+    username, password, server = (task.secrets.get(name) for name in REGISTRY)
     if not server or username is None or password is None:
         return None
-    return Login(f"{whole}-registry", server.strip(), username, password)
+    return Login(f"{whole}-registry", reveal(server).decode().strip(), username, password)
 
 
 def hidden(task: Task) -> Task:
     """Return the task with the login among its secrets, wherever the file has it."""
-    own = {name: value for name, value in task.envs.items() if name in REGISTRY}
+    own = {
+        name: value if value is None else Secret(value)
+        for name, value in task.envs.items()
+        if name in REGISTRY
+    }
     rest = {name: value for name, value in task.envs.items() if name not in REGISTRY}
     return replace(task, envs=rest, secrets=own | dict(task.secrets)) if own else task
 

@@ -9,16 +9,15 @@ import jinja2
 import yaml
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.kinds import kind_of
+from kubectl_sky.kinds import SECRET, kind_of
 from kubectl_sky.plan.bundle import Bundle
 from kubectl_sky.plan.claim import Claim
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.render import alike, pod_config, writer
 from kubectl_sky.render.engine import engine
+from kubectl_sky.secret import REDACTED, Secret
 from kubectl_sky.values import dataclass, replace
 from kubectl_sky.workloads import registry
-
-REDACTED = "REDACTED"
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,11 @@ class Manifest:
     def name(self) -> str:
         """`Job/train-abc`, as messages name it."""
         return f"{self.object['kind']}/{self.object['metadata']['name']}"
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether it may hold a secret's value."""
+        return kind_of(self.object) == SECRET
 
 
 @dataclass(frozen=True)
@@ -107,9 +111,10 @@ def claim(claim: Claim, templates: Path | None = None) -> Manifest:
 
 def redacted(plan: Plan) -> Plan:
     """Return the plan without its secrets' values, for showing."""
-    login = plan.login and replace(plan.login, username=REDACTED, password=REDACTED)
-    cargo = replace(plan.cargo, secret=dict.fromkeys(plan.cargo.secret, REDACTED.encode()))
-    return replace(plan, secrets=dict.fromkeys(plan.secrets, REDACTED), login=login, cargo=cargo)
+    hidden = Secret(REDACTED)
+    login = plan.login and replace(plan.login, username=hidden, password=hidden)
+    cargo = replace(plan.cargo, secret=dict.fromkeys(plan.cargo.secret, hidden))
+    return replace(plan, secrets=dict.fromkeys(plan.secrets, hidden), login=login, cargo=cargo)
 
 
 def as_yaml(manifests: Iterable[Manifest]) -> str:
@@ -150,7 +155,8 @@ def _manifest(
     **context: Plan | Node | Claim | Bundle | Mapping[str, str],
 ) -> Manifest:
     try:
-        text = writer.commented(environment.get_template(name).render(context))
+        text, sealed = writer.unsealed(environment.get_template(name).render(context))
+        text = writer.commented(text)
         value = (reader or alike.Reader()).read(text)
     except jinja2.TemplateError as error:
         line = getattr(error, "lineno", None)
@@ -160,6 +166,11 @@ def _manifest(
     metadata = value.get("metadata") if isinstance(value, dict) else None
     if not isinstance(metadata, dict) or not metadata.get("name") or "kind" not in value:
         raise UserError(f"template {name} gives no object with kind and metadata.name")
+    if sealed and kind_of(value) != SECRET:
+        raise UserError(
+            f"template {name} writes a secret's value into a {value['kind']}",
+            "only a Secret may hold it; pods refer to it by secretKeyRef",
+        )
     if kind_of(value) is None:
         raise UserError(
             f"template {name} gives a {value['kind']}, which is not sent by this program"

@@ -14,11 +14,13 @@ from jinja2.filters import do_indent
 from markupsafe import Markup
 
 from kubectl_sky.plan import traced
+from kubectl_sky.secret import Secret, reveal
 
 _PLAIN = re.compile(r"[A-Za-z0-9 ./:_=,@%+-]*\Z")  # printable, and neither quote nor backslash
 _FIELD = re.compile(r"(?!(?:y|n|yes|no|on|off|true|false|null)\Z)[A-Za-z][A-Za-z0-9./_-]*\Z", re.I)
 BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")  # what YAML would turn into a line feed or drop
 _MARK = "\0"  # around an origin; whatever is written has none, for YAML escapes it
+_SEAL = "\1"  # after a secret's value; whatever else is written has none, as with the mark
 _MARKED = re.compile("\0([^\0]*)\0")
 
 
@@ -58,6 +60,10 @@ def write(value: object) -> str:
         return str(value)  # raises, naming the variable
     if isinstance(value, Markup):
         return value
+    if isinstance(value, Secret):
+        raise jinja2.TemplateRuntimeError(
+            "a secret's value is written by the filter base64, in a Secret"
+        )
     if isinstance(value, traced.Text):
         return _marked(_string(str(value)), value.origin)
     if isinstance(value, traced.Number):
@@ -72,6 +78,11 @@ def commented(text: str) -> str:
     if _MARK not in text:
         return text
     return "\n".join(map(_comment, text.split("\n")))
+
+
+def unsealed(text: str) -> tuple[str, bool]:
+    """Return rendered text without its seals, and whether it had any: it has a secret's value."""
+    return text.replace(_SEAL, ""), _SEAL in text
 
 
 def _comment(line: str) -> str:
@@ -127,8 +138,11 @@ def document(value: object) -> str:
     return text
 
 
-def b64(value: str | bytes) -> Markup:
+def b64(value: str | bytes | Secret) -> Markup:
     """Base64 of bytes, or of a text's: `data` of a Secret, `binaryData` of a ConfigMap."""
+    if isinstance(value, Secret):
+        text = Markup(f'"{base64.b64encode(reveal(value)).decode()}"{_SEAL}')
+        return _marked(text, value.origin)
     data = value.encode() if isinstance(value, str) else value
     text = Markup(f'"{base64.b64encode(data).decode()}"')
     return _marked(text, value.origin) if isinstance(value, traced.Text) else text

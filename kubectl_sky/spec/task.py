@@ -6,6 +6,7 @@ What it does not read is listed in schemas/unsupported.yaml.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kubectl_sky.secret import Secret
 from kubectl_sky.spec import infra, machine, ports, quantity
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.arrays import Array
@@ -69,7 +70,7 @@ class Task:
     num_nodes: int = 1
     resources: Resources = field(default_factory=Resources)
     envs: Mapping[str, str | None] = field(default_factory=dict)
-    secrets: Mapping[str, str | None] = field(default_factory=dict)
+    secrets: Mapping[str, Secret | None] = field(default_factory=dict)
     kept_secrets: tuple[KeptSecret, ...] = ()
     volumes: tuple[VolumeMount, ...] = ()
     files: tuple[LocalFiles, ...] = ()
@@ -100,7 +101,7 @@ def task_of(document: Document) -> Task:
         num_nodes=data.get("num_nodes") or 1,
         resources=first,
         envs=_texts(data.get("envs")),
-        secrets=_texts(without_kept(data.get("secrets"))),
+        secrets=_secrets(without_kept(data.get("secrets"))),
         kept_secrets=kept(data),
         volumes=tuple(mount_of(path, value) for path, value in (data.get("volumes") or {}).items()),
         files=local_files(data),
@@ -134,6 +135,11 @@ def text_of(value: Data) -> str | None:
 
 def _texts(values: Mapping[Any, Any] | None) -> dict[str, str | None]:
     return {str(name): text_of(value) for name, value in (values or {}).items()}
+
+
+def _secrets(values: Mapping[Any, Any]) -> dict[str, Secret | None]:
+    texts = _texts(values)
+    return {name: None if text is None else Secret(text) for name, text in texts.items()}
 
 
 def _candidates(resources: Mapping[str, Any]) -> list[Resources]:

@@ -13,6 +13,7 @@ from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.errors import InvalidFiles
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.secret import Secret
 
 TWO = "name: one\nenvs: {A: null}\nrun: x\n---\nenvs: {B: null}\nsecrets: {S: null}\nrun: y\n"
 FACTS = Facts(users.named("alice"), "team")
@@ -50,8 +51,8 @@ def test_flags_are_for_every_task(tmp_path: Path) -> None:
         TWO, tmp_path, env_files=(str(pipe),), env=("B=2",), image="busybox", task_id="bcdf2345"
     )
     first, second = found.tasks
-    assert (first.envs, first.secrets) == ({"A": "1", "S": "file", "B": "2"}, {})
-    assert (second.envs, second.secrets) == ({"B": "2", "A": "1"}, {"S": "file"})
+    assert (first.envs, first.secrets) == ({"A": "1", "B": "2"}, {"S": Secret("file")})
+    assert (second.envs, second.secrets) == ({"B": "2", "A": "1"}, {"S": Secret("file")})
     assert {task.resources.image for task in found.tasks} == {"busybox"}
     assert found.id == "bcdf2345"
     assert [part.task_id for part in found.parts] == [names.part_id("bcdf2345", n) for n in (1, 2)]

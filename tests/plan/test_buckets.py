@@ -7,6 +7,7 @@ import pytest
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import buckets
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.secret import Secret
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.buckets import Bucket
 from tests.plan.test_resolve import FACTS, make_plan, make_task
@@ -52,7 +53,7 @@ def test_hugging_face_is_asked_with_the_task_s_token() -> None:
         make_task(),
         buckets=(Bucket("/m", "hf", "org/m@v 1/a b$(X)"), Bucket("/b", "hf", "buckets/me/box")),
         envs={"HF_ENDPOINT": "http://mirror", "HF_TOKEN": "seen by all"},
-        secrets={"HF_TOKEN": "x", "OTHER": "y"},
+        secrets={"HF_TOKEN": Secret("x"), "OTHER": Secret("y")},
     )
     stores = {"hf": {"endpoint": "http://other", "secret": "hf-keys"}}
     made = make_plan(task, FACTS, Settings(stores=stores))
@@ -80,7 +81,7 @@ def test_the_image_and_the_token_are_the_settings_to_name() -> None:
     )
     (fetch,) = make_plan(task, FACTS).storage.fetches
     assert fetch.env["HF_TOKEN"] == "seen by all"
-    task = replace(task, envs={}, secrets={"HF_TOKEN": "x"})
+    task = replace(task, envs={}, secrets={"HF_TOKEN": Secret("x")})
     settings = Settings(stores={"hf": {"image": "other", "anonymous": True}})
     (fetch,) = make_plan(task, FACTS, settings).storage.fetches
     assert (fetch.image, fetch.tokens) == ("other", ())

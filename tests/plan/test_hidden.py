@@ -7,13 +7,14 @@ import pytest
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import hidden
 from kubectl_sky.plan.hidden import SecretVariable
+from kubectl_sky.secret import Secret
 from kubectl_sky.spec.secret import KeptSecret
 from tests.plan.test_resolve import FACTS, make_plan, make_task
 
 TASK = replace(
     make_task(),
     envs={"HF_TOKEN": "plain", "A": "1"},
-    secrets={"OWN": "s3cr3t"},
+    secrets={"OWN": Secret("s3cr3t")},
     kept_secrets=(KeptSecret("HF_TOKEN"), KeptSecret("OWN"), KeptSecret("id", "~/.ssh/id")),
 )
 

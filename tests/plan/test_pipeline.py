@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from kubectl_sky import names
 from kubectl_sky.plan.pipeline import Member, joined, member_of, members, named, title_of
+from kubectl_sky.secret import Secret
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Resources, Task
@@ -56,7 +57,7 @@ def test_a_plan_in_its_place() -> None:
         num_nodes=2,
         resources=Resources(labels={names.STAGE: "9"}, linger=60),
         envs={"SKYPILOT_TASK_IDS": "mine"},
-        secrets={"SKYPILOT_MANAGED_JOB_ID": "mine"},
+        secrets={"SKYPILOT_MANAGED_JOB_ID": Secret("mine")},
     )
     plan = make_plan(task, FACTS, Settings(), names.part_id("bcdf2345", 3))
     found = joined(plan, last)

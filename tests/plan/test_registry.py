@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kubectl_sky.plan import registry
 from kubectl_sky.plan.registry import Login
 from kubectl_sky.render import manifests
+from kubectl_sky.secret import Secret, reveal
 from kubectl_sky.spec.task import Resources, Task
 from tests.plan.test_resolve import make_plan
 from tests.spec.documents import problems
@@ -24,7 +25,9 @@ IMAGE = Resources(image="team/app:1")
 
 @pytest.mark.parametrize("place", ["envs", "secrets"])
 def test_a_login_becomes_a_secret_to_pull_with(place: str) -> None:
-    plan = make_plan(Task(name="train", run="x", resources=IMAGE, **{place: LOGIN}))  # type: ignore[arg-type]
+    hidden = {name: Secret(value) for name, value in LOGIN.items()}
+    given = {"secrets": hidden} if place == "secrets" else {"envs": LOGIN}
+    plan = make_plan(Task(name="train", run="x", resources=IMAGE, **given))  # type: ignore[arg-type]
     rendered = manifests.render(plan)
     secrets = {one.object["metadata"]["name"]: one.object for one in rendered.auxiliary[1:]}
     found = secrets["train-bcdf2345-registry"]
@@ -44,7 +47,7 @@ def test_a_login_becomes_a_secret_to_pull_with(place: str) -> None:
 def test_it_is_redacted() -> None:
     plan = manifests.redacted(make_plan(Task(run="x", envs=LOGIN)))
     shown = manifests.as_yaml(manifests.render(plan).all)
-    hidden = json.loads(plan.login.config if plan.login else "")
+    hidden = json.loads(reveal(plan.login.config) if plan.login else b"")
     assert hidden["auths"]["ghcr.io"]["password"] == "REDACTED"
     for text in ("s3cr3t$(A)", "alice", "alice:s3cr3t$(A)"):
         assert text not in shown.replace("alice@example.com", "").replace("alice-example.com", "")
@@ -75,19 +78,20 @@ def test_no_login() -> None:
 def test_the_image_is_the_server_s_where_it_names_none(
     image: str, server: str, pulled: str
 ) -> None:
-    assert registry.image(image, Login("s", server, "u", "p")) == pulled
+    assert registry.image(image, Login("s", server, Secret("u"), Secret("p"))) == pulled
     assert registry.image(image, None) == image
 
 
 @pytest.mark.parametrize("server", ["docker.io", "https://index.docker.io/v1/"])
 def test_docker_hub_has_a_name_of_its_own(server: str) -> None:
-    config = json.loads(Login("s", server, "u", "p").config)
+    config = json.loads(reveal(Login("s", server, Secret("u"), Secret("p")).config))
     assert list(config["auths"]) == ["https://index.docker.io/v1/"]
 
 
 @given(st.text(), st.text(), st.text())
 def test_any_text_is_written_safely(server: str, username: str, password: str) -> None:
-    config = json.loads(Login("s", server, username, password).config)
+    login_of = Login("s", server, Secret(username), Secret(password))
+    config = json.loads(reveal(login_of.config))
     (login,) = config["auths"].values()
     assert (login["username"], login["password"]) == (username, password)
 

@@ -24,6 +24,7 @@ from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.registry import Login
 from kubectl_sky.plan.storage import Mount, Stored
 from kubectl_sky.render import manifests
+from kubectl_sky.secret import Secret
 from kubectl_sky.spec.recovery import Recovery
 from kubectl_sky.spec.task import Accelerator, Kubernetes, Resources, Task, VolumeMount
 from kubectl_sky.spec.variables import RESERVED
@@ -39,7 +40,7 @@ FULL = Task(
     num_nodes=2,
     resources=Resources("1", "1Gi", Accelerator(None, 1), "busybox"),
     envs={"A": "kind: Secret\n"},
-    secrets={"TOKEN": "s3cr3t"},
+    secrets={"TOKEN": Secret("s3cr3t")},
     volumes=(VolumeMount("/data", "data", "part"),),
     setup="a\nb\n",
     run="c\n",
@@ -178,10 +179,12 @@ NAMES = st.sampled_from([*sorted(RESERVED), "SKYPILOT_TASK_ID", "MASTER_ADDR", "
 
 
 @given(
-    st.dictionaries(NAMES, st.just("x")), st.dictionaries(NAMES, st.just("y")), st.integers(1, 2)
+    st.dictionaries(NAMES, st.just("x")),
+    st.dictionaries(NAMES, st.just(Secret("y"))),
+    st.integers(1, 2),
 )
 def test_no_variable_is_written_twice(
-    envs: dict[str, str | None], secrets: dict[str, str | None], nodes: int
+    envs: dict[str, str | None], secrets: dict[str, Secret | None], nodes: int
 ) -> None:
     task = Task(num_nodes=nodes, envs=envs, secrets=secrets, run="true")
     rendered = manifests.render(make_plan(task))

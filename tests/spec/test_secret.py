@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_sky.secret import Secret
 from kubectl_sky.spec.secret import KeptSecret
 from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.unsupported import refusals
@@ -39,7 +40,7 @@ def test_a_secret_is_called_as_kubernetes_can() -> None:
 
 def test_values_are_not_what_is_kept() -> None:
     document = make_document(secrets={"secrets:A": None, "B": "x", "C": None})
-    assert task_of(document).secrets == {"B": "x", "C": None}
+    assert task_of(document).secrets == {"B": Secret("x"), "C": None}
 
 
 REFUSED = {

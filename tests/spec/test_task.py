@@ -7,6 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_sky.secret import Secret
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.recovery import Recovery
 from kubectl_sky.spec.task import Resources, Task, VolumeMount, task_of
@@ -54,7 +55,7 @@ def test_variables_are_texts_as_skypilot_writes_them() -> None:
     task = task_of(document)
     expected = {"A": "1", "B": "True", "C": "1.5", "D": None, "E": "", "F": "[1, 'a']", "5": "x"}
     assert task.envs == expected
-    assert task.secrets == {"T": None, "U": "12"}
+    assert task.secrets == {"T": None, "U": Secret("12")}
 
 
 def test_volumes() -> None:

@@ -5,6 +5,7 @@ import pytest
 from kubectl_sky import names
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
+from kubectl_sky.secret import Secret
 from kubectl_sky.spec.arrays import array
 from kubectl_sky.spec.recovery import Recovery
 from kubectl_sky.spec.task import Resources, Task
@@ -23,7 +24,7 @@ def plan_of(backend: str) -> Plan:
             run="true",
             resources=Resources(cpus="1", linger=60, recovery=Recovery(2, (3, 4))),
             envs={"A": HOSTILE},
-            secrets={"B": HOSTILE},
+            secrets={"B": Secret(HOSTILE)},
             backend=backend,
             array=array("0-9%3") if backend == "array" else None,
         )
