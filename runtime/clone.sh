@@ -1,12 +1,19 @@
-# Clones the repository that the task begins in: its URL, and a branch, tag or commit, or HEAD.
+# Clones the repository that the task begins in. repository.txt has a line each for its URL, a branch, tag or commit or HEAD,
+# and the login: a name, or $NAME for that in a variable, and the variable that has the password.
 
-fetch() {
-  if [ -n "${GIT_TOKEN-}" ]; then # the token is in no argument and no file
-    git -c credential.helper= -c 'credential.helper=!f() { echo username=x-access-token; echo "password=$GIT_TOKEN"; }; f' fetch -q "$@"
+# The password goes to the URL's own host alone, over TLS, wherever a server redirects to; it is in no argument and no file.
+fetch() (
+  { IFS= read -r _ && IFS= read -r _ && IFS= read -r KUBECTL_SKY_LOGIN && IFS= read -r name; } < "$dir/repository.txt"
+  eval "KUBECTL_SKY_PASSWORD=\${$name-}"
+  case $KUBECTL_SKY_LOGIN in '$'*) eval "KUBECTL_SKY_LOGIN=\${${KUBECTL_SKY_LOGIN#?}-}" ;; esac
+  host=${url#https://}
+  if [ -n "$KUBECTL_SKY_PASSWORD" ] && [ "$host" != "$url" ]; then
+    export KUBECTL_SKY_LOGIN KUBECTL_SKY_PASSWORD
+    git -c credential.helper= -c http.followRedirects=initial -c "credential.https://${host%%/*}.helper=!f() { [ \"\$1\" != get ] || printf '%s\n' \"username=\$KUBECTL_SKY_LOGIN\" \"password=\$KUBECTL_SKY_PASSWORD\"; }; f" fetch -q "$@"
   else
     git fetch -q "$@"
   fi
-}
+)
 
 command -v git > /dev/null || fail 1 "workdir.url needs git in the image: python:3.13 has it, python:3.13-slim has not"
 { IFS= read -r url && IFS= read -r ref; } < "$dir/repository.txt"

@@ -105,7 +105,9 @@ def _scripts(task: Task, cargo: Cargo, fetches: Sequence[Fetch]) -> Mapping[str,
         scripts |= {"unpack.sh": assets.read("runtime", "unpack.sh"), **cargo.lists}
     if task.repository:
         scripts["clone.sh"] = assets.read("runtime", "clone.sh")
-        scripts["repository.txt"] = f"{task.repository.url}\n{task.repository.ref}\n"
+        code = task.repository
+        lines = (code.url, code.ref, code.login.username, code.login.password)
+        scripts["repository.txt"] = "".join(f"{line}\n" for line in lines)
     if task.num_nodes > 1:
         scripts["barrier.py"] = assets.read("runtime", "barrier.py")
     if task.setup:

@@ -9,7 +9,6 @@ from kubectl_sky.spec import hub
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.files import is_url, whole
 from kubectl_sky.spec.mounts import wrong_path
-from kubectl_sky.spec.substitute import references
 from kubectl_sky.values import dataclass
 
 HUB = "hf"
@@ -128,18 +127,6 @@ def undone(document: Document) -> Iterator[tuple[Path, str, str]]:
             yield from _undone(where, source)
         elif is_url(source):
             yield from _unread(where, source)
-
-
-def revealing(document: Document) -> Iterator[Path]:
-    """Yield the URLs and names that a secret's value would become a part of."""
-    secrets = {name for name, _ in entries(document.get("secrets"))}
-    for path, source in entries(document.get("file_mounts")) if secrets else ():
-        if isinstance(source, str) and not is_url(source) and not source.startswith("$"):
-            continue  # a local path
-        texts = dict(entries(source)) if isinstance(source, dict) else {"": source}
-        for field, text in {**texts, "": f"{path} {texts.get('', '')}"}.items():
-            if isinstance(text, str) and secrets.intersection(references(text)):
-                yield ("file_mounts", path, field) if field else ("file_mounts", path)
 
 
 def _undone(where: Path, source: Mapping[Data, Data]) -> Iterator[tuple[Path, str, str]]:

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec.document import Data, Document, entries
+from kubectl_sky.spec import secret
+from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.mounts import is_ours
-from kubectl_sky.values import dataclass
+from kubectl_sky.values import dataclass, field
 
 WORKDIR = "~/sky_workdir"  # where setup and run begin
 
@@ -22,16 +23,38 @@ _GIT = re.compile(
     rf"(?:https?|ssh|git)://(?:{_USER}@)?{_HOST}(?::[0-9]+)?/[^\s\0]*|{_USER}@{_HOST}:(?!-)[^\s\0]+",
     re.ASCII,
 )
-_PASSWORD = re.compile(r"https?://[^/@]*@|[a-z]+://[^/@:]*:[^/@]*@")
+_VARIABLE = r"\$\{?([a-zA-Z_][a-zA-Z0-9_]*)\b\}?"
+_LOGIN = re.compile(
+    rf"(https?://)(?:([\w.+-]+|{_VARIABLE}):)?{_VARIABLE}@(?=[^@]*$)(.*)", re.ASCII | re.DOTALL
+)
+# A URL with a password, or what may be one: services take tokens for names, too.
+_PASSWORD = re.compile(r"https?://[^/?#]*@|[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#@:]*:[^/?#@]*@")
 _REF = re.compile(r"(?!-)[^\s~^:?*\[\\]+")
 
 
 @dataclass(frozen=True)
+class Login:
+    """The login of a repository: a name, or a variable as `$NAME`, and the password's variable.
+
+    Values are read in the pod, from the task's Secret.
+    """
+
+    username: str = "x-access-token"
+    password: str = "GIT_TOKEN"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that have to be secrets."""
+        return (*re.findall(r"^\$(.*)", self.username), self.password)
+
+
+@dataclass(frozen=True)
 class Repository:
-    """A git repository, at a branch, tag or commit."""
+    """A git repository, at a branch, tag or commit; the URL has no login in it."""
 
     url: str
     ref: str = "HEAD"
+    login: Login = field(default_factory=Login)
 
 
 @dataclass(frozen=True)
@@ -55,7 +78,18 @@ def repository(workdir: Data) -> Repository | None:
     """Return the repository that a task begins in, if it is one."""
     if not isinstance(workdir, dict):
         return None
-    return Repository(workdir["url"], workdir.get("ref") or "HEAD")
+    ref, found = workdir.get("ref") or "HEAD", login(workdir["url"])
+    return Repository(found[0], ref, found[1]) if found else Repository(workdir["url"], ref)
+
+
+def login(url: str) -> tuple[str, Login] | None:
+    """Return a URL without its login, and the login if variables have its secrets."""
+    match = _LOGIN.fullmatch(url)
+    if not match:
+        return None
+    scheme, username, variable, password, rest = match.groups()
+    username = f"${variable}" if variable else username
+    return scheme + rest, Login(username, password) if username else Login(password=password)
 
 
 def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
@@ -85,14 +119,32 @@ def _workdir(document: Document) -> Iterator[Problem]:
 
 def _repository(document: Document) -> Iterator[Problem]:
     url, ref = document.get("workdir", "url"), document.get("workdir", "ref")
-    if isinstance(url, str) and _PASSWORD.match(url):
-        hint = "write secrets: {GIT_TOKEN: null}"
-        yield document.problem(("workdir", "url"), "everybody could read what is before @", hint)
-    elif isinstance(url, str) and not _GIT.fullmatch(url):
-        hint = "such as https://github.com/me/code.git or git@github.com:me/code.git"
-        yield document.problem(("workdir", "url"), "expected the URL of a git repository", hint)
+    if isinstance(url, str):
+        yield from _url(document, ("workdir", "url"), url)
     if isinstance(ref, str) and ref and not _REF.fullmatch(ref):
         yield document.problem(("workdir", "ref"), "expected a branch, a tag or a commit")
+
+
+def _url(document: Document, path: Path, url: str) -> Iterator[Problem]:
+    """Say what is wrong with a repository's URL; no message quotes it, for it may have a token."""
+    known = secret.names(document)
+    bare, account = login(url) or (url, None)
+    missing = [name for name in account.variables if name not in known] if account else []
+    if missing:
+        hint = f"write secrets: {{{missing[0]}: null}}"
+        yield document.problem(path, f"{missing[0]} is not a secret of this task", hint)
+    elif not account and _PASSWORD.match(url):
+        hint = "write secrets: {GIT_TOKEN: null}"
+        yield document.problem(path, "everybody could read what is before @", hint)
+    elif not _GIT.fullmatch(bare):
+        hint = "such as https://github.com/me/code.git or git@github.com:me/code.git"
+        yield document.problem(path, "expected the URL of a git repository", hint)
+    elif bare.startswith("http://") and account:
+        message = "the login would be sent unencrypted over http"
+        yield document.problem(path, message, "write https://")
+    elif bare.startswith("http://") and Login().password in known:
+        message = f"{Login().password} is not sent over http"
+        yield document.problem(path, message, "write https://", "warning")
 
 
 def _file_mounts(document: Document) -> Iterator[Problem]:
@@ -110,6 +162,12 @@ def _file_mounts(document: Document) -> Iterator[Problem]:
         taken.add(whole(path))
         if source == "":
             yield document.problem(("file_mounts", path), "the path is empty")
+        where: Path = ("file_mounts", path)
+        if isinstance(source, dict):
+            where, source = (*where, "source"), source.get("source")
+        if isinstance(source, str) and _PASSWORD.match(source):
+            hint = "a store's credentials are in the settings; files of the web have to be public"
+            yield document.problem(where, "everybody could read what is before @", hint)
 
 
 def _wrong(path: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.mounts import wrong_path
-from kubectl_sky.spec.variables import REFERENCE, is_name
+from kubectl_sky.spec.variables import REFERENCE, REGISTRY, is_name
 from kubectl_sky.values import dataclass
 
 _SCOPES = ("personal.", "workspace.", "global.")  # of SkyPilot's API server; here all are one
@@ -46,6 +46,13 @@ def kept(data: Mapping[str, Any]) -> tuple[KeptSecret, ...]:
             path = (value or {}).get(_MOUNT)
             found.append(KeptSecret(_bare(name), path, "managed_secrets"))
     return tuple(dict.fromkeys(one for one in found if one.path or one.key not in own))
+
+
+def names(document: Document) -> frozenset[str]:
+    """Return the variables whose values are secrets, here or in the cluster; none may be shown."""
+    secret = {name for _, name, mounted in _named(document) if not mounted}
+    login = {name for name, _ in entries(document.get("envs"))}.intersection(REGISTRY)
+    return frozenset(secret | login)
 
 
 def _is_reference(name: Data) -> bool:

@@ -1,13 +1,17 @@
-"""SkyPilot puts envs and secrets into the fields workdir, file_mounts, service and volumes.
+"""Put envs into the fields workdir, file_mounts, service and volumes, as SkyPilot does.
 
-Unlike there, values are put in as they are: quotes and backslashes in them do no harm. `run` and
-`setup` see variables as the shell does; no other field sees them.
+Unlike there, values are put in as they are: quotes and backslashes in them do no harm. A secret's
+value is never put in, for these fields are written into objects that are no Secrets: a reference to
+one stays as it is, and is refused. The one field that can carry one is the login in a repository's
+URL, which is passed on by the name of its variable. `run` and `setup` see variables as the shell
+does; no other field sees them.
 """
 
 import re
 from collections import Counter
 
 from kubectl_sky.errors import Problem
+from kubectl_sky.spec import files, secret
 from kubectl_sky.spec.document import Data, Document, Path, dotted
 from kubectl_sky.values import replace
 
@@ -15,15 +19,17 @@ MAX_TEXT = 1024 * 1024  # characters of a value; a Kubernetes object holds 1.5 M
 MAX_ADDED = 4 * MAX_TEXT  # that variables add to a document
 FIELDS = ("workdir", "file_mounts", "service", "volumes")
 
+_URL = ("workdir", "url")
 _REFERENCE = re.compile(r"\$\{?\b([a-zA-Z_][a-zA-Z0-9_]*)\b\}?", re.ASCII)
 
 
 class Filled:
     """A document with its variables put in; `unknown` has the paths that cannot be judged yet.
 
-    These are texts whose variables come from the command line, and texts with secrets in them,
-    which no message may show. `keys` has those of them that are names of fields. `written` is the
-    document as it was. Texts that variables make too long are left alone and in `problems`.
+    These are texts whose variables come from the command line, and texts that refer to secrets.
+    `keys` has those of them that are names of fields. `secret` are the paths that would show
+    a secret's value. `written` is the document as it was. Texts that variables make too long are
+    left alone and in `problems`.
     """
 
     def __init__(self, document: Document) -> None:
@@ -31,14 +37,19 @@ class Filled:
         self._added = 0
         self.unknown: set[str] = set()
         self.keys: set[str] = set()
+        self.secret: set[Path] = set()
         self.written = self.document = document
         if isinstance(document.data, dict) and not document.data.keys().isdisjoint(FIELDS):
             self._fill(document.data)
 
     def _fill(self, data: dict[Data, Data]) -> None:
-        envs, secrets = _texts(data.get("envs")), _texts(data.get("secrets"))
-        self._values = {name: text for name, text in (envs | secrets).items() if text is not None}
-        self._hidden = {name for name, text in envs.items() if text is None} | set(secrets)
+        envs, self._secrets = _texts(data.get("envs")), secret.names(self.written)
+        self._open = {name for name, text in envs.items() if text is None} - self._secrets
+        self._values = {
+            name: text
+            for name, text in envs.items()
+            if text is not None and name not in self._secrets
+        }
         texts = {name: self._any(data[name], (name,)) for name in FIELDS if name in data}
         if any(texts[name] != data[name] for name in texts):
             self.document = replace(self.written, data=data | texts)
@@ -68,12 +79,17 @@ class Filled:
             self.unknown |= {dotted(path)}
             return value
         filled = _REFERENCE.sub(lambda found: self._values.get(found[1], found[0]), value)
-        if self._hides(value):
+        leaks = not self._secrets.isdisjoint(references(filled))
+        leaks = leaks and not (path == _URL and files.login(filled))
+        if leaks:
+            self.secret.add(path)
+        if leaks or not self._open.isdisjoint(references(value)):
             self.unknown |= {dotted(path), dotted((*path[:-1], filled))}
         return filled
 
     def _hides(self, value: Data) -> bool:
-        return isinstance(value, str) and not self._hidden.isdisjoint(references(value))
+        names = references(value) if isinstance(value, str) else ()
+        return not self._secrets.isdisjoint(names) or not self._open.isdisjoint(names)
 
     def _fits(self, value: str, path: Path) -> bool:
         """Say whether the value with its variables is within the limits; else note the problem."""

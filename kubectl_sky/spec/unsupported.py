@@ -20,6 +20,12 @@ from kubectl_sky.values import dataclass
 REFUSED = "not carried out yet, submit refuses it"
 
 _CLASS = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_INSTEAD_OF_SECRETS: dict[Path, str] = {
+    ("workdir", "url"): "only the login can be secrets: https://USER:${NAME}@HOST/PATH",
+    ("workdir",): "write a variable of envs",
+    ("file_mounts",): "name the bucket itself; what opens it is in stores",
+    ("volumes",): "write a variable of envs",
+}
 REPLICA = "SKYPILOT_SERVE_REPLICA_ID"  # counts from 1
 
 
@@ -163,9 +169,15 @@ def _found(filled: Filled, as_task: bool) -> Iterator[_Found]:
         if not usual and not (as_task and entry.as_task):
             yield _Found(path, entry.reason, entry.instead, entry.refuse)
     yield from _formed(filled)
-    for path in buckets.revealing(document):
-        reason = "a secret's value would be seen in the manifests"
-        yield _Found(path, reason, "name the bucket itself; what opens it is in stores", True)
+    yield from _shown(filled)
+
+
+def _shown(filled: Filled) -> Iterator[_Found]:
+    """Yield the fields that would show a secret's value; those of a service are not carried out."""
+    for path in filled.secret:
+        if path[0] != "service":
+            instead = _INSTEAD_OF_SECRETS.get(path, _INSTEAD_OF_SECRETS[path[:1]])
+            yield _Found(path, "a secret's value would be seen in the manifests", instead, True)
 
 
 def _formed(filled: Filled) -> Iterator[_Found]:

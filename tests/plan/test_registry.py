@@ -27,7 +27,7 @@ IMAGE = Resources(image="team/app:1")
 def test_a_login_becomes_a_secret_to_pull_with(place: str) -> None:
     hidden = {name: Secret(value) for name, value in LOGIN.items()}
     given = {"secrets": hidden} if place == "secrets" else {"envs": LOGIN}
-    plan = make_plan(Task(name="train", run="x", resources=IMAGE, **given))  # type: ignore[arg-type]
+    plan = make_plan(Task(name="train", run="x", resources=IMAGE, **given))
     rendered = manifests.render(plan)
     secrets = {one.object["metadata"]["name"]: one.object for one in rendered.auxiliary[1:]}
     found = secrets["train-bcdf2345-registry"]
