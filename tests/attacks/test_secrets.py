@@ -1,0 +1,554 @@
+"""A secret's value is looked for wherever it must not be: in every object that is no Secret."""
+
+import base64
+import contextlib
+import io
+import json
+import os
+import ssl
+import stat
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kubectl_sky import assets
+from kubectl_sky.cli.main import main
+from kubectl_sky.errors import UserError
+from kubectl_sky.render import manifests, writer
+from kubectl_sky.secret import Secret, reveal
+from kubectl_sky.spec.task import Task, task_of
+from kubectl_sky.spec.unsupported import refusals
+from tests.contract.certificates import Authority
+from tests.e2e.conftest import Command
+from tests.plan.test_resolve import make_plan
+from tests.spec.documents import problems, read
+
+MARKER = "s3cr3t-V4lue-0f-the-t0ken"
+URL = "https://x-access-token:${TOKEN}@git.example.com/me/code.git"
+
+
+def forms(value: str = MARKER) -> set[str]:
+    """The value as it is, and what base64 makes of it wherever it begins."""
+    found = {value, value[::-1]}
+    for before in range(3):
+        text = base64.b64encode(b"x" * before + value.encode()).decode()
+        found.add(text[4:-4])
+    return found
+
+
+def leaks(text: str) -> set[str]:
+    return {form for form in forms() if form in text}
+
+
+# --- The type ---------------------------------------------------------------------------------
+
+
+def test_secret_as_text_is_redacted() -> None:
+    secret = Secret(MARKER)
+    for text in (str(secret), repr(secret), f"{secret}", f"{[secret]}", "%s" % secret):  # noqa: UP031
+        assert not leaks(text)
+    assert reveal(secret) == MARKER.encode()
+    assert secret == Secret(MARKER, "elsewhere") != Secret("x")
+    assert not leaks(repr(make_plan(Task(run="x", secrets={"TOKEN": secret}))))
+
+
+def test_secret_in_a_yaml_or_json_writer_raises() -> None:
+    with pytest.raises(yaml.YAMLError) as caught:
+        writer.document({"key": Secret(MARKER)})
+    assert not leaks(str(caught.value))
+    with pytest.raises(TypeError):
+        json.dumps({"key": Secret(MARKER)})
+
+
+@pytest.mark.parametrize(
+    ("expression", "kind", "said"),
+    [
+        ("plan.secrets.TOKEN", "ConfigMap", "by the filter base64"),
+        ("plan.secrets.TOKEN", "Secret", "by the filter base64"),
+        ("plan.secrets.TOKEN | base64", "ConfigMap", "into a ConfigMap"),
+        ("plan.secrets", "ConfigMap", "cannot represent an object"),
+        ("[plan.secrets.TOKEN]", "ConfigMap", "cannot represent an object"),
+        ("plan.login.config | base64", "ConfigMap", "into a ConfigMap"),
+        ("plan.login.password", "ConfigMap", "by the filter base64"),
+    ],
+)
+def test_template_that_writes_a_secret_outside_a_secret_is_refused(
+    tmp_path: Path, expression: str, kind: str, said: str
+) -> None:
+    text = (
+        f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\ndata: {{a: {{{{ {expression} }}}}}}"
+    )
+    (tmp_path / "configmap.yaml.j2").write_text(text)
+    login = {f"SKYPILOT_DOCKER_{name}": Secret(MARKER) for name in ("USERNAME", "PASSWORD")}
+    login["SKYPILOT_DOCKER_SERVER"] = Secret("ghcr.io")
+    plan = make_plan(Task(run="x", secrets={"TOKEN": Secret(MARKER), **login}))
+    with pytest.raises(UserError) as caught:
+        manifests.render(plan, tmp_path)
+    assert said in str(caught.value)
+    assert not leaks(str(caught.value))
+
+
+@pytest.mark.parametrize("expression", ["plan.secrets.TOKEN ~ ''", "plan.secrets.TOKEN | block(2)"])
+def test_template_that_makes_text_of_a_secret_writes_no_value(
+    tmp_path: Path, expression: str
+) -> None:
+    text = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x}}\na: {{{{ {expression} }}}}\n"
+    (tmp_path / "configmap.yaml.j2").write_text(text)
+    plan = make_plan(Task(run="x", secrets={"TOKEN": Secret(MARKER)}))
+    rendered = manifests.render(plan, tmp_path)
+    assert not leaks("".join(one.text for one in rendered.all if not one.is_secret))
+
+
+# --- Fields that would show a value ------------------------------------------------------------
+
+
+SHOWN = {
+    "workdir: code/$TOKEN": "3:1: workdir",
+    "workdir: {url: 'https://git.example.com/$TOKEN'}": "3:11: workdir.url",
+    "workdir: {url: 'https://a${TOKEN}@git.example.com/x'}": "3:11: workdir.url",
+    "workdir: {url: 'https://$TOKEN/x'}": "3:11: workdir.url",
+    "workdir: {url: 'https://x:p@$TOKEN/x'}": "3:11: workdir.url",
+    "workdir: {url: 'https://g.example.com/x', ref: $TOKEN}": "3:43: workdir.ref",
+    "file_mounts: {/a: 'https://x:${TOKEN}@example.com/f'}": "3:15: file_mounts./a",
+    "file_mounts: {/a: 's3://b/$TOKEN'}": "3:15: file_mounts./a",
+    "file_mounts: {/a: './$TOKEN'}": "3:15: file_mounts./a",
+    "file_mounts: {'/${TOKEN}': ./x}": '3:15: file_mounts."/${TOKEN}"',
+    "file_mounts: {/a: {source: 's3://$TOKEN'}}": "3:20: file_mounts./a.source",
+    "volumes: {/data: $TOKEN}": "3:11: volumes./data",
+    "volumes: {'/$TOKEN': data}": '3:11: volumes."/$TOKEN"',
+    "volumes: {/data: {name: x, sub_path: $TOKEN}}": "3:28: volumes./data.sub_path",
+    "volumes: {/data: {size: 1Gi, labels: {a: $TOKEN}}}": "3:39: volumes./data.labels.a",
+}
+
+
+@pytest.mark.parametrize("secrets", ["{TOKEN: %s}" % MARKER, "['secrets:TOKEN']"])  # noqa: UP031
+@pytest.mark.parametrize("field", SHOWN)
+def test_field_that_would_show_a_secret_is_refused_with_its_place(field: str, secrets: str) -> None:
+    text = f"run: x\nsecrets: {secrets}\n{field}\n"
+    (document,) = read(text)
+    said = [str(problem) for problem in refusals(document)]
+    assert [one.split(": not carried out")[0] for one in said] == [f"task.yaml:{SHOWN[field]}"]
+    assert "a secret's value would be seen in the manifests; " in said[0]
+    (warning,) = problems(text, "warning")
+    assert warning.startswith(f"task.yaml:{SHOWN[field]}: warning: not carried out yet, submit")
+    assert not leaks("".join(said))
+
+
+def test_secret_in_a_service_that_runs_as_a_task_is_in_no_manifest(offline: Command) -> None:
+    probe = "{path: /, headers: {Authorization: Bearer $TOKEN}}"
+    text = f"run: x\nsecrets: {{TOKEN: {MARKER}}}\nservice: {{readiness_probe: {probe}}}\n"
+    done = offline("render", "-", "--as-task", stdin=text)
+    assert done.returncode == 0, done.stderr
+    assert not leaks(done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"https://{MARKER}@git.example.com/x",
+        f"https://x:{MARKER}@git.example.com/x",
+        f"http://x:{MARKER}@git.example.com/x",
+        f"ssh://x:{MARKER}@git.example.com/x",
+        f"git://x:{MARKER}@git.example.com/x",
+        f"https://x:{MARKER}@git.example.com",
+        f"https://$TOKEN:{MARKER}@git.example.com/x",
+    ],
+)
+@pytest.mark.parametrize("field", ["workdir: {{url: '{}'}}", "file_mounts: {{/a: '{}'}}"])
+def test_literal_credentials_in_a_url_are_refused_and_not_shown(
+    offline: Command, url: str, field: str
+) -> None:
+    text = f"run: x\nsecrets: {{TOKEN: x}}\n{field.format(url)}\n"
+    for command in ("render", "validate"):
+        done = offline(command, "-", stdin=text)
+        assert "<stdin>:3:" in done.stderr + done.stdout
+        assert done.returncode == 2 or (command == "validate" and "$TOKEN" in url)
+        assert not leaks(done.stdout + done.stderr)
+
+
+def test_secret_of_one_task_in_an_env_file_is_one_of_all(offline: Command) -> None:
+    offline.write("t.env", f"TOKEN={MARKER}\n")
+    for first in ("", "secrets: ['secrets:OTHER']\n"):
+        text = f"name: p\n---\nname: a\n{first}run: x\n"
+        text += "---\nname: b\nsecrets: {TOKEN: null}\nrun: y\n"
+        done = offline("render", "-", "--env-file", "t.env", "--show-secrets", stdin=text)
+        assert done.returncode == 0, done.stderr
+        others = [one for one in yaml.safe_load_all(done.stdout) if one["kind"] != "Secret"]
+        assert not leaks(yaml.safe_dump_all(others))
+        assert leaks(done.stdout)
+
+
+def test_rendered_secrets_are_files_that_only_the_user_reads(offline: Command) -> None:
+    text = f"name: t\nrun: x\nsecrets: {{TOKEN: {MARKER}}}\n"
+    old = offline.folder / "out" / "01-secret-t-abcd1234.yaml"
+    before = os.umask(0)
+    try:
+        for _ in range(2):
+            words = ("--id", "abcd1234", "--show-secrets", "--output-dir", "out")
+            assert offline("render", "-", *words, stdin=text).returncode == 0
+            assert leaks(old.read_text())
+            assert stat.S_IMODE(old.stat().st_mode) == 0o600
+            assert stat.S_IMODE(old.parent.stat().st_mode) == 0o700
+            (old.parent / "elsewhere").write_text("keep me")
+            (old.parent / "elsewhere").chmod(0o644)
+            old.unlink()
+            old.symlink_to("elsewhere")
+    finally:
+        os.umask(before)
+    assert (old.parent / "elsewhere").read_text() == "keep me"
+
+
+# --- Any task -----------------------------------------------------------------------------------
+
+
+reference = st.sampled_from(["$TOKEN", "${TOKEN}", "$(TOKEN)", "$$TOKEN", "${A}", "$B", "$OTHER"])
+text = st.lists(reference | st.sampled_from(["a", "/", ".", "-", "1"]), min_size=1, max_size=4).map(
+    "".join
+)
+urls = st.builds(
+    "{}://{}{}/{}".format,
+    st.sampled_from(["https", "http", "ssh", "git", "s3", "hf"]),
+    st.sampled_from(["", "x:${TOKEN}@", "${TOKEN}@", "$B:$TOKEN@", f"x:{MARKER}@", "x:$TOKEN-@"]),
+    st.sampled_from(["h.example.com", "$TOKEN", "h.example.com:8443"]),
+    text | st.just("x/y.git"),
+)
+mapping = st.dictionaries(text, text, max_size=2)
+
+
+def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+tasks = st.builds(
+    lambda task, more: {"run": "echo $TOKEN", **task, **more},
+    some(
+        secrets=st.just({"TOKEN": MARKER})
+        | st.just({"TOKEN": None})
+        | st.just({"TOKEN": MARKER, "SKYPILOT_DOCKER_USERNAME": MARKER,
+                   "SKYPILOT_DOCKER_PASSWORD": MARKER, "SKYPILOT_DOCKER_SERVER": "ghcr.io"}),
+    ).map(lambda found: found or {"secrets": {"TOKEN": MARKER}}),
+    some(
+        name=text,
+        num_nodes=text | st.just(2),
+        setup=text,
+        envs=st.fixed_dictionaries({"A": text}, optional={"B": st.just("x"), "TOKEN": text}),
+        workdir=some(url=urls, ref=text) | text.map("/nowhere/{}".format) | st.just({"url": URL}),
+        file_mounts=st.dictionaries(
+            text.map("/{}".format),
+            urls | text | some(name=text, source=urls | text, store=st.just("s3") | text),
+            max_size=2,
+        ),
+        volumes=st.dictionaries(
+            text.map("/{}".format),
+            text | some(name=text, size=st.just("1Gi") | text, sub_path=text, labels=mapping),
+            max_size=2,
+        ),
+        resources=some(image_id=text, labels=mapping, cpus=text, infra=text, ports=text),
+        config=st.builds(
+            lambda found: {"kubernetes": found},
+            some(
+                custom_metadata=some(labels=mapping, annotations=mapping),
+                pod_config=st.just({"spec": {"containers": [{"args": ["$(TOKEN)"]}]}}),
+            ),
+        ),
+        service=some(readiness_probe=text | some(path=text, headers=mapping)),
+    ),
+)  # fmt: skip
+
+
+def run(*words: str) -> tuple[int, str, str]:
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        code = main(words)
+    return code, out.getvalue(), errors.getvalue()
+
+
+@pytest.fixture
+def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("CONFIG", "CACHE", "STATE"):
+        monkeypatch.setenv(f"KUBECTL_SKY_{name}_HOME", str(tmp_path / name))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+# `submit` sends what `render` prints; the practice cluster has its own test in tests/e2e.
+@pytest.mark.filterwarnings("ignore")
+@settings(
+    deadline=None,
+    max_examples=150,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(task=tasks, plain=st.booleans())
+def test_secret_anywhere_in_any_task_is_in_secrets_alone(
+    at_home: Path, task: dict[str, Any], plain: bool
+) -> None:
+    file = at_home / "task.yaml"
+    file.write_text(yaml.safe_dump(task))
+    (at_home / "secret.env").write_text(f"TOKEN={MARKER}\n")
+    words = [str(file), "--id", "abcd1234"]
+    if task["secrets"]["TOKEN"] is None or plain:
+        words += ["--secret-file", str(at_home / "secret.env")]
+    for command in (
+        ("validate", str(file)),
+        ("render", *words),
+        ("render", *words, "-o", "json"),
+        ("render", *words, "--explain"),
+        ("render", *words, "--as-task"),
+    ):
+        code, out, errors = run(*command)
+        assert code in (0, 2), errors
+        assert not leaks(out + errors), (command, out, errors)
+    code, out, errors = run("render", *words, "--show-secrets")
+    assert not leaks(errors)
+    for found in yaml.safe_load_all(out):
+        if found["kind"] == "Secret":
+            data = found.pop("data")
+            assert any(MARKER.encode() in base64.b64decode(value) for value in data.values())
+        assert not leaks(yaml.safe_dump(found, width=10_000)), found["kind"]
+
+
+# --- Git ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (URL, ("x-access-token", "TOKEN")),
+        ("https://$TOKEN@git.example.com/me/code.git", ("x-access-token", "TOKEN")),
+        ("https://${USER}:${TOKEN}@git.example.com/me/code.git", ("$USER", "TOKEN")),
+        ("https://$NAME:$TOKEN@git.example.com/me/code.git", ("bob", "TOKEN")),
+        ("https://git.example.com/me/code.git", ("x-access-token", "GIT_TOKEN")),
+    ],
+)
+def test_login_of_a_repository_is_passed_on_by_name(url: str, expected: tuple[str, str]) -> None:
+    secrets = "{TOKEN: null, USER: null}"
+    (document,) = read(
+        f"run: x\nenvs: {{NAME: bob}}\nsecrets: {secrets}\nworkdir: {{url: '{url}'}}"
+    )
+    assert (
+        problems(f"run: x\nenvs: {{NAME: bob}}\nsecrets: {secrets}\nworkdir: {{url: '{url}'}}")
+        == []
+    )
+    assert refusals(document) == []
+    plan = make_plan(task_of(document))
+    lines = ("https://git.example.com/me/code.git", "HEAD", *expected)
+    assert plan.scripts["repository.txt"] == "".join(f"{line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        (
+            URL.replace("https", "http"),
+            "the login would be sent unencrypted over http; write https",
+        ),
+        (URL.replace("TOKEN", "NOBODY"), "NOBODY is not a secret of this task; write secrets: {NO"),
+        ("https://x:${TOKEN}@-h/x", "expected the URL of a git repository"),
+        ("https://x:${TOKEN}@h\\@evil/x", "everybody could read what is before @"),
+        ("https://h#@evil/x", "expected the URL of a git repository"),
+    ],
+)
+def test_login_of_a_repository_that_could_leak_is_refused(url: str, message: str) -> None:
+    found = problems(f"run: x\nsecrets: {{TOKEN: x}}\nworkdir:\n  url: '{url}'\n")
+    found += [
+        str(one)
+        for one in refusals(read(f"run: x\nsecrets: {{TOKEN: x}}\nworkdir:\n  url: '{url}'\n")[0])
+    ]
+    assert found
+    assert found[0].startswith("task.yaml:4:")
+    assert message in found[0] or "a secret's value would be seen" in found[0]
+
+
+def test_git_token_over_http_is_warned_about() -> None:
+    (warning,) = problems(
+        "run: x\nsecrets: {GIT_TOKEN: x}\nworkdir: {url: 'http://h/x'}", "warning"
+    )
+    assert "3:16: workdir.url: warning: GIT_TOKEN is not sent over http; write https" in warning
+
+
+class Site:
+    """A web server with TLS or without that asks for a login, and remembers those it was sent."""
+
+    def __init__(self, folder: Path, authority: Authority | None, redirect: str = "") -> None:
+        site = self
+        self.logins: list[str] = []
+
+        class Handler(SimpleHTTPRequestHandler):
+            def __init__(self, *words: Any) -> None:
+                super().__init__(*words, directory=str(folder))
+
+            def do_GET(self) -> None:
+                login = self.headers.get("Authorization")
+                if login:
+                    site.logins.append(login)
+                if redirect:
+                    self.send_response(302)
+                    self.send_header("Location", redirect + self.path)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                elif login:
+                    super().do_GET()
+                else:
+                    self.send_response(401)
+                    self.send_header("WWW-Authenticate", 'Basic realm="x"')
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+
+            def log_message(self, *words: object) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        scheme = "http"
+        if authority:
+            scheme, pair = "https", authority.issue("localhost")
+            (folder.parent / "pair.pem").write_bytes(pair.certificate + pair.key)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(folder.parent / "pair.pem")
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = f"{scheme}://localhost:{self._server.server_port}"
+
+    def __enter__(self) -> "Site":
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    place = tmp_path / "repository"
+    place.mkdir()
+    for words in (
+        ("init", "-q", "-b", "main"),
+        ("commit", "-q", "--allow-empty", "-m", "first"),
+        ("update-server-info",),
+    ):
+        options = ("-c", "user.name=x", "-c", "user.email=x@y")
+        subprocess.run(["git", *options, *words], cwd=place, check=True)
+    return place / ".git"
+
+
+def clone(folder: Path, url: str, authority: Authority, **variables: str) -> tuple[int, str]:
+    """Run clone.sh as a node does; return its exit code, and all that was an argument of git."""
+    node, programs = folder / "node", folder / "bin"
+    (node / "sky_workdir").mkdir(parents=True)
+    programs.mkdir()
+    (programs / "git").write_text(
+        f'#!/bin/sh\necho "$@" >> {folder}/arguments\nPATH=${{PATH#*:}} exec git "$@"\n'
+    )
+    (programs / "git").chmod(0o755)
+    (folder / "ca.pem").write_bytes(authority.certificate)
+    (document,) = read(
+        f"run: x\nsecrets: {{TOKEN: null, GIT_TOKEN: null}}\nworkdir: {{url: '{url}'}}"
+    )
+    scripts = make_plan(task_of(document)).scripts
+    (node / "repository.txt").write_text(scripts["repository.txt"])
+    (node / "clone.sh").write_text(assets.read("runtime", "clone.sh"))
+    before = 'fail() { echo "$2"; exit 1; }; dir=$PWD home=$PWD; . ./clone.sh; env'
+    done = subprocess.run(
+        ["sh", "-c", before],
+        cwd=node,
+        env={
+            "HOME": str(node),
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "GIT_SSL_CAINFO": str(folder / "ca.pem"),
+            **variables,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    for name, value in variables.items():
+        said = said.replace(f"{name}={value}\n", "")  # what it was given
+    assert not leaks(said + (folder / "arguments").read_text())
+    return done.returncode, said
+
+
+@pytest.mark.parametrize(("user", "variable"), [("bob:$TOKEN@", "TOKEN"), ("", "GIT_TOKEN")])
+def test_git_token_reaches_the_host_of_the_url(
+    tmp_path: Path, repository: Path, user: str, variable: str
+) -> None:
+    authority = Authority()
+    with Site(repository, authority) as site:
+        url = site.url.replace("https://", f"https://{user}")
+        code, said = clone(tmp_path, url + "/", authority, **{variable: f"{MARKER}\n"})
+    assert code == 0, said
+    name = "bob" if user else "x-access-token"
+    expected = f"Basic {base64.b64encode(f'{name}:{MARKER}'.encode()).decode()}"
+    assert set(site.logins) == {expected}
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_git_token_does_not_follow_a_redirect_to_another_host(
+    tmp_path: Path, repository: Path, tls: bool
+) -> None:
+    authority = Authority()
+    with (
+        Site(repository, authority if tls else None) as evil,
+        Site(repository, authority, redirect=evil.url) as good,
+    ):
+        code, said = clone(tmp_path, f"{good.url}/", authority, GIT_TOKEN=MARKER)
+    assert code == 1
+    assert "cannot fetch https://localhost" in said
+    assert evil.logins == []
+
+
+def test_git_token_is_not_sent_over_http(tmp_path: Path, repository: Path) -> None:
+    with Site(repository, None) as site:
+        code, _ = clone(tmp_path, f"{site.url}/", Authority(), GIT_TOKEN=MARKER)
+    assert (code, site.logins) == (1, [])
+
+
+# --- On a cluster -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def objects(sky: Command, kubectl: Command) -> Iterator[Any]:
+    kinds = "jobs,pods,configmaps,services,events,pvc"
+    yield lambda: kubectl("get", kinds, "-o", "yaml", "--show-managed-fields").stdout
+
+
+def test_login_of_a_repository_is_in_no_object_but_the_secret(
+    sky: Command, kubectl: Command, objects: Any
+) -> None:
+    # The image has no git, so the node fails: its message must not have the token.
+    task = f"name: leak\nsecrets: {{TOKEN: null}}\nworkdir: {{url: '{URL}'}}\nrun: 'true'\n"
+    flags = ("--secret", "TOKEN", "--image", "busybox:1.36", "--id", "leak0001")
+    loud = replace(sky, environment={**sky.environment, "TOKEN": MARKER})
+    done = loud("submit", "-", *flags, stdin=task)
+    printed = done.stdout + done.stderr
+    for words in ("status", "status -o yaml", "logs", "list -o json", "doctor"):
+        command, *more = words.split()
+        name = () if command == "list" else ("leak0001",)
+        ran = sky(command, *name, *more)
+        printed += ran.stdout + ran.stderr
+    assert "leak0001" in printed
+    assert not leaks(printed)
+    found = objects()
+    assert "leak-leak0001" in found
+    assert not leaks(found)
+    assert (
+        base64.b64encode(MARKER.encode()).decode() in kubectl("get", "secrets", "-o", "yaml").stdout
+    )
+
+
+def test_field_that_would_show_a_secret_sends_nothing(sky: Command, objects: Any) -> None:
+    task = f"name: leak\nsecrets: {{TOKEN: {MARKER}}}\nvolumes: {{/data: $TOKEN}}\nrun: 'true'\n"
+    for words in ((), ("--dry-run=server",), ("--dry-run=client", "-o", "yaml")):
+        done = sky("submit", "-", *words, stdin=task)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "<stdin>:3:11: volumes./data: not carried out yet: a secret's value" in done.stderr
+        assert not leaks(done.stderr)
+    assert "leak" not in objects()
