@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import environment
+from kubectl_sky.secret import Secret
 from kubectl_sky.spec.secret import KeptSecret
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import RESERVED
@@ -22,9 +23,9 @@ class SecretVariable:
     key: str
 
 
-def values(task: Task, facts: Facts) -> dict[str, str]:
+def values(task: Task, facts: Facts) -> dict[str, Secret]:
     """Return what the task's own Secret holds: the user's values, and the token of its nodes."""
-    token = {TOKEN: facts.token} if task.num_nodes > 1 else {}
+    token = {TOKEN: Secret(facts.token)} if task.num_nodes > 1 else {}
     return environment.given(task.secrets) | token
 
 

@@ -109,8 +109,8 @@ TASKS = {
         f"envs: {{A: {BIG}}}\nfile_mounts:\n  /a: {'$A' * 20_000}\nrun: x\n",
         "task.yaml:3:7: file_mounts./a: its variables make this too long",
     ),
-    "secret in many keys": (
-        f"secrets: {{A: {BIG}}}\nvolumes:\n" + "".join(f"  /$A/{i}: v\n" for i in MANY),
+    "variable in many keys": (
+        f"envs: {{A: {BIG}}}\nvolumes:\n" + "".join(f"  /$A/{i}: v\n" for i in MANY),
         "its variables make this too long",
     ),
     "3,000 documents": (
