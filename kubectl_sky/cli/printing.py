@@ -1,6 +1,7 @@
 """Where log lines go: to stdout, or to a file for each node."""
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,7 +47,7 @@ class Printer:
             write(block)
             return
         try:
-            self._keep(self._folder / f"{origin.task}-{origin.title}.log", block)
+            self._keep(self._folder / _file(origin), block)
         except OSError as error:
             what = f"cannot write to {error.filename or self._folder}: {error.strerror}"
             raise UserError(what, "name another folder with --output-dir") from None
@@ -58,3 +59,8 @@ class Printer:
         with path.open("ab" if path in self._begun else "wb") as file:
             file.write(block)
         self._begun.add(path)
+
+
+def _file(origin: Origin) -> str:
+    """Name the file of a node; what the server says of its task is no path."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", f"{origin.task}-{origin.title}.log")

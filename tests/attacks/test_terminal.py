@@ -3,12 +3,14 @@
 import re
 import sys
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.cli import output
+from kubectl_sky.cli.printing import Printer
 from kubectl_sky.observe.escapes import Cleaner, harmless, plain
 from kubectl_sky.observe.logs import Form, Origin
 from tests.e2e.conftest import Command
@@ -109,6 +111,12 @@ def test_cells_of_others_are_one_short_line() -> None:
 def test_prefix_of_a_log_is_one_harmless_line() -> None:
     origin = Origin("t", 0, "node-0", "pod", "evil\x1b[2J\nnode-1 |")
     assert Form(color=True).block(origin, [b"x"], True) == (b"\x1b[36mevil node-1 | |\x1b[0m x\n")
+
+
+def test_file_of_a_log_is_in_the_folder_whatever_the_task_is_called(tmp_path: Path) -> None:
+    printer = Printer(folder=str(tmp_path / "logs"))
+    printer(Origin("../../evil\0", 0, "node-0", "pod"), [b"x"], True)
+    assert [path.name for path in tmp_path.rglob("*")] == ["logs", ".._.._evil_-node-0.log"]
 
 
 def test_exec_and_logs_on_a_terminal_are_harmless_and_in_pipes_raw(sky: Command) -> None:
