@@ -65,7 +65,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 AuthenticationMethods publickey
-LoginGraceTime 20
+LoginGraceTime 60
 MaxStartups 256:30:1024
 PrintLastLog no
 LogLevel ERROR

@@ -270,6 +270,17 @@ def test_answer_of_a_false_rank_0_is_refused(task: Task, lines: tuple[bytes, ...
     assert task.meet(0, 2) == [task.right] * 3
 
 
+def test_node_whose_address_the_network_changes_does_not_greet(task: Task) -> None:
+    false = FalseHost(task)
+    task.start(1)
+    connection, _ = false.server.accept()
+    with connection:
+        connection.sendall(b"theirs 6.6.6.6\n")
+        assert line(connection) == ""
+    false.server.close()
+    assert task.meet(0, 2) == [task.right] * 3
+
+
 def test_answer_with_a_wrong_signature_after_the_right_welcome_is_refused(task: Task) -> None:
     false = FalseHost(task)
     task.start(1)

@@ -190,7 +190,7 @@ def test_a_thousand_nodes_are_one_object(sky: Command, kubectl: Command) -> None
     script = "num_nodes: 1000\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
     done = sky("submit", "-", "--backend", "indexed", "--detach", "--id", "many0001", stdin=script)
     assert done.returncode == 0, done.stderr
-    assert len(objects(kubectl, "many0001")) == 3
+    assert len(objects(kubectl, "many0001")) == 4
     assert sky("stop", "many0001").returncode == 0
 
 
