@@ -32,6 +32,25 @@ await() {
   done
 }
 
+# Whether an archive of number N is the one that was submitted: anybody may have made a ConfigMap
+# of its name before. Those of a Secret have no digest.
+intact() { # N FILE
+  wanted=
+  [ ! -f "$dir/digests.txt" ] || while read -r one digest; do
+    [ "$one" != "$1" ] || wanted=$digest
+  done < "$dir/digests.txt"
+  [ -n "$wanted" ] || return 0
+  if command -v sha256sum > /dev/null; then
+    found=$(sha256sum < "$2")
+  elif command -v python3 > /dev/null; then
+    found=$(python3 -c 'import hashlib, sys
+print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())' < "$2")
+  else
+    fail 1 "the image has neither sha256sum nor python3 to check the files with"
+  fi
+  [ "${found%% *}" = "$wanted" ]
+}
+
 # Makes sure that there is a home directory with sky_workdir in it.
 choose_home() {
   home=${HOME-} home=${home%/}
@@ -52,7 +71,11 @@ bring_files() {
     folder "$place" || fail 1 "the image's user cannot write to $place; a path below ~/ can always be written"
     echo "$place" > "$KUBECTL_SKY_FILES/wanted-$number"
     if [ -e "$dir/files-$number-000" ]; then
-      cat "$dir/files-$number-"* | sh "$dir/unpack.sh" "$number" > /dev/null
+      copy=$KUBECTL_SKY_FILES/copy-$number # the volume may change meanwhile
+      cat "$dir/files-$number-"* > "$copy" || fail 1 "no space is left for the files for $place"
+      intact "$number" "$copy" || fail 1 "the files for $place are not those that were submitted"
+      sh "$dir/unpack.sh" "$number" < "$copy" > /dev/null
+      rm -f "$copy"
     fi
     await "$number" "$place"
   done < "$dir/files.txt"

@@ -3,6 +3,8 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http import HTTPStatus
 
 from kubectl_sky import kinds, names
 from kubectl_sky.actions import classes, gangs, listing, packing, sharing
@@ -10,12 +12,12 @@ from kubectl_sky.actions.draft import Draft
 from kubectl_sky.actions.facts import gathered
 from kubectl_sky.actions.stop import AUXILIARY
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.apply import Applied, apply_all
-from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden, NotFound, SkyError, UserError
+from kubectl_sky.cluster.apply import Applied, Send, apply_all
+from kubectl_sky.cluster.session import Answer, Json, Session
+from kubectl_sky.errors import Forbidden, NotFound, NotServed, SkyError, UserError
 from kubectl_sky.facts import Archive
 from kubectl_sky.observe import status
-from kubectl_sky.observe.difference import differences
+from kubectl_sky.observe.difference import foreign
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.plan import hidden, queueing
 from kubectl_sky.plan.pipeline import PARALLEL
@@ -191,13 +193,26 @@ def send(
         [item for item in running if not hold.held(item)],
     ]
     with sharing.sent(session, prepared.manifests.shared, prepared.shared, dry_run) as shared:
-        how = objects.send_apply if prepared.present else objects.send_new
+        how = _sender(prepared.present)
         applied = apply_all(
             session, stages, dry_run=dry_run, workers=_WORKERS, on_done=on_done, send=how
         )
         if not dry_run:
             _adopt(session, applied, shared, prepared.kinds)
     return applied
+
+
+def _sender(present: Iterable[Json]) -> Send:
+    """Return what creates an object; one of the task that is there has been compared already."""
+    live = {f"{item['kind']}/{item['metadata']['name']}": item for item in present}
+
+    def send_one(session: Session, manifest: Json, *, dry_run: bool) -> Answer:
+        item = live.get(f"{manifest['kind']}/{manifest['metadata']['name']}")
+        if item:
+            return Answer(HTTPStatus.OK, item, "", retried=False)
+        return objects.send_new(session, manifest, dry_run=dry_run, accept=sharing.accept)
+
+    return send_one
 
 
 def uids(prepared: Prepared, items: Iterable[Json]) -> frozenset[str]:
@@ -221,18 +236,24 @@ def _present(session: Session, prepared: Prepared) -> list[Json]:
             found_kinds,
         )
         auxiliary = [item for items in lists for item in items]
-        auxiliary += filter(None, pool.map(lambda item: _existing(session, item), secrets))
+        listed = {f"{item['kind']}/{item['metadata']['name']}" for item in auxiliary}
+        fresh = [one.object for one in prepared.manifests.auxiliary if one.name not in listed]
+        auxiliary += filter(None, pool.map(lambda item: _existing(session, item), fresh))
     return auxiliary + listing.workloads(session, namespace, prepared.selector)
 
 
 def _existing(session: Session, item: Json) -> Json | None:
-    """Return the object that has the name of a manifest's; None without one."""
-    metadata = item["metadata"]
-    try:
-        kind = objects.known_kind(item)
-        return objects.get(session, kind, metadata["name"], metadata.get("namespace"))
-    except NotFound:
-        return None
+    """Return the object that has the name of a manifest's; None without one.
+
+    Raises UserError where it does not even have our labels.
+    """
+    kind, metadata = objects.known_kind(item), item["metadata"]
+    with suppress(NotFound, Forbidden, NotServed):
+        live = objects.get(session, kind, metadata["name"], metadata.get("namespace"))
+        if names.TASK not in (live["metadata"].get("labels") or {}):
+            sharing.accept(item, live)
+        return live
+    return None
 
 
 def _refuse_other(session: Session, prepared: Prepared) -> None:
@@ -253,7 +274,7 @@ def _refuse_other(session: Session, prepared: Prepared) -> None:
         if name not in wanted:
             found.append(f"{name}: would go")
         else:
-            found += [f"{name}: {item}" for item in differences(wanted[name], live)]
+            found += [f"{name}: {item}" for item in foreign(wanted[name], live)]
     if not found:
         return
     shown = "\n  ".join(found[:12]) + (f"\n  and {len(found) - 12} more" if found[12:] else "")

@@ -12,7 +12,15 @@ from typing import Protocol
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.session import Answer, Json, Session
-from kubectl_sky.errors import ClusterError, Conflict, Interrupted, NotFound, SkyError, Unreachable
+from kubectl_sky.errors import (
+    ClusterError,
+    Conflict,
+    Interrupted,
+    NotFound,
+    SkyError,
+    Unreachable,
+    UserError,
+)
 from kubectl_sky.values import dataclass
 
 _SLACK = timedelta(seconds=2)  # the server's dates are whole seconds
@@ -52,14 +60,14 @@ def apply_all(
     At the first failure, and at Ctrl-C, what this call created is deleted again, and the error
     says so; what existed before keeps its changes. A dry run has nothing to take back.
     `on_done` is called in the caller's thread; `send` is how one object is sent. Raises
-    ClusterError, or Interrupted at Ctrl-C.
+    ClusterError, UserError where a name is taken, or Interrupted at Ctrl-C.
     """
     run = _Run(session, dry_run, send)
     try:
         return [done for stage in stages for done in _stage(run, stage, workers, on_done)]
     except KeyboardInterrupt:
         raise Interrupted("interrupted", run.undo(workers) or "nothing was created") from None
-    except ClusterError as error:
+    except (ClusterError, UserError) as error:
         undone = run.undo(workers)
         raise type(error)(f"{error.what}; {undone}" if undone else error.what, error.then) from None
 

@@ -1,7 +1,7 @@
 """The verbs of the Kubernetes API over any kind, objects as plain dicts."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 from urllib.parse import quote
 
@@ -42,13 +42,6 @@ def path(kind: Kind, namespace: str | None = None, name: str = "", sub: str = ""
 def get(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json:
     """Return one object. Raises NotFound."""
     return session.request("GET", path(kind, _place(session, kind, namespace), name))
-
-
-def metadata(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json:
-    """Return an object's metadata alone, however large the object is. Raises NotFound."""
-    place = path(kind, _place(session, kind, namespace), name)
-    call = Call("GET", place, session.server)
-    return dict(session.send(call, accept=_METADATA).body["metadata"])
 
 
 def list_all(
@@ -137,33 +130,30 @@ def create(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
     return session.request("POST", place, query=query, body=manifest)
 
 
-def send_new(session: Session, manifest: Json, *, dry_run: bool = False) -> Answer:
-    """Create an object that should not be there; apply it where it is, or where that is not known.
+def send_new(
+    session: Session,
+    manifest: Json,
+    *,
+    dry_run: bool = False,
+    accept: Callable[[Json, Json], None],
+) -> Answer:
+    """Create an object; where its name is taken, `accept` raises unless that is what we want.
 
-    The answer has its metadata alone, and is as `send_apply`'s. To apply costs the server twice.
+    It is called with the manifest and the object. What exists is never changed. The answer has
+    the object's metadata alone, and the status 201 where it was created, else 200.
     """
     try:
         return _created(session, manifest, dry_run)
-    except Conflict:
-        return send_apply(session, manifest, dry_run=dry_run)
-    except Unreachable:  # it may have been created, so that to create it again would be refused
-        return replace(send_apply(session, manifest, dry_run=dry_run), retried=True)
-
-
-def send_once(session: Session, manifest: Json, *, dry_run: bool = False) -> Answer:
-    """Create a large object whose name says what is in it: one that is there already is as good.
-
-    The answer has its metadata alone, and the status 201 where it was created, else 200. To apply
-    it would cost the server several times as much.
-    """
-    try:
-        return _created(session, manifest, dry_run)
-    except Conflict:
-        kind = known_kind(manifest)
-        place = _place(session, kind, _namespace(manifest))
-        call = Call("GET", path(kind, place, manifest["metadata"]["name"]), session.server)
-        answer = session.send(call, accept=_METADATA)
-        return replace(answer, body=manifest | {"metadata": answer.body["metadata"]})
+    except (Conflict, Unreachable) as error:  # an answer that was lost: it may have been created
+        kind, name = known_kind(manifest), manifest["metadata"]["name"]
+        place = path(kind, _place(session, kind, _namespace(manifest)), name)
+        try:
+            answer = session.send(Call("GET", place, session.server))
+        except NotFound:
+            return _created(session, manifest, dry_run)
+        accept(manifest, answer.body)
+        body = manifest | {"metadata": answer.body["metadata"]}
+        return replace(answer, body=body, retried=isinstance(error, Unreachable))
 
 
 def _created(session: Session, manifest: Json, dry_run: bool) -> Answer:

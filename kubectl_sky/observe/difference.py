@@ -17,6 +17,10 @@ _QUANTITY = re.compile(r"[.]resources[.]|[.](sizeLimit|divisor)$")
 _IDENTITIES = ("name", "mountPath", "containerPort", "topologyKey", "key", "uid")
 
 
+_SELECTOR = ("spec", "selector")
+_CLOSED = (("data",), ("binaryData",), _SELECTOR)  # whatever else is in them takes effect
+
+
 @dataclass(frozen=True)
 class Difference:
     """One field: where it is, what the cluster has, what would be sent (None: nothing)."""
@@ -43,6 +47,30 @@ def differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[Diff
     if wanted.get("kind") == "Secret":
         found = [Difference(item.path, "(hidden)", "(another value)") for item in found]
     return found
+
+
+def foreign(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:
+    """Return why an object of the name is not the one that would be created; empty if it is.
+
+    Besides the fields that differ these are fields that `wanted` does not have at all, where
+    they reach a pod: keys of data, and labels of a selector.
+    """
+    reasons = [str(item) for item in differences(wanted, live)]
+    for path in _CLOSED:
+        ours, theirs = _at(wanted, path), _at(live, path)
+        if ours or (theirs and path != _SELECTOR):  # which the server gives to Jobs
+            extra = sorted(set(theirs or ()) - set(ours or ()))
+            reasons += [f"{'.'.join(path)}: has the key {_short(key)}" for key in extra]
+    managers = [entry.get("manager") for entry in live["metadata"].get("managedFields") or ()]
+    if managers and names.MANAGER not in managers:
+        reasons.append(f"metadata.managedFields: created by {_short(managers[0])}")
+    return reasons
+
+
+def _at(value: Any, path: Sequence[str]) -> Any:  # noqa: ANN401 -- JSON
+    for step in path:
+        value = _get(value, step)
+    return value
 
 
 def _compare(path: str, wanted: object, live: object) -> Iterator[Difference]:

@@ -36,7 +36,8 @@ class Cargo:
     `secret_name`. `places` is a line for each archive: its number, and the folder that it is
     unpacked in. `streamed` are the archives, by number, that are too large for all this; a volume
     keeps them where there is a `shelf`, which is a line for each: its number, its hash, and the
-    bytes that its tar has at most.
+    bytes that its tar has at most. `digests` is such a line for each archive in the bundles: its
+    number, and the SHA-256 of its bytes there.
     """
 
     annotations: dict[str, str]
@@ -46,11 +47,13 @@ class Cargo:
     places: str
     streamed: Mapping[str, LocalFiles]
     shelf: str = ""
+    digests: str = ""
 
     @property
     def lists(self) -> dict[str, str]:
         """What a node reads of it, as files."""
-        return {"files.txt": self.places} | ({"shelf.txt": self.shelf} if self.shelf else {})
+        lists = {"files.txt": self.places, "digests.txt": self.digests, "shelf.txt": self.shelf}
+        return {name: text for name, text in lists.items() if text}
 
 
 def cargo(files: Sequence[LocalFiles], name: str, facts: Facts, kept: bool = False) -> Cargo:
@@ -59,6 +62,7 @@ def cargo(files: Sequence[LocalFiles], name: str, facts: Facts, kept: bool = Fal
     Raises UserError for too large secrets.
     """
     small: dict[str, bytes] = {}
+    digests: list[str] = []
     secret: dict[str, Secret] = {}
     large = streamed(files, facts.archives)
     for number, one, archive in _by_size(files, facts.archives):
@@ -67,6 +71,7 @@ def cargo(files: Sequence[LocalFiles], name: str, facts: Facts, kept: bool = Fal
             secret |= {key: Secret(part) for key, part in _parts(number, data).items()}
         elif number not in large:
             small |= _parts(number, archive.data)
+            digests.append(f"{number} {hashlib.sha256(archive.data).hexdigest()}\n")
     return Cargo(
         annotations=_annotations(files, facts),
         bundles=tuple(_bundle(parts, facts) for parts in _filled(dict(sorted(small.items())))),
@@ -82,6 +87,7 @@ def cargo(files: Sequence[LocalFiles], name: str, facts: Facts, kept: bool = Fal
             for number, one in large.items()
             if kept
         ),
+        digests="".join(sorted(digests)),
     )
 
 

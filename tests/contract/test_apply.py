@@ -3,14 +3,15 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.apply import Applied, Send, apply_all
-from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, Interrupted, Unreachable
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import ClusterError, Interrupted, Unreachable, UserError
 from tests.contract.makers import make_config_map, make_job
 from tests.contract.proxies import CuttingProxy
 
@@ -154,26 +155,38 @@ def test_an_answer_that_was_lost_is_found_out(
     with pytest.raises(Unreachable, match="what was created has been removed again"):
         apply_all(Lossy(), [[manifest]])  # type: ignore[arg-type]
     assert names(session, namespace) == []
-    [applied] = apply_all(Lossy(), [[manifest]], send=objects.send_new)  # type: ignore[arg-type]
+    [applied] = apply_all(Lossy(), [[manifest]], send=create)  # type: ignore[arg-type]
     assert applied.created, "this run has done so, whichever request it was"
     assert applied.object["metadata"]["uid"]
 
 
-def test_what_is_new_is_created_and_what_is_there_applied(session: Session, namespace: str) -> None:
+def refuse(manifest: Json, live: Json) -> None:
+    """Accept what has the same data."""
+    if manifest.get("data") != live.get("data"):
+        raise UserError(f"{live['metadata']['name']} is another's")
+
+
+create = partial(objects.send_new, accept=refuse)
+
+
+def test_send_new_existing_object_is_accepted_or_refused(session: Session, namespace: str) -> None:
     first, other = (make_config_map("a", namespace, data={"x": text}) for text in "12")
+    dry = create(session, first, dry_run=True)
+    assert dry.status == 201
     for wanted in (True, False):
-        [applied] = apply_all(session, [[first]], send=objects.send_new)
+        [applied] = apply_all(session, [[first]], send=create)
         assert applied.created is wanted
         assert applied.label == "configmaps a"
-    [changed] = apply_all(session, [[other]], send=objects.send_new)
-    live = objects.get(session, kinds.CONFIG_MAP, "a", namespace)
-    assert live["data"] == {"x": "2"}
-    assert live["metadata"]["uid"] == changed.object["metadata"]["uid"]
+    kept = applied.object["metadata"]["uid"]
+    with pytest.raises(UserError, match="a is another's; what was created has been removed again"):
+        apply_all(session, [[make_config_map("b", namespace)], [other]], send=create)
+    [live] = objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test")
+    assert (live["data"], live["metadata"]["uid"]) == ({"x": "1"}, kept)
     with pytest.raises(ClusterError, match="ConfigMap BAD as invalid"):
-        apply_all(session, [[make_config_map("BAD", namespace)]], send=objects.send_new)
+        apply_all(session, [[make_config_map("BAD", namespace)]], send=create)
 
 
-@pytest.mark.parametrize("send", [objects.send_apply, objects.send_new])
+@pytest.mark.parametrize("send", [objects.send_apply, create])
 def test_nothing_is_left_unsaid(
     cut_session: Session, session: Session, proxy: CuttingProxy, namespace: str, send: Send
 ) -> None:

@@ -10,17 +10,6 @@ from kubectl_sky.errors import NotFound
 from tests.contract.makers import make_config_map
 
 
-def test_what_is_named_by_its_content_is_sent_once(session: Session, namespace: str) -> None:
-    manifest = make_config_map("a", namespace, data={"x": "1"}, immutable=True)
-    dry = objects.send_once(session, manifest, dry_run=True)
-    assert dry.status == 201
-    assert objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test") == []
-    first, again = (objects.send_once(session, manifest) for _ in range(2))
-    assert (first.status, again.status) == (201, 200)
-    assert first.body["metadata"]["uid"] == again.body["metadata"]["uid"]
-    assert (again.body["kind"], again.body["data"]) == ("ConfigMap", {"x": "1"})
-
-
 def test_large_objects_are_amended_without_being_sent(session: Session, namespace: str) -> None:
     made = objects.create(session, make_config_map("a", namespace, data={"x": "1"}))
     for name in ("b", "c"):

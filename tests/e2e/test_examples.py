@@ -133,7 +133,8 @@ def packed(text: str) -> str:
         block = re.compile(rf'"{re.escape(script.name)}": \|2?\n' + re.escape(indented))
         text = block.sub(f'"{script.name}": <runtime/{script.name}>\n', text)
     text = re.sub(r'("files-\d{3}-\d{3}": )"[\w+/=]+"', r"\1…", text)
-    return re.sub(r'"files-[0-9a-f]{20}"|(?<=sha256 )[0-9a-f]{64}', "…", text)
+    hashes = r'"files-[0-9a-f]{20}"|(?<=sha256 )[0-9a-f]{64}|(?<=    \d{3} )[0-9a-f]{64}'
+    return re.sub(hashes, "…", text)
 
 
 def test_every_example_is_run() -> None:
