@@ -16,7 +16,7 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec import credentials, secret
 from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
-from kubectl_sky.spec.files import is_url, local_files
+from kubectl_sky.spec.files import is_url, local_files, login
 from kubectl_sky.spec.kubernetes import KUBERNETES, NOBODY
 from kubectl_sky.spec.substitute import Filled, references
 from kubectl_sky.values import dataclass, replace
@@ -316,7 +316,7 @@ def _plain_url(value: Data) -> str | None:
 
 def _credentials_in_url(value: Data) -> str | None:
     authority, _, rest = str(value).partition("://")[2].partition("/")
-    if _scheme(value) not in ("http", "https"):
+    if _scheme(value) not in ("http", "https") or login(value):  # a login by secrets' names
         return None
     return "" if "@" in authority or _SIGNED.search(f"{authority}{rest}") else None
 
