@@ -2,15 +2,17 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import sh
 
 from kubectl_sky.errors import ClusterError, UserError
 from kubectl_sky.values import dataclass
 
-_PATIENCE = 60  # seconds for a question; what makes a cluster has limits of its own
+_TIMEOUT = 60  # seconds for a question; what makes a cluster has limits of its own
 _CLI = "or leave --driver away: the practice cluster needs nothing"
 
 
@@ -43,19 +45,14 @@ class Shell:
         return _ask(command, self._environment())
 
     def watch(self, *command: str, stdin: str = "") -> None:
-        """Run one that takes minutes; all it says is a note to the user. Raises ClusterError."""
-        done = subprocess.run(
-            command,
-            env=self._environment(),
-            input=stdin,
-            stdout=sys.stderr.fileno(),
-            text=True,
-            check=False,
-        )
-        if done.returncode:
+        """Run one that takes minutes; its output goes to stderr. Raises ClusterError."""
+        streams = {"_in": stdin, "_out": sys.stderr, "_err": sys.stderr}
+        try:
+            _run(command, self._environment(), **streams)
+        except sh.ErrorReturnCode as error:
             raise ClusterError(
-                f"`{_told(command)}` failed ({done.returncode})", "what it said is above"
-            )
+                f"`{_shortened(command)}` failed ({error.exit_code})", "its output is above"
+            ) from None
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
@@ -63,22 +60,20 @@ class Shell:
 
 def _ask(command: Sequence[str], environment: Mapping[str, str]) -> str:
     try:
-        done = subprocess.run(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise ClusterError(f"`{_told(command)}` has not answered in {_PATIENCE} s") from None
-    if done.returncode:
-        lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["it says nothing"]
-        raise ClusterError(f"`{_told(command)}` failed ({done.returncode}): {lines[-1].strip()}")
-    return done.stdout
+        return str(_run(command, environment, _tty_out=False, _timeout=_TIMEOUT))
+    except sh.TimeoutException:
+        what = f"`{_shortened(command)}` has not answered in {_TIMEOUT} s"
+    except sh.ErrorReturnCode as error:
+        output = (error.stderr.strip() or error.stdout.strip()).decode(errors="replace")
+        last = (output.splitlines() or ["no output"])[-1].strip()
+        what = f"`{_shortened(command)}` failed ({error.exit_code}): {last}"
+    raise ClusterError(what)
 
 
-def _told(command: Sequence[str]) -> str:
+def _run(command: Sequence[str], environment: Mapping[str, str], **options: object) -> object:
+    program: Any = sh.Command(command[0])
+    return program(*command[1:], _env=dict(environment), **options)
+
+
+def _shortened(command: Sequence[str]) -> str:
     return " ".join(command[:4]) + (" …" if command[4:] else "")

@@ -127,7 +127,7 @@ def test_a_cluster_that_cannot_be_made_leaves_nothing(local: Local, driver: str)
     assert (done.returncode, done.stdout) == (3, "")
     *said, error = done.stderr.splitlines()
     assert "ERROR: failed to pull image" in said
-    assert error.startswith("error: `") and "failed (1); what it said is above" in error
+    assert error.startswith("error: `") and "failed (1); its output is above" in error
     assert nodes(local) == {}
     assert json.loads(local("status", "-o", "json").stdout)["state"] == "absent"
 
