@@ -1,4 +1,4 @@
-"""The README says of each field of SkyPilot's language what it becomes, or why nothing."""
+"""docs/task-file.md says of each field of SkyPilot's language what it becomes, or why nothing."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from kubectl_sky import assets
 from kubectl_sky.spec.unsupported import Entry, listed
 from tests.spec.test_unsupported import once, properties, texts
 
-README = Path(__file__).parents[2] / "README.md"
+FIELDS = Path(__file__).parents[2] / "docs" / "task-file.md"
 TABLE = re.compile(r"\| `([\w.*]+)`[^|]*\|[^|\n]*\|\n\|---\|---\|\n((?:\|.*\n)+)")
 FIELD = re.compile(r"`([\w.*]+)[^`]*`")
 GENERATED = re.compile(
@@ -26,8 +26,8 @@ Field = tuple[str, ...]
 
 
 def rows() -> Iterator[tuple[Field, str]]:
-    """The fields that the README explains, with what it says of them."""
-    text = GENERATED.sub("", README.read_text(encoding="utf-8"))
+    """The fields that the page explains, with what it says of them."""
+    text = GENERATED.sub("", FIELDS.read_text(encoding="utf-8"))
     for prefix, body in TABLE.findall(text):
         above = () if prefix == "task" else tuple(prefix.split("."))
         for line in body.splitlines():
@@ -102,9 +102,9 @@ def test_what_is_not_listed_is_not_said_to_be_nothing(word: str) -> None:
 
 def test_the_list_is_as_it_is_carried_out() -> None:
     """`UPDATE_GOLDEN=1` writes it anew."""
-    text = README.read_text(encoding="utf-8")
+    text = FIELDS.read_text(encoding="utf-8")
     written = GENERATED.sub(lambda found: found[1] + "\n" + generated() + "\n" + found[3], text)
     if os.environ.get("UPDATE_GOLDEN"):
-        README.write_text(written, encoding="utf-8")
+        FIELDS.write_text(written, encoding="utf-8")
     else:
         assert text == written, "UPDATE_GOLDEN=1 pytest tests/spec/test_readme.py, and review it"
