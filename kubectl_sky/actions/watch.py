@@ -10,7 +10,7 @@ from kubectl_sky.actions import listing
 from kubectl_sky.actions.evidence import Keeper
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.patience import persist
+from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.watch import Change, Seen, watch_kinds
 from kubectl_sky.errors import SkyError, TaskFailed
@@ -111,7 +111,7 @@ def glimpses(
 
     def glimpsed() -> Glimpse:
         decide = partial(makers.decide, seen.namespace, *items.split())
-        return _glimpse(seen, persist(decide, stop))
+        return _glimpse(seen, retry_unreachable(decide, stop))
 
     for change in watch_kinds(session, watched, seen.namespace, selector, stop=stop):
         if change is None:
@@ -123,7 +123,7 @@ def glimpses(
         glimpse = glimpsed()
         if glimpse.task.over and not _settled(glimpse):
             # They are told of apart, and a Job may come before the pod that it failed by.
-            pods = persist(partial(_pods, session, seen.namespace, selector), stop)
+            pods = retry_unreachable(partial(_pods, session, seen.namespace, selector), stop)
             items.by_uid |= {pod["metadata"]["uid"]: pod for pod in pods}
             glimpse = glimpsed()
         keeper.see(glimpse.task, glimpse.pods)

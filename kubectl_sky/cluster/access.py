@@ -1,8 +1,8 @@
 """What the cluster serves, and what of it the caller may do."""
 
 from kubectl_sky import kinds
-from kubectl_sky.cluster import objects, problems
-from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster import errors, objects
+from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotServed
 from kubectl_sky.kinds import Kind
@@ -21,7 +21,7 @@ def groups(session: Session) -> dict[str, tuple[str, ...]]:
             for group in answer["groups"]
         }
     except (LookupError, TypeError):
-        raise problems.not_kubernetes(Call("GET", "/apis", session.server)) from None
+        raise errors.not_kubernetes(Call("GET", "/apis", session.server)) from None
 
 
 def may_serve(session: Session, kind: Kind) -> bool:

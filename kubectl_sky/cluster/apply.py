@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Protocol
 
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Answer, Json, Session
 from kubectl_sky.errors import (
     ClusterError,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from time import monotonic
 
 from kubectl_sky import kinds
-from kubectl_sky.cluster import objects, problems
-from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster import errors, objects
+from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
 
@@ -84,7 +84,7 @@ class CoreManager:
         except (LookupError, TypeError, AttributeError):
             username = None
         if not isinstance(username, str):
-            raise problems.not_kubernetes(Call("POST", objects.path(kind), self._session.server))
+            raise errors.not_kubernetes(Call("POST", objects.path(kind), self._session.server))
         return username
 
 

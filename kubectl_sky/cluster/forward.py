@@ -12,7 +12,7 @@ from time import monotonic
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.patience import Patience
+from kubectl_sky.cluster.backoff import Backoff
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.websocket import WebSocket, connect
 from kubectl_sky.errors import ClusterError, Forbidden, SkyError, UserError
@@ -26,7 +26,7 @@ _TICK = 0.5
 _TEXT = 1000  # bytes of an error that are shown
 _WAITING = 128  # connections that wait to be accepted
 _AFTER = 10.0  # seconds of silence after which what has no sender any more is ended
-_PATIENCE = 60.0  # seconds that a connection waits for a pod that starts again
+_POD_TIMEOUT = 60.0  # seconds that a connection waits for a pod that starts again
 _LOCALHOST = ("127.0.0.1", "::1")
 
 
@@ -142,7 +142,7 @@ class Forwarder:
 
     def _dial(self, remote: int) -> WebSocket:
         """Reach the port, in the next pod if this one has gone."""
-        patience = Patience(self._stop, _PATIENCE)
+        backoff = Backoff(self._stop, _POD_TIMEOUT)
         while True:
             found = self._target.pod()
             try:
@@ -155,7 +155,7 @@ class Forwarder:
             except ClusterError as error:
                 if self._stop.is_set():
                     raise
-                patience.bear(error)
+                backoff.wait_or_raise(error)
 
 
 def _join(line: socket.socket, wire: WebSocket) -> str:

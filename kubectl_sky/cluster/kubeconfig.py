@@ -10,7 +10,6 @@ from base64 import b64encode
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import urllib3
 import yaml
@@ -324,7 +323,11 @@ def _target(
     expires: float | None = None,
 ) -> Target:
     server = str(configuration.host).rstrip("/")
-    if urlsplit(server).scheme.lower() not in ("http", "https"):
+    if "@" in server:
+        raise ClusterError(
+            "the server's address has credentials in it", "set them as the kubeconfig's user"
+        )
+    if not server.lower().startswith(("http://", "https://")):
         raise ClusterError(f"{server!r} is no server address", "it looks like https://HOST:PORT")
     authorization = ""
     if _encrypted(server):  # as in kubectl: no credentials in plain text

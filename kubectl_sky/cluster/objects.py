@@ -6,8 +6,8 @@ from typing import Literal
 from urllib.parse import quote
 
 from kubectl_sky import names
-from kubectl_sky.cluster import problems
-from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster import errors
+from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Answer, Json, Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, Unreachable, UserError
 from kubectl_sky.kinds import Kind, kind_of
@@ -97,7 +97,7 @@ def _collect(
         answer = session.send(call, query=query, shape=shape)
         metadata, items = answer.body.get("metadata"), answer.body.get("items") or []
         if not isinstance(metadata, dict) or not _are_objects(items):
-            raise problems.not_kubernetes(call)
+            raise errors.not_kubernetes(call)
         found += [kinded | item for item in items]
         size += answer.size
         following = metadata.get("continue")

@@ -14,10 +14,10 @@ import urllib3
 from urllib3.exceptions import HTTPError
 
 from kubectl_sky import __version__
-from kubectl_sky.cluster import failures, problems, transport
-from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster import errors, transport
 from kubectl_sky.cluster.connection import Connection, Target
 from kubectl_sky.cluster.encoding import Json, decode, encode
+from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.transport import Reply, Retries, Stream
 from kubectl_sky.errors import ClusterError, UserError
 from kubectl_sky.values import dataclass
@@ -154,7 +154,7 @@ class Session:
         headers = {"Accept": "application/json, */*", "Accept-Encoding": "identity"}
         reply = self.open(Outgoing(call, query, headers, streamed=True, silence=timeout))
         if reply.stream is None or reply.content_type == "text/html":  # a proxy's log-in page
-            raise problems.not_kubernetes(call)
+            raise errors.not_kubernetes(call)
         return Stream(reply.stream, call)
 
     def open(self, outgoing: Outgoing, attempt: transport.Attempt | None = None) -> Reply:
@@ -169,7 +169,7 @@ class Session:
                 reply = self._once(outgoing, self._renewed(target), attempt)
         except (HTTPError, OSError, ValueError) as error:
             self._lost = monotonic()
-            raise failures.unreachable(outgoing.call, error) from None
+            raise errors.unreachable(outgoing.call, error) from None
         if reply.retries and any(tried.error for tried in reply.retries.history):
             self._lost = monotonic()
         if reply.status >= 300:
@@ -219,10 +219,10 @@ class Session:
 
     def _refused(self, call: Call, reply: Reply) -> ClusterError:
         if reply.status < 400:
-            return problems.redirected(call, reply.status, reply.headers.get("Location", ""))
-        problem = problems.refused(call, reply.status, reply.data)
+            return errors.redirected(call, reply.status, reply.headers.get("Location", ""))
+        problem = errors.refused(call, reply.status, reply.data)
         if reply.status in (401, 403) and monotonic() - self._lost < _UNREADY:
-            return failures.unready(call, problem)
+            return errors.unready(call, problem)
         return problem
 
     def _current_target(self) -> Target:
@@ -253,8 +253,8 @@ def _header(text: str) -> str:
 
 def _decoded(call: Call, reply: Reply, shape: type | None) -> Json:
     if reply.data and not reply.content_type.endswith("json"):
-        raise problems.not_kubernetes(call)
+        raise errors.not_kubernetes(call)
     try:
         return decode(reply.data, shape)
     except ValueError:
-        raise problems.not_kubernetes(call) from None
+        raise errors.not_kubernetes(call) from None

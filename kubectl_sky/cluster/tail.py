@@ -9,8 +9,8 @@ from time import monotonic
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.backoff import Backoff
 from kubectl_sky.cluster.loglines import LONGEST, Cutter, Place, stamp, stamped, without_stamps
-from kubectl_sky.cluster.patience import Patience
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
 from kubectl_sky.errors import ClusterError, NotFound, Unreachable
@@ -70,7 +70,7 @@ class Tail:
         self._source = source
         self._options = options
         self._stop = stop or Event()
-        self._patience = Patience(self._stop)
+        self._backoff = Backoff(self._stop)
         self._place = Place()
         self._cutter = Cutter()
         self._stream: Stream | None = None
@@ -108,7 +108,7 @@ class Tail:
                         self._stop.wait(_AGAIN)
                     behind = False
                 except Unreachable as error:
-                    self._patience.bear(error)
+                    self._backoff.wait_or_raise(error)
         except NotFound:
             yield from self._note(f"pod {self._source.pod} is gone")
         yield from self._rest()
@@ -134,7 +134,7 @@ class Tail:
             yield from self._idle(idle[1], last=last)
             return
         with opened as self._stream:
-            self._patience.opened()
+            self._backoff.opened()
             self._begun = self._begun or monotonic()
             for chunk in opened:
                 if self._stop.is_set():
@@ -163,7 +163,7 @@ class Tail:
                 )
         if lines:
             self._place.advance(lines)
-            self._patience.restore()
+            self._backoff.reset()
             yield Batch(self._source, self._plain(lines))
 
     def _query(self, *, follow: bool, tail: int | None = None) -> dict[str, str]:

@@ -12,9 +12,8 @@ import urllib3
 from urllib3.exceptions import HTTPError, InvalidHeader, ReadTimeoutError
 from urllib3.util.retry import Retry
 
-from kubectl_sky.cluster import failures
-from kubectl_sky.cluster.call import Call
-from kubectl_sky.cluster.failures import TooLarge
+from kubectl_sky.cluster import errors
+from kubectl_sky.cluster.errors import Call, TooLarge
 from kubectl_sky.values import dataclass
 
 MAX_ANSWER = 64 * 1024 * 1024  # bytes, unpacked: 500 objects of 100 kB
@@ -172,7 +171,7 @@ def _attempt(pool: urllib3.PoolManager, request: Request) -> Reply:
         preload_content=False,
         redirect=False,
     )
-    if request.streamed and response.status == 200:
+    if request.streamed and 200 <= response.status < 300:  # 204 for a log without a line
         return Reply(response.status, response.headers, b"", response)
     return Reply(response.status, response.headers, _read(response))
 
@@ -212,7 +211,7 @@ class Stream:
         except (HTTPError, OSError, ValueError, AttributeError) as error:
             if self._closed:  # by another thread
                 return
-            raise failures.unreachable(self._call, error) from None
+            raise errors.unreachable(self._call, error) from None
 
     def close(self) -> None:
         """Hang up; may be called twice, and from any thread."""

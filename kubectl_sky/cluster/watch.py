@@ -8,9 +8,9 @@ from enum import StrEnum
 from threading import Event, Thread
 from time import monotonic
 
-from kubectl_sky.cluster import objects, problems
-from kubectl_sky.cluster.call import Call
-from kubectl_sky.cluster.patience import Patience
+from kubectl_sky.cluster import errors, objects
+from kubectl_sky.cluster.backoff import Backoff
+from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
 from kubectl_sky.errors import ClusterError, Expired, Unreachable
@@ -126,7 +126,7 @@ class _Source:
         self.stopped = Event()
         self.ended = Event()
         self.stream: Stream | None = None
-        self.patience = Patience(self.stopped)
+        self.backoff = Backoff(self.stopped)
 
     def close(self) -> None:
         self.stopped.set()
@@ -150,9 +150,9 @@ class _Source:
             self._watch()
         except Expired:
             self.version = ""
-            self.patience.pause()
+            self.backoff.pause()
         except Unreachable as error:
-            self.patience.bear(error)
+            self.backoff.wait_or_raise(error)
 
     def _list(self) -> None:
         found, version = objects.collect(self.session, self.kind, self.namespace, self.query)
@@ -166,7 +166,7 @@ class _Source:
             elif _version(old) != _version(item):
                 self._put(Seen(Change.MODIFIED, item))
         self.known, self.version = now, version
-        self.patience.restore()
+        self.backoff.reset()
         self._put(Seen(Change.SYNCED, {}))
 
     def _watch(self) -> None:
@@ -181,12 +181,12 @@ class _Source:
         with self.session.stream(path, query, _SILENCE) as self.stream:
             if self.stopped.is_set():
                 return
-            self.patience.opened()
+            self.backoff.opened()
             for event in _events(self.stream):
                 self._take(event)
-                self.patience.restore()
+                self.backoff.reset()
         if monotonic() - begun < 1:  # a server that ends at once is not asked in a tight loop
-            self.patience.pause()
+            self.backoff.pause()
 
     def _take(self, event: Json) -> None:
         item: Json = event["object"]
@@ -203,7 +203,7 @@ class _Source:
 
     def _fail(self, status: Json) -> None:
         call = Call("GET", objects.path(self.kind, self.namespace), self.session.server)
-        error = problems.refused_status(call, status)
+        error = errors.refused_status(call, status)
         code = status.get("code")
         failing = not isinstance(code, int) or code >= _BROKEN
         if failing and not isinstance(error, Expired):

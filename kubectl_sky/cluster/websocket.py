@@ -25,8 +25,8 @@ from websockets.http11 import Response
 from websockets.typing import Subprotocol
 from websockets.uri import WebSocketURI
 
-from kubectl_sky.cluster import failures
-from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster import errors
+from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Outgoing, Query, Session
 from kubectl_sky.cluster.transport import Reply, Request
 from kubectl_sky.errors import ClusterError, Unreachable
@@ -240,7 +240,7 @@ class WebSocket:
             self._connection.protocol.send_ping(b"")
 
     def _lost(self, error: Exception) -> Unreachable:
-        translated = failures.unreachable(self._call, urllib3.exceptions.ProtocolError(str(error)))
+        translated = errors.unreachable(self._call, urllib3.exceptions.ProtocolError(str(error)))
         return Unreachable(translated.what, translated.then)
 
 

@@ -255,6 +255,13 @@ def test_request_without_timeout_flag_ends_by_the_default(
         objects.list_all(Session.connect(connection), kinds.POD, "default")
 
 
+def test_stream_without_content_is_empty(serve: Serve) -> None:
+    """As API servers answer for the log of a container that has not written a line."""
+    server = serve(constant(b"HTTP/1.1 204 No Content\r\n\r\n"))
+    with session_with(server).stream("/api/v1/namespaces/a/pods/b/log", {}) as stream:
+        assert list(stream) == []
+
+
 def test_answer_of_the_largest_size_is_read(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "MAX_ANSWER", len(LIST))
     server = serve(constant(answer(LIST)))
@@ -384,7 +391,7 @@ def test_websocket_with_another_subprotocol_is_refused(serve: Serve) -> None:
 def test_watch_of_malformed_events_is_a_cluster_error(
     serve: Serve, event: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kubectl_sky.cluster.patience.SECONDS", 0.5)
+    monkeypatch.setattr("kubectl_sky.cluster.backoff.SECONDS", 0.5)
     monkeypatch.setattr("kubectl_sky.cluster.watch.MAX_EVENT", 8 * 2**20)
 
     def attack(request: str) -> Iterator[bytes]:

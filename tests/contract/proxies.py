@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
-from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError
 

@@ -307,6 +307,14 @@ def test_server_without_scheme_is_refused(tmp_path: Path, server: str) -> None:
     assert "is no server address; it looks like" in message(Connection(kubeconfig=str(path)))
 
 
+def test_server_with_password_is_refused_without_showing_it(tmp_path: Path) -> None:
+    cluster = {"server": "https://me:s3cret@here.invalid"}
+    path = make_config(tmp_path / "config", cluster=cluster)
+    assert message(Connection(kubeconfig=str(path))) == (
+        "the server's address has credentials in it; set them as the kubeconfig's user"
+    )
+
+
 @pytest.mark.parametrize("token", ["a\nX-Evil: 1", "a b c", "tökén", "a\x00b"])
 def test_token_with_control_characters_is_refused_without_showing_it(
     tmp_path: Path, token: str

@@ -4,7 +4,7 @@ import pytest
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.call import Call
+from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import NotFound
 from tests.contract.makers import make_config_map

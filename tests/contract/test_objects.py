@@ -8,8 +8,8 @@ import pytest
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.call import Call
 from kubectl_sky.cluster.core import CoreManager
+from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Answer, Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, UserError
 from tests.contract.makers import Json, make_config_map, make_job, make_pod

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from kubectl_sky import kinds
-from kubectl_sky.cluster import objects, patience
+from kubectl_sky.cluster import backoff, objects
 from kubectl_sky.cluster import tail as tails
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
@@ -120,8 +120,8 @@ def test_a_connection_that_is_dead_and_does_not_end(
 ) -> None:
     """As behind a load balancer that has forgotten it; long silences are no failures."""
     monkeypatch.setattr(tails, "_SILENCE", 1.0)
-    monkeypatch.setattr(patience, "SECONDS", 0.5)
-    monkeypatch.setattr(patience, "_HELD", 0.5)
+    monkeypatch.setattr(backoff, "SECONDS", 0.5)
+    monkeypatch.setattr(backoff, "_STABLE", 0.5)
     source = run_pod(session, namespace, "sleep 4; echo one; sleep 3; echo two")
     frozen = threading.Timer(2, proxy.freeze)
     frozen.start()
@@ -166,7 +166,7 @@ def test_server_that_stays_away(
     namespace: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patience, "SECONDS", 0.5)
+    monkeypatch.setattr(backoff, "SECONDS", 0.5)
     source = run_pod(session, namespace, "echo one; sleep 600")
     reading = lines(cut_session, source, FOLLOW)
     assert next(reading).text == b"one"

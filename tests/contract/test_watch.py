@@ -8,7 +8,7 @@ from queue import Queue
 import pytest
 
 from kubectl_sky import kinds
-from kubectl_sky.cluster import objects, patience
+from kubectl_sky.cluster import backoff, objects
 from kubectl_sky.cluster import watch as watching
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.cluster.watch import Change, Seen, watch, watch_kinds
@@ -202,7 +202,7 @@ def test_lost_for_too_long(
     namespace: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patience, "SECONDS", 0.5)
+    monkeypatch.setattr(backoff, "SECONDS", 0.5)
     seen = follow(cut_session, namespace, 60)
     until(seen, synced)
     proxy.close()

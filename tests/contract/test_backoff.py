@@ -5,8 +5,8 @@ from threading import Event
 
 import pytest
 
-from kubectl_sky.cluster import patience
-from kubectl_sky.cluster.patience import Patience, persist
+from kubectl_sky.cluster import backoff
+from kubectl_sky.cluster.backoff import Backoff, retry_unreachable
 from kubectl_sky.errors import Unreachable
 
 LOST = Unreachable("lost the connection")
@@ -25,45 +25,45 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(patience, "monotonic", found)
+    monkeypatch.setattr(backoff, "monotonic", found)
     return found
 
 
 @pytest.fixture
-def bearing() -> Patience:
+def bearing() -> Backoff:
     """One that does not wait."""
     stop = Event()
     stop.set()
-    return Patience(stop, 60)
+    return Backoff(stop, 60)
 
 
-def test_one_trouble_is_borne_for_its_time(bearing: Patience, clock: Clock) -> None:
-    bearing.bear(LOST)
+def test_one_trouble_is_borne_for_its_time(bearing: Backoff, clock: Clock) -> None:
+    bearing.wait_or_raise(LOST)
     clock.now += 59
-    bearing.bear(LOST)
+    bearing.wait_or_raise(LOST)
     clock.now += 2
     with pytest.raises(Unreachable):
-        bearing.bear(LOST)
+        bearing.wait_or_raise(LOST)
 
 
-def test_a_silent_connection_that_held_was_a_good_one(bearing: Patience, clock: Clock) -> None:
+def test_a_silent_connection_that_held_was_a_good_one(bearing: Backoff, clock: Clock) -> None:
     for _ in range(5):
-        bearing.bear(LOST)
+        bearing.wait_or_raise(LOST)
         bearing.opened()
         clock.now += 300
 
 
-def test_one_that_is_lost_at_once_was_none(bearing: Patience, clock: Clock) -> None:
-    bearing.bear(LOST)
+def test_one_that_is_lost_at_once_was_none(bearing: Backoff, clock: Clock) -> None:
+    bearing.wait_or_raise(LOST)
     clock.now += 61
     bearing.opened()
     clock.now += 1
     with pytest.raises(Unreachable):
-        bearing.bear(LOST)
+        bearing.wait_or_raise(LOST)
 
 
 def test_asking_until_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "_FIRST", 0.01)
+    monkeypatch.setattr(backoff, "_FIRST_DELAY", 0.01)
     answers: Iterator[Unreachable | str] = iter([LOST, LOST, "here"])
 
     def ask() -> str:
@@ -72,8 +72,8 @@ def test_asking_until_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> Non
             raise answer
         return answer
 
-    assert persist(ask) == "here"
-    monkeypatch.setattr(patience, "SECONDS", 0)
+    assert retry_unreachable(ask) == "here"
+    monkeypatch.setattr(backoff, "SECONDS", 0)
     answers = iter([LOST, LOST])
     with pytest.raises(Unreachable):
-        persist(ask)
+        retry_unreachable(ask)
