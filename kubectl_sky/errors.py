@@ -20,8 +20,7 @@ A message is one line: what is wrong, then what to do next.
 """
 
 from collections.abc import Sequence
-
-from kubectl_sky.values import dataclass, replace
+from dataclasses import dataclass, replace
 
 MAX_LISTED = 100  # problems in a message
 MORE = f"and more: only the first {MAX_LISTED} problems are listed"

@@ -1,12 +1,12 @@
 """What the world told us before anything was decided."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
 from kubectl_sky.kinds import Kind
 from kubectl_sky.users import User
-from kubectl_sky.values import dataclass, field
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Kubernetes kinds as values: where each lives in the API."""
 
-from kubectl_sky.values import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)

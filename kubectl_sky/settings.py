@@ -4,6 +4,7 @@ import getpass
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +12,6 @@ from typing import Any
 from kubectl_sky import private
 from kubectl_sky.errors import UserError
 from kubectl_sky.private import Folder
-from kubectl_sky.values import dataclass, field
 
 DEFAULT_IMAGE = "python:3.13-slim"
 DEFAULT_FETCHER = "docker.io/rclone/rclone:1.68.2"  # the version that SkyPilot uses

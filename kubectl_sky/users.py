@@ -1,10 +1,10 @@
 """Who a task or volume belongs to. Labels are for finding; RBAC is for protecting."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
-from kubectl_sky.values import dataclass
 
 
 def named(name: str) -> "User":

@@ -1,12 +1,12 @@
 """`--array`: one file, run once for each number."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.spec.arrays import array
 from kubectl_sky.spec.document import printable
 from kubectl_sky.spec.task import Task
-from kubectl_sky.values import replace
 from kubectl_sky.workloads.arrays import Array
 from kubectl_sky.workloads.choice import AUTO
 

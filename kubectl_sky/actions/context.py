@@ -1,6 +1,7 @@
 """Which context of the kubeconfig a task goes to: the flag's, else the file's, else the current."""
 
 from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from kubectl_sky.actions.draft import Draft
 from kubectl_sky.cluster import kubeconfig
@@ -9,7 +10,6 @@ from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.plan.placement import staying
 from kubectl_sky.spec import infra
 from kubectl_sky.spec.document import Document, Path
-from kubectl_sky.values import dataclass, replace
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The tasks of every context of a kubeconfig, all asked at once."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 from kubectl_sky.actions import find, who
 from kubectl_sky.cluster import kubeconfig
@@ -8,7 +9,6 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.values import dataclass, replace
 
 _WORKERS = 16
 

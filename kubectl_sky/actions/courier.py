@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from dataclasses import dataclass
 from threading import Event, Lock
 from time import monotonic
 
@@ -18,7 +19,6 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.sync import delivery
 from kubectl_sky.sync.delivery import Outcome
-from kubectl_sky.values import dataclass
 
 _LOOK = 0.3  # seconds between two looks at the pods
 _TOLD = 10.0  # seconds without a pod to send to, after which the user is told

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from posixpath import basename, dirname, normpath
 from threading import Event, Thread
@@ -16,7 +17,6 @@ from kubectl_sky.errors import ClusterError, SkyError, UserError
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.sync.copying import packed
 from kubectl_sky.sync.extract import extract
-from kubectl_sky.values import dataclass
 
 _REMOTE = re.compile(r"(?P<task>[^:/\\.]+):(?P<path>.*)", re.DOTALL)
 _NO_TAR, _NO_FOLDER, _NOTHING = 97, 98, 99

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from threading import Event, Lock, Thread
 
 from kubectl_sky import names
@@ -13,7 +14,6 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Interrupted, SkyError, TaskFailed, UserError
 from kubectl_sky.sync.archive import Unsendable
 from kubectl_sky.sync.delivery import Copy
-from kubectl_sky.values import dataclass, replace
 
 
 @dataclass(frozen=True)

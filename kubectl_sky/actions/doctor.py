@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from kubectl_sky import kinds, names
 from kubectl_sky.actions import listing
@@ -15,7 +16,6 @@ from kubectl_sky.observe.rights import Right, role, served
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.symptoms import Snapshot
 from kubectl_sky.observe.verdict import Verdict, judge
-from kubectl_sky.values import dataclass
 from kubectl_sky.workloads import registry
 
 _WORKERS = 16

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,7 +32,6 @@ from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.sync.archive import Limits
 from kubectl_sky.sync.known import NO_CACHE, Cache
-from kubectl_sky.values import dataclass, field, replace
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision, decide
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from kubectl_sky import names
 from kubectl_sky.actions import listing
@@ -11,7 +12,6 @@ from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.users import User
-from kubectl_sky.values import dataclass, replace
 
 Target = TaskStatus | PipelineStatus
 

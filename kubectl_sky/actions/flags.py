@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 
 from kubectl_sky.actions import given
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.spec.document import Document
-from kubectl_sky.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ All tasks begin by themselves and at once; only the end of auxiliary ones needs 
 """
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from time import monotonic, sleep
 
 from kubectl_sky.actions import find, stop
@@ -11,7 +12,6 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import SkyError, TaskFailed
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.values import replace
 
 _LOOK = 0.5  # seconds
 

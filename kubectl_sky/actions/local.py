@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,7 +12,6 @@ from kubectl_sky.local import kubeconfig
 from kubectl_sky.local.driver import CLUSTER, Driver, Gpus, State, Wanted
 from kubectl_sky.local.drivers import DEFAULT, DRIVERS
 from kubectl_sky.local.place import Place, Record
-from kubectl_sky.values import dataclass
 
 DOWN = "take it down first: `kubectl sky local down`"
 PURGE = "remove it first: `kubectl sky local down --purge`"

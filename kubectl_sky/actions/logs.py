@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from queue import Queue
 from threading import Event, Thread
 from time import monotonic
@@ -17,7 +18,6 @@ from kubectl_sky.observe.logs import Origin
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import notes
-from kubectl_sky.values import dataclass, replace
 from kubectl_sky.workloads.workload import QUEUED
 
 _EVENTS = 3.0  # seconds between two looks at why a node does not start

@@ -1,6 +1,6 @@
 """What flags say in place of a task file; light, so that --help loads nothing else."""
 
-from kubectl_sky.values import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)

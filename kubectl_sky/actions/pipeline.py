@@ -5,6 +5,7 @@ it follows. Another client may go on at any time; to release or cancel twice doe
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from kubectl_sky.actions import group, stop, watch
@@ -15,7 +16,6 @@ from kubectl_sky.errors import SkyError, TaskFailed
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.values import dataclass, replace
 from kubectl_sky.workloads import hold
 
 Follow = Callable[[TaskStatus], TaskStatus]  # returns the task when it has ended

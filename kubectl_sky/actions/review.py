@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_sky.actions.overrides import Overrides
@@ -10,7 +11,6 @@ from kubectl_sky.settings import Settings, settings_file
 from kubectl_sky.spec import dangers
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.document import Document
-from kubectl_sky.values import dataclass
 
 
 @dataclass(frozen=True)

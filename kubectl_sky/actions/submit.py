@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from kubectl_sky import kinds, names
@@ -24,7 +25,6 @@ from kubectl_sky.plan.pipeline import PARALLEL
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.spec.dangers import Danger
-from kubectl_sky.values import dataclass, replace
 from kubectl_sky.workloads import hold, registry
 
 _WORKERS = 16

@@ -1,6 +1,7 @@
 """`validate`: every problem of every file."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from kubectl_sky.actions import files
@@ -9,7 +10,6 @@ from kubectl_sky.actions.review import Review, review
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.validate import validate
-from kubectl_sky.values import dataclass
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Report:
 
     file: str
     problems: tuple[Problem, ...]
-    review: Review = Review()
+    review: Review = field(default_factory=Review)
     differences: tuple[Problem, ...] = ()
 
     @property

@@ -1,6 +1,7 @@
 """`volumes`: claims with a name and an owner."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from kubectl_sky import kinds, names
 from kubectl_sky.actions.find import Scope
@@ -16,7 +17,6 @@ from kubectl_sky.render import manifests
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.volume import Storage, VolumeFile
 from kubectl_sky.users import User
-from kubectl_sky.values import dataclass, replace
 
 _SAME = "unchanged"
 _CHANGEABLE = ("spec.resources", "metadata.labels")  # in a claim that is there

@@ -1,6 +1,7 @@
 """Watch a task: its status each time that something changed."""
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from threading import Event
 from time import monotonic
@@ -18,7 +19,6 @@ from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import Object, State
 from kubectl_sky.observe.ownership import Ownership
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.values import dataclass
 
 _PAUSE = 0.2  # seconds between two looks at many tasks, of which one or another always changes
 

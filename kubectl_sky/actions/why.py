@@ -1,5 +1,7 @@
 """Why a node does not start: what Kueue says, and events of its Job and its pod."""
 
+from dataclasses import replace
+
 from kubectl_sky import kinds, names
 from kubectl_sky.cluster import kueue, objects
 from kubectl_sky.cluster.core import CoreManager
@@ -9,7 +11,6 @@ from kubectl_sky.observe import gangs, queues
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import USUAL
-from kubectl_sky.values import replace
 from kubectl_sky.workloads.workload import QUEUED
 
 

@@ -4,12 +4,12 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jsonpath
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.values import dataclass
 
 # A part in braces, in which text in quotes may hold braces; else text.
 _PART = re.compile(r"""\{((?:[^{}"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*)\}|([^{}]+)""")

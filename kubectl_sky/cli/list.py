@@ -1,6 +1,7 @@
 """`kubectl sky list`."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,6 @@ from kubectl_sky.cli import options, output, redraw, tasks
 from kubectl_sky.observe import selection
 from kubectl_sky.observe.selection import Selection
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.values import dataclass
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.find import Scope

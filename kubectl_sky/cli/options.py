@@ -4,6 +4,7 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ import click
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.cli import output as output_of
 from kubectl_sky.errors import UserError
-from kubectl_sky.values import dataclass, fields, replace
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.find import Scope

@@ -4,11 +4,11 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.logs import Form, Origin, Output
-from kubectl_sky.values import replace
 
 
 def write(block: bytes) -> None:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ from kubectl_sky.cli import options, output, pipelines
 from kubectl_sky.cli.logs import follow
 from kubectl_sky.cli.printing import Printer
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.values import replace
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.submit import Prepared

@@ -1,6 +1,7 @@
 """How tasks are shown: tables for people, the seed's JSON for programs."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from kubectl_sky.cli import output
@@ -8,7 +9,6 @@ from kubectl_sky.observe import age
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.pipelines import PipelineStatus, grouped
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.values import replace
 
 _MOST = 100  # nodes that are listed one by one
 FORMATS = ("wide", "json", "yaml", "name")

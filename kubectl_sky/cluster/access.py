@@ -1,12 +1,13 @@
 """What the cluster serves, and what of it the caller may do."""
 
+from dataclasses import replace
+
 from kubectl_sky import kinds
 from kubectl_sky.cluster import errors, objects
 from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotServed
 from kubectl_sky.kinds import Kind
-from kubectl_sky.values import replace
 
 
 def groups(session: Session) -> dict[str, tuple[str, ...]]:

@@ -1,8 +1,8 @@
 """Which API server, as which user: what the flags ask for, and what the kubeconfig resolves to."""
 
-import urllib3
+from dataclasses import dataclass
 
-from kubectl_sky.values import dataclass
+import urllib3
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ exception of the transport. The tables at the end of each part list what is know
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -22,7 +23,6 @@ from kubectl_sky.errors import (
     Refused,
     Unreachable,
 )
-from kubectl_sky.values import dataclass
 
 _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)"

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from math import inf
 from threading import Event, Thread
 from time import monotonic
@@ -13,7 +14,6 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.websocket import LARGEST, WebSocket, connect
 from kubectl_sky.errors import ClusterError, NotFound, ProgramMissing, SkyError, Unreachable
-from kubectl_sky.values import dataclass
 
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
 PROTOCOLS = (V5, V4)  # Kubernetes 1.30 and newer speak the first, and only it can end an input

@@ -7,6 +7,7 @@ import selectors
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import Event, Lock, Thread
 from time import monotonic
 
@@ -16,7 +17,6 @@ from kubectl_sky.cluster.backoff import Backoff
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.websocket import WebSocket, connect
 from kubectl_sky.errors import ClusterError, Forbidden, SkyError, UserError
-from kubectl_sky.values import dataclass
 
 PROTOCOLS = ("v4.channel.k8s.io",)
 

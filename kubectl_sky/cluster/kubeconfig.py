@@ -7,6 +7,7 @@ module adds kubectl's flags and rules of precedence, and one line of error for w
 import os
 import re
 from base64 import b64encode
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConf
 
 from kubectl_sky.cluster.connection import Connection, Contexts, Target
 from kubectl_sky.errors import ClusterError
-from kubectl_sky.values import dataclass
 
 Entry = dict[str, Any]
 

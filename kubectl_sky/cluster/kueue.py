@@ -1,11 +1,12 @@
 """Kueue's objects, in the newest version that both the cluster and this program know."""
 
+from dataclasses import replace
+
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Outdated
 from kubectl_sky.kinds import Kind
-from kubectl_sky.values import replace
 
 
 def listed(session: Session, kind: Kind, namespace: str | None = None) -> list[Json]:

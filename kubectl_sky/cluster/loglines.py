@@ -8,7 +8,7 @@ already seen are a prefix of the answer, and their number is what must be skippe
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass  # noqa: TID251 -- its objects change
+from dataclasses import dataclass
 
 LONGEST = 1 << 20  # bytes of a line with its timestamp: what a program writes has no bound
 _SECOND = 19  # length of 2026-11-21T04:47:04

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Literal
 from urllib.parse import quote
 
@@ -11,7 +12,6 @@ from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Answer, Json, Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, Unreachable, UserError
 from kubectl_sky.kinds import Kind, kind_of
-from kubectl_sky.values import replace
 
 PAGE = 500  # kubectl's
 

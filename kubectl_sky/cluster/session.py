@@ -6,6 +6,7 @@ at once.
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from time import monotonic, time
 from typing import Self, TypeVar, cast
 from urllib.parse import urlencode
@@ -20,7 +21,6 @@ from kubectl_sky.cluster.encoding import Json, decode, encode
 from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.transport import Reply, Retries, Stream
 from kubectl_sky.errors import ClusterError, UserError
-from kubectl_sky.values import dataclass
 
 __all__ = ["Answer", "Connection", "Json", "Session"]
 

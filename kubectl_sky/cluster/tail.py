@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from threading import Event
 from time import monotonic
@@ -14,7 +15,6 @@ from kubectl_sky.cluster.loglines import LONGEST, Cutter, Place, stamp, stamped,
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
 from kubectl_sky.errors import ClusterError, NotFound, Unreachable
-from kubectl_sky.values import dataclass
 
 # What the node answers for a container that has not started, or not yet again.
 _IDLE = re.compile(

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -14,7 +15,6 @@ from urllib3.util.retry import Retry
 
 from kubectl_sky.cluster import errors
 from kubectl_sky.cluster.errors import Call, TooLarge
-from kubectl_sky.values import dataclass
 
 MAX_ANSWER = 64 * 1024 * 1024  # bytes, unpacked: 500 objects of 100 kB
 

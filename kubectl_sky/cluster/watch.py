@@ -4,6 +4,7 @@ import json
 import queue
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from threading import Event, Thread
 from time import monotonic
@@ -15,7 +16,6 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
 from kubectl_sky.errors import ClusterError, Expired, Unreachable
 from kubectl_sky.kinds import Kind
-from kubectl_sky.values import dataclass
 
 _TICK = 0.5
 _AHEAD = 1000  # events read before the caller wants them

@@ -1,11 +1,11 @@
 """What a way to a cluster on this machine can do, and what is asked of it."""
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, Self
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.values import dataclass
 
 CLUSTER = "sky-local"  # what the cluster, its context and its containers are called
 

@@ -7,13 +7,13 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 from kubectl_sky import private, settings
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.private import Folder
-from kubectl_sky.values import asdict, dataclass, replace
 
 
 @dataclass(frozen=True)

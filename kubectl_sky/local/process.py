@@ -12,11 +12,11 @@ import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_sky.errors import SkyError
 from kubectl_sky.local.place import private_folder
-from kubectl_sky.values import dataclass
 
 _PROC = Path("/proc/self/fd")
 _TERM_SECONDS = 15.0

@@ -4,13 +4,13 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import sh
 
 from kubectl_sky.errors import ClusterError, UserError
-from kubectl_sky.values import dataclass
 
 _TIMEOUT = 60  # seconds for a question; what makes a cluster has limits of its own
 _CLI = "or leave --driver away: the practice cluster needs nothing"

@@ -7,11 +7,11 @@ do: the object's `managedFields` tell which those are.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kubectl_sky import names
 from kubectl_sky.spec import quantity
-from kubectl_sky.values import dataclass
 
 _QUANTITY = re.compile(r"[.]resources[.]|[.](sizeLimit|divisor)$")
 _IDENTITIES = ("name", "mountPath", "containerPort", "topologyKey", "key", "uid")

@@ -1,10 +1,10 @@
 """Where the ports of a task are reached: within the cluster, and from outside."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from kubectl_sky.observe.nodes import Object
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.values import dataclass
 
 _OUTSIDE = ("ExternalIP", "InternalIP")  # a machine's addresses, the better first
 

@@ -1,11 +1,11 @@
 """What dead nodes of a task leave behind: how they ended, and the last lines of their logs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kubectl_sky.observe.nodes import NodeStatus, Object, of_pod
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.values import asdict, dataclass, replace
 from kubectl_sky.workloads.workload import STOPPED
 
 LINES = 50  # of each node's log

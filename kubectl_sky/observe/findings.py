@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kubectl_sky.observe.symptoms import Snapshot, Source, Symptom, symptoms
-from kubectl_sky.values import dataclass, field
 
 
 class Stage(StrEnum):

@@ -1,9 +1,9 @@
 """What Volcano says of a PodGroup whose pods do not start."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from kubectl_sky.values import dataclass
 from kubectl_sky.workloads.workload import QUEUED
 
 Object = Mapping[str, Any]

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from kubectl_sky.observe.escapes import harmless, plain
 from kubectl_sky.regex import Regex
-from kubectl_sky.values import dataclass
 
 # SGR codes that are read well on dark and on light, the usual order of such programs
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)

@@ -1,11 +1,11 @@
 """The status of one node of a task, folded from its object's verdict and its newest pod."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from kubectl_sky import names
-from kubectl_sky.values import dataclass, replace
 from kubectl_sky.workloads.workload import STOPPED, Phase, Verdict
 
 Object = Mapping[str, Any]

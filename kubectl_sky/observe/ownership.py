@@ -8,10 +8,10 @@ names that a submit gives. Of several such sets the one that was created first c
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from kubectl_sky import counts, names
 from kubectl_sky.kinds import JOB
-from kubectl_sky.values import dataclass, field
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Object
 

@@ -1,9 +1,8 @@
 """Queues of Kueue: what they give, and who waits in them, in which place and why."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from kubectl_sky.values import dataclass
 
 Object = Mapping[str, Any]
 

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from kubectl_sky import kinds
 from kubectl_sky.kinds import Kind
-from kubectl_sky.values import dataclass
 from kubectl_sky.workloads import registry
 
 CLEAN, CLUSTER = "clean", "cluster"

@@ -1,11 +1,11 @@
 """Which tasks of many are shown, and in which order."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from kubectl_sky.observe.jobstatus import JobStatus
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.values import dataclass
 
 # What tasks may be sorted by; times come with the newest first.
 ORDERS: dict[str, Callable[[TaskStatus], object]] = {

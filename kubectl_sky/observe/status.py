@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from kubectl_sky import counts, names
@@ -10,7 +11,6 @@ from kubectl_sky.observe.jobstatus import JobStatus, of_node, of_task
 from kubectl_sky.observe.nodes import NodeStatus, Object, State, container, node, retrying
 from kubectl_sky.observe.ownership import Ownership, TaskObjects
 from kubectl_sky.plan.pipeline import Member, member_of
-from kubectl_sky.values import dataclass, field
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import STOPPED, Workload
 

@@ -3,12 +3,12 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
 from kubectl_sky import kinds, names
 from kubectl_sky.observe import gangs
-from kubectl_sky.values import dataclass, field, replace
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import SUSPEND, Object
 from kubectl_sky.workloads.workload import field as field_of

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from kubectl_sky import names
@@ -9,7 +10,6 @@ from kubectl_sky.observe.machines import amount_of, requested
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.plan import tpu
 from kubectl_sky.plan.accelerators import FAMILIES, told
-from kubectl_sky.values import dataclass
 from kubectl_sky.workloads.workload import Object
 
 RESOURCES = (*(family.resource for family in FAMILIES), tpu.RESOURCE)

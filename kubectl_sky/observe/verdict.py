@@ -1,6 +1,7 @@
 """The doctor's verdict: how far a task has come, and what stops it there."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from kubectl_sky.observe.findings import Finding, Stage, diagnose
@@ -8,7 +9,6 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.rules import RULES
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.symptoms import Snapshot
-from kubectl_sky.values import dataclass
 
 
 class Step(StrEnum):

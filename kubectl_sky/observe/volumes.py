@@ -1,12 +1,12 @@
 """Volumes as the cluster shows them: claims with our labels."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from kubectl_sky import names
 from kubectl_sky.facts import KnownClaim
 from kubectl_sky.users import User
-from kubectl_sky.values import dataclass
 
 Object = Mapping[str, Any]
 

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
-from kubectl_sky.values import dataclass
 
 GFD = "nvidia.com/gpu.product"
 GKE = "cloud.google.com/gke-accelerator"

@@ -1,6 +1,7 @@
 """How buckets and files of the web come to a task's nodes: copied before it, or mounted."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubectl_sky.errors import UserError
@@ -9,7 +10,6 @@ from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.buckets import HUB, WEB, Bucket
 from kubectl_sky.spec.task import Task
-from kubectl_sky.values import dataclass, field
 
 ROOM = "/kubectl-sky/fetched"  # where a bucket is copied to, in the container that copies it
 _S3 = {"TYPE": "s3", "PROVIDER": "Other", "ENV_AUTH": "true"}

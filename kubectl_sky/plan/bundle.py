@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
@@ -9,7 +10,6 @@ from kubectl_sky.facts import Archive, Facts
 from kubectl_sky.secret import Secret
 from kubectl_sky.spec import credentials
 from kubectl_sky.spec.files import LocalFiles
-from kubectl_sky.values import dataclass
 
 PART = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around them
 _OTHERS = 256 << 20  # bytes for the headers of folders and links, of which few have many

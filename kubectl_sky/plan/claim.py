@@ -1,13 +1,13 @@
 """A volume to be made: its claim, checked before anything is sent."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.volume import Storage
 from kubectl_sky.users import User
-from kubectl_sky.values import dataclass
 
 ACCESS_MODES = {
     "ReadWriteOnce": "RWO",

@@ -1,13 +1,13 @@
 """What `config.kubernetes` makes of a task's objects."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import accounts, pod, queueing
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Resources, Task
-from kubectl_sky.values import dataclass
 
 
 @dataclass(frozen=True)

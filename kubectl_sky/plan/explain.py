@@ -1,6 +1,7 @@
 """Which field of the user's file became which value of a plan."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kubectl_sky import names
 from kubectl_sky.plan import spot
@@ -12,7 +13,6 @@ from kubectl_sky.secret import Secret
 from kubectl_sky.settings import DEFAULT_IMAGE, Settings
 from kubectl_sky.spec.document import Document, Path, dotted, entries, printable
 from kubectl_sky.spec.task import Resources, place_of
-from kubectl_sky.values import replace
 
 DEFAULT = "default"
 _GPUS = ("accelerators", "gpus", "instance_type")

@@ -1,13 +1,13 @@
 """The fast network between nodes with GPUs: what a task has to say to be on it, by provider."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 
 from kubectl_sky.facts import Facts, Machine
 from kubectl_sky.plan.placement import Device, Placement, meets
 from kubectl_sky.spec import quantity
-from kubectl_sky.values import dataclass, field
 
 _MELLANOX = {
     "NCCL_IB_HCA": "mlx5",

@@ -1,8 +1,7 @@
 """What a scheduler that starts all nodes of a task or none is told of them."""
 
 from collections.abc import Mapping
-
-from kubectl_sky.values import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Which key of which Secret each secret of a task is."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
@@ -9,7 +10,6 @@ from kubectl_sky.secret import Secret
 from kubectl_sky.spec.secret import KeptSecret
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import RESERVED
-from kubectl_sky.values import dataclass
 
 TOKEN = "KUBECTL_SKY_TOKEN"  # by which the nodes of a task know each other; see barrier.py
 

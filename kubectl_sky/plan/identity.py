@@ -1,13 +1,13 @@
 """What a task's objects are called, and by what they are found."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from kubectl_sky import names
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import priority, queueing
 from kubectl_sky.plan.plan import Node
 from kubectl_sky.spec.task import Resources, Task
-from kubectl_sky.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What the operator of MPIJobs is told of a task."""
 
-from kubectl_sky.values import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """A task's place among the tasks of its file: what it is called, and what it is told of them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_sky import counts, names
 from kubectl_sky.plan.plan import Group, Plan
 from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Task
-from kubectl_sky.values import dataclass, field, replace
 
 PARALLEL = "parallel"
 _STAGES = 10_000  # that are believed of an object

@@ -1,6 +1,7 @@
 """Which candidate a task takes, and on which of the cluster's nodes it may run."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from kubectl_sky.facts import Facts, Machine
@@ -8,7 +9,6 @@ from kubectl_sky.plan import accelerators, spot, tpu
 from kubectl_sky.plan.accelerators import AMD, NVIDIA, Family, Rule, Term
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.task import Accelerator, Resources, Task
-from kubectl_sky.values import dataclass, replace
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The plan: everything a manifest may mention, decided."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from kubectl_sky import names
 from kubectl_sky.plan.accelerators import Term
@@ -16,7 +17,6 @@ from kubectl_sky.plan.registry import Login
 from kubectl_sky.plan.storage import Stored
 from kubectl_sky.secret import Secret
 from kubectl_sky.spec.arrays import Array
-from kubectl_sky.values import dataclass, field
 
 _SIZES = ("cpu", "memory", "ephemeral-storage")  # what is no device
 

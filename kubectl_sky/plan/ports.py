@@ -1,13 +1,13 @@
 """The Service through which others reach a task: which ports, and from where."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from kubectl_sky import names
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec import metadata
 from kubectl_sky.spec.task import Resources, Task
-from kubectl_sky.values import dataclass
 
 _WITHIN = "clusterip"
 _HEADLESS = "podip"

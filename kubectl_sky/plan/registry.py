@@ -3,11 +3,11 @@
 import base64
 import json
 import re
+from dataclasses import dataclass, replace
 
 from kubectl_sky.secret import Secret, reveal
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import REGISTRY
-from kubectl_sky.values import dataclass, replace
 
 _HUB = ("docker.io", "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")
 _HUB_KEY = "https://index.docker.io/v1/"  # under which every tool looks for Docker Hub's login

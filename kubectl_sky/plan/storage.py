@@ -1,6 +1,7 @@
 """Which claim, new volume or directory each of a task's volumes is, and where it is mounted."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
@@ -12,7 +13,6 @@ from kubectl_sky.settings import Settings
 from kubectl_sky.spec.dangers import is_allowed_host_path
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.volume import HOME, Storage, VolumeMount
-from kubectl_sky.values import dataclass, field, replace
 
 LINKED = f"{names.ROOM_FOLDER}/home"  # has what the home directory links to
 SHELF = f"{names.ROOM_FOLDER}/shelf"  # has the large files of this task and others

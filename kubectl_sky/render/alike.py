@@ -5,12 +5,12 @@ To read a thousand Jobs as YAML takes half a second, and they are all but the sa
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from kubectl_sky.render import writer
-from kubectl_sky.values import dataclass
 
 # A string in double quotes to the end of its line, which says what stands between them.
 _PLAIN = re.compile(r'"([A-Za-z0-9 ./:_=,@%+-]*)"\Z')

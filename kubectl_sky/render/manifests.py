@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.render import alike, pod_config, writer
 from kubectl_sky.render.engine import engine
 from kubectl_sky.secret import REDACTED, Secret
-from kubectl_sky.values import dataclass, replace
 from kubectl_sky.workloads import registry
 
 

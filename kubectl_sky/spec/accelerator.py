@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.document import Data
-from kubectl_sky.values import dataclass
 
 MAX_COUNT = 1024
 

@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
-
-from kubectl_sky.values import dataclass
 
 MOST = 100_000  # indexes that Kubernetes lets a Job have without further conditions
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from kubectl_sky.errors import Problem
@@ -9,7 +10,6 @@ from kubectl_sky.spec import hub
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.files import is_url, whole
 from kubectl_sky.spec.mounts import wrong_path
-from kubectl_sky.values import dataclass
 
 HUB = "hf"
 WEB = "https"  # the store of a URL that is no bucket's: one file

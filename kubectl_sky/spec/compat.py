@@ -5,13 +5,13 @@ Only differences that are known are in the tables; what both refuse, validate te
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import skypilot
 from kubectl_sky.spec.document import Data, Document, Path
 from kubectl_sky.spec.substitute import FIELDS as SUBSTITUTED
 from kubectl_sky.spec.variables import REGISTRY
-from kubectl_sky.values import dataclass
 
 _DNS = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _VOLUME_NAME = re.compile(rf"(?=.{{1,253}}$){_DNS}(\.{_DNS})*")

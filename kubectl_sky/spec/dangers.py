@@ -8,6 +8,7 @@ field cannot hide at a position that nobody thought of. The table mirrors the Po
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import PurePosixPath
@@ -19,7 +20,6 @@ from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
 from kubectl_sky.spec.files import is_url, local_files, login
 from kubectl_sky.spec.kubernetes import KUBERNETES, NOBODY
 from kubectl_sky.spec.substitute import Filled, references
-from kubectl_sky.values import dataclass, replace
 
 
 class DangerClass(StrEnum):

@@ -1,11 +1,11 @@
 """A loaded YAML document: its data, and where each part of it stands in the file."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.values import dataclass, field, replace
 
 Path = tuple[str | int, ...]  # keys and list indexes from the document's root
 Data = Any  # what YAML gives: dict, list, str, int, float, bool, None, date

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import secret
 from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.mounts import is_ours
-from kubectl_sky.values import dataclass, field
 
 WORKDIR = "~/sky_workdir"  # where setup and run begin
 

@@ -1,7 +1,8 @@
 """What is wrong with data, before it is known where that stands in a file."""
 
+from dataclasses import dataclass
+
 from kubectl_sky.spec.document import Path
-from kubectl_sky.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,8 @@
 """Places on Hugging Face's Hub, as what follows `hf://` names them."""
 
 import re
+from dataclasses import dataclass
 from urllib.parse import unquote
-
-from kubectl_sky.values import dataclass
 
 EXAMPLES = "hf://OWNER/MODEL, hf://datasets/OWNER/NAME@REVISION/PATH or hf://buckets/OWNER/NAME"
 BUCKETS = "buckets"  # which have no revisions

@@ -3,13 +3,13 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import metadata
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
-from kubectl_sky.values import dataclass, field
 
 KUBERNETES: Path = ("config", "kubernetes")
 

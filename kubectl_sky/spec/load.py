@@ -7,13 +7,13 @@ alias bombs, recursive aliases, very deep nesting.
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import yaml
 
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.spec.compose import MAX_DEPTH, MAX_NODES, Composer, TooLarge
 from kubectl_sky.spec.document import Document, Node, is_header, printable
-from kubectl_sky.values import replace
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "load"]
 

@@ -1,11 +1,11 @@
 """Fields of resources that speak of a machine, as far as they say something about a pod."""
 
 import re
+from dataclasses import dataclass
 
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.accelerator import candidates
 from kubectl_sky.spec.document import Data
-from kubectl_sky.values import dataclass
 
 DEFAULT_DISK = "256Gi"  # SkyPilot's, which it takes for silence
 MIN_LINGER = 60  # seconds; who follows a task has to see its end

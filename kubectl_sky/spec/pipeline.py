@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from kubectl_sky.spec.document import Data, Document
-from kubectl_sky.values import dataclass, field
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DEFAULT = "default"  # in termination_delay: the tasks that are not named there

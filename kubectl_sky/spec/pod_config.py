@@ -4,13 +4,13 @@ What fields a pod has, and of what type, is in schemas/pod.json.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from kubectl_sky import names
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import metadata
 from kubectl_sky.spec.document import Data, Document, Path
 from kubectl_sky.spec.variables import RESERVED
-from kubectl_sky.values import dataclass
 
 POD_CONFIG: Path = ("config", "kubernetes", "pod_config")
 MAIN = (names.CONTAINER, "ray-node", None)  # what SkyPilot's users call the task's container

@@ -1,11 +1,11 @@
 """`job_recovery`: after which ends a node starts again."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import suggest
 from kubectl_sky.spec.document import Data, Document, Path, printable
-from kubectl_sky.values import dataclass
 
 STRATEGIES = ("FAILOVER", "EAGER_NEXT_REGION", "none")
 _NONE = "NONE"

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.mounts import wrong_path
 from kubectl_sky.spec.variables import REFERENCE, REGISTRY, is_name
-from kubectl_sky.values import dataclass
 
 _SCOPES = ("personal.", "workspace.", "global.")  # of SkyPilot's API server; here all are one
 _OBJECT = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")

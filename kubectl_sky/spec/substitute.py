@@ -9,11 +9,11 @@ does; no other field sees them.
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import files, secret
 from kubectl_sky.spec.document import Data, Document, Path, dotted
-from kubectl_sky.values import replace
 
 MAX_TEXT = 1024 * 1024  # characters of a value; a Kubernetes object holds 1.5 MiB
 MAX_ADDED = 4 * MAX_TEXT  # that variables add to a document

@@ -4,6 +4,7 @@ What it does not read is listed in schemas/unsupported.yaml.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_sky.secret import Secret
@@ -18,7 +19,6 @@ from kubectl_sky.spec.recovery import Recovery, recovery
 from kubectl_sky.spec.secret import KeptSecret, kept, without_kept
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.volume import VolumeMount, mount_of
-from kubectl_sky.values import dataclass, field, replace
 
 __all__ = [
     "Accelerator",

@@ -6,6 +6,7 @@ forms.
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 
 import yaml
@@ -15,7 +16,6 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.spec import buckets, infra, machine, secret
 from kubectl_sky.spec.document import Data, Document, Path, dotted, entries
 from kubectl_sky.spec.substitute import Filled
-from kubectl_sky.values import dataclass
 
 REFUSED = "not carried out yet, submit refuses it"
 

@@ -1,6 +1,7 @@
 """Every problem of a document at once: the schema's, the rules across fields, what is ignored."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import infra, mounts, rules, schema, unsupported
@@ -8,7 +9,6 @@ from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
 from kubectl_sky.spec.finding import Finding
 from kubectl_sky.spec.pod_config import POD_CONFIG
 from kubectl_sky.spec.substitute import Filled
-from kubectl_sky.values import replace
 
 # Mappings whose null fields count as absent, as SkyPilot takes them, and their fields' schema.
 _NULLS_PASS: dict[str, dict[tuple[str | type, ...], str]] = {

@@ -1,11 +1,11 @@
 """Volumes: what a task mounts, and what `volumes apply` makes."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.document import Document
-from kubectl_sky.values import dataclass, field
 
 ACCESS_MODE = "ReadWriteOnce"  # where a file names none, as SkyPilot has it
 HOME = "~/"  # begins a path in the home directory, which only the running container knows

@@ -6,12 +6,12 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Self
 
 from kubectl_sky.facts import Archive
 from kubectl_sky.sync.known import Seen
 from kubectl_sky.sync.tree import Entry, Refusal, Source, shown
-from kubectl_sky.values import dataclass
 
 MAX_REFUSALS = 10  # enough to see what is wrong
 

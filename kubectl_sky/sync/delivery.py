@@ -5,6 +5,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from threading import Condition, Event, Thread
 
 from kubectl_sky.cluster import exec as executing
@@ -14,7 +15,6 @@ from kubectl_sky.errors import SkyError
 from kubectl_sky.sync import archive
 from kubectl_sky.sync.archive import Unsendable
 from kubectl_sky.sync.tree import Refusal, Source
-from kubectl_sky.values import dataclass
 
 _BLOCK = 256 * 1024
 _TICK = 0.2  # seconds between two looks at whether a program is still there

@@ -1,13 +1,13 @@
 """Which files of a folder stay behind: what its .skyignore says, else what git would ignore."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_sky import bounded
 from kubectl_sky.errors import UserError
 from kubectl_sky.sync import patterns
 from kubectl_sky.sync.patterns import LineTooLong, Rule
-from kubectl_sky.values import dataclass
 
 OURS, GITS = b".skyignore", b".gitignore"
 _MAX_BYTES = 1024 * 1024

@@ -7,10 +7,10 @@ time; `pathspec` differs from git on a third of the forms that the tests compare
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from kubectl_sky import regex
 from kubectl_sky.regex import Regex
-from kubectl_sky.values import dataclass
 
 MAX_LINE = 4096  # bytes; no path is longer
 _MAX_GROUP = 64 * 1024  # bytes of one expression, far below what RE2 takes

@@ -2,10 +2,10 @@
 
 import tarfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.values import dataclass
 
 BLOCK = 64 * 1024
 _MAX_SIZE = 1 << 62  # bytes of a file; base-256 fields can say more

@@ -3,11 +3,11 @@
 import os
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_sky.sync import ignore
 from kubectl_sky.sync.ignore import Rules
-from kubectl_sky.values import dataclass
 
 _KINDS = {
     stat.S_IFSOCK: "a socket",

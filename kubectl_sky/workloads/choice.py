@@ -1,12 +1,12 @@
 """Which backend runs a task: the one that was named, or the best that the cluster has."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from kubectl_sky import names
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.facts import Access
 from kubectl_sky.kinds import Kind
-from kubectl_sky.values import dataclass
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Workload
 

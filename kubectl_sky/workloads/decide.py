@@ -1,6 +1,7 @@
 """Decide how a task runs: its backend, its plan, and what the user should know. Pure, once."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
@@ -11,7 +12,6 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Task
-from kubectl_sky.values import dataclass, replace
 from kubectl_sky.workloads import hold
 from kubectl_sky.workloads.choice import Choice, choices
 

@@ -1,6 +1,7 @@
 """An MPIJob: `run` on rank 0, which reaches all nodes by mpirun."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from kubectl_sky import assets, counts, kinds
@@ -8,7 +9,6 @@ from kubectl_sky.facts import Facts
 from kubectl_sky.plan.hidden import TOKEN
 from kubectl_sky.plan.mpi import Mpi
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.values import replace
 from kubectl_sky.workloads import recovery
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import (

@@ -1,10 +1,11 @@
 """One Job per node, which Volcano's scheduler starts all at once: a PodGroup tells it which."""
 
+from dataclasses import replace
+
 from kubectl_sky import kinds
 from kubectl_sky.plan import quota
 from kubectl_sky.plan.gang import Gang
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.values import replace
 from kubectl_sky.workloads.pernode import PerNode
 
 GROUP = "scheduling.k8s.io/group-name"  # the only annotation of pods that Volcano reads for it

@@ -1,6 +1,7 @@
 """What a backend is: how a plan becomes objects of the cluster, and what those say of it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
@@ -8,7 +9,6 @@ from kubectl_sky import counts, names
 from kubectl_sky.facts import Facts
 from kubectl_sky.kinds import Kind
 from kubectl_sky.plan.plan import Node, Plan
-from kubectl_sky.values import dataclass
 
 Object = Mapping[str, Any]
 

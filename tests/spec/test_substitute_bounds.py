@@ -1,5 +1,7 @@
 """What variables may add to a document: counted before it is made."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +10,6 @@ from kubectl_sky.spec import substitute
 from kubectl_sky.spec.document import Data
 from kubectl_sky.spec.load import load
 from kubectl_sky.spec.substitute import Filled
-from kubectl_sky.values import replace
 
 NAMES = st.sampled_from(["A", "B", "C"])
 PARTS = st.one_of(NAMES.map("${}".format), NAMES.map("${{{}}}".format), st.text("x$ {}"))
