@@ -6,7 +6,6 @@ import os
 import resource
 import subprocess
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +174,7 @@ def test_upload_reaches_the_nodes_of_the_task_only(
     running.kill()
 
 
-def keep_from(path: str) -> None:
+def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
 
 
@@ -214,7 +213,7 @@ def test_list_with_two_billion_completions_is_bounded(
             text=True,
             timeout=60,
             check=False,
-            preexec_fn=partial(keep_from, ""),
+            preexec_fn=limit_memory,
         )
         assert "Traceback" not in done.stderr + done.stdout
         assert "MemoryError" not in done.stderr
@@ -310,7 +309,7 @@ def test_submit_with_prepared_shared_files_is_refused(
 def test_pod_refuses_files_that_were_exchanged(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:
-    """Between the comparison and the start of the pod: here while the task is held by nobody."""
+    """Between the comparison and the start of the pod: here before both."""
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "main.sh").write_text("echo mine\n")
     rendered = sky("render", sky.write("task.yaml", TASK + "workdir: code\n"), "-o", "json",
