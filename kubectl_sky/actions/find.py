@@ -103,7 +103,10 @@ def labelled(
 ) -> list[TaskStatus]:
     """Return the tasks with a label as they are now; `known` are the uids of their objects."""
     scope = Scope(namespace, None, known=known)
-    return decided(_fold(session, scope, {names.TASK: "true", label: value}))
+    folded = _fold(session, scope, {names.TASK: "true", label: value})
+    if label == names.PIPELINE:
+        folded = [task for whole in pipelines(folded, known) for task in whole.tasks]
+    return decided(folded)
 
 
 def decided(tasks: list[TaskStatus]) -> list[TaskStatus]:
@@ -120,10 +123,18 @@ def decided(tasks: list[TaskStatus]) -> list[TaskStatus]:
 
 def _seen(session: Session, scope: Scope, place: _Place) -> Target:
     labels = {names.TASK: "true", place.label: place.id}
-    folded = decided(_fold(session, replace(scope, namespace=place.namespace), labels))
-    if not folded:
+    folded = _fold(session, replace(scope, namespace=place.namespace), labels)
+    targets: Sequence[Target] = folded
+    if place.label == names.PIPELINE:
+        wholes = targets = pipelines(folded, scope.known)
+        members = {task.id for whole in wholes for task in whole.tasks}
+        for task in folded if wholes else ():
+            if task.id not in members:
+                scope.warn(f"task {task.id} is ignored: it is not part of {place.id}")
+    if not targets:
         raise _missing(place.id, scope)
-    return pipelines(folded)[0] if place.label == names.PIPELINE else folded[0]
+    decided(list(tasks_of(targets[0])))
+    return targets[0]
 
 
 def _fold(session: Session, scope: Scope, labels: dict[str, str]) -> list[TaskStatus]:

@@ -1,9 +1,15 @@
-"""The status of the tasks of one file together: a pipeline, or a group that runs at once."""
+"""The status of the tasks of one file together: a pipeline, or a group that runs at once.
+
+Anybody can copy the label of a pipeline. So a task counts only if it has the id that a submit gives
+to its stage, and says the same of the whole as the others; of several such sets the one that was
+created first counts.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from kubectl_sky import names
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.pipeline import Member
@@ -150,23 +156,49 @@ class PipelineStatus:
 
 def grouped(tasks: Sequence[TaskStatus]) -> list[TaskStatus | PipelineStatus]:
     """Return the tasks, those that belong together as one, where the first of them stood."""
-    whole = {(each.namespace, each.id): each for each in pipelines(tasks)}
-    found: list[TaskStatus | PipelineStatus] = []
-    for task in tasks:
-        if not task.member:
-            found.append(task)
-        elif together := whole.pop((task.namespace, task.member.id), None):
-            found.append(together)
-    return found
+    wholes = pipelines(tasks)
+    whole_of = {_key(task): whole for whole in wholes for task in whole.tasks}
+    rows = [whole_of.get(_key(task), task) for task in tasks]
+    return list({id(row): row for row in rows}.values())
 
 
-def pipelines(tasks: Iterable[TaskStatus]) -> list[PipelineStatus]:
-    """Fold the tasks that belong together, in the order in which they come; others are left out."""
-    found: dict[tuple[str, str], list[TaskStatus]] = defaultdict(list)
+def pipelines(tasks: Iterable[TaskStatus], known: Collection[str] = ()) -> list[PipelineStatus]:
+    """Fold the tasks that belong together, in the order in which they come; others are left out.
+
+    `known` are the uids of objects that are the user's for sure.
+    """
+    claimants: dict[tuple[str, str], list[TaskStatus]] = defaultdict(list)
     for task in tasks:
-        if task.member:
-            found[task.namespace, task.member.id].append(task)
-    return [_pipeline(members) for members in found.values()]
+        if task.member and _regular(task):
+            claimants[task.namespace, task.member.id].append(task)
+    return [_pipeline(_chosen(group, known)) for group in claimants.values()]
+
+
+def _key(task: TaskStatus) -> tuple[str, str]:
+    return task.namespace, task.id
+
+
+def _regular(task: TaskStatus) -> bool:
+    """Say whether a task has the id that a submit gives to its stage."""
+    member = task.member
+    assert member
+    return 1 <= member.stage <= member.stages and task.id == names.part_id(member.id, member.stage)
+
+
+def _chosen(claimants: Sequence[TaskStatus], known: Collection[str]) -> list[TaskStatus]:
+    """Return the tasks that say the same of the whole, of several such sets the first one."""
+    sets: dict[tuple[object, ...], list[TaskStatus]] = defaultdict(list)
+    for task in claimants:
+        member = task.member
+        assert member
+        whole = member.title, member.stages, member.parallel, member.auxiliary
+        sets[task.user, task.labels.get(names.USERNAME), *whole].append(task)
+
+    def rank(members: Sequence[TaskStatus]) -> tuple[bool, str, int]:
+        is_known = any(uid in known for task in members for uid in task.uids.values())
+        return not is_known, min(task.created_at for task in members), -len(members)
+
+    return min(sets.values(), key=rank)
 
 
 def _pipeline(tasks: list[TaskStatus]) -> PipelineStatus:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kubectl_sky import names
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus, grouped, pipelines
 from kubectl_sky.observe.status import tasks
@@ -15,7 +16,7 @@ Json = dict[str, Any]
 
 def stage(number: int, end: str = "", held: bool = False, **place: Any) -> Json:
     """The Job of a stage of a pipeline of three."""
-    job = make_job(end=end, task_id=f"stage00{number}")
+    job = make_job(end=end, task_id=names.part_id("bcdf2345", number))
     member = Member("bcdf2345", "chain", number, 3, **place)
     job["metadata"]["labels"] |= member.labels
     job["metadata"]["annotations"] |= member.annotations

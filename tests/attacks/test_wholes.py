@@ -1,0 +1,71 @@
+"""A neighbour who joins a pipeline or a group by its labels."""
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.attacks.test_identity import POD, copied, create
+from tests.e2e.conftest import Command
+from tests.e2e.test_lifecycle import until_running
+
+ID = "whole001"
+STAGES = """
+name: whole
+{execution}
+---
+name: one
+resources: {{image_id: 'busybox:1.36'}}
+run: echo from the real task; sleep 300
+---
+name: two
+resources: {{image_id: 'busybox:1.36'}}
+run: echo from the real task; sleep 300
+"""
+
+
+def join(kubectl: Command, name: str, **annotations: str) -> None:
+    """Create a task with an id of its own that says it is the first of the whole."""
+    jobs = kubectl.json("get", "jobs", "-l", "kubectl-sky/stage=1")["items"]
+    like = jobs[0]["metadata"]["name"]
+    metadata: dict[str, Any] = copied(kubectl, "job", like, **{"task-id": "b2222222"})
+    metadata["annotations"] |= {f"kubectl-sky/{key}": text for key, text in annotations.items()}
+    template = {"metadata": {"labels": metadata["labels"]}, "spec": POD}
+    spec = {"backoffLimit": 0, "template": template}
+    create(
+        kubectl,
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": name, **metadata},
+            "spec": spec,
+        },
+    )
+
+
+@pytest.mark.parametrize("execution", ["", "execution: parallel"])
+def test_foreign_task_with_the_labels_of_a_whole_is_no_part_of_it(
+    sky: Command, kubectl: Command, execution: str
+) -> None:
+    done = sky("submit", "-", "--id", ID, "--detach", stdin=STAGES.format(execution=execution))
+    assert done.returncode == 0, done.stderr
+    (first, second) = (task["task_id"] for task in sky.json("status", ID)["tasks"])
+    until_running(sky, first)
+    time.sleep(1.1)
+    # All tasks that are not its own would be auxiliary: those go when the primary ones have ended.
+    join(kubectl, "evil", **{"auxiliary-stages": "1,2", "execution": "parallel", "stages": "2"})
+    shown = sky("status", ID)
+    assert shown.returncode == 0, shown.stderr
+    assert "warning: task b2222222 is ignored" in shown.stderr
+    whole = sky.json("status", ID)
+    assert [task["task_id"] for task in whole["tasks"]] == [first, second]
+    assert whole["execution"] == ("parallel" if execution else "serial")
+    waited = sky("wait", ID, "--continue", "--timeout", "4s")
+    assert "ended, for the primary tasks" not in waited.stderr
+    assert sorted(task["task_id"] for task in sky.json("list")["tasks"]) == sorted(
+        [first, second, "b2222222"]
+    )
+    assert "foreign" not in sky("logs", ID).stdout
+    assert sky("stop", ID, "--yes").returncode == 0
+    left = [item["metadata"]["name"] for item in kubectl.json("get", "jobs")["items"]]
+    assert left == ["evil"]
