@@ -3,10 +3,10 @@
 import click
 
 from kubectl_sky import settings, users
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import commands, options, output
 
 
-@click.group("auth")
+@commands.group("auth")
 def command() -> None:
     """Say who you are to the tasks and volumes that you make.
 
@@ -14,7 +14,7 @@ def command() -> None:
     """
 
 
-@command.command("login")
+@command.command("login", examples=["auth login alice"])
 @click.argument("name", metavar="USER")
 def login(name: str) -> None:
     """Act as USER from now on, such as alice@example.com."""
@@ -24,7 +24,7 @@ def login(name: str) -> None:
     output.out(f"Logged in as {user.name}{written}")
 
 
-@command.command("whoami")
+@command.command("whoami", examples=["auth whoami"])
 @options.where
 @options.output("json", "yaml", "name")
 def whoami(where: options.Where, form: str | None) -> None:
@@ -45,7 +45,7 @@ def whoami(where: options.Where, form: str | None) -> None:
         output.note(f"as said by {source}")
 
 
-@command.command("logout")
+@command.command("logout", examples=["auth logout"])
 def logout() -> None:
     """Forget the name that `auth login` was given."""
     name = settings.log_out()

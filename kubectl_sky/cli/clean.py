@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from kubectl_sky import kinds
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import commands, options, output
 from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import age
 from kubectl_sky.observe.status import TaskStatus
@@ -13,7 +13,7 @@ from kubectl_sky.observe.status import TaskStatus
 _UNDER_WAY = timedelta(minutes=10)  # younger objects may belong to a submit that goes on
 
 
-@click.command("clean")
+@commands.command("clean", examples=["clean --dry-run", "clean --older-than 7d"])
 @options.where_all
 @options.all_users
 @options.yes

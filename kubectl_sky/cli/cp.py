@@ -2,11 +2,13 @@
 
 import click
 
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import commands, options, output
 from kubectl_sky.errors import UserError
 
 
-@click.command("cp")
+@commands.command(
+    "cp", examples=["cp data.csv train:/data/", "cp train:results ./results --rank 1"]
+)
 @click.argument("source")
 @click.argument("target")
 @click.option("--rank", type=click.IntRange(min=0), default=0, help="This node; else rank 0.")

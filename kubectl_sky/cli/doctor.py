@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import commands, options, output
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def _extras(
     return names
 
 
-@click.command("doctor")
+@commands.command(
+    "doctor", examples=["doctor", "doctor train", "doctor --role | kubectl apply -f -"]
+)
 @click.argument("task", required=False)
 @options.where_all
 @options.all_users

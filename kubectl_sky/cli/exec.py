@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from kubectl_sky.cli import options, output, terminal
+from kubectl_sky.cli import commands, options, output, terminal
 from kubectl_sky.cli.printing import write
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.escapes import Cleaner
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from kubectl_sky.actions.exec import Pipes, Sink
 
 
-@click.command("exec")
+@commands.command(
+    "exec", examples=["exec train -it -- bash", "exec train --all-ranks -- nvidia-smi"]
+)
 @click.argument("task")
 @click.argument("program", nargs=-1, required=True, metavar="-- CMD...")
 @click.option("--rank", type=click.IntRange(min=0), help="In this node; 0 where nothing is said.")

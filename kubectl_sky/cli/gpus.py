@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import commands, options, output
 
 if TYPE_CHECKING:
     from kubectl_sky.observe.usage import Machine
 
 
-@click.command("gpus")
+@commands.command("gpus", examples=["gpus", "gpus -o json"])
 @options.where
 @click.option("--free", is_flag=True, help="Only machines that have some free.")
 @options.output("json", "yaml")

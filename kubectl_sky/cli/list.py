@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import options, output, redraw, tasks
+from kubectl_sky.cli import commands, options, output, redraw, tasks
 from kubectl_sky.observe import selection
 from kubectl_sky.observe.selection import Selection
 from kubectl_sky.observe.status import TaskStatus
@@ -33,30 +33,34 @@ class _Asked:
         return ""
 
 
-@click.command("list")
+@commands.command(
+    "list", examples=["list", "list --status failed --since 1h", "list -A --all-users -o wide"]
+)
 @options.where_all
 @options.all_users
 @options.output(*tasks.FORMATS)
-@click.option("--details", is_flag=True, help="Show namespaces, users and Jobs too.")
+@click.option("--details", is_flag=True, help="Show namespaces, users and Jobs as well.")
 @click.option(
     "--status",
     "states",
     multiple=True,
     type=click.Choice(selection.states(), case_sensitive=False),
-    help="Only tasks in this state; repeatable.",
+    help="Show only tasks in this state; repeatable.",
 )
-@click.option("--since", type=options.DURATION, help="Only tasks that are not older.")
+@click.option(
+    "--since", type=options.DURATION, help="Show only tasks created within this time: 90s, 5m, 2h."
+)
 @click.option(
     "--sort-by",
     "order",
     type=click.Choice(list(selection.ORDERS)),
     default="age",
     show_default=True,
-    help="Order.",
+    help="Sort order.",
 )
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many tasks.")
-@click.option("-w", "--watch", is_flag=True, help="Go on showing what changes, until Ctrl-C.")
-@click.option("--all-contexts", is_flag=True, help="Of every context of the kubeconfig.")
+@click.option("--limit", type=click.IntRange(min=1), help="Show at most this many tasks.")
+@click.option("-w", "--watch", is_flag=True, help="Watch for changes until Ctrl-C.")
+@click.option("--all-contexts", is_flag=True, help="List tasks of every context of the kubeconfig.")
 def command(where: options.Where, all_users: bool, form: str | None, **flags: object) -> int:
     """List your tasks, newest first."""
     asked = _asked(where, all_users, form, flags)

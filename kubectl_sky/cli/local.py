@@ -4,7 +4,7 @@ import shlex
 
 import click
 
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import commands, options, output
 from kubectl_sky.local.driver import CLUSTER, State
 from kubectl_sky.local.place import Place
 
@@ -12,7 +12,7 @@ _DRIVERS = ("practice", "kind", "k3d", "minikube")
 _NOT_RUNNING = 3
 
 
-@click.group("local")
+@commands.group("local")
 def command() -> None:
     """Have a cluster on this machine, to try things out.
 
@@ -21,7 +21,9 @@ def command() -> None:
     """
 
 
-@command.command("up")
+@command.command(
+    "up", examples=["local up --nodes 2 --gpus A100:8", "local up --driver kind --use"]
+)
 @click.option(
     "--driver",
     type=click.Choice(_DRIVERS),
@@ -59,7 +61,7 @@ def up(
         output.note(f"That line makes a shell use it; or say: kubectl --kubeconfig {path}")
 
 
-@command.command("down")
+@command.command("down", examples=["local down", "local down --purge"])
 @click.option("--purge", is_flag=True, help="Remove it with all tasks, volumes and logs in it.")
 def down(purge: bool) -> None:
     """Stop the cluster; what is in it stays until it is started again."""
@@ -76,7 +78,7 @@ def down(purge: bool) -> None:
         output.note(f"The {before.driver} cluster was not running; {before.note}")
 
 
-@command.command("status")
+@command.command("status", examples=["local status"])
 @options.output("json", "yaml")
 def status(form: str | None) -> int:
     """Show the cluster. Exits with 0 when it runs, else with 3."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.printing import Printer
 from kubectl_sky.errors import Interrupted, TaskFailed, UserError
 from kubectl_sky.observe.logs import Form, Output
@@ -80,43 +80,68 @@ def pattern(context: click.Context, param: click.Parameter, value: str | None) -
         raise click.BadParameter(what, context, param) from None
 
 
-@click.command("logs")
-@click.argument("task")
-@click.option("-f", "--follow", "following", is_flag=True, help="Go on until every node has ended.")
-@click.option("--tail", type=int, help="Only the last lines of each node; -1 is all.")
-@click.option("--since", type=options.DURATION, help="Only lines of the last 90s, 5m, 2h …")
-@click.option("--timestamps", is_flag=True, help="Write the time of each line.")
-@click.option("-p", "--previous", is_flag=True, help="The log of the container before a restart.")
-@click.option(
-    "--rank", multiple=True, callback=ranks, metavar="R,...", help="Only these: 0,3, 0-7."
+@commands.command(
+    "logs",
+    examples=[
+        "logs train -f",
+        "logs train --rank 0,4-7 --grep loss",
+        "logs train --tail 100 -o json",
+    ],
 )
-@click.option("-c", "--container", help="Another container of the pods than the task's.")
-@click.option("--grep", callback=pattern, metavar="REGEX", help="Only lines that match (RE2).")
-@click.option("-v", "--invert-match", "invert", is_flag=True, help="Only those that do not.")
+@click.argument("task")
+@click.option(
+    "-f",
+    "--follow",
+    "following",
+    is_flag=True,
+    help="Follow the logs until every node has finished.",
+)
+@click.option("--tail", type=int, help="Show only the last lines of each node; -1 shows all.")
+@click.option("--since", type=options.DURATION, help="Show only lines of the last 90s, 5m, 2h.")
+@click.option("--timestamps", is_flag=True, help="Show the time of each line.")
+@click.option(
+    "-p", "--previous", is_flag=True, help="Show the log of the container before its restart."
+)
+@click.option(
+    "--rank",
+    multiple=True,
+    callback=ranks,
+    metavar="R,...",
+    help="Show only these ranks: 0,3, 0-7.",
+)
+@click.option("-c", "--container", help="Container of the pods (default: the task's).")
+@click.option("--grep", callback=pattern, metavar="REGEX", help="Show only lines that match (RE2).")
+@click.option(
+    "-v",
+    "--invert-match",
+    "invert",
+    is_flag=True,
+    help="With --grep: show only the other lines.",
+)
 @options.output(*(form.value for form in Output), paths=False)
 @click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
-    help="Colour by node; auto: on a terminal, without NO_COLOR.",
+    help="Colour lines by node; auto: on a terminal, unless NO_COLOR is set.",
 )
 @click.option(
-    "--output-dir", "folder", metavar="DIR", help="Write a file a node, such as ID-node-0.log."
+    "--output-dir", "folder", metavar="DIR", help="Write one file per node, such as ID-node-0.log."
 )
 @click.option(
     "--max-log-requests",
     "most",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Logs that are read at a time; later ones wait.",
+    help="Number of logs to read at a time.",
 )
 @click.option(
     "--wait-timeout",
     type=options.DURATION,
     default="5m",
     show_default=True,
-    help="With -f: how long the first node may take to start.",
+    help="With -f: time limit for the first node to start.",
 )
 @options.where_all
 @options.all_users

@@ -1,6 +1,7 @@
 """The command line's door: finds the command, and makes each error one line and an exit code."""
 
 import atexit
+import difflib
 import gc
 import importlib
 import os
@@ -18,33 +19,66 @@ from kubectl_sky.errors import Interrupted, SkyError
 # them as often as Python does by itself takes two thirds of the time of reading a long list.
 _GARBAGE = 50_000
 
-# Name: what it is for. Each is a module of this folder that is imported only when it is run.
-COMMANDS = {
-    "validate": "Check task files; say everything that is wrong, and where",
-    "render": "Print the manifests that submit would send",
-    "submit": "Run a task on the cluster",
-    "list": "List tasks, newest first",
-    "status": "Show a task and each of its nodes",
-    "logs": "Print the logs of a task's nodes",
-    "exec": "Run a program in a node of a task",
-    "doctor": "Say why a task does not start or failed; check the cluster",
-    "gpus": "Show the cluster's accelerators: asked for, used and free",
-    "queues": "Show Kueue's queues: what they give, and who waits",
-    "top": "Show the CPUs and the memory that a task's nodes use",
-    "cp": "Copy files to a node of a task, and from it",
-    "ports": "Show where the ports of a task are reached",
-    "port-forward": "Make ports of a node ports of this machine",
-    "wait": "Wait until tasks have ended",
-    "stop": "Stop tasks and remove what they consist of",
-    "clean": "Remove what interrupted submits left behind",
-    "volumes": "Create, list and delete volumes",
-    "local": "Have a cluster on this machine, to try things out",
-    "auth": "Say who you are to the tasks and volumes you make",
-    "version": "Print the version",
+# Name and purpose, in the groups of --help. Each is a module of this folder, imported when it runs.
+_GROUPS = {
+    "Write and review": {
+        "validate": "Check task files and report every problem with its line",
+        "render": "Print the manifests that submit would send",
+        "submit": "Submit a task and follow its logs",
+    },
+    "Watch": {
+        "list": "List tasks, newest first",
+        "status": "Show a task and its nodes",
+        "logs": "Print the logs of a task's nodes",
+        "wait": "Wait until tasks have finished",
+    },
+    "Debug": {
+        "doctor": "Explain why a task does not start or has failed; check the cluster",
+        "exec": "Run a command in a node of a task",
+        "top": "Show the CPU and memory usage of a task's nodes",
+        "port-forward": "Forward local ports to a node of a task",
+    },
+    "Manage tasks and data": {
+        "stop": "Stop tasks and delete their objects",
+        "cp": "Copy files to a node of a task, or from it",
+        "volumes": "Create, list and delete volumes",
+        "clean": "Delete what interrupted submits left",
+    },
+    "Cluster": {
+        "gpus": "Show the cluster's GPUs: total, used and free",
+        "queues": "Show Kueue's queues and the tasks that wait in them",
+        "ports": "Show where the ports of a task are reached",
+        "local": "Run a local cluster",
+    },
+    "Other": {
+        "auth": "Manage the owner recorded on your tasks and volumes",
+        "version": "Print the version",
+    },
 }
+COMMANDS = {name: purpose for group in _GROUPS.values() for name, purpose in group.items()}
 
 # Other names of commands, which --help does not list.
 ALIASES = {"why": "doctor"}
+
+# What users of SkyPilot and kubectl type, and the command here.
+_ELSEWHERE = {
+    "launch": "submit",
+    "run": "submit",
+    "apply": "submit",
+    "jobs": "submit",
+    "queue": "list",
+    "ps": "list",
+    "get": "list",
+    "describe": "status",
+    "tail": "logs",
+    "down": "stop",
+    "cancel": "stop",
+    "delete": "stop",
+    "ssh": "exec",
+    "show-gpus": "gpus",
+    "check": "doctor",
+    "storage": "volumes",
+}
 
 
 class Commands(click.Group):
@@ -63,10 +97,33 @@ class Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; suggest one for a name that is no command."""
+        name = args[0]
+        if name in COMMANDS or name in ALIASES or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        similar = difflib.get_close_matches(name, COMMANDS, n=1)
+        meant = _ELSEWHERE.get(name) or next(iter(similar), "")
+        hint = f"; did you mean `{ctx.command_path} {meant}`?" if meant else ""
+        raise click.UsageError(f"unknown command {name!r}{hint}", ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the table of commands without importing any."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        """Write the tables of commands without importing any."""
+        width = max(map(len, COMMANDS))
+        for title, commands in _GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Say where to read on, and what the exit codes mean."""
+        formatter.write_paragraph()
+        formatter.write_text(f"Run `{ctx.command_path} COMMAND --help` for options and examples.")
+        formatter.write_text(
+            "Exit codes: 0 success, 1 a bug or a timeout of wait, 2 the file or the flags are"
+            " wrong, 3 the cluster refused or did not answer, 4 the task failed, 130 interrupted."
+        )
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -79,7 +136,7 @@ def sky() -> None:
     \b
         kubectl sky submit task.yaml
 
-    Without a cluster, have one on this machine first:
+    Without a cluster, start one on this machine first:
 
     \b
         eval "$(kubectl sky local up)"

@@ -12,6 +12,7 @@ import click
 
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.cli import output as output_of
+from kubectl_sky.cli.commands import ConnectionOption
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
@@ -83,35 +84,44 @@ def _where(user: str | None, all_namespaces: bool = False, **connection: Any) ->
     return Where({**connection, "as_groups": tuple(groups)}, user, all_namespaces)
 
 
-_NAMESPACE = click.option("-n", "--namespace", help="Namespace; else the context's.")
-_ALL_NAMESPACES = click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
+_NAMESPACE = click.option("-n", "--namespace", help="Namespace (default: that of the context).")
+_ALL_NAMESPACES = click.option(
+    "-A", "--all-namespaces", is_flag=True, help="Include all namespaces."
+)
 _USER = click.option(
     "--user",
-    help="Whose tasks and volumes; else as `auth login` said, else as the cluster knows you.",
+    help="Owner of tasks and volumes (default: `auth login`, then your cluster identity).",
 )
+_connection_option = functools.partial(click.option, cls=ConnectionOption)
 _CONNECTION = [
-    click.option("--context", help="Context of the kubeconfig."),
-    click.option(
-        "--kubeconfig", help="Path of the kubeconfig; else $KUBECONFIG, else ~/.kube/config."
+    _connection_option("--context", help="Context of the kubeconfig (default: the current one)."),
+    _connection_option(
+        "--kubeconfig", help="Path of the kubeconfig (default: $KUBECONFIG, then ~/.kube/config)."
     ),
-    click.option("--cluster", help="Cluster of the kubeconfig, instead of the context's."),
-    click.option("-s", "--server", help="Address of the API server, instead of the cluster's."),
-    click.option("--token", help="Bearer token. Seen in the process list: prefer the kubeconfig."),
-    click.option("--as", "as_user", help="User to impersonate."),
-    click.option(
+    _connection_option(
+        "--cluster", help="Cluster of the kubeconfig (default: that of the context)."
+    ),
+    _connection_option(
+        "-s", "--server", help="URL of the API server (default: that of the cluster)."
+    ),
+    _connection_option(
+        "--token", help="Bearer token. Visible in the process list: prefer the kubeconfig."
+    ),
+    _connection_option("--as", "as_user", help="User to impersonate."),
+    _connection_option(
         "--as-group", "as_groups", multiple=True, help="Group to impersonate; repeatable."
     ),
-    click.option(
+    _connection_option(
         "--request-timeout",
         type=click.FloatRange(min=0, min_open=True),
-        help="Seconds that one request may take.",
+        help="Timeout of one request, in seconds.",
     ),
-    click.option(
+    _connection_option(
         "--insecure-skip-tls-verify",
         "insecure",
         is_flag=True,
         default=None,
-        help="Do not check the server's certificate.",
+        help="Do not verify the server's certificate.",
     ),
 ]
 _KEYS = [
@@ -135,74 +145,84 @@ where_all = _grouped(
 
 
 as_task = click.option(
-    "--as-task", is_flag=True, help="Run a service or pool as one task: one replica, one worker."
+    "--as-task", is_flag=True, help="Run a service or pool as one task, with one replica or worker."
 )
 
 
 task = _grouped(
     [
         click.option(
-            "--id", "task_id", help="The task's id; a second submit of the same is a no-op."
+            "--id",
+            "task_id",
+            help="Task id; submitting the same task again is a no-op.",
         ),
-        click.option("--name", help="Name, instead of the file's."),
-        click.option("--workdir", metavar="DIR", help="Folder that is sent to the nodes."),
+        click.option("--name", help="Task name (default: that of the file)."),
+        click.option("--workdir", metavar="DIR", help="Local folder to upload to every node."),
         click.option(
-            "--env", "env", multiple=True, metavar="K=V", help="Variable; K alone takes yours."
+            "--env",
+            "env",
+            multiple=True,
+            metavar="K=V",
+            help="Environment variable; K alone takes yours.",
         ),
         click.option(
-            "--env-file", "env_files", multiple=True, metavar="FILE", help="File of K=V lines."
+            "--env-file",
+            "env_files",
+            multiple=True,
+            metavar="FILE",
+            help="File with one K=V per line.",
         ),
         click.option(
             "--secret",
             "secret",
             multiple=True,
             metavar="K=V",
-            help="Secret; K alone takes your variable, off the command line.",
+            help="Secret; K alone takes your variable's value.",
         ),
         click.option(
             "--secret-file",
             "secret_files",
             multiple=True,
             metavar="FILE",
-            help="File of K=V lines that are secrets.",
+            help="File with one secret K=V per line.",
         ),
         click.option("--num-nodes", help="Number of nodes."),
-        click.option("--cpus", help="CPUs of each node: 2, 4+, 500m."),
-        click.option("--memory", help="Memory of each node: 8 (GiB), 16+, 512Mi."),
-        click.option("--gpus", help="GPUs of each node: 1, H100:8."),
+        click.option("--cpus", help="CPUs per node: 2, 4+, 500m."),
+        click.option("--memory", help="Memory per node: 8 (GiB), 16+, 512Mi."),
+        click.option("--gpus", help="GPUs per node: 1, H100:8."),
         click.option("--image", help="Container image."),
-        click.option(
-            "--queue", help="Queue that the task waits in: a LocalQueue of Kueue, or Volcano's."
-        ),
+        click.option("--queue", help="Queue: a LocalQueue of Kueue, or a queue of Volcano."),
         click.option(
             "--ports",
             multiple=True,
             metavar="PORT",
-            help="Ports that others connect to: 8080, 8000-8010; a Service leads to rank 0.",
+            help="Ports of rank 0 to publish by a Service: 8080, 8000-8010.",
         ),
         click.option(
             "--expose",
             metavar="HOW",
-            help="Where these ports are reached: clusterip, nodeport, loadbalancer, podip.",
+            help="Kind of that Service: clusterip, nodeport, loadbalancer, podip.",
         ),
         click.option(
             "--array",
             metavar="N-M[%P]",
-            help="Run it once for each number, such as 0-99 or 0,3,7; P of them at a time.",
+            help="Run one task per number, such as 0-99 or 0,3,7, at most P at a time.",
         ),
         click.option(
             "--backend",
             multiple=True,
             callback=_one_of,
-            help="How it runs: jobs, indexed, jobset, mpijob, appwrapper, volcano, or auto.",
+            help="Backend: jobs (default), indexed, jobset, mpijob, appwrapper, volcano, or auto.",
         ),
         click.option(
             "--bucket-mode",
             type=click.Choice(["mount", "copy"]),
-            help="copy: copy at the start what the file has mounted.",
+            help="copy: copy mounted buckets when the task starts.",
         ),
         click.option(
-            "--templates", metavar="DIR", help="Folder of templates to use instead of ours."
+            "--templates",
+            metavar="DIR",
+            help="Folder with templates that replace the built-in ones.",
         ),
         as_task,
     ],
@@ -249,11 +269,11 @@ dry_run = click.option(
     type=click.Choice(list(DRY_RUNS)),
     default="none",
     show_default=True,
-    help="client: only say what would be sent; server: let the cluster check it.",
+    help="client: print what would be sent; server: let the cluster check it.",
 )
-strict = click.option("--strict", is_flag=True, help="Take warnings for errors.")
-all_users = click.option("--all-users", is_flag=True, help="Other users' too.")
-yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+strict = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+all_users = click.option("--all-users", is_flag=True, help="Include other users' tasks.")
+yes = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 def scope(session: "Session", where: Where, everybody: bool) -> "Scope":

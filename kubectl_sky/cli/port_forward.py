@@ -2,10 +2,12 @@
 
 import click
 
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import commands, options, output
 
 
-@click.command("port-forward")
+@commands.command(
+    "port-forward", examples=["port-forward train 8888", "port-forward train 9000:8888 --rank 2"]
+)
 @click.argument("task")
 @click.argument("ports", nargs=-1, required=True, metavar="[LOCAL:]REMOTE...")
 @click.option("--rank", type=click.IntRange(min=0), default=0, help="Of this node; else of rank 0.")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import commands, options, output
 
 if TYPE_CHECKING:
     from kubectl_sky.observe.endpoints import Exposed
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _NAMED = 3  # ports that the next command is written with
 
 
-@click.command("ports")
+@commands.command("ports", examples=["ports web", "ports web -o json"])
 @click.argument("task")
 @options.where_all
 @options.all_users

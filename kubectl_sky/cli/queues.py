@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import commands, options, output
 
 if TYPE_CHECKING:
     from kubectl_sky.observe.queues import QueueStatus
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 _UNKNOWN = "?"
 
 
-@click.group("queues")
+@commands.group("queues")
 def command() -> None:
     """Show Kueue's queues: what they give, who runs, who waits and in which place."""
 
 
-@command.command("list")
+@command.command("list", examples=["queues list -n team-a"])
 @options.where
 @options.output("json", "yaml", "name")
 def list_(where: options.Where, form: str | None) -> None:
@@ -46,7 +46,7 @@ def list_(where: options.Where, form: str | None) -> None:
         output.out(output.table(["QUEUE", "CLUSTERQUEUE", "ADMITTED", "PENDING", "STATE"], rows))
 
 
-@command.command("status")
+@command.command("status", examples=["queues status team-queue"])
 @click.argument("queue")
 @options.where
 @options.output("json", "yaml")

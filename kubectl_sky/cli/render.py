@@ -7,20 +7,31 @@ from pathlib import Path
 import click
 
 from kubectl_sky.actions.overrides import Overrides
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import commands, options, output
 from kubectl_sky.errors import UserError
 
 
-@click.command("render")
+@commands.command(
+    "render",
+    examples=[
+        "render task.yaml",
+        "render task.yaml --explain",
+        "render task.yaml --output-dir manifests/",
+    ],
+)
 @click.argument("file")
 @options.task
 @options.output("yaml", "json", paths=False)
 @options.strict
-@click.option("--output-dir", metavar="DIR", help="Write one file an object into DIR.")
-@click.option("--show-secrets", is_flag=True, help="Print secrets' values instead of REDACTED.")
-@click.option("--explain", is_flag=True, help="Write at each line which field it comes from.")
-@click.option("-n", "--namespace", help="Namespace to write into the manifests.")
-@click.option("--user", help="Owner; else as `auth login` said, else your name on this machine.")
+@click.option("--output-dir", metavar="DIR", help="Write one file per object into DIR.")
+@click.option("--show-secrets", is_flag=True, help="Print secret values instead of REDACTED.")
+@click.option(
+    "--explain", is_flag=True, help="Add a comment to each line: the field that it comes from."
+)
+@click.option(
+    "-n", "--namespace", help="Namespace of the manifests (default: none, kubectl's own)."
+)
+@click.option("--user", help="Owner of the task (default: `auth login`, then your OS user name).")
 def command(
     file: str, overrides: Overrides, form: str | None, strict: bool, **flags: str | None
 ) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import options, output, pipelines, redraw, tasks
+from kubectl_sky.cli import commands, options, output, pipelines, redraw, tasks
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.escapes import harmless
 from kubectl_sky.observe.status import TaskStatus
@@ -18,18 +18,25 @@ _LINES = 10  # of those that are kept
 _OTHERS = 5  # nodes that died after the first
 
 
-@click.command("status")
+@commands.command(
+    "status",
+    examples=[
+        "status train",
+        "status train --watch",
+        "status train -o jsonpath={.metadata.job_status}",
+    ],
+)
 @click.argument("task")
 @options.where_all
 @options.all_users
 @options.output("json", "yaml", "name")
-@click.option("-w", "--watch", is_flag=True, help="Go on showing what changes, until it has ended.")
+@click.option("-w", "--watch", is_flag=True, help="Watch for changes until the task has finished.")
 def command(
     task: str, where: options.Where, all_users: bool, form: str | None, watch: bool
 ) -> None:
-    """Show TASK (an id, the beginning of one, or a name) and each of its nodes.
+    """Show TASK (an id, a prefix of an id, or a name) and each of its nodes.
 
-    Of a pipeline or group it shows each of the tasks.
+    A pipeline or group is shown with all of its tasks.
     """
     from kubectl_sky.actions import evidence, find, why
 

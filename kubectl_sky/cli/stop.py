@@ -2,11 +2,11 @@
 
 import click
 
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import commands, options, output
 from kubectl_sky.errors import UserError
 
 
-@click.command("stop")
+@commands.command("stop", examples=["stop train", "stop --all"])
 @click.argument("wanted", nargs=-1, metavar="[TASK...]")
 @click.option("--all", "everything", is_flag=True, help="All of your tasks in the namespace.")
 @options.where_all

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_sky.actions.overrides import Overrides
-from kubectl_sky.cli import options, output, pipelines
+from kubectl_sky.cli import commands, options, output, pipelines
 from kubectl_sky.cli.logs import follow
 from kubectl_sky.cli.printing import Printer
 from kubectl_sky.observe.status import TaskStatus
@@ -22,16 +22,24 @@ if TYPE_CHECKING:
     from kubectl_sky.render.manifests import Manifests
 
 
-@click.command("submit")
+@commands.command(
+    "submit",
+    examples=[
+        "submit task.yaml",
+        "submit task.yaml --env EPOCHS=10 --gpus A100:8 --num-nodes 2",
+        "submit task.yaml --detach --id train001",
+        "submit task.yaml --dry-run=server",
+    ],
+)
 @click.argument("file")
-@click.option("-d", "--detach", is_flag=True, help="Do not follow the logs.")
+@click.option("-d", "--detach", is_flag=True, help="Return at once, without following the logs.")
 @options.task
 @options.dry_run
-@click.option("--show-secrets", is_flag=True, help="With --dry-run -o yaml: secrets' values too.")
+@click.option("--show-secrets", is_flag=True, help="With --dry-run -o yaml: print secret values.")
 @click.option(
     "--wait-timeout",
     type=options.DURATION,
-    help="How long the first node may take to start; else as provision_timeout says, else 5m.",
+    help="Time limit for the first node to start (default: provision_timeout, then 5m).",
 )
 @options.strict
 @options.where

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import click
 
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import commands, options, output
 
 
-@click.command("top")
+@commands.command("top", examples=["top train", "top train -o json"])
 @click.argument("task")
 @options.where_all
 @options.all_users

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import commands, options, output
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.validate import Report
 
 
-@click.command("validate")
+@commands.command(
+    "validate",
+    examples=["validate task.yaml", "validate --strict tasks/*.yaml", "validate -o json task.yaml"],
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @options.output("json", "yaml")
 @options.strict

@@ -1,12 +1,10 @@
 """`kubectl sky version`."""
 
-import click
-
 from kubectl_sky import __version__
-from kubectl_sky.cli import options, output
+from kubectl_sky.cli import commands, options, output
 
 
-@click.command("version")
+@commands.command("version", examples=["version"])
 @options.output("json", "yaml")
 def command(form: str | None) -> None:
     """Print the version."""

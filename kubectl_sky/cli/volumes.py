@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import options, output, tasks
+from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.volumes import VolumeStatus
 
@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     from kubectl_sky.actions.volumes import AppliedVolume
 
 
-@click.group("volumes")
+@commands.group("volumes")
 def command() -> None:
     """Create, list and delete volumes: claims with a name and an owner."""
 
 
-@command.command("create")
+@command.command(
+    "create",
+    examples=["volumes create data-vol 10Gi", "volumes create shared 1Ti --access-modes RWX"],
+)
 @click.argument("name")
 @click.argument("size")
 @click.option("--storage-class", help="Storage class; else the cluster's default.")
@@ -61,7 +64,9 @@ def create(
         )
 
 
-@command.command("apply")
+@command.command(
+    "apply", examples=["volumes apply volume.yaml", "volumes apply volume.yaml --dry-run=server"]
+)
 @click.argument("file")
 @options.dry_run
 @options.where
@@ -101,7 +106,7 @@ def _applied(applied: "AppliedVolume", form: str | None, suffix: str) -> object:
     return f"{name}{title} {done}{suffix}"
 
 
-@command.command("list")
+@command.command("list", examples=["volumes list", "volumes list -A --all-users"])
 @options.where_all
 @options.all_users
 @options.output("wide", "json", "yaml", "name")
@@ -140,7 +145,7 @@ _CELLS: dict[str, Callable[[VolumeStatus], str]] = {
 }
 
 
-@command.command("status")
+@command.command("status", examples=["volumes status data-vol"])
 @click.argument("volume")
 @options.where_all
 @options.all_users
@@ -177,7 +182,7 @@ def _details(volume: VolumeStatus, users: list[str]) -> str:
     return "\n".join(output.fields(facts))
 
 
-@command.command("delete")
+@command.command("delete", examples=["volumes delete data-vol"])
 @click.argument("volume")
 @options.where_all
 @options.all_users

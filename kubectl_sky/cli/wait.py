@@ -4,12 +4,14 @@ from datetime import timedelta
 
 import click
 
-from kubectl_sky.cli import options, output, tasks
+from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 
 
-@click.command("wait")
+@commands.command(
+    "wait", examples=["wait train", "wait train --timeout 1h", "wait PIPELINE --continue"]
+)
 @click.argument("wanted", nargs=-1, required=True, metavar="TASK...")
 @options.where_all
 @options.all_users

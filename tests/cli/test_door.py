@@ -29,7 +29,7 @@ def sky(
     ("arguments", "stdin", "code", "told"),
     [
         (("--help",), "", 0, ""),
-        (("nonsense",), "", 2, "No such command 'nonsense'"),
+        (("nonsense",), "", 2, "unknown command 'nonsense'"),
         (("render",), "", 2, "Missing argument 'FILE'"),
         (("render", "--nonsense", "-"), "", 2, "No such option"),
         (("render", "none.yaml"), "", 2, "none.yaml: cannot be read: no such file"),

@@ -1,0 +1,53 @@
+"""How help is laid out: examples, a command's own options, then those of the connection."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+Function = Callable[..., Any]
+
+
+class ConnectionOption(click.Option):
+    """An option about the cluster and the user, which most commands share with kubectl."""
+
+
+class Command(click.Command):
+    """A command with examples."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **options: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **options)
+        self.examples = examples
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples as they are typed, then the options."""
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}kubectl sky {example}\n")
+        records: dict[str, list[tuple[str, str]]] = {"Options": [], "Connection options": []}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+            shared = isinstance(option, ConnectionOption)
+            if record:
+                records["Connection options" if shared else "Options"].append(record)
+        for title, rows in records.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+class Group(click.Group):
+    """A group of such commands."""
+
+    command_class = Command
+
+
+def command(name: str, examples: Sequence[str]) -> Callable[[Function], Command]:
+    """Make a function a command; the examples are what follows `kubectl sky`."""
+    return click.command(name, cls=Command, examples=examples)
+
+
+def group(name: str) -> Callable[[Function], Group]:
+    """Make a function a group of commands."""
+    return click.group(name, cls=Group)
