@@ -50,10 +50,11 @@ def test_archive_changed_after_its_check_is_not_unpacked(tmp_path: Path) -> None
     first, second = pods(tmp_path, *TOOLS[0])
     assert first.unpack(packed()).returncode == 0
     archive = tmp_path / "shelf" / KEPT / ARCHIVE
-    (tmp_path / "evil").write_bytes(foreign())
+    evil = foreign()
+    (tmp_path / "evil").write_bytes(evil)
     make(second, "touch", f"/bin/cp {tmp_path}/evil {archive}")
     assert second.unpack(b"", "shelf").returncode == 0
-    assert archive.read_bytes() == foreign(), "it was changed"
+    assert archive.read_bytes() == evil, "it was changed"
     assert (second.place / "x y").read_text() == "hello"
     assert sorted(names(second.room)) == ["arrived-000", "errors-000", "shelf", "wanted-000"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from kubectl_sky import assets
 from kubectl_sky.settings import Settings
-from kubectl_sky.spec import credentials, dangers
+from kubectl_sky.spec import credentials, dangers, unsupported
 from kubectl_sky.spec.dangers import FIELDS, MEANINGS, POD_FIELDS, DangerClass
 from tests.spec.documents import make_document, read
 
@@ -168,11 +168,13 @@ def test_hidden_value_in_a_path_is_not_shown() -> None:
     assert danger.problem.path == "file_mounts./a"
 
 
-def test_hidden_host_path_is_refused_and_not_shown() -> None:
+def test_host_path_with_a_secret_is_refused_and_not_shown() -> None:
     (document,) = read("secrets: {S: /etc/hunter2}\nvolumes: {/h: {host_path: $S}}\nrun: x\n")
     (judged,) = dangers.judge(dangers.in_fields(document), Settings(host_paths=("/",)), "S")
-    assert judged.refused
     assert "hunter2" not in str(judged.problem)
+    (refusal,) = unsupported.refusals(document)
+    assert refusal.path == "volumes./h.host_path"
+    assert "hunter2" not in str(refusal)
 
 
 def test_host_path_that_a_flag_gives_is_judged_only_then() -> None:
