@@ -10,7 +10,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
-from referencing import Registry, Resource
+from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 from kubectl_sky.spec import schema, suggest
@@ -38,18 +38,21 @@ def _unknown_fields(
             yield ValidationError("", path=[name])
 
 
-def _retrieve(file: str) -> Resource[Any]:
-    return DRAFT202012.create_resource(schema.load(file))
+@cache
+def _registry() -> Registry[Any]:
+    """Return all schemas, crawled once: a reference is then a look-up in a dictionary."""
+    files = [f"{name}.json" for name in (*schema.NAMES, "pod")]
+    resources = ((file, DRAFT202012.create_resource(schema.load(file))) for file in files)
+    return Registry[Any]().with_resources(resources).crawl()
 
 
-_REGISTRY: Registry[Any] = Registry(retrieve=_retrieve)  # type: ignore[call-arg]
 _Validator: Any = extend(Draft202012Validator, {"x-unknown": _unknown_fields})  # type: ignore[no-untyped-call]
 
 
 @cache
 def validator(file: str) -> Any:  # noqa: ANN401 -- jsonschema makes this class at run time
     """Return jsonschema's validator of a schema file, with our keywords."""
-    return _Validator(schema.load(file), registry=_REGISTRY)
+    return _Validator(schema.load(file), registry=_registry())
 
 
 def _explained(error: ValidationError) -> Iterator[Finding]:
