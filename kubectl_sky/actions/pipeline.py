@@ -113,4 +113,4 @@ def release(session: Session, task: TaskStatus) -> None:
         )
     body = hold.released(task.workload, task.member.queueing if task.member else {})
     for name in dict.fromkeys(node.job for node in task.nodes):
-        objects.patch(session, task.workload.kind, name, task.namespace, body)
+        objects.patch_same(session, task.workload.kind, task.identity(name), body)

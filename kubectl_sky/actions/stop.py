@@ -31,7 +31,7 @@ def _stop(session: Session, task: TaskStatus) -> None:
     backend = task.workload
 
     def delete(name: str) -> None:
-        metadata = {"name": name, "namespace": task.namespace, "uid": task.uids[name]}
+        metadata = task.identity(name)
         objects.delete_same(
             session,
             backend.kind,
@@ -62,7 +62,7 @@ def others(session: Session, task: TaskStatus) -> bool:
 
     def end(name: str) -> None:
         with suppress(NotFound):
-            objects.patch(session, backend.kind, name, task.namespace, body)
+            objects.patch_same(session, backend.kind, task.identity(name), body)
 
     try:
         with ThreadPoolExecutor(_WORKERS) as pool:

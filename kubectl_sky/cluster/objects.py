@@ -201,6 +201,16 @@ def patch(
     )
 
 
+def patch_same(session: Session, kind: Kind, metadata: Mapping[str, str], body: Json) -> Json:
+    """Merge a patch into the object with this name and uid.
+
+    Raises NotFound, and ClusterError where another object has the name by now: an API server
+    takes the uid of a patch for a change of an immutable field.
+    """
+    whole = body | {"metadata": {**body.get("metadata", {}), "uid": metadata["uid"]}}
+    return patch(session, kind, metadata["name"], metadata["namespace"], whole)
+
+
 def amend(session: Session, item: Json, body: Json, how: Patch = "merge") -> None:
     """Patch an object, however large it is: it is neither sent nor sent back. Raises NotFound."""
     kind, seen = known_kind(item), item["metadata"]

@@ -33,6 +33,10 @@ class TaskStatus:
     uids: Mapping[str, str] = field(default_factory=dict)  # of the objects that run it, by name
     rivals: tuple[str, ...] = ()  # objects of which nothing tells whether they are the task
 
+    def identity(self, name: str) -> dict[str, str]:
+        """Return name, namespace and uid of an object that runs the task."""
+        return {"name": name, "namespace": self.namespace, "uid": self.uids[name]}
+
     @cached_property
     def state(self) -> State:
         """Failed when any node failed, completed when all succeeded, running when one has begun.

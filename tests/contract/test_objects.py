@@ -146,6 +146,18 @@ def test_delete_same_replaced_object_stays(session: Session, namespace: str) -> 
         objects.get(session, kinds.CONFIG_MAP, "a", namespace)
 
 
+def test_patch_same_replaced_object_stays_as_it_is(session: Session, namespace: str) -> None:
+    first = objects.create(session, make_config_map("a", namespace))["metadata"]
+    objects.delete(session, kinds.CONFIG_MAP, "a", namespace)
+    second = objects.create(session, make_config_map("a", namespace))["metadata"]
+    body = {"metadata": {"labels": {"changed": "yes"}}}
+    with pytest.raises(ClusterError, match="uid|UID"):
+        objects.patch_same(session, kinds.CONFIG_MAP, first, body)
+    patched = objects.patch_same(session, kinds.CONFIG_MAP, second, body)
+    assert patched["metadata"]["labels"] == {"of": "test", "changed": "yes"}
+    assert patched["metadata"]["uid"] == second["uid"] != first["uid"]
+
+
 def test_unknown_kind(session: Session) -> None:
     with pytest.raises(UserError, match=r"unknown kind Foo of v9"):
         objects.apply(session, {"apiVersion": "v9", "kind": "Foo", "metadata": {"name": "a"}})
