@@ -151,7 +151,7 @@ def test_patch_same_replaced_object_stays_as_it_is(session: Session, namespace: 
     objects.delete(session, kinds.CONFIG_MAP, "a", namespace)
     second = objects.create(session, make_config_map("a", namespace))["metadata"]
     body = {"metadata": {"labels": {"changed": "yes"}}}
-    with pytest.raises(ClusterError, match="uid|UID"):
+    with pytest.raises(ClusterError, match=r"uid|UID"):
         objects.patch_same(session, kinds.CONFIG_MAP, first, body)
     patched = objects.patch_same(session, kinds.CONFIG_MAP, second, body)
     assert patched["metadata"]["labels"] == {"of": "test", "changed": "yes"}
