@@ -57,10 +57,19 @@ class Settings:
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Where the files are: `$KUBECTL_SKY_CONFIG_HOME`, else a folder in the XDG config home."""
-    own = environ.get("KUBECTL_SKY_CONFIG_HOME")
+    return _home("CONFIG", "~/.config", environ)
+
+
+def _home(kind: str, default: str, environ: Mapping[str, str]) -> Path:
+    """Return our own folder of a kind; as XDG wants it, a relative folder of XDG's is ignored.
+
+    A folder that somebody else prepared and the user works in would be such a relative one.
+    """
+    own = environ.get(f"KUBECTL_SKY_{kind}_HOME")
     if own:
         return Path(own)
-    return Path(environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "kubectl-sky"
+    xdg = Path(environ.get(f"XDG_{kind}_HOME") or "").expanduser()
+    return (xdg if xdg.is_absolute() else Path(default).expanduser()) / "kubectl-sky"
 
 
 def settings_file(environ: Mapping[str, str] = os.environ) -> Path:
@@ -99,10 +108,7 @@ def log_out(environ: Mapping[str, str] = os.environ) -> str | None:
 
 def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Where state is kept that is no setting: `$KUBECTL_SKY_STATE_HOME`, else XDG's state home."""
-    own = environ.get("KUBECTL_SKY_STATE_HOME")
-    if own:
-        return Path(own)
-    return Path(environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "kubectl-sky"
+    return _home("STATE", "~/.local/state", environ)
 
 
 def system_user() -> str:
@@ -115,10 +121,7 @@ def system_user() -> str:
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Where is kept what can be made again: `$KUBECTL_SKY_CACHE_HOME`, else XDG's cache home."""
-    own = environ.get("KUBECTL_SKY_CACHE_HOME")
-    if own:
-        return Path(own)
-    return Path(environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "kubectl-sky"
+    return _home("CACHE", "~/.cache", environ)
 
 
 def unsafe_cache(environ: Mapping[str, str] = os.environ) -> Iterator[str]:

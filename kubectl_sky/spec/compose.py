@@ -92,7 +92,9 @@ class Composer:
             if name in self._anchors:
                 self._say(place, f"alias *{name} refers to what it stands in")
             else:
-                self._say(place, f"alias *{name} has no anchor &{name} before it")
+                # Without its name: it may be a password that begins with *.
+                hint = "quote it if it is text"
+                self._say(place, "this alias has no anchor before it", hint)
             return Node(None, place)
         return node
 
@@ -100,9 +102,7 @@ class Composer:
         place = _place(event)
         mapping = isinstance(event, yaml.MappingStartEvent)
         if event.tag not in (None, "!", _PREFIX + ("map" if mapping else "seq")):
-            self._say(
-                place, f"tag {scalar.short(event.tag)} is not allowed", "write it without a tag"
-            )
+            self._say(place, scalar.TAG, "write it without a tag")
         if len(self._stack) >= MAX_DEPTH:
             self._say(place, f"nests more than {MAX_DEPTH} levels deep")
             raise TooLarge

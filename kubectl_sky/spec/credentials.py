@@ -54,12 +54,12 @@ def are_in(path: str) -> bool:
 
 
 def ends(path: str) -> bool:
-    """Report whether the path itself is a credential file or folder."""
+    """Report whether the path itself is a credential file or folder, in either case."""
+    path = path.lower()  # some file systems take .SSH for .ssh
     name = path.rpartition("/")[2]
     if name in _LAST:
         parts = path.split("/")
         return any("/".join(parts[-count:]) in PATHS for count in range(1, _MAX_PARTS + 1))
-    lower = name.lower()
-    if lower.endswith(SUFFIXES):
-        return lower not in _PUBLIC
-    return lower.endswith(".json") and any(word in lower for word in _SERVICE_ACCOUNTS)
+    if name.endswith(SUFFIXES):
+        return name not in _PUBLIC
+    return name.endswith(".json") and any(word in name for word in _SERVICE_ACCOUNTS)

@@ -167,6 +167,7 @@ _NODE_STORAGE = (
     "azureFile",
     "cephfs",
     "cinder",
+    "csi",
     "fc",
     "flexVolume",
     "flocker",
@@ -186,7 +187,20 @@ _UNCONFINED_ANNOTATIONS = (
     "annotations.container.apparmor.security.beta.kubernetes.io/*",
     "annotations.container.seccomp.security.alpha.kubernetes.io/*",
     "annotations.seccomp.security.alpha.kubernetes.io/*",
+    "annotations.seccomp-profile.kubernetes.cri-o.io",
+    "annotations.seccomp-profile.kubernetes.cri-o.io/*",
 )
+_RUNTIME_ANNOTATIONS = (  # which only some container runtimes and their plugins act on
+    "annotations.io.kubernetes.cri-o.*",
+    "annotations.io.katacontainers.*",
+    "annotations.cdi.k8s.io/*",
+    *(
+        f"annotations.{plugin}.nri.io{containers}"
+        for plugin in ("devices", "mounts", "cdi-devices")
+        for containers in ("", "/*")
+    ),
+)
+_NETWORK_ANNOTATIONS = ("annotations.k8s.v1.cni.cncf.io/*", "annotations.v1.multus-cni.io/*")
 _PRIVILEGED, _HOST, _SECRETS = DangerClass.PRIVILEGED, DangerClass.HOST, DangerClass.SECRETS
 _IDENTITY, _URLS, _LOCAL = DangerClass.IDENTITY, DangerClass.URLS, DangerClass.LOCAL_FILES
 
@@ -212,6 +226,12 @@ POD_FIELDS: tuple[Field, ...] = (
         _removed,
     ),
     Field(_PRIVILEGED, ("capabilities.add",), "adds Linux capabilities: {}", _items),
+    Field(
+        _PRIVILEGED,
+        _RUNTIME_ANNOTATIONS,
+        "asks the container runtime for devices, mounts or settings of the cluster node",
+        _set,
+    ),
     Field(_PRIVILEGED, ("procMount",), "uncovers the kernel's files in /proc", _equal("unmasked")),
     Field(
         _PRIVILEGED,
@@ -260,11 +280,19 @@ POD_FIELDS: tuple[Field, ...] = (
         'the cluster node connects to "{}"',
         _text,
     ),
+    Field(_HOST, _NETWORK_ANNOTATIONS, 'joins another network of the cluster node: "{}"', _text),
     Field(_HOST, ("gitRepo",), "runs git on the cluster node", _set),
     Field(_HOST, _NODE_STORAGE, "the cluster node mounts storage that is not a PVC", _set),
     Field(
         _SECRETS,
-        ("secretKeyRef", "secretRef", "nodePublishSecretRef", "secret", "azureFile.secretName"),
+        (
+            "secretKeyRef",
+            "secretRef",
+            "nodePublishSecretRef",
+            "secret",
+            "azureFile.secretName",
+            "volumeAttributes.secretName",
+        ),
         'reads the existing Secret "{}"',
         _reference,
     ),
@@ -274,6 +302,12 @@ POD_FIELDS: tuple[Field, ...] = (
         ("volumeAttributes.secretProviderClass",),
         'mounts secrets of the SecretProviderClass "{}"',
         _text,
+    ),
+    Field(
+        _SECRETS,
+        ("annotations.vault.hashicorp.com/agent-inject",),
+        "lets a Vault agent add secrets to the pods",
+        _true,
     ),
     Field(
         _IDENTITY,
@@ -297,7 +331,11 @@ POD_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         _IDENTITY,
-        ("annotations.iam.amazonaws.com/role", "labels.azure.workload.identity/use"),
+        (
+            "annotations.iam.amazonaws.com/role",
+            "labels.azure.workload.identity/use",
+            "labels.aadpodidbinding",
+        ),
         'gives the pods a cloud identity: "{}"',
         _text,
     ),
@@ -375,6 +413,8 @@ _FREE_FORM = frozenset(  # maps whose keys are the user's own words
     {"annotations", "labels", "limits", "matchLabels", "nodeSelector", "options", "overhead"}
     | {"requests", "userAnnotations", "volumeAttributes"}
 )
+_METADATA = ("annotations.", "labels.")  # whose keys have dots
+_BOUNDARY = re.compile(r"[./]")
 _MAX_LISTED = 5
 _NOT_SHOWN = "a hidden value"  # it has a secret in it
 
@@ -408,8 +448,7 @@ def _in_task_fields(document: Document) -> Iterator[Danger]:
 
 def _in_pod_field(document: Document, path: Path, parent: str, value: Data) -> Iterator[Danger]:
     key = str(path[-1])
-    names = (key, f"{key.partition('/')[0]}/*") if "/" in key else (key,)
-    for name in names:
+    for name in (key, *(f"{key[: end.end()]}*" for end in _BOUNDARY.finditer(key))):
         for field, around in _by_name().get(name, ()):
             if around != parent and (around or _is_free(parent, value)):
                 continue
@@ -452,7 +491,8 @@ def _by_name() -> dict[str, list[tuple[Field, str]]]:
     table: dict[str, list[tuple[Field, str]]] = {}
     for field in POD_FIELDS:
         for name in field.names:
-            around, _, key = name.rpartition(".") if "/" not in name else name.partition(".")
+            split = name.partition if name.startswith(_METADATA) else name.rpartition
+            around, _, key = split(".")
             table.setdefault(key, []).append((field, around))
     return table
 

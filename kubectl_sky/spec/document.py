@@ -1,6 +1,6 @@
 """A loaded YAML document: its data, and where each part of it stands in the file."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -98,10 +98,24 @@ class Document:
 
     def written(self, path: Path) -> str:
         """Return a scalar as the file has it; "" for what the file does not hold."""
-        node: Node | None = None if self.source(path) else self.root
+        node = None if self.source(path) else self.node(path)
+        return node.text if node else ""
+
+    def node(self, path: Path) -> Node | None:
+        """Return what the file has at the path."""
+        node: Node | None = self.root
         for step in path:
             node = node.child(step) if node else None
-        return node.text if node else ""
+        return node
+
+    def shared(self, nodes: Collection[int]) -> Iterator[Path]:
+        """Yield the paths in the file where these nodes stand, which are given by their ids."""
+        below: list[tuple[Path, Node]] = [((), self.root)]
+        while below:
+            path, node = below.pop()
+            if id(node) in nodes:
+                yield path
+            below += [((*path, key), child) for key, child in reversed(node.children.items())]
 
     def source(self, path: Path) -> str | None:
         """Return the flag that set the value at the path or around it; None for the file."""

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from yaml.constructor import SafeConstructor
 
-from kubectl_sky.spec.document import Data, printable
+from kubectl_sky.spec.document import Data
 
 
 class _Merge:
@@ -16,6 +16,7 @@ class _Merge:
 
 MERGE = _Merge()
 MAX_NUMBER = 100  # characters
+TAG = "this tag is not allowed"  # without its name: it may be a password that begins with !
 _SHORT = 40
 
 _PREFIX = "tag:yaml.org,2002:"
@@ -50,11 +51,6 @@ def _value(text: str, tag: str | None, plain: bool) -> Data:
 _remembered = lru_cache(maxsize=4096)(_value)  # the same names stand in all files
 
 
-def short(tag: str) -> str:
-    """Return a tag as people write it: `!!python/name`, `!secret`."""
-    return printable(tag.replace(_PREFIX, "!!") if tag.startswith(_PREFIX) else tag)
-
-
 def _resolved(text: str) -> str:
     """Return the kind of a plain scalar."""
     for tag, pattern in _RESOLVERS.get(text[:1], []):
@@ -67,7 +63,7 @@ def _kind(tag: str | None) -> str:
     """Return the kind that a tag names."""
     kind = (tag or "!").removeprefix(_PREFIX)
     if kind not in ("!", "str", "null", *_READERS):
-        raise ValueError(f"tag {short(tag or '')} is not allowed; write the value without it")
+        raise ValueError(f"{TAG}; write the value without it, or quote it if it is text")
     return kind
 
 

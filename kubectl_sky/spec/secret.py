@@ -55,6 +55,20 @@ def names(document: Document) -> frozenset[str]:
     return frozenset(secret | login)
 
 
+def aliases(document: Document) -> Iterator[Path]:
+    """Yield the fields whose values are YAML aliases of a secret's value, or the other way round.
+
+    A variable that has the name of a secret is one.
+    """
+    secret = names(document)
+    variables = [(field, name) for field in ("envs", "secrets") for name in secret]
+    values = [document.node(path) for path in variables if not document.source(path)]
+    nodes = {id(node) for node in values if node and node.value is not None}
+    for path in document.shared(nodes) if nodes else ():
+        if path not in variables and not document.source(path):
+            yield path
+
+
 def _is_reference(name: Data) -> bool:
     return isinstance(name, str) and name.startswith((REFERENCE, *_SCOPES))
 

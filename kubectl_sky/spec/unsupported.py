@@ -174,10 +174,13 @@ def _found(filled: Filled, as_task: bool) -> Iterator[_Found]:
 
 def _shown(filled: Filled) -> Iterator[_Found]:
     """Yield the fields that would show a secret's value; those of a service are not carried out."""
+    reason = "a secret's value would be seen in the manifests"
     for path in filled.secret:
         if path[0] != "service":
             instead = _INSTEAD_OF_SECRETS.get(path, _INSTEAD_OF_SECRETS[path[:1]])
-            yield _Found(path, "a secret's value would be seen in the manifests", instead, True)
+            yield _Found(path, reason, instead, True)
+    for path in secret.aliases(filled.written):
+        yield _Found(path, reason, "write a value of its own in place of the alias", True)
 
 
 def _formed(filled: Filled) -> Iterator[_Found]:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.actions.validate import check
-from kubectl_sky.spec import dangers
+from kubectl_sky.spec import credentials, dangers
 from kubectl_sky.spec.dangers import FIELDS, POD_FIELDS, DangerClass
 from tests.e2e.conftest import Command
 from tests.spec.documents import make_document, read
@@ -59,6 +59,49 @@ TASKS = {
     "annotations.seccomp.security.alpha.kubernetes.io/*": (
         "metadata:\n  annotations:\n    seccomp.security.alpha.kubernetes.io/pod: unconfined # HERE"
     ),
+    "annotations.seccomp-profile.kubernetes.cri-o.io": (
+        "metadata:\n  annotations:\n    seccomp-profile.kubernetes.cri-o.io: unconfined # HERE"
+    ),
+    "annotations.seccomp-profile.kubernetes.cri-o.io/*": (
+        "metadata:\n  annotations:\n    seccomp-profile.kubernetes.cri-o.io/main: unconfined # HERE"
+    ),
+    "annotations.io.kubernetes.cri-o.*": (
+        "metadata:\n  annotations:\n    io.kubernetes.cri-o.Devices: /dev/sda # HERE"
+    ),
+    "annotations.io.katacontainers.*": (
+        "metadata:\n  annotations:\n    io.katacontainers.config.hypervisor.path: /bin/sh # HERE"
+    ),
+    "annotations.cdi.k8s.io/*": (
+        "metadata:\n  annotations:\n    cdi.k8s.io/x: nvidia.com/gpu=all # HERE"
+    ),
+    "annotations.devices.nri.io": "metadata:\n  annotations:\n    devices.nri.io: x # HERE",
+    "annotations.devices.nri.io/*": (
+        "metadata:\n  annotations:\n    devices.nri.io/container.main: x # HERE"
+    ),
+    "annotations.mounts.nri.io": "metadata:\n  annotations:\n    mounts.nri.io: x # HERE",
+    "annotations.mounts.nri.io/*": "metadata:\n  annotations:\n    mounts.nri.io/pod: x # HERE",
+    "annotations.cdi-devices.nri.io": (
+        "config:\n  kubernetes:\n    custom_metadata:\n      annotations:\n"
+        "        cdi-devices.nri.io: x # HERE"
+    ),
+    "annotations.cdi-devices.nri.io/*": (
+        "metadata:\n  annotations:\n    cdi-devices.nri.io/pod: x # HERE"
+    ),
+    "annotations.k8s.v1.cni.cncf.io/*": (
+        "metadata:\n  annotations:\n    k8s.v1.cni.cncf.io/networks: host # HERE"
+    ),
+    "annotations.v1.multus-cni.io/*": (
+        "metadata:\n  annotations:\n    v1.multus-cni.io/default-network: host # HERE"
+    ),
+    "annotations.vault.hashicorp.com/agent-inject": (
+        "metadata:\n  annotations:\n    vault.hashicorp.com/agent-inject: 'true' # HERE"
+    ),
+    "labels.aadpodidbinding": "resources:\n  labels:\n    aadpodidbinding: admin # HERE",
+    "volumeAttributes.secretName": (
+        "spec:\n  volumes:\n  - name: a\n    csi:\n      driver: smb.csi.k8s.io\n"
+        "      volumeAttributes:\n        secretName: other # HERE"
+    ),
+    "csi": "spec:\n  volumes:\n  - name: a\n    csi: # HERE\n      driver: nfs.csi.k8s.io",
     "seLinuxOptions.type": (
         "spec:\n  securityContext:\n    seLinuxOptions:\n      type: spc_t # HERE"
     ),
@@ -174,7 +217,9 @@ TASKS = {
 }
 _STORAGE = next(field for field in POD_FIELDS if "nfs" in field.names).names
 TASKS |= {
-    name: f"spec:\n  volumes:\n  - name: a\n    {name}: {{path: x}} # HERE" for name in _STORAGE
+    name: f"spec:\n  volumes:\n  - name: a\n    {name}: {{path: x}} # HERE"
+    for name in _STORAGE
+    if name not in TASKS
 }
 
 
@@ -300,6 +345,12 @@ def test_corpus_is_reviewed_without_a_crash() -> None:
 def test_any_text_is_reviewed_without_a_crash(text: bytes) -> None:
     for before in (b"", b"run: x\nworkdir: ", b"run: x\nfile_mounts: ", b"config: "):
         check(["-"], io.BytesIO(before + text), {})
+
+
+def test_credentials_in_capitals_are_credentials() -> None:
+    assert credentials.are_in("/home/me/.SSH/config")
+    assert credentials.are_in("key.PEM")
+    assert not credentials.are_in("certifi/CACERT.pem")
 
 
 # What the command does.

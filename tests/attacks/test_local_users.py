@@ -117,6 +117,16 @@ def test_what_a_command_writes_is_for_its_user_alone_whatever_the_umask(
     assert any(name.startswith("a/b/kubectl-sky/files/") for name in files)
 
 
+def test_relative_xdg_folder_is_ignored(offline: Command) -> None:
+    offline.write("task.yaml", "run: x")
+    (offline.folder / "prepared/kubectl-sky").mkdir(parents=True)
+    offline.write("prepared/kubectl-sky/settings.yaml", "image: hostile\n")
+    environment = {**offline.environment, "XDG_CONFIG_HOME": "prepared"}
+    done = replace(offline, environment=environment)("render", "task.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "hostile" not in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("plant", "reason"),
     [

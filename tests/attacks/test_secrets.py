@@ -22,9 +22,10 @@ from hypothesis import strategies as st
 
 from kubectl_sky import assets
 from kubectl_sky.cli.main import main
-from kubectl_sky.errors import UserError
+from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.render import manifests, writer
 from kubectl_sky.secret import Secret, reveal
+from kubectl_sky.spec.load import load
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.unsupported import refusals
 from tests.contract.certificates import Authority
@@ -141,6 +142,43 @@ def test_field_that_would_show_a_secret_is_refused_with_its_place(field: str, se
     (warning,) = problems(text, "warning")
     assert warning.startswith(f"task.yaml:{SHOWN[field]}: warning: not carried out yet, submit")
     assert not leaks("".join(said))
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("secrets: {TOKEN: &s %s}\nname: *s\n", "3:1: name"),
+        ("secrets: {TOKEN: &s %s}\nenvs: {A: *s}\n", "3:8: envs.A"),
+        ("envs: {A: &s %s}\nsecrets: {TOKEN: *s}\n", "2:8: envs.A"),
+        ("secrets: &s {TOKEN: %s}\nresources: {labels: *s}\n", "2:14: resources.labels.TOKEN"),
+        (
+            "secrets: &s {TOKEN: %s}\nresources: {labels: {<<: *s}}\n",
+            "3:22: resources.labels.TOKEN",
+        ),
+        ("envs: {SKYPILOT_DOCKER_PASSWORD: &s %s, A: *s}\n", "2:64: envs.A"),
+    ],
+)
+def test_alias_of_a_secret_elsewhere_is_refused_with_its_place(text: str, place: str) -> None:
+    text = f"run: x\n{text % MARKER}"
+    (refusal,) = refusals(read(text)[0])
+    assert str(refusal).startswith(f"task.yaml:{place}: not carried out yet: a secret's value")
+    assert not leaks(str(refusal))
+    assert not leaks("".join(problems(text, "warning")))
+
+
+def test_alias_of_a_secret_in_a_variable_of_its_name_is_the_secret(offline: Command) -> None:
+    text = f"run: x\nsecrets: &s {{TOKEN: {MARKER}}}\nenvs: {{<<: *s}}\n"
+    done = offline("render", "-", stdin=text)
+    assert done.returncode == 0, done.stderr
+    assert not leaks(done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize("value", ["*{}", "!{} x", "!!{} x", "!{} [x]", "!<{}> x", "&{} *x"])
+def test_secret_that_yaml_takes_for_an_alias_or_a_tag_is_not_shown(value: str) -> None:
+    with pytest.raises(InvalidFiles) as caught:
+        load(f"run: x\nsecrets:\n  TOKEN: {value.format(MARKER)}\n".encode(), "task.yaml")
+    assert "task.yaml:3:" in str(caught.value)
+    assert not leaks(str(caught.value))
 
 
 def test_secret_in_a_service_that_runs_as_a_task_is_in_no_manifest(offline: Command) -> None:

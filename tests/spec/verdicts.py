@@ -30,7 +30,7 @@ STRICTER = {
     "more than 10,000 nodes": "a slip of the finger",
     "NUL character": "neither a shell nor a variable can hold it",
     "expected a variable's name": "a line break at the end of a name",
-    "tag !!binary is not allowed": "the task would see Python's b'...'",
+    "this tag is not allowed": "the task would see Python's b'...'",
     "unknown field": "SkyPilot's own fields, misspelt ones without a value, and those of volumes",
     "expected text such as my-pipeline": "a list is no name",
     "is there already": "SkyPilot does not look for doubled keys in groups",
