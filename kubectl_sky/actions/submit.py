@@ -145,8 +145,10 @@ def _partial(plans: Sequence[Plan]) -> Iterator[str]:
     for plan in plans:
         if len(plan.nodes) > 1 and not registry.named(plan.backend).gang:
             whose = f"{plan.title}: " if len(plans) > 1 else ""
-            count = f"{whose}{len(plan.nodes)} nodes without a gang scheduler"
-            yield f"{count}: some may start, and wait, while there is no room for the others"
+            yield (
+                f"warning: {whose}no gang scheduler: some of the {len(plan.nodes)} nodes may start"
+                " and then wait for the others"
+            )
 
 
 def _as_sent(manifests: Manifests, present: Sequence[Json]) -> Manifests:

@@ -42,8 +42,7 @@ run: |
     expected = [f"node-{rank} | {rank} of 3" for rank in range(3)]
     assert sorted(done.stdout.splitlines()[1:]) == expected
     assert done.stderr == (
-        "3 nodes without a gang scheduler: some may start, and wait, while there is no room for"
-        " the others\n"
+        "warning: no gang scheduler: some of the 3 nodes may start and then wait for the others\n"
     )
     task_id = submitted(done)
     assert sky("logs", task_id).stdout.splitlines() == expected
