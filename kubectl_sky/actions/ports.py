@@ -7,6 +7,7 @@ from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, UserError
 from kubectl_sky.observe.endpoints import Exposed, exposed
+from kubectl_sky.observe.status import TaskStatus
 
 
 def listed(session: Session, target: find.Target) -> list[Exposed]:
@@ -23,6 +24,7 @@ def listed(session: Session, target: find.Target) -> list[Exposed]:
             task.namespace,
             label_selector=f"{names.selector(task_id=task.id)},{names.PORTS}=true",
         )
+        if service["metadata"]["name"] == _name(task)
     ]
     if not found:
         raise UserError(
@@ -32,13 +34,23 @@ def listed(session: Session, target: find.Target) -> list[Exposed]:
         )
     outside = any(service["spec"].get("type") == "NodePort" for _, service in found)
     machines = _machines(session) if outside else []
-    return [exposed(task, service, _behind(session, service), machines) for task, service in found]
+    return [
+        exposed(task, service, _behind(session, task, service), machines) for task, service in found
+    ]
 
 
-def _behind(session: Session, service: Json) -> list[Json]:
+def _name(task: TaskStatus) -> str:
+    """Return the name that a submit gives: anybody can copy labels, but a name is taken once."""
+    return names.ports_object(names.task_object(names.dns_label(task.name), task.id))
+
+
+def _behind(session: Session, task: TaskStatus, service: Json) -> list[Json]:
+    """Return the task's own pods behind a Service."""
+    pods = {node.pod for node in task.nodes}
     chosen = (service["spec"].get("selector") or {}).items()
     labels = ",".join(f"{key}={value}" for key, value in chosen)
-    return CoreManager(session).list_pods(service["metadata"]["namespace"], labels)
+    behind = CoreManager(session).list_pods(service["metadata"]["namespace"], labels)
+    return [pod for pod in behind if pod["metadata"]["name"] in pods]
 
 
 def _machines(session: Session) -> list[Json]:

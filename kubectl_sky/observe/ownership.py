@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from kubectl_sky import counts, names
 from kubectl_sky.kinds import JOB
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import Object
+from kubectl_sky.workloads.workload import Object, condition
 
 _DEPTH = 4  # controllers between a pod and its task; one is usual
+_FINAL = ("Complete", "Completed", "Succeeded", "Failed")  # conditions of objects that have ended
+_NEVER = "~"  # sorts behind every time
 _SHOWN = 5  # ignored objects that are named for one task
 
 Key = tuple[str, str]  # namespace and task id
@@ -128,6 +130,7 @@ def _by_owner(
 ) -> tuple[Mapping[str, list[Object]], list[Object]]:
     """Return the pods by the uid of the object that they lead to, and those that lead to none."""
     roots = {_uid(item): of for of, task in tasks.items() for item in task.items}
+    ends = {_uid(item): _end(item) for task in tasks.values() for item in task.items}
     owned: dict[str, list[Object]] = defaultdict(list)
     others = []
     for pod in pods:
@@ -136,7 +139,7 @@ def _by_owner(
             if uid in roots:
                 break
             uid = makers.get(uid, "")
-        if uid and roots.get(uid) == key(pod):
+        if uid and roots.get(uid) == key(pod) and _created(pod) <= ends[uid]:
             owned[uid].append(pod)
         else:
             others.append(pod)
@@ -223,6 +226,12 @@ def _uid(item: Object) -> str:
 
 def _created(item: Object) -> str:
     return str(item["metadata"].get("creationTimestamp") or "")
+
+
+def _end(item: Object) -> str:
+    """Return when an object ended: its controller makes no pod later, but anybody may name it."""
+    ended = condition(item, *_FINAL) or {}
+    return str(ended.get("lastTransitionTime") or _NEVER)
 
 
 def _annotations(item: Object) -> Mapping[str, str]:

@@ -226,10 +226,10 @@ def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> Nod
 
 
 def _in_turn(pods: list[Object]) -> list[Object]:
-    """Return the pods up to the first that is active: no controller makes another beside it."""
+    """Return the pods up to the first that runs or succeeded: no controller makes another then."""
     for at, pod in enumerate(pods, 1):
-        ended = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
-        if not ended and not pod["metadata"].get("deletionTimestamp"):
+        failed = pod.get("status", {}).get("phase") == "Failed"
+        if not failed and not pod["metadata"].get("deletionTimestamp"):
             return pods[:at]
     return pods
 

@@ -1,0 +1,69 @@
+"""A neighbour whose objects name the user's Job as their controller or owner."""
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.attacks.test_identity import POD, create
+from tests.e2e.conftest import Command
+
+ID = "ended001"
+TASK = """
+name: mine
+resources: {image_id: 'busybox:1.36'}
+run: echo from the real node; exit %s
+"""
+
+
+def owner(kubectl: Command, job: str, controller: bool) -> dict[str, Any]:
+    metadata = kubectl.json("get", "job", job)["metadata"]
+    named = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": metadata["uid"]}
+    return named | {"controller": controller}
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_pod_that_names_a_job_that_ended_as_its_controller_is_ignored(
+    sky: Command, kubectl: Command, code: int
+) -> None:
+    assert sky("submit", "-", "--id", ID, stdin=TASK % code).returncode == (4 if code else 0)
+    job = f"mine-{ID}"
+    (pod,) = kubectl.json("get", "pods", "-l", f"job-name={job}")["items"]
+    before = sky.json("status", ID)["metadata"]["nodes"]
+    time.sleep(2.1)  # its Job has ended in an earlier second
+    kept = {key: pod["metadata"].get(key, {}) for key in ("labels", "annotations")}
+    forged = {"name": "aaa-evil", "ownerReferences": [owner(kubectl, job, controller=True)]}
+    create(
+        kubectl, {"apiVersion": "v1", "kind": "Pod", "metadata": {**kept, **forged}, "spec": POD}
+    )
+    done = kubectl("wait", "--for=condition=Ready", "pod/aaa-evil", "--timeout=60s", timeout=90)
+    assert done.returncode == 0, done.stderr
+    assert "Pod/aaa-evil is ignored" in sky("status", ID).stderr
+    assert sky.json("status", ID)["metadata"]["nodes"] == before
+    logs = sky("logs", ID).stdout
+    assert "from the real node" in logs
+    assert "foreign" not in logs + sky("doctor", ID).stdout
+
+
+PORTS = """
+name: mine
+resources: {image_id: 'busybox:1.36', ports: 8080}
+run: sleep 300
+"""
+
+
+def test_service_that_names_a_job_as_its_owner_is_not_listed(
+    sky: Command, kubectl: Command
+) -> None:
+    assert sky("submit", "-", "--id", ID, "--detach", stdin=PORTS).returncode == 0
+    before = sky.json("ports", ID)
+    (real,) = kubectl.json("get", "services", "-l", f"task-id={ID},kubectl-sky/ports=true")["items"]
+    kept = {key: real["metadata"].get(key, {}) for key in ("labels", "annotations")}
+    owners = [owner(kubectl, f"mine-{ID}", controller=False)]
+    for name, owned in (("aaa-evil", []), ("bbb-evil", owners)):
+        metadata = {"name": name, "ownerReferences": owned, **kept}
+        spec = {"type": "ExternalName", "externalName": "evil.example", "ports": [{"port": 8080}]}
+        service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+        create(kubectl, service)
+    assert sky.json("ports", ID) == before
+    assert "evil" not in sky("ports", ID).stdout
