@@ -347,5 +347,4 @@ def _adopt(
 def _undo(session: Session, items: Sequence[Json], first: Collection[str]) -> None:
     """Remove what was created, what runs first, so that no pod starts without what it needs."""
     for item in sorted(items, key=lambda item: item["kind"] not in first):
-        metadata = item["metadata"]
-        objects.delete(session, objects.known_kind(item), metadata["name"], metadata["namespace"])
+        objects.delete_same(session, objects.known_kind(item), item["metadata"])

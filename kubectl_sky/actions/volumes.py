@@ -144,9 +144,10 @@ def in_use(session: Session, volume: VolumeStatus) -> list[str]:
     return volumes.users_of(volume.claim, objects.list_all(session, kinds.POD, volume.namespace))
 
 
-def delete(session: Session, volume: VolumeStatus) -> bool:
-    """Delete a volume; False if it had gone already."""
-    return objects.delete(session, kinds.PVC, volume.claim, volume.namespace)
+def delete(session: Session, volume: VolumeStatus) -> None:
+    """Delete a volume, and no other claim that has its name by now."""
+    metadata = {"name": volume.claim, "namespace": volume.namespace, "uid": volume.uid}
+    objects.delete_same(session, kinds.PVC, metadata)
 
 
 def claims(session: Session, user: User) -> dict[str, KnownClaim]:

@@ -19,6 +19,7 @@ class VolumeStatus:
     name: str
     namespace: str
     user: str
+    uid: str  # of its claim
     claim: str
     size: str
     storage_class: str
@@ -57,6 +58,7 @@ def volume(claim: Object) -> VolumeStatus:
         name=annotations.get(names.ORIGINAL_NAME) or labels.get(names.VOLUME_NAME, ""),
         namespace=metadata.get("namespace", ""),
         user=annotations.get(names.ORIGINAL_USER) or labels.get(names.USERNAME, ""),
+        uid=metadata.get("uid", ""),
         claim=metadata["name"],
         size=status.get("capacity", {}).get("storage") or asked,
         storage_class=spec.get("storageClassName", ""),
@@ -69,18 +71,21 @@ def volume(claim: Object) -> VolumeStatus:
 def known(claims: Iterable[Object], user: User) -> dict[str, KnownClaim]:
     """Return the claims of a namespace by every name that they go by for a user.
 
-    The user's volume of a name comes first, the newest of several; then SkyPilot's; then the claim
-    that is called so. Where SkyPilot has several of a name, only their own names tell them apart.
+    The user's volume of a name comes first, the oldest of several, as anybody can copy its labels
+    later; then SkyPilot's; then the claim that is called so. Where SkyPilot has several of a name,
+    only their own names tell them apart.
     """
     found = sorted(claims, key=lambda claim: str(claim["metadata"].get("creationTimestamp", "")))
-    own, named, by_skypilot = {}, {}, dict[str, list[KnownClaim]]()
+    own: dict[str, KnownClaim] = {}
+    named: dict[str, KnownClaim] = {}
+    by_skypilot: dict[str, list[KnownClaim]] = {}
     for claim in found:
         modes = tuple(claim.get("spec", {}).get("accessModes", ()))
         it = KnownClaim(claim["metadata"]["name"], modes)
         labels = claim["metadata"].get("labels") or {}
         own[it.name] = it
         if labels.get(names.VOLUME) == "true" and user.owns(claim["metadata"]):
-            named[volume(claim).name] = it
+            named.setdefault(volume(claim).name, it)
         if labels.get(names.SKYPILOT_VOLUME):
             by_skypilot.setdefault(labels[names.SKYPILOT_VOLUME], []).append(it)
     only = {name: claims[0] for name, claims in by_skypilot.items() if len(claims) == 1}

@@ -7,6 +7,7 @@ import pytest
 
 from tests.attacks.test_identity import POD, create
 from tests.e2e.conftest import Command
+from tests.e2e.test_lifecycle import until_running
 
 ID = "ended001"
 TASK = """
@@ -56,6 +57,7 @@ def test_service_that_names_a_job_as_its_owner_is_not_listed(
     sky: Command, kubectl: Command
 ) -> None:
     assert sky("submit", "-", "--id", ID, "--detach", stdin=PORTS).returncode == 0
+    until_running(sky, ID)
     before = sky.json("ports", ID)
     (real,) = kubectl.json("get", "services", "-l", f"task-id={ID},kubectl-sky/ports=true")["items"]
     kept = {key: real["metadata"].get(key, {}) for key in ("labels", "annotations")}
@@ -65,5 +67,32 @@ def test_service_that_names_a_job_as_its_owner_is_not_listed(
         spec = {"type": "ExternalName", "externalName": "evil.example", "ports": [{"port": 8080}]}
         service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
         create(kubectl, service)
-    assert sky.json("ports", ID) == before
+    assert sky.json("ports", ID) | {"ready": True} == before | {"ready": True}
     assert "evil" not in sky("ports", ID).stdout
+
+
+KEEPER = """
+resources: {image_id: 'busybox:1.36'}
+volumes: {/data: notes}
+run: sleep 1
+"""
+
+
+def test_newer_claim_with_the_labels_of_a_volume_is_not_mounted(
+    sky: Command, kubectl: Command
+) -> None:
+    assert sky("volumes", "create", "notes", "1Gi").returncode == 0
+    (real,) = kubectl.json("get", "pvc")["items"]
+    time.sleep(1.1)
+    kept = {key: real["metadata"].get(key, {}) for key in ("labels", "annotations")}
+    metadata = {"name": "evil", "labels": kept["labels"], "annotations": {}}
+    for key, text in kept["annotations"].items():
+        if key.startswith("kubectl-sky/"):
+            metadata["annotations"][key] = text
+    spec = {key: real["spec"][key] for key in ("accessModes", "resources")}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+    create(kubectl, {**claim, "metadata": metadata, "spec": spec})
+    done = sky("submit", "-", "--dry-run=client", "-o", "json", stdin=KEEPER)
+    assert done.returncode == 0, done.stderr
+    assert f'"claimName": "{real["metadata"]["name"]}"' in done.stdout
+    assert '"claimName": "evil"' not in done.stdout
