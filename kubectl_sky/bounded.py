@@ -59,3 +59,8 @@ def _all(file: int, limit: int) -> bytes:
 
 def _shown(limit: int) -> str:
     return f"{limit >> 20} MiB" if limit >> 20 else f"{limit >> 10} KiB"
+
+
+def is_utf8(text: str) -> bool:
+    """Report whether a text of the environment or of an argument was UTF-8."""
+    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)

@@ -30,6 +30,8 @@ def variables(
                     f"write {flag} {name}=VALUE",
                 )
             value = environ[name]
+            if not bounded.is_utf8(value):
+                raise UserError(f"{flag} {name}: the variable is not UTF-8")
         yield name, value
 
 
@@ -47,7 +49,11 @@ def variable_files(paths: tuple[str, ...], flag: str) -> Iterator[tuple[str, str
             raise UserError(f"{flag} {path}: {error} is too long", limits) from None
         for name, value in values.items():
             if value is None:
-                raise UserError(f"{flag} {path}: {name} has no value", f"write {name}=VALUE")
+                # Without the line: a secret of several lines may continue in it.
+                raise UserError(
+                    f"{flag} {path}: a line has no value",
+                    "write NAME=VALUE, and a value of several lines in quotes",
+                )
             yield name, value
 
 

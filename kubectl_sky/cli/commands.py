@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from kubectl_sky.bounded import is_utf8
+
 Function = Callable[..., Any]
 
 
@@ -18,6 +20,18 @@ class Command(click.Command):
     def __init__(self, *args: Any, examples: Sequence[str] = (), **options: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **options)
         self.examples = examples
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse options that no manifest and no request could hold."""
+        rest = super().parse_args(ctx, args)
+        for option in self.get_params(ctx):
+            value = ctx.params.get(option.name or "")
+            texts = value if isinstance(value, tuple) else (value,)
+            if isinstance(option, click.Option) and not all(
+                is_utf8(text) for text in texts if isinstance(text, str)
+            ):
+                raise click.BadParameter("is not UTF-8", ctx, option)
+        return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples as they are typed, then the options."""

@@ -163,6 +163,10 @@ def _manifest(
         raise UserError(f"template {name}{f':{line}' if line else ''}: {error}") from error
     except yaml.YAMLError as error:
         raise UserError(f"template {name} does not give YAML: {error}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"template {name} is not UTF-8") from error
+    except (ArithmeticError, RecursionError) as error:  # of what a template computes or includes
+        raise UserError(f"template {name}: {error}") from error
     metadata = value.get("metadata") if isinstance(value, dict) else None
     if not isinstance(metadata, dict) or not metadata.get("name") or "kind" not in value:
         raise UserError(f"template {name} gives no object with kind and metadata.name")

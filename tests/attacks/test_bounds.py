@@ -7,9 +7,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from tests.e2e.conftest import Command
 
 MEMORY = 600 * 1024 * 1024
 SECONDS = 30
@@ -285,6 +288,37 @@ def test_hostile_flag_is_refused(sky: Sky, tmp_path: Path, case: str) -> None:
     (tmp_path / "task.yaml").write_text("run: x\n")
     flags, message = FLAGS[case]
     refused(sky("render", "task.yaml", *flags), message)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--name", "\udcff"),
+        ("--image", "\udcff"),
+        ("--namespace", "\udcff"),
+        ("--env", "A=\udcff"),
+        ("--secret", "A=\udcff"),
+        ("--secret", "LATIN"),
+    ],
+)
+def test_flag_that_is_not_utf8_is_refused(offline: Command, flags: tuple[str, str]) -> None:
+    environment = {**offline.environment, "LATIN": "\udcff"}
+    done = replace(offline, environment=environment)("render", "-", *flags, stdin="run: x\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is not UTF-8" in done.stderr
+    assert flags[0] in done.stderr
+
+
+@pytest.mark.parametrize(
+    "template", [b"{{ 1 // 0 }}", b'{% include "configmap.yaml.j2" %}', b"\xff\xfe"]
+)
+def test_template_that_fails_is_an_error_of_the_user(offline: Command, template: bytes) -> None:
+    (offline.folder / "mine").mkdir()
+    (offline.folder / "mine" / "configmap.yaml.j2").write_bytes(template)
+    done = offline("render", "-", "--templates", "mine", stdin="run: x\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: template configmap.yaml.j2")
+    assert done.stderr.count("\n") == 1
 
 
 def test_folders_too_deep_are_refused(sky: Sky, workdir: Path) -> None:

@@ -181,6 +181,15 @@ def test_secret_that_yaml_takes_for_an_alias_or_a_tag_is_not_shown(value: str) -
     assert not leaks(str(caught.value))
 
 
+@pytest.mark.parametrize("lines", [f"TOKEN=x\n{MARKER}\n", f"{MARKER}", f"export {MARKER}\nA=b"])
+def test_line_of_a_secret_file_without_a_value_is_not_shown(offline: Command, lines: str) -> None:
+    offline.write("s.env", lines)
+    words = ("--secret-file", "s.env")
+    done = offline("render", "-", *words, stdin="run: x\nsecrets: {TOKEN: null}\n")
+    assert done.returncode == 2
+    assert not leaks(done.stdout + done.stderr)
+
+
 def test_secret_in_a_service_that_runs_as_a_task_is_in_no_manifest(offline: Command) -> None:
     probe = "{path: /, headers: {Authorization: Bearer $TOKEN}}"
     text = f"run: x\nsecrets: {{TOKEN: {MARKER}}}\nservice: {{readiness_probe: {probe}}}\n"
