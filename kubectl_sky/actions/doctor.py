@@ -71,7 +71,8 @@ def _owned(
         kind: tuple(
             item
             for item in read[kind]
-            if item["metadata"]["uid"] in kept or ownership.controller(item) in uids
+            if item["metadata"]["uid"] in kept
+            or (kind != kinds.POD.kind and ownership.controller(item) in uids)
         )
         for kind in (kinds.POD.kind, *(kind.kind for kind in registry.KINDS))
         if kind in read

@@ -265,8 +265,11 @@ def started_since(pod: Json, container: str, timestamp: bytes) -> bool:
     started = next((one["startedAt"] for one in state.values() if one.get("startedAt")), None)
     if not started or not timestamp:
         return False
-    written = datetime.fromisoformat(timestamp.decode()).replace(microsecond=0)
-    return datetime.fromisoformat(started) >= written
+    try:
+        written = datetime.fromisoformat(timestamp.decode()).replace(microsecond=0)
+        return datetime.fromisoformat(started) >= written
+    except (ValueError, TypeError):  # no time, such as the 99th of a month, or without a zone
+        return False
 
 
 def _state(pod: Json, container: str) -> Json:

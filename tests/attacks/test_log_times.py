@@ -1,0 +1,24 @@
+"""Timestamps of log lines that are no times."""
+
+import pytest
+
+from kubectl_sky.cluster.tail import started_since
+
+
+@pytest.mark.parametrize(
+    ("started", "stamp"),
+    [
+        ("2026-01-01T00:00:00Z", b"2026-99-99T99:99:99Z"),
+        ("10000-01-01T11:59:59Z", b"2026-01-01T00:00:00Z"),
+        ("2026-01-01T00:00:00", b"2026-01-01T00:00:00Z"),
+    ],
+)
+def test_time_that_is_none_is_no_restart(started: str, stamp: bytes) -> None:
+    statuses = [{"name": "main", "state": {"running": {"startedAt": started}}}]
+    assert not started_since({"status": {"containerStatuses": statuses}}, "main", stamp)
+
+
+def test_container_that_started_later_is_a_restart() -> None:
+    statuses = [{"name": "main", "state": {"running": {"startedAt": "2026-01-01T00:00:09Z"}}}]
+    pod = {"status": {"containerStatuses": statuses}}
+    assert started_since(pod, "main", b"2026-01-01T00:00:00.5Z")
