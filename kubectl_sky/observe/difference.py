@@ -6,7 +6,7 @@ do: the object's `managedFields` tell which those are.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,19 @@ _IDENTITIES = ("name", "mountPath", "containerPort", "topologyKey", "key", "uid"
 
 
 _SELECTOR = ("spec", "selector")
+# What API servers and Kueue add to pod templates; whatever else is in them takes effect.
+_ADDED_TO_PODS = {
+    "dnsPolicy",
+    "nodeSelector",
+    "restartPolicy",
+    "schedulerName",
+    "schedulingGates",
+    "serviceAccount",  # the old name of serviceAccountName
+    "terminationGracePeriodSeconds",
+    "tolerations",
+}
+_ADDED_TO_CONTAINERS = {"imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy"}
+_EMPTY: tuple[object, ...] = ({}, [], "", None, False)
 _CLOSED = (("data",), ("binaryData",), _SELECTOR)  # whatever else is in them takes effect
 
 
@@ -53,7 +66,9 @@ def foreign(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:
     """Return why an object of the name is not the one that would be created; empty if it is.
 
     Besides the fields that differ these are fields that `wanted` does not have at all, where
-    they reach a pod: keys of data, and labels of a selector.
+    they reach a pod: keys of data, labels of a selector, and whatever is in a pod template. The
+    field manager is not compared: it is what a client calls itself, and `kubectl apply` of what
+    `render` prints makes the same objects.
     """
     reasons = [str(item) for item in differences(wanted, live)]
     for path in _CLOSED:
@@ -61,10 +76,54 @@ def foreign(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:
         if ours or (theirs and path != _SELECTOR):  # which the server gives to Jobs
             extra = sorted(set(theirs or ()) - set(ours or ()))
             reasons += [f"{'.'.join(path)}: has the key {_short(key)}" for key in extra]
-    managers = [entry.get("manager") for entry in live["metadata"].get("managedFields") or ()]
-    if managers and names.MANAGER not in managers:
-        reasons.append(f"metadata.managedFields: created by {_short(managers[0])}")
-    return reasons
+    return reasons + [f"{field} would go" for field in _additions("", wanted, live)]
+
+
+def _additions(path: str, wanted: Any, live: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
+    """Yield what a pod template has and `wanted` has not, unless a controller adds it."""
+    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
+        if "containers" in wanted:
+            yield from _pod_additions(path, wanted, live)
+            return
+        for key, value in wanted.items():
+            yield from _additions(_join(path, key), value, live.get(key))
+    elif isinstance(wanted, list) and isinstance(live, list):
+        for index, (ours, theirs) in enumerate(zip(wanted, live, strict=False)):
+            yield from _additions(f"{path}[{index}]", ours, theirs)
+
+
+def _pod_additions(path: str, wanted: Any, live: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
+    yield from _keys(path, wanted, live, _ADDED_TO_PODS)
+    yield from _named(f"{path}.volumes", wanted.get("volumes"), live.get("volumes"), "name")
+    for field in ("initContainers", "containers"):
+        theirs = live.get(field) or ()
+        yield from _named(f"{path}.{field}", wanted.get(field), theirs, "name")
+        found = {container.get("name"): container for container in theirs}
+        for container in wanted.get(field) or ():
+            name = container["name"]
+            where = f"{path}.{field}[{name}]"
+            yield from _container_additions(where, container, found.get(name) or {})
+
+
+def _container_additions(path: str, wanted: Any, live: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
+    yield from _keys(path, wanted, live, _ADDED_TO_CONTAINERS)
+    for field, key in (("env", "name"), ("volumeMounts", "mountPath")):
+        yield from _named(f"{path}.{field}", wanted.get(field), live.get(field), key)
+
+
+def _keys(path: str, wanted: Any, live: Any, added: Collection[str]) -> Iterator[str]:  # noqa: ANN401
+    """Yield fields that are set beside those of `wanted`; a security context has no defaults."""
+    for key, value in live.items():
+        if key not in wanted and key not in added and value not in _EMPTY:
+            yield f"{path}.{key}"
+    ours, theirs = (item.get("securityContext") or {} for item in (wanted, live))
+    yield from (f"{path}.securityContext.{key}" for key in theirs if ours and key not in ours)
+
+
+def _named(path: str, wanted: Any, live: Any, key: str) -> Iterator[str]:  # noqa: ANN401 -- JSON
+    known = {item.get(key) for item in wanted or ()}
+    extra = (item.get(key) for item in live or ())
+    yield from (f"{path}[{name}]" for name in extra if name not in known)
 
 
 def _at(value: Any, path: Sequence[str]) -> Any:  # noqa: ANN401 -- JSON

@@ -261,6 +261,40 @@ def test_submit_where_another_prepared_a_copy_with_more_keys_is_refused(
     assert kubectl("get", "jobs", "-o", "name").stdout == ""
 
 
+HOOK = {"postStart": {"exec": {"command": ["sh", "-c", "env"]}}}
+EXTRA = {"name": "extra", "image": "busybox:1.36", "command": ["env"]}
+
+
+@pytest.mark.parametrize(
+    ("where", "change"),
+    [
+        ("spec.initContainers", {"initContainers": [EXTRA]}),
+        ("spec.serviceAccountName", {"serviceAccountName": "default"}),
+        ("spec.containers[main].lifecycle", {"lifecycle": HOOK}),
+        ("spec.containers[main].env[LD_PRELOAD]", {"env": [{"name": "LD_PRELOAD", "value": "x"}]}),
+    ],
+)
+def test_submit_where_another_prepared_a_job_with_more_in_its_pod_is_refused(
+    sky: Command, kubectl: Command, where: str, change: dict[str, Any]
+) -> None:
+    shown = sky("submit", "-", "--id", ID, "--dry-run=client", "-o", "json", stdin=TASK)
+    assert shown.returncode == 0, shown.stderr
+    (job,) = (item for item in json.loads(shown.stdout)["items"] if item["kind"] == "Job")
+    pod = job["spec"]["template"]["spec"]
+    (main,) = pod["containers"]
+    for key, value in change.items():
+        target = main if "[main]" in where else pod
+        target[key] = [*target.get(key, []), *value] if isinstance(value, list) else value
+    job["spec"]["suspend"] = True
+    manager = "--field-manager=kubectl-sky"
+    done = kubectl("create", manager, "-f", "-", stdin=json.dumps(job))
+    assert done.returncode == 0, done.stderr
+    refused = sky("submit", "-", "--id", ID, "--detach", stdin=TASK)
+    assert refused.returncode == 2, refused.stderr
+    assert f"{where}" in refused.stderr
+    assert kubectl("get", "secret", f"mine-{ID}").returncode != 0
+
+
 def test_submit_with_an_immutable_service_of_another_is_refused(
     sky: Command, kubectl: Command
 ) -> None:
