@@ -1,4 +1,7 @@
-"""Read files that others may have made: no pipe or device that blocks, and no more than a limit."""
+"""Read untrusted files without blocking, and only up to a size limit.
+
+Named pipes and devices that could block are refused.
+"""
 
 import errno
 import os
@@ -11,15 +14,15 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFCHR: "a device",
 }
-_BLOCK = 64 * 1024  # bytes; task files have some thousand
+_BLOCK = 64 * 1024  # bytes; task files have a few thousand
 
 
 def read(path: str | bytes | os.PathLike[str], limit: int) -> bytes:
-    """Return the bytes of a regular file, or of a pipe that the shell has opened: `<(command)`.
+    """Return the bytes of a regular file, or of a pipe of the shell: `<(command)`.
 
-    Raises OSError, also for a file larger than the limit; `reason` says why.
+    Raises OSError, also if the file is larger than the limit in bytes. `reason` describes it.
     """
-    # O_NONBLOCK: opening a named pipe would wait for somebody who writes to it.
+    # O_NONBLOCK: otherwise, opening a named pipe waits for a writer.
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     try:
         status = os.fstat(file)
@@ -36,7 +39,7 @@ def read(path: str | bytes | os.PathLike[str], limit: int) -> bytes:
 
 
 def reason(error: OSError) -> str:
-    """Return why a file cannot be read, as a part of a sentence."""
+    """Return why a file cannot be read, as part of a sentence."""
     text = error.strerror or str(error)
     return text[:1].lower() + text[1:]
 
@@ -62,5 +65,5 @@ def _shown(limit: int) -> str:
 
 
 def is_utf8(text: str) -> bool:
-    """Report whether a text of the environment or of an argument was UTF-8."""
+    """Report whether text from the environment or an argument was UTF-8."""
     return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)

@@ -1,18 +1,18 @@
-"""The errors a user may see, as one tree; the exit codes are the project's contract.
+"""The hierarchy of errors that users see; the exit codes are a stable contract.
 
-    SkyError                 1  anything of ours
-    ├─ UserError             2  the user's file or flags
-    │  ├─ InvalidFiles          carries every problem found, with its place
+    SkyError                 1  any error of this program
+    ├─ UserError             2  the user's file or flags are invalid
+    │  ├─ InvalidFiles          has every problem found, with its location
     │  └─ ProgramMissing        the image does not have the program
-    ├─ ClusterError          3  the cluster said no, or said nothing
-    │  ├─ NotFound              the object is not there
-    │  ├─ NotServed             the cluster does not know objects of this kind
-    │  │  └─ Outdated              it knows them in other versions alone
-    │  ├─ Forbidden             RBAC says no
-    │  ├─ Refused               an admission check says no: quota, limits, policy, webhook
-    │  ├─ Conflict              somebody else changed it, or it exists already
-    │  ├─ Unreachable           the server does not answer
-    │  └─ Expired               a watch's version is too old (410): list again
+    ├─ ClusterError          3  the cluster refused, failed or did not answer
+    │  ├─ NotFound              the object does not exist
+    │  ├─ NotServed             the cluster does not serve this kind
+    │  │  └─ Outdated              the cluster serves only other versions of this kind
+    │  ├─ Forbidden             RBAC denies the request
+    │  ├─ Refused               admission denies the request: quota, limits, policy, webhook
+    │  ├─ Conflict              the object was changed by another client, or already exists
+    │  ├─ Unreachable           the API server does not answer
+    │  └─ Expired               the resource version of a watch is too old (410): list again
     ├─ TaskFailed            4  the task itself failed
     └─ Interrupted         130  Ctrl-C
 
@@ -22,15 +22,15 @@ A message is one line: what is wrong, then what to do next.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-MAX_LISTED = 100  # problems in a message
+MAX_LISTED = 100  # maximum number of problems in a message
 MORE = f"and more: only the first {MAX_LISTED} problems are listed"
 
 
 class SkyError(Exception):
-    """An error that is told to the user in one line, without a traceback."""
+    """An error that is shown to the user on one line, without a traceback."""
 
     exit_code = 1
-    bare = False  # whether the message stands as it is, without "error: " before it
+    bare = False  # whether to print the message without the prefix "error: "
 
     def __init__(self, what: str, then: str = "") -> None:
         super().__init__(f"{what}; {then}" if then else what)
@@ -40,7 +40,7 @@ class SkyError(Exception):
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """Something wrong in a file. Lines and columns count from 1; 0 means the whole file."""
+    """A problem in a file. Lines and columns count from 1; 0 means the whole file."""
 
     file: str
     line: int
@@ -49,16 +49,19 @@ class Problem:
     message: str
     hint: str = ""
     severity: str = "error"
-    document: int = 0  # its number among the file's several, from 1; 0 where there is one
-    strict: bool = False  # whether it is an error only because warnings are taken for errors
+    document: int = 0  # number of the document in the file, from 1; 0 if there is only one
+    strict: bool = False  # whether it is an error only because warnings are treated as errors
 
     @property
     def place(self) -> str:
-        """`task.yaml:7:3`; only the file where the whole of it is meant."""
+        """Return the location, such as `task.yaml:7:3`; only the file for a whole file."""
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
     def __str__(self) -> str:
-        """`task.yaml:7:3: resources.acelerators: unknown field; did you mean 'accelerators'?`."""
+        """Format the problem on one line.
+
+        `task.yaml:7:3: resources.acelerators: unknown field; did you mean 'accelerators'?`
+        """
         number = f"document {self.document}" if self.document else ""
         parts = [part for part in (self.place, number, self.path) if part]
         if self.severity != "error" or self.strict:
@@ -67,16 +70,16 @@ class Problem:
         return f"{text}; {self.hint}" if self.hint else text
 
     def as_error(self) -> "Problem":
-        """The problem where warnings are taken for errors."""
+        """Return the problem with a warning treated as an error."""
         return self if self.severity == "error" else replace(self, severity="error", strict=True)
 
     def as_json(self) -> dict[str, object]:
-        """The problem for programs."""
+        """Return the problem as JSON data."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 def listed(problems: Sequence[Problem]) -> str:
-    """Return one problem a line; of very many only the first errors."""
+    """Format problems, one per line; above MAX_LISTED only the first, errors first."""
     shown = sorted(problems, key=lambda problem: problem.severity != "error")[:MAX_LISTED]
     if len(problems) <= MAX_LISTED:
         shown = list(problems)
@@ -91,7 +94,7 @@ class UserError(SkyError):
 
 
 class InvalidFiles(UserError):
-    """Files with problems; the message is one problem a line."""
+    """Files have problems; the message has one problem per line."""
 
     bare = True
 
@@ -101,7 +104,7 @@ class InvalidFiles(UserError):
 
 
 class ProgramMissing(UserError):
-    """The image does not have the program that was to run."""
+    """The image does not have the program to run."""
 
 
 class ClusterError(SkyError):
@@ -111,35 +114,35 @@ class ClusterError(SkyError):
 
 
 class NotFound(ClusterError):
-    """The object is not there."""
+    """The object does not exist."""
 
 
 class NotServed(ClusterError):
-    """The cluster does not know objects of this kind: what brings them is not installed."""
+    """The cluster does not serve this kind: the add-on that has it is not installed."""
 
 
 class Outdated(NotServed):
-    """The cluster knows objects of this kind in other versions alone."""
+    """The cluster serves this kind only in other versions."""
 
     def __init__(self, plural: str, served: Sequence[str], needed: str, then: str) -> None:
-        found = f"the cluster serves {plural} as {', '.join(served)} alone"
-        super().__init__(f"{found}, and {needed} is needed", then)
+        versions = f"the cluster serves {plural} as {', '.join(served)} alone"
+        super().__init__(f"{versions}, and {needed} is needed", then)
 
 
 class Forbidden(ClusterError):
-    """RBAC says no."""
+    """RBAC denies the request."""
 
 
 class Refused(ClusterError):
-    """An admission check says no: a quota, limits, a policy or a webhook."""
+    """Admission denies the request: a quota, limits, a policy or a webhook."""
 
 
 class Conflict(ClusterError):
-    """Somebody else changed the object, or it exists already."""
+    """Another client changed the object, or the object already exists."""
 
 
 class Unreachable(ClusterError):
-    """The server does not answer, or the connection was lost."""
+    """The API server does not answer, or the connection was lost."""
 
 
 class Expired(ClusterError):

@@ -1,4 +1,4 @@
-"""What the world told us before anything was decided."""
+"""Input of a plan: what is known about the user, the cluster and local files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,14 +11,14 @@ from kubectl_sky.users import User
 
 @dataclass(frozen=True)
 class Machine:
-    """A node of the cluster: its labels, and what it gives to pods as Kubernetes quantities."""
+    """A cluster node: its labels, and its allocatable Kubernetes quantities."""
 
     labels: Mapping[str, str]
     allocatable: Mapping[str, str]
 
 
 class Access(StrEnum):
-    """What can be done with a kind that not every cluster has."""
+    """Access to a kind that not every cluster serves."""
 
     ABSENT = "absent"
     FORBIDDEN = "forbidden"
@@ -27,11 +27,11 @@ class Access(StrEnum):
 
 @dataclass(frozen=True)
 class Queues:
-    """What Kueue has: the LocalQueues of the namespace, and the classes that order what waits.
+    """Kueue's LocalQueues in the namespace, and its WorkloadPriorityClasses.
 
-    `names` is None where the user may not list them, `installed` False where there is no Kueue.
-    `elsewhere` has the namespaces of LocalQueues that the task names and this namespace lacks, as
-    far as the user may see them.
+    `names` is None if the user may not list the LocalQueues. `installed` is False without Kueue.
+    `elsewhere` has the other namespaces with a LocalQueue that the task names and this namespace
+    lacks, as far as the user may see them.
     """
 
     installed: bool = True
@@ -42,7 +42,7 @@ class Queues:
 
 @dataclass(frozen=True)
 class KnownClaim:
-    """A PersistentVolumeClaim: its own name, and its access modes as Kubernetes writes them."""
+    """A PVC: its object name, and its access modes as Kubernetes writes them."""
 
     name: str
     access_modes: tuple[str, ...] = ()
@@ -50,9 +50,10 @@ class KnownClaim:
 
 @dataclass(frozen=True)
 class Archive:
-    """Local files as a tar: its SHA-256, how many files of how many bytes, and it itself, gzip'ed.
+    """Local files as a tar archive.
 
-    `folder` tells a folder from a single file. `data` is empty where it is too large to keep.
+    `folder` is False for a single file. `digest` is the SHA-256 of the tar. `files` is the number
+    of files, and `size` their bytes. `data` is the tar with gzip, or empty if too large to keep.
     """
 
     folder: bool
@@ -64,15 +65,15 @@ class Archive:
 
 @dataclass(frozen=True)
 class Facts:
-    """The user, the namespace, its claims, and the cluster's nodes.
+    """The user, the namespace, its PVCs, and the cluster nodes.
 
-    `claims` is every name that a claim goes by: a volume's that the user or SkyPilot gave it, and
-    its own; None where nobody has asked. A name that is not in it is taken as a claim's own.
-    `secret_keys` has the keys of each Secret that the task names and that is there; None where
-    nobody has asked, or may. `machines` is empty where the nodes are not known.
-    `access` has the kinds about which the cluster was asked. `context` is empty without a cluster.
-    `archives` are the task's local files, by where they go. `queues` is None where
-    nobody has asked. `token` is a random secret for the task's nodes.
+    `claims` has each PVC by all of its names: the volume name from the user or from SkyPilot, and
+    the object name. It is None if not queried. Any other name is taken as a PVC's object name.
+    `secret_keys` has the keys of each existing Secret that the task names. It is None if not
+    queried, or if reading Secrets is forbidden. `machines` is empty if the nodes are not known.
+    `access` has the kinds that were queried. `context` is empty without a cluster. `archives` has
+    the task's local files, by target path. `queues` is None if not queried. `token` is a random
+    secret for the task's nodes.
     """
 
     user: User

@@ -1,4 +1,4 @@
-"""Kubernetes kinds as values: where each lives in the API."""
+"""Kubernetes kinds as values: API group, version, kind and plural."""
 
 from dataclasses import dataclass
 
@@ -15,17 +15,17 @@ class Kind:
 
     @property
     def api_version(self) -> str:
-        """As manifests write it: `v1`, `batch/v1`."""
+        """Return the apiVersion of manifests: `v1`, `batch/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def resource(self) -> str:
-        """As kubectl and RBAC write it: `pods`, `jobs.batch`."""
+        """Return the name for kubectl and RBAC: `pods`, `jobs.batch`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
 APP_WRAPPER = Kind("workload.codeflare.dev", "v1beta2", "AppWrapper", "appwrappers")
-KUEUE_VERSIONS = ("v1beta2", "v1beta1")  # the newest first; a cluster has one of them or both
+KUEUE_VERSIONS = ("v1beta2", "v1beta1")  # newest first; a cluster serves one or both
 _KUEUE = ("kueue.x-k8s.io", KUEUE_VERSIONS[0])
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
@@ -65,5 +65,5 @@ _BY_NAME = {
 
 
 def kind_of(manifest: dict[str, object]) -> Kind | None:
-    """Return the kind of a manifest, or None for a kind this program does not know."""
+    """Return the kind of a manifest, or None for an unknown kind."""
     return _BY_NAME.get((str(manifest.get("apiVersion")), str(manifest.get("kind"))))

@@ -1,4 +1,7 @@
-"""Labels, annotations and object names: the index by which the cluster is the only state."""
+"""Labels, annotations and object names, which index the state in the cluster.
+
+There is no other state than the cluster.
+"""
 
 import re
 
@@ -9,17 +12,17 @@ TASK_ID = "task-id"
 TASK_NAME = "task-name"
 USERNAME = "username"
 NODE_IDX = "node-idx"
-FILES = "kubectl-sky/files"  # of objects that carry files, and that tasks share
-PORTS = "kubectl-sky/ports"  # of the Service that leads to a task's rank 0
+FILES = "kubectl-sky/files"  # of objects with local files, which tasks share
+PORTS = "kubectl-sky/ports"  # of the Service for rank 0 of a task
 VOLUME = "skypilot-volume"
 VOLUME_ID = "volume-id"
 VOLUME_NAME = "volume-name"
-PIPELINE = "kubectl-sky/pipeline"  # id of the tasks of one file together
-LATER_QUEUE = "kubectl-sky/queue"  # in which a held task gets when it is released
+PIPELINE = "kubectl-sky/pipeline"  # id shared by the tasks of one file
+LATER_QUEUE = "kubectl-sky/queue"  # of a suspended task, set when it is resumed
 LATER_CLASS = "kubectl-sky/queue-class"
-STAGE = "kubectl-sky/stage"  # which of them this is, from 1
+STAGE = "kubectl-sky/stage"  # number of a task in its pipeline, from 1
 
-SKYPILOT_VOLUME = "skypilot-name"  # label of the claims that SkyPilot makes
+SKYPILOT_VOLUME = "skypilot-name"  # label of the PVCs that SkyPilot creates
 
 ORIGINAL_NAME = "kubectl-sky/name"
 ORIGINAL_USER = "kubectl-sky/user"
@@ -27,28 +30,28 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 QUEUE_CLASS = "kueue.x-k8s.io/priority-class"
 NUM_NODES = "kubectl-sky/num-nodes"
 PIPELINE_NAME = "kubectl-sky/pipeline-name"
-STAGES = "kubectl-sky/stages"  # how many tasks there are
+STAGES = "kubectl-sky/stages"  # number of tasks
 EXECUTION = "kubectl-sky/execution"  # serial or parallel
-AUXILIARY = "kubectl-sky/auxiliary-stages"  # that end when the other tasks of a group have ended
-STOPPED_FOR = "kubectl-sky/stopped-for"  # the node whose failure has ended this one
-DELAY = "kubectl-sky/termination-delay"  # seconds that such a task has then
-PRIORITY = "kubectl-sky/priority"  # SkyPilot's number
-BACKEND = "kubectl-sky/backend"  # not written for the default one
-ARRAY = "kubectl-sky/array"  # the numbers of the tasks that are one array
-LOCAL_FILES = "kubectl-sky/files"  # what of the user's machine goes where
+AUXILIARY = "kubectl-sky/auxiliary-stages"  # stopped when the other tasks of a group have finished
+STOPPED_FOR = "kubectl-sky/stopped-for"  # the node whose failure stopped this one
+DELAY = "kubectl-sky/termination-delay"  # seconds until an auxiliary task is stopped
+PRIORITY = "kubectl-sky/priority"  # SkyPilot's priority, a number
+BACKEND = "kubectl-sky/backend"  # not set for the default backend
+ARRAY = "kubectl-sky/array"  # the indexes of the tasks of an array
+LOCAL_FILES = "kubectl-sky/files"  # local paths and their target paths
 
 DEFAULT_BACKEND = "jobs"
 
 CONTAINER = "main"  # the container that runs setup and run
-SCRIPTS = "scripts"  # its volume of them
+SCRIPTS = "scripts"  # volume of these scripts
 SCRIPTS_FOLDER = "/etc/kubectl-sky"
-ROOM = "room"  # its volume that can be written to whatever the image and its user
+ROOM = "room"  # writable scratch volume for any image and user
 ROOM_FOLDER = "/kubectl-sky"
 
 _OURS = {TASK, TASK_ID, TASK_NAME, USERNAME, NODE_IDX}
 _OUR_PREFIX = "kubectl-sky/"
 
-ID_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # Kubernetes' own: no vowels, no look-alikes
+ID_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # as in Kubernetes: no vowels, no look-alikes
 ID_LENGTH = 8
 ID = re.compile(r"[a-z]([a-z0-9]{7})")
 
@@ -57,17 +60,17 @@ _NAME_MAX = 40  # leaves room for "-{id}-node-{index}" within a DNS label
 
 
 def is_ours(key: str) -> bool:
-    """Say whether a label or annotation is ours, so that nobody else may set it on a task."""
+    """Report whether a label or annotation is reserved: task files cannot set it."""
     return key in _OURS or key.startswith(_OUR_PREFIX)
 
 
 def label_value(text: str) -> str:
-    """Return the text as a label value: `user@example.com` becomes `user-example.com`."""
+    """Return the text as a label value: `a@example.com` becomes `a-example.com`."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", text)[:_LABEL_MAX].strip("-._")
 
 
 def dns_label(text: str, fallback: str = "task") -> str:
-    """Return the text as the start of a DNS-1035 name, short enough for the suffixes of nodes."""
+    """Return the text as a DNS-1035 prefix, short enough for the suffixes of nodes."""
     slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     if not slug or not slug[0].isalpha():
         slug = f"{fallback}-{slug}" if slug else fallback
@@ -75,31 +78,31 @@ def dns_label(text: str, fallback: str = "task") -> str:
 
 
 def task_object(name: str, task_id: str) -> str:
-    """Name of the objects a task has once: `{name}-{id}`."""
+    """Return the name of the objects that a task has once: `{name}-{id}`."""
     return f"{name}-{task_id}"
 
 
 def part_id(whole: str, stage: int) -> str:
-    """Id of one of the tasks of a file; the same for the same id of the whole."""
-    from hashlib import sha256  # noqa: PLC0415 -- brings OpenSSL, which most commands never need
+    """Return the id of one task of a file, derived from the id of the whole file."""
+    from hashlib import sha256  # noqa: PLC0415 -- loads OpenSSL, which most commands do not need
 
     digest = sha256(f"{whole}/{stage}".encode()).digest()
     letters = ID_ALPHABET.rstrip("0123456789")
-    rest = (ID_ALPHABET[byte % len(ID_ALPHABET)] for byte in digest[1:ID_LENGTH])
-    return letters[digest[0] % len(letters)] + "".join(rest)
+    suffix = (ID_ALPHABET[byte % len(ID_ALPHABET)] for byte in digest[1:ID_LENGTH])
+    return letters[digest[0] % len(letters)] + "".join(suffix)
 
 
 def node_object(name: str, task_id: str, index: int, nodes: int) -> str:
-    """Name of a node's Job: as the task's when it has one node, else with the node's index."""
-    whole = task_object(name, task_id)
-    return whole if nodes == 1 else f"{whole}-node-{index}"
+    """Return the name of a node's Job; tasks with several nodes add the node index."""
+    base = task_object(name, task_id)
+    return base if nodes == 1 else f"{base}-node-{index}"
 
 
 def ports_object(whole: str) -> str:
-    """Name of the Service to a task's rank 0."""
+    """Return the name of the Service for rank 0 of a task."""
     return f"{whole}-ports"
 
 
 def selector(**labels: str) -> str:
-    """A label selector; underscores in names stand for dashes: `selector(task_id="abc")`."""
+    """Return a label selector; underscores become dashes: `selector(task_id="abc")`."""
     return ",".join(f"{name.replace('_', '-')}={value}" for name, value in labels.items())

@@ -1,7 +1,7 @@
 """Folders and files that only this user can change: caches, state and settings.
 
-Everything that outlives a command is opened here. A folder or file that another user owns, or can
-write to, is never read or written: what it holds would be that user's choice.
+Everything that outlives a command is opened here. A folder or file that another user owns or can
+write to is never read or written, because that user controls its contents.
 """
 
 import errno
@@ -22,7 +22,7 @@ _WRITABLE = "other users can write to it"
 
 
 class Unsafe(PermissionError):
-    """Another user controls a folder or file; `reason` says how."""
+    """Another user controls a folder or file; `reason` describes how."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(errno.EPERM, reason, str(path))
@@ -32,11 +32,11 @@ class Unsafe(PermissionError):
 
 
 class Folder:
-    """A folder that only this user can write to, below `home`, which is such a folder too.
+    """A folder below `home` that only this user can write to; so is `home`.
 
-    What `home` is in may be anybody's and may be reached by symbolic links; from `home` on, links
-    are not followed. Folders are created with the mode 0700 and files with 0600, whatever the
-    umask. Methods raise OSError; `Unsafe` is one.
+    The parents of `home` may belong to any user and may be symbolic links. From `home` on, links
+    are not followed. Folders are created with mode 0700 and files with 0600, whatever the umask.
+    Methods raise OSError, of which `Unsafe` is a subclass.
     """
 
     def __init__(self, home: Path, *below: str) -> None:
@@ -50,7 +50,7 @@ class Folder:
             return self.path
 
     def check(self) -> None:
-        """Raise Unsafe if another user controls the folder; one that does not exist is safe."""
+        """Raise Unsafe if another user controls the folder; a missing folder is safe."""
         with suppress(FileNotFoundError), self._opened():
             pass
 
@@ -62,28 +62,31 @@ class Folder:
             )
 
     def write(self, name: str, *parts: bytes) -> None:
-        """Write a whole file or none, even while another process writes the same."""
+        """Write a file atomically, even while another process writes the same file."""
         with self._opened(create=True) as folder:
             _replace(folder, name, parts)
 
     def remove(self, name: str) -> None:
-        """Remove a file; nothing if it does not exist."""
+        """Remove a file; do nothing if it does not exist."""
         with suppress(FileNotFoundError), self._opened() as folder:
             os.unlink(name, dir_fd=folder)
 
     def touch(self, name: str) -> None:
-        """Set the time of a file to now: `prune` removes the oldest first."""
+        """Set the modification time of a file to now: `prune` removes the oldest first."""
         with self._opened() as folder:
             os.utime(name, dir_fd=folder, follow_symlinks=False)
 
     def names(self) -> list[str]:
         """Return the names of the files, sorted; none if the folder cannot be read."""
         with suppress(OSError), self._opened() as folder:
-            return sorted(os.listdir(folder))  # noqa: PTH208 -- of a descriptor
+            return sorted(os.listdir(folder))  # noqa: PTH208 -- takes a descriptor
         return []
 
     def prune(self, count: int, size: int | None = None, seconds: float | None = None) -> None:
-        """Keep the newest `count` files, of `size` bytes in all, and none older than `seconds`."""
+        """Remove all but the newest files.
+
+        Keeps at most `count` files of `size` bytes in all, and none older than `seconds`.
+        """
         with self._opened() as folder:
             total = 0
             for number, (status, name) in enumerate(_newest_first(folder)):
@@ -95,7 +98,7 @@ class Folder:
 
     @contextmanager
     def _opened(self, create: bool = False) -> Iterator[int]:
-        """Yield a descriptor of the folder, so that no name on the way to it is read again."""
+        """Yield a descriptor of the folder, so that its path is not resolved again."""
         if create:
             _make(self._home.parent)
         descriptor = os.open(self._home.parent, _FOLDER)
@@ -103,25 +106,27 @@ class Folder:
         try:
             for name in (self._home.name, *self._below):
                 path = path / name
-                outer, descriptor = descriptor, _enter(descriptor, name, path, create)
-                os.close(outer)
+                parent, descriptor = descriptor, _enter(descriptor, name, path, create)
+                os.close(parent)
             yield descriptor
         finally:
             os.close(descriptor)
 
 
 def read(path: Path, limit: int = -1) -> bytes:
-    """Return the bytes of a file that the user names, links included. Raises OSError, Unsafe.
+    """Return the bytes of a file that the user names; links are followed.
 
-    It must be the user's or root's, and nobody else may write to it.
+    Raises OSError. Raises Unsafe unless the file belongs to the user or root, and no other user can
+    write to it.
     """
     return _read(os.open(path, _READ), path, limit)
 
 
 def replace(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Replace a file in one step by one that only this user reads. Raises OSError.
+    """Replace a file atomically. Raises OSError.
 
-    The umask takes from another `mode`, as from that of any new file.
+    By default, only this user can read the file.
+    The umask applies to any other `mode`, as for every new file.
     """
     folder = os.open(path.parent, _FOLDER)
     try:
@@ -131,21 +136,21 @@ def replace(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def _replace(folder: int, name: str, parts: Iterable[bytes], mode: int = 0o600) -> None:
-    """Write a new file as `mkstemp` would, which knows no descriptors, and rename it."""
-    new = f".{name}.{os.urandom(8).hex()}"
-    descriptor = os.open(new, _NEW, mode, dir_fd=folder)
+    """Write a temporary file and rename it; `mkstemp` does not support descriptors."""
+    temporary = f".{name}.{os.urandom(8).hex()}"
+    descriptor = os.open(temporary, _NEW, mode, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.writelines(parts)
-        os.replace(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with suppress(OSError):
-            os.unlink(new, dir_fd=folder)
+            os.unlink(temporary, dir_fd=folder)
         raise
 
 
 def _enter(folder: int, name: str, path: Path, create: bool) -> int:
-    """Open a folder within another one; the caller closes it."""
+    """Open a folder within another folder; the caller closes it."""
     if create:
         with suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=folder)
@@ -164,7 +169,10 @@ def _enter(folder: int, name: str, path: Path, create: bool) -> int:
 
 
 def _make(path: Path) -> None:
-    """Create a folder and those around it; `Path.mkdir` would leave the outer ones to the umask."""
+    """Create a folder and its parents.
+
+    `Path.mkdir` would create the parents with the mode that the umask gives.
+    """
     if not path.is_dir():
         _make(path.parent)
         with suppress(FileExistsError):
@@ -181,7 +189,7 @@ def _read(descriptor: int, path: Path, limit: int) -> bytes:
 
 
 def _check(status: os.stat_result, path: Path) -> None:
-    """Raise Unsafe for what another user controls; root can change everything anyway."""
+    """Raise Unsafe if another user has control; root can change everything anyway."""
     if status.st_uid not in (os.geteuid(), _ROOT):
         raise Unsafe(path, f"belongs to another user (uid {status.st_uid})")
     if status.st_mode & stat.S_IWOTH or _group_writes(status):
@@ -189,7 +197,7 @@ def _check(status: os.stat_result, path: Path) -> None:
 
 
 def _group_writes(status: os.stat_result) -> bool:
-    """Say whether a group can write that has more members than this user.
+    """Report whether a group with other members than this user can write.
 
     Systems that give each user a group of the same name have a umask of 002.
     """
@@ -199,15 +207,15 @@ def _group_writes(status: os.stat_result) -> bool:
         group, user = grp.getgrgid(status.st_gid), pwd.getpwuid(os.geteuid())
     except KeyError:
         return True
-    alone = group.gr_name == user.pw_name and status.st_gid == user.pw_gid
-    return not alone or any(member != user.pw_name for member in group.gr_mem)
+    private_group = group.gr_name == user.pw_name and status.st_gid == user.pw_gid
+    return not private_group or any(member != user.pw_name for member in group.gr_mem)
 
 
 def _newest_first(folder: int) -> list[tuple[os.stat_result, str]]:
     files = []
     with os.scandir(folder) as entries:
         for entry in entries:
-            with suppress(FileNotFoundError):  # another process has removed it
+            with suppress(FileNotFoundError):  # removed by another process
                 if entry.is_file(follow_symlinks=False):
                     files.append((entry.stat(follow_symlinks=False), entry.name))
     return sorted(files, key=lambda file: -file[0].st_mtime_ns)

@@ -1,24 +1,27 @@
-"""Regular expressions of strangers and users: RE2 matches them in linear time, whatever they are.
+"""Untrusted regular expressions: RE2 matches any expression in linear time.
 
-It knows neither look-around nor backreferences, which no linear engine has.
+RE2 does not support look-around or backreferences; no engine with linear time does.
 """
 
 from typing import Protocol, cast
 
 
 class Regex(Protocol):
-    """A compiled expression. What is returned is true for a match."""
+    """A compiled expression. Methods return a true value for a match."""
 
     def search(self, text: bytes) -> object:
-        """Look for a match anywhere."""
+        """Search for a match anywhere in the text."""
 
     def fullmatch(self, text: bytes) -> object:
         """Match the whole text."""
 
 
 def compiled(expression: bytes, single_bytes: bool = False) -> Regex:
-    """Compile an expression of UTF-8, or of single bytes. Raises ValueError with the reason."""
-    import re2  # noqa: PLC0415 -- 15 ms, for the few commands that have patterns
+    """Compile an expression for UTF-8 or for single bytes.
+
+    Raises ValueError with the reason.
+    """
+    import re2  # noqa: PLC0415 -- takes 15 ms, and few commands have patterns
 
     options = re2.Options()
     options.log_errors = False

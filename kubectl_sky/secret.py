@@ -1,4 +1,4 @@
-"""The type of a secret's value: it goes into Secret objects, and nowhere else."""
+"""The type of secret values: they go into Secret objects and nowhere else."""
 
 from typing import Self
 
@@ -6,10 +6,10 @@ REDACTED = "REDACTED"
 
 
 class Secret:
-    """A value that only a Secret object may hold, with the field that it comes from.
+    """A value that only a Secret object may contain, with the field it comes from.
 
-    It is no text: a type checker refuses it where text is expected, what is formatted from it says
-    REDACTED, JSON and YAML writers raise, and the template engine lets it into Secrets only.
+    It is not a string: a type checker rejects it where a string is expected. Formatting it gives
+    REDACTED, JSON and YAML writers raise, and the template engine allows it only in Secrets.
     """
 
     __slots__ = ("_data", "origin")
@@ -23,7 +23,7 @@ class Secret:
         return type(self)(self._data, origin)
 
     def __str__(self) -> str:
-        """Show no value."""
+        """Return REDACTED instead of the value."""
         return REDACTED
 
     __repr__ = __str__
@@ -33,14 +33,14 @@ class Secret:
         return len(self._data)
 
     def __eq__(self, other: object) -> bool:
-        """Compare values, whatever their origins."""
+        """Compare values; origins are ignored."""
         return isinstance(other, Secret) and self._data == other._data
 
     def __hash__(self) -> int:
-        """Two equal values have one hash."""
+        """Hash the value; the origin is ignored."""
         return hash(self._data)
 
 
 def reveal(secret: Secret) -> bytes:
-    """Return the value; every use of this function is a place where a secret can leak."""
+    """Return the value; a secret can leak wherever this function is called."""
     return secret._data

@@ -1,4 +1,4 @@
-"""What the user decided once for all tasks, and who is logged in: two files in one folder."""
+"""The settings for all tasks, and the logged-in user: two files in one folder."""
 
 import getpass
 import os
@@ -20,18 +20,18 @@ _LOGIN_BYTES = 10_000
 
 @dataclass(frozen=True)
 class Settings:
-    """Choices that apply where a task is silent; each is a field of schemas/settings.json.
+    """Choices for what a task does not set: the fields of schemas/settings.json.
 
-    `defaults` is "skypilot" for SkyPilot's own sizes where a task names none. `priority_classes`
-    is SkyPilot's priority, or a range of them such as `500..1000`, to the name of a PriorityClass.
-    `host_paths` are the directories of the cluster's nodes that tasks may mount, with all below.
-    `single_node_volumes` is what becomes of several nodes with a volume for one machine: "together"
-    on one, or "refuse". `volume_group` is the group that may write to volumes; False gives none.
-    `stores` is how each store of buckets is reached, `default_store` is where buckets are of which
-    only the name is known, `bucket_mode` "copy" copies those too that are to be mounted, by the
-    `fetch_program` of the `fetch_image`. `ports` is how the ports of tasks are reached, and the
-    annotations of the Services that lead to them. `code_volume` is the volume that keeps the files
-    that are too large for ConfigMaps.
+    `defaults` "skypilot" uses SkyPilot's default sizes. `priority_classes` maps a SkyPilot priority
+    or a range of them, such as `500..1000`, to the name of a PriorityClass. `host_paths` are the
+    directories of cluster nodes that tasks may mount, with their subdirectories.
+    `single_node_volumes` applies to tasks with several nodes and a volume for one cluster node:
+    "together" runs all nodes on one cluster node, "refuse" rejects the task. `volume_group` is the
+    group that may write to volumes; False sets none. `stores` configures the access to each bucket
+    store. `default_store` is the store of buckets that are given by name only. `bucket_mode` "copy"
+    also copies buckets that would be mounted, with the `fetch_program` of the `fetch_image`.
+    `ports` configures how the ports of tasks are exposed, and the annotations of their Services.
+    `code_volume` is the volume for files that are too large for ConfigMaps.
     """
 
     image: str = DEFAULT_IMAGE
@@ -56,29 +56,36 @@ class Settings:
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the files are: `$KUBECTL_SKY_CONFIG_HOME`, else a folder in the XDG config home."""
+    """Return the settings folder.
+
+    It is `$KUBECTL_SKY_CONFIG_HOME`, or by default a folder in the XDG config home.
+    """
     return _home("CONFIG", "~/.config", environ)
 
 
 def _home(kind: str, default: str, environ: Mapping[str, str]) -> Path:
-    """Return our own folder of a kind; as XDG wants it, a relative folder of XDG's is ignored.
+    """Return this program's folder of a kind; relative XDG paths are ignored.
 
-    A folder that somebody else prepared and the user works in would be such a relative one.
+    The XDG specification requires that. A relative path could lead to files that another user
+    prepared in the working directory.
     """
-    own = environ.get(f"KUBECTL_SKY_{kind}_HOME")
-    if own:
-        return Path(own)
+    override = environ.get(f"KUBECTL_SKY_{kind}_HOME")
+    if override:
+        return Path(override)
     xdg = Path(environ.get(f"XDG_{kind}_HOME") or "").expanduser()
     return (xdg if xdg.is_absolute() else Path(default).expanduser()) / "kubectl-sky"
 
 
 def settings_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the path of the settings, which need not exist."""
+    """Return the path of the settings file, which may not exist."""
     return folder(environ) / "settings.yaml"
 
 
 def logged_in(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Return the name given to `auth login`, or None. Raises UserError for an unsafe file."""
+    """Return the name given to `auth login`, or None.
+
+    Raises UserError for an unsafe or invalid file.
+    """
     path = folder(environ) / "login"
     try:
         return private.read(path, _LOGIN_BYTES).decode().strip() or None
@@ -91,7 +98,7 @@ def logged_in(environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 def log_in(name: str, environ: Mapping[str, str] = os.environ) -> None:
-    """Remember the name for every later command of this operating-system user."""
+    """Save the name for all later commands of this operating system user."""
     home = folder(environ)
     try:
         Folder(home).write("login", f"{name}\n".encode())
@@ -100,32 +107,38 @@ def log_in(name: str, environ: Mapping[str, str] = os.environ) -> None:
 
 
 def log_out(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Forget the name, and return it; None when nobody was logged in."""
+    """Remove the saved name and return it, or None if no user was logged in."""
     name = logged_in(environ)
     (folder(environ) / "login").unlink(missing_ok=True)
     return name
 
 
 def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where state is kept that is no setting: `$KUBECTL_SKY_STATE_HOME`, else XDG's state home."""
+    """Return the folder for state other than settings.
+
+    It is `$KUBECTL_SKY_STATE_HOME`, or by default a folder in the XDG state home.
+    """
     return _home("STATE", "~/.local/state", environ)
 
 
 def system_user() -> str:
-    """Return the operating system's name for the user; `nobody` where it has none."""
+    """Return the operating system user name, or `nobody` if there is none."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container's user without an entry in its passwd
+    except (KeyError, OSError):  # a container user without a passwd entry
         return "nobody"
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where is kept what can be made again: `$KUBECTL_SKY_CACHE_HOME`, else XDG's cache home."""
+    """Return the folder for caches.
+
+    It is `$KUBECTL_SKY_CACHE_HOME`, or by default a folder in the XDG cache home.
+    """
     return _home("CACHE", "~/.cache", environ)
 
 
 def unsafe_cache(environ: Mapping[str, str] = os.environ) -> Iterator[str]:
-    """Yield a note if the cache is not used because another user controls its folder."""
+    """Yield a warning if the cache is disabled: another user controls its folder."""
     with suppress(OSError, RuntimeError):  # RuntimeError: the user has no home directory
         path = cache_folder(environ)
         try:

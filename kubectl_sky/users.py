@@ -1,4 +1,4 @@
-"""Who a task or volume belongs to. Labels are for finding; RBAC is for protecting."""
+"""Owners of tasks and volumes. Labels are for finding; RBAC is for protection."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from kubectl_sky.errors import UserError
 
 
 def named(name: str) -> "User":
-    """Return the user of a name. Raises UserError for one that no label can stand for."""
+    """Return the user with a name. Raises UserError if no label can represent it."""
     user = User(name.strip())
     if not user.label or not user.name.isprintable():
         raise UserError(
@@ -20,19 +20,19 @@ def named(name: str) -> "User":
 
 @dataclass(frozen=True)
 class User:
-    """A user by the name that they go by: `alice@example.com`."""
+    """A user, identified by a name such as `alice@example.com`."""
 
     name: str
 
     @property
     def label(self) -> str:
-        """The name as a label value: `alice-example.com`."""
+        """Return the name as a label value: `alice-example.com`."""
         return names.label_value(self.name)
 
     def owns(self, metadata: Mapping[str, object]) -> bool:
-        """Say whether an object's metadata names this user.
+        """Report whether this user owns an object, according to its metadata.
 
-        The label decides; where two names look alike as labels, the annotation tells them apart.
+        The label decides. If two names have the same label, the annotation distinguishes them.
         """
         labels, annotations = metadata.get("labels"), metadata.get("annotations")
         labelled = isinstance(labels, Mapping) and labels.get(names.USERNAME) == self.label

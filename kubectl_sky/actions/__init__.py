@@ -1,1 +1,1 @@
-"""The verbs: each joins core and edge in a short paragraph."""
+"""Implement the commands: connect the planning code with the cluster."""

@@ -1,4 +1,4 @@
-"""`--array`: one file, run once for each number."""
+"""`--array`: run one task once for each index."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,11 +10,11 @@ from kubectl_sky.spec.task import Task
 from kubectl_sky.workloads.arrays import Array
 from kubectl_sky.workloads.choice import AUTO
 
-_SAME = (None, AUTO, "indexed")  # backends that an array is in keeping with
+_SAME = (None, AUTO, "indexed")  # backends that are compatible with an array
 
 
 def applied(tasks: Sequence[Task], text: str | None) -> list[Task]:
-    """Return the one task as an array where the flag is given. Raises UserError."""
+    """Turn the single task into an array if the flag is given. Raises UserError."""
     if text is None:
         return list(tasks)
     if len(tasks) > 1:

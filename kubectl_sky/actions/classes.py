@@ -1,4 +1,4 @@
-"""Whether the cluster makes volumes of the classes that are asked for."""
+"""Check that the requested StorageClasses exist."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,27 +14,27 @@ _DEFAULT = (
 
 
 def notes(session: Session, asked: Iterable[str | None]) -> tuple[str, ...]:
-    """Say which classes there are not; None asks for the default, "" for no class.
+    """Return a note for each missing class; None means the default, "" no class.
 
-    Raises UserError where there is no default: such a claim would wait forever. Who may not list
-    StorageClasses is told nothing.
+    Raises UserError if there is no default class: such a PVC would stay pending. Returns nothing
+    if the user is not allowed to list StorageClasses.
     """
-    wanted = {name for name in asked if name != ""}
-    if not wanted:
+    requested = {name for name in asked if name != ""}
+    if not requested:
         return ()
     try:
         classes = objects.list_all(session, kinds.STORAGE_CLASS)
     except Forbidden:
         return ()
-    known = sorted(one["metadata"]["name"] for one in classes)
+    existing = sorted(storage_class["metadata"]["name"] for storage_class in classes)
     default = any(
-        (one["metadata"].get("annotations") or {}).get(key) == "true"
-        for one in classes
+        (storage_class["metadata"].get("annotations") or {}).get(key) == "true"
+        for storage_class in classes
         for key in _DEFAULT
     )
-    if None in wanted and not default:
-        raise _no_default(known)
-    return tuple(_missing({name for name in wanted if name} - set(known), known))
+    if None in requested and not default:
+        raise _no_default(existing)
+    return tuple(_missing({name for name in requested if name} - set(existing), existing))
 
 
 def _no_default(known: list[str]) -> UserError:
@@ -51,9 +51,9 @@ def _no_default(known: list[str]) -> UserError:
 
 
 def _missing(names: set[str], known: list[str]) -> Iterator[str]:
-    there = f"there are {', '.join(known)}" if known else "there is none"
+    listed = f"there are {', '.join(known)}" if known else "there is none"
     for name in sorted(names):
         yield (
-            f"no StorageClass is called {name!r}, {there}; the volume waits for a PersistentVolume"
+            f"no StorageClass is called {name!r}, {listed}; the volume waits for a PersistentVolume"
             " of that class"
         )

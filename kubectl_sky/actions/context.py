@@ -1,4 +1,4 @@
-"""Which context of the kubeconfig a task goes to: the flag's, else the file's, else the current."""
+"""Choose the kubeconfig context of a task: flag, then file, then current context."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from kubectl_sky.spec.document import Document, Path
 
 @dataclass(frozen=True)
 class _Named:
-    """A context that a document names, and where."""
+    """A context that a document names, and the path of the field."""
 
     context: str
     document: Document
@@ -25,13 +25,15 @@ class _Named:
 
 
 def choose(draft: Draft, connection: Connection) -> tuple[Draft, Connection]:
-    """Return the draft with the candidates of one context only, and the connection to that.
+    """Limit the draft and the connection to one context.
 
-    Of several contexts in a file it is the first that the kubeconfig has and that suits all tasks.
-    Raises InvalidFiles where there is none.
+    If a file names several contexts, use the first one that exists in the kubeconfig and that all
+    tasks allow. Raises InvalidFiles if there is none.
     """
-    wanted = [{candidate.context for candidate in task.candidates} for task in draft.tasks]
-    order = dict.fromkeys(one.context for task in draft.tasks for one in task.candidates)
+    contexts_by_task = [
+        {candidate.context for candidate in task.candidates} for task in draft.tasks
+    ]
+    order = dict.fromkeys(option.context for task in draft.tasks for option in task.candidates)
     if not any(order):
         return draft, connection
     named = [
@@ -41,37 +43,47 @@ def choose(draft: Draft, connection: Connection) -> tuple[Draft, Connection]:
     ]
     if connection.context:
         chosen: str | None = connection.context
-        told = "" if chosen in order else f"--context {chosen} is used, not {_places(named)}"
+        remark = "" if chosen in order else f"--context {chosen} is used, not {_places(named)}"
     else:
-        known = kubeconfig.contexts(connection)
-        there = [context for context in order if context is None or context in known.names]
-        fitting = [one for one in there if all(not each.isdisjoint({one, None}) for each in wanted)]
-        if not fitting:
-            raise InvalidFiles(_divided(named) if there else _unknown(named, known.names))
-        chosen = fitting[0]
-        told = _chosen(named, chosen) if chosen not in (None, known.current) else ""
-    remarks = (*draft.remarks, told) if told else draft.remarks
+        kubeconfig_contexts = kubeconfig.contexts(connection)
+        existing = [
+            context for context in order if context is None or context in kubeconfig_contexts.names
+        ]
+        usable = [
+            option
+            for option in existing
+            if all(not contexts.isdisjoint({option, None}) for contexts in contexts_by_task)
+        ]
+        if not usable:
+            raise InvalidFiles(
+                _divided(named) if existing else _unknown(named, kubeconfig_contexts.names)
+            )
+        chosen = usable[0]
+        remark = _chosen(named, chosen) if chosen not in (None, kubeconfig_contexts.current) else ""
+    remarks = (*draft.remarks, remark) if remark else draft.remarks
     parts = tuple(replace(part, task=staying(part.task, chosen)) for part in draft.parts)
     return replace(draft, parts=parts, remarks=remarks), replace(connection, context=chosen)
 
 
 def _chosen(named: list[_Named], chosen: str | None) -> str:
-    place = _places([one for one in named if one.context == chosen][:1])
-    return f"context {place}; other commands find the task with --context {chosen}"
+    source = _places([entry for entry in named if entry.context == chosen][:1])
+    return f"context {source}; other commands find the task with --context {chosen}"
 
 
 def _places(named: list[_Named]) -> str:
-    """`west of task.yaml:3:10`."""
-    return " or ".join(f"{one.context} of {one.problem('').place}" for one in named)
+    """Format the contexts: `west of task.yaml:3:10`."""
+    return " or ".join(f"{entry.context} of {entry.problem('').place}" for entry in named)
 
 
 def _unknown(named: list[_Named], known: Collection[str]) -> list[Problem]:
-    has = f"it has: {', '.join(known)}" if known else "it has none"
-    return [one.problem(f"no context {one.context!r} in the kubeconfig", has) for one in named]
+    hint = f"it has: {', '.join(known)}" if known else "it has none"
+    return [
+        entry.problem(f"no context {entry.context!r} in the kubeconfig", hint) for entry in named
+    ]
 
 
 def _divided(named: list[_Named]) -> list[Problem]:
     return [
-        one.problem("the tasks of a file go to one context", "--context says to which")
-        for one in named
+        entry.problem("the tasks of a file go to one context", "--context says to which")
+        for entry in named
     ]

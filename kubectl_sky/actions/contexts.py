@@ -1,4 +1,4 @@
-"""The tasks of every context of a kubeconfig, all asked at once."""
+"""List the tasks of all contexts of a kubeconfig, in parallel."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ _WORKERS = 16
 
 @dataclass(frozen=True)
 class Answer:
-    """What a context said: its tasks, or why there is no answer."""
+    """The response of a context: its tasks, or an error."""
 
     context: str
     tasks: tuple[TaskStatus, ...] = ()
@@ -24,7 +24,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Question:
-    """Whose tasks are asked for; `user` is None for the one that each cluster knows."""
+    """The tasks to list; `user` None means the user's identity in each cluster."""
 
     user: str | None
     everybody: bool
@@ -32,7 +32,7 @@ class Question:
 
 
 def tasks(connection: Connection, question: Question) -> list[Answer]:
-    """Ask each context; one that does not answer keeps no other from it."""
+    """List the tasks of each context; errors are reported per context."""
     names = kubeconfig.contexts(connection).names
     with ThreadPoolExecutor(_WORKERS) as pool:
         return list(pool.map(lambda name: _ask(replace(connection, context=name), question), names))
@@ -44,8 +44,8 @@ def _ask(connection: Connection, question: Question) -> Answer:
         session = Session.connect(connection)
         user = None if question.everybody else who.user(session, question.user)
         namespace = None if question.all_namespaces else session.namespace
-        found = find.tasks(session, find.Scope(namespace, user))
+        statuses = find.tasks(session, find.Scope(namespace, user))
     except ClusterError as error:
         return Answer(context, error=str(error))
     session.close()
-    return Answer(context, tuple(found))
+    return Answer(context, tuple(statuses))

@@ -1,4 +1,4 @@
-"""Carry local files to pods: to each that waits for them, many at once, as long as it takes."""
+"""Upload local files to waiting pods in parallel until all pods have them."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -20,12 +20,12 @@ from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.sync import delivery
 from kubectl_sky.sync.delivery import Outcome
 
-_LOOK = 0.3  # seconds between two looks at the pods
-_TOLD = 10.0  # seconds without a pod to send to, after which the user is told
+_LOOK = 0.3  # seconds between checks of the pods
+_TOLD = 10.0  # seconds without a pod to send to, until a note is written
 _AT_ONCE = 32
-_PATIENCE = 30.0  # seconds in which the same pod is sent again what broke off on the way
+_PATIENCE = 30.0  # seconds for which an interrupted upload to a pod is retried
 _SCRIPT = f"{names.SCRIPTS_FOLDER}/unpack.sh"
-_BROKE_OFF, _NOT_NOW = 74, 75  # how unpack.sh ends where it may be tried again
+_BROKE_OFF, _NOT_NOW = 74, 75  # exit codes of unpack.sh that allow a retry
 _KILLED = 128
 
 _Key = tuple[str, str, int]
@@ -33,7 +33,7 @@ _Key = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class Shown:
-    """How the user is told: bytes as they go by, and notes."""
+    """The user output: progress in bytes, and notes."""
 
     progress: Progress
     note: Callable[[str], None]
@@ -41,9 +41,9 @@ class Shown:
 
 @dataclass(frozen=True)
 class Load:
-    """Local files for all nodes of a task, and the number by which entry.sh knows them.
+    """Local files for all nodes of a task; `number` identifies them in entry.sh.
 
-    `shelved` is whether a volume keeps them, from which the nodes take them once it has them.
+    `shelved` is whether they go to the code cache volume, from which all nodes then read them.
     """
 
     task_id: str
@@ -53,15 +53,15 @@ class Load:
     shelved: bool = False
 
 
-# The bytes of a load as they are sent; what is called hears how many of the archive these are.
+# Yields the bytes to send for a load; the callback receives the number of archive bytes sent.
 Blocks = Callable[[Load, Callable[[int], object]], Iterator[bytes]]
 
 
 @dataclass(frozen=True)
 class Where:
-    """Which tasks: those with this label; `word` is what people call them.
+    """Select tasks by a label; `word` is "task", "pipeline" or "group".
 
-    `known` are the uids of the objects that run them, as far as this command has sent them.
+    `known` holds the uids of the workload objects that this command has sent.
     """
 
     namespace: str
@@ -73,28 +73,28 @@ class Where:
 
 @dataclass(frozen=True)
 class Place:
-    """A node that lacks a load."""
+    """A node that still needs a load."""
 
     load: Load
     node: NodeStatus
 
     @property
     def key(self) -> _Key:
-        """The node and the load, whichever pod the node has."""
+        """Identify the node and the load, independent of the pod."""
         return self.load.task_id, self.load.number, self.node.index
 
     @property
     def waits(self) -> bool:
-        """Whether its pod runs and may want it."""
+        """Whether the pod of the node is running and may wait for the load."""
         node = self.node
         return bool(node.pod) and node.state is State.RUNNING and node.exit_code is None
 
 
 class Courier:
-    """Local files on their way to the nodes of one or more tasks.
+    """Upload local files to the nodes of one or more tasks.
 
-    `blocks` yields the bytes of a load. One that is `lasting` goes on when all nodes have theirs,
-    for those that start again. A node that cannot unpack its files fails, and says so itself.
+    `blocks` yields the bytes of a load. With `lasting` it continues after all nodes have their
+    files, to serve restarted nodes. A node that cannot unpack its files fails and reports that.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Courier:
         blocks: Blocks,
         lasting: bool = False,
     ) -> None:
-        self.missing = 0  # how many nodes lack something that they may still want
+        self.missing = 0  # number of nodes that still need files
         self._session = session
         self._where = where
         self._loads = loads
@@ -116,25 +116,28 @@ class Courier:
         self._failed = False
         self._lacked: set[_Key] = set()
         self._pods: dict[_Key, str] = {}
-        self._objects: set[str] = set()  # uids of what runs the tasks
-        self._kept: set[str] = set()  # hashes of what has arrived somewhere
-        self._broken: dict[tuple[str, str], float] = {}  # when it first broke off
+        self._objects: set[str] = set()  # uids of the workload objects
+        self._kept: set[str] = set()  # hashes of the archives that some node has received
+        self._broken: dict[tuple[str, str], float] = {}  # when an upload to a pod first failed
         self._running: dict[_Key, tuple[Place, Future[Outcome]]] = {}
         self._over = Event()
         self._bar = Lock()
 
     @property
     def idle(self) -> bool:
-        """Whether no node has had anything yet."""
+        """Whether no node has received files yet."""
         return not self._pods
 
     @property
     def late(self) -> bool:
-        """Whether some node ended without its files."""
+        """Whether a node finished without its files."""
         return self._failed or bool(self._lacked - self._pods.keys())
 
     def run(self, stop: Event) -> None:
-        """Send until every node has everything or has ended, or until `stop`. Raises SkyError."""
+        """Upload until every node has its files or has finished, or until `stop` is set.
+
+        Raises SkyError.
+        """
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="send") as pool, ExitStack() as bar:
             try:
                 self._lead(stop, pool, bar)
@@ -142,18 +145,18 @@ class Courier:
                 self._over.set()
 
     def _lead(self, stop: Event, pool: ThreadPoolExecutor, bar: ExitStack) -> None:
-        since, advance = monotonic(), None
-        told = False
+        started_at, advance = monotonic(), None
+        notified = False
         while not stop.is_set():
-            places, over = self._places()
-            if over or not (places or self._lasting):
+            uploads, all_ended = self._places()
+            if all_ended or not (uploads or self._lasting):
                 return
-            for place in self._next(places):
+            for upload in self._next(uploads):
                 advance = advance or self._advance(bar)
-                self._running[place.key] = place, pool.submit(self._carry, place, advance)
-            if not self._running and not told and places and monotonic() - since > _TOLD:
+                self._running[upload.key] = upload, pool.submit(self._carry, upload, advance)
+            if not self._running and not notified and uploads and monotonic() - started_at > _TOLD:
                 self._tell()
-                told = True
+                notified = True
             self._pause(stop)
             self._hear()
 
@@ -162,11 +165,11 @@ class Courier:
         self._shown.note(f"files: {count} get them when they start; until then this has to run")
 
     def _advance(self, bar: ExitStack) -> Callable[[int], object]:
-        """Begin to show how the bytes go by that are missing now."""
-        each = {load.files.source: load.archive.size for load in self._loads}
-        label = f"Sending {' and '.join(each)}"
-        times = 1 if all(load.shelved for load in self._loads) else self.missing
-        update = bar.enter_context(self._shown.progress(label, sum(each.values()) * times))
+        """Start the progress bar for the bytes that are missing now."""
+        sizes = {load.files.source: load.archive.size for load in self._loads}
+        label = f"Sending {' and '.join(sizes)}"
+        copies = 1 if all(load.shelved for load in self._loads) else self.missing
+        update = bar.enter_context(self._shown.progress(label, sum(sizes.values()) * copies))
 
         def advance(count: int) -> None:
             with self._bar:
@@ -175,51 +178,56 @@ class Courier:
         return advance
 
     def _places(self) -> tuple[list[Place], bool]:
-        """Return who lacks what, and whether all tasks have ended. Raises ClusterError."""
+        """Return the pending uploads, and whether all tasks have finished.
+
+        Raises ClusterError.
+        """
         where = self._where
-        known = {*where.known, *self._objects}
-        found = find.labelled(self._session, where.namespace, where.label, where.id, known)
-        self._objects.update(uid for task in found for uid in task.uids.values())
-        tasks = {task.id: task for task in found}
+        uids = {*where.known, *self._objects}
+        statuses = find.labelled(self._session, where.namespace, where.label, where.id, uids)
+        self._objects.update(uid for task in statuses for uid in task.uids.values())
+        tasks = {task.id: task for task in statuses}
         if not tasks and not self._lasting:
-            what = f"{where.word} {where.id} was deleted before its files had arrived"
-            raise ClusterError(what)
-        places = [
-            place
+            message = f"{where.word} {where.id} was deleted before its files had arrived"
+            raise ClusterError(message)
+        uploads = [
+            upload
             for load in self._loads
             if load.task_id in tasks
-            for place in _places(load, tasks[load.task_id])
-            if self._pods.get(place.key, "") != place.node.pod or not place.node.pod
+            for upload in _places(load, tasks[load.task_id])
+            if self._pods.get(upload.key, "") != upload.node.pod or not upload.node.pod
         ]
-        self.missing = len({(place.load.task_id, place.node.index) for place in places})
-        # what a volume keeps a node may have taken by itself
-        self._lacked |= {place.key for place in places if not place.load.shelved}
-        return places, all(task.over for task in tasks.values())
+        self.missing = len({(upload.load.task_id, upload.node.index) for upload in uploads})
+        # a node may have read shelved files from the volume by itself
+        self._lacked |= {upload.key for upload in uploads if not upload.load.shelved}
+        return uploads, all(task.over for task in tasks.values())
 
     def _next(self, places: Sequence[Place]) -> Iterator[Place]:
-        """Yield those that can be sent something now: to each node one after the other.
+        """Yield the uploads that can start now, at most one at a time per node.
 
-        What a volume keeps is sent to one node, and is there for the others.
+        Files for a code cache volume are sent to one node; the others read them from the volume.
         """
-        begun = {(place.load.task_id, place.node.index) for place, _ in self._running.values()}
-        coming = {place.load.archive.digest for place, _ in self._running.values()} - self._kept
-        for place in places:
-            node, digest = (place.load.task_id, place.node.index), place.load.archive.digest
-            first = place.load.shelved and digest not in self._kept
-            if place.waits and node not in begun:
-                begun.add(node)  # what comes next to it waits for this
-                if not (first and digest in coming):
-                    coming.add(digest)
-                    yield place
+        busy = {(upload.load.task_id, upload.node.index) for upload, _ in self._running.values()}
+        in_transit = {
+            upload.load.archive.digest for upload, _ in self._running.values()
+        } - self._kept
+        for upload in places:
+            node, digest = (upload.load.task_id, upload.node.index), upload.load.archive.digest
+            unseeded = upload.load.shelved and digest not in self._kept
+            if upload.waits and node not in busy:
+                busy.add(node)  # the next load of this node waits for this one
+                if not (unseeded and digest in in_transit):
+                    in_transit.add(digest)
+                    yield upload
 
     def _carry(self, place: Place, advance: Callable[[int], object]) -> Outcome:
-        """Send a node one load, in a thread of the pool."""
+        """Send one load to a node, in a thread of the pool."""
         command = ("/bin/sh", _SCRIPT, place.load.number)
         program = Program(self._where.namespace, place.node.pod, names.CONTAINER, command)
         return delivery.send(self._session, program, self._blocks(place.load, advance), self._over)
 
     def _pause(self, stop: Event) -> None:
-        """Wait for the next look, or until something has arrived."""
+        """Wait for the next check, or until an upload has finished."""
         futures = [future for _, future in self._running.values()]
         if futures:
             wait(futures, _LOOK, FIRST_COMPLETED)
@@ -227,33 +235,36 @@ class Courier:
             stop.wait(_LOOK)
 
     def _hear(self) -> None:
-        """Take note of what has arrived, or broke off. Raises SkyError."""
-        for place, future in list(self._running.values()):
+        """Process the uploads that finished or failed. Raises SkyError."""
+        for upload, future in list(self._running.values()):
             if future.done():
-                del self._running[place.key]
-                self._heard(place, future.result())
+                del self._running[upload.key]
+                self._heard(upload, future.result())
 
     def _heard(self, place: Place, outcome: Outcome) -> None:
-        """Note how it went. A pod that has gone is seen at the next look. Raises SkyError."""
+        """Record the outcome of an upload. Raises SkyError.
+
+        A deleted pod is noticed at the next check.
+        """
         if not outcome.error and outcome.code == 0:
             self._pods[place.key] = place.node.pod
             self._kept.add(place.load.archive.digest)
             return
         if outcome.code == _NOT_NOW or isinstance(outcome.error, NotFound):
             return
-        why = outcome.said or f"exit {outcome.code}"
-        passing = bool(outcome.error) or outcome.code == _BROKE_OFF or outcome.code > _KILLED
+        reason = outcome.said or f"exit {outcome.code}"
+        transient = bool(outcome.error) or outcome.code == _BROKE_OFF or outcome.code > _KILLED
         if isinstance(outcome.error, Forbidden | UserError):
             raise outcome.error
-        if passing:
-            first = self._broken.setdefault((place.node.pod, place.load.number), monotonic())
-            if monotonic() - first < _PATIENCE:
+        if transient:
+            failed_at = self._broken.setdefault((place.node.pod, place.load.number), monotonic())
+            if monotonic() - failed_at < _PATIENCE:
                 return
-        what = f"{place.node.name} could not unpack {place.load.files.source}: {why}"
-        problem = outcome.error or ClusterError(what)
-        if passing and not self._lasting:
-            raise problem
-        self._shown.note(f"files: {problem}")
+        message = f"{place.node.name} could not unpack {place.load.files.source}: {reason}"
+        error_to_report = outcome.error or ClusterError(message)
+        if transient and not self._lasting:
+            raise error_to_report
+        self._shown.note(f"files: {error_to_report}")
         self._pods[place.key] = place.node.pod
         self._failed = True
 

@@ -1,4 +1,4 @@
-"""`cp`: files and folders to a node of a task, and from it, through the tar of its image."""
+"""`cp`: copy files and folders to and from a node, with the tar of its image."""
 
 import os
 import re
@@ -20,9 +20,9 @@ from kubectl_sky.sync.extract import extract
 
 _REMOTE = re.compile(r"(?P<task>[^:/\\.]+):(?P<path>.*)", re.DOTALL)
 _NO_TAR, _NO_FOLDER, _NOTHING = 97, 98, 99
-_SECONDS = 60.0  # for an answer
+_SECONDS = 60.0  # timeout to resolve a path
 _IDLE = 120.0  # seconds without a byte in either direction
-_PATH = 16 * 1024  # bytes of a path in a node
+_PATH = 16 * 1024  # maximum bytes of a path in a node
 
 _FIND = f"""
 command -v tar > /dev/null || exit {_NO_TAR}
@@ -31,7 +31,7 @@ case $path in "~" | "~/"*) path=$HOME${{path#"~"}} ;; esac
 """
 _BELOW = "case $path in /*) ;; *) path=$PWD/$path ;; esac"
 
-# Prints where a path leads: in ~, and into it where it is a folder that a file is put in.
+# Prints the absolute target: expands ~, and appends the file name to an existing folder.
 _RESOLVE = f"""{_FIND}
 [ ! -d "$path" ] || path=${{path%/}}/$2
 {_BELOW}
@@ -39,7 +39,7 @@ _RESOLVE = f"""{_FIND}
 printf %s "$path"
 """
 
-# Writes a tar in which a folder is called `.`, and a file has any name.
+# Writes a tar. A folder is named `.` in it; the name of a file does not matter.
 _SEND = f"""{_FIND}
 {_BELOW}
 [ ! -d "$path" ] || exec tar -cf - -C "$path" .
@@ -50,21 +50,21 @@ exec tar -chf - -C "${{path%/*}}/" "./${{path##*/}}"
 
 @dataclass(frozen=True)
 class Place:
-    """A path; of a task where one is named."""
+    """A path in a task, or a local path if `task` is empty."""
 
     task: str
     path: str
 
 
 def place(text: str) -> Place:
-    """Read `FILE` or `TASK:PATH`; a local name with a colon is written `./a:b`."""
-    found = _REMOTE.fullmatch(text)
-    return Place(found["task"], found["path"]) if found else Place("", text)
+    """Parse `FILE` or `TASK:PATH`; write a local name with a colon as `./a:b`."""
+    match = _REMOTE.fullmatch(text)
+    return Place(match["task"], match["path"]) if match else Place("", text)
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node of a task, to copy to and from; `note` tells of what is left out."""
+    """A node to copy to and from; `note` reports what is skipped."""
 
     session: Session
     within: Inside
@@ -72,23 +72,25 @@ class Node:
     note: Callable[[str], None]
 
     def put(self, source: str, target: str) -> None:
-        """Copy a file or folder to the node; into the target where that is a folder there."""
-        here = Path.cwd() / normpath(source)
-        if not os.path.lexists(here):
+        """Copy a file or folder to the node; into the target if that is a folder."""
+        local = Path.cwd() / normpath(source)
+        if not os.path.lexists(local):
             raise UserError(f"{source}: no such file or folder")
-        path = self._resolved(target or ".", here.name)
-        blocks = packed(here, basename(path), self.note)
+        path = self._resolved(target or ".", local.name)
+        blocks = packed(local, basename(path), self.note)
         self._run(path, ["tar", "-xmof", "-", "-C", dirname(path)], stdin=blocks)
 
     def get(self, source: str, target: str) -> None:
-        """Copy a file or folder from the node; into the target where that is a folder here."""
-        here = local_target(source, target)
+        """Copy a file or folder from the node; into the target if that is a folder."""
+        local = local_target(source, target)
         send = ["sh", "-c", _SEND, "sh", source or "."]
-        with _Sent(lambda stdout, stop: self._run(source, send, stdout=stdout, stop=stop)) as sent:
-            extract(sent, here, self.note)
+        with _Sent(
+            lambda stdout, stop: self._run(source, send, stdout=stdout, stop=stop)
+        ) as stream:
+            extract(stream, local, self.note)
 
     def _resolved(self, path: str, name: str) -> str:
-        """Ask where in the node a file goes; the answer is used in the node only."""
+        """Resolve the target path in the node; the result is used in the node only."""
         answer = Head(_PATH, _PATH)
         self._run(path, ["sh", "-c", _RESOLVE, "sh", path, name], stdout=answer, seconds=_SECONDS)
         if not answer.data.startswith(b"/"):
@@ -96,12 +98,12 @@ class Node:
         return answer.data.decode(errors="surrogateescape")
 
     def _run(self, path: str, command: list[str], **pipes: Any) -> None:  # noqa: ANN401 -- of Pipes
-        """Run sh or tar in the node. Raises SkyError where it fails."""
-        err = Head()
+        """Run sh or tar in the node. Raises SkyError if it fails."""
+        stderr = Head()
         program = self.within.program(self.node, command)
-        code = executing.run(self.session, program, Pipes(**pipes, stderr=err, idle=_IDLE))
+        code = executing.run(self.session, program, Pipes(**pipes, stderr=stderr, idle=_IDLE))
         if code:
-            raise self._failed(path, code, err.line)
+            raise self._failed(path, code, stderr.line)
 
     def _failed(self, path: str, code: int, why: str) -> SkyError:
         node = self.node.name
@@ -119,25 +121,28 @@ class Node:
 
 
 def local_target(source: str, target: str) -> Path:
-    """Return the local path of a copy: its name is what the user typed. Raises UserError."""
+    """Return the local path of a copy, named as the user typed it. Raises UserError."""
     words = [word for word in source.split("/") if word not in ("", ".")]
     if source.startswith("/") and not words:
         raise UserError("the root folder cannot be copied as a whole", "name a folder in it")
-    here = Path(target)
-    if here.is_dir():
+    path = Path(target)
+    if path.is_dir():
         if not words or words[-1] == ".." or words == ["~"]:
             raise UserError(
                 f"{source or '.'}: the path does not end with a name for the local copy",
-                f"add one to the target: {here / 'NAME'}",
+                f"add one to the target: {path / 'NAME'}",
             )
-        here /= words[-1]
-    if not here.parent.is_dir():
-        raise UserError(f"{here.parent}: no such folder")
-    return here
+        path /= words[-1]
+    if not path.parent.is_dir():
+        raise UserError(f"{path.parent}: no such folder")
+    return path
 
 
 class _Sent:
-    """What a program writes, as a file to read from; what goes wrong with it comes first."""
+    """Expose the output of a program as a file.
+
+    An error of the program takes precedence over a UserError of the reader.
+    """
 
     def __init__(self, run: Callable[[Sink, Event], None]) -> None:
         self._run = run

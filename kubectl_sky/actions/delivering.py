@@ -1,4 +1,4 @@
-"""Send the files that are too large for the cluster's objects straight to the pods of tasks."""
+"""Upload files that are too large for ConfigMaps directly to the pods."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
@@ -18,7 +18,7 @@ from kubectl_sky.sync.delivery import Copy
 
 @dataclass(frozen=True)
 class Delivery:
-    """What of a submit has to be sent to pods, and how; `following` is whether it stays."""
+    """The uploads of a submit; `following` is whether the command keeps running."""
 
     session: Session
     prepared: Prepared
@@ -26,36 +26,36 @@ class Delivery:
     blocks: Blocks
     shown: Shown
     following: bool
-    known: Collection[str] = ()  # uids of the objects that run the tasks
+    known: Collection[str] = ()  # uids of the workload objects
 
     @property
     def where(self) -> Where:
-        """The tasks that these are for."""
+        """Return the selector of the tasks that receive the files."""
         label = names.PIPELINE if self.prepared.together else names.TASK_ID
         namespace = self.prepared.plans[0].namespace
         return Where(namespace, label, self.prepared.id, self.prepared.word, self.known)
 
     @property
     def name(self) -> str:
-        """What people call the whole."""
+        """Return the word and id, such as "task abc12345"."""
         return f"{self.prepared.word} {self.prepared.id}"
 
     @property
     def beside(self) -> bool:
-        """Whether it goes on beside what follows, for nodes that start later or again."""
+        """Whether uploads continue in the background, for late and restarted nodes."""
         return bool(self.loads) and self.following and _lasts(self.prepared)
 
 
 def ready(session: Session, prepared: Prepared, shown: Shown, following: bool) -> Delivery:
-    """Return what has to be sent to pods, before anything is.
+    """Prepare the uploads of a submit, before anything is sent.
 
-    They are copied as they are now. Raises UserError for files that nobody would send to the later
-    stages.
+    Takes a snapshot of the files. Raises UserError for files that no client would send to the
+    later stages.
     """
     loads = tuple(
-        Load(plan.id, number, one, prepared.archives[plan.id][one.path], bool(plan.cargo.shelf))
+        Load(plan.id, number, files, prepared.archives[plan.id][files.path], bool(plan.cargo.shelf))
         for plan in prepared.plans
-        for number, one in plan.cargo.streamed.items()
+        for number, files in plan.cargo.streamed.items()
     )
     if loads and not following and any(plan.suspended for plan in prepared.plans):
         raise UserError(
@@ -71,9 +71,9 @@ def ready(session: Session, prepared: Prepared, shown: Shown, following: bool) -
 
 
 def _lasts(prepared: Prepared) -> bool:
-    """Say whether some nodes may start when others have ended, or once more."""
-    again = any(plan.restarts or plan.recovers for plan in prepared.plans)
-    return again or _apart(prepared)
+    """Return whether nodes may restart, or start after others have finished."""
+    restarts = any(plan.restarts or plan.recovers for plan in prepared.plans)
+    return restarts or _apart(prepared)
 
 
 def _apart(prepared: Prepared) -> bool:
@@ -82,9 +82,9 @@ def _apart(prepared: Prepared) -> bool:
 
 @contextmanager
 def delivered(delivery: Delivery) -> Iterator[None]:
-    """Send the files to every node as soon as it waits for them, and let what follows begin.
+    """Upload the files to every node as soon as it waits for them, then run the body.
 
-    It begins at once where tasks start at times of their own. Raises SkyError.
+    The body starts at once if tasks start at different times. Raises SkyError.
     """
     if delivery.loads and not (_apart(delivery.prepared) and delivery.following):
         _at_first(delivery)
@@ -96,7 +96,7 @@ def delivered(delivery: Delivery) -> Iterator[None]:
 
 
 def _at_first(task: Delivery) -> None:
-    """Send until all nodes have it. A task that cannot run without is removed."""
+    """Upload until all nodes have their files. Delete the task if this fails."""
     courier = Courier(task.session, task.where, task.loads, task.shown, task.blocks)
     try:
         courier.run(Event())
@@ -105,19 +105,22 @@ def _at_first(task: Delivery) -> None:
     except KeyboardInterrupt:
         raise Interrupted("interrupted", _abandoned(task, courier)) from None
     if courier.late:
-        what = f"{task.name}: a node ended without its files"
+        message = f"{task.name}: a node ended without its files"
         if not task.following:
-            raise TaskFailed(what, f"see `kubectl sky status {task.prepared.id}`")
-        task.shown.note(what)
+            raise TaskFailed(message, f"see `kubectl sky status {task.prepared.id}`")
+        task.shown.note(message)
 
 
 def _abandoned(task: Delivery, courier: Courier) -> str:
-    """Remove what lacks files; of many tasks those that have theirs go on."""
+    """Delete the tasks, and return a message.
+
+    Independent tasks are kept if some node already has its files.
+    """
     if _apart(task.prepared) and not courier.idle:
         return f"{task.name} goes on; {_again(task)}"
     where = task.where
-    found = find.labelled(task.session, where.namespace, where.label, where.id, where.known)
-    stop(task.session, found)
+    statuses = find.labelled(task.session, where.namespace, where.label, where.id, where.known)
+    stop(task.session, statuses)
     return f"{task.name} was removed: it lacks files"
 
 
@@ -127,7 +130,7 @@ def _again(task: Delivery) -> str:
 
 @contextmanager
 def _beside(task: Delivery) -> Iterator[None]:
-    """Send beside what follows."""
+    """Upload in the background while the body runs."""
     sending = _Sending(task)
     sending.start()
     try:
@@ -144,7 +147,7 @@ def _beside(task: Delivery) -> Iterator[None]:
 
 
 class _Sending(Thread):
-    """Sends until it has `ended`, without bars among the lines of the tasks."""
+    """Upload until `ended` is set, without progress bars among the log lines."""
 
     def __init__(self, task: Delivery) -> None:
         super().__init__(name="courier", daemon=True)
@@ -157,42 +160,42 @@ class _Sending(Thread):
         self._task = task
 
     def run(self) -> None:
-        """Send; if that fails, what lacks files is removed."""
+        """Upload; if this fails, delete the tasks that lack files."""
         try:
             self.courier.run(self.ended)
         except SkyError as error:
             if not self.ended.is_set():
-                what = f"{error.what}; {_abandoned(self._task, self.courier)}"
-                self.problem = type(error)(what, error.then)
+                message = f"{error.what}; {_abandoned(self._task, self.courier)}"
+                self.problem = type(error)(message, error.then)
 
 
 def _ignored(count: int) -> None:
-    """Nobody counts these bytes."""
+    """Ignore the progress."""
 
 
 class _Copies:
-    """Files as they were at first, whatever is edited until the last node has them."""
+    """Snapshots of local files: later edits do not change what is uploaded."""
 
     def __init__(self) -> None:
         self._known: dict[str, Copy] = {}
         self._lock = Lock()
 
     def __call__(self, load: Load, advance: Callable[[int], object]) -> Iterator[bytes]:
-        """Yield what is sent of a load. Raises UserError."""
+        """Yield the bytes to send for a load. Raises UserError."""
         name = load.files.source
         try:
             yield from self.make(load).blocks(advance)
         except Unsendable as error:
-            refused = error.refusals[0]
-            what = f"{name}: {refused.name} {refused.reason}".replace("  ", " ")
-            raise UserError(what, refused.hint) from None
+            refusal = error.refusals[0]
+            message = f"{name}: {refusal.name} {refusal.reason}".replace("  ", " ")
+            raise UserError(message, refusal.hint) from None
         except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            what = f"{name}: no copy can be kept until all nodes have it: {why}"
-            raise UserError(what, "name a folder with room in TMPDIR") from None
+            reason = (error.strerror or str(error)).lower()
+            message = f"{name}: no copy can be kept until all nodes have it: {reason}"
+            raise UserError(message, "name a folder with room in TMPDIR") from None
 
     def make(self, load: Load) -> Copy:
-        """Return the copy of a load, which may still grow."""
+        """Return the copy of a load, which may still be incomplete."""
         digest = load.archive.digest
         with self._lock:
             if digest not in self._known:

@@ -1,4 +1,4 @@
-"""`doctor`: read what the cluster says of a task, or of itself, and judge it."""
+"""`doctor`: diagnose a task or check a cluster through the API server."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,18 +19,18 @@ from kubectl_sky.observe.verdict import Verdict, judge
 from kubectl_sky.workloads import registry
 
 _WORKERS = 16
-_TAIL = 20  # lines of a log that a verdict may quote
-_LOGS = 4  # nodes whose logs are read: those that failed first
+_TAIL = 20  # log lines that a verdict may quote
+_LOGS = 4  # number of nodes whose logs are read: the first that failed
 
 
 def examine(session: Session, task: TaskStatus) -> Verdict:
-    """Judge one task by its objects, its events, the machines and the last lines of its logs."""
-    seen, unread = snapshot(session, task)
-    return judge(task, seen, unread)
+    """Diagnose a task from its objects, events, cluster nodes and last log lines."""
+    state, unread = snapshot(session, task)
+    return judge(task, state, unread)
 
 
 def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, ...]]:
-    """Return the objects that tell about a task, and the kinds that the user may not read."""
+    """Return the objects related to a task, and the kinds that the user cannot read."""
     selector, namespace = names.selector(task_id=task.id), task.namespace
 
     def labelled(kind: Kind) -> Callable[[], list[Json]]:
@@ -46,12 +46,12 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, .
     }
     reads |= {kind.kind: labelled(kind) for kind in (*registry.KINDS, *registry.BESIDE)}
     with ThreadPoolExecutor(len(reads)) as pool:
-        found = dict(zip(reads, pool.map(_allowed, reads.values()), strict=True))
-    unread = tuple(kind for kind, items in found.items() if items is None)
-    if unread:  # a kind that is not served may look forbidden
+        results = dict(zip(reads, pool.map(_allowed, reads.values()), strict=True))
+    unread = tuple(kind for kind, items in results.items() if items is None)
+    if unread:  # a kind that is not served may be reported as forbidden
         installed = access.groups(session)
         unread = tuple(kind for kind in unread if _served(kind, installed))
-    items = {kind: tuple(items) for kind, items in found.items() if items is not None}
+    items = {kind: tuple(items) for kind, items in results.items() if items is not None}
     items |= _owned(session, task, items)
     items[kinds.PVC.kind] = _used(items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ()))
     logs = _logs(session, task)
@@ -61,17 +61,19 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, .
 def _owned(
     session: Session, task: TaskStatus, read: Mapping[str, Sequence[Json]]
 ) -> dict[str, tuple[Json, ...]]:
-    """Return the objects and pods that belong to the task, of those with its labels."""
+    """Return the objects and pods with the task's labels that really belong to it."""
     workloads = [item for kind in registry.KINDS for item in read.get(kind.kind, ())]
     pods, uids = read.get(kinds.POD.kind, ()), set(task.uids.values())
     jobs = listing.makers(session, task.namespace, workloads, pods)
     owned = ownership.decide(workloads, pods, jobs, uids).tasks
-    kept = {pod["metadata"]["uid"] for one in owned for pod in one.all_pods} | uids
+    owned_uids = {
+        pod["metadata"]["uid"] for owned_task in owned for pod in owned_task.all_pods
+    } | uids
     return {
         kind: tuple(
             item
             for item in read[kind]
-            if item["metadata"]["uid"] in kept
+            if item["metadata"]["uid"] in owned_uids
             or (kind != kinds.POD.kind and ownership.controller(item) in uids)
         )
         for kind in (kinds.POD.kind, *(kind.kind for kind in registry.KINDS))
@@ -80,7 +82,7 @@ def _owned(
 
 
 def _served(kind: str, groups: Collection[str]) -> bool:
-    """Say whether a cluster with these API groups has a kind."""
+    """Return whether a cluster with these API groups serves a kind."""
     optional = {
         item.kind: item.group for item in (*registry.KINDS, *registry.BESIDE) if "." in item.group
     }
@@ -97,48 +99,48 @@ def _allowed(read: Callable[[], list[Json]]) -> list[Json] | None:
 
 
 def _used(claims: Iterable[Json], pods: Iterable[Json]) -> tuple[Json, ...]:
-    """Return the claims that the pods mount."""
+    """Return the PVCs that the pods mount."""
     volumes = [volume for pod in pods for volume in pod["spec"].get("volumes") or ()]
     mounted = {volume.get("persistentVolumeClaim", {}).get("claimName") for volume in volumes}
     return tuple(claim for claim in claims if claim["metadata"]["name"] in mounted)
 
 
 def _logs(session: Session, task: TaskStatus) -> dict[int, tuple[str, ...]]:
-    """Return the last lines of the nodes that failed first."""
+    """Return the last log lines of the nodes that failed first, by rank."""
     failed = [node for node in task.nodes if node.exit_code and node.pod]
     failed.sort(key=lambda node: (node.ended_at, node.index))
     core = CoreManager(session)
-    found: dict[int, tuple[str, ...]] = {}
+    logs: dict[int, tuple[str, ...]] = {}
     for node in failed[:_LOGS]:
         try:
             lines = core.last_lines(task.namespace, node.pod, names.CONTAINER, _TAIL)
-        except ClusterError:  # a log may be gone, or not begun; the objects tell enough
+        except ClusterError:  # a log may be deleted or not started; the objects are enough
             continue
-        found[node.index] = tuple(line.decode(errors="replace") for line in lines)
-    return found
+        logs[node.index] = tuple(line.decode(errors="replace") for line in lines)
+    return logs
 
 
 @dataclass(frozen=True)
 class Checkup:
-    """What a cluster offers to a user: which rights are missing, and what tasks could use."""
+    """The missing permissions of a user, and what the cluster offers to tasks."""
 
     context: str
     server: str
     namespace: str
     version: str
     missing: tuple[Right, ...]
-    storage: str | None  # the default storage class; empty: none, None: the user may not list them
-    machines: int | None  # None: the user may not list them
+    storage: str | None  # the default StorageClass; empty: none, None: listing is forbidden
+    machines: int | None  # cluster nodes; None: listing is forbidden
     groups: tuple[str, ...]  # the API groups that are installed
 
     @property
     def well(self) -> bool:
-        """Whether nothing is missing that a command cannot do without."""
+        """Whether all required permissions are granted."""
         return all(right.optional for right in self.missing)
 
 
 def checkup(session: Session) -> Checkup:
-    """Ask the cluster who may do what and what it has; nothing is changed."""
+    """Check the user's permissions and the features of the cluster; read-only."""
     groups = tuple(access.groups(session))
     rights = served(groups)
     with ThreadPoolExecutor(_WORKERS) as pool:
@@ -171,6 +173,6 @@ def _default(classes: Iterable[Json]) -> str:
 
 
 def needed(session: Session, extras: Collection[str] = ()) -> list[dict[str, object]]:
-    """Return a Role with what the commands need of what the cluster serves, and its binding."""
+    """Return a Role with the required permissions for served kinds, and its binding."""
     rights = served(tuple(access.groups(session)))
     return role(session.namespace, CoreManager(session).whoami(), rights, extras)

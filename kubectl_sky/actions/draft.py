@@ -1,4 +1,4 @@
-"""From a file and flags to checked tasks: what `render` and `submit` share."""
+"""Read a task file and flags into checked tasks, for `render` and `submit`."""
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,10 +40,10 @@ _PATIENCE = 300.0
 
 @dataclass(frozen=True)
 class Part:
-    """A checked task with the id that it will have, and its place if it is one of several.
+    """A checked task with its id, and its position in a pipeline or group.
 
-    `document` is what the task was read from, `archives` are its local files by where they go.
-    `token` is what its nodes know each other by.
+    `document` is the source of the task. `archives` are its local files by target path. `token`
+    authenticates its nodes to each other.
     """
 
     document: Document
@@ -54,59 +54,62 @@ class Part:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     def backend(self, settings: Settings) -> str | None:
-        """The backend that was asked for, or `auto`."""
+        """Return the requested backend, or `auto`; None if it is not set."""
         return self.task.backend or settings.backend
 
     def waits(self, settings: Settings) -> bool:
-        """Say whether it is for a queue of Kueue."""
-        own = self.backend(settings) in registry.OWN_QUEUES
-        return not own and bool(queueing.queue(self.task.kubernetes, settings))
+        """Return whether the task goes through a Kueue queue."""
+        has_own_queue = self.backend(settings) in registry.OWN_QUEUES
+        return not has_own_queue and bool(queueing.queue(self.task.kubernetes, settings))
 
     def decide(self, facts: Facts, settings: Settings) -> Decision:
-        """Decide how the task runs. Raises UserError where no backend can do it."""
-        known = replace(facts, archives=self.archives, token=self.token)
-        return decide(self.task, self.task_id, known, settings, self.member)
+        """Decide how the task runs. Raises UserError if no backend can run it."""
+        task_facts = replace(facts, archives=self.archives, token=self.token)
+        return decide(self.task, self.task_id, task_facts, settings, self.member)
 
     def explained(self, decision: Decision, plan: Plan, settings: Settings) -> Plan:
-        """Return the plan with the origins of its values."""
+        """Annotate the plan with the origins of its values."""
         chosen = decision.placement.resources
         return explained(plan, Origins(self.document, chosen, settings))
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A checked file: its one task, or its tasks in order, and what the user should know of it.
+    """A checked file: its tasks in order, with warnings and notes for the user.
 
-    `id` is the task's, or that of all tasks together.
+    `id` is the id of the task, or of the pipeline or group.
     """
 
     parts: tuple[Part, ...]
     id: str
-    given_id: bool  # whether the user chose it; a fresh one cannot be taken
+    given_id: bool  # whether the user chose it; a generated id cannot exist yet
     templates: Path | None
     warnings: tuple[Problem, ...]
     settings: Settings
     review: Review
-    remarks: tuple[str, ...] = ()  # on what the flags make of the file
+    remarks: tuple[str, ...] = ()  # notes on how flags and context change the file
 
     @property
     def patience(self) -> float:
-        """Seconds that the first node may take to start."""
-        asked = self.tasks[0].kubernetes.patience
-        return _PATIENCE if asked is None else asked
+        """Return the start timeout of the first node in seconds."""
+        seconds = self.tasks[0].kubernetes.patience
+        return _PATIENCE if seconds is None else seconds
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """What is to be run."""
+        """Return the tasks in order."""
         return tuple(part.task for part in self.parts)
 
     def decide(self, facts: Facts) -> tuple[Decision, ...]:
-        """Decide everything that was left open, for each task once."""
+        """Decide how each task runs."""
         return tuple(part.decide(facts, self.settings) for part in self.parts)
 
     def notes(self, decisions: Sequence[Decision]) -> tuple[str, ...]:
-        """Return what the user should know before the tasks are sent."""
-        return (*self.remarks, *dict.fromkeys(note for each in decisions for note in each.notes))
+        """Return the notes for the user, without duplicates."""
+        return (
+            *self.remarks,
+            *dict.fromkeys(note for decision in decisions for note in decision.notes),
+        )
 
     def manifests(self, plans: Sequence[Plan]) -> Manifests:
         """Render the plans of this draft."""
@@ -122,14 +125,14 @@ def draft(
     strict: bool = False,
     progress: Progress | None = None,
 ) -> Draft:
-    """Read, override and check a file; raise InvalidFiles with everything that is wrong.
+    """Read a file, apply flags and check it; raise InvalidFiles with all problems.
 
-    `strict` takes warnings for errors. `progress` shows how local files are packed; without it a
-    task that has some is refused, as whoever asks may not be who may read them.
+    `strict` treats warnings as errors. `progress` shows how local files are packed. Without it,
+    tasks with local files are refused: the caller may not be allowed to read them.
     """
     documents = overridden(files.documents(path, stdin), overrides, environ)
     as_task = overrides.as_task
-    problems = [found for document in documents for found in validate(document, as_task=as_task)]
+    problems = [issue for document in documents for issue in validate(document, as_task=as_task)]
     remarks: list[str] = []
     if as_task:
         documents, remarks = _as_tasks(documents)
@@ -161,8 +164,10 @@ def draft(
 
 
 def _as_tasks(documents: Sequence[Document]) -> tuple[list[Document], list[str]]:
-    found = [unsupported.as_task(document) for document in documents]
-    return [document for document, _ in found], [note for _, notes in found for note in notes]
+    converted = [unsupported.as_task(document) for document in documents]
+    return [document for document, _ in converted], [
+        note for _, notes in converted for note in notes
+    ]
 
 
 def _refusals(documents: Sequence[Document], as_task: bool) -> list[Problem]:
@@ -175,57 +180,61 @@ def _refusals(documents: Sequence[Document], as_task: bool) -> list[Problem]:
 
 
 def _open(document: Document) -> Iterator[Problem]:
-    """Refuse values that the file leaves to the command line and nobody gave."""
-    own = without_kept(document.get("secrets"))
-    given = (("envs", "--env", document.get("envs")), ("secrets", "--secret", own))
-    for under, flag, values in given:
+    """Refuse values that neither the file nor the command line sets."""
+    secret_values = without_kept(document.get("secrets"))
+    sources = (("envs", "--env", document.get("envs")), ("secrets", "--secret", secret_values))
+    for section, flag, values in sources:
         for name, value in entries(values):
             if value is None:
                 hint = f"give it with {flag} {name}=…"
-                yield document.problem((under, name), "the file leaves the value open", hint)
+                yield document.problem((section, name), "the file leaves the value open", hint)
 
 
 def _parts(documents: Sequence[Document], whole_id: str, overrides: Overrides) -> tuple[Part, ...]:
-    """Return the tasks; a header's name is that of its only task, as in SkyPilot."""
-    found = [document for document in documents if not document.is_header]
-    tasks = arrays.applied([task_of(document) for document in found], overrides.array)
+    """Return the tasks; as in SkyPilot, a header names its only task."""
+    task_documents = [document for document in documents if not document.is_header]
+    tasks = arrays.applied([task_of(document) for document in task_documents], overrides.array)
     pipeline = pipeline_of(documents)
     if pipeline is None:
         header = documents[0].get("name") if documents[0].is_header else None
         task = tasks[0] if header is None else replace(tasks[0], name=str(header))
-        return (Part(found[0], task, whole_id),)
+        return (Part(task_documents[0], task, whole_id),)
     pipeline = replace(pipeline, name=overrides.name or pipeline.name)
-    whole = named(tasks, title_of(pipeline, whole_id))
-    places = members(pipeline, whole_id, whole)
+    named_tasks = named(tasks, title_of(pipeline, whole_id))
+    positions = members(pipeline, whole_id, named_tasks)
     return tuple(
-        Part(document, task, names.part_id(whole_id, place.stage), place)
-        for document, task, place in zip(found, whole, places, strict=True)
+        Part(document, task, names.part_id(whole_id, position.stage), position)
+        for document, task, position in zip(task_documents, named_tasks, positions, strict=True)
     )
 
 
 def packed(parts: Sequence[Part], packer: Packer) -> tuple[Part, ...]:
-    """Return the tasks with their local files. Raises InvalidFiles."""
-    found = [replace(part, archives=packer.pack(part.document, part.task.files)) for part in parts]
+    """Pack the local files of the tasks. Raises InvalidFiles."""
+    packed_parts = [
+        replace(part, archives=packer.pack(part.document, part.task.files)) for part in parts
+    ]
     if packer.problems:
         raise InvalidFiles(packer.problems)
-    return tuple(found)
+    return tuple(packed_parts)
 
 
 def _cache(environ: Mapping[str, str]) -> Cache:
-    """Return what is known of local files from before; a user without a home has nothing."""
+    """Return the cache of local files; empty for a user without a home directory."""
     with suppress(RuntimeError):
         return Cache(Folder(cache_folder(environ), "files"))
     return NO_CACHE
 
 
 def _settings(overrides: Overrides, environ: Mapping[str, str]) -> Settings:
-    """Return the user's settings, with what the flags say in their place."""
-    found = preferences(environ)
-    return replace(found, bucket_mode=overrides.bucket_mode) if overrides.bucket_mode else found
+    """Return the user's settings, overridden by the flags."""
+    settings = preferences(environ)
+    return (
+        replace(settings, bucket_mode=overrides.bucket_mode) if overrides.bucket_mode else settings
+    )
 
 
 def new_id() -> str:
-    """Return a fresh id of a task or volume: 8 characters that begin with a letter."""
+    """Generate an id of a task or volume: 8 characters, the first one a letter."""
     letters = [letter for letter in names.ID_ALPHABET if letter.isalpha()]
     rest = (secrets.choice(names.ID_ALPHABET) for _ in range(names.ID_LENGTH - 1))
     return secrets.choice(letters) + "".join(rest)

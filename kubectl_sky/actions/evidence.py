@@ -1,4 +1,4 @@
-"""What dead nodes leave, kept in the user's cache for when their pods and logs are gone."""
+"""Keep evidence of failed nodes in the user's cache, for when pods are deleted."""
 
 import hashlib
 import json
@@ -16,23 +16,23 @@ from kubectl_sky.observe.evidence import LINES, LOGS, Death, Evidence
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.private import Folder
 
-_FILES = 100  # tasks of which something is kept
-_SECONDS = 14 * 86_400  # that it is kept
-_LONGEST = 8_000_000  # bytes of a file that is read
+_FILES = 100  # maximum number of tasks with evidence
+_SECONDS = 14 * 86_400  # retention time
+_LONGEST = 8_000_000  # maximum bytes read from a file
 
 
 class Keeper:
-    """Watches one task for pods that fail, and keeps each as soon as it is seen."""
+    """Save evidence of the failed pods of one task as soon as they are seen."""
 
     def __init__(self, session: Session, environ: Mapping[str, str] = os.environ) -> None:
         self._session = session
         self._folder = _folder(environ)
         self._found: dict[str, Death] = {}
         self._written = 0
-        self._silent: set[str] = set()  # machines that have let us wait for a log
+        self._silent: set[str] = set()  # cluster nodes that did not answer a log request
 
     def see(self, task: TaskStatus, pods: Iterable[Mapping[str, Any]]) -> None:
-        """Look at a task and its pods; of the first that failed the logs are read."""
+        """Record newly failed pods; read the logs of the first ones only."""
         for death in evidence.deaths(task, pods):
             if death.pod not in self._found:
                 early = len(self._found) < LOGS
@@ -41,43 +41,43 @@ class Keeper:
             self._write(task)
 
     def _with_lines(self, task: TaskStatus, death: Death) -> Death:
-        """Return it with its lines; how the pod ended is known without them."""
+        """Add the last log lines, if they can be read."""
         if death.host in self._silent:
             return death
         core = CoreManager(self._session)
         try:
             lines = core.last_lines(task.namespace, death.pod, names.CONTAINER, LINES)
-        except Unreachable:  # the API server, or the machine behind it is lost
+        except Unreachable:  # the API server or the cluster node is unreachable
             self._silent.add(death.host)
             return death
-        except ClusterError:  # it is gone, or never began
+        except ClusterError:  # the pod is deleted or never started
             return death
         return death.having(lines)
 
     def _write(self, task: TaskStatus) -> None:
-        """Add what was found to what is known; where nothing can be written, nothing is kept."""
+        """Merge the evidence into the file of the task; ignore write errors."""
         self._written = len(self._found)
         name = _file(self._session.server, task.namespace, task.id)
-        known = _read(self._folder, name)
-        if known is None or not known.of(task):
-            known = Evidence(
+        evidence_so_far = _read(self._folder, name)
+        if evidence_so_far is None or not evidence_so_far.of(task):
+            evidence_so_far = Evidence(
                 task.id, task.name, task.namespace, self._session.server, task.created_at
             )
         with suppress(OSError):
-            found = known.having(self._found.values())
-            self._folder.write(name, json.dumps(found.as_json()).encode())
+            updated = evidence_so_far.having(self._found.values())
+            self._folder.write(name, json.dumps(updated.as_json()).encode())
             self._folder.prune(_FILES, seconds=_SECONDS)
 
 
 def kept(
     session: Session, task: TaskStatus, environ: Mapping[str, str] = os.environ
 ) -> Evidence | None:
-    """Return what is known of a task's pods that the cluster no longer has; None without any."""
-    found = _read(_folder(environ), _file(session.server, task.namespace, task.id))
-    if found is None or not found.of(task):
+    """Return the evidence of deleted pods of a task; None without any."""
+    stored = _read(_folder(environ), _file(session.server, task.namespace, task.id))
+    if stored is None or not stored.of(task):
         return None
-    gone = found.gone(task)
-    return gone if gone.deaths else None
+    lost = stored.gone(task)
+    return lost if lost.deaths else None
 
 
 def remembered(
@@ -86,7 +86,7 @@ def remembered(
     wanted: str,
     environ: Mapping[str, str] = os.environ,
 ) -> Evidence | None:
-    """Return what is known of a task that has gone as a whole, by its id."""
+    """Return the evidence of a deleted task, by its id."""
     task_id = wanted.removeprefix("task/")
     if not names.ID.fullmatch(task_id):
         return None
@@ -94,9 +94,9 @@ def remembered(
     for name in folder.names():
         if not name.startswith(f"{task_id}-"):
             continue
-        found = _read(folder, name)
-        if found and found.server == session.server and namespace in (None, found.namespace):
-            return found
+        stored = _read(folder, name)
+        if stored and stored.server == session.server and namespace in (None, stored.namespace):
+            return stored
     return None
 
 
@@ -110,7 +110,7 @@ def _file(server: str, namespace: str, task_id: str) -> str:
 
 
 def _read(folder: Folder, name: str) -> Evidence | None:
-    """Return what a file holds; None where it is none of ours, or cannot be read."""
+    """Read an evidence file; None if it is invalid or unreadable."""
     try:
         return evidence.read(json.loads(folder.read(name, _LONGEST)))
     except (OSError, ValueError, RecursionError):

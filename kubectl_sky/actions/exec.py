@@ -1,4 +1,4 @@
-"""`exec`: a program beside a task's own, with the task's variables and working directory."""
+"""`exec`: run a program in a task, with its variables and working directory."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,10 +29,10 @@ __all__ = [
     "run_all",
 ]
 
-_AT_ONCE = 32  # programs that are run side by side
-_LONGEST = 64 * 1024  # bytes of a line that are waited for
+_AT_ONCE = 32  # maximum number of parallel programs
+_LONGEST = 64 * 1024  # maximum bytes of an incomplete line that are buffered
 
-# What entry.sh sets for setup and run, and where it runs them; the rest is in the container.
+# Sets the variables and the directory as entry.sh does; the container has the rest.
 _AS_TASK = """
 [ ! -d "${KUBECTL_SKY_FILES-}/user" ] || export HOME="$KUBECTL_SKY_FILES/user"
 [ -z "$1" ] || export SKYPILOT_NODE_IPS="$1"
@@ -51,30 +51,33 @@ exec "$@"
 
 @dataclass(frozen=True)
 class Inside:
-    """A task from within: its pods' addresses by name, as far as they have one."""
+    """A task with the known IP addresses of its pods, by pod name."""
 
     task: TaskStatus
     addresses: Mapping[str, str]
 
     def program(self, node: NodeStatus, command: Sequence[str], container: str = "") -> Program:
-        """Return the program to run; beside the task's own container it runs as it is."""
-        where = container or names.CONTAINER
-        words = list(command)
-        if where == names.CONTAINER:
-            words = ["/bin/sh", "-c", _AS_TASK, "sh", *self._told(node), *command]
-        return Program(self.task.namespace, node.pod, where, words)
+        """Return the program to run; the task's environment is set in its container only."""
+        target = container or names.CONTAINER
+        args = list(command)
+        if target == names.CONTAINER:
+            args = ["/bin/sh", "-c", _AS_TASK, "sh", *self._told(node), *command]
+        return Program(self.task.namespace, node.pod, target, args)
 
     def _told(self, node: NodeStatus) -> tuple[str, str]:
-        """The addresses of all nodes, one a line, or nothing yet; and an array's number."""
+        """Return the node addresses, one per line, and the index of an array task.
+
+        The addresses are empty until all nodes have one.
+        """
         if self.task.workload.apart:
             return self.addresses.get(node.pod, ""), str(node.index)
-        found = [self.addresses.get(one.pod, "") for one in self.task.nodes]
-        return "\n".join(found) if all(found) else "", ""
+        addresses = [self.addresses.get(peer.pod, "") for peer in self.task.nodes]
+        return "\n".join(addresses) if all(addresses) else "", ""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Where bytes go; on a terminal they must not act."""
+    """A byte sink; control sequences are neutralized on a terminal."""
 
     write: Callable[[bytes], object]
     terminal: bool = False
@@ -82,7 +85,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Output:
-    """Where what programs write goes: to stdout, to stderr, and notes of ours."""
+    """The sinks for stdout, stderr and notes."""
 
     out: Stream
     err: Stream
@@ -90,33 +93,33 @@ class Output:
 
 
 def inside(session: Session, task: TaskStatus) -> Inside:
-    """Look up the addresses of a task's nodes."""
+    """Look up the IP addresses of a task's nodes."""
     selector = names.selector(task_id=task.id)
     pods = objects.list_all(session, kinds.POD, task.namespace, label_selector=selector)
-    known = {pod["metadata"]["name"]: pod.get("status", {}).get("podIP") for pod in pods}
-    return Inside(task, {name: address for name, address in known.items() if address})
+    addresses = {pod["metadata"]["name"]: pod.get("status", {}).get("podIP") for pod in pods}
+    return Inside(task, {name: address for name, address in addresses.items() if address})
 
 
 def node(task: TaskStatus, rank: int) -> NodeStatus:
-    """Return the node of a rank. Raises UserError where there is none, or it has no pod."""
-    for found in task.nodes:
-        if found.index == rank:
-            return _running(task, found)
-    last = max(found.index for found in task.nodes)
+    """Return the node with a rank. Raises UserError if there is none with a pod."""
+    for candidate in task.nodes:
+        if candidate.index == rank:
+            return _running(task, candidate)
+    last = max(candidate.index for candidate in task.nodes)
     raise UserError(f"task {task.id} has no rank {rank}", f"it has ranks 0 to {last}")
 
 
 def _all(task: TaskStatus) -> Sequence[NodeStatus]:
-    """All nodes; where they are tasks of their own, those that run, if any do."""
-    found = [one for one in task.nodes if one.state is State.RUNNING]
-    return found if found and task.workload.apart else task.nodes
+    """Return all nodes; of an array, only the running ones, if there are any."""
+    running = [candidate for candidate in task.nodes if candidate.state is State.RUNNING]
+    return running if running and task.workload.apart else task.nodes
 
 
 def _running(task: TaskStatus, found: NodeStatus) -> NodeStatus:
     if found.state.ended or not found.pod:
-        is_what = "has ended" if found.state.ended else "has not started"
+        state = "has ended" if found.state.ended else "has not started"
         raise UserError(
-            f"{found.name} of task {task.id} {is_what}, so nothing can be run in it",
+            f"{found.name} of task {task.id} {state}, so nothing can be run in it",
             f"see `kubectl sky status {task.id}`",
         )
     return found
@@ -128,9 +131,9 @@ def run(session: Session, program: Program, pipes: Pipes) -> int:
 
 
 def run_all(session: Session, within: Inside, command: Sequence[str], output: Output) -> int:
-    """Run a program in all nodes at once, with each node's prefix before its lines.
+    """Run a program in all nodes in parallel, prefixing lines with the node name.
 
-    Returns 0 where all did well, else the exit code of the lowest rank that did not.
+    Returns 0 on success, otherwise the exit code of the lowest rank that failed.
     """
     nodes = [_running(within.task, found) for found in _all(within.task)]
     pipes = Pipes(stop=Event())
@@ -152,7 +155,7 @@ def run_all(session: Session, within: Inside, command: Sequence[str], output: Ou
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         try:
             codes = list(pool.map(one, nodes))
-        except BaseException:  # Ctrl-C: without this the pool would wait for all programs
+        except BaseException:  # Ctrl-C: otherwise the pool would wait for all programs
             assert pipes.stop
             pipes.stop.set()
             raise
@@ -163,7 +166,7 @@ def run_all(session: Session, within: Inside, command: Sequence[str], output: Ou
 
 
 class _Lines:
-    """Writes whole lines with a prefix, so that those of several nodes do not mix."""
+    """Write complete lines with a prefix, so that nodes do not mix lines."""
 
     def __init__(self, stream: Stream, prefix: bytes, lock: Lock) -> None:
         self._stream, self._prefix, self._lock = stream, prefix, lock

@@ -1,4 +1,4 @@
-"""What the cluster tells before anything is decided about a task."""
+"""Query the cluster for the facts that decide how a task runs."""
 
 from collections.abc import Collection, Mapping
 
@@ -18,40 +18,42 @@ from kubectl_sky.workloads.choice import AUTO, questions
 
 
 def gathered(session: Session, draft: Draft, user: str | None) -> Facts:
-    """Ask the cluster who asks, what volume names stand for, and for its nodes if they matter."""
-    found = who.user(session, user)
+    """Query the user, the PVCs by volume name, and the cluster nodes if needed."""
+    current_user = who.user(session, user)
     nodes = machines(session) if any(map(wants_machines, draft.tasks)) else ()
-    asked: dict[Kind, bool] = {}
+    explicit: dict[Kind, bool] = {}
     for part in draft.parts:
-        wanted = part.backend(draft.settings)
-        for kind in questions(wanted, part.task.num_nodes):
-            asked[kind] = asked.get(kind, False) or wanted != AUTO
+        backend = part.backend(draft.settings)
+        for kind in questions(backend, part.task.num_nodes):
+            explicit[kind] = explicit.get(kind, False) or backend != AUTO
     return Facts(
-        user=found,
+        user=current_user,
         namespace=session.namespace,
-        claims=_claims(session, draft, found),
+        claims=_claims(session, draft, current_user),
         secret_keys=kept.secret_keys(session, draft.tasks),
         machines=nodes,
-        access={kind: _access(session, kind, named) for kind, named in asked.items()},
+        access={
+            kind: _access(session, kind, is_explicit) for kind, is_explicit in explicit.items()
+        },
         context=session.context,
         queues=_queues(session, draft) if _queued(draft) else None,
     )
 
 
 def _claims(session: Session, draft: Draft, user: User) -> Mapping[str, KnownClaim] | None:
-    """Return what volume names stand for, where a task has volumes, or files that need one."""
+    """Return the PVCs by volume name; None if no task needs a volume."""
     mounted = any(task.volumes for task in draft.tasks)
-    kept = draft.settings.code_volume and any(
+    uses_code_volume = draft.settings.code_volume and any(
         bundle.streamed(part.task.files, part.archives) for part in draft.parts
     )
-    if not mounted and not kept:
+    if not mounted and not uses_code_volume:
         return None
     try:
         return volumes.claims(session, user)
     except Forbidden:
         if mounted:
             raise
-        return {}  # files travel without a volume too
+        return {}  # files can be uploaded without a volume
 
 
 def _queued(draft: Draft) -> bool:
@@ -59,7 +61,7 @@ def _queued(draft: Draft) -> bool:
 
 
 def _queues(session: Session, draft: Draft) -> Queues:
-    """Return the queues of the namespace, as far as the user may see them."""
+    """Return the LocalQueues of the namespace that the user can see."""
     try:
         names = _names(session, kinds.LOCAL_QUEUE, session.namespace)
     except Outdated:
@@ -68,46 +70,49 @@ def _queues(session: Session, draft: Draft) -> Queues:
         return Queues(installed=False)
     try:
         classes = _names(session, kinds.QUEUE_PRIORITY)
-    except NotServed:  # older versions have none
+    except NotServed:  # older Kueue versions lack this kind
         classes = None
-    wanted = {queueing.queue(task.kubernetes, draft.settings) for task in draft.tasks}
-    missing = wanted - {None, *names} if names is not None else set()
+    requested = {queueing.queue(task.kubernetes, draft.settings) for task in draft.tasks}
+    missing = requested - {None, *names} if names is not None else set()
     return Queues(names=names, classes=classes or (), elsewhere=_elsewhere(session, missing))
 
 
 def _elsewhere(session: Session, missing: Collection[str | None]) -> tuple[str, ...]:
-    """Return the namespaces that have a queue of one of these names."""
+    """Return the other namespaces that have a LocalQueue with one of these names."""
     if not missing:
         return ()
     try:
-        found = [item["metadata"] for item in kueue.listed(session, kinds.LOCAL_QUEUE)]
+        queues = [item["metadata"] for item in kueue.listed(session, kinds.LOCAL_QUEUE)]
     except Forbidden:
         return ()
-    return tuple({item["namespace"] for item in found if item["name"] in missing})
+    return tuple({item["namespace"] for item in queues if item["name"] in missing})
 
 
 def _names(session: Session, kind: Kind, namespace: str | None = None) -> tuple[str, ...] | None:
     try:
-        found = kueue.listed(session, kind, namespace)
+        items = kueue.listed(session, kind, namespace)
     except Forbidden:
         return None
-    return tuple(item["metadata"]["name"] for item in found)
+    return tuple(item["metadata"]["name"] for item in items)
 
 
 def _access(session: Session, kind: Kind, named: bool) -> Access:
-    """What can be done with a kind. Raises Outdated where one that was named is too old."""
+    """Return the access to a kind.
+
+    Raises Outdated for a named backend if the cluster serves only other API versions.
+    """
     if not access.serves(session, kind):
-        others = access.others(session, kind) if named else ()
-        if others:
-            then = "have what serves them updated, or choose another backend"
-            raise Outdated(kind.plural, others, kind.api_version, then)
+        versions = access.others(session, kind) if named else ()
+        if versions:
+            hint = "have what serves them updated, or choose another backend"
+            raise Outdated(kind.plural, versions, kind.api_version, hint)
         return Access.ABSENT
     allowed = access.may(session, "create", kind)
     return Access.USABLE if allowed else Access.FORBIDDEN
 
 
 def machines(session: Session) -> tuple[Machine, ...]:
-    """Return the cluster's nodes; none without the right to list them."""
+    """Return the cluster nodes; empty without permission to list them."""
     try:
         nodes = CoreManager(session).list_nodes()
     except Forbidden:

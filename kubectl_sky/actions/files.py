@@ -1,4 +1,4 @@
-"""Read what the user names on the command line: task files, standard input."""
+"""Read task files that the command line names, or standard input."""
 
 import errno
 from typing import BinaryIO
@@ -13,7 +13,7 @@ _HINTS = {errno.EISDIR: "name the task file in it", errno.EFBIG: "is it a task f
 
 
 def documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
-    """Load the documents of a file, or of standard input for `-`. Raises InvalidFiles."""
+    """Load the documents of a file, or stdin for `-`. Raises InvalidFiles."""
     name = "<stdin>" if path == STDIN else path
     try:
         text = stdin.read(MAX_BYTES + 1) if path == STDIN else bounded.read(path, MAX_BYTES)

@@ -17,15 +17,15 @@ Target = TaskStatus | PipelineStatus
 
 
 def _silent(text: str) -> None:
-    """Nobody has asked for warnings."""
+    """Discard a warning."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Where to look: a namespace (None: all), and whose tasks (None: everybody's).
+    """Limit a search to a namespace (None: all) and a user (None: all users).
 
-    `warn` hears of objects that only claim to belong to a task. `known` are the uids of objects
-    that are the user's for sure.
+    `warn` is called for objects that only claim to belong to a task. `known` holds the uids of
+    objects that certainly belong to the user.
     """
 
     namespace: str | None
@@ -35,17 +35,20 @@ class Scope:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The label that narrows a list to the user."""
+        """Return the label selector entry for the user, if any."""
         return {names.USERNAME: self.user.label} if self.user else {}
 
     def own(self, items: Iterable[Json]) -> list[Json]:
-        """Return the objects in scope; labels alone cannot tell alike users apart."""
+        """Filter objects by owner.
+
+        Labels are not enough: two similar user names can have the same label.
+        """
         return [item for item in items if self.user is None or self.user.owns(item["metadata"])]
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Which label has the id, and in which namespace."""
+    """The label and namespace that locate an id."""
 
     label: str
     id: str
@@ -53,46 +56,52 @@ class _Place:
 
 
 def tasks(session: Session, scope: Scope) -> list[TaskStatus]:
-    """Return the tasks of a scope, newest first, by one list a kind, all at once."""
+    """List the tasks in a scope, newest first, with one parallel request per kind."""
     return _fold(session, scope, {names.TASK: "true"} | scope.labels)
 
 
 def task(session: Session, scope: Scope, wanted: str) -> TaskStatus:
-    """Return the one task that is meant. Raises UserError when none or several could be."""
-    found = one(session, scope, wanted)
-    if isinstance(found, TaskStatus):
-        return found
-    ids = ", ".join(f"{task.id} ({task.name})" for task in found.tasks)
-    raise UserError(f"{found.word} {found.id} has several tasks: {ids}", "name one of them")
+    """Return the task that matches. Raises UserError unless exactly one does."""
+    target = one(session, scope, wanted)
+    if isinstance(target, TaskStatus):
+        return target
+    ids = ", ".join(f"{task.id} ({task.name})" for task in target.tasks)
+    raise UserError(f"{target.word} {target.id} has several tasks: {ids}", "name one of them")
 
 
 def one(session: Session, scope: Scope, wanted: str) -> Target:
-    """Return the task, pipeline or group that is meant. Raises UserError when it is not clear."""
+    """Return the matching task, pipeline or group.
+
+    Raises UserError when nothing or more than one thing matches.
+    """
     return targets(session, scope, [wanted])[0]
 
 
 def targets(session: Session, scope: Scope, wanted: Sequence[str]) -> list[Target]:
-    """Return what is meant, in order and once each."""
-    found = [
+    """Return the matching tasks, pipelines and groups in order, without duplicates."""
+    locations = [
         _identify(session, scope, re.sub("^(task|pipeline|group)/", "", text)) for text in wanted
     ]
-    return [_seen(session, scope, place) for place in dict.fromkeys(found)]
+    return [_seen(session, scope, location) for location in dict.fromkeys(locations)]
 
 
 def many(session: Session, scope: Scope, wanted: Sequence[str]) -> list[TaskStatus]:
-    """Return the tasks that are meant, in order and once each; those of pipelines among them."""
-    found = targets(session, scope, wanted)
-    tasks = [task for each in found for task in tasks_of(each)]
+    """Return the matching tasks in order, without duplicates.
+
+    A pipeline or group is replaced by its tasks.
+    """
+    matches = targets(session, scope, wanted)
+    tasks = [task for target in matches for task in tasks_of(target)]
     return list({(task.namespace, task.id): task for task in tasks}.values())
 
 
 def tasks_of(target: Target) -> Sequence[TaskStatus]:
-    """Return a task as the only one, or the tasks of a pipeline."""
+    """Return the tasks of a pipeline or group, or the single task in a list."""
     return [target] if isinstance(target, TaskStatus) else target.tasks
 
 
 def again(session: Session, seen: TaskStatus) -> TaskStatus | None:
-    """Return a task as it is now; None when it has gone."""
+    """Fetch the current status of a task; None if it was deleted."""
     labels = {names.TASK: "true", names.TASK_ID: seen.id}
     scope = Scope(seen.namespace, None, known=frozenset(seen.uids.values()))
     return next(iter(decided(_fold(session, scope, labels))), None)
@@ -101,16 +110,16 @@ def again(session: Session, seen: TaskStatus) -> TaskStatus | None:
 def labelled(
     session: Session, namespace: str, label: str, value: str, known: Collection[str] = ()
 ) -> list[TaskStatus]:
-    """Return the tasks with a label as they are now; `known` are the uids of their objects."""
+    """Fetch the tasks with a label; `known` holds the uids of their objects."""
     scope = Scope(namespace, None, known=known)
     folded = _fold(session, scope, {names.TASK: "true", label: value})
     if label == names.PIPELINE:
-        folded = [task for whole in pipelines(folded, known) for task in whole.tasks]
+        folded = [task for pipeline in pipelines(folded, known) for task in pipeline.tasks]
     return decided(folded)
 
 
 def decided(tasks: list[TaskStatus]) -> list[TaskStatus]:
-    """Return the tasks. Raises UserError where nothing tells which objects are the user's."""
+    """Return the tasks. Raises UserError if the owner of an object is ambiguous."""
     for task in tasks:
         if task.rivals:
             raise UserError(
@@ -126,9 +135,9 @@ def _seen(session: Session, scope: Scope, place: _Place) -> Target:
     folded = _fold(session, replace(scope, namespace=place.namespace), labels)
     targets: Sequence[Target] = folded
     if place.label == names.PIPELINE:
-        wholes = targets = pipelines(folded, scope.known)
-        members = {task.id for whole in wholes for task in whole.tasks}
-        for task in folded if wholes else ():
+        matches = targets = pipelines(folded, scope.known)
+        members = {task.id for pipeline in matches for task in pipeline.tasks}
+        for task in folded if matches else ():
             if task.id not in members:
                 scope.warn(f"task {task.id} is ignored: it is not part of {place.id}")
     if not targets:
@@ -152,7 +161,7 @@ def _folded(
 
 
 def _parts(session: Session, scope: Scope, labels: dict[str, str]) -> tuple[list[Json], list[Json]]:
-    """Return what runs tasks, and pods, of those in scope."""
+    """List the workloads and pods in scope."""
     items, pods = listing.parts(session, scope.namespace, _selector(labels))
     return scope.own(items), scope.own(pods)
 
@@ -162,44 +171,46 @@ def _selector(labels: dict[str, str]) -> str:
 
 
 def _identify(session: Session, scope: Scope, text: str) -> _Place:
-    """Return what a user means by an id, its beginning, or a name; tasks come before pipelines."""
+    """Locate a task or pipeline by id, id prefix or name; tasks take precedence."""
     for label in (names.TASK_ID, names.PIPELINE) if names.ID.fullmatch(text) else ():
         found = listing.workloads(session, scope.namespace, f"{label}={text}")
         if found:
             return _own(scope, _Place(label, text, ""), found)
     selector = _selector({names.TASK: "true"} | scope.labels)
     tasks = status.tasks(scope.own(listing.workloads(session, scope.namespace, selector)), [])
-    known: list[Target] = [*tasks, *pipelines(tasks)]
-    matching = [t for t in known if t.name == text] or [t for t in known if t.id.startswith(text)]
-    if not matching:
+    candidates: list[Target] = [*tasks, *pipelines(tasks)]
+    matches = [candidate for candidate in candidates if candidate.name == text] or [
+        candidate for candidate in candidates if candidate.id.startswith(text)
+    ]
+    if not matches:
         raise _missing(text, scope)
-    if len(matching) > 1:
-        ids = ", ".join(found.id for found in matching[:8]) + (" …" if matching[8:] else "")
-        raise UserError(f"{text!r} may be any of {len(matching)} tasks: {ids}", "give a whole id")
-    meant = matching[0]
-    label = names.TASK_ID if isinstance(meant, TaskStatus) else names.PIPELINE
-    return _Place(label, meant.id, meant.namespace)
+    if len(matches) > 1:
+        ids = ", ".join(found.id for found in matches[:8]) + (" …" if matches[8:] else "")
+        raise UserError(f"{text!r} may be any of {len(matches)} tasks: {ids}", "give a whole id")
+    match = matches[0]
+    label = names.TASK_ID if isinstance(match, TaskStatus) else names.PIPELINE
+    return _Place(label, match.id, match.namespace)
 
 
 def _own(scope: Scope, place: _Place, found: Sequence[Json]) -> _Place:
-    own = scope.own(found)
-    namespaces = sorted({item["metadata"]["namespace"] for item in own})
+    owned = scope.own(found)
+    namespaces = sorted({item["metadata"]["namespace"] for item in owned})
     if len(namespaces) > 1:
         raise UserError(
             f"task {place.id} exists in the namespaces {', '.join(namespaces[:8])}",
             "choose one of them with --namespace",
         )
-    if not own:
+    if not owned:
         owner = status.tasks(found, [])[0].user
         raise UserError(
             f"task {place.id} belongs to {owner}", "add --all-users to mean other users' too"
         )
-    return replace(place, namespace=own[0]["metadata"]["namespace"])
+    return replace(place, namespace=owned[0]["metadata"]["namespace"])
 
 
 def _missing(text: str, scope: Scope) -> UserError:
     where = f"in namespace {scope.namespace}" if scope.namespace else "in any namespace"
-    whose = f" of {scope.user.name}" if scope.user else ""
+    of_user = f" of {scope.user.name}" if scope.user else ""
     return UserError(
-        f"there is no task {text!r}{whose} {where}", "`kubectl sky list` shows those there are"
+        f"there is no task {text!r}{of_user} {where}", "`kubectl sky list` shows those there are"
     )

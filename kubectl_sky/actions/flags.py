@@ -1,4 +1,4 @@
-"""Put what the flags say into the documents of a file, so that it is checked like their own."""
+"""Apply flags to the documents of a file, so that both are validated alike."""
 
 import re
 from collections.abc import Mapping, Sequence, Set
@@ -11,7 +11,7 @@ from kubectl_sky.spec.document import Document
 
 @dataclass(frozen=True)
 class _Values:
-    """Variables and secrets of the command line, read once: a file may be a pipe."""
+    """Variables and secrets from flags, read once: a file may be a pipe."""
 
     files: tuple[tuple[str, str], ...]
     env: tuple[tuple[str, str], ...]
@@ -22,7 +22,7 @@ class _Values:
 def overridden(
     documents: Sequence[Document], overrides: Overrides, environ: Mapping[str, str]
 ) -> list[Document]:
-    """Return the documents with the flags' values: every task gets them, the header the name."""
+    """Apply the flags to every task; `--name` goes to the header if there is one."""
     values = _Values(
         files=tuple(given.variable_files(overrides.env_files, "--env-file")),
         env=tuple(given.variables(overrides.env, "--env", environ)),
@@ -30,7 +30,7 @@ def overridden(
         secret_files=tuple(given.variable_files(overrides.secret_files, "--secret-file")),
     )
     fields = _fields(overrides)
-    # What is a secret of any task is one of all: a file has it once for all of them.
+    # A variable that is a secret in one task is a secret in all: they share the env file.
     secrets = {name for document in documents for name in _keys(document, "secrets")}
     return [
         document
@@ -41,7 +41,7 @@ def overridden(
 
 
 def _renamed(documents: Sequence[Document], name: str | None) -> list[Document]:
-    """`--name` is the name of the one task, or of the pipeline or group."""
+    """Set `--name` as the name of the single task, or of the pipeline or group."""
     first, *rest = documents
     if name is None or (rest and not first.is_header):
         return [first, *rest]
@@ -82,10 +82,10 @@ def _with_values(document: Document, values: _Values, secrets: Set[str]) -> Docu
 
 
 def _with_secrets(document: Document, of_files: Mapping[str, str], values: _Values) -> Document:
-    """Put in secrets; a list of those that the cluster keeps becomes a map that has both."""
-    known = document.data.get("secrets")
-    if isinstance(known, list) and (of_files or values.secret or values.secret_files):
-        document = document.override(("secrets",), dict.fromkeys(map(str, known)), "--secret")
+    """Add secrets; a list of names of cluster Secrets becomes a map with both."""
+    secrets = document.data.get("secrets")
+    if isinstance(secrets, list) and (of_files or values.secret or values.secret_files):
+        document = document.override(("secrets",), dict.fromkeys(map(str, secrets)), "--secret")
     document = _with_entries(document, "secrets", of_files, "--env-file")
     document = _with_entries(document, "secrets", dict(values.secret_files), "--secret-file")
     return _with_entries(document, "secrets", dict(values.secret), "--secret")
@@ -96,7 +96,7 @@ def _with_entries(document: Document, field: str, values: Mapping[str, str], fla
 
 
 def _number(text: str | None) -> object:
-    """A whole number as such; anything else as it is, for the schema to refuse."""
+    """Convert an integer; leave other text for the schema to refuse."""
     return int(text) if text is not None and re.fullmatch("[0-9]{1,18}", text) else text
 
 

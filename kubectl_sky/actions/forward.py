@@ -1,4 +1,4 @@
-"""`port-forward`: ports of a task's node on this machine."""
+"""`port-forward`: forward local ports to a node of a task."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,12 +13,12 @@ _PAIR = re.compile(r"(?:(?P<local>[0-9]{0,5}):)?(?P<remote>[0-9]{1,5})", re.ASCI
 
 
 def pair(text: str) -> Pair:
-    """Read `8080`, `8888:8080` or `:8080`. Raises UserError."""
-    found = _PAIR.fullmatch(text)
-    if not found:
+    """Parse `8080`, `8888:8080` or `:8080`. Raises UserError."""
+    match = _PAIR.fullmatch(text)
+    if not match:
         raise UserError(f"{text!r} is no port", "write 8080, 8888:8080 or :8080")
-    remote = int(found["remote"])
-    local = remote if found["local"] is None else int(found["local"] or 0)
+    remote = int(match["remote"])
+    local = remote if match["local"] is None else int(match["local"] or 0)
     if not 0 < remote < 65536 or not 0 <= local < 65536:
         raise UserError(f"{text!r}: ports are from 1 to 65535")
     return Pair(local, remote)
@@ -31,9 +31,12 @@ def serve(
     listening: tuple[Sequence[str], Sequence[Pair]],
     note: Callable[[str], None],
 ) -> None:
-    """Listen, and pass connections on until interrupted. Raises UserError when the node has ended.
+    """Forward connections until interrupted.
 
-    `listening` is on which addresses, and for which ports. A pod that is replaced is followed.
+    Raises UserError if the node has finished.
+
+    `listening` holds the local addresses and the port pairs. If a pod is replaced, forwarding
+    continues to the new pod.
     """
     _node(seen, rank)
 
@@ -47,22 +50,22 @@ def serve(
     forwarder = Forwarder(session, Target(pod, note))
     addresses, pairs = listening
     try:
-        for one in pairs:
-            for place in forwarder.listen(addresses, one):
-                note(f"Forwarding from {place} -> {one.remote}")
+        for port_pair in pairs:
+            for address in forwarder.listen(addresses, port_pair):
+                note(f"Forwarding from {address} -> {port_pair.remote}")
         forwarder.serve()
     finally:
         forwarder.close()
 
 
 def _node(task: TaskStatus, rank: int) -> str:
-    """Return the pod of a rank that has not ended; nothing where it has none yet."""
-    found = next((node for node in task.nodes if node.index == rank), None)
-    if found is None:
+    """Return the pod of an unfinished rank; empty if it has none yet."""
+    match = next((node for node in task.nodes if node.index == rank), None)
+    if match is None:
         last = max(node.index for node in task.nodes)
         raise UserError(f"task {task.id} has no rank {rank}", f"it has ranks 0 to {last}")
-    if found.state.ended:
+    if match.state.ended:
         raise UserError(
-            f"{found.name} of task {task.id} has ended", f"see `kubectl sky status {task.id}`"
+            f"{match.name} of task {task.id} has ended", f"see `kubectl sky status {task.id}`"
         )
-    return found.pod
+    return match.pod

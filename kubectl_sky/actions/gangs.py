@@ -1,4 +1,4 @@
-"""Whether all nodes of a task can ever run at once: quotas, and the queues of gang schedulers."""
+"""Preflight check that all nodes can run at once: quotas and Volcano queues."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -10,13 +10,13 @@ from kubectl_sky.errors import Forbidden, NotServed, UserError
 from kubectl_sky.plan import quota
 from kubectl_sky.plan.plan import Plan
 
-_MOST = 12  # that a message names
+_MOST = 12  # maximum number of queues in a message
 
 
 def check(session: Session, plans: Iterable[Plan]) -> None:
-    """Refuse what would wait for ever: too many nodes for a quota, a queue that is not there.
+    """Refuse tasks that could never start: quota too small, queue missing or closed.
 
-    Users who may not see quotas and queues go without this. Raises UserError, ClusterError.
+    Skipped without permission to list quotas and queues. Raises UserError, ClusterError.
     """
     plans = tuple(plans)
     if any(len(plan.nodes) > 1 for plan in plans):
@@ -24,17 +24,19 @@ def check(session: Session, plans: Iterable[Plan]) -> None:
             quotas = objects.list_all(session, kinds.RESOURCE_QUOTA, session.namespace)
             for plan in plans:
                 quota.check(plan, quotas)
-    wanted = {plan.gang.queue: plan for plan in plans if plan.gang and plan.gang.queue}
-    if not wanted:
+    queues = {plan.gang.queue: plan for plan in plans if plan.gang and plan.gang.queue}
+    if not queues:
         return
     try:
-        found = objects.list_all(session, kinds.VOLCANO_QUEUE)
+        items = objects.list_all(session, kinds.VOLCANO_QUEUE)
     except (Forbidden, NotServed):
         return
-    states = {item["metadata"]["name"]: _state(item) for item in found}
-    there = ", ".join(sorted(name for name, state in states.items() if state == "Open")[:_MOST])
-    hint = f"the open ones are: {there}" if there else "no queue of Volcano is open"
-    for name in wanted:
+    states = {item["metadata"]["name"]: _state(item) for item in items}
+    open_queues = ", ".join(
+        sorted(name for name, state in states.items() if state == "Open")[:_MOST]
+    )
+    hint = f"the open ones are: {open_queues}" if open_queues else "no queue of Volcano is open"
+    for name in queues:
         if name not in states:
             raise UserError(f"Volcano has no queue {name!r}", hint)
         if states[name] != "Open":
@@ -42,6 +44,6 @@ def check(session: Session, plans: Iterable[Plan]) -> None:
 
 
 def _state(queue: dict[str, object]) -> str:
-    """Return what a queue says of itself; one that nobody has looked at is open."""
+    """Return the state of a queue; a queue without status counts as open."""
     status = queue.get("status")
     return str((status.get("state") if isinstance(status, dict) else None) or "Open")

@@ -1,4 +1,4 @@
-"""Variables given on the command line: by themselves, and in files."""
+"""Read variables from command-line flags and from env files."""
 
 import io
 import os
@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from kubectl_sky import bounded
 from kubectl_sky.errors import UserError
 
-MAX_BYTES = 1024 * 1024  # of a file of variables; a Secret or ConfigMap holds no more
-_MAX_VALUE = 128 * 1024  # characters: Linux passes no longer variable to a program
+MAX_BYTES = 1024 * 1024  # of an env file; a Secret or ConfigMap cannot hold more
+_MAX_VALUE = 128 * 1024  # characters: the longest variable that Linux passes to a program
 _MAX_REFERENCES = 1000  # to other variables in one value
 
 
@@ -20,7 +20,7 @@ class _TooLong(Exception):
 def variables(
     given: tuple[str, ...], flag: str, environ: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Read `K=V`, or `K` alone for the caller's own variable of that name."""
+    """Parse `K=V`, or `K` for the variable of that name in the environment."""
     for item in given:
         name, equals, value = item.partition("=")
         if not equals:
@@ -36,7 +36,7 @@ def variables(
 
 
 def variable_files(paths: tuple[str, ...], flag: str) -> Iterator[tuple[str, str]]:
-    """Read files of `K=V` lines as SkyPilot does: dotenv's rules."""
+    """Read files of `K=V` lines with dotenv's rules, as SkyPilot does."""
     for path in paths:
         try:
             values = _values(bounded.read(path, MAX_BYTES).decode())
@@ -49,7 +49,7 @@ def variable_files(paths: tuple[str, ...], flag: str) -> Iterator[tuple[str, str
             raise UserError(f"{flag} {path}: {error} is too long", limits) from None
         for name, value in values.items():
             if value is None:
-                # Without the line: a secret of several lines may continue in it.
+                # Do not quote the line: it may be part of a multi-line secret.
                 raise UserError(
                     f"{flag} {path}: a line has no value",
                     "write NAME=VALUE, and a value of several lines in quotes",
@@ -58,9 +58,9 @@ def variable_files(paths: tuple[str, ...], flag: str) -> Iterator[tuple[str, str
 
 
 def _values(text: str) -> dict[str, str | None]:
-    """Return the variables of a file, with references to others in their values resolved.
+    """Parse the variables of a file and resolve references in their values.
 
-    As `dotenv_values` does, which has no limit: `A=${A}${A}` doubles the value in each line.
+    Like `dotenv_values`, but with limits: `A=${A}${A}` doubles the value in each line.
     """
     from dotenv.main import DotEnv  # noqa: PLC0415 -- takes a tenth of a start, and few give files
     from dotenv.variables import parse_variables  # noqa: PLC0415

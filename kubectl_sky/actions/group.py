@@ -1,6 +1,6 @@
-"""Lead a group: end its auxiliary tasks when the primary ones have ended.
+"""Lead a group: stop its auxiliary tasks when the primary tasks have finished.
 
-All tasks begin by themselves and at once; only the end of auxiliary ones needs a client.
+All tasks start at once without a client. Only stopping the auxiliary tasks needs one.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -16,14 +16,14 @@ from kubectl_sky.observe.status import TaskStatus
 _LOOK = 0.5  # seconds
 
 Note = Callable[[str], None]
-Ended = Callable[[TaskStatus], TaskStatus]  # waits for it
+Ended = Callable[[TaskStatus], TaskStatus]  # waits for the task to finish
 
 
 class Ending:
-    """Ends auxiliary tasks, each after its delay; at once when a primary task has failed.
+    """Stop auxiliary tasks after their delay, or at once if a primary task failed.
 
-    Called with how the tasks are, it returns the ids of those that may vanish: this client, or the
-    one that leads the group, ends them.
+    When called with the current tasks, it returns the ids of those that may disappear. Either this
+    client or the client that leads the group stops them.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Ending:
         self.stopped: set[str] = set()
 
     def __call__(self, tasks: Sequence[TaskStatus]) -> Collection[str]:
-        """Look at the tasks, and end those whose time has come."""
+        """Stop the auxiliary tasks whose delay has passed."""
         now = replace(self.pipeline, tasks=tuple(tasks))
         if not now.primaries_ended:
             return ()
@@ -56,16 +56,16 @@ class Ending:
 def at_once(
     session: Session, pipeline: PipelineStatus, ended: Ended, end: Ending, deadline: float | None
 ) -> PipelineStatus:
-    """Wait until the tasks of a group have ended, and return it as it ended.
+    """Wait until the tasks of a group have finished, and return the finished group.
 
-    Raises TaskFailed when a task is gone that has not been ended with the group, SkyError after
+    Raises TaskFailed when a task is missing that was not stopped with the group, and SkyError after
     the deadline, which is on the monotonic clock.
     """
     complete(pipeline)
     tasks = [task if pipeline.auxiliary(task) else ended(task) for task in pipeline.tasks]
     while True:
-        found = [_again(session, pipeline, task) for task in tasks]
-        tasks = [task for task in found if task]
+        refreshed = [_again(session, pipeline, task) for task in tasks]
+        tasks = [task for task in refreshed if task]
         end(tasks)
         if all(task.state.ended for task in tasks):
             return replace(pipeline, tasks=tuple(tasks))
@@ -78,22 +78,25 @@ def at_once(
 
 
 def complete(pipeline: PipelineStatus) -> None:
-    """Raise TaskFailed when a task is gone that is not ended with the group."""
-    gone = [stage for stage in pipeline.missing if stage not in pipeline.place.auxiliary]
-    if gone:
+    """Raise TaskFailed if a task is missing that is not auxiliary."""
+    missing = [stage for stage in pipeline.missing if stage not in pipeline.place.auxiliary]
+    if missing:
         raise TaskFailed(
-            f"group {pipeline.id} ({pipeline.name}) is not complete: stage {gone[0]} is gone",
+            f"group {pipeline.id} ({pipeline.name}) is not complete: stage {missing[0]} is gone",
             f"submit it again with --id {pipeline.id}",
         )
 
 
 def _again(session: Session, pipeline: PipelineStatus, task: TaskStatus) -> TaskStatus | None:
-    """An auxiliary task as it is now, None when it has gone; others have ended for good."""
+    """Refetch a running auxiliary task; None if it was deleted.
+
+    Other tasks are final and returned as they are.
+    """
     if task.state.ended or not pipeline.auxiliary(task):
         return task
     return find.again(session, task)
 
 
 def as_ended(pipeline: PipelineStatus, tasks: Sequence[TaskStatus]) -> PipelineStatus:
-    """Return a group as it ended, without the tasks that were ended with it."""
+    """Return a finished group without the auxiliary tasks that were stopped."""
     return replace(pipeline, tasks=tuple(task for task in tasks if task.state.ended))

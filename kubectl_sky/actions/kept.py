@@ -1,4 +1,4 @@
-"""Look whether the Secrets that tasks name are there; their values are not looked at."""
+"""Check that the Secrets that tasks reference exist; values are not used."""
 
 from collections.abc import Sequence
 
@@ -10,14 +10,14 @@ from kubectl_sky.spec.task import Task
 
 
 def secret_keys(session: Session, tasks: Sequence[Task]) -> dict[str, tuple[str, ...]] | None:
-    """Return the keys of each Secret that is there; None for who may not look."""
-    found = {}
-    for name in dict.fromkeys(one.name for task in tasks for one in task.kept_secrets):
+    """Return the keys of each existing Secret; None if reading them is forbidden."""
+    keys_by_name = {}
+    for name in dict.fromkeys(reference.name for task in tasks for reference in task.kept_secrets):
         try:
             secret = objects.get(session, kinds.SECRET, name)
         except NotFound:
             continue
         except Forbidden:
             return None
-        found[name] = tuple(sorted(secret.get("data") or {}))
-    return found
+        keys_by_name[name] = tuple(sorted(secret.get("data") or {}))
+    return keys_by_name

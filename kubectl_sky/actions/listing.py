@@ -1,4 +1,4 @@
-"""List the objects that run tasks, and their pods: one request a kind, side by side."""
+"""List the workloads of tasks and their pods, with parallel requests per kind."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,23 +11,25 @@ from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import needed, ownership
 from kubectl_sky.workloads import registry
 
-NAMED = 100  # tasks that a selector names
+NAMED = 100  # maximum number of values in a label selector
 
 
 def parts(session: Session, namespace: str | None, selector: str) -> tuple[list[Json], list[Json]]:
-    """List workloads and pods side by side."""
-    *found, pods = _lists(session, (*registry.KINDS, kinds.POD), namespace, selector, needed.shape)
-    return [item for items in found for item in items], pods
+    """List workloads and pods in parallel."""
+    *workload_lists, pods = _lists(
+        session, (*registry.KINDS, kinds.POD), namespace, selector, needed.shape
+    )
+    return [item for items in workload_lists for item in items], pods
 
 
 def workloads(session: Session, namespace: str | None, selector: str) -> list[Json]:
-    """List the objects that run tasks, whatever backend made them, one request a kind."""
+    """List the workloads of all backends, with one request per kind."""
     lists = _lists(session, registry.KINDS, namespace, selector)
     return [item for items in lists for item in items if registry.top(item)]
 
 
 def served(session: Session) -> list[Kind]:
-    """Return the kinds of workloads that this cluster serves."""
+    """Return the workload kinds that this cluster serves."""
     return [
         kind
         for kind, requires in registry.KINDS.items()
@@ -42,9 +44,9 @@ def _lists(
     selector: str,
     shapes: Callable[[Kind], type | None] = lambda kind: None,
 ) -> list[list[Json]]:
-    """List several kinds side by side, and ask at the same time which of them are installed.
+    """List several kinds in parallel, and check at the same time which are installed.
 
-    Of a kind that is not installed, or not for this user, there are no objects.
+    Optional kinds that are not installed, or forbidden to this user, give an empty list.
     """
 
     def listed(kind: Kind) -> list[Json]:
@@ -60,19 +62,19 @@ def _lists(
                 raise
             return []
 
-    each = list(wanted)
-    with ThreadPoolExecutor(len(each)) as pool:
-        return list(pool.map(listed, each))
+    all_kinds = list(wanted)
+    with ThreadPoolExecutor(len(all_kinds)) as pool:
+        return list(pool.map(listed, all_kinds))
 
 
 def makers(
     session: Session, namespace: str | None, items: Sequence[Json], pods: Sequence[Json]
 ) -> list[Json]:
-    """List the Jobs through which pods belong to objects; nothing where no backend has any."""
-    found: list[Json] = []
+    """List the Jobs between pods and workloads; empty if no backend creates any."""
+    jobs: list[Json] = []
     for label, named in ownership.between(items, pods).items():
-        few = f" in ({','.join(sorted(set(named)))})" if len(named) <= NAMED else ""
-        found += objects.list_all(
-            session, kinds.JOB, namespace, label_selector=f"{label}{few}", shape=needed.Maker
+        values = f" in ({','.join(sorted(set(named)))})" if len(named) <= NAMED else ""
+        jobs += objects.list_all(
+            session, kinds.JOB, namespace, label_selector=f"{label}{values}", shape=needed.Maker
         )
-    return found
+    return jobs

@@ -1,4 +1,4 @@
-"""`local`: a cluster on this machine, one at a time, up, down, and how it is."""
+"""`local`: start, stop and inspect a local cluster; one at a time."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +19,7 @@ PURGE = "remove it first: `kubectl sky local down --purge`"
 
 @dataclass(frozen=True)
 class Asked:
-    """What the flags say; None leaves it as it was the last time."""
+    """The values of the flags; None keeps the previous value."""
 
     driver: str | None = None
     nodes: int | None = None
@@ -29,7 +29,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Status:
-    """How the cluster is. `note` is what there is to do about it."""
+    """The status of the cluster. `note` is a hint for the user."""
 
     state: State
     driver: str = ""
@@ -40,19 +40,19 @@ class Status:
     used_in: str = ""
     note: str = ""
     details: tuple[tuple[str, str | int], ...] = ()
-    started: bool = False  # by the command that says so
+    started: bool = False  # whether this command started it
 
     def as_json(self) -> dict[str, object]:
-        """The status for programs."""
+        """Return the status for JSON output."""
         names = ("state", "driver", "nodes", "gpus", "server", "kubeconfig", "used_in", "note")
-        known = {name: getattr(self, name) for name in names}
-        return {**known, "context": CLUSTER if self.server else "", **dict(self.details)}
+        fields = {name: getattr(self, name) for name in names}
+        return {**fields, "context": CLUSTER if self.server else "", **dict(self.details)}
 
 
 def up(place: Place, asked: Asked, use: bool, waiting: Callable[[], None]) -> Status:
-    """Have the cluster that is asked for, and its kubeconfig; into the user's only with `use`.
+    """Start the cluster and write its kubeconfig; `use` merges it into the user's.
 
-    Raises UserError where one runs already that is another.
+    Raises UserError if a cluster with other options is running.
     """
     with place.lock(waiting):
         record, state = _chosen(place, asked)
@@ -70,7 +70,7 @@ def up(place: Place, asked: Asked, use: bool, waiting: Callable[[], None]) -> St
 
 
 def down(place: Place, purge: bool, waiting: Callable[[], None]) -> Status:
-    """Stop the cluster; with `purge`, remove it with all that is in it. Return how it was."""
+    """Stop the cluster, or delete it with `purge`. Return the status before."""
     with place.lock(waiting):
         record = place.read()
         if record is None:
@@ -94,32 +94,35 @@ def down(place: Place, purge: bool, waiting: Callable[[], None]) -> Status:
 
 
 def status(place: Place) -> Status:
-    """Say how the cluster is."""
+    """Return the status of the cluster."""
     record = place.read()
     if record is None:
         return Status(State.ABSENT, note="`kubectl sky local up` makes one")
     driver = DRIVERS[record.driver](place)
     try:
-        state, why = driver.state(), ""
+        state, problem = driver.state(), ""
     except SkyError as error:
-        state, why = State.UNKNOWN, str(error)
-    return _status(place, record, driver, state, why)
+        state, problem = State.UNKNOWN, str(error)
+    return _status(place, record, driver, state, problem)
 
 
 def _chosen(place: Place, asked: Asked) -> tuple[Record, State]:
-    """The cluster that is meant, and how it is. Raises UserError for one beside another."""
+    """Return the selected cluster and its state.
+
+    Raises UserError if another cluster exists already.
+    """
     record = place.read()
     name = asked.driver or (record.driver if record else DEFAULT)
     if record and record.driver != name:
         if DRIVERS[record.driver](place).state() is not State.ABSENT:
-            what = f"the local cluster is one of {record.driver}"
-            raise UserError(f"--driver {name}: {what}", PURGE)
+            message = f"the local cluster is one of {record.driver}"
+            raise UserError(f"--driver {name}: {message}", PURGE)
         record = None
     state = DRIVERS[name](place).state()
     if record is None:
         if state is not State.ABSENT:
-            what = f"there is a cluster {CLUSTER!r} already that was not made here"
-            raise UserError(f"{name}: {what}", "remove it, or choose another --driver")
+            message = f"there is a cluster {CLUSTER!r} already that was not made here"
+            raise UserError(f"{name}: {message}", "remove it, or choose another --driver")
         record = Record(name, nodes=1)
     return record, state
 
@@ -149,20 +152,23 @@ def _gpus(asked: Asked, record: Record) -> Gpus | None:
 
 
 def _check(place: Place, record: Record, asked: Asked) -> None:
-    """Raise UserError when the cluster that runs is another than is asked for."""
+    """Raise UserError if the running cluster does not match the flags."""
     gpus = _gpus(asked, record)
     if asked.nodes not in (None, record.nodes):
         raise UserError(f"--nodes {asked.nodes}: the cluster runs with {record.nodes}", DOWN)
     if (str(gpus) if gpus else None) != record.gpus:
-        what = f"the cluster runs with {record.gpus or 'none'}"
-        raise UserError(f"--gpus {asked.gpus}: {what}", DOWN)
+        message = f"the cluster runs with {record.gpus or 'none'}"
+        raise UserError(f"--gpus {asked.gpus}: {message}", DOWN)
     server = _server(place)
     if asked.port and server and urlsplit(server).port != asked.port:
         raise UserError(f"--port {asked.port}: the cluster runs at {server}", DOWN)
 
 
 def _use(place: Place, record: Record, config: dict[str, Any]) -> Record:
-    """Put the context into the user's kubeconfig, unless that is the cluster's own already."""
+    """Merge the context into the user's kubeconfig.
+
+    Does nothing if that is the kubeconfig of the cluster itself.
+    """
     path = kubeconfig.of_user()
     if path == place.kubeconfig:
         return record

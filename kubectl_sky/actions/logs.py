@@ -1,4 +1,4 @@
-"""`logs`: the lines of all nodes of a task, and the outcome at the end."""
+"""`logs`: write the logs of all nodes of a task and return its outcome."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,10 +20,10 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import notes
 from kubectl_sky.workloads.workload import QUEUED
 
-_EVENTS = 3.0  # seconds between two looks at why a node does not start
-_USUAL = 2.0  # seconds that a start may take before it is mentioned
-_AHEAD = 4  # logs that are read at a time where one is written after the other
-_SELDOM = 10.0  # seconds until it is mentioned again, as one node after the other starts
+_EVENTS = 3.0  # seconds between checks of why a node does not start
+_USUAL = 2.0  # seconds that a start may take before a note is written
+_AHEAD = 4  # logs read in parallel while they are written one after the other
+_SELDOM = 10.0  # seconds between notes while nodes start one after the other
 
 Write = Callable[[Origin, Sequence[bytes], bool], object]
 Note = Callable[[str], None]
@@ -32,7 +32,7 @@ Look = Callable[[Sequence[TaskStatus]], Collection[str]]
 
 @dataclass(frozen=True)
 class Screen:
-    """Where lines and notes go."""
+    """The functions that write log lines and notes."""
 
     write: Write
     note: Note
@@ -40,9 +40,10 @@ class Screen:
 
 @dataclass(frozen=True)
 class Request:
-    """Which lines of which nodes; `patience` is seconds the first node may take to start.
+    """The nodes and log lines to read.
 
-    At most `most` logs are read at a time, the others after them.
+    `patience` is the start timeout of the first node in seconds. At most `most` logs are read in
+    parallel; the remaining ones follow.
     """
 
     options: LogOptions
@@ -52,31 +53,31 @@ class Request:
     most: int = MOST
 
     def wants(self, node: NodeStatus) -> bool:
-        """Say whether a node's log is asked for."""
+        """Return whether the log of a node is requested."""
         return not self.ranks or node.index in self.ranks
 
 
 def show(session: Session, task: TaskStatus, request: Request, write: Write, note: Note) -> None:
-    """Write the logs that are there, node after node; the next ones are read meanwhile."""
+    """Write the existing logs node by node, and prefetch the next ones."""
     _known(task, request)
     nodes = deque(filter(request.wants, task.nodes))
-    begun: deque[tuple[NodeStatus, Following | None]] = deque()
+    streams: deque[tuple[NodeStatus, Following | None]] = deque()
     try:
-        while nodes or begun:
-            while nodes and len(begun) < _AHEAD:
+        while nodes or streams:
+            while nodes and len(streams) < _AHEAD:
                 node = nodes.popleft()
-                begun.append((node, _begin(session, task, request, node)))
-            node, following = begun[0]
+                streams.append((node, _begin(session, task, request, node)))
+            node, following = streams[0]
             if following:
                 _pump(following, task, write, note)
                 following.close()
             else:
-                why_not = f": {node.reason}" if node.reason else ""
-                what = "has no log any more" if node.state.ended else "has not started"
-                note(f"{node.name} {what}{why_not}")
-            begun.popleft()
+                reason = f": {node.reason}" if node.reason else ""
+                state = "has no log any more" if node.state.ended else "has not started"
+                note(f"{node.name} {state}{reason}")
+            streams.popleft()
     finally:
-        for _, following in begun:
+        for _, following in streams:
             if following:
                 following.close()
 
@@ -84,11 +85,11 @@ def show(session: Session, task: TaskStatus, request: Request, write: Write, not
 def _begin(
     session: Session, task: TaskStatus, request: Request, node: NodeStatus
 ) -> Following | None:
-    """Begin to read the log of a node; None where it has none."""
+    """Start to read the log of a node; None if the node has not started."""
     if not node.started:
         return None
     pod, options = node.pod, request.options
-    if options.previous and node.previous:  # what started again is another pod
+    if options.previous and node.previous:  # the node was restarted in another pod
         pod, options = node.previous, replace(options, previous=False)
     following = Following(session, options)
     following.add(LogSource(task.namespace, pod, request.container, node.index))
@@ -99,10 +100,10 @@ def _begin(
 def follow(
     session: Session, task: TaskStatus, request: Request, write: Write, note: Note
 ) -> TaskStatus:
-    """Write all lines as they come until every node has ended; return how the task ended.
+    """Stream the logs until every node has finished, and return the finished task.
 
-    Says on the way what it waits for. Raises SkyError when no node starts in time, TaskFailed when
-    the task is stopped meanwhile.
+    Writes notes on what the task waits for. Raises SkyError when no node starts in time, and
+    TaskFailed when the task is stopped meanwhile.
     """
     _known(task, request)
     watcher = _Watcher(session, task, request, note)
@@ -119,10 +120,12 @@ def follow(
 def follow_all(
     session: Session, tasks: Sequence[TaskStatus], request: Request, screen: Screen, look: Look
 ) -> list[TaskStatus]:
-    """Follow tasks that run at once, each under its name; return how each ended.
+    """Follow parallel tasks and return them when they have finished.
 
-    `look` is told at least twice a second how the tasks are; those of which it returns the ids may
-    vanish. Raises as `follow` does, once all have ended.
+    Lines and notes are prefixed with the task name.
+
+    `look` is called with the current tasks at least twice a second. Tasks whose ids it returns may
+    disappear. Raises the same errors as `follow`, after all tasks have finished.
     """
     for task in tasks:
         _known(task, request)
@@ -158,30 +161,30 @@ def _named(note: Note, task: TaskStatus) -> Note:
 def _all_sources(
     watchers: Sequence["_Watcher"], owners: dict[str, "_Watcher"]
 ) -> Iterator[LogSource]:
-    """Yield the logs of several tasks as they appear, noting whose each pod is."""
-    found: Queue[tuple[_Watcher, LogSource | None]] = Queue()
+    """Yield the logs of several tasks as they appear; map pods to their watchers."""
+    queue: Queue[tuple[_Watcher, LogSource | None]] = Queue()
 
     def watch(watcher: _Watcher) -> None:
         try:
             for source in watcher.sources():
-                found.put((watcher, source))
+                queue.put((watcher, source))
         finally:
-            found.put((watcher, None))
+            queue.put((watcher, None))
 
     for watcher in watchers:
         Thread(target=watch, args=(watcher,), daemon=True).start()
-    left = len(watchers)
-    while left:
-        watcher, source = found.get()
+    active = len(watchers)
+    while active:
+        watcher, source = queue.get()
         if source is None:
-            left -= 1
+            active -= 1
         else:
             owners[source.pod] = watcher
             yield source
 
 
 def _pump(following: Following, task: TaskStatus, write: Write, note: Note) -> None:
-    """Write batches as they come, each node's lines with its prefix if there are several nodes."""
+    """Write batches as they arrive, with a prefix if the task has several nodes."""
     for batch in following.batches():
         if batch and batch.note:
             note(batch.note)
@@ -204,7 +207,7 @@ def _known(task: TaskStatus, request: Request) -> None:
 
 
 class _Watcher:
-    """Watches the task in a thread: which logs there are, what it waits for, how it ends."""
+    """Watch a task in a thread: its logs, what it waits for, and its outcome."""
 
     def __init__(self, session: Session, task: TaskStatus, request: Request, note: Note) -> None:
         self.session = session
@@ -213,33 +216,36 @@ class _Watcher:
         self.latest = task
         self.error: SkyError | None = None
         self.stop = Event()
-        self.stopping = False  # whether nodes are being ended because another one failed
+        self.stopping = False  # whether nodes are being stopped because another one failed
         self.begun = monotonic()
         self.told: set[str] = set()
         self.next_look = self.begun + 1
         self.quiet = 0.0
 
     def ended(self) -> TaskStatus:
-        """Return how the task ended. Raises SkyError where it was lost from sight."""
+        """Return the finished task. Raises SkyError if the watch failed."""
         if self.error:
             raise self.error
         task = self.latest
-        if not task.over:  # a bug, and not to be taken for a task that went well
+        if not task.over:  # a bug; it must not look like success
             raise SkyError(f"lost sight of task {task.id}", f"see `kubectl sky status {task.id}`")
         return task
 
     def origin(self, batch: Batch) -> Origin:
-        """Say whose lines they are, among those of other tasks."""
-        own = _origin(self.latest, batch)
-        return replace(own, prefix=f"{self.latest.name} {own.prefix}".rstrip())
+        """Return the origin of a batch, with the task name in its prefix."""
+        origin = _origin(self.latest, batch)
+        return replace(origin, prefix=f"{self.latest.name} {origin.prefix}".rstrip())
 
     def heard(self, text: str) -> None:
-        """Pass on what is said of a log; that pods go is no news while they are being stopped."""
+        """Pass on a note about a log, unless nodes are being stopped.
+
+        Missing pods are expected then.
+        """
         if not self.stopping:
             self.note(text)
 
     def sources(self) -> Iterator[LogSource]:
-        """Yield the log of each node as it starts, until the task is over."""
+        """Yield the log of each node as it starts, until the task has finished."""
         try:
             for glimpse in glimpses(self.session, self.latest, self.stop):
                 if glimpse:
@@ -258,18 +264,18 @@ class _Watcher:
                 yield LogSource(self.latest.namespace, node.pod, self.request.container, node.index)
 
     def _tell(self) -> None:
-        """Say once what nodes wait for, or that some failed while others go on."""
+        """Note once what nodes wait for, or that some failed while others still run."""
         waiting = [node for node in self.latest.nodes if node.state is State.PENDING]
         begun = any(node.started or node.restarts for node in self.latest.nodes)
         now = monotonic()
         if any(node.reason == QUEUED for node in waiting):
-            self.begun = now  # who waits in a queue is not late
+            self.begun = now  # time in a queue does not count towards the start timeout
         if waiting and now >= self.next_look:
             self.next_look = now + _EVENTS
-            with suppress(Unreachable):  # a server that is away for a while is borne by the watch
+            with suppress(Unreachable):  # the watch retries an unreachable server
                 self.latest = why.explained(self.session, self.latest)
-        patient = now < max(self.begun + _USUAL, self.quiet)
-        for text in notes(self.latest, patient, self.stopping):
+        quiet = now < max(self.begun + _USUAL, self.quiet)
+        for text in notes(self.latest, quiet, self.stopping):
             if text not in self.told:
                 self.told.add(text)
                 self.quiet = now + _SELDOM

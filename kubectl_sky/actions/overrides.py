@@ -1,11 +1,11 @@
-"""What flags say in place of a task file; light, so that --help loads nothing else."""
+"""Flags that override a task file; no imports, to keep --help fast."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the flags say in place of the file; None and empty leave it to the file."""
+    """The values of the flags; None and empty values keep those of the file."""
 
     task_id: str | None = None
     name: str | None = None

@@ -1,4 +1,4 @@
-"""From the local files that a task names to archives, and what is told about them."""
+"""Pack the local files of tasks into archives, and describe them to the user."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,19 +18,18 @@ from kubectl_sky.sync.archive import USUAL, Limits, Unsendable
 from kubectl_sky.sync.known import NO_CACHE, Cache, Seen
 from kubectl_sky.sync.tree import Entry, Source
 
-# Shows how a number of bytes goes by: takes a label and the number, gives what to call with each.
+# Shows progress: takes a label and the total bytes, yields a callback for the bytes processed.
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
 
-_HOPELESS = 16 * KEEP  # bytes that hardly ever become few enough for ConfigMaps
+_HOPELESS = 16 * KEEP  # bytes; more than this is very unlikely to fit into ConfigMaps when packed
 
 
 class Packer:
-    """Packs the local files of tasks, each once; collects the `problems` of all of them.
+    """Pack the local files of tasks, each once, and collect their `problems`.
 
-    Credentials in a folder are among the `dangers`.
+    Credentials in a folder are added to `dangers`.
 
-    Without `progress` none may be read. What the `cache` has of files that have not changed since
-    is not packed again.
+    Without `progress`, local files are refused. Unchanged files are taken from the `cache`.
     """
 
     def __init__(self, progress: Progress | None, cache: Cache, limits: Limits = USUAL) -> None:
@@ -40,45 +39,47 @@ class Packer:
         self._cache = cache
         self._limits = limits
         self._known: dict[LocalFiles, Archive] = {}
-        self._credentials: dict[LocalFiles, list[str]] = {}  # names in the folders
+        self._credentials: dict[LocalFiles, list[str]] = {}  # file names by folder
 
     def pack(self, document: Document, files: tuple[LocalFiles, ...]) -> dict[str, Archive]:
-        """Return the archives of a task's local files, by where they go."""
-        found: dict[str, Archive] = {}
-        for one in files:
+        """Return the archives of a task's local files, by target path."""
+        archives: dict[str, Archive] = {}
+        for local_files in files:
             try:
-                found[one.path] = self._known.get(one) or self._packed(one)
-                self._known[one] = found[one.path]
+                archives[local_files.path] = self._known.get(local_files) or self._packed(
+                    local_files
+                )
+                self._known[local_files] = archives[local_files.path]
             except Unsendable as error:
                 self.problems += [
                     document.problem(
-                        one.field, f"{refused.name} {refused.reason}".strip(), refused.hint
+                        local_files.field, f"{refusal.name} {refusal.reason}".strip(), refusal.hint
                     )
-                    for refused in error.refusals
+                    for refusal in error.refusals
                 ]
-            if one in self._credentials:
-                names = self._credentials[one]
-                self.dangers.append(dangers.in_tree(document, one.field, names))
-        return found
+            if local_files in self._credentials:
+                names = self._credentials[local_files]
+                self.dangers.append(dangers.in_tree(document, local_files.field, names))
+        return archives
 
     def _packed(self, one: LocalFiles) -> Archive:
         if self._progress is None:
             hint = "submit from there"
             raise Unsendable.whole("is on the machine of who asks, and not sent along", hint)
         try:
-            found = source(one)
-            if not found.path.exists():
+            origin = source(one)
+            if not origin.path.exists():
                 hint = f"paths begin in the folder where the command runs, {Path.cwd()}"
                 raise Unsendable.whole("there is nothing of this name", hint)
-            if one.path == WORKDIR and not found.path.is_dir():
+            if one.path == WORKDIR and not origin.path.is_dir():
                 raise Unsendable.whole("is a file", "name the folder that it is in")
-            return self._archive(one, found, self._progress)
+            return self._archive(one, origin, self._progress)
         except (OSError, RuntimeError, ValueError) as error:  # no home directory; a NUL character
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             raise Unsendable.whole(f"cannot be read: {reason}") from error
 
     def _archive(self, one: LocalFiles, found: Source, progress: Progress) -> Archive:
-        """Return the archive of what is there; of credentials nothing is kept on this machine."""
+        """Pack a source, or take it from the cache; credentials are never cached."""
         names: list[str] = []
 
         def notice(entry: Entry) -> None:
@@ -90,18 +91,18 @@ class Packer:
         if names and found.path.is_dir() and not is_secret(one):
             self._credentials[one] = names
         cache = NO_CACHE if names or is_secret(one) else self._cache
-        known = cache.find(found, KEEP, before)
-        if known:
-            return known
-        keep = KEEP if before.size < _HOPELESS else 0
+        cached = cache.find(found, KEEP, before)
+        if cached:
+            return cached
+        max_kept = KEEP if before.size < _HOPELESS else 0
         with progress(f"Packing {one.source}", before.size) as advance:
-            made = archive.pack(found, keep, advance, packed)
-        cache.keep(found, KEEP, packed, made)
-        return made
+            packed_archive = archive.pack(found, max_kept, advance, packed)
+        cache.keep(found, KEEP, packed, packed_archive)
+        return packed_archive
 
 
 def source(one: LocalFiles) -> Source:
-    """Return where files are on this machine; relative paths begin where the command runs."""
+    """Return the local source; relative paths start at the current folder."""
     path = Path(one.source).expanduser()
     return Source(path, PurePosixPath(one.path).name, with_parents=one.path == WORKDIR)
 
@@ -109,34 +110,36 @@ def source(one: LocalFiles) -> Source:
 def told(
     plans: Sequence[Plan], archives: Iterable[Archive], there: int, again: bool
 ) -> Iterator[str]:
-    """Say in one line how much travels and how.
+    """Yield one line on how many files are uploaded, their size, and the method.
 
-    `there` are the ConfigMaps that exist already; `again` is whether all this was sent before.
+    `there` is the number of existing ConfigMaps; `again` is whether everything was sent before.
     """
-    each = {one.digest: one for one in archives}.values()
-    if not each:
+    unique = {item.digest: item for item in archives}.values()
+    if not unique:
         return
-    files, size = sum(one.files for one in each), sum(one.size for one in each)
-    ways = []
-    number = len({bundle.name for plan in plans for bundle in plan.cargo.bundles})
-    if number:
-        known = ", which is there already" if number == 1 else ", which are there already"
-        some = f", of which {there} are there already" if there else ""
-        maps = f"{number} ConfigMap{'s' * (number > 1)}"
-        ways.append(f"in {maps}{known if there == number else some}")
+    files, size = sum(item.files for item in unique), sum(item.size for item in unique)
+    routes = []
+    map_count = len({bundle.name for plan in plans for bundle in plan.cargo.bundles})
+    if map_count:
+        all_present = ", which is there already" if map_count == 1 else ", which are there already"
+        some_present = f", of which {there} are there already" if there else ""
+        maps = f"{map_count} ConfigMap{'s' * (map_count > 1)}"
+        routes.append(f"in {maps}{all_present if there == map_count else some_present}")
     if any(plan.cargo.secret for plan in plans):
-        ways.append("in a Secret")
+        routes.append("in a Secret")
     if any(plan.cargo.streamed for plan in plans):
-        later = len(plans) > 1 or any(one.array or one.restarts or one.recovers for one in plans)
-        when = " that lack them" if again else ", while this runs" * later
-        shelf = next((plan.storage.shelf for plan in plans if plan.cargo.shelf), "")
-        shelved = f"once, for the volume {shelf}, unless that has them"
-        ways.append(shelved if shelf else f"straight to the pods{when}")
-    yield f"files: {files:,}, {_bytes(size)}, sent {' and '.join(ways)}"
+        later = len(plans) > 1 or any(
+            item.array or item.restarts or item.recovers for item in plans
+        )
+        condition = " that lack them" if again else ", while this runs" * later
+        volume = next((plan.storage.shelf for plan in plans if plan.cargo.shelf), "")
+        via_volume = f"once, for the volume {volume}, unless that has them"
+        routes.append(via_volume if volume else f"straight to the pods{condition}")
+    yield f"files: {files:,}, {_bytes(size)}, sent {' and '.join(routes)}"
 
 
 def _bytes(size: float) -> str:
-    """Write a size as people do: 4.2 MB."""
+    """Format a size, such as 4.2 MB."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000 or unit == "GB":
             break

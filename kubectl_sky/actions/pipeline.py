@@ -1,7 +1,8 @@
-"""Lead a pipeline: release each task when the one before it has succeeded, cancel after a failure.
+"""Lead a pipeline: resume tasks one after the other, cancel after a failure.
 
-The cluster holds the later tasks but nothing in it releases them: this is done by a client, while
-it follows. Another client may go on at any time; to release or cancel twice does no harm.
+A task is resumed when its predecessor has succeeded. Later tasks are suspended in the cluster, and
+no controller resumes them: a client does so while it follows. Another client can take over at any
+time; resuming or cancelling twice is harmless.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,21 +19,21 @@ from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.workloads import hold
 
-Follow = Callable[[TaskStatus], TaskStatus]  # returns the task when it has ended
+Follow = Callable[[TaskStatus], TaskStatus]  # returns the task when it has finished
 Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Lead:
-    """How a client goes along: what it does with each task, and whether it decides what follows."""
+    """How a client follows a pipeline, and whether it resumes and cancels tasks."""
 
     follow: Follow
     note: Note
-    decides: bool = True  # releases and cancels; else another client does
+    decides: bool = True  # resumes and cancels tasks; otherwise another client does
 
 
 def in_turn(session: Session, pipeline: PipelineStatus, lead: Lead) -> PipelineStatus:
-    """Go along with a pipeline to its end, and return it as it ended.
+    """Follow a pipeline stage by stage, and return the finished pipeline.
 
     Raises TaskFailed when a task is stopped meanwhile.
     """
@@ -62,20 +63,20 @@ def all_ended(
     note: Note,
     decides: bool = False,
 ) -> list[Target]:
-    """Wait until each task and pipeline has ended. Raises SkyError after `timeout` seconds."""
-    end = None if timeout is None else monotonic() + timeout
+    """Wait for all tasks and pipelines. Raises SkyError after `timeout` seconds."""
+    deadline = None if timeout is None else monotonic() + timeout
 
     def ended(task: TaskStatus) -> TaskStatus:
-        found = watch.ended(session, task, end)
-        if not found.over and stop.others(session, found):
-            note(f"{found.name}: {found.note}; the other nodes are being stopped")
-        return found
+        finished = watch.ended(session, task, deadline)
+        if not finished.over and stop.others(session, finished):
+            note(f"{finished.name}: {finished.note}; the other nodes are being stopped")
+        return finished
 
     lead = Lead(ended, note, decides)
     return [
         lead.follow(target)
         if isinstance(target, TaskStatus)
-        else _whole(session, target, lead, end)
+        else _whole(session, target, lead, deadline)
         for target in targets
     ]
 
@@ -105,7 +106,10 @@ def _at(pipeline: PipelineStatus, stage: int) -> TaskStatus:
 
 
 def release(session: Session, task: TaskStatus) -> None:
-    """Let a held task begin, or wait in its queue. Raises SkyError where not all of it is there."""
+    """Resume a suspended task, or add it to its queue.
+
+    Raises SkyError if the task is incomplete.
+    """
     if len(task.nodes) < task.num_nodes:
         raise SkyError(
             f"task {task.id} ({task.name}) is {task.note}",

@@ -1,4 +1,4 @@
-"""`ports`: the Services that lead to tasks, what is behind them, and where they are reached."""
+"""`ports`: list the Services of tasks, their pods and their addresses."""
 
 from kubectl_sky import kinds, names
 from kubectl_sky.actions import find
@@ -11,11 +11,11 @@ from kubectl_sky.observe.status import TaskStatus
 
 
 def listed(session: Session, target: find.Target) -> list[Exposed]:
-    """Return where the ports of a task, or of each task of several, are reached.
+    """Return the exposed ports of a task, or of each task of a pipeline or group.
 
-    Raises UserError where there are none.
+    Raises UserError if there are none.
     """
-    found = [
+    services = [
         (task, service)
         for task in find.tasks_of(target)
         for service in objects.list_all(
@@ -26,35 +26,42 @@ def listed(session: Session, target: find.Target) -> list[Exposed]:
         )
         if service["metadata"]["name"] == _name(task)
     ]
-    if not found:
+    if not services:
         raise UserError(
             f"no Service leads to {target.id} ({target.name}): it has no ports, which `ports` under"
             " resources or --ports name, or is an array",
             f"without one: kubectl sky port-forward {target.id} PORT",
         )
-    outside = any(service["spec"].get("type") == "NodePort" for _, service in found)
-    machines = _machines(session) if outside else []
+    has_node_ports = any(service["spec"].get("type") == "NodePort" for _, service in services)
+    cluster_nodes = _machines(session) if has_node_ports else []
     return [
-        exposed(task, service, _behind(session, task, service), machines) for task, service in found
+        exposed(task, service, _behind(session, task, service), cluster_nodes)
+        for task, service in services
     ]
 
 
 def _name(task: TaskStatus) -> str:
-    """Return the name that a submit gives: anybody can copy labels, but a name is taken once."""
+    """Return the Service name that submit uses.
+
+    Labels can be copied to other Services, but names are unique.
+    """
     return names.ports_object(names.task_object(names.dns_label(task.name), task.id))
 
 
 def _behind(session: Session, task: TaskStatus, service: Json) -> list[Json]:
-    """Return the task's own pods behind a Service."""
+    """Return the pods that a Service selects and that belong to the task."""
     pods = {node.pod for node in task.nodes}
-    chosen = (service["spec"].get("selector") or {}).items()
-    labels = ",".join(f"{key}={value}" for key, value in chosen)
-    behind = CoreManager(session).list_pods(service["metadata"]["namespace"], labels)
-    return [pod for pod in behind if pod["metadata"]["name"] in pods]
+    selector = (service["spec"].get("selector") or {}).items()
+    labels = ",".join(f"{key}={value}" for key, value in selector)
+    candidates = CoreManager(session).list_pods(service["metadata"]["namespace"], labels)
+    return [pod for pod in candidates if pod["metadata"]["name"] in pods]
 
 
 def _machines(session: Session) -> list[Json]:
-    """Return the cluster's nodes; without the right to list them a pod knows its own."""
+    """Return the cluster nodes; empty without permission to list them.
+
+    The status of a pod still has the address of its cluster node.
+    """
     try:
         return CoreManager(session).list_nodes()
     except Forbidden:

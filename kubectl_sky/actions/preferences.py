@@ -1,4 +1,4 @@
-"""The user's settings file, read and checked."""
+"""Read and check the user's settings file."""
 
 import os
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from kubectl_sky.spec.validate import validate
 
 
 def preferences(environ: Mapping[str, str] = os.environ) -> Settings:
-    """Return what `settings.yaml` says; without one, what everybody has.
+    """Read `settings.yaml`; return the defaults if it does not exist.
 
-    Raises InvalidFiles with everything that is wrong in it.
+    Raises InvalidFiles with all problems of the file.
     """
     path = settings.settings_file(environ)
     try:
@@ -31,9 +31,9 @@ def preferences(environ: Mapping[str, str] = os.environ) -> Settings:
 
 
 def read(text: bytes, file: str) -> Settings:
-    """Return the settings of a file's bytes. Raises InvalidFiles."""
+    """Parse the bytes of a settings file. Raises InvalidFiles."""
     documents = load(text, file, example="image: …", optional=True)
-    problems = [found for document in documents for found in validate(document, "settings")]
+    problems = [problem for document in documents for problem in validate(document, "settings")]
     problems += [document.problem((), "settings are one document") for document in documents[1:]]
     if problems:
         raise InvalidFiles(problems)
@@ -42,7 +42,7 @@ def read(text: bytes, file: str) -> Settings:
 
 
 def _told(value: Any) -> Any:  # noqa: ANN401 -- whatever the field is
-    """Numbers name priorities as well as text does."""
+    """Convert the keys of maps to text: YAML may read a priority as a number."""
     if isinstance(value, dict):
         return {str(key): item for key, item in value.items()}
     return value

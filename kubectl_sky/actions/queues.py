@@ -1,4 +1,4 @@
-"""`queues`: what the queues of a namespace give, as far as its users may see it."""
+"""`queues`: list the LocalQueues of a namespace, as far as the user can see."""
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import kueue
@@ -9,7 +9,7 @@ from kubectl_sky.observe.queues import QueueStatus, queues
 
 
 def listed(session: Session) -> list[QueueStatus]:
-    """Return the queues of the session's namespace. Raises ClusterError without Kueue."""
+    """Return the queues of the namespace. Raises ClusterError without Kueue."""
     namespace = session.namespace
     try:
         local = kueue.listed(session, kinds.LOCAL_QUEUE, namespace)
@@ -20,22 +20,22 @@ def listed(session: Session) -> list[QueueStatus]:
             "Kueue is not installed in the cluster, so that there are no queues",
             "see https://kueue.sigs.k8s.io",
         ) from None
-    whole = _seen(session, kinds.CLUSTER_QUEUE)
+    cluster_queues = _seen(session, kinds.CLUSTER_QUEUE)
     workloads = _seen(session, kinds.QUEUED_WORKLOAD, namespace)
-    return queues(local, {item["metadata"]["name"]: item for item in whole}, workloads)
+    return queues(local, {item["metadata"]["name"]: item for item in cluster_queues}, workloads)
 
 
 def one(session: Session, name: str) -> QueueStatus:
-    """Return one queue. Raises UserError where the namespace has none of this name."""
-    found = {queue.name: queue for queue in listed(session)}
-    if name not in found:
-        there = f"there are: {', '.join(found)}" if found else "it has none"
-        raise UserError(f"there is no queue {name!r} in namespace {session.namespace}", there)
-    return found[name]
+    """Return one queue. Raises UserError if it is not found in the namespace."""
+    queues_by_name = {queue.name: queue for queue in listed(session)}
+    if name not in queues_by_name:
+        hint = f"there are: {', '.join(queues_by_name)}" if queues_by_name else "it has none"
+        raise UserError(f"there is no queue {name!r} in namespace {session.namespace}", hint)
+    return queues_by_name[name]
 
 
 def _seen(session: Session, kind: Kind, namespace: str | None = None) -> list[Json]:
-    """List what only some users may see."""
+    """List a kind; empty if it is forbidden or not served."""
     try:
         return kueue.listed(session, kind, namespace)
     except (Forbidden, NotServed):

@@ -1,4 +1,4 @@
-"""`render`: submit, stopped before anything is sent. Needs no cluster."""
+"""`render`: build the manifests of submit without a cluster."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,10 @@ from kubectl_sky.workloads.decide import Decision
 
 
 def offline_facts(user: str | None, namespace: str | None, environ: Mapping[str, str]) -> Facts:
-    """What is known without a cluster; an empty namespace leaves the choice to kubectl."""
+    """Return the facts without a cluster.
+
+    An empty namespace leaves the choice to kubectl.
+    """
     name = user or settings.logged_in(environ) or settings.system_user()
     return Facts(user=users.named(name), namespace=namespace or "")
 
@@ -21,9 +24,9 @@ def offline_facts(user: str | None, namespace: str | None, environ: Mapping[str,
 def render(
     draft: Draft, decisions: Sequence[Decision], show_secrets: bool, explain: bool = False
 ) -> Manifests:
-    """Return the manifests of what was decided, with secrets' values only when asked for.
+    """Render the manifests; secret values are redacted unless `show_secrets` is set.
 
-    `explain` has the text say of each line which field of the file it comes from.
+    `explain` annotates each line with the field of the file that it comes from.
     """
     plans = tuple(decision.plan for decision in decisions)
     if not show_secrets:
@@ -37,9 +40,9 @@ def render(
 
 
 def write(manifests: Manifests, folder: Path) -> list[Path]:
-    """Write one file an object, numbered in the order of sending; return the paths.
+    """Write one file per object, numbered in apply order; return the paths.
 
-    Only this user can read a Secret's file, and a folder that is created.
+    Files with Secrets and a newly created folder are readable only by the current user.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

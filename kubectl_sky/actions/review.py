@@ -1,4 +1,7 @@
-"""Review task files: report the fields that reach beyond the task, refuse what settings forbid."""
+"""Review task files: report risky fields, and refuse those that settings forbid.
+
+Risky fields are those that reach beyond the task.
+"""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +18,7 @@ from kubectl_sky.spec.document import Document
 
 @dataclass(frozen=True)
 class Review:
-    """The dangers of a file; `refused` are the errors among them."""
+    """The dangers of a file; settings turn some of them into errors (`refused`)."""
 
     dangers: tuple[Danger, ...] = ()
 
@@ -26,7 +29,7 @@ class Review:
 
     @property
     def refused(self) -> tuple[Problem, ...]:
-        """The errors in place of the others."""
+        """The errors for the dangers that settings refuse."""
         return tuple(danger.problem for danger in self.dangers if danger.refused)
 
 
@@ -37,17 +40,17 @@ def review(
     environ: Mapping[str, str],
     overrides: Overrides | None = None,
 ) -> Review:
-    """Review the documents of the file at a path, and the files that flags name."""
+    """Review the documents of a task file, and the files that flags name."""
     folder = _folder(path)
-    found = [danger for document in documents for danger in dangers.in_fields(document)]
+    all_dangers = [danger for document in documents for danger in dangers.in_fields(document)]
     for document in documents:
-        found += dangers.in_local_files(document, folder, _resolve)
-    found += _variable_files(overrides or Overrides(), folder)
-    return judged(found, settings, environ)
+        all_dangers += dangers.in_local_files(document, folder, _resolve)
+    all_dangers += _variable_files(overrides or Overrides(), folder)
+    return judged(all_dangers, settings, environ)
 
 
 def judged(found: Sequence[Danger], settings: Settings, environ: Mapping[str, str]) -> Review:
-    """Return the dangers in the order of the file, as the settings judge them."""
+    """Sort the dangers in file order and apply the settings to them."""
     file = str(settings_file(environ))
     return Review(tuple(dangers.judge(sorted(dict.fromkeys(found)), settings, file)))
 
@@ -57,20 +60,20 @@ def _variable_files(overrides: Overrides, folder: str) -> Iterator[Danger]:
     for flag, sources in flags:
         for source in sources:
             target = _resolve(source)
-            if os.path.isfile(target):  # noqa: PTH113 -- a pipe is no file of the user
+            if os.path.isfile(target):  # noqa: PTH113 -- a pipe is not a user's file
                 danger = dangers.in_variable_file(flag, source, target, folder)
                 if danger:
                     yield danger
 
 
 def _folder(path: str) -> str:
-    """Return the folder of a task file; of standard input and pipes the current one."""
+    """Return the folder of a task file; the current folder for stdin and pipes."""
     file = Path(path)
     return _resolve(str(file.parent)) if file.is_file() else _resolve(".")
 
 
 def _resolve(path: str) -> str:
-    """Return where a path leads to; it need not exist."""
+    """Resolve a path; it does not need to exist."""
     try:
         return os.path.realpath(Path(path).expanduser())
     except (OSError, RuntimeError, ValueError):  # no home directory; a NUL character

@@ -1,4 +1,4 @@
-"""Objects with files that several tasks share: sent once, owned by the Jobs of all of them."""
+"""Share objects with local files between tasks: created once, owned by all Jobs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,25 +17,29 @@ _WORKERS = 8
 
 
 def present(session: Session, wanted: Sequence[Manifest]) -> dict[str, Json]:
-    """Return the metadata of those that are there and stay, by name.
+    """Return the metadata of existing objects by name, without those being deleted.
 
-    Raises UserError where one of them holds something else than its name says.
+    Raises UserError if the content of one does not match its name.
     """
     with ThreadPoolExecutor(_WORKERS) as pool:
-        found = pool.map(lambda manifest: _metadata(session, manifest.object), wanted)
-        return {one["name"]: one for one in found if one and not one.get("deletionTimestamp")}
+        existing = pool.map(lambda manifest: _metadata(session, manifest.object), wanted)
+        return {
+            metadata["name"]: metadata
+            for metadata in existing
+            if metadata and not metadata.get("deletionTimestamp")
+        }
 
 
 def accept(manifest: Json, live: Json) -> None:
-    """Raise UserError unless an object that exists is what would be created."""
+    """Raise UserError unless an existing object equals what would be created."""
     reasons = foreign(manifest, live)
     if live["metadata"].get("deletionTimestamp"):
         reasons = ["it is being deleted"]
     if reasons:
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
-        more = f" and {len(reasons) - 1} more" if reasons[1:] else ""
+        suffix = f" and {len(reasons) - 1} more" if reasons[1:] else ""
         raise UserError(
-            f"{name} already exists and was not created by this task: {reasons[0]}{more}",
+            f"{name} already exists and was not created by this task: {reasons[0]}{suffix}",
             "delete it if it is yours, or submit with another --id",
         )
 
@@ -52,37 +56,45 @@ def owners(metadata: Json) -> set[str]:
 def sent(
     session: Session, wanted: Sequence[Manifest], there: Mapping[str, Json], dry_run: bool
 ) -> Iterator[list[Json]]:
-    """Send what is not there, and hand out all that is wanted.
+    """Create the missing objects, then run the body with all of them.
 
-    If what follows fails, what was created is removed again, unless another task uses it by then.
+    If the body fails, the created objects are deleted unless another task uses them by then.
     """
-    missing = [one.object for one in wanted if one.object["metadata"]["name"] not in there]
+    missing = [
+        manifest.object for manifest in wanted if manifest.object["metadata"]["name"] not in there
+    ]
     applied = apply_all(session, [missing], dry_run=dry_run, workers=_WORKERS, send=_send)
     try:
-        yield [one.object for one in wanted]
+        yield [manifest.object for manifest in wanted]
     except (SkyError, KeyboardInterrupt):
-        for done in applied:
-            if done.created and not dry_run:
-                objects.delete_unchanged(session, done.object)
+        for result in applied:
+            if result.created and not dry_run:
+                objects.delete_unchanged(session, result.object)
         raise
 
 
 def own(session: Session, item: Json, jobs: Sequence[Json]) -> None:
-    """Add Jobs to the owners of an object; make it anew where its last owner took it along."""
+    """Add Jobs to the owners of an object.
+
+    Create it again if it was garbage-collected with its last owner.
+    """
     body = {"metadata": {"ownerReferences": list(jobs)}}
     try:
-        # strategic: the owners are added to those that there are, by uid
+        # strategic merge: owners are added to the existing ones, by uid
         objects.amend(session, item, body, "strategic")
     except NotFound:
-        anew = item | {"metadata": item["metadata"] | body["metadata"]}
-        if _send(session, anew, dry_run=False).status != HTTPStatus.CREATED:  # another task did so
+        replacement = item | {"metadata": item["metadata"] | body["metadata"]}
+        if (
+            _send(session, replacement, dry_run=False).status != HTTPStatus.CREATED
+        ):  # another task created it
             objects.amend(session, item, body, "strategic")
 
 
 def _metadata(session: Session, item: Json) -> Json | None:
-    """Return the metadata of an object that has the content of a manifest; None without one.
+    """Fetch the metadata of the object of a manifest; None if not found.
 
-    The name is a hash of the content, but anybody can create an object of any name.
+    The name is a hash of the content, but any user can create an object with any name. So the
+    content is compared, unless the object is being deleted.
     """
     kind, metadata = objects.known_kind(item), item["metadata"]
     try:

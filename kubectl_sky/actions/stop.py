@@ -1,4 +1,4 @@
-"""`stop` and `clean`: delete what runs tasks, and what interrupted submits left behind."""
+"""`stop` and `clean`: delete tasks, and the leftovers of interrupted submits."""
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,14 +20,17 @@ _WORKERS = 16
 
 
 def stop(session: Session, tasks: Sequence[TaskStatus]) -> None:
-    """Delete the objects that run the tasks: pods and all that they own follow."""
+    """Delete the workloads of the tasks; their dependents are garbage-collected."""
     decided = find.decided(list(tasks))
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(lambda task: _stop(session, task), decided))
 
 
 def _stop(session: Session, task: TaskStatus) -> None:
-    """One request for each object, by its uid: a collection would take what only has the labels."""
+    """Delete each workload by its uid.
+
+    Deleting a collection would also delete objects that only have the labels.
+    """
     backend = task.workload
 
     def delete(name: str) -> None:
@@ -42,23 +45,23 @@ def _stop(session: Session, task: TaskStatus) -> None:
 
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(delete, task.uids))
-    if len(task.nodes) < task.num_nodes:  # cut short before its objects owned the rest
-        left, _ = _auxiliary(session, task.namespace, names.selector(task_id=task.id))
+    if len(task.nodes) < task.num_nodes:  # submit was interrupted before owner references were set
+        remaining, _ = _auxiliary(session, task.namespace, names.selector(task_id=task.id))
         owner = User(task.user)
-        _delete(session, [item for item in left if owner.owns(item["metadata"])])
+        _delete(session, [item for item in remaining if owner.owns(item["metadata"])])
 
 
 def others(session: Session, task: TaskStatus) -> bool:
-    """End the nodes that go on after one has failed for good; say whether they are ending.
+    """Stop the remaining nodes after a failure; return whether they are stopping.
 
-    Where the cluster does so by itself nothing is sent; users who may not change the task leave
-    them alone.
+    Sends nothing if the backend does this in the cluster, or if the user is not allowed to change
+    the task.
     """
     failed, backend = task.first_failure, task.workload
     if failed is None or backend.together or task.over:
         return failed is not None and backend.together
     body = backend.stopping(failed.name)
-    going = dict.fromkeys(node.job for node in task.nodes if not node.state.ended)
+    jobs = dict.fromkeys(node.job for node in task.nodes if not node.state.ended)
 
     def end(name: str) -> None:
         with suppress(NotFound):
@@ -66,16 +69,17 @@ def others(session: Session, task: TaskStatus) -> bool:
 
     try:
         with ThreadPoolExecutor(_WORKERS) as pool:
-            list(pool.map(end, going if body else ()))
+            list(pool.map(end, jobs if body else ()))
     except Forbidden:
         return False
     return bool(body)
 
 
 def orphans(session: Session, scope: Scope, before: str) -> tuple[list[Json], tuple[Kind, ...]]:
-    """Return what interrupted submits left, objects of tasks that nothing runs, and unread kinds.
+    """Return the objects of tasks without a workload, and the unreadable kinds.
 
-    `before` is an RFC 3339 time in UTC: younger objects may belong to a submit that is under way.
+    Interrupted submits leave such objects. `before` is an RFC 3339 time in UTC: newer objects may
+    belong to a submit in progress.
     """
     labels = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
     alive = {_task(item) for item in listing.workloads(session, scope.namespace, labels)}
@@ -90,7 +94,7 @@ def orphans(session: Session, scope: Scope, before: str) -> tuple[list[Json], tu
 
 
 def remove(session: Session, items: Sequence[Json]) -> None:
-    """Delete orphans, unless a task has begun to use them meanwhile."""
+    """Delete orphans, unless a task has started to use them meanwhile."""
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(lambda item: objects.delete_unchanged(session, item), items))
 
@@ -103,21 +107,24 @@ def _task(item: Json) -> tuple[str, str]:
 def _auxiliary(
     session: Session, namespace: str | None, labels: str
 ) -> tuple[list[Json], tuple[Kind, ...]]:
-    """List what tasks have beside what runs them, and return the kinds that may not be listed."""
+    """List the objects of tasks other than workloads.
+
+    Also return the kinds that the user is not allowed to list.
+    """
 
     def listed(kind: Kind) -> list[Json] | None:
         try:
             return objects.list_all(session, kind, namespace, label_selector=labels)
         except (NotServed, Forbidden) as error:
-            if kind in registry.BESIDE:  # a kind that is not served may look forbidden
+            if kind in registry.BESIDE:  # a kind that is not served may be reported as forbidden
                 return []
             if kind is kinds.SECRET and isinstance(error, Forbidden):
                 return None
             raise
 
-    every = (*AUXILIARY, *registry.BESIDE)
-    with ThreadPoolExecutor(len(every)) as pool:
-        lists = dict(zip(every, pool.map(listed, every), strict=True))
+    all_kinds = (*AUXILIARY, *registry.BESIDE)
+    with ThreadPoolExecutor(len(all_kinds)) as pool:
+        lists = dict(zip(all_kinds, pool.map(listed, all_kinds), strict=True))
     unread = tuple(kind for kind, items in lists.items() if items is None)
     return [item for items in lists.values() for item in items or ()], unread
 

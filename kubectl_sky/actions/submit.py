@@ -1,4 +1,4 @@
-"""`submit`: send what `render` shows, and make it one thing that lives and dies together."""
+"""`submit`: apply the rendered objects and tie them together by owner references."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,33 +28,34 @@ from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.workloads import hold, registry
 
 _WORKERS = 16
-_UNSEEN = (kinds.SECRET, kinds.PVC)  # listed only where the task has some: not all users may
+# Listed only if the task has some: not all users are allowed to.
+_UNSEEN = (kinds.SECRET, kinds.PVC)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Plans for this cluster, their manifests, and what of them is there already.
+    """Plans for this cluster, their manifests, and which objects already exist.
 
-    `id` is the task's, or that of all tasks together.
+    `id` is the id of the task, or of the pipeline or group.
     """
 
     id: str
     plans: tuple[Plan, ...]
     manifests: Manifests
     present: tuple[Json, ...]
-    shared: Mapping[str, Json]  # metadata of the files that are there already, by name
-    archives: Mapping[str, Mapping[str, Archive]]  # of each task's local files, by where they go
+    shared: Mapping[str, Json]  # metadata of the existing objects with shared files, by name
+    archives: Mapping[str, Mapping[str, Archive]]  # by task id, then by target path
     notes: tuple[str, ...]  # about candidates, nodes and files, for the user
     dangers: tuple[Danger, ...] = ()
 
     @property
     def together(self) -> bool:
-        """Whether it is a pipeline or group, and not a task that stands alone."""
+        """Whether this is a pipeline or group rather than a single task."""
         return names.PIPELINE in self.plans[0].labels
 
     @property
     def word(self) -> str:
-        """What people call it."""
+        """Return "task", "pipeline" or "group"."""
         if not self.together:
             return "task"
         parallel = self.plans[0].annotations[names.EXECUTION] == PARALLEL
@@ -62,65 +63,70 @@ class Prepared:
 
     @property
     def title(self) -> str:
-        """The name of the whole, as the user wrote it."""
+        """Return the name of the task, pipeline or group, as the user wrote it."""
         plan = self.plans[0]
         return plan.annotations[names.PIPELINE_NAME] if self.together else plan.title
 
     @property
     def selector(self) -> str:
-        """The label by which all objects are found."""
+        """Return the label selector that matches all objects."""
         return f"{names.PIPELINE if self.together else names.TASK_ID}={self.id}"
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The kinds of the objects that run it."""
+        """Return the kinds of the workload objects."""
         return frozenset(registry.named(plan.backend).kind.kind for plan in self.plans)
 
     @property
     def complete(self) -> bool:
-        """Whether the same has been submitted already, to the last object, or is over already."""
+        """Whether an earlier submit created every object, or the pipeline has finished."""
         owned = [item for item in self.present if item["kind"] not in self.kinds]
         if not all(item["metadata"].get("ownerReferences") for item in owned):
             return False
-        there = len(self.present) == len(self.manifests.own)
-        return (there and self._shares) or self._over
+        all_present = len(self.present) == len(self.manifests.own)
+        return (all_present and self._shares) or self._over
 
     @property
     def _shares(self) -> bool:
-        """Whether one of what runs keeps each of the files alive."""
-        mine = {item["metadata"]["uid"] for item in self.present}
-        wanted = [manifest.object["metadata"]["name"] for manifest in self.manifests.shared]
-        return all(mine & sharing.owners(self.shared.get(name, {})) for name in wanted)
+        """Whether each shared object is owned by one of the existing objects."""
+        present_uids = {item["metadata"]["uid"] for item in self.present}
+        shared_names = [manifest.object["metadata"]["name"] for manifest in self.manifests.shared]
+        return all(
+            present_uids & sharing.owners(self.shared.get(name, {})) for name in shared_names
+        )
 
     @property
     def _over(self) -> bool:
-        """A pipeline that failed lacks the tasks that were cancelled; they do not come back."""
+        """Whether the pipeline has finished.
+
+        A failed pipeline lacks its cancelled tasks, and they are not created again.
+        """
         running = [item for item in self.present if item["kind"] in self.kinds]
-        return any(each.state.ended for each in pipelines(status.tasks(running, [])))
+        return any(pipeline.state.ended for pipeline in pipelines(status.tasks(running, [])))
 
 
 def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
-    """Decide everything, and compare with what is there. Sends nothing.
+    """Decide how the tasks run and compare with existing objects. Sends nothing.
 
-    Raises UserError when another task has the id, naming the fields that differ.
+    Raises UserError, with the fields that differ, when another task has the id.
     """
-    known = gathered(session, draft, user)
-    missing = [said for task in draft.tasks for said in hidden.missing(task, known)]
+    facts = gathered(session, draft, user)
+    missing = [message for task in draft.tasks for message in hidden.missing(task, facts)]
     if missing:
         raise UserError("\n".join(dict.fromkeys(missing)))
     for part in draft.parts:
         if part.waits(draft.settings):
-            queueing.check(part.task, known, draft.settings)
-    decisions = draft.decide(known)
+            queueing.check(part.task, facts, draft.settings)
+    decisions = draft.decide(facts)
     plans = tuple(decision.plan for decision in decisions)
     gangs.check(session, plans)
-    asked = [claim.storage_class for plan in plans for claim in plan.storage.fresh]
-    told = (*draft.notes(decisions), *classes.notes(session, asked), *_partial(plans))
+    storage_classes = [claim.storage_class for plan in plans for claim in plan.storage.fresh]
+    notes = (*draft.notes(decisions), *classes.notes(session, storage_classes), *_partial(plans))
     manifests = draft.manifests(plans)
     shared = sharing.present(session, manifests.shared)
     archives = {part.task_id: part.archives for part in draft.parts}
     prepared = Prepared(
-        draft.id, plans, manifests, (), shared, archives, told, draft.review.dangers
+        draft.id, plans, manifests, (), shared, archives, notes, draft.review.dangers
     )
     if not draft.given_id:
         return _told(prepared)
@@ -133,26 +139,33 @@ def prepare(session: Session, draft: Draft, user: str | None) -> Prepared:
 
 
 def _told(prepared: Prepared) -> Prepared:
-    """Add what is told about the files."""
-    each = [one for found in prepared.archives.values() for one in found.values()]
-    there = len(prepared.shared)
-    about = packing.told(prepared.plans, each, there, again=prepared.complete)
-    return replace(prepared, notes=(*prepared.notes, *about))
+    """Add the notes about local files."""
+    archives = [
+        archive
+        for task_archives in prepared.archives.values()
+        for archive in task_archives.values()
+    ]
+    present_count = len(prepared.shared)
+    file_notes = packing.told(prepared.plans, archives, present_count, again=prepared.complete)
+    return replace(prepared, notes=(*prepared.notes, *file_notes))
 
 
 def _partial(plans: Sequence[Plan]) -> Iterator[str]:
-    """Say so where nothing keeps some nodes from starting while there is no room for others."""
+    """Warn about tasks of several nodes without gang scheduling.
+
+    Some of their nodes may start while there is no capacity for the rest.
+    """
     for plan in plans:
         if len(plan.nodes) > 1 and not registry.named(plan.backend).gang:
-            whose = f"{plan.title}: " if len(plans) > 1 else ""
+            prefix = f"{plan.title}: " if len(plans) > 1 else ""
             yield (
-                f"warning: {whose}no gang scheduler: some of the {len(plan.nodes)} nodes may start"
+                f"warning: {prefix}no gang scheduler: some of the {len(plan.nodes)} nodes may start"
                 " and then wait for the others"
             )
 
 
 def _as_sent(manifests: Manifests, present: Sequence[Json]) -> Manifests:
-    """Keep what only the first submit decides: a token, and whether a task has been released."""
+    """Keep what only the first submit decides: the token and the suspended state."""
     live = {f"{item['kind']}/{item['metadata']['name']}": item for item in present}
     return replace(
         manifests,
@@ -170,7 +183,7 @@ def _as_sent(manifests: Manifests, present: Sequence[Json]) -> Manifests:
 
 
 def _with_token(item: Json, live: Json) -> Json:
-    """Return an object with the token of the one in the cluster, if both have one."""
+    """Copy the token of the live object, if both objects have one."""
     data, token = item.get("data") or {}, (live.get("data") or {}).get(hidden.TOKEN)
     if item["kind"] != kinds.SECRET.kind or hidden.TOKEN not in data or token is None:
         return item
@@ -183,15 +196,17 @@ def send(
     dry_run: bool = False,
     on_done: Callable[[Applied], None] | None = None,
 ) -> list[Applied]:
-    """Apply everything in order, and let what runs own the rest; `on_done` hears of each object.
+    """Apply all objects in order and make the workloads own the rest.
 
-    If a step fails, what this call created is removed again. Raises ClusterError.
+    `on_done` is called for each object. If a step fails, the objects that this call created are
+    deleted. Raises ClusterError.
     """
     _admitted(session, prepared)
     running = [manifest.object for manifest in prepared.manifests.workload]
     stages = [
         [manifest.object for manifest in prepared.manifests.auxiliary],
-        [item for item in running if hold.held(item)],  # nothing runs before all is there
+        # Suspended workloads come first: nothing runs until all objects exist.
+        [item for item in running if hold.held(item)],
         [item for item in running if not hold.held(item)],
     ]
     with sharing.sent(session, prepared.manifests.shared, prepared.shared, dry_run) as shared:
@@ -205,7 +220,10 @@ def send(
 
 
 def _sender(present: Iterable[Json]) -> Send:
-    """Return what creates an object; one of the task that is there has been compared already."""
+    """Return a function that creates an object.
+
+    It skips existing objects of the task: `prepare` has compared them already.
+    """
     live = {f"{item['kind']}/{item['metadata']['name']}": item for item in present}
 
     def send_one(session: Session, manifest: Json, *, dry_run: bool) -> Answer:
@@ -218,36 +236,45 @@ def _sender(present: Iterable[Json]) -> Send:
 
 
 def uids(prepared: Prepared, items: Iterable[Json]) -> frozenset[str]:
-    """Return the uids of those objects that run the task."""
+    """Return the uids of the workload objects among the items."""
     running = (item["metadata"] for item in items if item["kind"] in prepared.kinds)
     return frozenset(metadata["uid"] for metadata in running)
 
 
 def _present(session: Session, prepared: Prepared) -> list[Json]:
-    """List what has the id, one request a kind; Secrets are read by name, as few may list them."""
-    wanted = [manifest.object for manifest in prepared.manifests.auxiliary]
-    secrets = [item for item in wanted if item["kind"] == kinds.SECRET.kind]
-    found_kinds = dict.fromkeys(objects.known_kind(item) for item in wanted if item not in secrets)
-    found_kinds.update(dict.fromkeys(kind for kind in AUXILIARY if kind not in _UNSEEN))
+    """List the existing objects with the id, one request per kind.
+
+    Secrets are read by name: few users are allowed to list them.
+    """
+    auxiliary_objects = [manifest.object for manifest in prepared.manifests.auxiliary]
+    secrets = [item for item in auxiliary_objects if item["kind"] == kinds.SECRET.kind]
+    listed_kinds = dict.fromkeys(
+        objects.known_kind(item) for item in auxiliary_objects if item not in secrets
+    )
+    listed_kinds.update(dict.fromkeys(kind for kind in AUXILIARY if kind not in _UNSEEN))
     namespace = prepared.plans[0].namespace
     with ThreadPoolExecutor(_WORKERS) as pool:
         lists = pool.map(
             lambda kind: objects.list_all(
                 session, kind, namespace, label_selector=prepared.selector
             ),
-            found_kinds,
+            listed_kinds,
         )
         auxiliary = [item for items in lists for item in items]
-        listed = {f"{item['kind']}/{item['metadata']['name']}" for item in auxiliary}
-        fresh = [one.object for one in prepared.manifests.auxiliary if one.name not in listed]
-        auxiliary += filter(None, pool.map(lambda item: _existing(session, item), fresh))
+        listed_names = {f"{item['kind']}/{item['metadata']['name']}" for item in auxiliary}
+        unlisted = [
+            candidate.object
+            for candidate in prepared.manifests.auxiliary
+            if candidate.name not in listed_names
+        ]
+        auxiliary += filter(None, pool.map(lambda item: _existing(session, item), unlisted))
     return auxiliary + listing.workloads(session, namespace, prepared.selector)
 
 
 def _existing(session: Session, item: Json) -> Json | None:
-    """Return the object that has the name of a manifest's; None without one.
+    """Fetch the object with the name of a manifest; None if not found.
 
-    Raises UserError where it does not even have our labels.
+    Raises UserError if it lacks our labels and `sharing.accept` rejects it.
     """
     kind, metadata = objects.known_kind(item), item["metadata"]
     with suppress(NotFound, Forbidden, NotServed):
@@ -259,27 +286,32 @@ def _existing(session: Session, item: Json) -> Json | None:
 
 
 def _refuse_other(session: Session, prepared: Prepared) -> None:
-    """The same id means the same task; anything else would change a task that runs."""
-    wanted = {manifest.name: manifest.object for manifest in prepared.manifests.own}
-    found: list[str] = []
-    other = names.TASK_ID if prepared.together else names.PIPELINE
+    """Refuse an id that belongs to another task.
+
+    Otherwise the submit would change a running task.
+    """
+    expected = {manifest.name: manifest.object for manifest in prepared.manifests.own}
+    mismatches: list[str] = []
+    other_label = names.TASK_ID if prepared.together else names.PIPELINE
     namespace = prepared.plans[0].namespace
     for live in (
         *prepared.present,
-        *listing.workloads(session, namespace, f"{other}={prepared.id}"),
+        *listing.workloads(session, namespace, f"{other_label}={prepared.id}"),
     ):
         name = f"{live['kind']}/{live['metadata']['name']}"
         if live["metadata"].get("deletionTimestamp"):
             raise UserError(
                 f"task {prepared.id} is being deleted", "wait a moment, or use another --id"
             )
-        if name not in wanted:
-            found.append(f"{name}: would go")
+        if name not in expected:
+            mismatches.append(f"{name}: would go")
         else:
-            found += [f"{name}: {item}" for item in foreign(wanted[name], live)]
-    if not found:
+            mismatches += [f"{name}: {field}" for field in foreign(expected[name], live)]
+    if not mismatches:
         return
-    shown = "\n  ".join(found[:12]) + (f"\n  and {len(found) - 12} more" if found[12:] else "")
+    shown = "\n  ".join(mismatches[:12]) + (
+        f"\n  and {len(mismatches) - 12} more" if mismatches[12:] else ""
+    )
     raise UserError(
         f"--id {prepared.id} is another task already; these fields differ:\n  {shown}\n"
         f"use another --id, or stop that one first: kubectl sky stop {prepared.id}"
@@ -287,15 +319,15 @@ def _refuse_other(session: Session, prepared: Prepared) -> None:
 
 
 def _admitted(session: Session, prepared: Prepared) -> None:
-    """Ask the cluster to pretend to create a pod of each task, so that a refusal is known before.
+    """Dry-run the creation of a pod of each task, to report rejections early.
 
-    A Job is accepted whatever its pods are; a full quota, a policy or a webhook would only be seen
-    as a Job without pods. Users who may create Jobs but not pods go without this.
+    The API server accepts a Job whatever its pods are. A full quota, a policy or a webhook would
+    only show as a Job without pods. Users who can create Jobs but not pods skip this check.
     """
-    first: dict[str, Json] = {}
+    workloads: dict[str, Json] = {}
     for manifest in prepared.manifests.workload:
-        first.setdefault(manifest.object["metadata"]["labels"][names.TASK_ID], manifest.object)
-    for item in first.values():
+        workloads.setdefault(manifest.object["metadata"]["labels"][names.TASK_ID], manifest.object)
+    for item in workloads.values():
         for template in registry.of(item).templates(item):
             metadata = {
                 **template["metadata"],
@@ -315,36 +347,40 @@ def _adopt(
     shared: Sequence[Json],
     running: Collection[str],
 ) -> None:
-    """Make what runs the owner of what it needs: that goes when the last of them has gone.
+    """Make the workloads own the other objects, so that they are garbage-collected.
 
-    `running` are the kinds of objects that run. What no single task has belongs to all of them.
+    `running` holds the kinds of workloads. Objects that belong to no single task are owned by the
+    workloads of all tasks. They are deleted with their last owner.
     """
     owners: dict[str | None, list[Json]] = defaultdict(list)
     owned = []
-    for item in (done.object for done in applied):
+    for item in (result.object for result in applied):
         metadata = item["metadata"]
         if item["kind"] in running:
-            named = {field: metadata[field] for field in ("name", "uid")}
-            owner = {"apiVersion": item["apiVersion"], "kind": item["kind"]} | named
+            identity = {field: metadata[field] for field in ("name", "uid")}
+            owner = {"apiVersion": item["apiVersion"], "kind": item["kind"]} | identity
             owners[metadata["labels"].get(names.TASK_ID)].append(owner)
             owners[None].append(owner)
         else:
             owned.append(item)
 
     def adopt(item: Json) -> None:
-        owning = owners[item["metadata"]["labels"].get(names.TASK_ID)]
-        objects.amend(session, item, {"metadata": {"ownerReferences": owning}})
+        references = owners[item["metadata"]["labels"].get(names.TASK_ID)]
+        objects.amend(session, item, {"metadata": {"ownerReferences": references}})
 
     try:
         with ThreadPoolExecutor(_WORKERS) as pool:
             list(pool.map(adopt, owned))
             list(pool.map(lambda item: sharing.own(session, item, owners[None]), shared))
     except (SkyError, KeyboardInterrupt):
-        _undo(session, [done.object for done in applied if done.created], running)
+        _undo(session, [result.object for result in applied if result.created], running)
         raise
 
 
 def _undo(session: Session, items: Sequence[Json], first: Collection[str]) -> None:
-    """Remove what was created, what runs first, so that no pod starts without what it needs."""
+    """Delete the created objects, workloads first.
+
+    Otherwise a pod could start without the objects that it needs.
+    """
     for item in sorted(items, key=lambda item: item["kind"] not in first):
         objects.delete_same(session, objects.known_kind(item), item["metadata"])

@@ -1,4 +1,4 @@
-"""`gpus` and `top`: what the cluster has, and what tasks use of it."""
+"""`gpus` and `top`: report the GPUs of the cluster and the usage of tasks."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,10 +15,10 @@ _HERE = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 def accelerators(session: Session) -> list[Machine]:
-    """Return the machines with accelerators and who uses them, by two lists at once.
+    """Return the cluster nodes with accelerators and their users; two parallel lists.
 
-    Users without the right to list all pods do not learn what is used. Raises Forbidden for those
-    who may not list nodes.
+    The usage is unknown without permission to list all pods. Raises Forbidden without permission to
+    list cluster nodes.
     """
     core = CoreManager(session)
 
@@ -34,14 +34,16 @@ def accelerators(session: Session) -> list[Machine]:
 
 
 def top(session: Session, task: TaskStatus) -> list[Use]:
-    """Return what the nodes of a task use. Raises NotServed where nothing measures it."""
+    """Return the usage of a task's nodes. Raises NotServed without a metrics API."""
     selector = names.selector(task_id=task.id)
     try:
         metrics = objects.list_all(
             session, kinds.POD_METRICS, task.namespace, label_selector=selector
         )
     except (NotServed, Forbidden) as error:
-        if access.serves(session, kinds.POD_METRICS):  # else it may look forbidden
+        if access.serves(
+            session, kinds.POD_METRICS
+        ):  # a kind that is not served may be reported as forbidden
             raise
         raise NotServed(
             "the cluster measures nothing: it has no metrics API", "install metrics-server"

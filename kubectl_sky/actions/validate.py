@@ -1,4 +1,4 @@
-"""`validate`: every problem of every file."""
+"""`validate`: report all problems of all files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from kubectl_sky.spec.validate import validate
 
 @dataclass(frozen=True)
 class Report:
-    """What is wrong in one file, and why SkyPilot would refuse it where nothing is."""
+    """The problems of one file; if it has no errors, the differences to SkyPilot."""
 
     file: str
     problems: tuple[Problem, ...]
@@ -23,7 +23,7 @@ class Report:
 
     @property
     def erroneous(self) -> bool:
-        """Whether there is an error; SkyPilot's view is not known then."""
+        """Whether there is an error; SkyPilot's view is unknown then."""
         return any(problem.severity == "error" for problem in self.problems)
 
 
@@ -34,10 +34,9 @@ def check(
     as_task: bool = False,
     compare: bool = False,
 ) -> list[Report]:
-    """Return a report of each file, in order; an unreadable file is a problem too.
+    """Return a report for each file, in order; an unreadable file is a problem too.
 
-    `as_task` says that services and pools are to be run as tasks, `compare` that SkyPilot's view is
-    wanted too.
+    `as_task` treats services and pools as tasks. `compare` adds the differences to SkyPilot.
     """
     settings = preferences(environ)
     reports = []
@@ -52,16 +51,20 @@ def check(
 def _read(
     path: str, stdin: BinaryIO, as_task: bool
 ) -> tuple[tuple[Problem, ...], tuple[Document, ...]]:
-    """Return the problems and the documents of a file; none of one that cannot be read."""
+    """Return the problems and the documents of a file; no documents if unreadable."""
     try:
         documents = files.documents(path, stdin)
     except InvalidFiles as error:
         return error.problems, ()
-    problems = [found for each in documents for found in validate(each, as_task=as_task)]
+    problems = [
+        problem for document in documents for problem in validate(document, as_task=as_task)
+    ]
     return tuple(problems), documents
 
 
 def _differences(documents: Sequence[Document]) -> tuple[Problem, ...]:
     from kubectl_sky.spec import compat  # noqa: PLC0415 -- its table takes time to load
 
-    return tuple(found for document in documents for found in compat.differences(document))
+    return tuple(
+        difference for document in documents for difference in compat.differences(document)
+    )

@@ -16,25 +16,25 @@ _KUBERNETES = ("", "k8s", "kubernetes")
 
 
 def read(path: str, stdin: BinaryIO) -> list[VolumeFile]:
-    """Return the volumes of a file. Raises InvalidFiles with everything that is wrong."""
+    """Return the volumes of a file. Raises InvalidFiles with all problems."""
     documents = files.documents(path, stdin)
-    problems = [found for document in documents for found in validate(document, "volume")]
-    problems = [found for found in problems if found.severity == "error"]
-    problems = problems or [found for document in documents for found in _refused(document)]
+    problems = [problem for document in documents for problem in validate(document, "volume")]
+    problems = [problem for problem in problems if problem.severity == "error"]
+    problems = problems or [problem for document in documents for problem in _refused(document)]
     if problems:
         raise InvalidFiles(problems)
     return [volume_of(document) for document in documents]
 
 
 def _refused(document: Document) -> list[Problem]:
-    """Return problems with volumes that are not in Kubernetes, or not claims."""
-    found = []
+    """Return problems with volumes outside Kubernetes, or that are not PVCs."""
+    problems = []
     kind = document.get("type")
     if kind in _ELSEWHERE:
         message = f"volumes of the type {kind} are not made: {_ELSEWHERE[kind]}"
-        found.append(document.problem(("type",), message, "write type: k8s-pvc"))
+        problems.append(document.problem(("type",), message, "write type: k8s-pvc"))
     infra = document.get("infra") or ""
     if infra.partition("/")[0].lower() not in _KUBERNETES:
         message = f"volumes are made in Kubernetes, not in {infra}"
-        found.append(document.problem(("infra",), message, "write infra: k8s, or leave it out"))
-    return found
+        problems.append(document.problem(("infra",), message, "write infra: k8s, or leave it out"))
+    return problems

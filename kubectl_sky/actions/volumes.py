@@ -1,4 +1,4 @@
-"""`volumes`: claims with a name and an owner."""
+"""`volumes`: manage PVCs with a name and an owner."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,19 +19,24 @@ from kubectl_sky.spec.volume import Storage, VolumeFile
 from kubectl_sky.users import User
 
 _SAME = "unchanged"
-_CHANGEABLE = ("spec.resources", "metadata.labels")  # in a claim that is there
+_CHANGEABLE = ("spec.resources", "metadata.labels")  # fields that can change in an existing PVC
 
 
 def create(
     session: Session, user: User, name: str, volume_id: str, storage: Storage
 ) -> VolumeStatus:
-    """Make a volume. Raises UserError, before anything is sent, for a name that cannot be."""
-    decided = claim(user, session.namespace, name, volume_id, storage)
-    manifest = manifests.claim(decided)
-    same = [v for v in listing(session, Scope(session.namespace, user)) if v.name == name]
-    if same:
+    """Create a volume.
+
+    Raises UserError for an invalid or existing name, before anything is sent.
+    """
+    pvc = claim(user, session.namespace, name, volume_id, storage)
+    manifest = manifests.claim(pvc)
+    existing = [
+        volume for volume in listing(session, Scope(session.namespace, user)) if volume.name == name
+    ]
+    if existing:
         raise UserError(
-            f"you have a volume {name!r} already, {same[0].id} of {same[0].size}",
+            f"you have a volume {name!r} already, {existing[0].id} of {existing[0].size}",
             "choose another name or delete that one",
         )
     return volumes.volume(objects.create(session, manifest.object))
@@ -39,7 +44,7 @@ def create(
 
 @dataclass(frozen=True)
 class AppliedVolume:
-    """A volume as it is now, and what was done: created, configured or unchanged."""
+    """A volume after apply; `done` is created, configured or unchanged."""
 
     volume: VolumeStatus
     done: str
@@ -48,39 +53,39 @@ class AppliedVolume:
 def apply(
     session: Session, user: User, wanted: VolumeFile, volume_id: str, dry_run: str
 ) -> AppliedVolume:
-    """Make a volume what its file says; `dry_run` is none, client or server.
+    """Create or update a volume from its file; `dry_run` is none, client or server.
 
-    Raises UserError for what cannot be changed in a volume that is there.
+    Raises UserError for fields that cannot change in an existing volume.
     """
     claims = objects.list_all(session, kinds.PVC, session.namespace)
     if wanted.storage is None:
         return AppliedVolume(volumes.volume(_existing(session, user, wanted.name, claims)), _SAME)
-    of_that_name = [
-        one
-        for one in Scope(session.namespace, user).own(claims)
-        if one["metadata"].get("labels", {}).get(names.VOLUME) == "true"
-        and volumes.volume(one).name == wanted.name
+    matches = [
+        pvc
+        for pvc in Scope(session.namespace, user).own(claims)
+        if pvc["metadata"].get("labels", {}).get(names.VOLUME) == "true"
+        and volumes.volume(pvc).name == wanted.name
     ]
-    if not of_that_name:
-        decided = claim(user, session.namespace, wanted.name, volume_id, wanted.storage)
-        made = manifests.claim(decided).object
-        sent = (
-            made
+    if not matches:
+        planned = claim(user, session.namespace, wanted.name, volume_id, wanted.storage)
+        manifest = manifests.claim(planned).object
+        live = (
+            manifest
             if dry_run == "client"
-            else objects.create(session, made, dry_run=dry_run == "server")
+            else objects.create(session, manifest, dry_run=dry_run == "server")
         )
-        return AppliedVolume(volumes.volume(sent), "created")
-    return _changed(session, user, wanted, of_that_name[0], dry_run)
+        return AppliedVolume(volumes.volume(live), "created")
+    return _changed(session, user, wanted, matches[0], dry_run)
 
 
 def _existing(session: Session, user: User, name: str, claims: Sequence[Json]) -> Json:
-    known = volumes.known(claims, user).get(name)
-    if not known:
+    match = volumes.known(claims, user).get(name)
+    if not match:
         raise UserError(
             f"there is no claim {name!r} in namespace {session.namespace}",
             "leave use_existing out, and it is made",
         )
-    return next(one for one in claims if one["metadata"]["name"] == known.name)
+    return next(pvc for pvc in claims if pvc["metadata"]["name"] == match.name)
 
 
 def _changed(
@@ -88,18 +93,20 @@ def _changed(
 ) -> AppliedVolume:
     assert wanted.storage
     metadata = live["metadata"]
-    known_id = metadata["labels"][names.VOLUME_ID]
-    decided = claim(user, metadata["namespace"], wanted.name, known_id, wanted.storage)
-    manifest = manifests.claim(replace(decided, name=metadata["name"])).object
-    found = differences(manifest, live)
-    fixed = [one for one in found if not one.path.startswith(_CHANGEABLE) or _shrinks(one)]
-    if fixed:
+    volume_id = metadata["labels"][names.VOLUME_ID]
+    planned = claim(user, metadata["namespace"], wanted.name, volume_id, wanted.storage)
+    manifest = manifests.claim(replace(planned, name=metadata["name"])).object
+    changes = differences(manifest, live)
+    refused = [
+        change for change in changes if not change.path.startswith(_CHANGEABLE) or _shrinks(change)
+    ]
+    if refused:
         raise UserError(
-            f"you have a volume {wanted.name!r} already, {known_id}, in which this cannot change:"
-            f" {'; '.join(map(str, fixed))}",
+            f"you have a volume {wanted.name!r} already, {volume_id}, in which this cannot change:"
+            f" {'; '.join(map(str, refused))}",
             "choose another name or delete that one",
         )
-    if not found:
+    if not changes:
         return AppliedVolume(volumes.volume(live), _SAME)
     if dry_run != "client":
         live = objects.apply(session, manifest, dry_run=dry_run == "server")
@@ -107,9 +114,9 @@ def _changed(
 
 
 def _shrinks(found: Difference) -> bool:
-    """Say whether a volume would become smaller, which none can."""
-    sizes = found.path.endswith(".storage") and found.live and found.wanted
-    return bool(sizes and quantity.quantity(found.wanted) < quantity.quantity(found.live))
+    """Return whether a volume would become smaller; PVCs cannot shrink."""
+    has_sizes = found.path.endswith(".storage") and found.live and found.wanted
+    return bool(has_sizes and quantity.quantity(found.wanted) < quantity.quantity(found.live))
 
 
 def listing(session: Session, scope: Scope) -> list[VolumeStatus]:
@@ -120,36 +127,36 @@ def listing(session: Session, scope: Scope) -> list[VolumeStatus]:
 
 
 def find(session: Session, scope: Scope, text: str) -> VolumeStatus:
-    """Return the volume that is meant by an id, its beginning, or a name."""
+    """Find a volume by id, name or id prefix. Raises UserError unless one matches."""
     text = text.removeprefix("volume/")
-    known = listing(session, scope)
-    matching = (
-        [volume for volume in known if volume.id == text]
-        or [volume for volume in known if volume.name == text]
-        or [volume for volume in known if volume.id.startswith(text)]
+    candidates = listing(session, scope)
+    matches = (
+        [volume for volume in candidates if volume.id == text]
+        or [volume for volume in candidates if volume.name == text]
+        or [volume for volume in candidates if volume.id.startswith(text)]
     )
-    if len(matching) == 1:
-        return matching[0]
-    if matching:
-        ids = ", ".join(volume.id for volume in matching)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        ids = ", ".join(volume.id for volume in matches)
         raise UserError(f"{text!r} may be any of these volumes: {ids}", "give a whole id")
-    whose = f" of {scope.user.name}" if scope.user else ""
+    of_user = f" of {scope.user.name}" if scope.user else ""
     raise UserError(
-        f"there is no volume {text!r}{whose}", "`kubectl sky volumes list` shows those there are"
+        f"there is no volume {text!r}{of_user}", "`kubectl sky volumes list` shows those there are"
     )
 
 
 def in_use(session: Session, volume: VolumeStatus) -> list[str]:
-    """Return what mounts a volume now."""
+    """Return the users of a volume among the current pods."""
     return volumes.users_of(volume.claim, objects.list_all(session, kinds.POD, volume.namespace))
 
 
 def delete(session: Session, volume: VolumeStatus) -> None:
-    """Delete a volume, and no other claim that has its name by now."""
+    """Delete a volume by uid, so that a new PVC with its name is not deleted."""
     metadata = {"name": volume.claim, "namespace": volume.namespace, "uid": volume.uid}
     objects.delete_same(session, kinds.PVC, metadata)
 
 
 def claims(session: Session, user: User) -> dict[str, KnownClaim]:
-    """Return the namespace's claims by every name that they go by for a user."""
+    """Return the PVCs of the namespace, by each name that a user can use for them."""
     return volumes.known(objects.list_all(session, kinds.PVC, session.namespace), user)

@@ -1,4 +1,4 @@
-"""Watch a task: its status each time that something changed."""
+"""Watch tasks: yield their status after each change."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ from kubectl_sky.observe.nodes import Object, State
 from kubectl_sky.observe.ownership import Ownership
 from kubectl_sky.observe.status import TaskStatus
 
-_PAUSE = 0.2  # seconds between two looks at many tasks, of which one or another always changes
+_PAUSE = 0.2  # minimum seconds between updates: among many tasks, something always changes
 
 
 class _Items:
-    """The objects that a watch has told of."""
+    """The objects that a watch has reported."""
 
     def __init__(self, kinds_: int) -> None:
         self.by_uid: dict[str, Json] = {}
@@ -32,11 +32,11 @@ class _Items:
 
     @property
     def complete(self) -> bool:
-        """Whether all that there was at one moment has been told."""
+        """Whether the initial list of every kind is complete."""
         return self._unsynced <= 0
 
     def take(self, change: Seen) -> None:
-        """Note one change."""
+        """Apply one change."""
         if change.type is Change.SYNCED:
             self._unsynced -= 1
         elif change.type is Change.DELETED:
@@ -45,14 +45,14 @@ class _Items:
             self.by_uid[change.object["metadata"]["uid"]] = change.object
 
     def split(self) -> tuple[list[Json], list[Json]]:
-        """Return what runs tasks, and pods."""
-        found = list(self.by_uid.values())
-        pods = [item for item in found if item["kind"] == kinds.POD.kind]
-        return [item for item in found if item["kind"] != kinds.POD.kind], pods
+        """Return the workloads and the pods."""
+        items = list(self.by_uid.values())
+        pods = [item for item in items if item["kind"] == kinds.POD.kind]
+        return [item for item in items if item["kind"] != kinds.POD.kind], pods
 
 
 class _Makers:
-    """The Jobs through which pods belong to objects; asked for once for each that is new."""
+    """The Jobs between pods and their workloads; each new owner is looked up once."""
 
     def __init__(self, session: Session, known: Collection[str] = ()) -> None:
         self._session = session
@@ -63,26 +63,26 @@ class _Makers:
     def decide(
         self, namespace: str | None, items: Sequence[Json], pods: Sequence[Json]
     ) -> Ownership:
-        """Decide what belongs to whom."""
-        fresh = [pod for pod in pods if ownership.controller(pod) not in self._asked]
-        for job in listing.makers(self._session, namespace, items, fresh):
+        """Decide which objects and pods belong to which task."""
+        new_pods = [pod for pod in pods if ownership.controller(pod) not in self._asked]
+        for job in listing.makers(self._session, namespace, items, new_pods):
             self._jobs[job["metadata"]["uid"]] = job
-        self._asked.update(map(ownership.controller, fresh))
+        self._asked.update(map(ownership.controller, new_pods))
         return ownership.decide(items, pods, self._jobs.values(), self._known)
 
 
 def tasks(session: Session, scope: Scope) -> Iterator[list[TaskStatus] | None]:
-    """Yield the tasks of a scope, newest first, whenever some changed; None when nothing does."""
+    """Yield the tasks of a scope, newest first, after changes; None when idle."""
     watched, makers = (*listing.served(session), kinds.POD), _Makers(session)
     selector = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
-    items, shown, changed = _Items(len(watched)), 0.0, False
+    items, yielded_at, changed = _Items(len(watched)), 0.0, False
     for change in watch_kinds(session, watched, scope.namespace, selector):
         if change:
             items.take(change)
             changed = True
-        if changed and items.complete and monotonic() > shown + _PAUSE:
+        if changed and items.complete and monotonic() > yielded_at + _PAUSE:
             workloads, pods = map(scope.own, items.split())
-            shown, changed = monotonic(), False
+            yielded_at, changed = monotonic(), False
             yield status.folded(makers.decide(scope.namespace, workloads, pods)).tasks
         elif not change:
             yield None
@@ -90,7 +90,7 @@ def tasks(session: Session, scope: Scope) -> Iterator[list[TaskStatus] | None]:
 
 @dataclass(frozen=True)
 class Glimpse:
-    """A task as it was at one moment, with the pods that it had."""
+    """A snapshot of a task and its pods."""
 
     task: TaskStatus
     pods: tuple[Object, ...]
@@ -99,10 +99,10 @@ class Glimpse:
 def glimpses(
     session: Session, seen: TaskStatus, stop: Event | None = None
 ) -> Iterator[Glimpse | None]:
-    """Yield the task at each change, beginning with how it is; None when nothing happens.
+    """Yield the current state of a task, then each change; None when idle.
 
-    What nodes that fail leave is kept on this machine.
-    Raises TaskFailed when its objects are deleted: somebody has stopped it.
+    Evidence of failed nodes is kept in the local cache.
+    Raises TaskFailed when the objects of the task are deleted: a user has stopped it.
     """
     watched = (seen.workload.kind, kinds.POD)
     items = _Items(len(watched))
@@ -122,7 +122,7 @@ def glimpses(
             continue
         glimpse = glimpsed()
         if glimpse.task.over and not _settled(glimpse):
-            # They are told of apart, and a Job may come before the pod that it failed by.
+            # Kinds are watched separately: a Job may arrive before the failed pod that ended it.
             pods = retry_unreachable(partial(_pods, session, seen.namespace, selector), stop)
             items.by_uid |= {pod["metadata"]["uid"]: pod for pod in pods}
             glimpse = glimpsed()
@@ -141,12 +141,15 @@ def _settled(glimpse: Glimpse) -> bool:
 
 
 def _glimpse(seen: TaskStatus, owned: Ownership) -> Glimpse:
-    """Return the task as it is. Raises TaskFailed when its objects, by uid, have been deleted."""
-    known = set(seen.uids.values())
-    tasks = [task for task in owned.tasks if known & {_uid(item) for item in task.items}]
+    """Return a snapshot of the task.
+
+    Raises TaskFailed when its objects, compared by uid, were deleted.
+    """
+    uids = set(seen.uids.values())
+    tasks = [task for task in owned.tasks if uids & {_uid(item) for item in task.items}]
     if not tasks:
-        what = f"its {seen.workload.kind.kind}s have been deleted"
-        raise TaskFailed(f"task {seen.id} ({seen.name}) was stopped: {what}")
+        message = f"its {seen.workload.kind.kind}s have been deleted"
+        raise TaskFailed(f"task {seen.id} ({seen.name}) was stopped: {message}")
     return Glimpse(status.of(tasks[0]), tuple(tasks[0].all_pods))
 
 
@@ -155,7 +158,7 @@ def _uid(item: Object) -> str:
 
 
 def _keep(session: Session, task: TaskStatus) -> None:
-    """Keep what the nodes left of a task that has failed before anybody watched it."""
+    """Keep the evidence of a task that had failed before it was watched."""
     if task.state is State.FAILED:
         selector = names.selector(task_id=task.id)
         pods = _pods(session, task.namespace, selector)
@@ -170,7 +173,7 @@ def _keep(session: Session, task: TaskStatus) -> None:
 
 
 def ended(session: Session, seen: TaskStatus, end: float | None) -> TaskStatus:
-    """Wait until a task has completed or failed; `end` is on the monotonic clock."""
+    """Wait until a task has succeeded or failed; `end` is on the monotonic clock."""
     if seen.state.ended:
         _keep(session, seen)
         return seen

@@ -1,4 +1,4 @@
-"""Whose tasks and volumes a command is about."""
+"""Determine the user that a command acts for."""
 
 import os
 from collections.abc import Mapping
@@ -13,7 +13,10 @@ from kubectl_sky.users import User
 def whoami(
     session: Session, given: str | None, environ: Mapping[str, str] = os.environ
 ) -> tuple[User, str]:
-    """Return the user, and where the name is from: the flag, the login, the cluster, the system."""
+    """Return the user and the source of the name.
+
+    The sources are, in order: the flag, `auth login`, the cluster, the operating system.
+    """
     if given:
         return users.named(given), "--user"
     name = settings.logged_in(environ)
@@ -28,5 +31,5 @@ def whoami(
 
 
 def user(session: Session, given: str | None) -> User:
-    """Return the user that a command acts for. Raises ClusterError when the cluster is away."""
+    """Return the user. Raises ClusterError if the cluster is unreachable."""
     return whoami(session, given)[0]

@@ -1,4 +1,4 @@
-"""Why a node does not start: what Kueue says, and events of its Job and its pod."""
+"""Explain why nodes are pending, from Kueue, gang schedulers and events."""
 
 from dataclasses import replace
 
@@ -15,10 +15,10 @@ from kubectl_sky.workloads.workload import QUEUED
 
 
 def explained(session: Session, task: TaskStatus) -> TaskStatus:
-    """Return the task with the reason of each node that does not start.
+    """Return the task with the reason for each pending node.
 
-    One list of warnings, and none where every node has started or said why not; one of Kueue's
-    Workloads where some wait in its queue. Without the right to read them, no reasons.
+    Lists warning events only if a pending node has no reason yet, and Kueue Workloads only if a
+    node is queued. Without permission to read them, no reasons are added.
     """
     task = _in_gang(session, _in_queue(session, task))
     if not any(_unexplained(node) for node in task.nodes):
@@ -32,24 +32,24 @@ def explained(session: Session, task: TaskStatus) -> TaskStatus:
 
 
 def _in_queue(session: Session, task: TaskStatus) -> TaskStatus:
-    """Say in which place the nodes wait, and for what."""
+    """Add the queue position of the queued nodes and what they wait for."""
     if not any(node.reason == QUEUED for node in task.nodes):
         return task
     try:
-        found = queues.waiting(kueue.listed(session, kinds.QUEUED_WORKLOAD, task.namespace))
+        positions = queues.waiting(kueue.listed(session, kinds.QUEUED_WORKLOAD, task.namespace))
     except (Forbidden, NotServed):
         return task
     kind = task.workload.kind.kind
 
     def placed(node: NodeStatus) -> NodeStatus:
-        place = queues.of_object(found, kind, node.job) if node.reason == QUEUED else None
-        return replace(node, message=str(place)) if place else node
+        position = queues.of_object(positions, kind, node.job) if node.reason == QUEUED else None
+        return replace(node, message=str(position)) if position else node
 
     return replace(task, nodes=tuple(placed(node) for node in task.nodes))
 
 
 def _in_gang(session: Session, task: TaskStatus) -> TaskStatus:
-    """Say why the scheduler that starts all nodes or none has started none."""
+    """Add the reason why the gang scheduler has not started the nodes."""
     kind = task.workload.beside
     if kind is None or not any(_unplaced(node) for node in task.nodes):
         return task
@@ -58,20 +58,20 @@ def _in_gang(session: Session, task: TaskStatus) -> TaskStatus:
         groups = objects.list_all(session, kind, task.namespace, label_selector=selector)
     except (Forbidden, NotServed):
         return task
-    found = next(filter(None, map(gangs.waiting, groups)), None)
+    blocker = next(filter(None, map(gangs.waiting, groups)), None)
 
     def placed(node: NodeStatus) -> NodeStatus:
-        if found is None or not _unplaced(node):
+        if blocker is None or not _unplaced(node):
             return node
-        return replace(node, reason=found.reason, message=str(found))
+        return replace(node, reason=blocker.reason, message=str(blocker))
 
     return replace(task, nodes=tuple(placed(node) for node in task.nodes))
 
 
 def _unplaced(node: NodeStatus) -> bool:
-    """Say whether no machine has been found for a node that may begin."""
-    waits = node.state is State.PENDING and not node.host
-    return waits and node.reason in (*USUAL, "Unschedulable")
+    """Return whether a node that may start has no cluster node yet."""
+    waiting = node.state is State.PENDING and not node.host
+    return waiting and node.reason in (*USUAL, "Unschedulable")
 
 
 def _unexplained(node: NodeStatus) -> bool:

@@ -1,1 +1,4 @@
-"""The command line: parse, call one action, print; the only folder that imports click."""
+"""Command line: parse the arguments, call one action, and print the result.
+
+Only this package imports click.
+"""

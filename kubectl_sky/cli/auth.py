@@ -1,4 +1,7 @@
-"""`kubectl sky auth`: whose name stands on tasks and volumes. It finds; RBAC protects."""
+"""`kubectl sky auth`: manage the owner recorded on tasks and volumes.
+
+The owner is only for finding objects; RBAC protects them.
+"""
 
 import click
 
@@ -8,32 +11,32 @@ from kubectl_sky.cli import commands, options, output
 
 @commands.group("auth")
 def command() -> None:
-    """Say who you are to the tasks and volumes that you make.
+    """Manage the owner recorded on your tasks and volumes.
 
-    The name is a label for finding them. What you may do is decided by the cluster's RBAC alone.
+    The owner is a label for finding them. Only the cluster's RBAC decides what you can do.
     """
 
 
 @command.command("login", examples=["auth login alice"])
 @click.argument("name", metavar="USER")
 def login(name: str) -> None:
-    """Act as USER from now on, such as alice@example.com."""
+    """Use USER, such as alice@example.com, as the owner from now on."""
     user = users.named(name)
     settings.log_in(user.name)
-    written = "" if user.label == user.name else f" (as a label: {user.label})"
-    output.out(f"Logged in as {user.name}{written}")
+    label_note = "" if user.label == user.name else f" (as a label: {user.label})"
+    output.out(f"Logged in as {user.name}{label_note}")
 
 
 @command.command("whoami", examples=["auth whoami"])
 @options.where
 @options.output("json", "yaml", "name")
 def whoami(where: options.Where, form: str | None) -> None:
-    """Print the user, and on stderr where the name comes from."""
+    """Print the current user, and on stderr the source of the name."""
     from kubectl_sky.actions import who
 
-    known = where.user or settings.logged_in()
+    name = where.user or settings.logged_in()
     source = "--user" if where.user else "auth login"
-    user = users.named(known) if known else None
+    user = users.named(name) if name else None
     if user is None:
         user, source = who.whoami(where.session(), None)
     if form in ("json", "yaml"):
@@ -47,6 +50,6 @@ def whoami(where: options.Where, form: str | None) -> None:
 
 @command.command("logout", examples=["auth logout"])
 def logout() -> None:
-    """Forget the name that `auth login` was given."""
+    """Forget the user that `auth login` set."""
     name = settings.log_out()
     output.out(f"Logged out {name}" if name else "Nobody was logged in")

@@ -10,7 +10,7 @@ from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import age
 from kubectl_sky.observe.status import TaskStatus
 
-_UNDER_WAY = timedelta(minutes=10)  # younger objects may belong to a submit that goes on
+_UNDER_WAY = timedelta(minutes=10)  # younger objects may belong to a running submit
 
 
 @commands.command("clean", examples=["clean --dry-run", "clean --older-than 7d"])
@@ -25,9 +25,9 @@ _UNDER_WAY = timedelta(minutes=10)  # younger objects may belong to a submit tha
 @click.option("--orphans", is_flag=True, help="Only what interrupted submits left behind.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 def command(where: options.Where, all_users: bool, yes: bool, **flags: object) -> None:
-    """Remove what interrupted submits left behind, and with --older-than tasks that have ended.
+    """Delete what interrupted submits left, and with --older-than finished tasks.
 
-    The logs of tasks go with them.
+    The logs of the deleted tasks are deleted too.
     """
     from kubectl_sky.actions import find, stop
 
@@ -35,40 +35,40 @@ def command(where: options.Where, all_users: bool, yes: bool, **flags: object) -
     assert older_than is None or isinstance(older_than, timedelta)
     session = where.session()
     scope = options.scope(session, where, all_users)
-    orphans, unread = stop.orphans(
+    orphans, forbidden_kinds = stop.orphans(
         session, scope, _before(_UNDER_WAY if older_than is None else older_than)
     )
-    for kind in unread:
+    for kind in forbidden_kinds:
         output.note(f"{kind.plural} are not cleaned: you may not list them{_granting(kind)}")
-    ended: list[TaskStatus] = []
+    finished: list[TaskStatus] = []
     if older_than is not None and not flags["orphans"]:
-        before = _before(older_than)
-        every = find.tasks(session, scope)
-        ended = [task for task in every if task.over and task.updated_at < before]
+        cutoff = _before(older_than)
+        tasks = find.tasks(session, scope)
+        finished = [task for task in tasks if task.over and task.updated_at < cutoff]
     for item in orphans:
         metadata = item["metadata"]
-        old = age.since(metadata["creationTimestamp"], datetime.now(UTC))
-        output.out(f"{item['kind']}/{metadata['name']} in {metadata['namespace']}, {old} old")
-    for task in ended:
-        old = age.since(task.updated_at, datetime.now(UTC))
-        output.out(f"task/{task.id} ({task.name}) {task.state} {old} ago")
-    what = " and ".join(
-        output.count(len(found), noun)
-        for found, noun in ((orphans, "orphan"), (ended, "task"))
-        if found or noun == "orphan"
+        elapsed = age.since(metadata["creationTimestamp"], datetime.now(UTC))
+        output.out(f"{item['kind']}/{metadata['name']} in {metadata['namespace']}, {elapsed} old")
+    for task in finished:
+        elapsed = age.since(task.updated_at, datetime.now(UTC))
+        output.out(f"task/{task.id} ({task.name}) {task.state} {elapsed} ago")
+    summary = " and ".join(
+        output.count(len(items), noun)
+        for items, noun in ((orphans, "orphan"), (finished, "task"))
+        if items or noun == "orphan"
     )
-    if flags["dry_run"] or not (orphans or ended):
-        output.note(f"{what} found")
+    if flags["dry_run"] or not (orphans or finished):
+        output.note(f"{summary} found")
         return
     if not yes:
-        options.confirm(f"Delete {what}?")
+        options.confirm(f"Delete {summary}?")
     stop.remove(session, orphans)
-    stop.stop(session, ended)
-    output.note(f"Removed {what}")
+    stop.stop(session, finished)
+    output.note(f"Removed {summary}")
 
 
 def _granting(kind: Kind) -> str:
-    """Say which Role grants what the usual one does not."""
+    """Return a hint for a kind that the default Role does not grant."""
     extra = "; `kubectl sky doctor --role --with clean` prints a Role that grants it"
     return extra if kind is kinds.SECRET else ""
 

@@ -1,4 +1,4 @@
-"""How help is laid out: examples, a command's own options, then those of the connection."""
+"""Layout of --help: examples, options of the command, then connection options."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ Function = Callable[..., Any]
 
 
 class ConnectionOption(click.Option):
-    """An option about the cluster and the user, which most commands share with kubectl."""
+    """An option for the cluster or the user, which most commands share with kubectl."""
 
 
 class Command(click.Command):
@@ -22,7 +22,7 @@ class Command(click.Command):
         self.examples = examples
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse options that no manifest and no request could hold."""
+        """Reject option values that are not UTF-8: no manifest or request can hold them."""
         rest = super().parse_args(ctx, args)
         for option in self.get_params(ctx):
             value = ctx.params.get(option.name or "")
@@ -34,7 +34,7 @@ class Command(click.Command):
         return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples as they are typed, then the options."""
+        """Write the examples as complete commands, then the options."""
         if self.examples:
             with formatter.section("Examples"):
                 for example in self.examples:
@@ -52,16 +52,16 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of such commands."""
+    """A group of commands with examples."""
 
     command_class = Command
 
 
 def command(name: str, examples: Sequence[str]) -> Callable[[Function], Command]:
-    """Make a function a command; the examples are what follows `kubectl sky`."""
+    """Turn a function into a command; examples omit the leading `kubectl sky`."""
     return click.command(name, cls=Command, examples=examples)
 
 
 def group(name: str) -> Callable[[Function], Group]:
-    """Make a function a group of commands."""
+    """Turn a function into a group of commands."""
     return click.group(name, cls=Group)

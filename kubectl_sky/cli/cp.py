@@ -15,26 +15,26 @@ from kubectl_sky.errors import UserError
 @options.where_all
 @options.all_users
 def command(source: str, target: str, rank: int, where: options.Where, all_users: bool) -> None:
-    """Copy a file or folder to a node of a task, or from it, as kubectl cp does.
+    """Copy a file or folder to or from a node of a task, like kubectl cp.
 
     \b
-        kubectl sky cp data.csv abcd:/data/          # into a folder that is there
-        kubectl sky cp abcd:results ./results        # below ~/sky_workdir
+        kubectl sky cp data.csv abcd:/data/          # into an existing folder
+        kubectl sky cp abcd:results ./results        # relative to ~/sky_workdir
         kubectl sky cp abcd:~/model.pt . --rank 1
 
-    TASK:PATH is a path in the node; without a slash before it, below its working directory. The
-    image needs tar. From a node nothing is written outside of TARGET, whatever the node sends.
+    TASK:PATH is a path in the node. A relative path starts at the node's working directory. The
+    image needs tar. A copy from a node never writes outside of TARGET, whatever the node sends.
     """  # noqa: D301 -- click reads the \b
     from kubectl_sky.actions import cp, exec, find  # noqa: A004
 
-    theirs, ours = cp.place(source), cp.place(target)
-    if bool(theirs.task) == bool(ours.task):
+    source_place, target_place = cp.place(source), cp.place(target)
+    if bool(source_place.task) == bool(target_place.task):
         raise UserError("one of the two is in a task", "write TASK:PATH for it")
     session = where.session()
-    wanted = theirs.task or ours.task
-    found = find.task(session, options.scope(session, where, all_users), wanted)
-    node = cp.Node(session, exec.inside(session, found), exec.node(found, rank), output.note)
-    if theirs.task:
-        node.get(theirs.path, ours.path)
+    task_name = source_place.task or target_place.task
+    match = find.task(session, options.scope(session, where, all_users), task_name)
+    node = cp.Node(session, exec.inside(session, match), exec.node(match, rank), output.note)
+    if source_place.task:
+        node.get(source_place.path, target_place.path)
     else:
-        node.put(theirs.path, ours.path)
+        node.put(source_place.path, target_place.path)

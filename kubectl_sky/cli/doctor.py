@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kubectl_sky.observe.rights import Right
     from kubectl_sky.observe.verdict import Verdict
 
-# What else than Kubernetes itself a task can use, by the API group that shows that it is there.
+# Add-ons that tasks can use, by the API group that shows that they are installed.
 _ADDED = {
     "kueue.x-k8s.io": "Kueue",
     "jobset.x-k8s.io": "JobSet",
@@ -30,7 +30,7 @@ _ADDED = {
 def _extras(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> tuple[str, ...]:
-    """Read the names of extra rights. Raises UserError."""
+    """Parse the names of extra rights. Raises UserError for an unknown name."""
     from kubectl_sky.observe.rights import EXTRAS
 
     names = tuple(name.strip() for name in (value or "").split(",") if name.strip())
@@ -59,10 +59,10 @@ def _extras(
 def command(
     task: str | None, where: options.Where, all_users: bool, form: str | None, **flags: object
 ) -> int:
-    """Say why TASK does not start or has failed, and what to do about it.
+    """Explain why TASK does not start or has failed, and how to fix it.
 
-    Without TASK, check the cluster and your rights in the namespace; exits with 3 when a right is
-    missing that commands cannot do without. The Role is for a cluster admin to apply:
+    Without TASK, check the cluster and your rights in the namespace, and exit with 3 if a required
+    right is missing. A cluster admin can apply the Role:
 
     \b
         kubectl sky doctor --role | kubectl apply -f - --context ADMIN
@@ -82,14 +82,14 @@ def command(
         checkup = doctor.checkup(session)
         output.out(output.data(_checked(checkup), form) if form else _told(checkup))
         return 0 if checkup.well else 3
-    found = find.task(session, options.scope(session, where, all_users), task)
-    verdict = doctor.examine(session, found)
+    match = find.task(session, options.scope(session, where, all_users), task)
+    verdict = doctor.examine(session, match)
     output.out(output.data(verdict.as_json(), form) if form else _judged(verdict))
     return 0
 
 
 def _judged(verdict: "Verdict") -> str:
-    """The stages one below the other, each cause with what to do next."""
+    """Format the stages, one per line, and each cause with its next step."""
     task = verdict.task
     lines = [f"task/{task.id} ({task.name}) is {task.state}: {verdict.summary}", ""]
     for stage, step in verdict.stages:
@@ -103,14 +103,14 @@ def _judged(verdict: "Verdict") -> str:
 
 
 def _cause(finding: "Finding", nodes: int) -> list[str]:
-    whom = f"{_ranks(finding.ranks)}: " if finding.ranks and nodes > 1 else ""
-    what = textwrap.wrap(f"{whom}{finding.what}", 96, break_on_hyphens=False)
-    then = textwrap.wrap(f"next: {finding.then}", 96, break_on_hyphens=False)
-    return [f"{'':<12}{line}" for line in [*what, *then]]
+    prefix = f"{_ranks(finding.ranks)}: " if finding.ranks and nodes > 1 else ""
+    cause = textwrap.wrap(f"{prefix}{finding.what}", 96, break_on_hyphens=False)
+    advice = textwrap.wrap(f"next: {finding.then}", 96, break_on_hyphens=False)
+    return [f"{'':<12}{line}" for line in [*cause, *advice]]
 
 
 def _ranks(ranks: tuple[int, ...]) -> str:
-    """`node-0 to node-3, node-7`."""
+    """Format ranks as ranges: `node-0 to node-3, node-7`."""
     spans: list[list[int]] = []
     for rank in ranks:
         if spans and rank == spans[-1][-1] + 1:
@@ -122,16 +122,16 @@ def _ranks(ranks: tuple[int, ...]) -> str:
 
 def _told(checkup: "Checkup") -> str:
     unknown = "unknown: you may not list them"
-    machines = unknown if checkup.machines is None else str(checkup.machines)
+    node_count = unknown if checkup.machines is None else str(checkup.machines)
     storage = unknown if checkup.storage is None else checkup.storage
-    added = [name for group, name in _ADDED.items() if group in checkup.groups]
+    add_ons = [name for group, name in _ADDED.items() if group in checkup.groups]
     facts = {
         "Context": checkup.context,
         "Server": f"{checkup.server} ({checkup.version})",
         "Namespace": checkup.namespace,
-        "Machines": machines,
+        "Machines": node_count,
         "Storage": storage or "no default storage class: volumes have to name one",
-        "Also there": ", ".join(added) or "nothing that tasks could use",
+        "Also there": ", ".join(add_ons) or "nothing that tasks could use",
     }
     lines = output.fields(facts)
     if not checkup.missing:
@@ -170,7 +170,7 @@ def _checked(checkup: "Checkup") -> dict[str, object]:
 
 
 def _role(session: "Session", extras: tuple[str, ...], form: str | None) -> str:
-    """The objects for `kubectl apply -f -`."""
+    """Return the RBAC objects as input for `kubectl apply -f -`."""
     from kubectl_sky.actions import doctor
 
     items = doctor.needed(session, extras)

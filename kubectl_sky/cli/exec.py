@@ -35,16 +35,16 @@ def command(
     all_users: bool,
     **flags: Any,  # noqa: ANN401 -- click's own types
 ) -> int:
-    """Run a program in a node of TASK, as kubectl exec does, and exit as it does.
+    """Run a program in a node of TASK, like kubectl exec, and exit with its code.
 
     \b
         kubectl sky exec abcd -- nvidia-smi
         kubectl sky exec abcd --rank 1 -it -- bash
         kubectl sky exec abcd --all-ranks -- sh -c 'df -h $HOME'
 
-    It runs in ~/sky_workdir where there is one, with the variables of run: envs and secrets,
-    SKYPILOT_NODE_RANK, SKYPILOT_NUM_NODES, SKYPILOT_NODE_IPS, MASTER_ADDR and so on. What run
-    itself has exported it does not have.
+    The program runs in ~/sky_workdir if that exists, with the variables of run: envs and secrets,
+    SKYPILOT_NODE_RANK, SKYPILOT_NUM_NODES, SKYPILOT_NODE_IPS, MASTER_ADDR and so on. Variables
+    that run itself exported are not available.
     """  # noqa: D301 -- click reads the \b
     from kubectl_sky.actions import exec as action
     from kubectl_sky.actions import find
@@ -53,15 +53,15 @@ def command(
     if all_ranks and (rank is not None or flags["feeding"] or flags["tty"] or container):
         raise UserError("--all-ranks goes without --rank, -i, -t and -c")
     session = where.session()
-    found = find.task(session, options.scope(session, where, all_users), task)
-    within = action.inside(session, found)
+    match = find.task(session, options.scope(session, where, all_users), task)
+    target = action.inside(session, match)
     if all_ranks:
         out = action.Stream(write, sys.stdout.isatty())
         err = action.Stream(_error, sys.stderr.isatty())
-        return action.run_all(session, within, program, action.Output(out, err, output.note))
-    node = action.node(found, rank or 0)
+        return action.run_all(session, target, program, action.Output(out, err, output.note))
+    node = action.node(match, rank or 0)
     with _pipes(flags["feeding"], flags["tty"]) as pipes:
-        return action.run(session, within.program(node, program, container), pipes)
+        return action.run(session, target.program(node, program, container), pipes)
 
 
 def _error(block: bytes) -> None:
@@ -71,7 +71,10 @@ def _error(block: bytes) -> None:
 
 @contextmanager
 def _pipes(feeding: bool, tty: bool) -> Iterator["Pipes"]:
-    """Our streams; a terminal passes every key on, until the program has ended."""
+    """Yield the local streams.
+
+    A terminal passes on every key until the program exits.
+    """
     from kubectl_sky.actions.exec import Pipes
 
     stdin = terminal.typed() if feeding else None
@@ -89,7 +92,7 @@ def _pipes(feeding: bool, tty: bool) -> Iterator["Pipes"]:
 
 @contextmanager
 def _shown(sink: "Sink", stream: TextIO) -> "Iterator[Sink]":
-    """Bytes as they are, but on a terminal so that they do not act on it."""
+    """Yield the sink; for a terminal, one that makes control sequences harmless."""
     if not stream.isatty():
         yield sink
         return

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 @click.option("--free", is_flag=True, help="Only machines that have some free.")
 @options.output("json", "yaml")
 def command(where: options.Where, free: bool, form: str | None) -> None:
-    """Show the cluster's accelerators by type, by machine and by user.
+    """Show the cluster's accelerators by type, by cluster node and by user.
 
-    A type is called as `accelerators` in a task may call it. USED is what pods ask for; FREE counts
-    machines that are ready and take pods.
+    Types have the names that `accelerators` of a task accepts. USED is what pods request. FREE
+    counts only cluster nodes that are ready and accept pods.
     """
     from kubectl_sky.actions import usage
 
@@ -28,7 +28,7 @@ def command(where: options.Where, free: bool, form: str | None) -> None:
     if free:
         machines = [machine for machine in machines if machine.free]
     if form:
-        output.out(output.data({"machines": [one.as_json() for one in machines]}, form))
+        output.out(output.data({"machines": [node.as_json() for node in machines]}, form))
     elif not machines:
         which = "free" if free else "there"
         output.note(f"no accelerators are {which}: no machine of the cluster offers any")
@@ -63,32 +63,32 @@ def _by_type(machines: Sequence["Machine"]) -> str:
 
 
 def _sum(numbers: Sequence[int | None]) -> str:
-    known = [number for number in numbers if number is not None]
-    return str(sum(known)) if len(known) == len(numbers) else "?"
+    values = [number for number in numbers if number is not None]
+    return str(sum(values)) if len(values) == len(numbers) else "?"
 
 
 def _by_machine(machines: Sequence["Machine"]) -> str:
     rows = [
         [
-            one.name,
-            one.model or "unnamed",
-            str(one.total),
-            _sum([one.used]),
-            _sum([one.free]),
-            "" if one.ready else "takes no pods",
+            node.name,
+            node.model or "unnamed",
+            str(node.total),
+            _sum([node.used]),
+            _sum([node.free]),
+            "" if node.ready else "takes no pods",
         ]
-        for one in machines
+        for node in machines
     ]
     return output.table(["MACHINE", "ACCELERATOR", "TOTAL", "USED", "FREE", ""], rows)
 
 
 def _by_user(machines: Sequence["Machine"]) -> str:
-    """Who has how many of which type, the most first."""
-    held: Counter[tuple[str, str]] = Counter()
+    """Format the number of accelerators by user and type, highest first."""
+    counts: Counter[tuple[str, str]] = Counter()
     for machine in machines:
         for user, count in machine.users:
-            held[user, machine.model or machine.resource] += count
-    if not held:
+            counts[user, machine.model or machine.resource] += count
+    if not counts:
         return ""
-    rows = [[user, model, str(count)] for (user, model), count in held.most_common()]
+    rows = [[user, model, str(count)] for (user, model), count in counts.most_common()]
     return output.table(["USER", "ACCELERATOR", "USED"], rows)

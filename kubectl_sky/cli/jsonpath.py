@@ -1,4 +1,7 @@
-"""kubectl's templates of JSONPath: `{.tasks[*].task_id}`, `{range .tasks[*]}{.name} {end}`."""
+"""Render kubectl's JSONPath templates.
+
+Examples: `{.tasks[*].task_id}`, `{range .tasks[*]}{.name} {end}`.
+"""
 
 import itertools
 import json
@@ -11,15 +14,18 @@ import jsonpath
 
 from kubectl_sky.errors import UserError
 
-# A part in braces, in which text in quotes may hold braces; else text.
+# An expression in braces, whose quoted strings may contain braces; otherwise literal text.
 _PART = re.compile(r"""\{((?:[^{}"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*)\}|([^{}]+)""")
 _MAX_TEMPLATE = 4096  # characters
-_MAX_ITEMS = 1_000_000  # parts that a template may write
+_MAX_ITEMS = 1_000_000  # values that a template may write
 _HINT = "such as {.nodes[0].pod}"
 
 
 class _Environment(jsonpath.JSONPathEnvironment):
-    """JSONPath without regular expressions, as kubectl's: Python's may take exponential time."""
+    """JSONPath without regular expressions, like kubectl's.
+
+    Python's regular expressions may take exponential time.
+    """
 
     def setup_function_extensions(self) -> None:
         super().setup_function_extensions()
@@ -37,7 +43,7 @@ _ENVIRONMENT = _Environment()
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of a template: text, a path, or a range with the parts that it repeats."""
+    """A part of a template: text, a path, or a range with its repeated parts."""
 
     text: str = ""
     path: str = ""
@@ -45,7 +51,7 @@ class _Part:
 
 
 def written(value: object, template: str) -> str:
-    """Write what a template says of a value. Raises UserError for what is no template."""
+    """Render a value with a template. Raises UserError for an invalid template."""
     if len(template) > _MAX_TEMPLATE:
         raise UserError(f"jsonpath: longer than {_MAX_TEMPLATE:,} characters", _HINT)
     try:
@@ -59,32 +65,32 @@ def written(value: object, template: str) -> str:
 
 
 def _parts(template: str) -> tuple[_Part, ...]:
-    open_: list[tuple[str, list[_Part]]] = [("", [])]
-    at = 0
+    stack: list[tuple[str, list[_Part]]] = [("", [])]
+    position = 0
     for match in _PART.finditer(template):
-        if match.start() != at:
+        if match.start() != position:
             break
-        at = match.end()
-        inside, text = match[1], match[2]
+        position = match.end()
+        expression, text = match[1], match[2]
         if text is not None:
-            open_[-1][1].append(_Part(text=text))
-        elif inside.startswith("range "):
-            open_.append((inside.removeprefix("range ").strip(), []))
-        elif inside == "end" and len(open_) > 1:
-            path, body = open_.pop()
-            open_[-1][1].append(_Part(path=path, body=tuple(body)))
+            stack[-1][1].append(_Part(text=text))
+        elif expression.startswith("range "):
+            stack.append((expression.removeprefix("range ").strip(), []))
+        elif expression == "end" and len(stack) > 1:
+            path, body = stack.pop()
+            stack[-1][1].append(_Part(path=path, body=tuple(body)))
         else:
-            open_[-1][1].append(_literal(inside) or _Part(path=inside.strip()))
-    if at != len(template) or len(open_) > 1:
+            stack[-1][1].append(_literal(expression) or _Part(path=expression.strip()))
+    if position != len(template) or len(stack) > 1:
         raise UserError(
-            f"jsonpath: {template[at:] or template}: a brace or {{range}} is not closed",
+            f"jsonpath: {template[position:] or template}: a brace or {{range}} is not closed",
             "write it as for kubectl: -o jsonpath='{.status}'",
         )
-    return tuple(open_[0][1])
+    return tuple(stack[0][1])
 
 
 def _literal(inside: str) -> _Part | None:
-    """A text in quotes, in which a newline may be written as in JSON."""
+    """Parse a quoted string, in which a newline may be escaped as in JSON."""
     text = inside.strip()
     if len(text) < 2 or text[0] not in "\"'" or text[-1] != text[0]:
         return None
@@ -107,7 +113,7 @@ def _write(root: object, value: object, parts: Sequence[_Part]) -> Iterator[str]
 
 
 def _found(root: Any, value: Any, path: str) -> Iterator[object]:  # noqa: ANN401 -- any JSON
-    """Return what a path finds: from `$` in the whole, else in the item at hand."""
+    """Yield the values at a path: from the root with `$`, else from the current item."""
     start = root if path.startswith("$") else value
     if path in ("@", "$", "."):
         yield start
@@ -118,8 +124,8 @@ def _found(root: Any, value: Any, path: str) -> Iterator[object]:  # noqa: ANN40
         for match in _ENVIRONMENT.finditer(f"${path}", start):
             yield match.obj
     except jsonpath.JSONPathError as error:
-        what = str(error).splitlines()[0]
-        raise UserError(f"jsonpath: {path}: {what}", _HINT) from error
+        message = str(error).splitlines()[0]
+        raise UserError(f"jsonpath: {path}: {message}", _HINT) from error
 
 
 def _text(item: object) -> str:

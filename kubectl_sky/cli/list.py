@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is to be shown: which tasks, in which format, with which columns."""
+    """What to show: the selection of tasks, the format and the extra columns."""
 
     selection: Selection
     form: str | None
     columns: tuple[str, ...]
 
     def shown(self, found: Sequence[TaskStatus]) -> str:
-        """Write the tasks that are selected; nothing where there are none, but for programs."""
+        """Format the selected tasks.
+
+        If there are none, text formats give an empty string; JSON and YAML give an empty list.
+        """
         selected = self.selection.of(found)
         if selected or self.form not in (None, "wide", "name"):
             return tasks.listing(selected, self.form, self.columns)
@@ -63,22 +66,22 @@ class _Asked:
 @click.option("--all-contexts", is_flag=True, help="List tasks of every context of the kubeconfig.")
 def command(where: options.Where, all_users: bool, form: str | None, **flags: object) -> int:
     """List your tasks, newest first."""
-    asked = _asked(where, all_users, form, flags)
+    request = _asked(where, all_users, form, flags)
     if flags["all_contexts"]:
-        return _everywhere(where, all_users, asked)
+        return _everywhere(where, all_users, request)
     session = where.session()
     scope = options.scope(session, where, all_users)
     if flags["watch"]:
-        _follow(session, scope, asked)
+        _follow(session, scope, request)
         return 0
     from kubectl_sky.actions import find
 
-    shown = asked.shown(find.tasks(session, scope))
-    if shown:
-        output.out(shown)
+    text = request.shown(find.tasks(session, scope))
+    if text:
+        output.out(text)
     elif form != "name":
-        place = "any namespace" if where.all_namespaces else f"namespace {session.namespace}"
-        output.note(f"No tasks found in {place}.")
+        location = "any namespace" if where.all_namespaces else f"namespace {session.namespace}"
+        output.note(f"No tasks found in {location}.")
     return 0
 
 
@@ -88,51 +91,51 @@ def _asked(
     since, limit, states = flags["since"], flags["limit"], flags["states"]
     assert limit is None or isinstance(limit, int)
     assert isinstance(states, tuple)
-    begun = datetime.now(UTC) - since if isinstance(since, timedelta) else None
+    start = datetime.now(UTC) - since if isinstance(since, timedelta) else None
     columns = (
         *(["NAMESPACE"] if where.all_namespaces or flags["details"] else []),
         *(["USER"] if all_users or flags["details"] else []),
         *(["JOBS"] if flags["details"] else []),
     )
-    chosen = Selection(
+    filters = Selection(
         states=tuple(str(state).lower() for state in states),
-        since=begun.strftime("%Y-%m-%dT%H:%M:%SZ") if begun else "",
+        since=start.strftime("%Y-%m-%dT%H:%M:%SZ") if start else "",
         order=str(flags["order"]),
         limit=limit,
     )
-    return _Asked(chosen, form, columns)
+    return _Asked(filters, form, columns)
 
 
 def _follow(session: "Session", scope: "Scope", asked: _Asked) -> None:
-    """Show the tasks again whenever something has changed."""
+    """Show the tasks again after each change."""
     from kubectl_sky.actions import watch
 
     screen = redraw.Screen()
-    for found in watch.tasks(session, scope):
-        if found is not None:
-            screen.show(asked.shown(found) or "No tasks found.")
+    for statuses in watch.tasks(session, scope):
+        if statuses is not None:
+            screen.show(asked.shown(statuses) or "No tasks found.")
 
 
 def _everywhere(where: options.Where, all_users: bool, asked: _Asked) -> int:
-    """List the tasks of each context; those that do not answer are told of, and make it fail."""
+    """List the tasks of each context; report contexts without an answer and return 3."""
     from kubectl_sky.actions import contexts
 
-    question = contexts.Question(where.user, all_users, where.all_namespaces)
-    answers = contexts.tasks(where.flags(), question)
+    query = contexts.Question(where.user, all_users, where.all_namespaces)
+    answers = contexts.tasks(where.flags(), query)
     if asked.form in (None, "wide", "name"):
         for answer in answers:
-            shown = asked.shown(answer.tasks)
+            text = asked.shown(answer.tasks)
             heading = "" if asked.form == "name" else f"{answer.context}:\n"
-            if shown:
-                output.out(f"{heading}{shown}")
+            if text:
+                output.out(f"{heading}{text}")
     else:
-        every = [
+        rows = [
             task.as_json() | {"context": answer.context}
             for answer in answers
             for task in asked.selection.of(answer.tasks)
         ]
-        output.out(output.data({"tasks": every}, asked.form))
-    silent = [answer for answer in answers if answer.error]
-    for answer in silent:
+        output.out(output.data({"tasks": rows}, asked.form))
+    failed = [answer for answer in answers if answer.error]
+    for answer in failed:
         output.note(f"error: context {answer.context}: {answer.error}")
-    return 3 if silent else 0
+    return 3 if failed else 0

@@ -14,10 +14,10 @@ _NOT_RUNNING = 3
 
 @commands.group("local")
 def command() -> None:
-    """Have a cluster on this machine, to try things out.
+    """Run a local cluster, to try things out.
 
-    The practice cluster needs no Docker, no root and no Kubernetes: its pods are processes of
-    yours. It is for trying and testing; kind, k3d and minikube make real ones.
+    The practice cluster needs no Docker, no root and no Kubernetes: its pods are your own
+    processes. It is for trials and tests; kind, k3d and minikube create real clusters.
     """
 
 
@@ -38,9 +38,9 @@ def command() -> None:
 def up(
     driver: str | None, nodes: int | None, gpus: str | None, port: int | None, use: bool
 ) -> None:
-    """Start the cluster; where it runs already, nothing changes.
+    """Start the cluster; a cluster that is already running is not changed.
 
-    Prints the line that makes a shell use it; nothing of yours is touched without --use.
+    Prints the line that makes a shell use the cluster. Without --use, none of your files change.
 
     \b
         eval "$(kubectl sky local up)"
@@ -48,15 +48,17 @@ def up(
     """  # noqa: D301 -- click reads the \b
     from kubectl_sky.actions import local
 
-    asked = local.Asked(driver, nodes, gpus, port)
-    found = local.up(Place.find(), asked, use, _waiting)
-    what = output.count(found.nodes, "node") + (f" with {found.gpus} each" if found.gpus else "")
-    how = "is ready" if found.started else "runs already"
-    output.note(f"The {found.driver} cluster {how}: {found.server}, {what}")
+    request = local.Asked(driver, nodes, gpus, port)
+    cluster = local.up(Place.find(), request, use, _waiting)
+    size = output.count(cluster.nodes, "node") + (
+        f" with {cluster.gpus} each" if cluster.gpus else ""
+    )
+    state = "is ready" if cluster.started else "runs already"
+    output.note(f"The {cluster.driver} cluster {state}: {cluster.server}, {size}")
     if use:
-        output.note(f"Context {CLUSTER} is the current one in {found.used_in}")
+        output.note(f"Context {CLUSTER} is the current one in {cluster.used_in}")
     else:
-        path = shlex.quote(found.kubeconfig)
+        path = shlex.quote(cluster.kubeconfig)
         output.out(f"export KUBECONFIG={path}")
         output.note(f"That line makes a shell use it; or say: kubectl --kubeconfig {path}")
 
@@ -64,35 +66,35 @@ def up(
 @command.command("down", examples=["local down", "local down --purge"])
 @click.option("--purge", is_flag=True, help="Remove it with all tasks, volumes and logs in it.")
 def down(purge: bool) -> None:
-    """Stop the cluster; what is in it stays until it is started again."""
+    """Stop the cluster; its contents are kept for the next start."""
     from kubectl_sky.actions import local
 
-    before = local.down(Place.find(), purge, _waiting)
-    if before.state is State.ABSENT and not before.driver:
+    previous = local.down(Place.find(), purge, _waiting)
+    if previous.state is State.ABSENT and not previous.driver:
         output.note("There is no local cluster")
     elif purge:
-        output.note(f"The {before.driver} cluster is removed")
-    elif before.state is State.RUNNING:
-        output.note(f"The {before.driver} cluster is stopped; what is in it stays")
+        output.note(f"The {previous.driver} cluster is removed")
+    elif previous.state is State.RUNNING:
+        output.note(f"The {previous.driver} cluster is stopped; what is in it stays")
     else:
-        output.note(f"The {before.driver} cluster was not running; {before.note}")
+        output.note(f"The {previous.driver} cluster was not running; {previous.note}")
 
 
 @command.command("status", examples=["local status"])
 @options.output("json", "yaml")
 def status(form: str | None) -> int:
-    """Show the cluster. Exits with 0 when it runs, else with 3."""
+    """Show the cluster. Exits with 0 if it is running, otherwise with 3."""
     from kubectl_sky.actions import local
 
-    found = local.status(Place.find())
+    cluster = local.status(Place.find())
     if form:
-        output.out(output.data(found.as_json(), form))
+        output.out(output.data(cluster.as_json(), form))
     else:
-        names = {"used_in": "Current in", "gpus": "GPUs", "pid": "PID"}
-        for name, value in found.as_json().items():
+        labels = {"used_in": "Current in", "gpus": "GPUs", "pid": "PID"}
+        for name, value in cluster.as_json().items():
             if value:
-                output.out(f"{names.get(name, name.capitalize()) + ':':<12}{value}")
-    return 0 if found.state is State.RUNNING else _NOT_RUNNING
+                output.out(f"{labels.get(name, name.capitalize()) + ':':<12}{value}")
+    return 0 if cluster.state is State.RUNNING else _NOT_RUNNING
 
 
 def _waiting() -> None:

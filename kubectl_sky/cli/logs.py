@@ -1,4 +1,4 @@
-"""`kubectl sky logs`, and what `submit` shows after sending."""
+"""`kubectl sky logs`, and the log output of `submit`."""
 
 import os
 import re
@@ -27,57 +27,63 @@ _SYNTAX = "https://github.com/google/re2/wiki/Syntax"
 
 
 def follow(session: "Session", task: TaskStatus, request: "Request", printer: Printer) -> int:
-    """Follow a task to its end and return the exit code; Ctrl-C leaves the task running."""
+    """Follow a task until it finishes and return the exit code.
+
+    Ctrl-C leaves the task running.
+    """
     from kubectl_sky.actions import logs
 
     try:
-        ended = logs.follow(session, task, request, printer, output.note)
+        final = logs.follow(session, task, request, printer, output.note)
     except KeyboardInterrupt:
         raise Interrupted(
             f"interrupted; task {task.id} goes on",
             f"`kubectl sky logs {task.id} -f` follows it, `kubectl sky stop {task.id}` stops it",
         ) from None
-    return outcome(ended)
+    return outcome(final)
 
 
 def outcome(task: TaskStatus) -> int:
-    """Return the exit code of a task that may have ended. Raises TaskFailed when it failed."""
+    """Return the exit code of a running or finished task.
+
+    Raises TaskFailed if it failed.
+    """
     if task.state is not State.FAILED:
         return 0
     raise TaskFailed(f"task {task.id} ({task.name}) failed: {reason(task)}")
 
 
 def reason(task: TaskStatus) -> str:
-    """Say how a task failed, with its last words."""
+    """Describe how a task failed, with its last log lines."""
     lines = task.first_failure.message.splitlines()[-5:] if task.first_failure else []
-    last = "; its last lines:" + "".join(f"\n  {line}" for line in lines) if lines else ""
-    return f"{task.note}{last}"
+    tail = "; its last lines:" + "".join(f"\n  {line}" for line in lines) if lines else ""
+    return f"{task.note}{tail}"
 
 
 def ranks(context: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[int]:
-    """Read `--rank 0,3` and `--rank 0-7`."""
-    found: list[int] = []
+    """Parse `--rank 0,3` and `--rank 0-7`."""
+    numbers: list[int] = []
     for item in (item.strip() for text in value for item in text.split(",")):
         match = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", item)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if not first <= last < _MOST_RANKS:
-            what = f"{item!r}: ranks are numbers and ranges, such as 0, 0,3 or 0-7"
-            raise click.BadParameter(what, context, param)
-        found += range(first, last + 1)
-        if len(found) > _MOST_RANKS:
+            message = f"{item!r}: ranks are numbers and ranges, such as 0, 0,3 or 0-7"
+            raise click.BadParameter(message, context, param)
+        numbers += range(first, last + 1)
+        if len(numbers) > _MOST_RANKS:
             raise click.BadParameter(f"more than {_MOST_RANKS:,} ranks", context, param)
-    return found
+    return numbers
 
 
 def pattern(context: click.Context, param: click.Parameter, value: str | None) -> "Regex | None":
-    """Read `--grep REGEX`."""
+    """Compile the expression of `--grep REGEX`."""
     from kubectl_sky import regex
 
     try:
         return regex.compiled(os.fsencode(value)) if value is not None else None
     except ValueError as error:
-        what = f"invalid regular expression: {error}; the syntax is RE2's: {_SYNTAX}"
-        raise click.BadParameter(what, context, param) from None
+        message = f"invalid regular expression: {error}; the syntax is RE2's: {_SYNTAX}"
+        raise click.BadParameter(message, context, param) from None
 
 
 @commands.command(
@@ -152,12 +158,12 @@ def command(
     all_users: bool,
     **flags: Any,  # noqa: ANN401 -- click's own types
 ) -> int:
-    """Print the logs of TASK: `node-1 | line` of several nodes, plain lines of one.
+    """Print the logs of TASK: `node-1 | line` for several nodes, plain lines for one.
 
-    TASK may be a pipeline: its stages follow each other, under headings on stderr.
+    TASK may be a pipeline: its stages are printed in order, with headings on stderr.
 
-    With -f it exits as the task does: with 4 when it failed. When a node has failed for good, the
-    task's other nodes are ended: by the cluster, or with the backends jobs and volcano by -f.
+    With -f, the exit code is that of the task: 4 if it failed. When a node has failed for good, the
+    task's other nodes are stopped: by the cluster, or by -f with the backends jobs and volcano.
 
     With -o json each line is an object with task, rank, pod, time and text.
     """
@@ -168,13 +174,13 @@ def command(
     printer = _printer(flags)
     request = _request(following, flags)
     session = where.session()
-    found = find.one(session, options.scope(session, where, all_users), task)
-    if not isinstance(found, TaskStatus):
-        return _together(session, found, request, printer)
+    match = find.one(session, options.scope(session, where, all_users), task)
+    if not isinstance(match, TaskStatus):
+        return _together(session, match, request, printer)
     if following:
-        return follow(session, found, request, printer)
-    logs.show(session, found, request, printer, output.note)
-    return outcome(found)
+        return follow(session, match, request, printer)
+    logs.show(session, match, request, printer, output.note)
+    return outcome(match)
 
 
 def _printer(flags: Mapping[str, Any]) -> Printer:
@@ -218,7 +224,7 @@ def _request(following: bool, flags: Mapping[str, Any]) -> "Request":
 def _together(
     session: "Session", pipeline: "PipelineStatus", request: "Request", printer: Printer
 ) -> int:
-    """Print the logs of a pipeline's tasks, stage after stage; whoever leads it is another."""
+    """Print the logs of a pipeline by stage; another client releases the stages."""
     from kubectl_sky.actions import logs
     from kubectl_sky.cli import pipelines
 

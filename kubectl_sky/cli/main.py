@@ -1,4 +1,7 @@
-"""The command line's door: finds the command, and makes each error one line and an exit code."""
+"""Entry point of the command line: run the command and report its errors.
+
+Each error becomes one line and an exit code.
+"""
 
 import atexit
 import difflib
@@ -15,11 +18,11 @@ from kubectl_sky import __version__, settings
 from kubectl_sky.cli.output import note
 from kubectl_sky.errors import Interrupted, SkyError
 
-# Objects that are made before cycles are looked for. What a cluster answers has none: to look for
-# them as often as Python does by itself takes two thirds of the time of reading a long list.
+# New objects before the garbage collector looks for cycles. API responses have no cycles, and with
+# Python's default threshold the search takes two thirds of the time of reading a long list.
 _GARBAGE = 50_000
 
-# Name and purpose, in the groups of --help. Each is a module of this folder, imported when it runs.
+# Name and purpose, in the groups of --help. Each command is a module here, imported when it runs.
 _GROUPS = {
     "Write and review": {
         "validate": "Check task files and report every problem with its line",
@@ -57,10 +60,10 @@ _GROUPS = {
 }
 COMMANDS = {name: purpose for group in _GROUPS.values() for name, purpose in group.items()}
 
-# Other names of commands, which --help does not list.
+# Aliases of commands, which --help does not list.
 ALIASES = {"why": "doctor"}
 
-# What users of SkyPilot and kubectl type, and the command here.
+# Commands of SkyPilot and kubectl, and the matching command here.
 _ELSEWHERE = {
     "launch": "submit",
     "run": "submit",
@@ -82,14 +85,14 @@ _ELSEWHERE = {
 
 
 class Commands(click.Group):
-    """A group whose commands are imported when they are run."""
+    """A group whose commands are imported when they run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the work, not of the alphabet."""
+        """Return the commands in workflow order, not in alphabetical order."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import the command's module; None for a name that is no command."""
+        """Import the command's module; return None for an unknown name."""
         name = ALIASES.get(name, name)
         if name not in COMMANDS:
             return None
@@ -100,24 +103,24 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; suggest one for a name that is no command."""
+        """Find the command; suggest a similar one for an unknown name."""
         name = args[0]
         if name in COMMANDS or name in ALIASES or name.startswith("-"):
             return super().resolve_command(ctx, args)
         similar = difflib.get_close_matches(name, COMMANDS, n=1)
-        meant = _ELSEWHERE.get(name) or next(iter(similar), "")
-        hint = f"; did you mean `{ctx.command_path} {meant}`?" if meant else ""
+        suggestion = _ELSEWHERE.get(name) or next(iter(similar), "")
+        hint = f"; did you mean `{ctx.command_path} {suggestion}`?" if suggestion else ""
         raise click.UsageError(f"unknown command {name!r}{hint}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the tables of commands without importing any."""
+        """Write the tables of commands without importing any command."""
         width = max(map(len, COMMANDS))
         for title, commands in _GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Say where to read on, and what the exit codes mean."""
+        """Write where to find more help, and what the exit codes mean."""
         formatter.write_paragraph()
         formatter.write_text(f"Run `{ctx.command_path} COMMAND --help` for options and examples.")
         formatter.write_text(
@@ -146,10 +149,13 @@ def sky() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0, 1, 2, 3, 4 or 130, as design and README say."""
+    """Run one command and return its exit code: 0, 1, 2, 3, 4 or 130.
+
+    The design notes and the README define the codes.
+    """
     name = Path(sys.argv[0]).name
     gc.set_threshold(_GARBAGE)
-    atexit.register(gc.freeze)  # to look for cycles in what ends anyway takes a tenth of a start
+    atexit.register(gc.freeze)  # a search for cycles at exit takes a tenth of a start
     program = "kubectl sky" if name.startswith(("kubectl-sky", "kubectl_sky")) else "kubectl-sky"
     try:
         code = sky.main(args=arguments, prog_name=program, standalone_mode=False)
@@ -161,14 +167,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _tell(str(error), error.exit_code, bare=error.bare)
     except (click.Abort, KeyboardInterrupt):
         return _tell("interrupted", Interrupted.exit_code, bare=True)
-    except BrokenPipeError:  # the reader has gone, as with `| head`
+    except BrokenPipeError:  # the reader has closed the pipe, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
         if os.environ.get("KUBECTL_SKY_DEBUG"):
             raise
-        what = f"internal error: {type(error).__name__}: {error}".splitlines()[0]
-        return _tell(f"{what}; run again with KUBECTL_SKY_DEBUG=1 and report what it prints", 1)
+        message = f"internal error: {type(error).__name__}: {error}".splitlines()[0]
+        return _tell(f"{message}; run again with KUBECTL_SKY_DEBUG=1 and report what it prints", 1)
     return code if isinstance(code, int) else 0
 
 

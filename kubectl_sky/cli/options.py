@@ -1,4 +1,4 @@
-"""Options that several commands share, each group handed to the command as one value."""
+"""Options that commands share; each group is passed to a command as one value."""
 
 import functools
 import re
@@ -25,7 +25,7 @@ Option = Callable[[Command], Command]
 
 @dataclass(frozen=True)
 class Where:
-    """Which cluster, which namespaces, and as whom: kubectl's flags, and `--user`."""
+    """The cluster, namespaces and user of a command: kubectl's flags and `--user`."""
 
     connection: Mapping[str, Any]
     user: str | None
@@ -33,44 +33,47 @@ class Where:
 
     @property
     def namespace(self) -> str | None:
-        """The namespace that the flag names."""
+        """Return the namespace of the flag, or None if it is not set."""
         namespace: str | None = self.connection["namespace"]
         return namespace
 
     def within(self, context: str | None, namespace: str | None) -> "Where":
-        """Return the same with a file's context and namespace, where no flag says another."""
-        own = {"context": context, "namespace": namespace}
-        said = {name: value for name, value in self.connection.items() if value is not None}
-        return replace(self, connection={**self.connection, **own, **said})
+        """Add the context and namespace of a file; flags take precedence."""
+        defaults = {"context": context, "namespace": namespace}
+        given = {name: value for name, value in self.connection.items() if value is not None}
+        return replace(self, connection={**self.connection, **defaults, **given})
 
     def session(self) -> "Session":
-        """Connect. The Kubernetes client is imported here, so that other commands start fast."""
+        """Connect to the cluster.
+
+        The Kubernetes client is imported here, so that other commands start fast.
+        """
         from kubectl_sky.cluster.session import Session
 
         return Session.connect(self.flags())
 
     def flags(self) -> "Connection":
-        """Return what the flags say about the connection."""
+        """Return the connection settings of the flags."""
         from kubectl_sky.cluster.session import Connection
 
         return Connection(**self.connection)
 
 
 def _one_of(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str | None:
-    """Refuse a flag that is given twice with different values: neither is to win unseen."""
+    """Reject a flag given with different values, so that none wins silently."""
     if len(set(values)) > 1:
         raise click.BadParameter(f"given as {' and as '.join(values)}: name one", context, option)
     return values[0] if values else None
 
 
 def _grouped(options: list[Option], keys: list[str], name: str, make: Command) -> Option:
-    """Add options to a command, and hand it their values as one argument."""
+    """Add options to a command and pass their values to it as one argument."""
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
-        def wrapper(**flags: Any) -> Any:  # noqa: ANN401 -- whatever the command takes and gives
-            own = {key: flags.pop(key) for key in keys}
-            return command(**flags, **{name: make(**own)})
+        def wrapper(**flags: Any) -> Any:  # noqa: ANN401 -- the arguments and result of any command
+            values = {key: flags.pop(key) for key in keys}
+            return command(**flags, **{name: make(**values)})
 
         for option in reversed(options):
             option(wrapper)
@@ -233,7 +236,7 @@ task = _grouped(
 
 
 class _Format(click.ParamType[str]):
-    """One of the formats that a command can write, or kubectl's `jsonpath=TEMPLATE`."""
+    """An output format of a command, or kubectl's `jsonpath=TEMPLATE`."""
 
     name = "format"
 
@@ -241,13 +244,13 @@ class _Format(click.ParamType[str]):
         self.formats = (*formats, *(["jsonpath=…"] if paths else []))
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """As --help shows it."""
+        """Return the formats as --help shows them."""
         return f"[{'|'.join(self.formats)}]"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """Take a format; fail with those that there are."""
+        """Check a format; the error for an unknown one lists the supported formats."""
         text = str(value)
         path = "jsonpath=…" in self.formats and text.startswith(output_of.JSONPATH)
         if not path and text not in self.formats:
@@ -257,7 +260,7 @@ class _Format(click.ParamType[str]):
 
 
 def output(*formats: str, paths: bool = True) -> Option:
-    """`-o`, with the formats that the command can write; `paths` says that jsonpath is one."""
+    """Return the `-o` option with the given formats; `paths` adds jsonpath."""
     return click.option(
         "-o", "--output", "form", type=_Format(formats, paths), default=None, help="Output format."
     )
@@ -277,7 +280,10 @@ yes = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmatio
 
 
 def scope(session: "Session", where: Where, everybody: bool) -> "Scope":
-    """Return where to look and whose tasks are meant; asks the cluster who you are if need be."""
+    """Return the namespace and owner to search.
+
+    Asks the cluster for your identity if it is needed.
+    """
     from kubectl_sky.actions import find, who
 
     namespace = None if where.all_namespaces else session.namespace
@@ -286,7 +292,10 @@ def scope(session: "Session", where: Where, everybody: bool) -> "Scope":
 
 
 def confirm(question: str, flag: str = "--yes") -> None:
-    """Ask on a terminal; refuse elsewhere, where nobody can answer. Raises UserError for a no."""
+    """Ask the user for confirmation.
+
+    Raises UserError if the answer is no, or if stdin is not a terminal.
+    """
     if not sys.stdin.isatty():
         raise UserError(f"{question} Nobody is there to answer", f"say yes with {flag}")
     if not click.confirm(question, err=True):
@@ -294,7 +303,7 @@ def confirm(question: str, flag: str = "--yes") -> None:
 
 
 class Duration(click.ParamType[timedelta]):
-    """Durations as kubectl takes them: 90s, 5m, 1h30m; a bare number is seconds."""
+    """Durations in kubectl's format: 90s, 5m, 1h30m; a plain number is in seconds."""
 
     name = "duration"
     _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}  # noqa: RUF012 -- a table
@@ -302,7 +311,7 @@ class Duration(click.ParamType[timedelta]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> timedelta:
-        """Read a duration; fail with how it is written."""
+        """Parse a duration; the error for an invalid one shows the format."""
         if isinstance(value, timedelta):
             return value
         text = str(value)

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON, YAML and names for programs."""
+"""Output of commands: tables for people; JSON, YAML and names for programs."""
 
 import json
 import sys
@@ -12,46 +12,49 @@ from kubectl_sky.errors import Problem, listed
 from kubectl_sky.observe.escapes import plain
 
 JSONPATH = "jsonpath="
-_CELL = 1000  # characters of one in a table
-_QUICK = 50  # objects that are sent within a second
-_QUICK_BYTES = 20_000_000  # that are read within one
+_CELL = 1000  # characters in one table cell
+_QUICK = 50  # number of objects that can be sent within a second
+_QUICK_BYTES = 20_000_000  # bytes that can be read within a second
 
 
 def out(text: str) -> None:
-    """A result, on stdout."""
+    """Print a result on stdout."""
     click.echo(shown(text, sys.stdout))
 
 
 def note(text: str) -> None:
-    """A note, on stderr."""
+    """Print a note on stderr."""
     click.echo(shown(text, sys.stderr), err=True)
 
 
 def notes(items: Iterable[object]) -> None:
-    """Notes, one a line, on stderr."""
+    """Print notes on stderr, one per line."""
     for item in items:
         note(str(item))
 
 
 def problems(items: Sequence[Problem]) -> None:
-    """Problems of files, one a line, on stderr; of very many only the first."""
+    """Print problems of files on stderr, one per line; only the first of very many."""
     if items:
         note(listed(items))
 
 
 def warning(text: str) -> None:
-    """A warning, on stderr."""
+    """Print a warning on stderr."""
     note(f"warning: {text}")
 
 
 def shown(text: str, stream: TextIO) -> str:
-    """A text that may quote the cluster and its programs, so that it does not act on a terminal."""
+    """Make the control sequences of a text harmless if the stream is a terminal.
+
+    The text may quote the cluster and its programs.
+    """
     return plain(text) if stream.isatty() else text
 
 
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[object], None]]:
-    """A bar on stderr where that is a terminal and there is something to wait for."""
+    """Show a progress bar if stderr is a terminal and there are many objects."""
     quick = total < _QUICK or not sys.stderr.isatty()
     with click.progressbar(length=total, label=label, file=sys.stderr, hidden=quick) as bar:
         yield lambda done: bar.update(1)
@@ -59,7 +62,7 @@ def progress(label: str, total: int) -> Iterator[Callable[[object], None]]:
 
 @contextmanager
 def transfer(label: str, size: int) -> Iterator[Callable[[int], object]]:
-    """A bar of bytes on stderr where that is a terminal and there are many."""
+    """Show a progress bar of bytes if stderr is a terminal and the size is large."""
     quick = size < _QUICK_BYTES or not sys.stderr.isatty()
     label = f"{label} ({size / 1e6:,.0f} MB)"
     with click.progressbar(length=max(size, 1), label=label, file=sys.stderr, hidden=quick) as bar:
@@ -67,7 +70,7 @@ def transfer(label: str, size: int) -> Iterator[Callable[[int], object]]:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Columns as kubectl writes them: upper case, three spaces apart, nothing drawn."""
+    """Format a table like kubectl: columns three spaces apart, without lines."""
     lines = [list(header), *(list(map(cell, row)) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     return "\n".join(
@@ -77,32 +80,35 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def cell(text: str) -> str:
-    """A text that may be another's, on one line: it cannot look like a row of its own."""
+    """Put untrusted text on one line, so that it cannot look like another row.
+
+    Long text is cut.
+    """
     if not text.isprintable():
         text = " ".join(plain(text).split())
     return text if len(text) <= _CELL else f"{text[:_CELL]}…"
 
 
 def fields(values: Mapping[str, str]) -> list[str]:
-    """Lines of names and values."""
+    """Format names and values, one pair per line."""
     return [f"{name + ':':<12}{cell(value)}" for name, value in values.items()]
 
 
 def data(value: object, form: str) -> str:
-    """A value as JSON or YAML, or what a `jsonpath=` template makes of it."""
+    """Format a value as JSON or YAML, or with a `jsonpath=` template."""
     if form.startswith(JSONPATH):
         from kubectl_sky.cli import jsonpath
 
         return jsonpath.written(value, form.removeprefix(JSONPATH))
     if form == "json":
         return json.dumps(value, indent=4, ensure_ascii=False)
-    import yaml  # tables need none
+    import yaml  # tables do not need it
 
-    simple = json.loads(json.dumps(value))  # the safe dumper knows no subclasses, such as enums
+    simple = json.loads(json.dumps(value))  # the safe dumper rejects subclasses, such as enums
     text: str = yaml.dump(simple, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
     return text.rstrip("\n")
 
 
 def count(number: int, noun: str) -> str:
-    """`1 task`, `3 tasks`."""
+    """Format a number with its noun: `1 task`, `3 tasks`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

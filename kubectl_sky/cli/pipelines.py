@@ -1,4 +1,4 @@
-"""How pipelines and groups are followed and shown."""
+"""Follow and show pipelines and groups."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -23,14 +23,16 @@ def follow(
     printer: Printer,
     decides: bool = True,
 ) -> int:
-    """Follow all tasks in their order and return the exit code; Ctrl-C leaves them as they are.
+    """Follow all tasks in order and return the exit code.
 
-    With `decides` the next task is released when one has succeeded, and what is left is cancelled
-    when one fails; auxiliary tasks of a group are ended when the others have.
+    Ctrl-C does not change the tasks.
+
+    With `decides`, each task is released when the one before it has succeeded. If one fails, the
+    remaining tasks are cancelled. Auxiliary tasks of a group are stopped when the others finish.
     """
-    along = _at_once if pipeline.place.parallel else _in_turn
+    follow_tasks = _at_once if pipeline.place.parallel else _in_turn
     try:
-        return outcome(along(session, pipeline, request, printer, decides))
+        return outcome(follow_tasks(session, pipeline, request, printer, decides))
     except KeyboardInterrupt:
         raise Interrupted(
             f"interrupted; {pipeline.word} {pipeline.id} goes on{_held(pipeline)}",
@@ -70,8 +72,8 @@ def _at_once(
         output.note(pipeline.heading(task))
     ending = group.Ending(session, pipeline, output.note, decides=decides)
     screen = logs.Screen(printer, output.note)
-    found = logs.follow_all(session, pipeline.tasks, request, screen, ending)
-    return group.as_ended(pipeline, found)
+    statuses = logs.follow_all(session, pipeline.tasks, request, screen, ending)
+    return group.as_ended(pipeline, statuses)
 
 
 def _held(pipeline: PipelineStatus) -> str:
@@ -79,17 +81,20 @@ def _held(pipeline: PipelineStatus) -> str:
 
 
 def outcome(pipeline: PipelineStatus) -> int:
-    """Return the exit code of a pipeline that may have ended. Raises TaskFailed when it failed."""
+    """Return the exit code of a running or finished pipeline.
+
+    Raises TaskFailed if it failed.
+    """
     failed = pipeline.failed
     if not failed:
         return 0
     if pipeline.place.parallel:
         others = [task.name for task in pipeline.tasks if task.state is State.FAILED][1:]
-        also = f"; so did {', '.join(others)}" if others else ""
-        what = f"task {failed.id} ({failed.name}) of group {pipeline.id} ({pipeline.name})"
-        raise TaskFailed(f"{what} failed: {reason(failed)}{also}")
-    gone = [str(stage) for stage in pipeline.missing if stage > pipeline.stage(failed)]
-    cancelled = f"; cancelled: stage {', '.join(gone)}" if gone else ""
+        suffix = f"; so did {', '.join(others)}" if others else ""
+        subject = f"task {failed.id} ({failed.name}) of group {pipeline.id} ({pipeline.name})"
+        raise TaskFailed(f"{subject} failed: {reason(failed)}{suffix}")
+    missing = [str(stage) for stage in pipeline.missing if stage > pipeline.stage(failed)]
+    cancelled = f"; cancelled: stage {', '.join(missing)}" if missing else ""
     raise TaskFailed(
         f"{pipeline.word} {pipeline.id} ({pipeline.name}) failed"
         f" at {pipeline.heading(failed)}: {reason(failed)}{cancelled}"
@@ -97,7 +102,7 @@ def outcome(pipeline: PipelineStatus) -> int:
 
 
 def held(pipeline_id: str, stages: int) -> str:
-    """Say who goes on with a pipeline that nobody follows."""
+    """Explain how to continue a pipeline that no client follows."""
     later = "stage 2 is" if stages == 2 else f"stages 2 to {stages} are"
     return (
         f"{later} held: nothing in the cluster releases a stage when the one before it has"
@@ -107,7 +112,7 @@ def held(pipeline_id: str, stages: int) -> str:
 
 
 def endless(group_id: str, auxiliary: Sequence[str]) -> str:
-    """Say who ends the auxiliary tasks of a group that nobody follows."""
+    """Explain how to stop the auxiliary tasks of a group that no client follows."""
     return (
         f"{', '.join(auxiliary)} will go on when the primary tasks have ended: nothing in the"
         f" cluster ends auxiliary tasks. `kubectl sky wait {group_id} --continue` does, for as long"
@@ -116,7 +121,7 @@ def endless(group_id: str, auxiliary: Sequence[str]) -> str:
 
 
 def details(pipeline: PipelineStatus) -> str:
-    """Write a pipeline in full: what its tasks have in common, and a row for each."""
+    """Format a pipeline in full: the common fields, then a row for each task."""
     facts = {
         "Id": pipeline.id,
         "Name": pipeline.name,
@@ -141,7 +146,7 @@ def details(pipeline: PipelineStatus) -> str:
 
 
 def _absent(pipeline: PipelineStatus, stage: int) -> str:
-    """What became of a stage that is not there."""
+    """Return the status of a stage whose task does not exist."""
     if stage in pipeline.place.auxiliary:
         return "ended"
     return "cancelled" if pipeline.failed else "gone"

@@ -28,22 +28,22 @@ def command(
     where: options.Where,
     all_users: bool,
 ) -> None:
-    """Make ports of a node of TASK ports of this machine, until Ctrl-C.
+    """Forward local ports to a node of TASK, until Ctrl-C.
 
     \b
-        kubectl sky port-forward abcd 8888          # 8888 here is 8888 there
-        kubectl sky port-forward abcd 8080:80 :6006 # 6006 there is any free port here
+        kubectl sky port-forward abcd 8888          # local 8888 to 8888 of the node
+        kubectl sky port-forward abcd 8080:80 :6006 # any free local port to 6006
 
-    A lost connection or a pod that starts again ends what goes through it, and new connections go
-    to the new pod. That a client has nothing more to send is not passed on.
+    If the connection is lost or the pod restarts, open connections end, and new ones go to the new
+    pod. Half-closed connections are not supported.
     """  # noqa: D301 -- click reads the \b
     from kubectl_sky.actions import find, forward
 
     pairs = [forward.pair(text) for text in ports]
-    addresses = [one.strip() for one in address.split(",") if one.strip()]
+    addresses = [item.strip() for item in address.split(",") if item.strip()]
     session = where.session()
-    found = find.task(session, options.scope(session, where, all_users), task)
+    match = find.task(session, options.scope(session, where, all_users), task)
     try:
-        forward.serve(session, found, rank, (addresses, pairs), output.note)
-    except KeyboardInterrupt:  # how it is meant to end
+        forward.serve(session, match, rank, (addresses, pairs), output.note)
+    except KeyboardInterrupt:  # the normal way to stop
         return

@@ -1,4 +1,4 @@
-"""Where log lines go: to stdout, or to a file for each node."""
+"""Write log lines to stdout, or to one file per node."""
 
 import os
 import re
@@ -12,21 +12,21 @@ from kubectl_sky.observe.logs import Form, Origin, Output
 
 
 def write(block: bytes) -> None:
-    """Bytes as they came, at once: a reader of a pipe wants them too."""
+    """Write bytes unchanged and flush at once, also for the reader of a pipe."""
     sys.stdout.buffer.write(block)
     sys.stdout.buffer.flush()
 
 
 def colored(choice: str) -> bool:
-    """Say whether stdout gets colours; `auto` is as no-color.org asks for."""
+    """Report whether to colour stdout; `auto` follows no-color.org."""
     if choice != "auto":
         return choice == "always"
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return sys.stdout.isatty() and not plain
+    no_color = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not no_color
 
 
 class Printer:
-    """Prints lines in a form: on stdout, or with a folder in a file of that for each node."""
+    """Print formatted log lines to stdout, or to one file per node in a folder."""
 
     def __init__(
         self, form: Form | None = None, color: str = "auto", folder: str | None = None
@@ -41,7 +41,7 @@ class Printer:
             self._form = replace(form, color=colored(color), terminal=sys.stdout.isatty())
 
     def __call__(self, origin: Origin, lines: Sequence[bytes], whole: bool) -> None:
-        """Print lines of one node; `whole` is False where the last has no newline."""
+        """Print lines of one node; `whole` is False if the last has no newline."""
         block = self._form.block(origin, lines, whole)
         if not self._folder:
             write(block)
@@ -49,11 +49,14 @@ class Printer:
         try:
             self._keep(self._folder / _file(origin), block)
         except OSError as error:
-            what = f"cannot write to {error.filename or self._folder}: {error.strerror}"
-            raise UserError(what, "name another folder with --output-dir") from None
+            message = f"cannot write to {error.filename or self._folder}: {error.strerror}"
+            raise UserError(message, "name another folder with --output-dir") from None
 
     def _keep(self, path: Path, block: bytes) -> None:
-        """Write a file from its start, then go on with it; thousands are not held open."""
+        """Replace the file at the first write, then append.
+
+        Files are not kept open: there may be thousands.
+        """
         if path not in self._begun:
             path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab" if path in self._begun else "wb") as file:
@@ -62,5 +65,5 @@ class Printer:
 
 
 def _file(origin: Origin) -> str:
-    """Name the file of a node; what the server says of its task is no path."""
+    """Return the log file name of a node; names from the server cannot form a path."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", f"{origin.task}-{origin.title}.log")

@@ -14,34 +14,34 @@ _UNKNOWN = "?"
 
 @commands.group("queues")
 def command() -> None:
-    """Show Kueue's queues: what they give, who runs, who waits and in which place."""
+    """Show Kueue's queues: their quota, and what is admitted or pending, in order."""
 
 
 @command.command("list", examples=["queues list -n team-a"])
 @options.where
 @options.output("json", "yaml", "name")
 def list_(where: options.Where, form: str | None) -> None:
-    """List the queues of the namespace, with how many tasks run and wait."""
+    """List queues of the namespace, with counts of admitted and pending tasks."""
     from kubectl_sky.actions import queues
 
-    found = queues.listed(where.session())
+    statuses = queues.listed(where.session())
     if form in ("json", "yaml"):
-        output.out(output.data({"queues": [queue.as_json() for queue in found]}, form))
+        output.out(output.data({"queues": [queue.as_json() for queue in statuses]}, form))
     elif form == "name":
-        for queue in found:
+        for queue in statuses:
             output.out(f"queue/{queue.name}")
-    elif not found:
+    elif not statuses:
         output.note("the namespace has no queues: who runs the cluster makes LocalQueues")
     else:
         rows = [
             [
-                one.name,
-                one.cluster_queue,
-                str(one.admitted),
-                str(one.pending),
-                one.stopped or "open",
+                entry.name,
+                entry.cluster_queue,
+                str(entry.admitted),
+                str(entry.pending),
+                entry.stopped or "open",
             ]
-            for one in found
+            for entry in statuses
         ]
         output.out(output.table(["QUEUE", "CLUSTERQUEUE", "ADMITTED", "PENDING", "STATE"], rows))
 
@@ -51,15 +51,19 @@ def list_(where: options.Where, form: str | None) -> None:
 @options.where
 @options.output("json", "yaml")
 def status(queue: str, where: options.Where, form: str | None) -> None:
-    """Show what a QUEUE gives, what of it is used, and who waits, the next one first."""
+    """Show the quota and usage of QUEUE, and its pending workloads, next one first."""
     from kubectl_sky.actions import queues
 
-    found = queues.one(where.session(), queue)
+    queue_status = queues.one(where.session(), queue)
     if form:
-        output.out(output.data(found.as_json(), form))
+        output.out(output.data(queue_status.as_json(), form))
         return
-    output.out("\n\n".join(filter(None, (_head(found), _shares(found), _waiting(found)))))
-    if found.others is None:
+    output.out(
+        "\n\n".join(
+            filter(None, (_head(queue_status), _shares(queue_status), _waiting(queue_status)))
+        )
+    )
+    if queue_status.others is None:
         output.note(
             "the quota, and who waits in other namespaces, is not known: you may not see it"
         )
@@ -80,8 +84,14 @@ def _shares(queue: "QueueStatus") -> str:
     if not queue.shares:
         return ""
     rows = [
-        [one.flavor, one.resource, one.used, one.used_by_all or _UNKNOWN, one.quota or _UNKNOWN]
-        for one in queue.shares
+        [
+            share.flavor,
+            share.resource,
+            share.used,
+            share.used_by_all or _UNKNOWN,
+            share.quota or _UNKNOWN,
+        ]
+        for share in queue.shares
     ]
     return output.table(["FLAVOR", "RESOURCE", "USED HERE", "USED BY ALL", "QUOTA"], rows)
 
@@ -90,7 +100,13 @@ def _waiting(queue: "QueueStatus") -> str:
     if not queue.waiting:
         return ""
     rows = [
-        [str(one.place), one.owner, str(one.priority), one.since, one.reason]
-        for one in queue.waiting
+        [
+            str(workload.place),
+            workload.owner,
+            str(workload.priority),
+            workload.since,
+            workload.reason,
+        ]
+        for workload in queue.waiting
     ]
     return output.table(["PLACE", "WAITING", "PRIORITY", "SINCE", "REASON"], rows)

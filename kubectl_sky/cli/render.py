@@ -37,9 +37,8 @@ def command(
 ) -> None:
     """Print the manifests that submit would send for FILE (`-` is standard input).
 
-    Needs no cluster; `--id` makes the output the same each time. Volumes are taken as names of
-    claims, and the owner as this machine knows you: `submit --dry-run=client -o yaml` asks the
-    cluster for both.
+    Needs no cluster. `--id` makes the output reproducible. Volumes are taken as PVC names, and the
+    owner comes from this machine; `submit --dry-run=client -o yaml` asks the cluster for both.
     """
     if flags["explain"] and form == "json":
         raise UserError("--explain writes comments, and JSON has none", "leave out -o json")
@@ -47,17 +46,17 @@ def command(
     from kubectl_sky.actions.draft import draft
     from kubectl_sky.render import manifests
 
-    drafted = draft(file, overrides, os.environ, sys.stdin.buffer, strict, output.transfer)
-    output.problems(drafted.warnings)
-    output.notes(drafted.review.reported)
+    task_file = draft(file, overrides, os.environ, sys.stdin.buffer, strict, output.transfer)
+    output.problems(task_file.warnings)
+    output.notes(task_file.review.reported)
     facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
-    decisions = drafted.decide(facts)
-    for note in drafted.notes(decisions):
+    decisions = task_file.decide(facts)
+    for note in task_file.notes(decisions):
         output.note(note)
-    if flags["explain"] and any(task.kubernetes.pod for task in drafted.tasks):
+    if flags["explain"] and any(task.kubernetes.pod for task in task_file.tasks):
         output.note("config.kubernetes.pod_config: the objects that it changes are not explained")
     rendered = action.render(
-        drafted, decisions, bool(flags["show_secrets"]), bool(flags["explain"])
+        task_file, decisions, bool(flags["show_secrets"]), bool(flags["explain"])
     )
     if flags["output_dir"]:
         for path in action.write(rendered, Path(flags["output_dir"])):

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from kubectl_sky.observe.evidence import Evidence
     from kubectl_sky.observe.pipelines import PipelineStatus
 
-_LINES = 10  # of those that are kept
-_OTHERS = 5  # nodes that died after the first
+_LINES = 10  # log lines shown, of those that are saved
+_OTHERS = 5  # nodes shown that failed after the first
 
 
 @commands.command(
@@ -36,27 +36,27 @@ def command(
 ) -> None:
     """Show TASK (an id, a prefix of an id, or a name) and each of its nodes.
 
-    A pipeline or group is shown with all of its tasks.
+    A pipeline or group is shown with all its tasks.
     """
     from kubectl_sky.actions import evidence, find, why
 
     session = where.session()
     scope = options.scope(session, where, all_users)
     try:
-        found = find.one(session, scope, task)
+        match = find.one(session, scope, task)
     except UserError:
-        left = evidence.remembered(session, scope.namespace, task)
-        if left:
-            output.note(f"task {left.task_id} ({left.name}) has gone\n{_left(left)}")
+        record = evidence.remembered(session, scope.namespace, task)
+        if record:
+            output.note(f"task {record.task_id} ({record.name}) has gone\n{_left(record)}")
         raise
-    if watch and isinstance(found, TaskStatus):
-        _follow(session, found, form)
+    if watch and isinstance(match, TaskStatus):
+        _follow(session, match, form)
         return
-    if isinstance(found, TaskStatus):
-        found = why.explained(session, found)
-        output.out(_shown(found, form, evidence.kept(session, found)))
+    if isinstance(match, TaskStatus):
+        match = why.explained(session, match)
+        output.out(_shown(match, form, evidence.kept(session, match)))
         return
-    output.out(_shown(found, form))
+    output.out(_shown(match, form))
 
 
 def _shown(
@@ -80,12 +80,12 @@ def _as_json(found: "TaskStatus | PipelineStatus", left: "Evidence | None") -> d
 
 
 def _left(left: "Evidence") -> str:
-    """What is kept of pods that have gone: how they ended, the first one's last lines."""
+    """Describe deleted pods: how they ended, and the last log lines of the first."""
     first, *others = left.deaths
     lines = [harmless(line.encode(errors="replace")).decode() for line in first.lines[-_LINES:]]
     when = f" at {first.ended_at}" if first.ended_at else ""
     head = f"first failed {first.name}: {first.end}{when}, pod {first.pod}"
-    more = [f"then {one.name}: {one.end}, pod {one.pod}" for one in others[:_OTHERS]]
+    more = [f"then {death.name}: {death.end}, pod {death.pod}" for death in others[:_OTHERS]]
     if others[_OTHERS:]:
         more.append(f"and {len(others) - _OTHERS} more")
     if lines:
@@ -94,12 +94,12 @@ def _left(left: "Evidence") -> str:
 
 
 def _follow(session: "Session", task: TaskStatus, form: str | None) -> None:
-    """Show the task again at each change, until all its nodes have ended."""
+    """Show the task again after each change, until all its nodes have finished."""
     from kubectl_sky.actions import watch, why
 
     screen = redraw.Screen()
-    for glimpse in watch.glimpses(session, task):
-        if glimpse:
-            screen.show(_shown(why.explained(session, glimpse.task), form))
-            if glimpse.task.over:
+    for snapshot in watch.glimpses(session, task):
+        if snapshot:
+            screen.show(_shown(why.explained(session, snapshot.task), form))
+            if snapshot.task.over:
                 return

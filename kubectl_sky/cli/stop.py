@@ -20,29 +20,29 @@ def command(
     all_users: bool,
     **flags: object,
 ) -> None:
-    """Stop TASKs and remove what they consist of, logs included."""
+    """Stop TASKs and delete their objects, logs included."""
     from kubectl_sky.actions import find, stop
 
     if bool(wanted) == everything:
         raise UserError("name the tasks to stop, or all of them with --all")
     session = where.session()
     scope = options.scope(session, where, all_users)
-    found = find.tasks(session, scope) if everything else find.many(session, scope, wanted)
-    if everything and found and not flags["yes"]:
-        users = len({task.user for task in found})
+    tasks = find.tasks(session, scope) if everything else find.many(session, scope, wanted)
+    if everything and tasks and not flags["yes"]:
+        users = len({task.user for task in tasks})
         options.confirm(
-            f"Stop {output.count(len(found), 'task')} of {output.count(users, 'user')}?"
+            f"Stop {output.count(len(tasks), 'task')} of {output.count(users, 'user')}?"
         )
-    stop.stop(session, found)
+    stop.stop(session, tasks)
     form = flags["form"]
-    message = f"Stopped {output.count(len(found), 'task')}"
+    message = f"Stopped {output.count(len(tasks), 'task')}"
     if form == "name":
-        output.out("\n".join(f"task/{task.id}" for task in found))
+        output.out("\n".join(f"task/{task.id}" for task in tasks))
     elif form:
-        ids = [task.id for task in found]
-        answer = {"count": len(ids), "status": "stopped", "message": message, "task_ids": ids}
-        output.out(output.data(answer, str(form)))
+        ids = [task.id for task in tasks]
+        result = {"count": len(ids), "status": "stopped", "message": message, "task_ids": ids}
+        output.out(output.data(result, str(form)))
     else:
-        for task in found:
+        for task in tasks:
             output.out(f"task/{task.id} ({task.name}) stopped")
         output.note(message)

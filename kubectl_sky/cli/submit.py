@@ -49,46 +49,48 @@ def command(
 ) -> int:
     """Run the task in FILE (`-` is standard input) and follow its logs.
 
-    Prints the task's id at once, and exits as the task does: with 4 when it failed. Ctrl-C leaves
-    the task running. With -o it only says what was submitted.
+    Prints the task's id at once. The exit code is that of the task: 4 if it failed. Ctrl-C leaves
+    the task running. With -o, it only prints what was submitted.
 
-    When a node has failed for good, the task's other nodes are ended: by the cluster, or with the
-    backends jobs and volcano by this command while it follows.
+    When a node has failed for good, the task's other nodes are stopped: by the cluster, or by this
+    command while it follows, with the backends jobs and volcano.
 
-    Several tasks in one file are a pipeline: each runs when the one before it has succeeded, and
-    what is left is cancelled when one fails. All are in the cluster from the start, the later ones
-    held, but it is this command that releases them: with --detach or after Ctrl-C they stay held
-    until `kubectl sky wait ID --continue`, or the same submit with --id ID, goes on.
+    Several tasks in one file are a pipeline: each task runs when the one before it has succeeded.
+    If one fails, the remaining tasks are cancelled. All tasks are in the cluster from the start,
+    the later ones suspended, and this command resumes them. With --detach or after Ctrl-C they stay
+    suspended until `kubectl sky wait ID --continue`, or the same submit with --id ID, resumes them.
 
-    Under a header with `execution: parallel` the tasks are a group: they run at once and find each
-    other as TASK-RANK.$SKYPILOT_JOBGROUP_NAME. What is not among `primary_tasks` is ended, by this
-    command too, when those have.
+    With `execution: parallel` in the header, the tasks are a group: they run at the same time and
+    find each other as TASK-RANK.$SKYPILOT_JOBGROUP_NAME. When the `primary_tasks` have finished,
+    this command stops the other tasks.
     """
     from kubectl_sky.actions import context, submit
     from kubectl_sky.actions.draft import draft
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.render.manifests import redacted
 
-    drafted = draft(
+    task_file = draft(
         file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"]), output.transfer
     )
-    output.problems(drafted.warnings)
-    output.notes(drafted.review.reported)
-    drafted, connection = context.choose(drafted, where.flags())
+    output.problems(task_file.warnings)
+    output.notes(task_file.review.reported)
+    task_file, connection = context.choose(task_file, where.flags())
     session = Session.connect(connection)
-    prepared = submit.prepare(session, drafted, where.user)
+    prepared = submit.prepare(session, task_file, where.user)
     for note in prepared.notes:
         output.note(note)
     if flags["dry_run"] == "none":
         timeout = flags["wait_timeout"]
-        given = timeout.total_seconds() if isinstance(timeout, timedelta) else drafted.patience
-        return _submit(session, prepared, form, bool(flags["detach"]), given)
+        start_timeout = (
+            timeout.total_seconds() if isinstance(timeout, timedelta) else task_file.patience
+        )
+        return _submit(session, prepared, form, bool(flags["detach"]), start_timeout)
     if flags["dry_run"] == "server":
         submit.send(session, prepared, dry_run=True)
-    shown = prepared.manifests
+    manifests = prepared.manifests
     if not flags["show_secrets"]:
-        shown = drafted.manifests([redacted(plan) for plan in prepared.plans])
-    output.out(_listed(shown, form, options.DRY_RUNS[str(flags["dry_run"])]))
+        manifests = task_file.manifests([redacted(plan) for plan in prepared.plans])
+    output.out(_listed(manifests, form, options.DRY_RUNS[str(flags["dry_run"])]))
     return 0
 
 
@@ -101,24 +103,24 @@ def _submit(
 ) -> int:
     from kubectl_sky.actions import courier, delivering, submit
 
-    shown = courier.Shown(output.transfer, output.note)
-    delivery = delivering.ready(session, prepared, shown, following=not (detach or form))
-    known = submit.uids(prepared, prepared.present)
+    progress = courier.Shown(output.transfer, output.note)
+    delivery = delivering.ready(session, prepared, progress, following=not (detach or form))
+    uids = submit.uids(prepared, prepared.present)
     if not prepared.complete:
         with output.progress("Sending", len(prepared.manifests.all)) as advance:
             applied = submit.send(session, prepared, on_done=advance)
-        known = submit.uids(prepared, [done.object for done in applied])
-    delivery = replace(delivery, known=known)
+        uids = submit.uids(prepared, [result.object for result in applied])
+    delivery = replace(delivery, known=uids)
     output.out(_told(prepared, form))
     sys.stdout.flush()
     with delivering.delivered(delivery):
         if delivery.following:
-            return _follow(session, prepared, known, patience)
+            return _follow(session, prepared, uids, patience)
         return _left(prepared)
 
 
 def _left(prepared: "Prepared") -> int:
-    """Say who goes on with what nobody follows."""
+    """Explain how to continue what no client follows."""
     if any(plan.suspended for plan in prepared.plans):
         output.note(pipelines.held(prepared.id, len(prepared.plans)))
     if auxiliary := [plan.title for plan in prepared.plans if plan.auxiliary]:
@@ -133,38 +135,38 @@ def _follow(
     from kubectl_sky.cluster.streams import LogOptions
 
     scope = find.Scope(session.namespace, None, output.warning, known)
-    found = find.one(session, scope, prepared.id)
+    match = find.one(session, scope, prepared.id)
     sys.stdout.flush()
     request = logs.Request(LogOptions(follow=True), patience=patience)
-    if isinstance(found, TaskStatus):
-        return follow(session, found, request, Printer())
-    return pipelines.follow(session, found, request, Printer())
+    if isinstance(match, TaskStatus):
+        return follow(session, match, request, Printer())
+    return pipelines.follow(session, match, request, Printer())
 
 
 def _told(prepared: "Prepared", form: str | None) -> str:
-    """What was done, in the seed's words for programs."""
+    """Describe the submission: one line for people, fixed fields for programs."""
     status = "unchanged" if prepared.complete else "submitted"
     word = prepared.word
     if form == "name":
         return f"{word}/{prepared.id}"
     if form:
-        done = "was submitted before" if prepared.complete else "submitted successfully"
-        message = f"{word.capitalize()} {done} with ID: {prepared.id}"
+        phrase = "was submitted before" if prepared.complete else "submitted successfully"
+        message = f"{word.capitalize()} {phrase} with ID: {prepared.id}"
         key = "pipeline_id" if prepared.together else "task_id"
-        told: dict[str, object] = {key: prepared.id, "status": status, "message": message}
+        result: dict[str, object] = {key: prepared.id, "status": status, "message": message}
         if prepared.together:
-            told["task_ids"] = [plan.id for plan in prepared.plans]
-        told["dangers"] = [danger.as_json() for danger in prepared.dangers]
-        return output.data(told, form)
+            result["task_ids"] = [plan.id for plan in prepared.plans]
+        result["dangers"] = [danger.as_json() for danger in prepared.dangers]
+        return output.data(result, form)
     size = output.count(len(prepared.plans), "task")
     if not prepared.together:
         size = _size(prepared.plans[0])
-    place = f"in namespace {prepared.plans[0].namespace}"
-    return f"{word}/{prepared.id} {status}: {prepared.title}, {size} {place}"
+    location = f"in namespace {prepared.plans[0].namespace}"
+    return f"{word}/{prepared.id} {status}: {prepared.title}, {size} {location}"
 
 
 def _size(plan: "Plan") -> str:
-    """How much a task is: its nodes, or the tasks of an array."""
+    """Describe the size of a task: its nodes, or the tasks of an array."""
     if not plan.array:
         return output.count(len(plan.nodes), "node")
     tasks = output.count(plan.array.count, "task")
@@ -172,7 +174,7 @@ def _size(plan: "Plan") -> str:
 
 
 def _listed(shown: "Manifests", form: str | None, suffix: str) -> str:
-    """The objects of a dry run: by name for people, else as `render` prints them."""
+    """Format the objects of a dry run: names for people, else the output of `render`."""
     from kubectl_sky.render.manifests import as_json, as_yaml
 
     if form == "name":

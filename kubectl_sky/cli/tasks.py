@@ -1,4 +1,4 @@
-"""How tasks are shown: tables for people, the seed's JSON for programs."""
+"""Format tasks: tables for people, JSON for programs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -10,17 +10,17 @@ from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.pipelines import PipelineStatus, grouped
 from kubectl_sky.observe.status import TaskStatus
 
-_MOST = 100  # nodes that are listed one by one
+_MOST = 100  # nodes that are listed individually
 FORMATS = ("wide", "json", "yaml", "name")
 
 
 def since(time: str) -> str:
-    """How long ago a time was, as kubectl says it."""
+    """Return the age of a time in kubectl's format."""
     return age.since(time, datetime.now(UTC))
 
 
 def listing(tasks: Sequence[TaskStatus], form: str | None, columns: Sequence[str]) -> str:
-    """Write many tasks; `columns` are the extra ones that the flags ask for."""
+    """Format a list of tasks; `columns` are the extra ones that the flags request."""
     if form == "name":
         return "\n".join(f"task/{task.id}" for task in tasks)
     if form not in (None, "wide"):
@@ -39,24 +39,27 @@ def listing(tasks: Sequence[TaskStatus], form: str | None, columns: Sequence[str
 
 
 def _rows(tasks: Sequence[TaskStatus]) -> Iterator[TaskStatus | PipelineStatus]:
-    """Yield a row for each task, those of a pipeline behind one for the whole."""
-    for each in grouped(tasks):
-        yield each
-        if isinstance(each, PipelineStatus):
-            yield from (replace(task, name=f"{each.name}/{task.name}") for task in each.tasks)
+    """Yield a row for each task; a pipeline's tasks follow a row for the pipeline."""
+    for item in grouped(tasks):
+        yield item
+        if isinstance(item, PipelineStatus):
+            yield from (replace(task, name=f"{item.name}/{task.name}") for task in item.tasks)
 
 
 def name(target: TaskStatus | PipelineStatus) -> str:
-    """Name a task or pipeline for other commands: `task/ID`."""
+    """Return the name of a task or pipeline for other commands, such as `task/ID`."""
     return f"{'task' if isinstance(target, TaskStatus) else target.word}/{target.id}"
 
 
 def nodes(task: TaskStatus | PipelineStatus) -> str:
-    """How many nodes have got where the task is going; of a pipeline, how many tasks."""
+    """Format how many nodes have reached the task's target state.
+
+    For a pipeline, count the completed tasks.
+    """
     if isinstance(task, PipelineStatus):
         return f"{task.count(State.COMPLETED)}/{task.place.stages} tasks"
-    ended = task.state is State.COMPLETED or task.workload.apart
-    done = task.count(State.COMPLETED if ended else State.RUNNING)
+    completed = task.state is State.COMPLETED or task.workload.apart
+    done = task.count(State.COMPLETED if completed else State.RUNNING)
     return f"{done}/{task.num_nodes}"
 
 
@@ -75,7 +78,7 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
 
 
 def _jobs(task: TaskStatus | PipelineStatus) -> list[str]:
-    """The objects that run a task; those of a pipeline stand beside its tasks."""
+    """Return the objects that run a task; those of a pipeline are in its tasks' rows."""
     return [node.job for node in task.nodes] if isinstance(task, TaskStatus) else []
 
 
@@ -85,7 +88,7 @@ def _some(items: Sequence[str], most: int = 3) -> str:
 
 
 def details(task: TaskStatus) -> str:
-    """Write one task in full, as `kubectl describe` does."""
+    """Format one task in full, like `kubectl describe`."""
     counts = [f"{task.count(state)} {state}" for state in State if task.count(state)]
     facts = {
         "Id": task.id,
@@ -99,7 +102,7 @@ def details(task: TaskStatus) -> str:
         "Nodes": f"{task.num_nodes} ({', '.join(counts)})",
     }
     head = "\n".join(output.fields(facts))
-    shown = task.nodes if len(task.nodes) <= _MOST else _telling(task)
+    visible = task.nodes if len(task.nodes) <= _MOST else _telling(task)
     rows = [
         [
             str(node.index),
@@ -112,19 +115,19 @@ def details(task: TaskStatus) -> str:
             node.job,
             node.pod,
         ]
-        for node in shown
+        for node in visible
     ]
     header = ["NODE", "STATUS", "EXIT", "RESTARTS", "FOR", "REASON", "HOST", "JOB", "POD"]
     table = output.table(header, rows) if rows else "All have completed."
     messages = dict.fromkeys(node.message for node in task.nodes if node.message)
     notes = "".join(f"\n{message}" for message in list(messages)[:5])
-    left = len(task.nodes) - len(shown)
-    more = f"\n… and {left} more; `-o json` has all" if left and shown else ""
+    omitted = len(task.nodes) - len(visible)
+    more = f"\n… and {omitted} more; `-o json` has all" if omitted and visible else ""
     return f"{head}\n\n{table}{more}{notes and chr(10)}{notes}"
 
 
 def _duration(node: NodeStatus) -> str:
-    """How long its container has run, or ran."""
+    """Return how long the container has been running, or ran."""
     if not node.started_at:
         return ""
     return age.since(
@@ -133,14 +136,14 @@ def _duration(node: NodeStatus) -> str:
 
 
 def _finer(task: TaskStatus) -> str:
-    """SkyPilot's word for the state, where it says more."""
+    """Return SkyPilot's status in brackets if it is more specific than the state."""
     word = str(task.job_status)
     plain = {str(State.COMPLETED): "SUCCEEDED"}.get(str(task.state), str(task.state).upper())
     return "" if word == plain else f" ({word})"
 
 
 def _telling(task: TaskStatus) -> Sequence[NodeStatus]:
-    """The nodes of many that a person looks for: failed ones first, then those under way."""
+    """Return the most relevant nodes: failed ones first, then running and pending."""
     order = (State.FAILED, State.RUNNING, State.PENDING)
-    found = [node for state in order for node in task.nodes if node.state is state]
-    return found[:_MOST]
+    selected = [node for state in order for node in task.nodes if node.state is state]
+    return selected[:_MOST]

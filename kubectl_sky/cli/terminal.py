@@ -1,4 +1,4 @@
-"""The user's terminal, handed to a program elsewhere: keys as they are typed, and sizes."""
+"""Connect the user's terminal to a remote program: typed keys and window sizes."""
 
 import os
 import signal
@@ -15,39 +15,39 @@ Size = tuple[int, int]
 
 
 def present() -> bool:
-    """Say whether stdin is a terminal."""
+    """Report whether stdin is a terminal."""
     return sys.stdin.isatty()
 
 
 def typed() -> Iterator[bytes]:
-    """What comes on stdin, as it comes."""
+    """Yield the bytes of stdin as they arrive."""
     while block := os.read(sys.stdin.fileno(), _BLOCK):
         yield block
 
 
 @contextmanager
 def raw() -> Iterator[Iterator[Size]]:
-    """Let every key through, Ctrl-C too; yield columns and rows, now and whenever they change."""
+    """Pass on every key, Ctrl-C too; yield columns and rows, now and at each change."""
     try:
         import termios
         import tty
     except ImportError:
         raise UserError("-t does not work on this system", "use -i, or kubectl exec -it") from None
-    queue: SimpleQueue[Size | None] = SimpleQueue()  # may be put to from a signal's handler
+    queue: SimpleQueue[Size | None] = SimpleQueue()  # put() is safe in a signal handler
 
     def resized(*_: object) -> None:
         columns, rows = os.get_terminal_size(sys.stdin.fileno())
         queue.put((columns, rows))
 
     resized()
-    earlier = signal.signal(signal.SIGWINCH, resized)
-    before = termios.tcgetattr(sys.stdin)
-    tty.setraw(sys.stdin, termios.TCSADRAIN)  # what has been typed already counts
+    previous_handler = signal.signal(signal.SIGWINCH, resized)
+    attributes = termios.tcgetattr(sys.stdin)
+    tty.setraw(sys.stdin, termios.TCSADRAIN)  # TCSADRAIN keeps what has already been typed
     try:
         yield _until_none(queue)
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
-        signal.signal(signal.SIGWINCH, earlier)
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, attributes)
+        signal.signal(signal.SIGWINCH, previous_handler)
         queue.put(None)
 
 

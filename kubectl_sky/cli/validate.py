@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 def command(
     files: tuple[str, ...], form: str | None, strict: bool, as_task: bool, compat: bool
 ) -> int:
-    """Check task FILEs (`-` is standard input); say everything that is wrong, and where.
+    """Check task FILEs (`-` is standard input); report all problems with their lines.
 
-    Exits with 2 when there is an error. Warnings name what is understood but not carried out.
-    Warnings that end in a class such as [host] name fields that reach beyond the task: they are
-    no errors with --strict, but settings can refuse a class (refuse: [privileged, host]).
+    Exits with 2 if there is an error. Warnings name what is recognized but not supported. Warnings
+    that end in a class such as [host] name fields that reach beyond the task: --strict does not
+    turn them into errors, but settings can refuse a class (refuse: [privileged, host]).
 
-    --compat goes by a table of known differences and does not run SkyPilot: it knows nothing of
-    SkyPilot's server, of GPUs and prices that it looks up, or of variables that are still to be
-    given. It does not change the exit code.
+    --compat uses a table of known differences and does not run SkyPilot. It does not consider
+    SkyPilot's server, the GPUs and prices that SkyPilot looks up, or variables that are not set
+    yet. It does not change the exit code.
     """
     from kubectl_sky.actions.validate import check
 
@@ -40,32 +40,36 @@ def command(
     problems = [problem for report in reports for problem in report.problems]
     if strict:
         problems = [problem.as_error() for problem in problems]
-    bad = any(problem.severity == "error" for problem in problems)
+    has_errors = any(problem.severity == "error" for problem in problems)
     if form:
-        found: dict[str, object] = {
-            "valid": not bad,
+        result: dict[str, object] = {
+            "valid": not has_errors,
             "problems": [problem.as_json() for problem in problems],
-            "dangers": [danger.as_json() for each in reports for danger in each.review.dangers],
+            "dangers": [
+                danger.as_json() for file_report in reports for danger in file_report.review.dangers
+            ],
         }
         if compat:
-            found["compat"] = [_compat(report) for report in reports]
-        output.out(output.data(found, form))
-        return 2 if bad else 0
+            result["compat"] = [_compat(report) for report in reports]
+        output.out(output.data(result, form))
+        return 2 if has_errors else 0
     output.problems(problems)
     for report in reports:
         output.notes(report.review.reported)
     for report in reports if compat else []:
         output.out(_told(report))
-    if not bad:
+    if not has_errors:
         output.out(f"{len(files)} file{'s' * (len(files) > 1)} valid")
-    return 2 if bad else 0
+    return 2 if has_errors else 0
 
 
 def _compat(report: "Report") -> dict[str, object]:
-    """SkyPilot's view of a file for programs; null where the file has errors."""
+    """Return whether SkyPilot accepts a file, for programs; null if it has errors."""
     accepted = None if report.erroneous else not report.differences
-    found = [] if report.erroneous else [each.as_json() for each in report.differences]
-    return {"file": report.file, "accepted": accepted, "differences": found}
+    differences = (
+        [] if report.erroneous else [difference.as_json() for difference in report.differences]
+    )
+    return {"file": report.file, "accepted": accepted, "differences": differences}
 
 
 def _told(report: "Report") -> str:
@@ -73,5 +77,5 @@ def _told(report: "Report") -> str:
         return f"{report.file}: has errors, so SkyPilot 0.14 was not considered"
     if not report.differences:
         return f"{report.file}: no reason is known why SkyPilot 0.14 would refuse it"
-    reasons = "".join(f"\n  {found}" for found in report.differences)
+    reasons = "".join(f"\n  {difference}" for difference in report.differences)
     return f"{report.file}: SkyPilot 0.14 refuses it:{reasons}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @commands.group("volumes")
 def command() -> None:
-    """Create, list and delete volumes: claims with a name and an owner."""
+    """Create, list and delete volumes: PVCs with a name and an owner."""
 
 
 @command.command(
@@ -43,7 +43,7 @@ def create(
     where: options.Where,
     form: str | None,
 ) -> None:
-    """Make a volume of SIZE (10Gi, 1Ti; a number is GiB) that tasks mount by NAME."""
+    """Create a volume of SIZE (10Gi, 1Ti; a number is GiB) that tasks mount by NAME."""
     from kubectl_sky.actions import classes, draft, volumes, who
     from kubectl_sky.plan import claim
 
@@ -53,14 +53,16 @@ def create(
     for note in classes.notes(session, [storage.storage_class]):
         output.note(note)
     user = who.user(session, where.user)
-    made = volumes.create(session, user, name, draft.new_id(), storage)
-    message = f"Volume created successfully with ID: {made.id}"
+    volume = volumes.create(session, user, name, draft.new_id(), storage)
+    message = f"Volume created successfully with ID: {volume.id}"
     if form in ("json", "yaml"):
-        answer = {"volume_id": made.id, "status": "created", "message": message}
-        output.out(output.data(answer, form))
+        result = {"volume_id": volume.id, "status": "created", "message": message}
+        output.out(output.data(result, form))
     else:
         output.out(
-            f"volume/{made.id}" if form == "name" else f"volume/{made.id} ({made.name}) created"
+            f"volume/{volume.id}"
+            if form == "name"
+            else f"volume/{volume.id} ({volume.name}) created"
         )
 
 
@@ -72,27 +74,27 @@ def create(
 @options.where
 @options.output("json", "yaml", "name")
 def apply(file: str, dry_run: str, where: options.Where, form: str | None) -> None:
-    """Make the volumes of FILE (`-` is standard input), in SkyPilot's format.
+    """Create the volumes of FILE (`-` is standard input), in SkyPilot's format.
 
-    Such as {name: data, type: k8s-pvc, size: 10Gi, config: {access_mode: ReadWriteMany}}. Again, it
-    changes nothing; a larger size and other labels are carried out where the cluster allows it.
-    With use_existing it only looks whether the claim is there.
+    Example: {name: data, type: k8s-pvc, size: 10Gi, config: {access_mode: ReadWriteMany}}. Applying
+    the same file again changes nothing. A larger size and other labels are applied if the cluster
+    allows it. With use_existing, it only checks that the PVC exists.
     """
     from kubectl_sky.actions import classes, draft, volumefile, volumes, who
 
-    answers = []
-    for wanted in volumefile.read(file, sys.stdin.buffer):
-        session = where.within(wanted.context, wanted.namespace).session()
-        if wanted.storage:
-            for note in classes.notes(session, [wanted.storage.storage_class]):
+    results = []
+    for spec in volumefile.read(file, sys.stdin.buffer):
+        session = where.within(spec.context, spec.namespace).session()
+        if spec.storage:
+            for note in classes.notes(session, [spec.storage.storage_class]):
                 output.note(note)
         user = who.user(session, where.user)
-        applied = volumes.apply(session, user, wanted, draft.new_id(), dry_run)
-        answers.append(_applied(applied, form, options.DRY_RUNS[dry_run]))
+        applied = volumes.apply(session, user, spec, draft.new_id(), dry_run)
+        results.append(_applied(applied, form, options.DRY_RUNS[dry_run]))
     if form in ("json", "yaml"):
-        output.out(output.data(answers[0] if len(answers) == 1 else answers, form))
+        output.out(output.data(results[0] if len(results) == 1 else results, form))
     else:
-        output.out("\n".join(map(str, answers)))
+        output.out("\n".join(map(str, results)))
 
 
 def _applied(applied: "AppliedVolume", form: str | None, suffix: str) -> object:
@@ -116,19 +118,21 @@ def list_volumes(where: options.Where, all_users: bool, form: str | None, detail
     from kubectl_sky.actions import volumes
 
     session = where.session()
-    found = volumes.listing(session, options.scope(session, where, all_users))
+    statuses = volumes.listing(session, options.scope(session, where, all_users))
     if form in ("json", "yaml"):
-        output.out(output.data({"volumes": [volume.as_json() for volume in found]}, form))
+        output.out(output.data({"volumes": [volume.as_json() for volume in statuses]}, form))
     elif form == "name":
-        output.out("\n".join(f"volume/{volume.id}" for volume in found))
-    elif not found:
+        output.out("\n".join(f"volume/{volume.id}" for volume in statuses))
+    elif not statuses:
         output.note("No volumes found.")
     else:
         columns = ["ID", "NAME", "SIZE", "STATUS", "AGE"]
         columns += ["NAMESPACE"] if where.all_namespaces else []
         columns += ["USER"] if all_users or details else []
         columns += ["CLASS", "MODES", "CLAIM"] if details or form == "wide" else []
-        output.out(output.table(columns, [[_CELLS[name](v) for name in columns] for v in found]))
+        output.out(
+            output.table(columns, [[_CELLS[name](row) for name in columns] for row in statuses])
+        )
 
 
 _CELLS: dict[str, Callable[[VolumeStatus], str]] = {
@@ -151,18 +155,18 @@ _CELLS: dict[str, Callable[[VolumeStatus], str]] = {
 @options.all_users
 @options.output("json", "yaml", "name")
 def status(volume: str, where: options.Where, all_users: bool, form: str | None) -> None:
-    """Show VOLUME (an id, the beginning of one, or a name) and what uses it."""
+    """Show VOLUME (an id, a prefix of an id, or a name) and what uses it."""
     from kubectl_sky.actions import volumes
 
     session = where.session()
-    found = volumes.find(session, options.scope(session, where, all_users), volume)
-    users = volumes.in_use(session, found)
+    match = volumes.find(session, options.scope(session, where, all_users), volume)
+    users = volumes.in_use(session, match)
     if form == "name":
-        output.out(f"volume/{found.id}")
+        output.out(f"volume/{match.id}")
     elif form:
-        output.out(output.data(found.as_json() | {"used_by": users}, form))
+        output.out(output.data(match.as_json() | {"used_by": users}, form))
     else:
-        output.out(_details(found, users))
+        output.out(_details(match, users))
 
 
 def _details(volume: VolumeStatus, users: list[str]) -> str:
@@ -190,20 +194,20 @@ def _details(volume: VolumeStatus, users: list[str]) -> str:
     "-f", "--force", is_flag=True, help="Do not ask, and delete it even while it is used."
 )
 def delete(volume: str, where: options.Where, all_users: bool, force: bool) -> None:
-    """Delete VOLUME and the data in it."""
+    """Delete VOLUME and its data."""
     from kubectl_sky.actions import volumes
 
     session = where.session()
-    found = volumes.find(session, options.scope(session, where, all_users), volume)
-    users = volumes.in_use(session, found)
+    match = volumes.find(session, options.scope(session, where, all_users), volume)
+    users = volumes.in_use(session, match)
     if users and not force:
         raise UserError(
-            f"volume {found.id} ({found.name}) is used by {', '.join(users)}",
+            f"volume {match.id} ({match.name}) is used by {', '.join(users)}",
             "stop that first, or delete with --force: it goes when its last user has ended",
         )
     if not force:
-        question = f"Delete volume {found.name} ({found.id}, {found.size}) and its data?"
+        question = f"Delete volume {match.name} ({match.id}, {match.size}) and its data?"
         options.confirm(question, "--force")
-    volumes.delete(session, found)
-    late = f"; it goes when {', '.join(users)} has ended" if users else ""
-    output.out(f"volume/{found.id} ({found.name}) deleted{late}")
+    volumes.delete(session, match)
+    suffix = f"; it goes when {', '.join(users)} has ended" if users else ""
+    output.out(f"volume/{match.id} ({match.name}) deleted{suffix}")

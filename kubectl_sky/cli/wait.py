@@ -36,28 +36,34 @@ def command(
 ) -> int:
     """Wait until TASKs, or all tasks of pipelines, have completed or failed.
 
-    Exits with 0 when all have completed, with 4 when one has failed, with 1 at the timeout.
+    Exits with 0 if all have completed, with 4 if one has failed, and with 1 at the timeout.
 
-    When a node of a task has failed for good, its other nodes are ended: by the cluster, or with
-    the backends jobs and volcano by this command.
+    When a node of a task has failed for good, its other nodes are stopped: by the cluster, or by
+    this command with the backends jobs and volcano.
 
-    With --continue it goes on with pipelines that were submitted with --detach or interrupted.
+    With --continue, it resumes pipelines that were submitted with --detach or interrupted.
     """
     from kubectl_sky.actions import find
     from kubectl_sky.actions.pipeline import all_ended
 
     session = where.session()
-    found = find.targets(session, options.scope(session, where, all_users), wanted)
+    targets = find.targets(session, options.scope(session, where, all_users), wanted)
     limit = timeout.total_seconds() if timeout else None
-    ended = all_ended(session, found, limit, output.note, decides)
+    finished = all_ended(session, targets, limit, output.note, decides)
     if form == "name":
-        output.out("\n".join(tasks.name(each) for each in ended))
+        output.out("\n".join(tasks.name(target) for target in finished))
     elif form:
-        every = [task.as_json() for each in ended for task in find.tasks_of(each)]
-        whole = [each.as_json() for each in ended if not isinstance(each, TaskStatus)]
-        output.out(output.data({"tasks": every} | ({"pipelines": whole} if whole else {}), form))
+        task_data = [task.as_json() for target in finished for task in find.tasks_of(target)]
+        pipeline_data = [
+            target.as_json() for target in finished if not isinstance(target, TaskStatus)
+        ]
+        output.out(
+            output.data(
+                {"tasks": task_data} | ({"pipelines": pipeline_data} if pipeline_data else {}), form
+            )
+        )
     else:
-        for each in ended:
-            note = f": {each.note}" if each.note else ""
-            output.out(f"{tasks.name(each)} ({each.name}) {each.state}{note}")
-    return 0 if all(each.state is State.COMPLETED for each in ended) else 4
+        for target in finished:
+            note = f": {target.note}" if target.note else ""
+            output.out(f"{tasks.name(target)} ({target.name}) {target.state}{note}")
+    return 0 if all(target.state is State.COMPLETED for target in finished) else 4

@@ -1,1 +1,1 @@
-"""The edge: everything that talks to Kubernetes, and the only folder that imports its client."""
+"""Communication with Kubernetes; no other package imports the Kubernetes client."""

@@ -1,4 +1,4 @@
-"""What the cluster serves, and what of it the caller may do."""
+"""Discover which APIs the cluster serves and what the user may do."""
 
 from dataclasses import replace
 
@@ -11,24 +11,24 @@ from kubectl_sky.kinds import Kind
 
 
 def groups(session: Session) -> dict[str, tuple[str, ...]]:
-    """Return the API groups that the cluster serves, and the versions of each.
+    """Return the API groups that the cluster serves, with their versions.
 
     Raises ClusterError.
     """
-    answer = session.request("GET", "/apis")
+    body = session.request("GET", "/apis")
     try:
         return {
             str(group["name"]): tuple(str(version["version"]) for version in group["versions"])
-            for group in answer["groups"]
+            for group in body["groups"]
         }
     except (LookupError, TypeError):
         raise errors.not_kubernetes(Call("GET", "/apis", session.server)) from None
 
 
 def may_serve(session: Session, kind: Kind) -> bool:
-    """Say whether a kind's group and version are served; True where the user may not know.
+    """Check whether a kind's version is served; True if discovery is forbidden.
 
-    The cluster is asked once for each session. Raises ClusterError.
+    The result is cached for the session. Raises ClusterError.
     """
     try:
         return kind.version in session.once("groups", lambda: groups(session)).get(kind.group, ())
@@ -37,32 +37,38 @@ def may_serve(session: Session, kind: Kind) -> bool:
 
 
 def serves(session: Session, kind: Kind) -> bool:
-    """Say whether the cluster has a kind, by discovery. Raises ClusterError."""
+    """Check by discovery whether the cluster serves a kind. Raises ClusterError."""
     try:
         answer = session.request("GET", f"/apis/{kind.group}/{kind.version}")
     except NotServed:
         return False
-    return any(found["name"] == kind.plural for found in answer.get("resources") or ())
+    return any(resource["name"] == kind.plural for resource in answer.get("resources") or ())
 
 
 def others(session: Session, kind: Kind) -> tuple[str, ...]:
-    """Return the other versions in which the cluster has a kind, as manifests write them."""
+    """Return the other apiVersions in which the cluster serves a kind."""
     try:
         answer = session.request("GET", f"/apis/{kind.group}")
     except NotServed:
         return ()
-    known = (replace(kind, version=found["version"]) for found in answer.get("versions") or ())
-    return tuple(one.api_version for one in known if one != kind and serves(session, one))
+    candidates = (
+        replace(kind, version=version["version"]) for version in answer.get("versions") or ()
+    )
+    return tuple(
+        candidate.api_version
+        for candidate in candidates
+        if candidate != kind and serves(session, candidate)
+    )
 
 
 def may(
     session: Session, verb: str, kind: Kind, subresource: str = "", namespace: str = ""
 ) -> bool:
-    """Say whether the caller may do this in a namespace (empty: the one in force).
+    """Check whether the user may do this in a namespace (empty: the current one).
 
-    Asks with a review that every user may create. Raises ClusterError.
+    Creates a SelfSubjectAccessReview, which every user may do. Raises ClusterError.
     """
-    asked = {
+    attributes = {
         "verb": verb,
         "group": kind.group,
         "resource": kind.plural,
@@ -73,7 +79,7 @@ def may(
     body = {
         "apiVersion": review.api_version,
         "kind": review.kind,
-        "spec": {"resourceAttributes": asked},
+        "spec": {"resourceAttributes": attributes},
     }
     answer = session.request("POST", objects.path(review), body=body)
     return bool((answer.get("status") or {}).get("allowed"))

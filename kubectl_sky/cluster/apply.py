@@ -1,4 +1,4 @@
-"""Apply many objects, stage after stage, and take back what was created if one of them fails."""
+"""Apply many objects, stage by stage; delete the created ones if one fails."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -27,22 +27,22 @@ _SLACK = timedelta(seconds=2)  # the server's dates are whole seconds
 
 
 class Send(Protocol):
-    """Sends an object, and returns what the server makes of it."""
+    """Send an object and return the server's answer."""
 
     def __call__(self, session: Session, manifest: Json, *, dry_run: bool) -> Answer:
-        """The status of the answer is 201 where the object was created."""
+        """Send the manifest; the answer's status is 201 if the object was created."""
 
 
 @dataclass(frozen=True)
 class Applied:
-    """An object as the server returned it, and whether this call created it."""
+    """An object as returned by the server, and whether this call created it."""
 
     object: Json
     created: bool
 
     @property
     def label(self) -> str:
-        """As kubectl names it: `jobs.batch hello-x1`."""
+        """Resource and name as kubectl prints them: `jobs.batch hello-x1`."""
         return f"{objects.known_kind(self.object).resource} {self.object['metadata']['name']}"
 
 
@@ -55,12 +55,12 @@ def apply_all(
     on_done: Callable[[Applied], None] | None = None,
     send: Send = objects.send_apply,
 ) -> list[Applied]:
-    """Apply the objects of a stage side by side, stage after stage; return them in that order.
+    """Apply stages in order, objects of a stage in parallel; return them in order.
 
-    At the first failure, and at Ctrl-C, what this call created is deleted again, and the error
-    says so; what existed before keeps its changes. A dry run has nothing to take back.
-    `on_done` is called in the caller's thread; `send` is how one object is sent. Raises
-    ClusterError, UserError where a name is taken, or Interrupted at Ctrl-C.
+    On the first failure, and on Ctrl-C, the objects that this call created are deleted, and the
+    error says so; objects that already existed keep their changes. A dry run has nothing to undo.
+    `on_done` is called in the caller's thread; `send` sends one object. Raises ClusterError,
+    UserError if a name is taken, or Interrupted on Ctrl-C.
     """
     run = _Run(session, dry_run, send)
     try:
@@ -78,7 +78,7 @@ def _stage(
     workers: int,
     on_done: Callable[[Applied], None] | None,
 ) -> list[Applied]:
-    """Apply one stage; at an error what has begun is finished, and nothing new begins."""
+    """Apply one stage; on an error, finish running requests and start no new ones."""
     with ThreadPoolExecutor(workers, thread_name_prefix="apply") as pool:
         futures = [pool.submit(run.apply, manifest) for manifest in stage]
         try:
@@ -93,7 +93,7 @@ def _stage(
 
 
 class _Run:
-    """What one call of `apply_all` has done so far."""
+    """The state of one call of `apply_all`."""
 
     def __init__(self, session: Session, dry_run: bool, send: Send) -> None:
         self.session = session
@@ -118,42 +118,44 @@ class _Run:
         return applied
 
     def _is_new(self, answer: Answer) -> bool:
-        """Say whether an object was created after this run began, by the server's own clock."""
+        """Check by the server's clock whether this run created the object."""
         now = parsedate_to_datetime(answer.date) if answer.date else datetime.now(UTC)
-        begun = now - timedelta(seconds=monotonic() - self.begun) - _SLACK
-        return datetime.fromisoformat(answer.body["metadata"]["creationTimestamp"]) >= begun
+        run_started = now - timedelta(seconds=monotonic() - self.begun) - _SLACK
+        return datetime.fromisoformat(answer.body["metadata"]["creationTimestamp"]) >= run_started
 
     def undo(self, workers: int) -> str:
-        """Delete what this run created; return a sentence about it, empty if there is nothing."""
+        """Delete what this run created; return a summary, empty if nothing was done."""
         if self.dry_run:
             return ""
-        kept = [applied.label for applied in self.done if not applied.created]
+        updated = [applied.label for applied in self.done if not applied.created]
         created = [applied for applied in self.done if applied.created]
         with ThreadPoolExecutor(workers, thread_name_prefix="undo") as pool:
             created += [applied for applied in pool.map(self._found, self.unsure) if applied]
             removed = list(pool.map(self._remove, created))
-        left = [applied.label for applied, gone in zip(created, removed, strict=True) if not gone]
-        said = ["what was created has been removed again"] if created and not left else []
-        said += [f"could not be removed again: {', '.join(left)}"] if left else []
-        said += [f"already updated: {', '.join(kept)}"] if kept else []
-        return "; ".join(said)
+        remaining = [
+            applied.label for applied, success in zip(created, removed, strict=True) if not success
+        ]
+        parts = ["what was created has been removed again"] if created and not remaining else []
+        parts += [f"could not be removed again: {', '.join(remaining)}"] if remaining else []
+        parts += [f"already updated: {', '.join(updated)}"] if updated else []
+        return "; ".join(parts)
 
     def _found(self, manifest: Json) -> Applied | None:
-        """An object whose answer was lost, if it exists and is new."""
+        """Return an object whose answer was lost, if it exists and is new."""
         kind = objects.known_kind(manifest)
         metadata = manifest["metadata"]
         namespace = metadata.get("namespace") or self.session.namespace
-        place = objects.path(kind, namespace, metadata["name"])
+        path = objects.path(kind, namespace, metadata["name"])
         try:
-            answer = self.session.send(Call("GET", place, self.session.server))
+            answer = self.session.send(Call("GET", path, self.session.server))
         except NotFound:
             return None
         except SkyError:
-            return Applied(manifest, created=True)  # it may exist: say that it is left
+            return Applied(manifest, created=True)  # it may exist: report it as not removed
         return Applied(answer.body, created=True) if self._is_new(answer) else None
 
     def _remove(self, applied: Applied) -> bool:
-        """Delete an object unless somebody has put another one in its place."""
+        """Delete an object unless a newer one has the same name; False if that fails."""
         metadata = applied.object["metadata"]
         kind = objects.known_kind(applied.object)
         namespace = metadata.get("namespace") or self.session.namespace

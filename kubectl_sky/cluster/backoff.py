@@ -1,4 +1,4 @@
-"""Retry while the API server is unreachable, with growing delays, for a bounded time."""
+"""Retry with exponential backoff while the API server is unreachable."""
 
 import random
 from collections.abc import Callable
@@ -8,17 +8,17 @@ from typing import TypeVar
 
 from kubectl_sky.errors import ClusterError, Unreachable
 
-SECONDS = 60.0  # an API server that restarts is back within this
+SECONDS = 60.0  # an API server restart takes less
 
 _FIRST_DELAY = 0.2
 _MAX_DELAY = 5.0
-_STABLE = 10.0  # seconds after which a connection counts as one that worked
+_STABLE = 10.0  # seconds after which a connection counts as successful
 
 T = TypeVar("T")
 
 
 class Backoff:
-    """Waits longer from one error to the next; raises the error once they last for `seconds`."""
+    """Wait longer after each error; raise the error once errors last for `seconds`."""
 
     def __init__(self, stop: Event, seconds: float | None = None) -> None:
         self._stop = stop
@@ -28,15 +28,15 @@ class Backoff:
         self._delay = _FIRST_DELAY
 
     def opened(self) -> None:
-        """Note that the server has answered; if nothing follows, that alone is no failure."""
+        """Record a connection; one without data is not a failure."""
         self._opened = monotonic()
 
     def reset(self) -> None:
-        """Forget the errors: something has worked."""
+        """Reset after a success."""
         self._failing_since, self._delay = None, _FIRST_DELAY
 
     def wait_or_raise(self, error: ClusterError) -> None:
-        """Wait before the next try, or raise the error if errors have lasted for too long."""
+        """Wait before the next retry, or raise the error after the timeout."""
         now = monotonic()
         if self._opened is not None and now - self._opened > _STABLE:
             self.reset()
@@ -48,13 +48,13 @@ class Backoff:
         self.pause()
 
     def pause(self) -> None:
-        """Wait before the next try; setting `stop` ends the wait."""
+        """Wait before the next retry; setting `stop` ends the wait."""
         self._stop.wait(self._delay * random.uniform(0.8, 1.2))
         self._delay = min(self._delay * 2, _MAX_DELAY)
 
 
 def retry_unreachable(ask: Callable[[], T], stop: Event | None = None) -> T:
-    """Ask until the server answers. Raises Unreachable after a minute, or when `stop` is set."""
+    """Retry until the server answers. Raises Unreachable after a minute or on `stop`."""
     stop = stop or Event()
     backoff = Backoff(stop)
     while True:

@@ -1,4 +1,4 @@
-"""Which API server, as which user: what the flags ask for, and what the kubeconfig resolves to."""
+"""Connection flags, and the server and credentials they resolve to."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ import urllib3
 
 @dataclass(frozen=True)
 class Connection:
-    """What the user's flags say about the connection; None means that the kubeconfig decides.
+    """Connection flags; None means that the kubeconfig decides.
 
-    `request_timeout` is in seconds and bounds each request that is not a stream.
+    `request_timeout` is in seconds and limits each request that is not a stream.
     """
 
     kubeconfig: str | None = None
@@ -26,11 +26,11 @@ class Connection:
 
 @dataclass(frozen=True)
 class Target:
-    """A server, the credentials for it, and the defaults that go with them.
+    """A server, its credentials and the defaults of the context.
 
-    `authorization` is a header's value, "" for none. `pool` has the certificates and the proxy.
-    `renewable` says that resolving the connection again may give fresh credentials, and `expires`
-    when these end, in seconds since 1970; None where that is not known.
+    `authorization` is a header value, "" for none. `pool` has the certificates and the proxy.
+    `renewable` means that resolving the connection again may return fresh credentials. `expires` is
+    their expiry in seconds since 1970; None if unknown.
     """
 
     server: str
@@ -44,7 +44,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Contexts:
-    """The names of the kubeconfig's contexts, and the current one ("" for none)."""
+    """The contexts of the kubeconfig, and the current one ("" for none)."""
 
     names: tuple[str, ...] = ()
     current: str = ""

@@ -1,4 +1,4 @@
-"""The core API: pods and their logs, namespaces, nodes, events, claims, and who is asking."""
+"""The core API: pods and their logs, nodes, events, PVCs and the current user."""
 
 from collections.abc import Mapping
 from time import monotonic
@@ -9,13 +9,13 @@ from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
 
-_MOST = 1 << 20  # bytes of a log's end
-_LONG = 30.0  # seconds that reading it may take
-_SILENT = 10.0  # seconds that the server may take to say more of one
+_MOST = 1 << 20  # bytes kept of the end of a log
+_LONG = 30.0  # seconds to read the end of a log
+_SILENT = 10.0  # seconds without data before the read fails
 
 
 class CoreManager:
-    """What the project does with `/api/v1`; every method raises ClusterError."""
+    """Read the core API (`/api/v1`); every method raises ClusterError."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -23,7 +23,7 @@ class CoreManager:
     def list_pods(
         self, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> list[Json]:
-        """Return pods; a namespace of None means all namespaces."""
+        """Return pods; namespace None means all namespaces."""
         return objects.list_all(
             self._session,
             kinds.POD,
@@ -33,7 +33,7 @@ class CoreManager:
         )
 
     def list_nodes(self) -> list[Json]:
-        """Return the cluster's nodes. Raises Forbidden for users who may only read namespaces."""
+        """Return the cluster nodes. Raises Forbidden without cluster-wide read access."""
         return objects.list_all(self._session, kinds.NODE)
 
     def list_events(
@@ -42,40 +42,40 @@ class CoreManager:
         involved: Json | None = None,
         field_selector: str = "",
     ) -> list[Json]:
-        """Return events, oldest first: of one object, or of a whole namespace."""
+        """Return the events of one object or of a namespace, oldest first."""
         fields = field_selector
         if involved:
             namespace = involved["metadata"].get("namespace") or namespace
             fields = f"involvedObject.uid={involved['metadata']['uid']}"
-        found = objects.list_all(self._session, kinds.EVENT, namespace, field_selector=fields)
-        return sorted(found, key=_when)
+        events = objects.list_all(self._session, kinds.EVENT, namespace, field_selector=fields)
+        return sorted(events, key=_when)
 
     def list_claims(self, namespace: str | None = None, label_selector: str = "") -> list[Json]:
         """Return PersistentVolumeClaims."""
         return objects.list_all(self._session, kinds.PVC, namespace, label_selector=label_selector)
 
     def pod_log(self, namespace: str, pod: str, query: Mapping[str, str]) -> Stream:
-        """Open the log of a pod's container; the query is that of the API (`follow`, …)."""
+        """Open a container's log; `query` has the API's parameters (`follow`, …)."""
         return self._session.stream(objects.path(kinds.POD, namespace, pod, "log"), query)
 
     def last_lines(self, namespace: str, pod: str, container: str, count: int) -> list[bytes]:
-        """Return the last lines of a log, in memory that is bounded however long they are."""
+        """Return the last lines of a log, in bounded memory."""
         query = {"container": container, "tailLines": str(count)}
-        kept, cut = b"", False
-        end = monotonic() + _LONG
+        data, truncated = b"", False
+        deadline = monotonic() + _LONG
         path = objects.path(kinds.POD, namespace, pod, "log")
         with self._session.stream(path, query, timeout=_SILENT) as stream:
             for chunk in stream:
-                kept += chunk
-                if len(kept) > 2 * _MOST:
-                    kept, cut = kept[-_MOST:], True
-                if monotonic() > end:  # it may be written faster than it is read
+                data += chunk
+                if len(data) > 2 * _MOST:
+                    data, truncated = data[-_MOST:], True
+                if monotonic() > deadline:  # a log may grow faster than it is read
                     break
-        lines = kept.removesuffix(b"\n").split(b"\n") if kept else []
-        return lines[1:] if cut and len(lines) > 1 else lines
+        lines = data.removesuffix(b"\n").split(b"\n") if data else []
+        return lines[1:] if truncated and len(lines) > 1 else lines
 
     def whoami(self) -> str:
-        """Return the name by which the API server knows the caller."""
+        """Return the current user's name, as the API server sees it."""
         kind = kinds.SELF_SUBJECT_REVIEW
         body = {"apiVersion": kind.api_version, "kind": kind.kind}
         answer = self._session.request("POST", objects.path(kind), body=body)

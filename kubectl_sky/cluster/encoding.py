@@ -1,7 +1,7 @@
-"""JSON of requests and answers; of long lists only the fields that the caller needs.
+"""Encode requests and decode answers; decode only the needed fields of lists.
 
-Half of a long list is managedFields, and a quarter the pods' templates: where the caller names a
-shape, a TypedDict, other fields are skipped and never become objects.
+Half of a long list is managedFields, and a quarter is pod templates. If the caller passes a shape
+(a TypedDict), other fields are skipped and never become Python objects.
 """
 
 import json
@@ -14,16 +14,16 @@ import msgspec.json
 Json = dict[str, Any]
 Item = TypeVar("Item")
 
-# Either two escapes for one character, or any other one, which is passed over as a whole.
+# Either a surrogate pair (two escapes for one character), or any other escape, which is kept.
 _ESCAPE = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|\\.")
 
 
 def encode(body: object) -> bytes:
-    """Return a body as JSON in ASCII, except for characters that JSON escapes by two surrogates.
+    """Return a body as ASCII JSON, except for characters outside the BMP.
 
-    The API server reads the body of an apply as YAML, which refuses surrogates and takes such
-    characters, emoji for one, only as they are. All others stay escaped: YAML would take some of
-    them for line breaks, and refuse others.
+    The API server parses the body of an apply as YAML. YAML rejects the surrogate pairs that JSON
+    uses for such characters (emoji, for example), so they are sent as UTF-8. All others stay
+    escaped: YAML would read some of them as line breaks and reject others.
     """
     return _ESCAPE.sub(_character, json.dumps(body, separators=(",", ":"))).encode()
 

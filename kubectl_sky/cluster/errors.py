@@ -1,7 +1,7 @@
-"""Errors of the cluster as one line each: what happened, and a hint what to do next.
+"""Translate cluster errors into one line each: what happened, and a hint.
 
-`refused` translates an HTTP status and the Status object that came with it, `unreachable` an
-exception of the transport. The tables at the end of each part list what is known.
+`refused` translates an HTTP status and its Status object, `unreachable` a transport exception.
+The table at the end of each section lists the known cases.
 """
 
 import json
@@ -37,7 +37,7 @@ _TRUST = "check certificate-authority and server in the kubeconfig"
 
 @dataclass(frozen=True)
 class Call:
-    """A request, as far as an error message needs it."""
+    """The parts of a request that error messages need."""
 
     method: str
     path: str
@@ -45,7 +45,7 @@ class Call:
 
     @property
     def parts(self) -> dict[str, str]:
-        """Group, version, namespace, plural and name, each empty where the path has none."""
+        """Group, version, namespace, plural and name; empty if missing in the path."""
         match = _PATH.match(self.path)
         groups = match.groupdict() if match else {}
         return {
@@ -55,7 +55,7 @@ class Call:
 
     @property
     def resource(self) -> str:
-        """As RBAC writes it: `jobs.batch`."""
+        """The resource as RBAC writes it: `jobs.batch`."""
         parts = self.parts
         return ".".join(filter(None, (parts["plural"], parts["group"]))) or self.path
 
@@ -70,7 +70,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A Status as the server sent it. `causes` are pairs of field and message."""
+    """A Status object from the server. `causes` are pairs of field and message."""
 
     call: Call
     status: int
@@ -82,19 +82,19 @@ class Refusal:
 
 
 def refused(call: Call, status: int, data: bytes) -> ClusterError:
-    """Translate an answer with an HTTP status of 400 or more."""
+    """Translate a response with an HTTP status of 400 or more."""
     refusal = _read(call, status, data)
     return _STATUSES.get(status, _other)(refusal)
 
 
 def refused_status(call: Call, body: Mapping[str, Any]) -> ClusterError:
-    """Translate a Status that came inside a stream."""
+    """Translate a Status received in a stream."""
     code = body.get("code")
     return refused(call, code if isinstance(code, int) else 500, json.dumps(body).encode())
 
 
 def redirected(call: Call, status: int, location: str) -> ClusterError:
-    """The error of a redirect, which is never followed: credentials are for one server."""
+    """Return the error for a redirect, not followed to protect the credentials."""
     address = re.match(r"https?://[\w.:\[\]-]{1,255}(?=[/?#]|$)", location, re.ASCII)
     target = f" to {address[0]}" if address else ""
     return ClusterError(
@@ -104,7 +104,7 @@ def redirected(call: Call, status: int, location: str) -> ClusterError:
 
 
 def not_kubernetes(call: Call) -> ClusterError:
-    """The error of an answer that is not a JSON object."""
+    """Return the error for a response that is not a JSON object."""
     return ClusterError(
         f"{call.server} does not answer like a Kubernetes API server",
         "check the server's address in the kubeconfig",
@@ -119,7 +119,7 @@ def _read(call: Call, status: int, data: bytes) -> Refusal:
         for cause in map(_object, _array(details.get("causes")))
     )
     text = one_line(body.get("message") or ("" if body else data[:300].decode(errors="replace")))
-    if call.parts["plural"] == "secrets":  # messages may quote what was sent
+    if call.parts["plural"] == "secrets":  # messages may quote secret values
         text = without_values(text)
         causes = tuple((field, without_values(why)) for field, why in causes)
     return Refusal(
@@ -149,7 +149,7 @@ def _array(value: object) -> list[Any]:
 
 
 def one_line(value: object) -> str:
-    """Return what a server says as one line that is safe on a terminal."""
+    """Return server text as one line of printable characters."""
     words = " ".join(str(value or "")[:_MAX_TEXT].split())
     return "".join(character for character in words if character.isprintable())
 
@@ -181,7 +181,7 @@ def _forbidden(refusal: Refusal) -> ClusterError:
         return _lacking(f"user {rbac['user']}", rbac["verb"], resource, rbac["namespace"])
     stream = re.search(r"/pods/[^/]+/(?P<name>exec|portforward)$", refusal.call.path)
     if stream and refusal.message.rstrip().endswith("is forbidden:"):
-        # Kubernetes 1.35 checks "create" on top of "get", and does not say so.
+        # Kubernetes 1.35 also requires "create", and its message does not say so.
         namespace = refusal.call.parts["namespace"]
         return _lacking("you", "create", f"pods/{stream['name']}", namespace)
     return Forbidden(refusal.message or f"forbidden: {refusal.call.resource}")
@@ -199,7 +199,7 @@ def _lacking(who: str, verb: str, resource: str, namespace: str | None) -> Forbi
 
 def _not_found(refusal: Refusal) -> ClusterError:
     parts = refusal.call.parts
-    if not refusal.reason and "container" in refusal.message:  # in the words of a node
+    if not refusal.reason and "container" in refusal.message:  # a message of the kubelet
         return NotFound(refusal.message)
     if not refusal.reason or not (refusal.name or refusal.kind == "namespaces"):
         return NotServed(
@@ -222,10 +222,10 @@ def _conflict(refusal: Refusal) -> ClusterError:
     name = refusal.name or call.parts["name"]
     where = f" in namespace {call.parts['namespace']}" if call.parts["namespace"] else ""
     if refusal.reason == "AlreadyExists":
-        being = "; it is being deleted" if "object is being deleted" in refusal.message else ""
+        deleting = "; it is being deleted" if "object is being deleted" in refusal.message else ""
         return Conflict(
-            f"{call.resource} {name} already exists{where}{being}",
-            "wait until it is gone" if being else "choose another name, or delete it first",
+            f"{call.resource} {name} already exists{where}{deleting}",
+            "wait until it is gone" if deleting else "choose another name, or delete it first",
         )
     if "exceeded quota" in refusal.message or "object has been modified" not in refusal.message:
         return Conflict(refusal.message or f"{call.resource} {name}{where} is in conflict")
@@ -268,7 +268,7 @@ def _too_large(refusal: Refusal) -> ClusterError:
 
 
 def _busy(refusal: Refusal) -> ClusterError:
-    return Unreachable(  # it did nothing, and will answer when it has less to do
+    return Unreachable(  # nothing was done; a retry may succeed
         f"{refusal.call.host} has too much to do: {refusal.message or 'too many requests'}",
         "try again later",
     )
@@ -285,7 +285,7 @@ def _failed(refusal: Refusal) -> ClusterError:
     if "request is too large" in refusal.message:
         return _too_large(refusal)
     if re.match(r"etcdserver: |rpc error: code = (Unavailable|DeadlineExceeded)", refusal.message):
-        return _away(refusal)  # the database starts again or has a new leader
+        return _away(refusal)  # etcd restarts or elects a leader
     node = re.match(
         r'(?:Get|Post) "?https://([^/:"]+):\d+/(?:containerLogs|exec)/', refusal.message
     )
@@ -338,7 +338,7 @@ _STATUSES: Mapping[int, Callable[[Refusal], ClusterError]] = {
 
 
 def explain(message: str) -> tuple[str, str] | None:
-    """Return message and hint of a refusal by quota, limit, policy or webhook; None for others."""
+    """Explain a refusal by quota, limit, policy or webhook; None for others."""
     for pattern, explanation in _RULES:
         match = pattern.search(message)
         if match:
@@ -347,7 +347,7 @@ def explain(message: str) -> tuple[str, str] | None:
 
 
 def without_values(message: str) -> str:
-    """Return the message of a Secret without the values that it quotes."""
+    """Remove the values quoted in an error message about a Secret."""
     return _VALUE.sub(r"\1(not shown)", message)
 
 
@@ -375,7 +375,7 @@ def _quota_wants(match: _Match) -> tuple[str, str]:
 
 
 def _not_entitled(match: _Match) -> tuple[str, str]:
-    """What AppWrapper says of a user who may wrap, and not create, what is inside."""
+    """Explain an AppWrapper whose user may not create the wrapped resources."""
     return (
         f"user {match['user']} is not entitled to the contained resources:"
         f" creating {match['what']} in namespace {match['where']} is not allowed",
@@ -457,19 +457,19 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[_Match], tuple[str, str]]], ...] 
 
 
 class TooLarge(urllib3_errors.HTTPError):
-    """The answer is larger than any list of Kubernetes objects."""
+    """Raised for a response larger than any list of Kubernetes objects."""
 
 
 def unreachable(call: Call, error: Exception) -> ClusterError:
-    """Return the error for an exception of urllib3 or of the socket."""
+    """Return the error for an exception of urllib3 or a socket."""
     while isinstance(error, urllib3_errors.MaxRetryError) and error.reason:
         error = error.reason
-    explain = next((explain for test, explain in _FAILURES if isinstance(error, test)), _lost)
-    return explain(call, error)
+    handler = next((handler for test, handler in _FAILURES if isinstance(error, test)), _lost)
+    return handler(call, error)
 
 
 def unready(call: Call, refusal: ClusterError) -> ClusterError:
-    """Return the error for a refusal by a server that has just come back: it may not last."""
+    """Return a retryable error for a refusal by a server that has just restarted."""
     return Unreachable(f"{call.host} has just come back, and says: {refusal.what}", "try again")
 
 

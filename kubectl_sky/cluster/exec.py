@@ -1,4 +1,4 @@
-"""Run a program in a container, as `kubectl exec` does, over a websocket."""
+"""Run a program in a container over a WebSocket, as `kubectl exec` does."""
 
 import json
 import re
@@ -16,17 +16,17 @@ from kubectl_sky.cluster.websocket import LARGEST, WebSocket, connect
 from kubectl_sky.errors import ClusterError, NotFound, ProgramMissing, SkyError, Unreachable
 
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
-PROTOCOLS = (V5, V4)  # Kubernetes 1.30 and newer speak the first, and only it can end an input
+PROTOCOLS = (V5, V4)  # V5 needs Kubernetes 1.30; only V5 can close stdin
 
 Sink = Callable[[bytes], object]
 
 _STDIN, _STDOUT, _STDERR, _ENDED, _SIZE, _CLOSE = 0, 1, 2, 3, 4, 255
-_TIDY = 2.0  # seconds that what feeds the program gets for closing its files
-_TEXT = 1000  # characters of a message of the cluster that are shown
+_TIDY = 2.0  # seconds for the input threads to close their files
+_TEXT = 1000  # characters shown of a message from the cluster
 
 
 class Head:
-    """A sink that keeps the first bytes of what a program writes, and refuses a flood."""
+    """A sink that keeps the first bytes of a program's output and limits the total."""
 
     def __init__(self, kept: int = 64 * 1024, limit: int = 16 << 20) -> None:
         self.data = b""
@@ -34,7 +34,7 @@ class Head:
         self._left = limit
 
     def __call__(self, data: bytes) -> None:
-        """Take what a program writes. Raises ClusterError when it is too much."""
+        """Receive output of the program. Raises ClusterError over the limit."""
         self.data += data[: self._kept - len(self.data)]
         self._left -= len(data)
         if self._left < 0:
@@ -42,14 +42,14 @@ class Head:
 
     @property
     def line(self) -> str:
-        """The first line that says something, short enough for a message."""
+        """The first non-empty line, truncated for a message."""
         lines = self.data.decode(errors="replace").strip().splitlines()
         return lines[0].strip()[:_TEXT] if lines else ""
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is to run, and in which container."""
+    """A command and the container to run it in."""
 
     namespace: str
     pod: str
@@ -59,12 +59,12 @@ class Program:
 
 @dataclass(frozen=True)
 class Pipes:
-    """What a program reads and where its output goes.
+    """The input and output of a program.
 
-    `stdin` is a file or blocks of bytes, and is read in a thread of its own, no faster than the
-    program reads. With a terminal (`tty`) all output is stdout, and `sizes` yields its columns
-    and rows as they change. `seconds` bounds the whole run, and `idle` how long no byte may pass in
-    either direction; `stop` may be set by any thread.
+    `stdin` is a file or blocks of bytes. A separate thread reads it, no faster than the program
+    does. With a terminal (`tty`) all output is stdout, and `sizes` yields columns and rows as they
+    change. `seconds` limits the whole run, and `idle` the time without a byte in either direction.
+    Any thread may set `stop`.
     """
 
     stdin: BinaryIO | Iterable[bytes] | None = None
@@ -78,21 +78,21 @@ class Pipes:
 
 
 def run(session: Session, program: Program, pipes: Pipes) -> int:
-    """Run a program to its end and return its exit code.
+    """Run a program until it exits and return its exit code.
 
-    Raises NotFound where there is no such pod or container or it does not run, ProgramMissing,
-    ClusterError, and whatever reading `stdin` or writing to the sinks raises.
+    Raises NotFound if the pod or container is not found or not running, ProgramMissing,
+    ClusterError, and any exception from reading `stdin` or writing to the sinks.
     """
-    with _open(session, program, pipes) as wire:
-        feed = _Feed(wire, pipes)
+    with _open(session, program, pipes) as websocket:
+        feed = _Feed(websocket, pipes)
         try:
-            status = _receive(wire, pipes, feed)
+            status = _receive(websocket, pipes, feed)
         except TimeoutError:
             raise _stopped(program, pipes) from None
         except Unreachable as error:
             raise _lost(program, error) from None
         finally:
-            wire.close()
+            websocket.close()
             feed.finish()
     if status is None:
         raise _lost(program, None)
@@ -100,7 +100,7 @@ def run(session: Session, program: Program, pipes: Pipes) -> int:
 
 
 def chunks(file: BinaryIO) -> Iterator[bytes]:
-    """Read a file as it comes; a pipe or terminal is not waited for until a block is full."""
+    """Yield data as it arrives; do not wait for full blocks from a pipe or terminal."""
     read = getattr(file, "read1", file.read)
     while data := read(LARGEST):
         yield data
@@ -111,38 +111,39 @@ def _is_file(source: BinaryIO | Iterable[bytes]) -> TypeGuard[BinaryIO]:
 
 
 def _open(session: Session, program: Program, pipes: Pipes) -> WebSocket:
-    wanted = {
+    options = {
         "stdin": pipes.stdin is not None,
         "stdout": True,
         "stderr": not pipes.tty,
         "tty": pipes.tty,
     }
-    query = [(name, "true") for name, value in wanted.items() if value]
+    query = [(name, "true") for name, value in options.items() if value]
     query += [("container", program.container)]
     query += [("command", word) for word in program.command]
     path = objects.path(kinds.POD, program.namespace, program.pod, "exec")
     try:
-        wire = connect(session, path, query, PROTOCOLS)
+        websocket = connect(session, path, query, PROTOCOLS)
     except ClusterError as error:
         raise _refused(program, error) from None
-    if pipes.stdin is not None and not pipes.tty and wire.protocol == V4:
-        wire.close()
+    if pipes.stdin is not None and not pipes.tty and websocket.protocol == V4:
+        websocket.close()
         raise ClusterError(
             "this cluster cannot be told where an input ends",
             "that needs Kubernetes 1.30 or newer",
         )
-    return wire
+    return websocket
 
 
 class _Feed:
-    """Sends a program's input and the sizes of its terminal, each from a thread of its own."""
+    """Send stdin and terminal sizes to a program, each from its own thread."""
 
     def __init__(self, wire: WebSocket, pipes: Pipes) -> None:
         self._wire = wire
-        # the end of what is typed is typed too; told apart, a runtime would drop the last output
+        # With a terminal, Ctrl-D ends the input. Closing stdin there would make a container runtime
+        # drop the last output.
         self._ends = wire.protocol == V5 and not pipes.tty
         self.problem: Exception | None = None
-        self.moved = monotonic()  # when the last bytes were sent
+        self.moved = monotonic()  # monotonic time of the last bytes sent
         self._threads: list[Thread] = []
         source = pipes.stdin
         if source is not None:
@@ -151,7 +152,7 @@ class _Feed:
             self._start(self._sizes, iter(pipes.sizes))
 
     def finish(self) -> None:
-        """Let the threads close what they read from; one that waits for a key is left behind."""
+        """Wait for the threads to close their sources, except one that waits for a key."""
         for thread in self._threads:
             thread.join(_TIDY if self.problem is None else 0)
 
@@ -166,7 +167,7 @@ class _Feed:
             work(source)
             done = True
         except Unreachable:
-            pass  # whoever receives is told so too
+            pass  # the receiving thread gets the same error
         except (SkyError, OSError, ValueError) as error:
             self.problem = error
         finally:
@@ -191,7 +192,7 @@ class _Feed:
 
 
 def _receive(wire: WebSocket, pipes: Pipes, feed: _Feed) -> Json | None:
-    """Pass the output on until the program has ended; return what is said of its end."""
+    """Forward the output until the program exits; return its Status."""
     sinks = {_STDOUT: pipes.stdout, _STDERR: pipes.stderr}
     try:
         for message in _messages(wire, pipes, feed):
@@ -207,9 +208,9 @@ def _receive(wire: WebSocket, pipes: Pipes, feed: _Feed) -> Json | None:
 
 
 def _messages(wire: WebSocket, pipes: Pipes, feed: _Feed) -> Iterator[bytes]:
-    """Yield the messages that hold more than the number of their channel.
+    """Yield messages that contain data after the channel number.
 
-    Raises TimeoutError when the time is over, or nothing was sent or received for too long.
+    Raises TimeoutError after `seconds`, or when no byte was sent or received for `idle`.
     """
     until = inf if pipes.seconds is None else monotonic() + pipes.seconds
     idle = inf if pipes.idle is None else pipes.idle
@@ -228,7 +229,7 @@ def _messages(wire: WebSocket, pipes: Pipes, feed: _Feed) -> Iterator[bytes]:
         moved = monotonic()
         if len(message) > 1:
             yield message
-            moved = monotonic()  # not counting the time that our side took
+            moved = monotonic()  # exclude the time that the caller took
 
 
 def _decoded(text: bytes) -> Json | None:
@@ -240,7 +241,7 @@ def _decoded(text: bytes) -> Json | None:
 
 
 def _exit_code(program: Program, status: Json) -> int:
-    """Read the Status that ends a program. Raises ClusterError where it did not run at all."""
+    """Return the exit code in a Status. Raises ClusterError if nothing ran."""
     if status.get("status") == "Success":
         return 0
     details = status.get("details")
@@ -276,14 +277,14 @@ _NOT_RUNNING = re.compile(
 
 
 def _refused(program: Program, error: ClusterError) -> ClusterError:
-    """Say in the user's words why a program cannot run there."""
+    """Translate the error if the container does not exist or is not running."""
     text = str(error)
     if "is not valid for pod" in text:
         return NotFound(f"pod {program.pod} has no container {program.container}")
-    found = _NOT_RUNNING.search(text)
-    if not found:
+    match = _NOT_RUNNING.search(text)
+    if not match:
         return error
-    why = f": it is {found['phase'].lower()}" if found["phase"] else ""
+    why = f": it is {match['phase'].lower()}" if match["phase"] else ""
     what = f"container {program.container} of pod {program.pod} does not run{why}"
     return NotFound(what, f"see `kubectl describe pod {program.pod} -n {program.namespace}`")
 

@@ -1,6 +1,6 @@
-"""Ports of pods on this machine, as `kubectl port-forward` does, but for longer than one pod lives.
+"""Forward local ports to pods like `kubectl port-forward`, across pod restarts.
 
-Each connection is a websocket of its own, to the pod that there is when the connection is made.
+Each connection has its own WebSocket to the pod that exists when the connection is made.
 """
 
 import selectors
@@ -23,16 +23,16 @@ PROTOCOLS = ("v4.channel.k8s.io",)
 _DATA, _ERROR = 0, 1
 _BLOCK = 32 * 1024
 _TICK = 0.5
-_TEXT = 1000  # bytes of an error that are shown
-_WAITING = 128  # connections that wait to be accepted
-_AFTER = 10.0  # seconds of silence after which what has no sender any more is ended
-_POD_TIMEOUT = 60.0  # seconds that a connection waits for a pod that starts again
+_TEXT = 1000  # bytes shown of an error
+_WAITING = 128  # pending connections (backlog)
+_AFTER = 10.0  # seconds of silence before a connection whose client stopped sending is closed
+_POD_TIMEOUT = 60.0  # seconds that a connection waits for a pod to restart
 _LOCALHOST = ("127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A port here, 0 for any that is free, and one in the pod."""
+    """A local port (0 for any free port) and a port in the pod."""
 
     local: int
     remote: int
@@ -40,14 +40,14 @@ class Pair:
 
 @dataclass(frozen=True)
 class Target:
-    """Where connections go, asked anew for each: namespace and pod. Raises SkyError for good."""
+    """Return namespace and pod for each new connection; a SkyError stops forwarding."""
 
-    pod: Callable[[], tuple[str, str] | None]  # None while there is none
+    pod: Callable[[], tuple[str, str] | None]  # None while no pod exists
     note: Callable[[str], None]
 
 
 class Forwarder:
-    """Listens here and joins each connection to a pod's port, many at once."""
+    """Listen on local ports and forward each connection to a pod's port."""
 
     def __init__(self, session: Session, target: Target) -> None:
         self._session, self._target = session, target
@@ -58,10 +58,10 @@ class Forwarder:
         self._listeners: list[tuple[socket.socket, int]] = []
 
     def listen(self, addresses: Sequence[str], pair: Pair) -> Iterator[str]:
-        """Listen for a pair of ports; yield each address as people write it. Raises UserError."""
-        names = [one for name in addresses for one in _resolved(name)]
+        """Listen on a local port and yield each `address:port`. Raises UserError."""
+        addresses_to_bind = [address for name in addresses for address in _resolved(name)]
         local, failures = pair.local, []
-        for name in names:
+        for name in addresses_to_bind:
             try:
                 listener = _bound(name, local)
             except OSError as error:
@@ -70,7 +70,7 @@ class Forwarder:
             local = listener.getsockname()[1]  # the same for all addresses
             self._listeners.append((listener, pair.remote))
             yield f"[{name}]:{local}" if ":" in name else f"{name}:{local}"
-        optional = "localhost" in addresses and len(failures) < len(names)
+        optional = "localhost" in addresses and len(failures) < len(addresses_to_bind)
         if failures and not (optional and failures[0][0] == _LOCALHOST[1]):
             name, failed = failures[0]
             raise UserError(
@@ -79,7 +79,7 @@ class Forwarder:
             )
 
     def serve(self) -> None:
-        """Serve until it is interrupted. Raises the SkyError by which there is nothing to reach."""
+        """Serve until interrupted. Raises the SkyError that makes the pod unreachable."""
         try:
             with selectors.DefaultSelector() as selector:
                 for listener, remote in self._listeners:
@@ -93,38 +93,38 @@ class Forwarder:
             raise self._error
 
     def close(self) -> None:
-        """End all connections, and listen no longer."""
+        """Close all connections and stop listening."""
         self._stop.set()
         for listener, _ in self._listeners:
             listener.close()
         with self._lock:
-            open_now = list(self._open.items())
-        for line, wire in open_now:
+            connections = list(self._open.items())
+        for client, websocket in connections:
             with suppress(OSError):
-                line.shutdown(socket.SHUT_RDWR)
-            if wire:
-                wire.hang_up()
+                client.shutdown(socket.SHUT_RDWR)
+            if websocket:
+                websocket.hang_up()
 
     def _accept(self, listener: object, remote: int) -> None:
         assert isinstance(listener, socket.socket)
         try:
-            line, _address = listener.accept()
-        except OSError:  # it has gone again
+            client, _address = listener.accept()
+        except OSError:  # the client has disconnected
             return
         local = listener.getsockname()[1]
         self._target.note(f"Handling connection for {local}")
         with self._lock:
-            self._open[line] = None
-        Thread(target=self._serve, args=(line, remote), name="port-forward", daemon=True).start()
+            self._open[client] = None
+        Thread(target=self._serve, args=(client, remote), name="port-forward", daemon=True).start()
 
     def _serve(self, line: socket.socket, remote: int) -> None:
         try:
-            with line, self._dial(remote) as wire:
+            with line, self._dial(remote) as websocket:
                 with self._lock:
-                    self._open[line] = wire
-                told = _join(line, wire)
-            if told and not self._stop.is_set():
-                self._target.note(told)
+                    self._open[line] = websocket
+                message = _join(line, websocket)
+            if message and not self._stop.is_set():
+                self._target.note(message)
         except ClusterError as error:
             if not self._stop.is_set():
                 self._target.note(str(error))
@@ -141,14 +141,14 @@ class Forwarder:
         self._stop.set()
 
     def _dial(self, remote: int) -> WebSocket:
-        """Reach the port, in the next pod if this one has gone."""
+        """Connect to the port, in a new pod if the current one is deleted."""
         backoff = Backoff(self._stop, _POD_TIMEOUT)
         while True:
-            found = self._target.pod()
+            pod = self._target.pod()
             try:
-                if not found:
+                if not pod:
                     raise ClusterError("there is no pod yet")
-                path = objects.path(kinds.POD, *found, "portforward")
+                path = objects.path(kinds.POD, *pod, "portforward")
                 return connect(self._session, path, {"ports": str(remote)}, PROTOCOLS)
             except Forbidden:
                 raise
@@ -159,7 +159,7 @@ class Forwarder:
 
 
 def _join(line: socket.socket, wire: WebSocket) -> str:
-    """Pass bytes on in both directions until one side has ended; return what went wrong."""
+    """Copy bytes in both directions until one side closes; return the error message."""
     ended = Event()
 
     def send() -> None:
@@ -169,38 +169,38 @@ def _join(line: socket.socket, wire: WebSocket) -> str:
         ended.set()
 
     Thread(target=send, name="port-forward sender", daemon=True).start()
-    begun: set[int] = set()
-    told = b""
+    opened_channels: set[int] = set()
+    error_text = b""
     try:
         for message in _messages(wire, ended):
             channel, data = message[0], message[1:]
-            if channel not in begun:  # which port it is
-                begun.add(channel)
+            if channel not in opened_channels:  # the first message of a channel is its port number
+                opened_channels.add(channel)
             elif channel == _DATA:
                 line.sendall(data)
             elif channel == _ERROR and data:
-                told = data[:_TEXT]
+                error_text = data[:_TEXT]
                 break
-    except OSError:  # the client has gone
+    except OSError:  # the client has disconnected
         pass
     finally:
         with suppress(OSError):
-            line.shutdown(socket.SHUT_RDWR)  # closing alone would wait for the sender
-    return " ".join(told.decode(errors="replace").split())
+            line.shutdown(socket.SHUT_RDWR)  # close() alone would wait for the sender
+    return " ".join(error_text.decode(errors="replace").split())
 
 
 def _messages(wire: WebSocket, ended: Event) -> Iterator[bytes]:
-    """Yield what comes; once nobody sends any more, until nothing comes for a while.
+    """Yield messages; after the client stops sending, until the pod is silent.
 
-    The protocol cannot say that one side has ended while the other goes on.
+    The protocol has no half-close: it cannot signal that only one side has finished.
     """
     while True:
         try:
-            over = ended.is_set()
-            until = monotonic() + _AFTER if over else None
-            message = wire.receive(None if over else ended, until)
+            sender_done = ended.is_set()
+            until = monotonic() + _AFTER if sender_done else None
+            message = wire.receive(None if sender_done else ended, until)
         except TimeoutError:
-            if over:
+            if sender_done:
                 return
             continue
         if message is None:
@@ -213,10 +213,10 @@ def _resolved(name: str) -> Sequence[str]:
     if name == "localhost":
         return _LOCALHOST
     try:
-        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        infos = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
         raise UserError(f"--address {name}: no address of this machine") from None
-    return [str(found[0][4][0])]
+    return [str(infos[0][4][0])]
 
 
 def _bound(address: str, port: int) -> socket.socket:

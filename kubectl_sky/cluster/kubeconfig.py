@@ -1,7 +1,7 @@
-"""Resolve a connection to a server and credentials: kubeconfig files, flags, or a pod's account.
+"""Resolve server and credentials: kubeconfig, flags or service account.
 
 The Kubernetes client reads the files, runs credential plugins and sets up TLS and proxies. This
-module adds kubectl's flags and rules of precedence, and one line of error for whatever is wrong.
+module adds kubectl's flags and precedence rules, and reports each error in one line.
 """
 
 import os
@@ -28,16 +28,16 @@ Entry = dict[str, Any]
 _DEFAULT_PATH = "~/.kube/config"
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-_MAX_CONNECTIONS = 32  # that are kept open
+_MAX_CONNECTIONS = 32  # connections kept open in the pool
 _CA = "certificate-authority"
 _INSECURE = "insecure-skip-tls-verify"
 _CERTIFICATES = ("client-certificate", "client-key")
 _HEADER = re.compile(r"[\x21-\x7e]+( [\x21-\x7e]+)?")
-_MALFORMED = (ValueError, TypeError, AttributeError, LookupError)  # of the Kubernetes client
+_MALFORMED = (ValueError, TypeError, AttributeError, LookupError)  # raised by the Kubernetes client
 
 
 def resolve(connection: Connection) -> Target:
-    """Return the server and the credentials for a connection. Raises ClusterError."""
+    """Return the server and credentials for a connection. Raises ClusterError."""
     paths = _paths(connection)
     if paths:
         return _from_files(connection, os.pathsep.join(paths))
@@ -49,7 +49,7 @@ def resolve(connection: Connection) -> Target:
 
 
 def contexts(connection: Connection) -> Contexts:
-    """Return the contexts of the kubeconfig; none without a kubeconfig. Raises ClusterError."""
+    """Return the contexts of the kubeconfig, empty without one. Raises ClusterError."""
     paths = _paths(connection)
     if not paths:
         return Contexts()
@@ -75,7 +75,7 @@ def _no_kubeconfig(connection: Connection) -> str:
 
 @dataclass(frozen=True)
 class _Context:
-    """A context with the entries it names, after the flags; `cluster_file` says where it stands."""
+    """A context with its entries and flags applied, and the files of the entries."""
 
     name: str
     namespace: str
@@ -111,7 +111,7 @@ def _from_files(connection: Connection, paths: str) -> Target:
 
 
 def _read(paths: str) -> KubeConfigMerger:
-    """Read and merge the files; any text that is not a kubeconfig is one clear line."""
+    """Read and merge kubeconfig files. Raises ClusterError for invalid files."""
     try:
         merger = KubeConfigMerger(paths)
     except yaml.YAMLError as error:
@@ -132,9 +132,9 @@ def _malformed(paths: str, why: str) -> ClusterError:
 
 
 def _current_context(merger: KubeConfigMerger) -> str:
-    """Return the current context of the first file that names one, as kubectl does."""
-    named = (content.get("current-context") for content in merger.config_files.values())
-    return next((str(name) for name in named if name), "")
+    """Return the current context of the first file that sets one, as kubectl does."""
+    context_names = (content.get("current-context") for content in merger.config_files.values())
+    return next((str(name) for name in context_names if name), "")
 
 
 def _names(merger: KubeConfigMerger, section: str) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ def _names(merger: KubeConfigMerger, section: str) -> tuple[str, ...]:
 
 
 def _find(merger: KubeConfigMerger, kind: str, name: object, paths: str) -> tuple[Entry, str]:
-    """Return the entry of this kind and name, and the file it is in. Raises ClusterError."""
+    """Return an entry by kind and name, and the file it is in. Raises ClusterError."""
     for node in merger.config.value[f"{kind}s"]:
         entry = node.value.get(kind)
         if node.value.get("name") == name and isinstance(entry, dict):
@@ -178,7 +178,7 @@ def _context(connection: Connection, merger: KubeConfigMerger, name: str, paths:
 
 
 def _with_flags(connection: Connection, cluster: Entry, paths: str) -> Entry:
-    """Return a cluster's entry with the flags in it, as kubectl merges them."""
+    """Return a cluster entry with the flags applied, as kubectl merges them."""
     if connection.server:
         cluster = {**cluster, "server": connection.server}
     if connection.insecure is not None:
@@ -195,10 +195,10 @@ def _with_flags(connection: Connection, cluster: Entry, paths: str) -> Entry:
 
 
 def _credentials(connection: Connection, context: _Context) -> tuple[Entry, float | None]:
-    """Return the user's entry without plugin, and when what the plugin gave expires.
+    """Return the user entry with credentials, and the expiry of a plugin's.
 
-    As in kubectl, --token leaves nothing but client certificates, and a plain http server gets no
-    credentials at all, so that no plugin runs for it.
+    As in kubectl, --token replaces all credentials except client certificates. A plain http
+    server gets no credentials, so no plugin runs for it.
     """
     user = context.user
     if not _encrypted(str(context.cluster.get("server"))):
@@ -216,7 +216,7 @@ def _encrypted(server: str) -> bool:
 
 
 def _run_plugin(plugin: Any, context: _Context) -> tuple[Entry, float | None]:  # noqa: ANN401 - YAML
-    """Run a credential plugin; return its answer as a user's entry. Raises ClusterError."""
+    """Run a credential plugin; return user entry and expiry. Raises ClusterError."""
     command = str(plugin.get("command"))
     folder = str(Path(context.user_file).absolute().parent)
     cluster = ConfigNode("cluster", context.cluster, context.cluster_file)
@@ -236,13 +236,13 @@ def _run_plugin(plugin: Any, context: _Context) -> tuple[Entry, float | None]:  
 
 
 def _user_of(status: Entry) -> Entry:
-    """Return what a plugin answered as a user's entry. Raises LookupError for an empty answer."""
+    """Convert an ExecCredential status to a user entry. Raises LookupError if empty."""
     user: Entry = {}
     if status.get("token"):
         user["token"] = str(status["token"])
     if status.get("clientCertificateData"):
-        pair = (status["clientCertificateData"], status["clientKeyData"])
-        for name, pem in zip(_CERTIFICATES, pair, strict=True):
+        pems = (status["clientCertificateData"], status["clientKeyData"])
+        for name, pem in zip(_CERTIFICATES, pems, strict=True):
             user[f"{name}-data"] = b64encode(pem.encode()).decode()
     if not user:
         raise LookupError("neither token nor certificate")
@@ -254,7 +254,7 @@ def _one_line(text: str) -> str:
 
 
 def _load(merger: KubeConfigMerger, context: _Context, user: Entry, paths: str) -> Configuration:
-    """Have the Kubernetes client read certificates and tokens."""
+    """Load certificates and tokens with the Kubernetes client."""
     name = context.name
     names = {"cluster": name, "user": name}
     cluster_node = {"name": name, "cluster": context.cluster}
@@ -267,8 +267,8 @@ def _load(merger: KubeConfigMerger, context: _Context, user: Entry, paths: str) 
     loader = KubeConfigLoader(
         ConfigNode("kubeconfig", config),
         name,
-        config_base_path=None,  # paths are relative to the file that has them
-        config_persister=merger.save_changes,  # OIDC tokens that were refreshed
+        config_base_path=None,  # paths are relative to the file that contains them
+        config_persister=merger.save_changes,  # saves refreshed OIDC tokens
     )
     configuration = Configuration()
     try:
@@ -293,9 +293,11 @@ def _from_service_account(connection: Connection) -> Target:
             "name one with --kubeconfig",
         ) from None
     _override(configuration, connection)
-    own = _POD_NAMESPACE.read_text().strip() if _POD_NAMESPACE.exists() else "default"
+    pod_namespace = _POD_NAMESPACE.read_text().strip() if _POD_NAMESPACE.exists() else "default"
     renewable = not connection.token
-    return _target(configuration, "in-cluster", connection.namespace or own, renewable=renewable)
+    return _target(
+        configuration, "in-cluster", connection.namespace or pod_namespace, renewable=renewable
+    )
 
 
 def _from_flags(connection: Connection) -> Target:
@@ -305,7 +307,7 @@ def _from_flags(connection: Connection) -> Target:
 
 
 def _override(configuration: Configuration, connection: Connection) -> None:
-    """Let the flags win over what a pod's account says."""
+    """Override the settings of the service account with the flags."""
     if connection.server:
         configuration.host = connection.server
     if connection.token:
@@ -335,8 +337,8 @@ def _target(
     if authorization and not _HEADER.fullmatch(authorization):
         raise ClusterError("the token has characters that no HTTP header may have", "log in again")
     configuration.connection_pool_maxsize = _MAX_CONNECTIONS
-    configuration.keep_alive = True  # or firewalls forget a quiet log stream
-    if not configuration.verify_ssl:  # the user asked for it: no warning for every request
+    configuration.keep_alive = True  # otherwise firewalls drop idle log streams
+    if not configuration.verify_ssl:  # requested by the user: do not warn on every request
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     try:
         pool = RESTClientObject(configuration).pool_manager

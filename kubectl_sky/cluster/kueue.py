@@ -1,4 +1,4 @@
-"""Kueue's objects, in the newest version that both the cluster and this program know."""
+"""List Kueue objects in the newest API version that cluster and client support."""
 
 from dataclasses import replace
 
@@ -10,15 +10,15 @@ from kubectl_sky.kinds import Kind
 
 
 def listed(session: Session, kind: Kind, namespace: str | None = None) -> list[Json]:
-    """Return all objects of one of Kueue's kinds.
+    """Return all objects of a Kueue kind.
 
-    Raises NotServed where Kueue is not installed, Outdated where it is another one.
+    Raises NotServed if Kueue is not installed, Outdated if its versions are not supported.
     """
     answer = session.request("GET", f"/apis/{kind.group}")
-    served = [found["version"] for found in answer.get("versions") or ()]
+    served = [versions["version"] for versions in answer.get("versions") or ()]
     for version in kinds.KUEUE_VERSIONS:
         if version in served:
             return objects.list_all(session, replace(kind, version=version), namespace)
-    found = [f"{kind.group}/{version}" for version in served]
+    versions = [f"{kind.group}/{version}" for version in served]
     needed = " or ".join(f"{kind.group}/{version}" for version in kinds.KUEUE_VERSIONS)
-    raise Outdated("Kueue's kinds", found, needed, "have Kueue updated")
+    raise Outdated("Kueue's kinds", versions, needed, "have Kueue updated")

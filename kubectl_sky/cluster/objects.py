@@ -1,4 +1,4 @@
-"""The verbs of the Kubernetes API over any kind, objects as plain dicts."""
+"""Run the verbs of the Kubernetes API on any kind, with objects as plain dicts."""
 
 import contextlib
 from collections.abc import Callable, Mapping
@@ -53,16 +53,16 @@ def list_all(
     field_selector: str = "",
     shape: type | None = None,
 ) -> list[Json]:
-    """Return all objects of a selection; a namespace of None means all namespaces.
+    """Return all objects that match the selectors; None means all namespaces.
 
-    `shape` is a TypedDict of what is needed of each; None is for all.
+    `shape` is a TypedDict of the fields to decode; None decodes all fields.
     """
     query = selectors(label_selector, field_selector)
     return collect(session, kind, namespace, query, shape=shape)[0]
 
 
 def selectors(labels: str = "", fields: str = "") -> dict[str, str]:
-    """Return selectors as query parameters."""
+    """Return label and field selectors as query parameters."""
     pairs = {"labelSelector": labels, "fieldSelector": fields}
     return {key: value for key, value in pairs.items() if value}
 
@@ -75,10 +75,10 @@ def collect(
     page: int = PAGE,
     shape: type | None = None,
 ) -> tuple[list[Json], str]:
-    """Return all objects of a query, and the resource version of the whole list.
+    """Return all objects of a query and the resourceVersion of the list.
 
-    The items get the apiVersion and kind that the server leaves out in lists. A list that grows
-    too old between two pages is read again from its start, in one page.
+    The server omits apiVersion and kind from list items; this adds them. If the continue token
+    expires between two pages, the list is read again from the start, in one page.
     """
     try:
         return _collect(session, kind, namespace, query | {"limit": str(page)}, shape)
@@ -89,8 +89,8 @@ def collect(
 def _collect(
     session: Session, kind: Kind, namespace: str | None, query: dict[str, str], shape: type | None
 ) -> tuple[list[Json], str]:
-    found: list[Json] = []
-    kinded = {"apiVersion": kind.api_version, "kind": kind.kind}
+    objects: list[Json] = []
+    type_fields = {"apiVersion": kind.api_version, "kind": kind.kind}
     call = Call("GET", path(kind, namespace), session.server)
     size = 0
     for _ in range(_MAX_PAGES):
@@ -98,22 +98,23 @@ def _collect(
         metadata, items = answer.body.get("metadata"), answer.body.get("items") or []
         if not isinstance(metadata, dict) or not _are_objects(items):
             raise errors.not_kubernetes(call)
-        found += [kinded | item for item in items]
+        objects += [type_fields | item for item in items]
         size += answer.size
-        following = metadata.get("continue")
-        if not following:
-            return found, str(metadata.get("resourceVersion") or "")
+        token = metadata.get("continue")
+        if not token:
+            return objects, str(metadata.get("resourceVersion") or "")
         if size > _MAX_LIST:
             break
-        query = query | {"continue": str(following)}
+        query = query | {"continue": str(token)}
     raise ClusterError(
-        f"the list of {call.resource} does not end: {len(found)} objects, {size >> 20} MiB so far",
+        f"the list of {call.resource} does not end:"
+        f" {len(objects)} objects, {size >> 20} MiB so far",
         "check the server's address in the kubeconfig",
     )
 
 
 def _are_objects(items: object) -> bool:
-    """Say whether these are objects of Kubernetes: each with metadata that names it."""
+    """Check that these are Kubernetes objects, each with metadata and a name."""
     return isinstance(items, list) and all(
         isinstance(item, dict)
         and isinstance(item.get("metadata"), dict)
@@ -123,11 +124,11 @@ def _are_objects(items: object) -> bool:
 
 
 def create(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
-    """Create an object. Raises Conflict if it exists; dry runs are done by the server."""
+    """Create an object. Dry runs are server-side. Raises Conflict if it exists."""
     kind = known_kind(manifest)
     query = {"fieldManager": names.MANAGER, "fieldValidation": "Strict"} | _dry(dry_run)
-    place = path(kind, _place(session, kind, _namespace(manifest)))
-    return session.request("POST", place, query=query, body=manifest)
+    url_path = path(kind, _place(session, kind, _namespace(manifest)))
+    return session.request("POST", url_path, query=query, body=manifest)
 
 
 def send_new(
@@ -137,18 +138,19 @@ def send_new(
     dry_run: bool = False,
     accept: Callable[[Json, Json], None],
 ) -> Answer:
-    """Create an object; where its name is taken, `accept` raises unless that is what we want.
+    """Create an object; if it already exists, `accept` checks the existing one.
 
-    It is called with the manifest and the object. What exists is never changed. The answer has
-    the object's metadata alone, and the status 201 where it was created, else 200.
+    `accept` gets the manifest and the existing object, and raises to reject it. An existing object
+    is never changed. The answer has only the object's metadata; its status is 201 if the object
+    was created, otherwise 200.
     """
     try:
         return _created(session, manifest, dry_run)
-    except (Conflict, Unreachable) as error:  # an answer that was lost: it may have been created
+    except (Conflict, Unreachable) as error:  # if the answer was lost, the object may exist
         kind, name = known_kind(manifest), manifest["metadata"]["name"]
-        place = path(kind, _place(session, kind, _namespace(manifest)), name)
+        url_path = path(kind, _place(session, kind, _namespace(manifest)), name)
         try:
-            answer = session.send(Call("GET", place, session.server))
+            answer = session.send(Call("GET", url_path, session.server))
         except NotFound:
             return _created(session, manifest, dry_run)
         accept(manifest, answer.body)
@@ -157,7 +159,7 @@ def send_new(
 
 
 def _created(session: Session, manifest: Json, dry_run: bool) -> Answer:
-    """Create an object; the answer has its metadata alone. Raises Conflict if it exists."""
+    """Create an object and return its metadata. Raises Conflict if it exists."""
     kind = known_kind(manifest)
     query = {"fieldManager": names.MANAGER, "fieldValidation": "Strict"} | _dry(dry_run)
     call = Call("POST", path(kind, _place(session, kind, _namespace(manifest))), session.server)
@@ -166,17 +168,17 @@ def _created(session: Session, manifest: Json, dry_run: bool) -> Answer:
 
 
 def apply(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
-    """Make an object what the manifest says, by server-side apply."""
+    """Apply a manifest with server-side apply and return the object."""
     return send_apply(session, manifest, dry_run=dry_run).body
 
 
 def send_apply(session: Session, manifest: Json, *, dry_run: bool = False) -> Answer:
-    """Apply an object; the answer's status is 201 where it was created, else 200."""
+    """Apply an object; the answer's status is 201 if it was created, otherwise 200."""
     kind = known_kind(manifest)
-    place = path(kind, _place(session, kind, _namespace(manifest)), manifest["metadata"]["name"])
+    url_path = path(kind, _place(session, kind, _namespace(manifest)), manifest["metadata"]["name"])
     query = {"fieldManager": names.MANAGER, "force": "true", "fieldValidation": "Strict"}
     return session.send(
-        Call("PATCH", place, session.server),
+        Call("PATCH", url_path, session.server),
         query=query | _dry(dry_run),
         body=manifest,
         content_type=_APPLY,
@@ -191,7 +193,7 @@ def patch(
     body: object,
     how: Patch = "merge",
 ) -> Json:
-    """Patch an object; the body of a `json` patch is a list of operations. Raises NotFound."""
+    """Patch an object; a `json` patch is a list of operations. Raises NotFound."""
     return session.request(
         "PATCH",
         path(kind, _place(session, kind, namespace), name),
@@ -204,19 +206,19 @@ def patch(
 def patch_same(session: Session, kind: Kind, metadata: Mapping[str, str], body: Json) -> Json:
     """Merge a patch into the object with this name and uid.
 
-    Raises NotFound, and ClusterError where another object has the name by now: an API server
-    takes the uid of a patch for a change of an immutable field.
+    Raises NotFound, and ClusterError if another object has this name now: the API server treats
+    a different uid in a patch as a change of an immutable field.
     """
-    whole = body | {"metadata": {**body.get("metadata", {}), "uid": metadata["uid"]}}
-    return patch(session, kind, metadata["name"], metadata["namespace"], whole)
+    guarded = body | {"metadata": {**body.get("metadata", {}), "uid": metadata["uid"]}}
+    return patch(session, kind, metadata["name"], metadata["namespace"], guarded)
 
 
 def amend(session: Session, item: Json, body: Json, how: Patch = "merge") -> None:
-    """Patch an object, however large it is: it is neither sent nor sent back. Raises NotFound."""
-    kind, seen = known_kind(item), item["metadata"]
-    place = path(kind, _place(session, kind, _namespace(item)), seen["name"])
+    """Patch an object without sending or receiving all of it. Raises NotFound."""
+    kind, metadata = known_kind(item), item["metadata"]
+    url_path = path(kind, _place(session, kind, _namespace(item)), metadata["name"])
     session.send(
-        Call("PATCH", place, session.server),
+        Call("PATCH", url_path, session.server),
         query={"fieldManager": names.MANAGER},
         body=body,
         content_type=_PATCHES[how],
@@ -233,7 +235,7 @@ def delete(
     propagation: Propagation = "Background",
     grace: int | None = None,
 ) -> bool:
-    """Delete an object; False if it was gone already. `grace` is in seconds."""
+    """Delete an object; False if it was not found. `grace` is in seconds."""
     body = _options(propagation, grace)
     with contextlib.suppress(NotFound):
         session.request("DELETE", path(kind, _place(session, kind, namespace), name), body=body)
@@ -249,19 +251,19 @@ def delete_same(
     propagation: Propagation = "Background",
     grace: int | None = None,
 ) -> None:
-    """Delete the object with this name and uid, and no other that has the name by now."""
+    """Delete the object with this name and uid, but no newer one of that name."""
     body = _options(propagation, grace) | {"preconditions": {"uid": metadata["uid"]}}
     with contextlib.suppress(NotFound, Conflict):
         session.request("DELETE", path(kind, metadata["namespace"], metadata["name"]), body=body)
 
 
 def delete_unchanged(session: Session, item: Json) -> None:
-    """Delete an object that is still as it was seen; leave it to whoever has changed it since."""
-    seen, kind = item["metadata"], known_kind(item)
-    options = {"preconditions": {"resourceVersion": seen["resourceVersion"]}}
-    place = path(kind, seen.get("namespace"), seen["name"])
+    """Delete an object unless it has changed since it was read."""
+    metadata, kind = item["metadata"], known_kind(item)
+    options = {"preconditions": {"resourceVersion": metadata["resourceVersion"]}}
+    url_path = path(kind, metadata.get("namespace"), metadata["name"])
     with contextlib.suppress(NotFound, Conflict):
-        session.request("DELETE", place, body=_options("Background", None) | options)
+        session.request("DELETE", url_path, body=_options("Background", None) | options)
 
 
 def _options(propagation: Propagation, grace: int | None) -> Json:
@@ -270,7 +272,7 @@ def _options(propagation: Propagation, grace: int | None) -> Json:
 
 
 def known_kind(manifest: Json) -> Kind:
-    """Return the kind of a manifest. Raises UserError if this program does not know it."""
+    """Return the kind of a manifest. Raises UserError if the kind is unknown."""
     kind = kind_of(manifest)
     if kind is None:
         raise UserError(

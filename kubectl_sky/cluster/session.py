@@ -1,7 +1,6 @@
-"""A session with one API server: raw JSON over a pool of connections, with retries.
+"""A session with one API server: JSON requests with pooling and retries.
 
-The rest of the folder speaks paths and dicts to a Session. A Session may be used by many threads
-at once.
+The other modules of this package pass paths and dicts to a Session. A Session is thread-safe.
 """
 
 import threading
@@ -30,15 +29,15 @@ T = TypeVar("T")
 
 _JSON = "application/json"
 _CONNECT_SECONDS = 8.0
-_READ_SECONDS = 65.0  # the API server gives up on a request after 60
-_REQUEST_SECONDS = 180.0  # with all retries of a busy server
-_RENEWAL = 30.0  # seconds before credentials expire in which they are renewed
-_UNREADY = 30.0  # seconds in which a restarted server may not yet know everybody's rights
+_READ_SECONDS = 65.0  # the API server's own request timeout is 60
+_REQUEST_SECONDS = 180.0  # including all retries
+_RENEWAL = 30.0  # credentials are renewed this many seconds before they expire
+_UNREADY = 30.0  # seconds in which a restarted server may not have loaded RBAC yet
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server answered to a request that it accepted; `retried` if it was sent again.
+    """The answer to an accepted request; `retried` if it was sent more than once.
 
     `size` is in bytes of JSON.
     """
@@ -52,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Outgoing:
-    """A request without the credentials and limits that the session adds."""
+    """A request, before the session adds credentials and timeouts."""
 
     call: Call
     query: Query
@@ -60,11 +59,11 @@ class Outgoing:
     body: bytes | None = None
     streamed: bool = False
     repeatable: bool = True
-    silence: float | None = None  # seconds that a stream may stay silent; None is for ever
+    silence: float | None = None  # seconds a stream may be silent; None for no limit
 
 
 class _Once:
-    """An answer that is asked for once."""
+    """A value that is computed once."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -73,37 +72,37 @@ class _Once:
 
 
 class Session:
-    """One API server, as one user. May be used by many threads at once."""
+    """A connection to one API server as one user. Thread-safe."""
 
     def __init__(self, connection: Connection, target: Target) -> None:
         self._connection = connection
         self._target = target
         self._lock = threading.Lock()
         self._answers: dict[str, _Once] = {}
-        self._lost = -_UNREADY  # when the server did not answer, by the monotonic clock
+        self._lost = -_UNREADY  # monotonic time of the last request without an answer
         for name in (connection.as_user, *connection.as_groups):
             if name and not name.isprintable():
                 raise UserError("--as and --as-group take names without control characters")
 
     @classmethod
     def connect(cls, connection: Connection | None = None) -> Self:
-        """Choose server and credentials; nothing is sent yet. Raises ClusterError."""
+        """Resolve server and credentials without sending a request. Raises ClusterError."""
         connection = connection or Connection()
         return cls(connection, _resolve(connection))
 
     @property
     def namespace(self) -> str:
-        """The flag's namespace, else the context's, else `default`."""
+        """The namespace: from the flag, else from the context, else `default`."""
         return self._target.namespace
 
     @property
     def context(self) -> str:
-        """The context's name; `in-cluster` inside a pod."""
+        """The name of the context; `in-cluster` in a pod."""
         return self._target.context
 
     @property
     def server(self) -> str:
-        """The server's URL, without a slash at its end."""
+        """The server's URL without a trailing slash."""
         return self._target.server
 
     def request(
@@ -115,7 +114,7 @@ class Session:
         body: object = None,
         content_type: str = _JSON,
     ) -> Json:
-        """Send a request and return the JSON of the answer. Raises ClusterError."""
+        """Send a request and return the JSON answer. Raises ClusterError."""
         call = Call(method, path, self.server)
         return self.send(call, query=query, body=body, content_type=content_type).body
 
@@ -129,7 +128,7 @@ class Session:
         accept: str = _JSON,
         shape: type | None = None,
     ) -> Answer:
-        """Send a call and return the whole answer; of a list, only the fields of `shape`.
+        """Send a call and return the answer; list items have only the fields of `shape`.
 
         Raises ClusterError.
         """
@@ -145,22 +144,23 @@ class Session:
         )
 
     def stream(self, path: str, query: Mapping[str, str], timeout: float | None = None) -> Stream:
-        """Open a long answer: an iterator of bytes that any thread may close.
+        """Open a streaming answer: an iterator of bytes that any thread may close.
 
-        `timeout` is how many seconds the server may stay silent; None is for ever.
-        Raises ClusterError when the server refuses, and while iterating when the line is lost.
+        `timeout` is how many seconds the server may be silent; None for no limit. Raises
+        ClusterError when the server refuses the request, and while iterating when the connection
+        is lost.
         """
         call = Call("GET", path, self.server)
         headers = {"Accept": "application/json, */*", "Accept-Encoding": "identity"}
         reply = self.open(Outgoing(call, query, headers, streamed=True, silence=timeout))
-        if reply.stream is None or reply.content_type == "text/html":  # a proxy's log-in page
+        if reply.stream is None or reply.content_type == "text/html":  # a proxy's login page
             raise errors.not_kubernetes(call)
         return Stream(reply.stream, call)
 
     def open(self, outgoing: Outgoing, attempt: transport.Attempt | None = None) -> Reply:
-        """Send a request, once more with fresh credentials if the server rejects the old ones.
+        """Send a request; retry once with fresh credentials if the server returns 401.
 
-        `attempt` replaces HTTP; a websocket begins with it. Raises ClusterError.
+        `attempt` replaces the HTTP exchange, for WebSocket handshakes. Raises ClusterError.
         """
         target = self._current_target()
         try:
@@ -170,14 +170,14 @@ class Session:
         except (HTTPError, OSError, ValueError) as error:
             self._lost = monotonic()
             raise errors.unreachable(outgoing.call, error) from None
-        if reply.retries and any(tried.error for tried in reply.retries.history):
+        if reply.retries and any(retry.error for retry in reply.retries.history):
             self._lost = monotonic()
         if reply.status >= 300:
             raise self._refused(outgoing.call, reply)
         return reply
 
     def once(self, name: str, ask: Callable[[], T]) -> T:
-        """Return what `ask` returned the first time, in any thread. Errors are not kept."""
+        """Call `ask` once per session and cache its result, but not its errors."""
         with self._lock:
             answer = self._answers.setdefault(name, _Once())
         with answer.lock:
@@ -226,28 +226,28 @@ class Session:
         return problem
 
     def _current_target(self) -> Target:
-        """Return the server and credentials; new ones if these are about to expire."""
+        """Return server and credentials, renewed if they are about to expire."""
         target = self._target
-        ending = target.expires is not None and time() > target.expires - _RENEWAL
-        return self._renewed(target) if ending and target.renewable else target
+        expiring = target.expires is not None and time() > target.expires - _RENEWAL
+        return self._renewed(target) if expiring and target.renewable else target
 
     def _renewed(self, used: Target) -> Target:
         """Resolve the credentials again. Raises ClusterError."""
         with self._lock:
-            if self._target is used:  # else another thread has renewed them
+            if self._target is used:  # otherwise another thread has renewed them
                 self._target = _resolve(self._connection)
             return self._target
 
 
 def _resolve(connection: Connection) -> Target:
-    # The Kubernetes client takes as long to import as all else: only commands that connect pay.
+    # Importing the Kubernetes client takes half of the start-up time: do it only to connect.
     from kubectl_sky.cluster import kubeconfig  # noqa: PLC0415
 
     return kubeconfig.resolve(connection)
 
 
 def _header(text: str) -> str:
-    """Return text as a header's value: UTF-8, in the characters that http.client encodes again."""
+    """Return UTF-8 bytes as Latin-1 text, which http.client encodes as it is."""
     return text.encode().decode("latin-1")
 
 

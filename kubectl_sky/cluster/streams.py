@@ -1,4 +1,4 @@
-"""Follow the logs of many pods at once: one thread a log, one bounded queue to the reader."""
+"""Follow the logs of many pods: a thread per log and one bounded queue."""
 
 import queue
 from collections import deque
@@ -13,17 +13,17 @@ from kubectl_sky.errors import ClusterError
 __all__ = ["MOST", "Batch", "Following", "LogOptions", "LogSource"]
 
 _TICK = 0.5
-_AHEAD = 64  # batches of at most about 64 KiB: the memory does not grow with the logs
+_AHEAD = 64  # batches of about 64 KiB at most, so that memory use is bounded
 _ENDED = "ended"
 _FULL = "{} logs are read at a time; the others follow when one of these has ended"
-MOST = 1000  # logs that are read at a time: each is a connection and a thread
+MOST = 1000  # concurrent logs: each needs a connection and a thread
 
 
 class Following:
-    """A set of logs that are read together, to which logs can be added at any time.
+    """A set of logs that are followed together; logs can be added at any time.
 
-    A reader that is slow slows the logs down, and nothing piles up. Of more than `most` logs the
-    later ones wait until others have ended. Use it in a `with`.
+    A slow reader slows the logs down, so that memory use is bounded. If there are more than `most`
+    logs, the later ones wait until others have ended. Use it as a context manager.
     """
 
     def __init__(self, session: Session, options: LogOptions, most: int = MOST) -> None:
@@ -36,11 +36,11 @@ class Following:
         self._waiting: deque[Tail] = deque()
         self._most = most
         self._full = False
-        self._active = 0  # logs that are read, and those that wait for it
+        self._active = 0  # running and waiting logs
         self._complete = False
 
     def add(self, source: LogSource) -> bool:
-        """Begin to read a log; False if it is, or was, read already."""
+        """Start to follow a log; False if it was already added."""
         tail = Tail(self._session, source, self._options, self._stop)
         with self._lock:
             if source in self._tails or self._stop.is_set():
@@ -51,8 +51,8 @@ class Following:
                 self._waiting.append(tail)
             else:
                 self._begin(tail)
-            tell, self._full = not self._full and bool(self._waiting), bool(self._waiting)
-        if tell:
+            notify, self._full = not self._full and bool(self._waiting), bool(self._waiting)
+        if notify:
             self._put(Batch(source, [], note=_FULL.format(self._most)))
         return True
 
@@ -60,7 +60,7 @@ class Following:
         Thread(target=self._run, args=(tail,), name="log", daemon=True).start()
 
     def add_all(self, sources: Iterable[LogSource]) -> None:
-        """Add logs as they appear, and then say that there are no more."""
+        """Add logs as the iterable yields them, then call `no_more`."""
         try:
             for source in sources:
                 if self._stop.is_set():
@@ -72,15 +72,15 @@ class Following:
             self.no_more()
 
     def no_more(self) -> None:
-        """Say that no log will be added, so that `batches` ends with those that are read."""
+        """Mark the set as complete, so that `batches` ends when all logs have ended."""
         self._complete = True
 
     def batches(self) -> Iterator[Batch | None]:
-        """Yield lines as they come, and None about twice a second when there are none.
+        """Yield lines as they arrive, and None about twice a second when idle.
 
-        Raises the ClusterError of any log, which names its pod.
+        Raises the ClusterError of any log; its message names the pod.
         """
-        # asked in this order: once complete, the number of active logs only falls
+        # The order matters: once complete, the number of active logs only decreases.
         while not self._complete or self._active or not self._queue.empty():
             try:
                 item = self._queue.get(timeout=_TICK)
@@ -98,7 +98,7 @@ class Following:
                         self._begin(self._waiting.popleft())
 
     def close(self) -> None:
-        """Hang up on all logs."""
+        """Close all logs."""
         self._stop.set()
         with self._lock:
             tails = list(self._tails.values())

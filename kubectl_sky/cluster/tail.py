@@ -1,4 +1,4 @@
-"""Read one container's log to its end, through lost connections, each line once."""
+"""Read one container's log to its end, across reconnects, each line exactly once."""
 
 import random
 import re
@@ -16,19 +16,19 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
 from kubectl_sky.errors import ClusterError, NotFound, Unreachable
 
-# What the node answers for a container that has not started, or not yet again.
+# The kubelet's answer for a container that has not started or not restarted yet.
 _IDLE = re.compile(
     r'container "[^"]*" in pod "[^"]*" (is waiting to start.*|is not available|is terminated)'
 )
-_TEXT = 1000  # bytes of what a node writes in place of a log that are shown
-_AGAIN = 0.5  # seconds between two looks at a container that waits to start
-_SETTLING = 0.5  # seconds: a container may be told to have ended before its last lines are written
-_SILENCE = 150.0  # seconds without a byte after which another connection is made: it may be dead
+_TEXT = 1000  # bytes shown of an error that the kubelet returns instead of a log
+_AGAIN = 0.5  # seconds between two checks of a container that has not started
+_SETTLING = 0.5  # seconds: the status may say terminated before the last lines are written
+_SILENCE = 150.0  # seconds without data before reconnecting: the connection may be dead
 
 
 @dataclass(frozen=True)
 class LogSource:
-    """A container whose log is read; the rank is the node's, for whoever prints the lines."""
+    """A container whose log is read; `rank` is the task's node, for the output."""
 
     namespace: str
     pod: str
@@ -38,7 +38,7 @@ class LogSource:
 
 @dataclass(frozen=True)
 class LogOptions:
-    """Which lines: as the flags of `kubectl logs` of the same names."""
+    """Which lines to read: the same as the `kubectl logs` flags of these names."""
 
     follow: bool = False
     tail: int | None = None
@@ -49,9 +49,9 @@ class LogOptions:
 
 @dataclass(frozen=True)
 class Batch:
-    """Lines that came together, without newlines; or a note for the user and no lines.
+    """Lines that arrived together, without newlines; or only a note for the user.
 
-    `whole` is False where the last line is the end of a log that does not end with a newline.
+    `whole` is False if the last line ends the log without a newline.
     """
 
     source: LogSource
@@ -61,7 +61,7 @@ class Batch:
 
 
 class Tail:
-    """One reading of one log. `stop` may be set, and `close` called, from any thread."""
+    """Read one log. Any thread may set `stop` or call `close`."""
 
     def __init__(
         self, session: Session, source: LogSource, options: LogOptions, stop: Event | None = None
@@ -78,28 +78,28 @@ class Tail:
         self._begun = 0.0
 
     def close(self) -> None:
-        """Hang up."""
+        """Stop reading and close the connection."""
         self._stop.set()
         if self._stream:
             self._stream.close()
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the log; when following, until the container has ended for good.
+        """Yield the log; when following, until the container has terminated for good.
 
-        An end of the answer is believed only when the container has ended and its last line is
-        there, a moment later as well: load balancers end long answers, and containerd tells of an
-        end while it is still writing down what it has read. What is there already is read before
-        following, as nodes send line by line to who follows, which costs both sides much more.
-        Raises ClusterError.
+        The end of a response counts only if the container has terminated and its last line was
+        read, checked again a moment later: load balancers cut long responses, and containerd
+        reports the end of a container while it still writes its log. Existing lines are read before
+        following, because the kubelet sends single lines to followers, which costs both sides much
+        more. Raises ClusterError.
         """
         last = not self._options.follow
         behind = self._options.follow and self._options.tail != 0
         try:
             while not self._stop.is_set():
                 try:
-                    known = self._place.last
+                    previous = self._place.last
                     yield from self._read(follow=not (last or behind), last=last)
-                    if last and (self._place.last == known or not self._options.follow):
+                    if last and (self._place.last == previous or not self._options.follow):
                         break
                     last = self._ended()
                     if last and not self._stop.wait(_SETTLING) and self._have_all():
@@ -114,17 +114,17 @@ class Tail:
         yield from self._rest()
 
     def _read(self, *, follow: bool, last: bool) -> Iterator[Batch]:
-        """Ask once, and yield what is new in the answer; the last time also why there is none."""
+        """Request the log once and yield new lines; if `last`, also why there are none."""
         self._cutter = Cutter()
         self._place.resume()
         source = self._source
         path = objects.path(kinds.POD, source.namespace, source.pod, "log")
         try:
-            opened = self._session.stream(path, self._query(follow=follow), _silence())
+            stream = self._session.stream(path, self._query(follow=follow), _silence())
         except Unreachable:
             raise
         except NotFound:
-            self._pod()  # else its node does not know it yet
+            self._pod()  # if the pod exists, its kubelet does not know it yet
             yield from self._idle("is not known to its node yet", last=last)
             return
         except ClusterError as error:
@@ -133,10 +133,10 @@ class Tail:
                 raise type(error)(f"logs of pod {source.pod}: {error.what}", error.then) from None
             yield from self._idle(idle[1], last=last)
             return
-        with opened as self._stream:
+        with stream as self._stream:
             self._backoff.opened()
             self._begun = self._begun or monotonic()
-            for chunk in opened:
+            for chunk in stream:
                 if self._stop.is_set():
                     return
                 yield from self._chunk(chunk)
@@ -167,7 +167,7 @@ class Tail:
             yield Batch(self._source, self._plain(lines))
 
     def _query(self, *, follow: bool, tail: int | None = None) -> dict[str, str]:
-        """Ask for what the user wants, or for what came since the connection was lost."""
+        """Query the lines the user wants, or those since the connection was lost."""
         options = self._options
         query = {"timestamps": "true", "follow": str(follow).lower()}
         if self._source.container:
@@ -178,7 +178,7 @@ class Tail:
             return query | {"tailLines": str(tail)}
         if self._place.since:
             return query | {"sinceTime": self._place.since}
-        # Asked again before any line has come: by the node's clock, and that goes on meanwhile.
+        # A retry before the first line: `sinceSeconds` uses the node's clock, which has moved on.
         passed = int(monotonic() - self._begun) + 1 if self._begun else 0
         if options.follow and options.tail == 0 and passed:
             return query | {"sinceSeconds": str(passed)}
@@ -189,7 +189,7 @@ class Tail:
         return query
 
     def _idle(self, why: str, *, last: bool) -> Iterator[Batch]:
-        """A container that has not started is waited for when following, else told about."""
+        """Note that a container has not started; when following, wait for it instead."""
         if last:
             yield from self._note(f"pod {self._source.pod} has no log: its container {why}")
 
@@ -199,21 +199,21 @@ class Tail:
         yield from self._note(f"the log of pod {pod} is not available any more: {why}")
 
     def _note(self, text: str) -> Iterator[Batch]:
-        if text != self._told:  # a node that is asked again says the same again
+        if text != self._told:  # do not repeat the same note after a retry
             self._told = text
             yield Batch(self._source, [], note=text)
 
     def _rest(self) -> Iterator[Batch]:
-        """The end of a log that does not end with a newline."""
-        rest, notes = stamped([self._cutter.rest()])
+        """Yield the end of a log that does not end with a newline."""
+        remaining, notes = stamped([self._cutter.rest()])
         for note in filter(None, notes):
             yield from self._unavailable(note)
-        rest = self._place.fresh(rest)
-        if rest and not self._stop.is_set():
-            yield Batch(self._source, self._plain(rest), whole=False)
+        remaining = self._place.fresh(remaining)
+        if remaining and not self._stop.is_set():
+            yield Batch(self._source, self._plain(remaining), whole=False)
 
     def _have_all(self) -> bool:
-        """Compare the last line of a log that has ended with the last that was read."""
+        """Compare the last line of a complete log with the last line read."""
         query = self._query(follow=False, tail=1)
         path = objects.path(kinds.POD, self._source.namespace, self._source.pod, "log")
         try:
@@ -226,7 +226,7 @@ class Tail:
         except (NotFound, Unreachable):
             raise
         except ClusterError:
-            return False  # whoever reads the whole finds out why
+            return False  # the next full read reports the reason
         rest = self._cutter.rest()
         return text == rest if rest else stamp(text) == self._place.last
 
@@ -234,7 +234,7 @@ class Tail:
         return lines if self._options.timestamps else without_stamps(lines)
 
     def _ended(self) -> bool:
-        """Ask whether the container has ended for good. Raises NotFound when its pod is gone."""
+        """Check whether the container is done. Raises NotFound if the pod is deleted."""
         return ended(self._pod(), self._source.container)
 
     def _pod(self) -> Json:
@@ -243,12 +243,12 @@ class Tail:
 
 
 def _silence() -> float:
-    """Not the same for all: a thousand silent logs are not asked for at once."""
+    """Return a timeout with jitter, so that many quiet logs reconnect in turn."""
     return _SILENCE * random.uniform(0.8, 1.2)
 
 
 def ended(pod: Json, container: str) -> bool:
-    """Say whether a container of a pod will write no more."""
+    """Check whether a container of a pod has terminated and will not restart."""
     if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return True
     terminated = _state(pod, container).get("terminated")
@@ -260,21 +260,24 @@ def ended(pod: Json, container: str) -> bool:
 
 
 def started_since(pod: Json, container: str, timestamp: bytes) -> bool:
-    """Say whether a container has started again since a line was written, to the second."""
+    """Check whether a container restarted after a line was written, to the second."""
     state = _state(pod, container)
-    started = next((one["startedAt"] for one in state.values() if one.get("startedAt")), None)
+    started = next((phase["startedAt"] for phase in state.values() if phase.get("startedAt")), None)
     if not started or not timestamp:
         return False
     try:
         written = datetime.fromisoformat(timestamp.decode()).replace(microsecond=0)
         return datetime.fromisoformat(started) >= written
-    except (ValueError, TypeError):  # no time, such as the 99th of a month, or without a zone
+    except (ValueError, TypeError):  # invalid time, such as day 99 of a month, or no time zone
         return False
 
 
 def _state(pod: Json, container: str) -> Json:
-    """The state of a container: one of waiting, running and terminated, with its details."""
+    """Return a container's state: waiting, running or terminated, with its details."""
     status: Json = pod.get("status") or {}
-    every = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    states = (one.get("state") for one in every if container in ("", one["name"]))
+    statuses = [
+        *(status.get("initContainerStatuses") or ()),
+        *(status.get("containerStatuses") or ()),
+    ]
+    states = (entry.get("state") for entry in statuses if container in ("", entry["name"]))
     return next(states, None) or {}

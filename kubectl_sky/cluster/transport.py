@@ -1,4 +1,4 @@
-"""Send a request to an API server that is not trusted: bounded in time, size and retries."""
+"""Send requests to an untrusted API server, limited in time, size and retries."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -16,14 +16,14 @@ from urllib3.util.retry import Retry
 from kubectl_sky.cluster import errors
 from kubectl_sky.cluster.errors import Call, TooLarge
 
-MAX_ANSWER = 64 * 1024 * 1024  # bytes, unpacked: 500 objects of 100 kB
+MAX_ANSWER = 64 * 1024 * 1024  # bytes, uncompressed: 500 objects of 100 kB
 
-_MAX_REFUSAL = 1024 * 1024  # bytes of an answer that is an error
+_MAX_REFUSAL = 1024 * 1024  # bytes of an error response
 _MAX_RETRY_AFTER = 30  # seconds
 _CHUNK = 65536
-_ADDS = frozenset({"application/json-patch+json"})  # may add to a list twice
+_ADDS = frozenset({"application/json-patch+json"})  # a repeated patch may add to a list twice
 _REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE", "PATCH"})
-_NOTHING = frozenset({"none"})  # urllib3 takes an empty set for all methods
+_NOTHING = frozenset({"none"})  # urllib3 treats an empty set as all methods
 _TOO_MANY_REQUESTS = 429
 _SERVER_ERROR = 500
 _UNAVAILABLE = frozenset({502, 503, 504})
@@ -32,21 +32,21 @@ T = TypeVar("T")
 
 
 class Retries(Retry):
-    """Up to five retries within some seconds, counted and delayed by urllib3.
+    """Up to five retries within some seconds, with urllib3's counting and backoff.
 
-    A request that never left is always sent again, one that may have been acted upon only if
-    doing it twice is doing it once. 429 means that nothing was done, whatever the method. 500 is
-    retried for reads only, as server-side apply answers 500 to a field that does not exist.
+    A request that was not sent is always retried. One that the server may have processed is
+    retried only if it is idempotent. 429 means that nothing was done, for any method. 500 is
+    retried only for reads, because server-side apply answers 500 for an unknown field.
     """
 
     @classmethod
     def standard(cls, content_type: str, *, repeatable: bool = True) -> Self:
-        """The rules for a request with a body of this type, or one that must not be repeated."""
+        """Return the retry rules for a content type, or for a non-repeatable request."""
         methods = _REPEATABLE - ({"PATCH"} if content_type in _ADDS else set())
         return cls(
             total=5,
             connect=3,
-            other=0,  # a certificate does not get better
+            other=0,  # certificate errors are permanent
             allowed_methods=methods if repeatable else _NOTHING,
             backoff_factor=0.2,
             backoff_max=5,
@@ -55,7 +55,7 @@ class Retries(Retry):
         )
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
-        """Say whether an answer with this status is worth a retry."""
+        """Check whether to retry after a response with this status."""
         if not self.total:
             return False
         if status_code == _TOO_MANY_REQUESTS or (has_retry_after and status_code >= _SERVER_ERROR):
@@ -65,14 +65,14 @@ class Retries(Retry):
         return repeatable and (status_code in _UNAVAILABLE or reading)
 
     def increment(self, *args: Any, **kwargs: Any) -> Self:  # noqa: ANN401 - as in urllib3
-        """Count a failure. A server that was silent for the whole timeout is not asked again."""
+        """Count a failure. A read timeout is not retried."""
         error = kwargs.get("error")
         if isinstance(error, ReadTimeoutError):
             raise error
         return super().increment(*args, **kwargs)
 
     def pause(self, retry_after: str) -> None:
-        """Wait as long as the server asks, within bounds, or by exponential backoff."""
+        """Wait for the server's Retry-After, within limits, or use exponential backoff."""
         seconds = 0.0
         with suppress(InvalidHeader, ValueError, OverflowError):
             seconds = self.parse_retry_after(retry_after) if retry_after else 0
@@ -81,9 +81,9 @@ class Retries(Retry):
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it is sent. `seconds` bounds it with all its retries; a stream only its start.
+    """A request as sent. `seconds` limits all retries, or the start of a stream.
 
-    `connect` and `read` bound a wait for the network; `read` may be None in a stream.
+    `connect` and `read` are socket timeouts in seconds; `read` may be None for a stream.
     """
 
     method: str
@@ -99,17 +99,17 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back: all of it in `data`, or the open `stream` of a request that asked for one."""
+    """A response: its content in `data`, or an open `stream` if requested."""
 
     status: int
-    headers: Any  # a mapping that ignores the case of its keys
+    headers: Any  # a case-insensitive mapping
     data: bytes
     stream: Any = None
     retries: Retry | None = None
 
     @property
     def content_type(self) -> str:
-        """The media type in lower case, without parameters."""
+        """The media type in lowercase, without parameters."""
         return str(self.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
 
 
@@ -117,10 +117,10 @@ Attempt = Callable[[urllib3.PoolManager, Request], Reply]
 
 
 def exchange(pool: urllib3.PoolManager, request: Request, attempt: Attempt | None = None) -> Reply:
-    """Send a request, again if that can help. Raises HTTPError, TimeoutError, OSError, ValueError.
+    """Send a request with retries.
 
-    It runs in a thread of its own: timeouts of sockets bound each wait, and a server that sends a
-    byte a minute never lets one expire.
+    It runs in a separate thread: socket timeouts limit each wait only, so that a server that sends
+    one byte per minute would never time out. Raises HTTPError, TimeoutError, OSError, ValueError.
     """
     return _within(request.seconds, partial(_retried, pool, request, attempt or _attempt))
 
@@ -131,7 +131,7 @@ def _within(seconds: float, work: Callable[[], T]) -> T:
     def run() -> None:
         try:
             results.put((work(), None))
-        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
+        except BaseException as error:  # noqa: BLE001 - re-raised in the waiting thread
             results.put((None, error))
 
     Thread(target=run, name="request", daemon=True).start()
@@ -171,13 +171,13 @@ def _attempt(pool: urllib3.PoolManager, request: Request) -> Reply:
         preload_content=False,
         redirect=False,
     )
-    if request.streamed and 200 <= response.status < 300:  # 204 for a log without a line
+    if request.streamed and 200 <= response.status < 300:  # 204 for an empty log
         return Reply(response.status, response.headers, b"", response)
     return Reply(response.status, response.headers, _read(response))
 
 
 def _read(response: urllib3.BaseHTTPResponse) -> bytes:
-    """Read an answer to its end, which of a refusal may be cut off. Raises TooLarge."""
+    """Read a whole response; truncate a long error response. Raises TooLarge."""
     refused = response.status >= 300
     parts: list[bytes] = []
     size = 0
@@ -194,9 +194,9 @@ def _read(response: urllib3.BaseHTTPResponse) -> bytes:
 
 
 class Stream:
-    """Bytes as they come. Iterating ends at a clean end, and raises ClusterError at a lost line.
+    """A stream of bytes. Iterating raises ClusterError if the connection is lost.
 
-    `close` from another thread ends an iteration that waits for bytes.
+    Calling `close` in another thread ends an iteration that waits for data.
     """
 
     def __init__(self, response: urllib3.BaseHTTPResponse, call: Call) -> None:
@@ -214,11 +214,11 @@ class Stream:
             raise errors.unreachable(self._call, error) from None
 
     def close(self) -> None:
-        """Hang up; may be called twice, and from any thread."""
+        """Close the connection; any thread may call it, more than once."""
         if self._closed:
             return
         self._closed = True
-        with suppress(OSError, ValueError, RuntimeError):  # it has ended
+        with suppress(OSError, ValueError, RuntimeError):  # already closed
             self._response.shutdown()
 
     def __enter__(self) -> Self:

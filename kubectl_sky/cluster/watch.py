@@ -1,4 +1,4 @@
-"""Watch the objects of a selection: first those that exist, then every change, without a gap."""
+"""Watch objects: first the existing ones, then every change, without a gap."""
 
 import json
 import queue
@@ -18,15 +18,15 @@ from kubectl_sky.errors import ClusterError, Expired, Unreachable
 from kubectl_sky.kinds import Kind
 
 _TICK = 0.5
-_AHEAD = 1000  # events read before the caller wants them
-_SERVER_SECONDS = 290  # the server ends the request, and it is sent again
-_SILENCE = 150.0  # bookmarks come every minute: a longer silence is a dead line
+_AHEAD = 1000  # events buffered for the caller
+_SERVER_SECONDS = 290  # the server then ends the request, and it is sent again
+_SILENCE = 150.0  # bookmarks come every minute: a longer silence is a dead connection
 _BROKEN = 500
 MAX_EVENT = 16 * 1024 * 1024  # bytes; etcd takes objects of 1.5 MiB
 
 
 class Change(StrEnum):
-    """What happened. SYNCED has no object: all that existed at one moment has been told."""
+    """The type of a change. SYNCED, without object, ends the initial list."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -39,7 +39,7 @@ _CHANGES = frozenset({Change.ADDED, Change.MODIFIED, Change.DELETED})
 
 @dataclass(frozen=True)
 class Seen:
-    """A change; the object as it is now, or as it was last where it is gone."""
+    """A change with the current object, or the last known one if it was deleted."""
 
     type: Change
     object: Json
@@ -54,13 +54,13 @@ def watch(
     timeout: float | None = None,
     stop: Event | None = None,
 ) -> Iterator[Seen | None]:
-    """Yield each existing object as ADDED, then SYNCED, then changes; None when nothing happens.
+    """Yield existing objects as ADDED, then SYNCED, then changes; None when idle.
 
-    None comes twice a second, so that a caller can show progress and notice Ctrl-C. A lost
-    connection is taken up where it was; where the server no longer knows that place, objects are
-    listed again and only differences are told, DELETED for those that vanished, then SYNCED.
-    The iterator ends after `timeout` seconds or soon after `stop` is set. Raises ClusterError when
-    the server refuses, or is unreachable for longer than `patience.SECONDS`.
+    None comes twice a second, so that a caller can show progress and notice Ctrl-C. After a lost
+    connection the watch resumes at the last resourceVersion. If that has expired, objects are
+    listed again and only differences are yielded (DELETED for missing objects), then SYNCED.
+    The iterator ends after `timeout` seconds or soon after `stop` is set. Raises ClusterError
+    when the server refuses the request, or is unreachable for longer than `backoff.SECONDS`.
     """
     return watch_kinds(session, (kind,), namespace, label_selector, timeout=timeout, stop=stop)
 
@@ -74,22 +74,26 @@ def watch_kinds(
     timeout: float | None = None,
     stop: Event | None = None,
 ) -> Iterator[Seen | None]:
-    """Watch several kinds at once, as `watch` does one; SYNCED is told once for each kind."""
-    told: queue.Queue[Seen | ClusterError] = queue.Queue(_AHEAD)
+    """Watch several kinds as `watch` does one; SYNCED comes once for each kind."""
+    events: queue.Queue[Seen | ClusterError] = queue.Queue(_AHEAD)
     query = objects.selectors(label_selector)
-    sources = [_Source(session, kind, namespace, query, told) for kind in kinds]
-    end = None if timeout is None else monotonic() + timeout
+    sources = [_Source(session, kind, namespace, query, events) for kind in kinds]
+    deadline = None if timeout is None else monotonic() + timeout
     for source in sources:
         Thread(target=source.run, name=f"watch {source.kind.plural}", daemon=True).start()
     try:
         while not (stop and stop.is_set()):
-            left = _TICK if end is None else min(_TICK, end - monotonic())
-            if left <= 0:
+            remaining = _TICK if deadline is None else min(_TICK, deadline - monotonic())
+            if remaining <= 0:
                 return
-            seen = _next(told, left)
-            if seen is None and told.empty() and any(source.ended.is_set() for source in sources):
+            event = _next(events, remaining)
+            if (
+                event is None
+                and events.empty()
+                and any(source.ended.is_set() for source in sources)
+            ):
                 raise RuntimeError("a thread that watches has died")
-            yield seen
+            yield event
     finally:
         for source in sources:
             source.close()
@@ -106,7 +110,7 @@ def _next(told: "queue.Queue[Seen | ClusterError]", seconds: float) -> Seen | No
 
 
 class _Source:
-    """Reads in its own thread, so that waiting for the server never blocks the caller."""
+    """Read one kind in its own thread, so that the server never blocks the caller."""
 
     def __init__(
         self,
@@ -143,7 +147,7 @@ class _Source:
             self.ended.set()
 
     def _go_on(self) -> None:
-        """List if the place is not known, then watch until the connection ends."""
+        """List if there is no resourceVersion, then watch until the connection ends."""
         try:
             if not self.version:
                 self._list()
@@ -155,17 +159,17 @@ class _Source:
             self.backoff.wait_or_raise(error)
 
     def _list(self) -> None:
-        found, version = objects.collect(self.session, self.kind, self.namespace, self.query)
-        now = {item["metadata"]["uid"]: item for item in found}
-        for uid in self.known.keys() - now.keys():
+        items, version = objects.collect(self.session, self.kind, self.namespace, self.query)
+        current = {item["metadata"]["uid"]: item for item in items}
+        for uid in self.known.keys() - current.keys():
             self._put(Seen(Change.DELETED, self.known[uid]))
-        for uid, item in now.items():
-            old = self.known.get(uid)
-            if old is None:
+        for uid, item in current.items():
+            previous = self.known.get(uid)
+            if previous is None:
                 self._put(Seen(Change.ADDED, item))
-            elif _version(old) != _version(item):
+            elif _version(previous) != _version(item):
                 self._put(Seen(Change.MODIFIED, item))
-        self.known, self.version = now, version
+        self.known, self.version = current, version
         self.backoff.reset()
         self._put(Seen(Change.SYNCED, {}))
 
@@ -177,7 +181,7 @@ class _Source:
             "resourceVersion": self.version,
             "timeoutSeconds": str(_SERVER_SECONDS),
         }
-        begun = monotonic()
+        started = monotonic()
         with self.session.stream(path, query, _SILENCE) as self.stream:
             if self.stopped.is_set():
                 return
@@ -185,7 +189,7 @@ class _Source:
             for event in _events(self.stream):
                 self._take(event)
                 self.backoff.reset()
-        if monotonic() - begun < 1:  # a server that ends at once is not asked in a tight loop
+        if monotonic() - started < 1:  # do not reconnect in a tight loop
             self.backoff.pause()
 
     def _take(self, event: Json) -> None:
@@ -222,7 +226,7 @@ def _version(item: Json) -> str:
 
 
 def _events(stream: Stream) -> Iterator[Json]:
-    """Decode one JSON object a line; a line that was cut off is not an event."""
+    """Decode one JSON object per line; an incomplete last line is not an event."""
     parts: list[bytes] = []
     size = 0
     for chunk in stream:

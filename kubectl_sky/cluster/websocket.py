@@ -1,6 +1,7 @@
-"""A WebSocket to the API server: one thread reads it, any thread may write to it.
+"""A WebSocket to the API server: one thread receives, any thread may send.
 
-The pool's settings open the connection, `websockets` speaks the protocol and bounds what it reads.
+The connection uses the settings of the urllib3 pool. The `websockets` package implements the
+protocol and limits message sizes.
 """
 
 import logging
@@ -31,13 +32,13 @@ from kubectl_sky.cluster.session import Outgoing, Query, Session
 from kubectl_sky.cluster.transport import Reply, Request
 from kubectl_sky.errors import ClusterError, Unreachable
 
-LARGEST = 64 * 1024  # bytes to send in one message; larger ones are no faster
+LARGEST = 64 * 1024  # bytes to send in one message; larger messages are not faster
 
 _MAX_MESSAGE = 4 * 1024 * 1024  # bytes to receive in one message; kubelets send 32 KiB
 _CHUNK = 64 * 1024
-_TICK = 0.5  # seconds between two looks at whether to go on
-_PING_AFTER = 15.0  # seconds of silence; proxies forget a quiet connection
-_KEEPALIVE = (  # notices a dead network within a minute; not all systems have all of them
+_TICK = 0.5  # seconds between two checks of the stop conditions
+_PING_AFTER = 15.0  # seconds of silence; proxies drop idle connections
+_KEEPALIVE = (  # detects a dead network within a minute; not all systems support all options
     (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
     (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 20),
     (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 10),
@@ -51,7 +52,7 @@ _TLS = ("cert_file", "key_file", "key_password", "cert_reqs", "ca_certs", "asser
 
 
 def connect(session: Session, path: str, query: Query, protocols: Sequence[str]) -> "WebSocket":
-    """Open a WebSocket that speaks one of the protocols. Raises ClusterError."""
+    """Open a WebSocket with one of the subprotocols. Raises ClusterError."""
     call = Call("GET", path, session.server)
     outgoing = Outgoing(call, query, {}, streamed=True, repeatable=False)
     reply = session.open(outgoing, partial(_handshake, call, protocols))
@@ -59,9 +60,9 @@ def connect(session: Session, path: str, query: Query, protocols: Sequence[str])
 
 
 class _Connection:
-    """A socket that does not block and what `websockets` knows of it, used by several threads.
+    """A non-blocking socket and its `websockets` protocol state, shared by threads.
 
-    OpenSSL wants one thread at a time, so a lock is held for the moment of each call only.
+    OpenSSL allows one thread at a time, so each call holds a lock, but never while waiting.
     """
 
     def __init__(self, line: socket.socket, protocol: ClientProtocol) -> None:
@@ -72,16 +73,16 @@ class _Connection:
         line.setblocking(False)
         self.protocol = protocol
         self.line = line
-        self.pending: list[Any] = []  # what came together with the handshake
+        self.pending: list[Any] = []  # events received with the handshake response
         self.lock = Lock()
         self.sending = Lock()
         self.ended = False  # by the server
         self.closed = False
 
     def receive(self) -> list[Any] | None:
-        """Read what has come and return it as events; None if nothing came for a while.
+        """Receive data and return its events; None if no data arrived for a while.
 
-        Raises OSError, ConnectionResetError after the end.
+        Raises OSError; ConnectionResetError after the end of the stream.
         """
         waits = selectors.EVENT_READ
         try:
@@ -102,17 +103,17 @@ class _Connection:
         return [] if self._wait(waits) else None
 
     def flush(self) -> None:
-        """Send what the protocol has to say; the caller holds `sending`."""
+        """Send the protocol's pending data; the caller holds `sending`."""
         while True:
             with self.lock:
-                rest = memoryview(b"".join(self.protocol.data_to_send()))
-            if not rest:
+                remaining = memoryview(b"".join(self.protocol.data_to_send()))
+            if not remaining:
                 return
-            while rest:
-                rest = rest[self._send(rest) :]
+            while remaining:
+                remaining = remaining[self._send(remaining) :]
 
     def flush_if_idle(self) -> None:
-        """Send pongs and pings, unless a message is being sent: it takes them along."""
+        """Send pending pings and pongs, unless a running send includes them."""
         if self.sending.acquire(blocking=False):
             try:
                 self.flush()
@@ -122,7 +123,7 @@ class _Connection:
     def hang_up(self) -> None:
         self.closed = True
         with suppress(OSError):
-            self.line.shutdown(socket.SHUT_RDWR)  # wakes the threads that wait
+            self.line.shutdown(socket.SHUT_RDWR)  # wakes waiting threads
 
     def _send(self, data: memoryview) -> int:
         waits = selectors.EVENT_WRITE
@@ -148,13 +149,13 @@ class _Connection:
 
 
 class WebSocket:
-    """Messages of bytes in both directions. Every method raises Unreachable for a lost line."""
+    """Binary messages both ways. Methods raise Unreachable on a lost connection."""
 
     def __init__(self, connection: _Connection, call: Call) -> None:
         self._connection = connection
         self._call = call
         self._messages: deque[bytes] = deque()
-        self._parts: list[bytes] = []  # of a message that is not complete
+        self._parts: list[bytes] = []  # frames of an incomplete message
         self._closed = False
         self._take(connection.pending)
 
@@ -164,7 +165,7 @@ class WebSocket:
         return str(self._connection.protocol.subprotocol)
 
     def send(self, data: bytes) -> None:
-        """Send one message, as fast as the server reads it."""
+        """Send one message; blocks until the server has read enough."""
         connection = self._connection
         try:
             with connection.sending:
@@ -175,9 +176,9 @@ class WebSocket:
             raise self._lost(error) from None
 
     def receive(self, stop: Event | None = None, until: float | None = None) -> bytes | None:
-        """Return the next message; None when the server has closed the WebSocket.
+        """Return the next message; None if the server has closed the WebSocket.
 
-        Raises TimeoutError when `stop` is set, or the monotonic clock has reached `until`.
+        Raises TimeoutError when `stop` is set, or at the monotonic time `until`.
         """
         quiet_since = monotonic()
         while not self._messages:
@@ -200,11 +201,11 @@ class WebSocket:
         return self._messages.popleft()
 
     def hang_up(self) -> None:
-        """End it for all threads; from any of them, and any number of times."""
+        """Disconnect for all threads; any thread may call it, more than once."""
         self._connection.hang_up()
 
     def close(self) -> None:
-        """Hang up and close the socket; for the thread that receives."""
+        """Disconnect and close the socket; only the receiving thread may call it."""
         self.hang_up()
         self._connection.line.close()
 
@@ -247,7 +248,7 @@ class WebSocket:
 def _handshake(
     call: Call, protocols: Sequence[str], pool: urllib3.PoolManager, request: Request
 ) -> Reply:
-    """Ask the server to switch to a WebSocket; return the connection, or the server's refusal."""
+    """Request the WebSocket upgrade; return the connection or the server's refusal."""
     protocol = ClientProtocol(
         _uri(request.url),
         subprotocols=[Subprotocol(name) for name in protocols],
@@ -289,11 +290,11 @@ def _headers(response: Response) -> urllib3.HTTPHeaderDict:
 
 
 def _response(connection: _Connection, seconds: float) -> Response | None:
-    """Return the answer to the handshake; None for one that is not HTTP or breaks its limits."""
-    end = monotonic() + seconds
+    """Return the handshake response; None if it is invalid HTTP or too large."""
+    deadline = monotonic() + seconds
     with connection.sending:
         connection.flush()
-    while monotonic() < end:
+    while monotonic() < deadline:
         events = connection.receive()
         if events:
             response, *connection.pending = events
@@ -305,7 +306,7 @@ def _response(connection: _Connection, seconds: float) -> Response | None:
 
 
 def _dial(call: Call, manager: urllib3.PoolManager, request: Request) -> socket.socket:
-    """Connect as the pool does, with its certificates and through its proxy. Raises HTTPError."""
+    """Connect with the pool's certificates and proxy. Raises HTTPError."""
     url = parse_url(request.url)
     host, secure = url.host or "", url.scheme == "https"
     pool = manager.connection_from_host(host, url.port, url.scheme)

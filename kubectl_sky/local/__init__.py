@@ -1,1 +1,1 @@
-"""Clusters on this machine: one driver a file, and what they share."""
+"""Local clusters: one driver per file, and the code they share."""

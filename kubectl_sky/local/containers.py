@@ -1,4 +1,4 @@
-"""What the drivers have in common that run Kubernetes in containers or virtual machines."""
+"""Base class of drivers that run Kubernetes in containers or virtual machines."""
 
 import json
 from abc import ABC, abstractmethod
@@ -13,37 +13,37 @@ _REMOVE = "remove it with `kubectl sky local down --purge`"
 
 
 class Containers(ABC):
-    """A cluster that a program of others makes. It is called `sky-local` there, too."""
+    """A cluster managed by an external program, under the name `sky-local`."""
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
 
     @abstractmethod
     def need(self) -> None:
-        """Raise SkyError unless the program can do its work here."""
+        """Raise SkyError unless the program can run on this machine."""
 
     @abstractmethod
     def nodes(self) -> Sequence[bool]:
-        """Say of each node whether it runs; nothing when there is no cluster."""
+        """Return for each node whether it is running; empty if there is no cluster."""
 
     @abstractmethod
     def create(self, wanted: Wanted) -> None:
-        """Make the cluster and wait until it is ready."""
+        """Create the cluster and wait until it is ready."""
 
     @abstractmethod
     def resume(self) -> None:
-        """Start the cluster that was stopped."""
+        """Start the stopped cluster."""
 
     @abstractmethod
     def delete(self) -> None:
-        """Remove it."""
+        """Delete the cluster."""
 
     @abstractmethod
     def kubectl(self) -> list[str]:
-        """Return a kubectl that the program brings along, with the cluster chosen."""
+        """Return the command of the program's own kubectl for this cluster."""
 
     def state(self) -> State:
-        """Running only when all of its nodes are."""
+        """Return the cluster's state: RUNNING only if all nodes are running."""
         self.need()
         nodes = self.nodes()
         if not nodes:
@@ -51,7 +51,7 @@ class Containers(ABC):
         return State.RUNNING if all(nodes) else State.STOPPED
 
     def start(self, wanted: Wanted) -> None:
-        """Make it, or start it as it is. What could not be made whole is removed."""
+        """Create the cluster or start the existing one. Delete it if creation fails."""
         self.need()
         nodes = self.nodes()
         if nodes:
@@ -63,18 +63,18 @@ class Containers(ABC):
         else:
             try:
                 self.create(wanted)
-            except BaseException:  # Ctrl-C, too
+            except BaseException:  # includes Ctrl-C
                 self.delete()
                 raise
         if wanted.gpus:
             self._pretend(wanted.gpus)
 
     def details(self) -> dict[str, str | int]:
-        """Nothing else."""
+        """Return no further details."""
         return {}
 
     def _pretend(self, gpus: Gpus) -> None:
-        """Say of each node that it has GPUs, as their plugin would. Nodes that start forget it."""
+        """Add GPUs to each node's status, as a device plugin does; lost on restart."""
         status = {"status": {"capacity": {GPU: str(gpus.count)}}}
         labels = {f"{GPU}.product": gpus.name, f"{GPU}.count": str(gpus.count)}
         kubectl = self.kubectl()

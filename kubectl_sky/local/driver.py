@@ -1,4 +1,4 @@
-"""What a way to a cluster on this machine can do, and what is asked of it."""
+"""The interface of local cluster drivers, and the settings of a cluster."""
 
 import re
 from dataclasses import dataclass
@@ -7,43 +7,43 @@ from typing import Any, Protocol, Self
 
 from kubectl_sky.errors import UserError
 
-CLUSTER = "sky-local"  # what the cluster, its context and its containers are called
+CLUSTER = "sky-local"  # name of the cluster, its context and its containers
 
 _GPUS = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,61})(?::([1-9][0-9]{0,3}))?")
 
 
 class State(StrEnum):
-    """How a cluster is."""
+    """The state of a local cluster."""
 
     RUNNING = "running"
     STOPPED = "stopped"
     ABSENT = "absent"
-    UNKNOWN = "unknown"  # the program that would know does not say
+    UNKNOWN = "unknown"  # the driver's program does not report it
 
 
 @dataclass(frozen=True)
 class Gpus:
-    """Pretend GPUs of each node."""
+    """Simulated GPUs of each node."""
 
     name: str
     count: int
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Read `A100:8`, or `A100` for one. Raises UserError."""
-        found = _GPUS.fullmatch(text)
-        if not found:
+        """Parse `A100:8`, or `A100` for one GPU. Raises UserError."""
+        match = _GPUS.fullmatch(text)
+        if not match:
             raise UserError(f"--gpus {text}: not a kind and a count of GPUs", "write A100:8")
-        return cls(found[1], int(found[2] or 1))
+        return cls(match[1], int(match[2] or 1))
 
     def __str__(self) -> str:
-        """`A100:8`."""
+        """Return the flag's form, such as `A100:8`."""
         return f"{self.name}:{self.count}"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """How a cluster is to be. Without a port it takes one that is free."""
+    """Requested settings of a cluster. Without a port, any free one is used."""
 
     nodes: int = 1
     gpus: Gpus | None = None
@@ -51,22 +51,22 @@ class Wanted:
 
 
 class Driver(Protocol):
-    """One way. Whatever goes wrong is a SkyError."""
+    """A driver of local clusters. All its errors are SkyErrors."""
 
     def state(self) -> State:
-        """Say how the cluster is. Raises SkyError where that cannot be told."""
+        """Return the cluster's state. Raises SkyError if it cannot be determined."""
 
     def start(self, wanted: Wanted) -> None:
-        """Make the cluster, or start the one that was stopped, and return when it is ready."""
+        """Create the cluster, or start the stopped one, and wait until it is ready."""
 
     def stop(self) -> None:
-        """Stop it; what is in it stays."""
+        """Stop the cluster and keep its contents."""
 
     def delete(self) -> None:
-        """Remove it with all that is in it."""
+        """Delete the cluster with all its contents."""
 
     def kubeconfig(self) -> dict[str, Any]:
-        """Return the kubeconfig whose current context is the cluster's."""
+        """Return a kubeconfig whose current context is this cluster."""
 
     def details(self) -> dict[str, str | int]:
-        """Return what else there is to say, for `status`."""
+        """Return further details for `status`."""

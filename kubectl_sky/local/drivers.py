@@ -1,4 +1,4 @@
-"""The ways to a cluster on this machine, by name."""
+"""The drivers of local clusters, by name."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,7 +15,7 @@ DEFAULT = "practice"
 
 
 def _shell(place: Place) -> Shell:
-    """Whatever the programs do to their kubeconfig, they do to this one."""
+    """Return a shell whose programs only change a kubeconfig of their own."""
     return Shell(place.folder / "kubeconfig-of-the-program")
 
 

@@ -1,4 +1,4 @@
-"""Clusters of k3d: k3s nodes that are Docker containers."""
+"""Driver for k3d: k3s nodes in Docker containers."""
 
 import json
 from collections.abc import Sequence
@@ -9,19 +9,19 @@ from kubectl_sky.local.containers import Containers
 from kubectl_sky.local.driver import CLUSTER, Wanted
 
 _WAIT = ("--wait", "--timeout", "180s")
-_ROLES = {"server", "agent"}  # and no load balancer
+_ROLES = {"server", "agent"}  # not the load balancer
 
 
 class K3d(Containers):
-    """k3d does all of it."""
+    """Create, start, stop and delete clusters with k3d."""
 
     def need(self) -> None:
-        """It takes k3d and a Docker engine."""
+        """Raise SkyError unless k3d and a Docker engine are available."""
         program.need("k3d", "https://k3d.io")
         program.need_docker()
 
     def nodes(self) -> Sequence[bool]:
-        """Find it in the list of all clusters: asking for one that is not there is an error."""
+        """List all clusters and select ours: querying a missing cluster is an error."""
         clusters = json.loads(self.shell.ask("k3d", "cluster", "list", "--output", "json"))
         return [
             bool(node["State"]["Running"])
@@ -32,28 +32,30 @@ class K3d(Containers):
         ]
 
     def create(self, wanted: Wanted) -> None:
-        """One server; the other nodes are agents. Left to itself k3d listens to the network."""
+        """Create one server and agents, on 127.0.0.1: k3d's default is all interfaces."""
         nodes = ["--servers", "1", "--agents", str(wanted.nodes - 1)]
         port = ["--api-port", f"127.0.0.1:{wanted.port or 'random'}"]
-        own = "--kubeconfig-update-default=false"
-        self.shell.watch("k3d", "cluster", "create", CLUSTER, *nodes, *port, own, *_WAIT)
+        kubeconfig_flag = "--kubeconfig-update-default=false"
+        self.shell.watch(
+            "k3d", "cluster", "create", CLUSTER, *nodes, *port, kubeconfig_flag, *_WAIT
+        )
 
     def resume(self) -> None:
-        """Start its containers."""
+        """Start the containers."""
         self.shell.watch("k3d", "cluster", "start", CLUSTER, *_WAIT)
 
     def stop(self) -> None:
-        """Stop its containers."""
+        """Stop the containers."""
         self.shell.watch("k3d", "cluster", "stop", CLUSTER)
 
     def delete(self) -> None:
-        """Remove its containers."""
+        """Delete the containers."""
         self.shell.watch("k3d", "cluster", "delete", CLUSTER)
 
     def kubeconfig(self) -> dict[str, Any]:
-        """Ask k3d."""
+        """Return the kubeconfig that k3d prints."""
         return kubeconfig.parse(self.shell.ask("k3d", "kubeconfig", "get", CLUSTER))
 
     def kubectl(self) -> list[str]:
-        """k3s has one."""
+        """Return the kubectl of the k3s server."""
         return ["docker", "exec", f"k3d-{CLUSTER}-server-0", "kubectl"]

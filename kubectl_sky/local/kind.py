@@ -1,4 +1,4 @@
-"""Clusters of kind: Kubernetes nodes that are Docker containers."""
+"""Driver for kind: Kubernetes nodes in Docker containers."""
 
 import json
 import time
@@ -10,24 +10,24 @@ from kubectl_sky.local import kubeconfig, program
 from kubectl_sky.local.containers import Containers
 from kubectl_sky.local.driver import CLUSTER, Wanted
 
-_SECONDS = 180.0  # to be ready in, after the images have come
+_SECONDS = 180.0  # until ready, after the images are pulled
 _LABEL = f"label=io.x-k8s.kind.cluster={CLUSTER}"
 
 
 class Kind(Containers):
-    """kind makes and deletes; it cannot stop and start, but Docker can."""
+    """Create and delete clusters with kind; start and stop them with Docker."""
 
     def need(self) -> None:
-        """It takes kind and a Docker engine."""
+        """Raise SkyError unless kind and a Docker engine are available."""
         program.need("kind", "https://kind.sigs.k8s.io")
         program.need_docker()
 
     def nodes(self) -> Sequence[bool]:
-        """Docker knows, by the label that kind gives them."""
+        """Return the state of the Docker containers with kind's label."""
         return [state == "running" for _, state in self._containers()]
 
     def create(self, wanted: Wanted) -> None:
-        """The nodes and the port stand in kind's configuration."""
+        """Create the cluster from a kind configuration with its nodes and port."""
         workers = [{"role": "worker"}] * (wanted.nodes - 1)
         configuration = {
             "kind": "Cluster",
@@ -41,12 +41,12 @@ class Kind(Containers):
     def resume(self) -> None:
         """Start the containers and wait for the API server."""
         self.shell.ask("docker", "start", *self._names())
-        end = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + _SECONDS
         while True:
             try:
                 self.shell.ask(*self.kubectl(), "get", "--raw", "/readyz")
             except ClusterError as error:
-                if time.monotonic() > end:
+                if time.monotonic() > deadline:
                     raise ClusterError(
                         f"the cluster is not ready after {_SECONDS:.0f} s: {error.what}",
                         f"`docker logs {CLUSTER}-control-plane` may say why",
@@ -60,15 +60,15 @@ class Kind(Containers):
         self.shell.ask("docker", "stop", *self._names())
 
     def delete(self) -> None:
-        """Remove the containers."""
+        """Delete the containers."""
         self.shell.watch("kind", "delete", "cluster", "--name", CLUSTER)
 
     def kubeconfig(self) -> dict[str, Any]:
-        """Ask kind."""
+        """Return the kubeconfig that kind prints."""
         return kubeconfig.parse(self.shell.ask("kind", "get", "kubeconfig", "--name", CLUSTER))
 
     def kubectl(self) -> list[str]:
-        """Each node's image has one."""
+        """Return the kubectl of the node image."""
         kubectl = ["kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf"]
         return ["docker", "exec", f"{CLUSTER}-control-plane", *kubectl]
 
@@ -76,6 +76,6 @@ class Kind(Containers):
         return [name for name, _ in self._containers()]
 
     def _containers(self) -> list[tuple[str, str]]:
-        form = "{{.Names}} {{.State}}"
-        listed = self.shell.ask("docker", "ps", "--all", "--filter", _LABEL, "--format", form)
-        return [(name, state) for name, state in map(str.split, listed.splitlines())]
+        template = "{{.Names}} {{.State}}"
+        output = self.shell.ask("docker", "ps", "--all", "--filter", _LABEL, "--format", template)
+        return [(name, state) for name, state in map(str.split, output.splitlines())]

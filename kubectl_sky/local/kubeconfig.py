@@ -15,11 +15,11 @@ from kubectl_sky.local.driver import CLUSTER
 
 _SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 _EMPTY = {"apiVersion": "v1", "kind": "Config"}
-_PATIENCE = 5.0  # seconds for another program to write the same file
+_PATIENCE = 5.0  # seconds to wait while another program writes the same file
 
 
 def parse(text: str) -> dict[str, Any]:
-    """Read a kubeconfig that a program printed. Raises SkyError."""
+    """Parse a kubeconfig printed by a program. Raises SkyError."""
     try:
         config = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -30,7 +30,7 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Read the kubeconfig that a program wrote. Raises SkyError."""
+    """Read a kubeconfig written by a program. Raises SkyError."""
     try:
         return parse(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -38,7 +38,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def own(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the current context of a kubeconfig alone, with all of it called `sky-local`."""
+    """Return only the current context of a kubeconfig, renamed to `sky-local`."""
     context = _named(config, "contexts", config["current-context"])
     cluster = _named(config, "clusters", context["cluster"])
     user = _named(config, "users", context["user"])
@@ -53,24 +53,24 @@ def own(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def server(config: Mapping[str, Any]) -> str:
-    """Return the address of a file that `own` made."""
+    """Return the server address of a kubeconfig made by `own`."""
     address: str = _named(config, "clusters", CLUSTER)["server"]
     return address
 
 
 def write(path: Path, config: Mapping[str, Any]) -> None:
-    """Write a file that nobody else reads."""
+    """Write a kubeconfig that only the user can read."""
     private.replace(path, yaml.safe_dump(dict(config), sort_keys=False).encode())
 
 
 def of_user(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the file into which kubectl, too, would write a new context."""
-    named = [path for path in (environ.get("KUBECONFIG") or "").split(os.pathsep) if path]
-    return Path(named[0] if named else "~/.kube/config").expanduser().absolute()
+    """Return the file to which kubectl would write a new context."""
+    paths = [path for path in (environ.get("KUBECONFIG") or "").split(os.pathsep) if path]
+    return Path(paths[0] if paths else "~/.kube/config").expanduser().absolute()
 
 
 def use(path: Path, config: Mapping[str, Any]) -> str | None:
-    """Put the context into the user's file and make it the current one; return that of before."""
+    """Set the context as current in the user's kubeconfig; return the previous one."""
     with _editing(path) as users:
         before: str | None = users.get("current-context")
         _drop(users)
@@ -81,52 +81,52 @@ def use(path: Path, config: Mapping[str, Any]) -> str | None:
 
 
 def forget(path: Path, before: str | None) -> None:
-    """Take the context out of the user's file; where it is the current one, go back."""
+    """Remove the context from the user's kubeconfig; restore the previous one."""
     if not path.exists():
         return
     with _editing(path) as users:
         _drop(users)
         if users.get("current-context") == CLUSTER:
-            known = [item.get("name") for item in users["contexts"]]
-            users["current-context"] = before if before in known else ""
+            context_names = [item.get("name") for item in users["contexts"]]
+            users["current-context"] = before if before in context_names else ""
 
 
 def _named(config: Mapping[str, Any], section: str, name: str) -> dict[str, Any]:
     for item in config.get(section) or []:
         if item["name"] == name:
-            found: dict[str, Any] = item[_SECTIONS[section]]
-            return found
+            value: dict[str, Any] = item[_SECTIONS[section]]
+            return value
     raise SkyError(f"the kubeconfig of the cluster lacks {name!r} among its {section}")
 
 
 def _drop(config: dict[str, Any]) -> None:
     for section in _SECTIONS:
-        kept = [item for item in config.get(section) or [] if item.get("name") != CLUSTER]
-        config[section] = kept
+        remaining = [item for item in config.get(section) or [] if item.get("name") != CLUSTER]
+        config[section] = remaining
 
 
 @contextmanager
 def _editing(path: Path) -> Iterator[dict[str, Any]]:
-    """The user's file, changed in one step and while kubectl does not, which locks it so, too."""
+    """Edit the user's kubeconfig atomically, with kubectl's lock file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.with_name(path.name + ".lock")
     _take(lock)
     try:
         config = _users(path)
         yield config
-        # A link stays one.
+        # Write to the target of a symbolic link and keep the link.
         write(path.resolve(), config)
     finally:
         lock.unlink(missing_ok=True)
 
 
 def _take(lock: Path) -> None:
-    end = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _PATIENCE
     while True:
         try:
             lock.touch(mode=0o600, exist_ok=False)
         except FileExistsError:
-            if time.monotonic() > end:
+            if time.monotonic() > deadline:
                 raise SkyError(
                     f"another program is changing {lock.with_suffix('')}",
                     f"if there is none, remove {lock}",

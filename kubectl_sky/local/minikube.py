@@ -1,4 +1,4 @@
-"""Clusters of minikube: nodes in containers or virtual machines, as minikube's own settings say."""
+"""Driver for minikube: nodes in containers or VMs, as its settings say."""
 
 import json
 from collections.abc import Sequence
@@ -10,30 +10,30 @@ from kubectl_sky.local.containers import Containers
 from kubectl_sky.local.driver import CLUSTER, Wanted
 
 _PROFILE = ("--profile", CLUSTER)
-_RUNNING = {"OK", "Running"}  # as newer and older versions have it
+_RUNNING = {"OK", "Running"}  # newer and older versions
 
 
 class Minikube(Containers):
-    """minikube does all of it, under a profile of its own."""
+    """Create, start, stop and delete a minikube profile."""
 
     def need(self) -> None:
-        """It finds itself what it needs, or says so."""
+        """Raise UserError unless minikube is installed; it checks its own requirements."""
         program.need("minikube", "https://minikube.sigs.k8s.io")
 
     def nodes(self) -> Sequence[bool]:
-        """The profile has one state for all nodes."""
-        listed = json.loads(self.shell.ask("minikube", "profile", "list", "--output", "json"))
-        found = [profile for profile in listed["valid"] if profile["Name"] == CLUSTER]
-        return [profile["Status"] in _RUNNING for profile in found for _ in _nodes(profile)]
+        """Return the profile's state for each node: minikube reports one for all."""
+        profiles = json.loads(self.shell.ask("minikube", "profile", "list", "--output", "json"))
+        matches = [profile for profile in profiles["valid"] if profile["Name"] == CLUSTER]
+        return [profile["Status"] in _RUNNING for profile in matches for _ in _nodes(profile)]
 
     def create(self, wanted: Wanted) -> None:
-        """Its port is the driver's choice."""
+        """Create the cluster; minikube does not let the user choose the port."""
         if wanted.port:
             raise UserError(f"--port {wanted.port}: minikube chooses its port itself")
         self._start("--nodes", str(wanted.nodes))
 
     def resume(self) -> None:
-        """As it was made."""
+        """Start the existing profile."""
         self._start()
 
     def stop(self) -> None:
@@ -41,20 +41,20 @@ class Minikube(Containers):
         self.shell.watch("minikube", "stop", *_PROFILE)
 
     def delete(self) -> None:
-        """Remove all nodes."""
+        """Delete all nodes."""
         self.shell.watch("minikube", "delete", *_PROFILE)
 
     def kubeconfig(self) -> dict[str, Any]:
-        """It writes the file each time it starts, for its port may be another."""
+        """Read the kubeconfig, which minikube rewrites on start: the port may change."""
         return kubeconfig.read(self.shell.kubeconfig)
 
     def kubectl(self) -> list[str]:
-        """It downloads one that suits the cluster."""
+        """Return minikube's kubectl, which it downloads in the cluster's version."""
         return ["minikube", *_PROFILE, "kubectl", "--"]
 
     def _start(self, *flags: str) -> None:
-        fixed = ["--interactive=false", "--embed-certs", "--wait=all"]
-        self.shell.watch("minikube", "start", *_PROFILE, *flags, *fixed)
+        common_flags = ["--interactive=false", "--embed-certs", "--wait=all"]
+        self.shell.watch("minikube", "start", *_PROFILE, *flags, *common_flags)
 
 
 def _nodes(profile: dict[str, Any]) -> Sequence[object]:

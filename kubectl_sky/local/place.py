@@ -1,4 +1,4 @@
-"""The folder of the local cluster: what was asked for, its kubeconfig, and who may change it."""
+"""The state folder of the local cluster: its record, its kubeconfig and its lock."""
 
 import fcntl
 import json
@@ -18,10 +18,10 @@ from kubectl_sky.private import Folder
 
 @dataclass(frozen=True)
 class Record:
-    """The cluster that is here, running or stopped.
+    """The record of the local cluster, running or stopped.
 
-    `used_in` is the kubeconfig of the user's that has its context, and `before` is the context that
-    was current in it.
+    `used_in` is the user's kubeconfig that has its context, and `before` is the context that was
+    current in it before.
     """
 
     driver: str
@@ -34,13 +34,13 @@ class Record:
 
 @dataclass(frozen=True)
 class Place:
-    """The folder, and what is in it."""
+    """The state folder and the files in it."""
 
     folder: Path
 
     @classmethod
     def find(cls) -> Self:
-        """Return the place that the environment names."""
+        """Return the state folder set by the environment."""
         return cls(settings.state_folder().absolute() / "local")
 
     @property
@@ -54,9 +54,9 @@ class Place:
 
     @contextmanager
     def lock(self, waiting: Callable[[], None]) -> Iterator[None]:
-        """Be the only one who changes anything here; `waiting` is called when another one is."""
+        """Lock the folder against other processes; call `waiting` if it is locked."""
         private_folder(self.folder.parent)
-        # Beside the folder, so that it outlives a purge.
+        # The lock file is next to the folder, so that it survives a purge.
         with self.folder.with_suffix(".lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,7 +66,7 @@ class Place:
             yield
 
     def read(self) -> Record | None:
-        """Return what is known about the cluster, or None when there is none."""
+        """Return the record of the cluster, or None if there is no cluster."""
         try:
             return Record(**json.loads(Folder(self.folder).read(self._file.name)))
         except FileNotFoundError:
@@ -79,25 +79,25 @@ class Place:
             ) from None
 
     def write(self, record: Record) -> Record:
-        """Remember a cluster."""
+        """Write the record of the cluster."""
         private_folder(self.folder)
         private.replace(self._file, f"{json.dumps(asdict(record), indent=2)}\n".encode())
         return record
 
     def change(self, **changes: Any) -> None:  # noqa: ANN401 -- the fields of Record
-        """Change what is remembered; nothing where nothing is."""
+        """Update the record; do nothing if there is none."""
         record = self.read()
         if record:
             self.write(replace(record, **changes))
 
     def forget(self) -> None:
-        """Remember no cluster."""
+        """Delete the record."""
         self._file.unlink(missing_ok=True)
 
     def purge(self) -> None:
-        """Remove the folder, and last of all what is known about it."""
+        """Delete the folder, and the record last."""
         for parent, names, _ in os.walk(self.folder):
-            for folder in map(Path(parent).joinpath, names):  # tasks may have made them read-only
+            for folder in map(Path(parent).joinpath, names):  # tasks may make them read-only
                 if not folder.is_symlink():
                     folder.chmod(stat.S_IRWXU)
         for path in self.folder.glob("*"):
@@ -110,7 +110,7 @@ class Place:
 
 
 def private_folder(path: Path) -> None:
-    """Create a folder, or check that no other user controls it. Raises UserError."""
+    """Create a folder, or check that no other user can change it. Raises UserError."""
     try:
         Folder(path).create()
     except private.Unsafe as error:

@@ -1,4 +1,4 @@
-"""The practice cluster: the one driver that needs nothing but this package."""
+"""Driver for the practice cluster, which needs only this package."""
 
 import base64
 import http.client
@@ -19,29 +19,29 @@ from kubectl_sky.local.process import Background
 
 _PROGRAM = (sys.executable, "-m", "kubectl_sky.practice")
 _HOST = "127.0.0.1"
-_PORT = 6445  # nobody's, and beside those of real API servers
+_PORT = 6445  # usually free, and close to the usual API server ports
 _TRIES = 100
 _PORTS = range(_PORT, _PORT + _TRIES)
-_TAKEN = 4  # the program's exit code when it cannot have the port
+_TAKEN = 4  # the program's exit code when the port is in use
 _SECONDS = 30.0
 _STEP = 0.02
 
 
 class Practice:
-    """A process in the background, whose folder is the cluster."""
+    """A background process whose folder holds the cluster."""
 
     def __init__(self, process: Background) -> None:
         self._process = process
         self._file = process.folder / "kubeconfig"
 
     def state(self) -> State:
-        """The process runs or not; the folder is there or not."""
+        """Return RUNNING if the process is alive, STOPPED if only its files exist."""
         if self._process.alive():
             return State.RUNNING
         return State.STOPPED if self._file.exists() else State.ABSENT
 
     def start(self, wanted: Wanted) -> None:
-        """Start the process on the port that was asked for, or on that of the last time."""
+        """Start the process on the requested port, else on the last or any free one."""
         if not find_spec("uvicorn"):
             what = "the packages of the practice cluster are not installed"
             raise UserError(what, "`pip install 'kubectl-sky[practice]'` does it")
@@ -57,36 +57,36 @@ class Practice:
         raise ClusterError(what, "name one: --port")
 
     def stop(self) -> None:
-        """End the process; the folder stays."""
+        """Stop the process and keep the folder."""
         self._process.end()
 
     def delete(self) -> None:
-        """End the process. The folder goes with the place that it is in."""
+        """Stop the process; the folder is deleted with the state folder."""
         self._process.end()
 
     def kubeconfig(self) -> dict[str, Any]:
-        """The process has written it."""
+        """Read the kubeconfig that the process wrote."""
         return kubeconfig.read(self._file)
 
     def details(self) -> dict[str, str | int]:
-        """Where to look when something is odd."""
+        """Return the pid, log and folder, for troubleshooting."""
         pid = self._process.pid()
-        known: dict[str, str | int] = {"pid": pid} if pid else {}
-        return {**known, "log": str(self._process.log), "folder": str(self._process.folder)}
+        pid_entry: dict[str, str | int] = {"pid": pid} if pid else {}
+        return {**pid_entry, "log": str(self._process.log), "folder": str(self._process.folder)}
 
     def _ports(self, wanted: int | None) -> Iterator[int]:
-        """Yield the ports to try, as long as they look free: each may be gone a moment later."""
-        last = self._last_port()
-        candidates = [wanted] if wanted else [*([last] if last else []), *_PORTS]
+        """Yield ports that seem free; another program may still take one first."""
+        last_port = self._last_port()
+        candidates = [wanted] if wanted else [*([last_port] if last_port else []), *_PORTS]
         yield from filter(_free, candidates)
 
     def _started(self, port: int, flags: list[str]) -> bool:
-        """Start the process; False if somebody else has the port. Raises ClusterError."""
+        """Start the process; False if another program has the port. Raises ClusterError."""
         before = self._process.log.stat().st_size if self._process.log.exists() else 0
         process = self._process.start([*_PROGRAM, *flags])
         try:
             self._wait(process, port, before)
-        except BaseException as error:  # Ctrl-C, too
+        except BaseException as error:  # includes Ctrl-C
             process.kill()
             if process.wait() == _TAKEN and isinstance(error, ClusterError):
                 return False
@@ -100,16 +100,16 @@ class Practice:
             return None
 
     def _wait(self, process: subprocess.Popen[bytes], port: int, before: int) -> None:
-        end = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + _SECONDS
         while not self._ready(port):
             code = process.poll()
             if code is not None:
-                said = self._process.last_words(before) or "it said nothing"
+                output = self._process.last_words(before) or "it said nothing"
                 raise ClusterError(
-                    f"the practice cluster did not start ({code}): {said}",
+                    f"the practice cluster did not start ({code}): {output}",
                     f"see {self._process.log}",
                 )
-            if time.monotonic() > end:
+            if time.monotonic() > deadline:
                 raise ClusterError(
                     f"the practice cluster is not ready after {_SECONDS:.0f} s",
                     f"see {self._process.log}",
@@ -117,14 +117,14 @@ class Practice:
             time.sleep(_STEP)
 
     def _ready(self, port: int) -> bool:
-        """Ask it, when the kubeconfig is not that of the last time any more."""
+        """Check readiness, once the kubeconfig has been rewritten for this port."""
         if self._last_port() != port or not self._process.alive():
             return False
         return _answers(kubeconfig.own(self.kubeconfig()))
 
 
 def _free(port: int) -> bool:
-    """Say whether a server can have the port."""
+    """Check whether a server can bind the port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,7 +1,7 @@
-"""A program in the background that is alive exactly while it holds the lock on a file.
+"""A background program that counts as alive while it holds the lock on a file.
 
-A pid alone proves nothing: the number may be another process's by now. What a signal is sent to is
-the process of the pid file, and only when that process has the lock file open.
+A pid alone proves nothing, because the system may have reused it. A signal is sent to the process
+of the pid file only if that process has the lock file open.
 """
 
 import fcntl
@@ -26,13 +26,13 @@ _STEP = 0.02
 
 @dataclass(frozen=True)
 class Background:
-    """The program of a folder: it takes the lock itself; the pid and the log are written for it."""
+    """A program in a folder. It takes the lock itself; pid and log are written here."""
 
     folder: Path
 
     @property
     def log(self) -> Path:
-        """What it has said."""
+        """The log file of the program."""
         return self.folder / "log"
 
     @property
@@ -44,7 +44,7 @@ class Background:
         return self.folder / "pid"
 
     def alive(self) -> bool:
-        """Say whether any process holds the lock."""
+        """Check whether any process holds the lock."""
         try:
             with self._lock.open() as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -55,7 +55,7 @@ class Background:
         return False
 
     def pid(self) -> int | None:
-        """Return the process that holds the lock, or None when that cannot be told."""
+        """Return the pid of the process that holds the lock, or None if unknown."""
         try:
             pid = int(self._pid.read_text())
         except (FileNotFoundError, ValueError):
@@ -63,7 +63,7 @@ class Background:
         return pid if self.alive() and _opens(pid, self._lock) else None
 
     def start(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start it apart from the terminal, so that neither Ctrl-C nor a hang-up reaches it."""
+        """Start the program in a new session, so that Ctrl-C and SIGHUP do not reach it."""
         private_folder(self.folder)
         with self.log.open("ab") as log:
             process = subprocess.Popen(
@@ -78,7 +78,7 @@ class Background:
         return process
 
     def end(self) -> None:
-        """Ask it to end, and make it end. Raises SkyError when it does not."""
+        """Stop the program with SIGTERM, then SIGKILL. Raises SkyError if both fail."""
         if self.alive():
             pid = self.pid()
             if pid is None:
@@ -92,7 +92,7 @@ class Background:
         self._pid.unlink(missing_ok=True)
 
     def last_words(self, since: int = 0) -> str:
-        """Return the last line that it said after a size of the log, or nothing."""
+        """Return the last line of the log after byte `since`, or an empty string."""
         try:
             with self.log.open("rb") as log:
                 log.seek(max(since, log.seek(0, os.SEEK_END) - 4096))
@@ -104,16 +104,16 @@ class Background:
     def _signal(self, pid: int, number: signal.Signals, seconds: float) -> bool:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
-        end = time.monotonic() + seconds
-        while not _ended(pid):  # which is later than that it lets go of the lock
-            if time.monotonic() > end:
+        deadline = time.monotonic() + seconds
+        while not _ended(pid):  # the lock is released before the process has ended
+            if time.monotonic() > deadline:
                 return False
             time.sleep(_STEP)
         return True
 
 
 def _ended(pid: int) -> bool:
-    """Say whether a process has ended. One that nobody has waited for still has its number."""
+    """Check whether a process has ended. A zombie still has its pid."""
     if _PROC.is_dir():
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -128,21 +128,21 @@ def _ended(pid: int) -> bool:
 
 
 def _opens(pid: int, file: Path) -> bool:
-    """Say whether a process has a file open."""
+    """Check whether a process has a file open."""
     if _PROC.is_dir():
-        wanted = file.stat()
+        status = file.stat()
         try:
             links = list(Path(f"/proc/{pid}/fd").iterdir())
-        except OSError:  # it has gone, or is another user's
+        except OSError:  # the process has ended or belongs to another user
             return False
-        return any(_same(link, wanted) for link in links)
+        return any(_same(link, status) for link in links)
     lsof = shutil.which("lsof") or "/usr/sbin/lsof"  # macOS has it
-    done = subprocess.run([lsof, "-t", str(file)], capture_output=True, text=True, check=False)
-    return str(pid) in done.stdout.split()
+    result = subprocess.run([lsof, "-t", str(file)], capture_output=True, text=True, check=False)
+    return str(pid) in result.stdout.split()
 
 
 def _same(link: Path, wanted: os.stat_result) -> bool:
     try:
         return os.path.samestat(link.stat(), wanted)
-    except OSError:  # closed meanwhile
+    except OSError:  # closed in the meantime
         return False

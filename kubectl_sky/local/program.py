@@ -1,4 +1,4 @@
-"""Run the programs that make clusters, and turn their failures into one line."""
+"""Run the programs that create clusters, and report their failures in one line."""
 
 import os
 import shutil
@@ -12,18 +12,18 @@ import sh
 
 from kubectl_sky.errors import ClusterError, UserError
 
-_TIMEOUT = 60  # seconds for a question; what makes a cluster has limits of its own
+_TIMEOUT = 60  # seconds for a query; commands that create clusters have their own limits
 _CLI = "or leave --driver away: the practice cluster needs nothing"
 
 
 def need(name: str, address: str) -> None:
-    """Raise UserError unless a program is on PATH."""
+    """Raise UserError unless a program is on the PATH."""
     if not shutil.which(name):
         raise UserError(f"{name} is not installed", f"see {address}, {_CLI}")
 
 
 def need_docker() -> None:
-    """Raise SkyError unless a Docker engine answers."""
+    """Raise SkyError unless a Docker engine is running."""
     need("docker", "https://docs.docker.com/engine/install")
     try:
         _ask(["docker", "version", "--format", "{{.Server.Version}}"], os.environ)
@@ -36,16 +36,16 @@ def need_docker() -> None:
 
 @dataclass(frozen=True)
 class Shell:
-    """Runs programs whose kubeconfig is `kubeconfig`, whatever the user's is."""
+    """Run programs with `kubeconfig` instead of the user's kubeconfig."""
 
     kubeconfig: Path
 
     def ask(self, *command: str) -> str:
-        """Run a command that takes seconds and return what it printed. Raises ClusterError."""
+        """Run a short command and return its output. Raises ClusterError."""
         return _ask(command, self._environment())
 
     def watch(self, *command: str, stdin: str = "") -> None:
-        """Run one that takes minutes; its output goes to stderr. Raises ClusterError."""
+        """Run a long command with its output on stderr. Raises ClusterError."""
         streams = {"_in": stdin, "_out": sys.stderr, "_err": sys.stderr}
         try:
             _run(command, self._environment(), **streams)
@@ -65,8 +65,8 @@ def _ask(command: Sequence[str], environment: Mapping[str, str]) -> str:
         what = f"`{_shortened(command)}` has not answered in {_TIMEOUT} s"
     except sh.ErrorReturnCode as error:
         output = (error.stderr.strip() or error.stdout.strip()).decode(errors="replace")
-        last = (output.splitlines() or ["no output"])[-1].strip()
-        what = f"`{_shortened(command)}` failed ({error.exit_code}): {last}"
+        last_line = (output.splitlines() or ["no output"])[-1].strip()
+        what = f"`{_shortened(command)}` failed ({error.exit_code}): {last_line}"
     raise ClusterError(what)
 
 

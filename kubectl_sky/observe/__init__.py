@@ -1,1 +1,1 @@
-"""What was seen, told as values: status, logs, differences."""
+"""Turn cluster objects into values: status, logs, differences."""

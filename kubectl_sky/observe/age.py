@@ -1,8 +1,8 @@
-"""Durations as kubectl writes them: `42s`, `5m10s`, `3h`, `2d4h`."""
+"""Format durations like kubectl: `42s`, `5m10s`, `3h`, `2d4h`."""
 
 from datetime import UTC, datetime, timedelta
 
-# Up to how long, in seconds, which units are shown (k8s.io/apimachinery/pkg/util/duration).
+# Upper limit in seconds, and the units shown (k8s.io/apimachinery/pkg/util/duration).
 _STEPS = (
     (120, "s", ""),
     (600, "m", "s"),
@@ -17,21 +17,23 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "y": 31_536_000}
 
 
 def since(time: str, now: datetime) -> str:
-    """Return how long ago an RFC 3339 time was; `<unknown>` without one."""
+    """Return the time since an RFC 3339 time; `<unknown>` if it is empty."""
     if not time:
         return "<unknown>"
     return duration(now - parse(time))
 
 
 def parse(time: str) -> datetime:
-    """Read Kubernetes' RFC 3339 in UTC, with or without fractions."""
+    """Parse an RFC 3339 time in UTC, with or without fractions of a second."""
     return datetime.fromisoformat(time.replace("Z", "+00:00")).astimezone(UTC)
 
 
 def duration(span: timedelta) -> str:
-    """Write a duration; a clock that runs behind the cluster's makes it 0s."""
+    """Format a duration; a negative one, caused by clock skew, becomes 0s."""
     seconds = max(int(span.total_seconds()), 0)
-    major, minor = next(((a, b) for limit, a, b in _STEPS if seconds < limit), ("y", ""))
-    whole, rest = divmod(seconds, _SECONDS[major])
-    extra = rest // _SECONDS[minor] if minor else 0
-    return f"{whole}{major}{f'{extra}{minor}' if extra else ''}"
+    major, minor = next(
+        ((large, small) for limit, large, small in _STEPS if seconds < limit), ("y", "")
+    )
+    count, remainder = divmod(seconds, _SECONDS[major])
+    extra = remainder // _SECONDS[minor] if minor else 0
+    return f"{count}{major}{f'{extra}{minor}' if extra else ''}"

@@ -1,7 +1,7 @@
-"""How an object in the cluster differs from what would be sent: the fields, by name.
+"""Compare an object in the cluster with the one to send, field by field.
 
-Fields that the server filled in do not count; fields that were sent earlier and are sent no more
-do: the object's `managedFields` tell which those are.
+Fields that the server set are ignored. Fields that were sent before but no longer are count as
+differences; the object's `managedFields` list them.
 """
 
 import json
@@ -18,7 +18,7 @@ _IDENTITIES = ("name", "mountPath", "containerPort", "topologyKey", "key", "uid"
 
 
 _SELECTOR = ("spec", "selector")
-# What API servers and Kueue add to pod templates; whatever else is in them takes effect.
+# Fields that API servers and Kueue add to pod templates; any other field is an addition.
 _ADDED_TO_PODS = {
     "dnsPolicy",
     "nodeSelector",
@@ -31,19 +31,22 @@ _ADDED_TO_PODS = {
 }
 _ADDED_TO_CONTAINERS = {"imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy"}
 _EMPTY: tuple[object, ...] = ({}, [], "", None, False)
-_CLOSED = (("data",), ("binaryData",), _SELECTOR)  # whatever else is in them takes effect
+_CLOSED = (("data",), ("binaryData",), _SELECTOR)  # any additional key takes effect
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One field: where it is, what the cluster has, what would be sent (None: nothing)."""
+    """One field: its path, the live value and the value to send (None: not set)."""
 
     path: str
     live: Any
     wanted: Any
 
     def __str__(self) -> str:
-        """`spec.containers[main].image: "a" would become "b"`; long values are left out."""
+        """Return `spec.containers[main].image: "a" would become "b"`.
+
+        Long values are shortened or left out.
+        """
         if self.wanted is None:
             return f"{self.path}: {_short(self.live)} would go"
         if self.live is None:
@@ -54,33 +57,33 @@ class Difference:
 
 
 def differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[Difference]:
-    """Return every field in which `wanted` would change `live`. Secret values stay hidden."""
-    found = list(_compare("", wanted, live))
-    found += _dropped("", _sent(live), wanted, live)
+    """Return the fields of `live` that `wanted` would change; hide Secret values."""
+    changes = list(_compare("", wanted, live))
+    changes += _dropped("", _sent(live), wanted, live)
     if wanted.get("kind") == "Secret":
-        found = [Difference(item.path, "(hidden)", "(another value)") for item in found]
-    return found
+        changes = [Difference(item.path, "(hidden)", "(another value)") for item in changes]
+    return changes
 
 
 def foreign(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:
-    """Return why an object of the name is not the one that would be created; empty if it is.
+    """Return why a live object is not the one that would be created; empty if it is.
 
-    Besides the fields that differ these are fields that `wanted` does not have at all, where
-    they reach a pod: keys of data, labels of a selector, and whatever is in a pod template. The
-    field manager is not compared: it is what a client calls itself, and `kubectl apply` of what
-    `render` prints makes the same objects.
+    Besides differing fields, this reports fields that `wanted` does not have and that affect a pod:
+    data keys, selector labels, and anything in a pod template. Field managers are not compared,
+    because each client chooses its own: `kubectl apply` of the output of `render` creates the same
+    objects.
     """
     reasons = [str(item) for item in differences(wanted, live)]
     for path in _CLOSED:
         ours, theirs = _at(wanted, path), _at(live, path)
-        if ours or (theirs and path != _SELECTOR):  # which the server gives to Jobs
+        if ours or (theirs and path != _SELECTOR):  # the server sets the selector of Jobs
             extra = sorted(set(theirs or ()) - set(ours or ()))
             reasons += [f"{'.'.join(path)}: has the key {_short(key)}" for key in extra]
     return reasons + [f"{field} would go" for field in _additions("", wanted, live)]
 
 
 def _additions(path: str, wanted: Any, live: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
-    """Yield what a pod template has and `wanted` has not, unless a controller adds it."""
+    """Yield pod template fields that `wanted` lacks and no controller adds."""
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
         if "containers" in wanted:
             yield from _pod_additions(path, wanted, live)
@@ -98,11 +101,13 @@ def _pod_additions(path: str, wanted: Any, live: Any) -> Iterator[str]:  # noqa:
     for field in ("initContainers", "containers"):
         theirs = live.get(field) or ()
         yield from _named(f"{path}.{field}", wanted.get(field), theirs, "name")
-        found = {container.get("name"): container for container in theirs}
+        live_containers = {container.get("name"): container for container in theirs}
         for container in wanted.get(field) or ():
             name = container["name"]
-            where = f"{path}.{field}[{name}]"
-            yield from _container_additions(where, container, found.get(name) or {})
+            container_path = f"{path}.{field}[{name}]"
+            yield from _container_additions(
+                container_path, container, live_containers.get(name) or {}
+            )
 
 
 def _container_additions(path: str, wanted: Any, live: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
@@ -112,7 +117,10 @@ def _container_additions(path: str, wanted: Any, live: Any) -> Iterator[str]:  #
 
 
 def _keys(path: str, wanted: Any, live: Any, added: Collection[str]) -> Iterator[str]:  # noqa: ANN401
-    """Yield fields that are set beside those of `wanted`; a security context has no defaults."""
+    """Yield fields that are set in `live` but not in `wanted`.
+
+    All extra fields of a security context count, because the server sets no defaults there.
+    """
     for key, value in live.items():
         if key not in wanted and key not in added and value not in _EMPTY:
             yield f"{path}.{key}"
@@ -121,9 +129,9 @@ def _keys(path: str, wanted: Any, live: Any, added: Collection[str]) -> Iterator
 
 
 def _named(path: str, wanted: Any, live: Any, key: str) -> Iterator[str]:  # noqa: ANN401 -- JSON
-    known = {item.get(key) for item in wanted or ()}
+    expected = {item.get(key) for item in wanted or ()}
     extra = (item.get(key) for item in live or ())
-    yield from (f"{path}[{name}]" for name in extra if name not in known)
+    yield from (f"{path}[{name}]" for name in extra if name not in expected)
 
 
 def _at(value: Any, path: Sequence[str]) -> Any:  # noqa: ANN401 -- JSON
@@ -145,7 +153,7 @@ def _compare(path: str, wanted: object, live: object) -> Iterator[Difference]:
 
 
 def _compare_lists(path: str, wanted: Sequence[Any], live: Sequence[Any]) -> Iterator[Difference]:
-    """Lists of named things are compared by name, others by place."""
+    """Compare lists of named items by name, other lists by index."""
     identity = _identity(wanted)
     if identity is None:
         if len(wanted) != len(live):
@@ -179,7 +187,7 @@ def _same(path: str, wanted: object, live: object) -> bool:
 
 
 def _sent(live: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Which fields were sent by this program before, in the form of `fieldsV1`."""
+    """Return the fields that this program sent before, as `fieldsV1`."""
     for entry in live.get("metadata", {}).get("managedFields", ()):
         if entry.get("manager") == names.MANAGER and entry.get("operation") == "Apply":
             return dict(entry.get("fieldsV1", {}))
@@ -187,27 +195,30 @@ def _sent(live: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _dropped(path: str, sent: Mapping[str, Any], wanted: Any, live: Any) -> list[Difference]:  # noqa: ANN401 -- JSON
-    """Fields that were sent and are sent no more."""
-    found: list[Difference] = []
+    """Return the fields that were sent before and no longer are."""
+    dropped: list[Difference] = []
     for key, inner in sent.items():
         if key == ".":
             continue
         name, ours, theirs = _step(path, key, wanted, live)
         if theirs is not None and ours is None:
-            found.append(Difference(name, theirs, None))
+            dropped.append(Difference(name, theirs, None))
         elif ours is not None and theirs is not None:
-            found += _dropped(name, inner, ours, theirs)
-    return found
+            dropped += _dropped(name, inner, ours, theirs)
+    return dropped
 
 
 def _step(path: str, key: str, wanted: Any, live: Any) -> tuple[str, Any, Any]:  # noqa: ANN401 -- JSON
-    """Follow one key of `fieldsV1` (`f:name`, or `k:{"name": "x"}` in a list) into both objects."""
-    form, _, rest = key.partition(":")
-    if form == "f":
-        return _join(path, rest), _get(wanted, rest), _get(live, rest)
-    if form != "k":
+    """Follow one key of `fieldsV1` into both objects.
+
+    A key is `f:name` for a field, or `k:{"name": "x"}` for a list item.
+    """
+    prefix, _, content = key.partition(":")
+    if prefix == "f":
+        return _join(path, content), _get(wanted, content), _get(live, content)
+    if prefix != "k":
         return path, wanted, live
-    identity = json.loads(rest)
+    identity = json.loads(content)
     label = next(iter(identity.values()))
     return f"{path}[{label}]", _find(wanted, identity), _find(live, identity)
 
@@ -217,7 +228,7 @@ def _get(value: Any, key: str) -> Any:  # noqa: ANN401 -- JSON
 
 
 def _find(items: Any, identity: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- JSON
-    """Return the item with these fields; what an item leaves out is the server's default."""
+    """Return the item with these fields; a field that it lacks has the server default."""
     for item in items if isinstance(items, Sequence) else ():
         if all(item.get(key, value) == value for key, value in identity.items()):
             return item

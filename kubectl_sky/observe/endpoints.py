@@ -1,4 +1,4 @@
-"""Where the ports of a task are reached: within the cluster, and from outside."""
+"""Find the addresses of the ports of a task, inside and outside the cluster."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from kubectl_sky.observe.nodes import Object
 from kubectl_sky.observe.status import TaskStatus
 
-_OUTSIDE = ("ExternalIP", "InternalIP")  # a machine's addresses, the better first
+_OUTSIDE = ("ExternalIP", "InternalIP")  # address types of a cluster node, the preferred first
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One port: where it is within the cluster, and from outside, `HOST:PORT` both."""
+    """One port: its addresses in the cluster and outside, both as `HOST:PORT`."""
 
     port: int
     address: str
@@ -20,22 +20,22 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Exposed:
-    """A task's Service, the pod that it leads to, and whether that pod takes connections.
+    """A task's Service, the pod behind it, and whether that pod is ready.
 
-    `pending` says that the Service waits for the address of its load balancer.
+    `pending` means that the Service waits for its load balancer address.
     """
 
     task: TaskStatus
     service: str
     type: str
-    cluster_ip: str  # empty where the name leads to the pod itself
+    cluster_ip: str  # empty for a headless Service
     pod: str
     ready: bool
     pending: bool
     endpoints: tuple[Endpoint, ...]
 
     def as_json(self) -> dict[str, object]:
-        """The endpoints for programs."""
+        """Return the endpoints as JSON values."""
         return {
             "task_id": self.task.id,
             "name": self.task.name,
@@ -47,8 +47,12 @@ class Exposed:
             "ready": self.ready,
             "pending": self.pending,
             "ports": [
-                {"port": one.port, "address": one.address, "outside": list(one.outside)}
-                for one in self.endpoints
+                {
+                    "port": endpoint.port,
+                    "address": endpoint.address,
+                    "outside": list(endpoint.outside),
+                }
+                for endpoint in self.endpoints
             ],
         }
 
@@ -56,7 +60,7 @@ class Exposed:
 def exposed(
     task: TaskStatus, service: Object, pods: Iterable[Object], machines: Iterable[Object]
 ) -> Exposed:
-    """Fold a Service, the pods behind it and the machines of the cluster, if they are known."""
+    """Combine a Service, the pods behind it and the cluster nodes, if readable."""
     pod = _newest(pods)
     spec, name = service["spec"], service["metadata"]["name"]
     kind = spec.get("type") or "ClusterIP"
@@ -79,42 +83,44 @@ def exposed(
 
 
 def _newest(pods: Iterable[Object]) -> Object:
-    """Return the pod that was made last; an empty one without any."""
+    """Return the newest pod; empty if there are none."""
     return max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), default={})
 
 
 def _ready(pod: Object) -> bool:
     conditions = pod.get("status", {}).get("conditions", ()) if pod else ()
-    going = bool(pod) and "deletionTimestamp" in pod["metadata"]
-    return not going and any(
-        one.get("type") == "Ready" and one.get("status") == "True" for one in conditions
+    deleting = bool(pod) and "deletionTimestamp" in pod["metadata"]
+    return not deleting and any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in conditions
     )
 
 
 def _balancers(service: Object) -> Iterator[str]:
     status = service.get("status", {}).get("loadBalancer") or {}
-    for one in status.get("ingress") or ():
-        yield one.get("hostname") or one.get("ip") or ""
+    for ingress in status.get("ingress") or ():
+        yield ingress.get("hostname") or ingress.get("ip") or ""
 
 
 def _machine(pod: Object, machines: Iterable[Object]) -> Sequence[str]:
-    """Return an address of the pod's machine, of another one, or what the pod knows of its own.
+    """Return an address of the pod's cluster node, of another one, or the hostIP.
 
-    All machines lead to a NodePort; the pod's is the one that is surely there.
+    A NodePort is open on all cluster nodes; the one that runs the pod certainly exists. The hostIP
+    is used if no cluster node can be read.
     """
-    own = pod.get("spec", {}).get("nodeName") if pod else None
-    ordered = sorted(machines, key=lambda machine: machine["metadata"]["name"] != own)
+    node_name = pod.get("spec", {}).get("nodeName") if pod else None
+    ordered = sorted(machines, key=lambda machine: machine["metadata"]["name"] != node_name)
     for kind in _OUTSIDE:
         for machine in ordered:
-            for one in machine.get("status", {}).get("addresses") or ():
-                if one.get("type") == kind and one.get("address"):
-                    return (one["address"],)
-    known = pod.get("status", {}).get("hostIP") if pod else None
-    return (known,) if known else ()
+            for address in machine.get("status", {}).get("addresses") or ():
+                if address.get("type") == kind and address.get("address"):
+                    return (address["address"],)
+    host_ip = pod.get("status", {}).get("hostIP") if pod else None
+    return (host_ip,) if host_ip else ()
 
 
 def _at(kind: str, hosts: Sequence[str], port: Object) -> Iterator[str]:
-    """Yield where a port is reached from outside at these hosts."""
+    """Yield the external addresses of a port on these hosts."""
     number = {"LoadBalancer": port["port"], "NodePort": port.get("nodePort")}.get(kind)
     for host in hosts if number else ():
         yield f"[{host}]:{number}" if ":" in host else f"{host}:{number}"

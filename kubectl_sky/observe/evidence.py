@@ -1,4 +1,4 @@
-"""What dead nodes of a task leave behind: how they ended, and the last lines of their logs."""
+"""Record how failed nodes of a task ended, with the last lines of their logs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -8,15 +8,18 @@ from kubectl_sky.observe.nodes import NodeStatus, Object, of_pod
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.workloads.workload import STOPPED
 
-LINES = 50  # of each node's log
-BYTES = 64 * 1024  # of these
-LOGS = 16  # nodes of which lines are kept, those that died first
+LINES = 50  # lines of each node's log
+BYTES = 64 * 1024  # bytes of those lines
+LOGS = 16  # nodes whose log lines are kept: the first to fail
 _TEXTS = ("name", "pod", "host", "reason", "message", "ended_at")
 
 
 @dataclass(frozen=True)
 class Death:
-    """A node's pod that failed, and its last lines; `exit_code` is None where it never ran."""
+    """A failed pod of a node, and its last log lines.
+
+    `exit_code` is None if the container never ran.
+    """
 
     rank: int
     name: str
@@ -30,23 +33,23 @@ class Death:
 
     @property
     def end(self) -> str:
-        """`Error (exit code 3)`."""
+        """The reason and exit code: `Error (exit code 3)`."""
         code = "" if self.exit_code is None else f" (exit code {self.exit_code})"
         return f"{self.reason or 'Failed'}{code}"
 
     def having(self, lines: Sequence[bytes]) -> "Death":
-        """Return it with the last of the lines of its log."""
+        """Return a copy with the last of these log lines."""
         return replace(self, lines=_last(lines))
 
     def as_json(self) -> dict[str, object]:
-        """The death for programs; what is unknown is left out."""
-        found = asdict(self) | {"lines": list(self.lines)}
-        return {name: value for name, value in found.items() if value not in ("", None)}
+        """Return the death as JSON values; fields that are not set are left out."""
+        values = asdict(self) | {"lines": list(self.lines)}
+        return {name: value for name, value in values.items() if value not in ("", None)}
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The deaths of one task, the first one first; which task it is, and of which server."""
+    """The deaths of one task, oldest first, and the identity of the task and server."""
 
     task_id: str
     name: str
@@ -56,74 +59,78 @@ class Evidence:
     deaths: tuple[Death, ...] = ()
 
     def of(self, task: TaskStatus) -> bool:
-        """Say whether it is of this very task, and not of an older one with its id."""
+        """Return whether it belongs to this task, and not to an older one with its id."""
         return (self.task_id, self.created_at) == (task.id, task.created_at)
 
     def having(self, more: Iterable[Death]) -> "Evidence":
-        """Return it with more deaths, each pod's once; what was known of a pod stays."""
-        found = {death.pod: death for death in (*more, *self.deaths)}
-        return replace(self, deaths=tuple(sorted(found.values(), key=_order)))
+        """Return a copy with more deaths; a pod that is already recorded stays as it is."""
+        by_pod = {death.pod: death for death in (*more, *self.deaths)}
+        return replace(self, deaths=tuple(sorted(by_pod.values(), key=_order)))
 
     def gone(self, task: TaskStatus) -> "Evidence":
-        """Return it without the pods that the cluster still has, with their logs.
+        """Return a copy without the pods that still exist.
 
-        Those that were stopped for another one are no news while that is there.
+        The cluster has the logs of those pods. If the remaining ones were only stopped because of
+        another failure, the copy has no deaths.
         """
-        there = {name for node in task.nodes for name in (node.pod, node.previous)}
-        found = tuple(one for one in self.deaths if one.pod not in there)
-        telling = any(one.reason != STOPPED for one in found)
-        return replace(self, deaths=found if telling else ())
+        existing = {name for node in task.nodes for name in (node.pod, node.previous)}
+        remaining = tuple(death for death in self.deaths if death.pod not in existing)
+        has_cause = any(death.reason != STOPPED for death in remaining)
+        return replace(self, deaths=remaining if has_cause else ())
 
     def as_json(self) -> dict[str, object]:
-        """As it is kept."""
+        """Return the evidence as it is stored."""
         return asdict(self) | {"deaths": [death.as_json() for death in self.deaths]}
 
 
 def deaths(task: TaskStatus, pods: Iterable[Object]) -> Iterator[Death]:
-    """Yield the pods of a task that have failed, those that others follow too; without lines."""
+    """Yield the failed pods of a task, including replaced ones, without log lines."""
     for pod in pods:
         if pod.get("status", {}).get("phase") == "Failed":
             yield _death(task, pod)
 
 
-def read(value: Any) -> Evidence | None:  # noqa: ANN401 -- whatever a file holds
-    """Return what was kept; None where the file is no such thing."""
+def read(value: Any) -> Evidence | None:  # noqa: ANN401 -- any JSON
+    """Parse stored evidence; return None if it is invalid."""
     try:
-        found = [_read(one) for one in value["deaths"]]
+        parsed = [_read(death) for death in value["deaths"]]
         texts = ("task_id", "name", "namespace", "server", "created_at")
-        own = {field: str(value[field]) for field in texts}
+        fields = {field: str(value[field]) for field in texts}
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
-    return Evidence(**own, deaths=tuple(found))
+    return Evidence(**fields, deaths=tuple(parsed))
 
 
 def _last(lines: Sequence[bytes]) -> tuple[str, ...]:
-    """Return the last of these lines, within the bounds; of one that is too long its end."""
-    kept: list[str] = []
-    left = BYTES
+    """Return the last lines within the limits.
+
+    If the last line alone is too long, its end is returned.
+    """
+    texts: list[str] = []
+    remaining = BYTES
     for line in reversed(lines[-LINES:]):
-        if len(line) > left:
+        if len(line) > remaining:
             break
-        left -= len(line)
-        kept.append(line.decode(errors="replace"))
-    if lines and not kept:
-        kept.append(lines[-1][-BYTES:].decode(errors="replace"))
-    return tuple(reversed(kept))
+        remaining -= len(line)
+        texts.append(line.decode(errors="replace"))
+    if lines and not texts:
+        texts.append(lines[-1][-BYTES:].decode(errors="replace"))
+    return tuple(reversed(texts))
 
 
 def _death(task: TaskStatus, pod: Object) -> Death:
     rank = task.workload.rank(pod)
-    seen = of_pod(NodeStatus(rank, task.workload.title(rank), ""), pod)
-    told = "deletionTimestamp" in pod["metadata"]  # to end; it did not by itself
+    status = of_pod(NodeStatus(rank, task.workload.title(rank), ""), pod)
+    deleted = "deletionTimestamp" in pod["metadata"]  # stopped; it did not fail by itself
     return Death(
         rank=rank,
-        name=seen.name,
-        pod=seen.pod,
-        host=seen.host,
-        reason=STOPPED if told else seen.reason,
-        message=seen.message,
-        ended_at=seen.ended_at,
-        exit_code=seen.exit_code,
+        name=status.name,
+        pod=status.pod,
+        host=status.host,
+        reason=STOPPED if deleted else status.reason,
+        message=status.message,
+        ended_at=status.ended_at,
+        exit_code=status.exit_code,
     )
 
 
@@ -139,5 +146,8 @@ def _read(value: Mapping[str, Any]) -> Death:
 
 
 def _order(death: Death) -> tuple[bool, bool, str, int]:
-    """As TaskStatus orders failures: those stopped for another, and without a time, come last."""
+    """Return the sort key, in the order of TaskStatus.first_failure.
+
+    Deaths stopped for another failure, and those without a time, come last.
+    """
     return (death.reason == STOPPED, not death.ended_at, death.ended_at, death.rank)

@@ -1,4 +1,4 @@
-"""From complaints to a verdict: small rules, each for one known failure."""
+"""Turn symptoms into findings with small rules, one for each known failure."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from kubectl_sky.observe.symptoms import Snapshot, Source, Symptom, symptoms
 
 
 class Stage(StrEnum):
-    """What a task goes through, in this order."""
+    """The stages of a task, in order."""
 
     QUEUE = "queue"
     ADMISSION = "admission"
@@ -26,10 +26,11 @@ Detail = Callable[[Snapshot, Symptom, Mapping[str, str]], Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Rule:
-    """One known failure: who says it and how, what it means, and what to do next.
+    """One known failure: the symptom that shows it, what it means and what to do.
 
-    `reason` and `message` are regular expressions, the first for the whole reason. The texts are
-    formats of the message's named groups, of `id`, `namespace`, `about`, and of what `detail` adds.
+    `reason` and `message` are regular expressions; `reason` must match in full. `what` and `then`
+    are format strings with the named groups of `message`, `id`, `namespace`, `about`, `reason`,
+    `message`, and the values that `detail` adds.
     """
 
     name: str
@@ -40,23 +41,23 @@ class Rule:
     reason: str = ".*"
     message: str = ""
     detail: Detail | None = None
-    mere: bool = False  # explains nothing where another finding does
+    mere: bool = False  # dropped if another finding explains the same nodes
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A cause: what is wrong with which nodes (by rank; none: the task), and what to do next."""
+    """A cause: what is wrong, on which ranks (none: the whole task), and what to do."""
 
     rule: str
     stage: Stage
     what: str
     then: str
     ranks: tuple[int, ...] = ()
-    evidence: str = ""  # the cluster's own words
+    evidence: str = ""  # the message of the cluster
     mere: bool = field(default=False, compare=False)
 
     def as_json(self) -> dict[str, object]:
-        """The finding for programs."""
+        """Return the finding as JSON values."""
         return {
             "rule": self.rule,
             "stage": str(self.stage),
@@ -68,27 +69,31 @@ class Finding:
 
 
 class _Words(dict[str, str]):
-    """The words of a format; what a message does not say is left empty."""
+    """The values of a format string; a missing one is empty."""
 
     def __missing__(self, key: str) -> str:
         return ""
 
 
 def diagnose(seen: Snapshot, rules: Sequence[Rule]) -> list[Finding]:
-    """Return what is wrong, in the order of a start; complaints that no rule knows stand as is."""
-    found = list(_findings(seen, rules))
-    causes = [finding for finding in found if not finding.mere]
-    found = causes + [finding for finding in found if finding.mere and not _told(finding, causes)]
+    """Return the findings in stage order; symptoms that match no rule are skipped."""
+    findings = list(_findings(seen, rules))
+    causes = [finding for finding in findings if not finding.mere]
+    findings = causes + [
+        finding for finding in findings if finding.mere and not _told(finding, causes)
+    ]
     order = list(Stage)
-    return sorted(_merged(found), key=lambda finding: (order.index(finding.stage), finding.ranks))
+    return sorted(
+        _merged(findings), key=lambda finding: (order.index(finding.stage), finding.ranks)
+    )
 
 
 def _told(finding: Finding, causes: Sequence[Finding]) -> bool:
-    """Whether others explain what became of all the nodes that a finding is about."""
+    """Return whether the causes already cover all ranks of a finding."""
     if any(not cause.ranks for cause in causes):
         return True
-    known = {rank for cause in causes for rank in cause.ranks}
-    return bool(known) and known >= set(finding.ranks)
+    explained = {rank for cause in causes for rank in cause.ranks}
+    return bool(explained) and explained >= set(finding.ranks)
 
 
 def _findings(seen: Snapshot, rules: Sequence[Rule]) -> Iterator[Finding]:
@@ -133,13 +138,13 @@ def _finding(seen: Snapshot, symptom: Symptom, rule: Rule, match: re.Match[str])
 
 
 def _merged(found: Sequence[Finding]) -> list[Finding]:
-    """Tell once what is told of several ranks."""
-    together: dict[tuple[str, str], Finding] = {}
+    """Merge equal findings of several ranks into one."""
+    merged: dict[tuple[str, str], Finding] = {}
     for finding in found:
         key = (finding.rule, finding.what)
-        before = together.get(key)
-        ranks = tuple(sorted({*finding.ranks, *(before.ranks if before else ())}))
-        together[key] = Finding(
+        previous = merged.get(key)
+        ranks = tuple(sorted({*finding.ranks, *(previous.ranks if previous else ())}))
+        merged[key] = Finding(
             finding.rule, finding.stage, finding.what, finding.then, ranks, finding.evidence
         )
-    return list(together.values())
+    return list(merged.values())

@@ -1,4 +1,4 @@
-"""What Volcano says of a PodGroup whose pods do not start."""
+"""Explain why the pods of a Volcano PodGroup do not start."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,10 @@ _REASONS = {"": "Unseen", "Pending": QUEUED, "Inqueue": "Unschedulable", "Unknow
 
 @dataclass(frozen=True)
 class Waiting:
-    """Why a group waits: `phase` is Volcano's, and empty where nobody has looked at the group."""
+    """Why a group is pending.
+
+    `phase` is Volcano's; it is empty if no scheduler has handled the group.
+    """
 
     name: str
     queue: str
@@ -23,29 +26,33 @@ class Waiting:
 
     @property
     def reason(self) -> str:
-        """Why its nodes wait, in one word."""
+        """The reason why its nodes are pending, in one word."""
         return _REASONS[self.phase]
 
     def __str__(self) -> str:
-        """`PodGroup train-abc is Pending in Volcano's queue gold: …`."""
+        """Return `PodGroup train-abc is Pending in Volcano's queue gold: …`."""
         if not self.phase:
             return f"PodGroup {self.name}: {_UNSEEN}"
-        why = f": {self.message}" if self.message else ""
-        return f"PodGroup {self.name} is {self.phase} in Volcano's queue {self.queue}{why}"
+        details = f": {self.message}" if self.message else ""
+        return f"PodGroup {self.name} is {self.phase} in Volcano's queue {self.queue}{details}"
 
 
 def waiting(group: Object) -> Waiting | None:
-    """Return why a group waits; None where it has what it needs."""
+    """Return why a group is pending; None if it has all its resources."""
     status = group.get("status") or {}
     phase = status.get("phase") or ""
     if phase not in _REASONS:
         return None
-    found = [
+    unschedulable = [
         condition
         for condition in status.get("conditions") or ()
         if condition.get("type") == "Unschedulable" and condition.get("status") == "True"
     ]
-    found.sort(key=lambda condition: condition.get("lastTransitionTime") or "")
-    message = (found[-1].get("message") or found[-1].get("reason") or "") if found else ""
+    unschedulable.sort(key=lambda condition: condition.get("lastTransitionTime") or "")
+    message = (
+        (unschedulable[-1].get("message") or unschedulable[-1].get("reason") or "")
+        if unschedulable
+        else ""
+    )
     queue = (group.get("spec") or {}).get("queue") or "default"
     return Waiting(group["metadata"]["name"], queue, phase, str(message).strip())

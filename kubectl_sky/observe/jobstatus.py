@@ -1,4 +1,4 @@
-"""SkyPilot's finer words for what a task and its nodes do, beside the seed's four."""
+"""SkyPilot's detailed job statuses of tasks and nodes."""
 
 from collections.abc import Collection
 from enum import StrEnum
@@ -8,10 +8,10 @@ from kubectl_sky.workloads.workload import QUEUED, STOPPED
 
 
 class JobStatus(StrEnum):
-    """What a task or a node does.
+    """The job status of a task or a node.
 
-    SETTING_UP: a machine is found, and image, files or volumes are being made ready there.
-    STOPPED: ended because another node failed. UNKNOWN: its machine was lost.
+    SETTING_UP: scheduled on a cluster node, preparing the image, files or volumes. STOPPED: stopped
+    because another node failed. UNKNOWN: its cluster node was lost.
     """
 
     PENDING = "PENDING"
@@ -42,27 +42,27 @@ _STATES = {
     State.FAILED: JobStatus.FAILED,
     State.PENDING: JobStatus.PENDING,
 }
-# Of a task whose nodes all wait, the first of these that is there says most.
+# If all nodes are pending, the task has the first of these that any node has.
 _TELLING = (JobStatus.UNKNOWN, JobStatus.QUEUED, JobStatus.SETTING_UP)
 
 
 def of_node(node: NodeStatus) -> JobStatus:
-    """Return a node's status."""
+    """Return the job status of a node."""
     if node.state is State.PENDING:
-        usual = JobStatus.SETTING_UP if node.host else JobStatus.PENDING
-        return _WAITING.get(node.reason, usual)
+        default = JobStatus.SETTING_UP if node.host else JobStatus.PENDING
+        return _WAITING.get(node.reason, default)
     if node.state is State.FAILED:
         return _FAILED.get(node.reason, JobStatus.FAILED)
     return _STATES[node.state]
 
 
 def of_task(state: State, nodes: Collection[NodeStatus], failure: NodeStatus | None) -> JobStatus:
-    """Return a task's status by its state, its nodes and the one that failed first."""
+    """Return a task's job status from its state, its nodes and its first failure."""
     if state is State.FAILED and failure:
         return of_node(failure)
-    found = {of_node(node) for node in nodes}
-    if JobStatus.RETRYING in found:
+    statuses = {of_node(node) for node in nodes}
+    if JobStatus.RETRYING in statuses:
         return JobStatus.RETRYING
     if state is State.PENDING:
-        return next((status for status in _TELLING if status in found), JobStatus.PENDING)
+        return next((status for status in _TELLING if status in statuses), JobStatus.PENDING)
     return _STATES[state]

@@ -1,4 +1,4 @@
-"""Log lines as they are printed: plain, coloured by node, or as JSON; some of them or all."""
+"""Format log lines: plain, coloured by node, or as JSON, with an optional filter."""
 
 import json
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from enum import StrEnum
 from kubectl_sky.observe.escapes import harmless, plain
 from kubectl_sky.regex import Regex
 
-# SGR codes that are read well on dark and on light, the usual order of such programs
+# SGR codes that are readable on dark and light backgrounds, in the usual order
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
 
 
 class Output(StrEnum):
-    """What a line is printed as; RAW is without the node's name before it."""
+    """The output format of a line; RAW has no node name prefix."""
 
     TEXT = "text"
     RAW = "raw"
@@ -22,7 +22,10 @@ class Output(StrEnum):
 
 @dataclass(frozen=True)
 class Origin:
-    """Whose lines they are; `prefix` tells them from others', and is empty where none are."""
+    """The source of log lines.
+
+    `prefix` distinguishes them from the lines of other sources; it is empty if there are none.
+    """
 
     task: str
     rank: int
@@ -33,10 +36,11 @@ class Origin:
 
 @dataclass(frozen=True)
 class Form:
-    """How lines are printed, and which.
+    """How log lines are printed, and which ones.
 
-    `terminal` says that a terminal shows them, where they must not act; `stamped` that they come
-    with timestamps; `grep` is what lines must match, or with `invert` must not.
+    `terminal` means that the output is a terminal, where lines must not have side effects.
+    `stamped` means that lines begin with a timestamp. `grep` must match a line, or with `invert`
+    must not match it.
     """
 
     output: Output = Output.TEXT
@@ -47,7 +51,7 @@ class Form:
     invert: bool = False
 
     def block(self, origin: Origin, lines: Sequence[bytes], whole: bool) -> bytes:
-        """Return what is printed of these lines; `whole` as for `prefixed`."""
+        """Return the output for these lines; `whole` as in `prefixed`."""
         if self.grep:
             last = lines[-1]
             lines = [line for line in lines if self._chosen(line)]
@@ -67,7 +71,7 @@ class Form:
         return bool(self.grep.search(text)) is not self.invert
 
     def _split(self, line: str) -> Sequence[str]:
-        """Return the time and the text of a line."""
+        """Return the timestamp and the text of a line."""
         return line.partition(" ")[::2] if self.stamped else ("", line)
 
     def _prefix(self, origin: Origin) -> bytes:
@@ -79,15 +83,15 @@ class Form:
         return f"\x1b[{_COLOURS[origin.rank % len(_COLOURS)]}m{prefix} |\x1b[0m ".encode()
 
     def _json(self, origin: Origin, lines: Sequence[bytes]) -> bytes:
-        """Return an object a line; the encoder is called once for all, as calls are what costs."""
+        """Return one JSON object per line; a single encoder call for all lines is faster."""
         texts = b"\n".join(lines).decode(errors="replace").split("\n")
         values = [part for text in texts for part in self._split(text)]
-        whose = {"task": origin.task, "rank": origin.rank, "pod": origin.pod}
-        head = json.dumps(whose, ensure_ascii=self.terminal)[:-1]
-        # No string has a line break once it is encoded.
+        origin_fields = {"task": origin.task, "rank": origin.rank, "pod": origin.pod}
+        head = json.dumps(origin_fields, ensure_ascii=self.terminal)[:-1]
+        # Encoded strings contain no line breaks.
         encoded = json.dumps(values, ensure_ascii=self.terminal, separators=("\n", ":"))[1:-1]
-        each = iter(encoded.split("\n"))
-        pairs = zip(each, each, strict=True)
+        strings = iter(encoded.split("\n"))
+        pairs = zip(strings, strings, strict=True)
         objects = [f'{head}, "time": {time}, "text": {text}}}\n' for time, text in pairs]
         return "".join(objects).encode()
 
@@ -95,8 +99,8 @@ class Form:
 def prefixed(lines: Sequence[bytes], prefix: bytes, whole: bool) -> bytes:
     """Join lines to a block of output.
 
-    `whole` is False where the last line has no newline in the log: alone it is left so, behind a
-    prefix it gets one, so that another node's line cannot stand on the same line.
+    `whole` is False if the last line has no newline in the log. Without a prefix the newline stays
+    missing. With a prefix one is added, to keep the next node's line separate.
     """
     if not prefix:
         return b"\n".join(lines) + (b"\n" if whole else b"")

@@ -1,4 +1,4 @@
-"""What a task asks of machines, and what the machines have: the numbers behind a scheduler's no."""
+"""Compare the requests of a task with the capacity of the cluster nodes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
@@ -12,22 +12,22 @@ _SHOWN = 6
 
 
 def insufficient(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
-    """What a node asks for, and the most that a machine has and has free."""
+    """Return the request of a node, and the most that one cluster node has."""
     resource = groups["resource"]
     pod = _pod(seen, symptom)
-    asked = requested(pod, resource) if pod else Fraction(0)
+    request = requested(pod, resource) if pod else Fraction(0)
     machines = seen.of("Node")
-    words = {"asked": _amount(asked, resource)}
+    words = {"asked": _amount(request, resource)}
     if not machines:
         return words | {"have": "", "advice": "ask for less"}
-    most = max(_allocatable(machine, resource) for machine in machines)
-    if most == 0:
+    largest = max(_allocatable(machine, resource) for machine in machines)
+    if largest == 0:
         return words | {"have": "; no machine has any", "advice": _NONE.get(resource, _ANY)}
-    if asked > most:
-        amount = _amount(most, resource)
+    if request > largest:
+        amount = _amount(largest, resource)
         return words | {"have": f"; the largest machine has {amount}", "advice": "ask for less"}
     return words | {
-        "have": f"; machines have up to {_amount(most, resource)}, and it is in use",
+        "have": f"; machines have up to {_amount(largest, resource)}, and it is in use",
         "advice": "wait until others end, or ask for less",
     }
 
@@ -40,25 +40,28 @@ _NONE = {
 
 
 def taints(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
-    """The taints of the machines, and which of them the pod bears."""
+    """Return the taints of the cluster nodes that the pod does not tolerate."""
     pod = _pod(seen, symptom)
-    borne = pod.get("spec", {}).get("tolerations", ()) if pod else ()
-    found = [
+    tolerations = pod.get("spec", {}).get("tolerations", ()) if pod else ()
+    untolerated = [
         _taint(taint)
         for machine in seen.of("Node")
         for taint in machine.get("spec", {}).get("taints") or ()
-        if taint.get("effect") != "PreferNoSchedule" and not _bears(borne, taint)
+        if taint.get("effect") != "PreferNoSchedule" and not _bears(tolerations, taint)
     ]
-    shown = _listed(found)
+    shown = _listed(untolerated)
     return {"taints": f": {shown}" if shown else ""}
 
 
 def _bears(tolerations: Iterable[Object], taint: Object) -> bool:
     return any(
-        one.get("key") in (None, taint["key"])
-        and one.get("effect") in (None, "", taint["effect"])
-        and (one.get("operator") == "Exists" or one.get("value", "") == taint.get("value", ""))
-        for one in tolerations
+        toleration.get("key") in (None, taint["key"])
+        and toleration.get("effect") in (None, "", taint["effect"])
+        and (
+            toleration.get("operator") == "Exists"
+            or toleration.get("value", "") == taint.get("value", "")
+        )
+        for toleration in tolerations
     )
 
 
@@ -68,11 +71,11 @@ def _taint(taint: Object) -> str:
 
 
 def labels(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
-    """The labels that the pod wants, and what the machines have under the same keys."""
+    """Return the labels that the pod requires, and the cluster nodes' values for them."""
     pod = _pod(seen, symptom)
-    wanted = dict(_wanted(pod)) if pod else {}
-    texts = [f"{key} in ({_listed(values)})" for key, values in wanted.items()]
-    have = {
+    required = dict(_wanted(pod)) if pod else {}
+    texts = [f"{key} in ({_listed(values)})" for key, values in required.items()]
+    available = {
         key: sorted(
             {
                 str(machine["metadata"]["labels"][key])
@@ -80,16 +83,16 @@ def labels(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
                 if key in (machine["metadata"].get("labels") or {})
             }
         )
-        for key in wanted
+        for key in required
     }
-    present = [f"{key} is {_listed(values)}" for key, values in have.items() if values]
+    present = [f"{key} is {_listed(values)}" for key, values in available.items() if values]
     if not seen.of("Node"):
-        told = ""
+        summary = ""
     elif present:
-        told = f"; there, {' and '.join(present)}"
+        summary = f"; there, {' and '.join(present)}"
     else:
-        told = "; no machine has any of these labels"
-    return {"wanted": f": {' or '.join(texts)}" if texts else "", "have": told}
+        summary = "; no machine has any of these labels"
+    return {"wanted": f": {' or '.join(texts)}" if texts else "", "have": summary}
 
 
 def _wanted(pod: Object) -> Iterator[tuple[str, list[str]]]:
@@ -104,7 +107,7 @@ def _wanted(pod: Object) -> Iterator[tuple[str, list[str]]]:
 
 
 def unseen(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
-    """What to do about a scheduler that does nothing."""
+    """Return what to do about a scheduler that does nothing."""
     name = symptom.message
     if name == "default-scheduler":
         return {"advice": "tell who runs the cluster: its scheduler does not work"}
@@ -116,12 +119,14 @@ def _pod(seen: Snapshot, symptom: Symptom) -> Object | None:
 
 
 def requested(pod: Object, resource: str) -> Fraction:
-    """Return what a pod's containers ask for together; a limit alone is a request."""
+    """Return the sum of the containers' requests; a limit alone counts as a request."""
     containers = pod.get("spec", {}).get("containers", ())
     return sum(
         (
-            amount_of({**given.get("limits", {}), **given.get("requests", {})}.get(resource))
-            for given in (container.get("resources", {}) for container in containers)
+            amount_of(
+                {**resources.get("limits", {}), **resources.get("requests", {})}.get(resource)
+            )
+            for resources in (container.get("resources", {}) for container in containers)
         ),
         Fraction(0),
     )
@@ -132,7 +137,7 @@ def _allocatable(machine: Object, resource: str) -> Fraction:
 
 
 def amount_of(text: object) -> Fraction:
-    """Return a quantity as a number; nothing, and what is none, is 0."""
+    """Return a quantity as a number; 0 if it is missing or invalid."""
     try:
         return quantity(str(text))
     except ValueError:
@@ -146,6 +151,6 @@ def _amount(size: Fraction, resource: str) -> str:
 
 
 def _listed(texts: Iterable[str]) -> str:
-    found = list(dict.fromkeys(texts))
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return ", ".join(found[:_SHOWN]) + more
+    unique = list(dict.fromkeys(texts))
+    more = f" and {len(unique) - _SHOWN} more" if len(unique) > _SHOWN else ""
+    return ", ".join(unique[:_SHOWN]) + more

@@ -1,7 +1,7 @@
-"""What `status.tasks` needs of objects and pods, as the shapes in which lists are read.
+"""Define the fields of objects and pods that `status.tasks` reads.
 
-Of a long list these are a tenth; the rest, such as who owns which field, is never decoded. A list
-with values of other types is not one of a Kubernetes API server, and is refused as a whole.
+They are a tenth of a long list; the rest, such as `managedFields`, is never decoded. A list with
+values of other types does not come from a Kubernetes API server and is rejected as a whole.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,10 @@ class _Owner(TypedDict, total=False):
 
 
 class _Metadata(TypedDict, total=False):
-    """All but who owns which field. API servers guarantee these types for objects of any kind."""
+    """All fields but `managedFields`.
+
+    API servers guarantee these types for objects of any kind.
+    """
 
     annotations: dict[str, str]
     creationTimestamp: Time
@@ -51,7 +54,7 @@ class _Item(TypedDict, total=False):
 
 
 class _JobSpec(TypedDict, total=False):
-    """All but how its pods are found and what they are made by."""
+    """All fields but the selector and the pod template."""
 
     activeDeadlineSeconds: Any
     backoffLimit: Any
@@ -108,7 +111,7 @@ class _Pod(TypedDict, total=False):
 
 
 class Maker(TypedDict, total=False):
-    """What is read of Jobs between an object and its pods: who made them."""
+    """The fields read of Jobs between an object and its pods: their metadata."""
 
     metadata: _Metadata
 
@@ -117,5 +120,5 @@ _SHAPES: Mapping[Kind, type] = {kinds.JOB: _Job, kinds.POD: _Pod}
 
 
 def shape(kind: Kind) -> type:
-    """Return the shape of a kind's items; what a task may run as beside Jobs keeps its spec."""
+    """Return the type of a kind's items; kinds without a shape keep the whole spec."""
     return _SHAPES.get(kind, _Item)

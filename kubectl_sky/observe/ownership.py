@@ -1,9 +1,9 @@
-"""Decide which objects belong to a task: by uid and controller reference, never by a label alone.
+"""Decide which objects belong to a task: by uid and controller, not by label.
 
-Anybody who may create objects in a namespace can copy the labels and annotations of a task. So a
-pod counts only if its chain of controllers leads to an object of the task, and objects with the
-same task id count only if they were made together: same owner, backend, number of nodes, and the
-names that a submit gives. Of several such sets the one that was created first counts.
+Anyone who can create objects in a namespace can copy the labels and annotations of a task. A pod
+counts only if its chain of controllers leads to an object of the task. Objects with the same task
+id count only if they were created together: they have the same owner, backend and number of nodes,
+and the names that submit gives. If there are several such sets, the oldest one counts.
 """
 
 from collections import defaultdict
@@ -15,10 +15,10 @@ from kubectl_sky.kinds import JOB
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Object, condition
 
-_DEPTH = 4  # controllers between a pod and its task; one is usual
-_FINAL = ("Complete", "Completed", "Succeeded", "Failed")  # conditions of objects that have ended
-_NEVER = "~"  # sorts behind every time
-_SHOWN = 5  # ignored objects that are named for one task
+_DEPTH = 4  # most controllers between a pod and its task; usually one
+_FINAL = ("Complete", "Completed", "Succeeded", "Failed")  # conditions of finished objects
+_NEVER = "~"  # sorts after every time
+_SHOWN = 5  # ignored objects listed per task
 
 Key = tuple[str, str]  # namespace and task id
 
@@ -27,8 +27,8 @@ Key = tuple[str, str]  # namespace and task id
 class TaskObjects:
     """The objects that run one task, and their pods by the uid of the object.
 
-    `rivals` are objects that claim to be the task and were created in the same second, so that
-    nothing tells which are the user's; usually there are none.
+    `rivals` are objects that claim to be the task and were created in the same second, so nothing
+    shows which are the user's. It is usually empty.
     """
 
     items: tuple[Object, ...]
@@ -43,7 +43,7 @@ class TaskObjects:
 
 @dataclass(frozen=True)
 class Ownership:
-    """What belongs to each task, and a sentence for each object that only claims to."""
+    """The objects of each task, and a message for each object that is ignored."""
 
     tasks: tuple[TaskObjects, ...]
     ignored: tuple[str, ...]
@@ -55,31 +55,34 @@ def decide(
     jobs: Iterable[Object] = (),
     known: Collection[str] = (),
 ) -> Ownership:
-    """Decide what belongs to whom among objects and pods that have the labels of tasks.
+    """Assign objects and pods with task labels to tasks.
 
-    `jobs` are what controllers made of the objects, of which only metadata is needed. `known` are
-    the uids of objects that are the user's for sure, such as those that this command created.
+    `jobs` are the Jobs that controllers created for the objects; only their metadata is needed.
+    `known` are uids of objects that certainly belong to the user, such as those that this command
+    created.
     """
     items = list(items)
     sizes = {id(item): len(registry.of(item).ranks(item)) for item in filter(registry.top, items)}
     claimants: dict[Key, list[Object]] = defaultdict(list)
     ignored: dict[Key, list[str]] = defaultdict(list)
-    left = counts.ALL_NODES
+    remaining = counts.ALL_NODES
     for item in sorted(filter(registry.top, items), key=lambda item: sizes[id(item)]):
         size = sizes[id(item)]
-        if size > min(left, counts.NODES):
+        if size > min(remaining, counts.NODES):
             limit = f"more than {counts.NODES:,} nodes" if size > counts.NODES else "too many nodes"
             ignored[key(item)].append(f"{_named(item)} is ignored: it claims to have {limit}")
             continue
-        left -= size
+        remaining -= size
         claimants[key(item)].append(item)
-    chosen = {of: _chosen(group, known) for of, group in claimants.items()}
-    for of, task in chosen.items():
-        counted = {id(item) for item in task.items}
-        ignored[of] += [_foreign(item) for item in claimants[of] if id(item) not in counted]
-    makers = {_uid(item): controller(item) for item in (*items, *jobs)}
-    owned, others = _by_owner(pods, chosen, makers)
-    for pod in others:
+    chosen = {task_key: _chosen(group, known) for task_key, group in claimants.items()}
+    for task_key, task in chosen.items():
+        member_ids = {id(item) for item in task.items}
+        ignored[task_key] += [
+            _foreign(item) for item in claimants[task_key] if id(item) not in member_ids
+        ]
+    controllers = {_uid(item): controller(item) for item in (*items, *jobs)}
+    owned, orphans = _by_owner(pods, chosen, controllers)
+    for pod in orphans:
         if key(pod) in chosen and _suspicious(pod, chosen[key(pod)]):
             ignored[key(pod)].append(_foreign(pod))
     tasks = tuple(
@@ -90,30 +93,30 @@ def decide(
 
 
 def key(item: Object) -> Key:
-    """Return the namespace of an object, and the task that its label says."""
+    """Return the namespace and the task id label of an object."""
     metadata = item["metadata"]
     return metadata.get("namespace", ""), (metadata.get("labels") or {}).get(names.TASK_ID, "")
 
 
 def controller(item: Object) -> str:
-    """Return the uid of the controller of an object; empty without one."""
+    """Return the uid of an object's controller; empty without one."""
     return str(next((owner.get("uid") for owner in _controllers(item)), ""))
 
 
 def between(items: Iterable[Object], pods: Iterable[Object]) -> dict[str, list[str]]:
-    """Return how to find the Jobs that lie between objects and pods: label to the objects' names.
+    """Return the labels that select Jobs between objects and pods, with object names.
 
-    Empty where every pod is controlled by an object that has been read.
+    Empty if the controller of every pod is among the objects.
     """
-    listed = list(items)
-    read = set(map(_uid, listed))
-    missing = {key(pod) for pod in pods if _of_job(pod) and controller(pod) not in read}
-    found: dict[str, list[str]] = defaultdict(list)
-    for item in listed:
+    objects = list(items)
+    known_uids = set(map(_uid, objects))
+    missing = {key(pod) for pod in pods if _of_job(pod) and controller(pod) not in known_uids}
+    names_by_label: dict[str, list[str]] = defaultdict(list)
+    for item in objects:
         label = registry.of(item).between
         if label and key(item) in missing:
-            found[label].append(item["metadata"]["name"])
-    return found
+            names_by_label[label].append(item["metadata"]["name"])
+    return names_by_label
 
 
 def _controllers(item: Object) -> Iterator[Object]:
@@ -128,82 +131,85 @@ def _of_job(pod: Object) -> bool:
 def _by_owner(
     pods: Iterable[Object], tasks: Mapping[Key, TaskObjects], makers: Mapping[str, str]
 ) -> tuple[Mapping[str, list[Object]], list[Object]]:
-    """Return the pods by the uid of the object that they lead to, and those that lead to none."""
-    roots = {_uid(item): of for of, task in tasks.items() for item in task.items}
-    ends = {_uid(item): _end(item) for task in tasks.values() for item in task.items}
+    """Return the pods by the uid of the owning object, and the pods without one."""
+    roots = {_uid(item): task_key for task_key, task in tasks.items() for item in task.items}
+    end_times = {_uid(item): _end(item) for task in tasks.values() for item in task.items}
     owned: dict[str, list[Object]] = defaultdict(list)
-    others = []
+    orphans = []
     for pod in pods:
         uid = controller(pod)
         for _ in range(_DEPTH):
             if uid in roots:
                 break
             uid = makers.get(uid, "")
-        if uid and roots.get(uid) == key(pod) and _created(pod) <= ends[uid]:
+        if uid and roots.get(uid) == key(pod) and _created(pod) <= end_times[uid]:
             owned[uid].append(pod)
         else:
-            others.append(pod)
-    return owned, others
+            orphans.append(pod)
+    return owned, orphans
 
 
 def _chosen(claimants: Sequence[Object], known: Collection[str]) -> TaskObjects:
-    """Return the objects that were made together, of several such sets the first one."""
+    """Return the objects created together; of several sets the best by `_rank`."""
     sets: dict[tuple[object, ...], list[Object]] = defaultdict(list)
     for item in claimants:
         sets[_mark(item)].append(item)
     ranked = sorted(sets.values(), key=lambda items: (*_rank(items, known), _named(items[0])))
     first = ranked[0]
     rank = _rank(first, known)
-    rivals = tuple(_named(one[0]) for one in ranked if _rank(one, known) == rank)
+    rivals = tuple(_named(candidate[0]) for candidate in ranked if _rank(candidate, known) == rank)
     members: dict[int, Object] = {}
     for item in sorted(first, key=lambda item: (_uid(item) not in known, _created(item))):
         ranks = registry.of(item).ranks(item)
         members.setdefault(ranks[0] if len(ranks) == 1 else -1, item)
-    whole = {at: item for at, item in members.items() if at == -1}  # it runs all nodes
-    return TaskObjects(tuple((whole or members).values()), rivals=rivals if len(rivals) > 1 else ())
+    # An object that runs all nodes takes precedence over objects of single nodes.
+    all_nodes = {index: item for index, item in members.items() if index == -1}
+    return TaskObjects(
+        tuple((all_nodes or members).values()), rivals=rivals if len(rivals) > 1 else ()
+    )
 
 
 def _rank(items: Sequence[Object], known: Collection[str]) -> tuple[bool, bool, str]:
-    """Order sets of objects: what is known, what is as a submit makes it, what was first."""
+    """Return the sort key of a set: known first, then as submit names it, then oldest."""
     is_known = any(_uid(item) in known for item in items)
     return not is_known, not _regular(items[0]), min(map(_created, items))
 
 
 def _mark(item: Object) -> tuple[object, ...]:
-    """Return what the objects of one submit have in common."""
-    said, labels = _annotations(item), item["metadata"].get("labels") or {}
-    owner = labels.get(names.USERNAME), said.get(names.ORIGINAL_USER)
-    title = said.get(names.ORIGINAL_NAME), labels.get(names.TASK_NAME)
-    made = item.get("kind"), said.get(names.BACKEND), said.get(names.NUM_NODES)
-    return *owner, *title, *made, _regular(item)
+    """Return what all objects of one submit have in common."""
+    annotations, labels = _annotations(item), item["metadata"].get("labels") or {}
+    owner = labels.get(names.USERNAME), annotations.get(names.ORIGINAL_USER)
+    title = annotations.get(names.ORIGINAL_NAME), labels.get(names.TASK_NAME)
+    origin = item.get("kind"), annotations.get(names.BACKEND), annotations.get(names.NUM_NODES)
+    return *owner, *title, *origin, _regular(item)
 
 
 def _regular(item: Object) -> bool:
-    """Say whether an object has the kind and the name that a submit gives."""
-    labels, said = item["metadata"].get("labels") or {}, _annotations(item)
-    title = said.get(names.ORIGINAL_NAME) or labels.get(names.TASK_NAME, "")
+    """Return whether an object has the kind and name that submit gives."""
+    labels, annotations = item["metadata"].get("labels") or {}, _annotations(item)
+    title = annotations.get(names.ORIGINAL_NAME) or labels.get(names.TASK_NAME, "")
     stem, task_id = names.dns_label(title), key(item)[1]
     backend = registry.of(item)
     if item.get("kind") != backend.kind.kind:
         return False
     expected = {names.task_object(stem, task_id)}
-    if names.NODE_IDX in backend.first:  # an object for each node
+    if names.NODE_IDX in backend.first:  # one object per node
         index = counts.whole(labels.get(names.NODE_IDX))
-        asked = counts.whole(said.get(names.NUM_NODES))
-        if asked and index >= asked:
+        num_nodes = counts.whole(annotations.get(names.NUM_NODES))
+        if num_nodes and index >= num_nodes:
             return False
-        node = names.node_object(stem, task_id, index, asked)
-        expected = {node} if asked else expected | {node}
+        node = names.node_object(stem, task_id, index, num_nodes)
+        expected = {node} if num_nodes else expected | {node}
     return item["metadata"]["name"] in expected
 
 
 def _suspicious(pod: Object, task: TaskObjects) -> bool:
-    """Say whether a pod is no remainder, and not of an object that is still being created."""
+    """Return whether a pod is neither being deleted nor part of a submit in progress."""
     if pod["metadata"].get("deletionTimestamp"):
         return False
-    asked = counts.whole(_annotations(task.items[0]).get(names.NUM_NODES))
+    num_nodes = counts.whole(_annotations(task.items[0]).get(names.NUM_NODES))
     ranks = sum(len(registry.of(item).ranks(item)) for item in task.items)
-    return not controller(pod) or ranks >= asked
+    return not controller(pod) or ranks >= num_nodes
 
 
 def _few(lines: Sequence[str]) -> list[str]:
@@ -229,11 +235,15 @@ def _created(item: Object) -> str:
 
 
 def _end(item: Object) -> str:
-    """Return when an object ended: its controller makes no pod later, but anybody may name it."""
-    ended = condition(item, *_FINAL) or {}
-    return str(ended.get("lastTransitionTime") or _NEVER)
+    """Return when an object finished, or a time after all others.
+
+    Its controller creates no pods after that, but anyone can create a pod that names it as
+    controller.
+    """
+    final = condition(item, *_FINAL) or {}
+    return str(final.get("lastTransitionTime") or _NEVER)
 
 
 def _annotations(item: Object) -> Mapping[str, str]:
-    found: Mapping[str, str] = item["metadata"].get("annotations") or {}
-    return found
+    annotations: Mapping[str, str] = item["metadata"].get("annotations") or {}
+    return annotations

@@ -1,8 +1,8 @@
-"""The status of the tasks of one file together: a pipeline, or a group that runs at once.
+"""Compute the status of the tasks of one file: a pipeline or a parallel group.
 
-Anybody can copy the label of a pipeline. So a task counts only if it has the id that a submit gives
-to its stage, and says the same of the whole as the others; of several such sets the one that was
-created first counts.
+Anyone can copy the label of a pipeline. A task counts only if it has the id that submit gives to
+its stage, and the same pipeline attributes as the other tasks. If there are several such sets, the
+oldest one counts.
 """
 
 from collections import defaultdict
@@ -17,24 +17,24 @@ from kubectl_sky.plan.pipeline import Member
 
 @dataclass(frozen=True)
 class PipelineStatus:
-    """The tasks that are there, by their stages, and what they have in common."""
+    """The existing tasks of a pipeline or group by stage, and their common fields."""
 
-    place: Member  # of the first of them
+    place: Member  # of the first task
     tasks: tuple[TaskStatus, ...]
 
     @property
     def id(self) -> str:
-        """The id of the whole."""
+        """The id of the pipeline or group."""
         return self.place.id
 
     @property
     def name(self) -> str:
-        """The name of the whole."""
+        """The name of the pipeline or group."""
         return self.place.title
 
     @property
     def word(self) -> str:
-        """What people call it."""
+        """The word for it in messages: group or pipeline."""
         return "group" if self.place.parallel else "pipeline"
 
     @property
@@ -44,17 +44,17 @@ class PipelineStatus:
 
     @property
     def user(self) -> str:
-        """Whose it is."""
+        """The owner."""
         return self.tasks[0].user
 
     @property
     def created_at(self) -> str:
-        """When its first object was made."""
+        """When the first task was created."""
         return min(task.created_at for task in self.tasks)
 
     @property
     def updated_at(self) -> str:
-        """When something happened last."""
+        """When the last change happened."""
         return max(task.updated_at for task in self.tasks)
 
     def count(self, state: State) -> int:
@@ -63,64 +63,65 @@ class PipelineStatus:
 
     @property
     def failed(self) -> TaskStatus | None:
-        """Return the first task that failed."""
+        """The first task that failed."""
         return next((task for task in self.tasks if task.state is State.FAILED), None)
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The stages that are not there: stopped, cancelled, or never submitted."""
-        there = {self.stage(task) for task in self.tasks}
-        return tuple(n for n in range(1, self.place.stages + 1) if n not in there)
+        """The stages without a task: stopped, cancelled, or never submitted."""
+        existing = {self.stage(task) for task in self.tasks}
+        return tuple(stage for stage in range(1, self.place.stages + 1) if stage not in existing)
 
     @property
     def state(self) -> State:
-        """Failed when a task failed, completed when all have; auxiliary ones may have been ended.
+        """Failed if a task failed, completed if all existing tasks completed.
 
-        What is missing otherwise keeps it from being completed.
+        A missing stage prevents completion, unless it is auxiliary: auxiliary tasks may have been
+        stopped.
         """
         if self.failed:
             return State.FAILED
         states = [task.state for task in self.tasks]
-        needed = set(self.missing) - set(self.place.auxiliary)
-        if not needed and all(state is State.COMPLETED for state in states):
+        required = set(self.missing) - set(self.place.auxiliary)
+        if not required and all(state is State.COMPLETED for state in states):
             return State.COMPLETED
-        begun = State.RUNNING in states or State.COMPLETED in states
-        return State.RUNNING if begun else State.PENDING
+        started = State.RUNNING in states or State.COMPLETED in states
+        return State.RUNNING if started else State.PENDING
 
     @property
     def primaries_ended(self) -> bool:
-        """Whether no task is left for which auxiliary ones would have to go on."""
+        """Whether all tasks that are not auxiliary have finished."""
         return all(task.state.ended for task in self.tasks if not self.auxiliary(task))
 
     @property
     def failed_primary(self) -> bool:
-        """Whether a task failed for which auxiliary ones go on."""
-        return any(t.state is State.FAILED for t in self.tasks if not self.auxiliary(t))
+        """Whether a task that is not auxiliary failed."""
+        return any(task.state is State.FAILED for task in self.tasks if not self.auxiliary(task))
 
     def auxiliary(self, task: TaskStatus) -> bool:
-        """Say whether a task ends when the others have ended."""
+        """Return whether a task stops when the primary tasks have finished."""
         return self.stage(task) in self.place.auxiliary
 
     @staticmethod
     def stage(task: TaskStatus) -> int:
-        """Return which of the tasks this is, from 1."""
+        """Return the task's stage, from 1."""
         return task.member.stage if task.member else 0
 
     def heading(self, task: TaskStatus) -> str:
-        """Name a task by its stage: `stage 2 of 3: train, task/…`."""
+        """Return a task's stage and name: `stage 2 of 3: train, task/…`."""
         word = "task" if self.place.parallel else "stage"
         return f"{word} {self.stage(task)} of {self.place.stages}: {task.name}, task/{task.id}"
 
     @property
     def note(self) -> str:
-        """What a person should know beside the state."""
+        """A short explanation of the state."""
         failed = self.failed
         if failed:
             return f"stage {self.stage(failed)}, {failed.name}: {failed.note}"
-        missing = [n for n in self.missing if n not in self.place.auxiliary]
+        missing = [stage for stage in self.missing if stage not in self.place.auxiliary]
         if missing:
-            there = self.place.stages - len(missing)
-            return f"incomplete: {there} of {self.place.stages} tasks are there"
+            existing = self.place.stages - len(missing)
+            return f"incomplete: {existing} of {self.place.stages} tasks are there"
         waiting = [task for task in self.tasks if task.note and not task.held]
         if waiting:
             return f"stage {self.stage(waiting[0])}, {waiting[0].name}: {waiting[0].note}"
@@ -129,14 +130,14 @@ class PipelineStatus:
 
     @property
     def ready(self) -> TaskStatus | None:
-        """Return the task that is held although all before it have succeeded."""
+        """The suspended task whose previous stages have all completed."""
         for task in self.tasks:
             if task.state is not State.COMPLETED:
                 return task if task.held else None
         return None
 
     def as_json(self) -> dict[str, object]:
-        """The whole for programs, with its tasks in their usual shape."""
+        """Return the pipeline as JSON values, with its tasks in their usual shape."""
         return {
             "pipeline_id": self.id,
             "name": self.name,
@@ -155,17 +156,17 @@ class PipelineStatus:
 
 
 def grouped(tasks: Sequence[TaskStatus]) -> list[TaskStatus | PipelineStatus]:
-    """Return the tasks, those that belong together as one, where the first of them stood."""
-    wholes = pipelines(tasks)
-    whole_of = {_key(task): whole for whole in wholes for task in whole.tasks}
-    rows = [whole_of.get(_key(task), task) for task in tasks]
+    """Return the tasks; a pipeline or group replaces the first of its tasks."""
+    groups = pipelines(tasks)
+    group_of = {_key(task): group for group in groups for task in group.tasks}
+    rows = [group_of.get(_key(task), task) for task in tasks]
     return list({id(row): row for row in rows}.values())
 
 
 def pipelines(tasks: Iterable[TaskStatus], known: Collection[str] = ()) -> list[PipelineStatus]:
-    """Fold the tasks that belong together, in the order in which they come; others are left out.
+    """Return the pipelines and groups in order; other tasks are left out.
 
-    `known` are the uids of objects that are the user's for sure.
+    `known` are uids of objects that certainly belong to the user.
     """
     claimants: dict[tuple[str, str], list[TaskStatus]] = defaultdict(list)
     for task in tasks:
@@ -179,20 +180,20 @@ def _key(task: TaskStatus) -> tuple[str, str]:
 
 
 def _regular(task: TaskStatus) -> bool:
-    """Say whether a task has the id that a submit gives to its stage."""
+    """Return whether a task has the id that submit gives to its stage."""
     member = task.member
     assert member
     return 1 <= member.stage <= member.stages and task.id == names.part_id(member.id, member.stage)
 
 
 def _chosen(claimants: Sequence[TaskStatus], known: Collection[str]) -> list[TaskStatus]:
-    """Return the tasks that say the same of the whole, of several such sets the first one."""
+    """Return the tasks with the same pipeline attributes; of several sets the first."""
     sets: dict[tuple[object, ...], list[TaskStatus]] = defaultdict(list)
     for task in claimants:
         member = task.member
         assert member
-        whole = member.title, member.stages, member.parallel, member.auxiliary
-        sets[task.user, task.labels.get(names.USERNAME), *whole].append(task)
+        shared = member.title, member.stages, member.parallel, member.auxiliary
+        sets[task.user, task.labels.get(names.USERNAME), *shared].append(task)
 
     def rank(members: Sequence[TaskStatus]) -> tuple[bool, str, int]:
         is_known = any(uid in known for task in members for uid in task.uids.values())
@@ -203,6 +204,6 @@ def _chosen(claimants: Sequence[TaskStatus], known: Collection[str]) -> list[Tas
 
 def _pipeline(tasks: list[TaskStatus]) -> PipelineStatus:
     ordered = sorted(tasks, key=lambda task: (PipelineStatus.stage(task), task.id))
-    place = ordered[0].member
-    assert place is not None
-    return PipelineStatus(place, tuple(ordered))
+    member = ordered[0].member
+    assert member is not None
+    return PipelineStatus(member, tuple(ordered))

@@ -1,4 +1,4 @@
-"""Queues of Kueue: what they give, and who waits in them, in which place and why."""
+"""Show Kueue queues: quota, and pending Workloads with position and reason."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _ORDINALS = {1: "first", 2: "second", 3: "third"}
 
 @dataclass(frozen=True)
 class Waiting:
-    """One Workload that waits: of which object (`Job/train-abc`), its place, and why."""
+    """One pending Workload: its owner (`Job/train-abc`), position and reason."""
 
     queue: str
     owner: str
@@ -23,13 +23,13 @@ class Waiting:
     reason: str
 
     def __str__(self) -> str:
-        """`second of 3 in the queue gold: couldn't assign flavors …`."""
-        place = _ORDINALS.get(self.place, f"{self.place}th")
-        why = f": {self.reason}" if self.reason else ""
-        return f"{place} of {self.of} in the queue {self.queue}{why}"
+        """Return `second of 3 in the queue gold: couldn't assign flavors …`."""
+        position = _ORDINALS.get(self.place, f"{self.place}th")
+        details = f": {self.reason}" if self.reason else ""
+        return f"{position} of {self.of} in the queue {self.queue}{details}"
 
     def as_json(self) -> dict[str, object]:
-        """For programs, named as Kueue names it."""
+        """Return JSON values, with the field names of Kueue."""
         return {
             "workload": self.owner,
             "position": self.place,
@@ -41,7 +41,10 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Share:
-    """What of a resource is taken: by the namespace, by all, and of how much; None: not known."""
+    """The use of one resource: by the namespace, by all namespaces, and the quota.
+
+    None means not known.
+    """
 
     flavor: str
     resource: str
@@ -50,16 +53,16 @@ class Share:
     quota: str | None
 
     def as_json(self) -> dict[str, object]:
-        """For programs."""
+        """Return the share as JSON values."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True)
 class QueueStatus:
-    """A LocalQueue: how many run and wait, what they take, and who waits in which place.
+    """A LocalQueue: admitted and pending counts, resource use, and pending Workloads.
 
-    `stopped` says why it lets nobody in; empty where it does. `others` is how many wait in its
-    ClusterQueue from all namespaces; None where the user may not see that.
+    `stopped` is why it admits nothing; empty if it is active. `others` counts the pending Workloads
+    of its ClusterQueue in all namespaces; None if the user may not read that.
     """
 
     name: str
@@ -73,7 +76,7 @@ class QueueStatus:
     others: int | None
 
     def as_json(self) -> dict[str, object]:
-        """For programs."""
+        """Return the queue as JSON values."""
         return {
             "name": self.name,
             "namespace": self.namespace,
@@ -83,47 +86,49 @@ class QueueStatus:
             "stopped": self.stopped,
             "pending_in_cluster_queue": self.others,
             "resources": [share.as_json() for share in self.shares],
-            "waiting": [one.as_json() for one in self.waiting],
+            "waiting": [workload.as_json() for workload in self.waiting],
         }
 
 
 def queues(
     local: Iterable[Object], cluster: Mapping[str, Object], workloads: Iterable[Object]
 ) -> list[QueueStatus]:
-    """Fold LocalQueues, the ClusterQueues that can be seen (by name) and Workloads."""
-    found = waiting(workloads)
-    return [_queue(item, cluster, found) for item in sorted(local, key=_name)]
+    """Combine LocalQueues, the readable ClusterQueues (by name) and Workloads."""
+    entries = waiting(workloads)
+    return [_queue(item, cluster, entries) for item in sorted(local, key=_name)]
 
 
 def _queue(item: Object, cluster: Mapping[str, Object], found: Sequence[Waiting]) -> QueueStatus:
     name = item["metadata"]["name"]
-    above = str(item.get("spec", {}).get("clusterQueue") or "")
-    status, whole = item.get("status") or {}, cluster.get(above)
+    cluster_queue_name = str(item.get("spec", {}).get("clusterQueue") or "")
+    status, cluster_queue = item.get("status") or {}, cluster.get(cluster_queue_name)
     active = _condition(item, "Active")
     stopped = "" if active.get("status", "True") == "True" else active.get("message") or "stopped"
     return QueueStatus(
         name=name,
         namespace=item["metadata"].get("namespace") or "",
-        cluster_queue=above,
+        cluster_queue=cluster_queue_name,
         admitted=status.get("admittedWorkloads") or 0,
         pending=status.get("pendingWorkloads") or 0,
         stopped=str(stopped),
-        shares=tuple(_shares(_used(item), whole)),
-        waiting=tuple(one for one in found if one.queue == name),
-        others=None if whole is None else (whole.get("status") or {}).get("pendingWorkloads") or 0,
+        shares=tuple(_shares(_used(item), cluster_queue)),
+        waiting=tuple(entry for entry in found if entry.queue == name),
+        others=None
+        if cluster_queue is None
+        else (cluster_queue.get("status") or {}).get("pendingWorkloads") or 0,
     )
 
 
 def _shares(used: Mapping[tuple[str, str], str], whole: Object | None) -> Iterable[Share]:
     if whole is None:
         return [Share(*key, total, None, None) for key, total in used.items()]
-    every = _used(whole)
+    used_by_all = _used(whole)
     return [
         Share(
             flavor["name"],
             resource["name"],
             used.get((flavor["name"], resource["name"]), "0"),
-            every.get((flavor["name"], resource["name"]), "0"),
+            used_by_all.get((flavor["name"], resource["name"]), "0"),
             str(resource.get("nominalQuota", "")),
         )
         for group in whole.get("spec", {}).get("resourceGroups") or ()
@@ -133,7 +138,7 @@ def _shares(used: Mapping[tuple[str, str], str], whole: Object | None) -> Iterab
 
 
 def _used(item: Object) -> dict[tuple[str, str], str]:
-    """What those that were let in have, by flavor and resource."""
+    """Return the quota reserved by admitted Workloads, by flavor and resource."""
     flavors = (item.get("status") or {}).get("flavorsReservation") or ()
     return {
         (flavor["name"], resource["name"]): str(resource.get("total", "0"))
@@ -143,42 +148,45 @@ def _used(item: Object) -> dict[tuple[str, str], str]:
 
 
 def waiting(workloads: Iterable[Object]) -> list[Waiting]:
-    """Return who waits in each queue of a namespace, in the order in which Kueue looks at them."""
+    """Return the pending Workloads of each queue, in the order Kueue tries them."""
     queues: dict[str, list[Object]] = {}
     for item in workloads:
         if _waits(item):
             queues.setdefault(item.get("spec", {}).get("queueName") or "", []).append(item)
-    return [found for name, items in queues.items() for found in _places(name, items)]
+    return [entry for name, items in queues.items() for entry in _places(name, items)]
 
 
 def of_object(found: Iterable[Waiting], kind: str, name: str) -> Waiting | None:
-    """Return the one that waits for an object."""
-    return next((one for one in found if one.owner == f"{kind}/{name}"), None)
+    """Return the entry of an object, or None."""
+    return next((entry for entry in found if entry.owner == f"{kind}/{name}"), None)
 
 
 def _places(queue: str, items: Sequence[Object]) -> Iterable[Waiting]:
     ordered = sorted(items, key=lambda item: (-_priority(item), _since(item), _name(item)))
-    for place, item in enumerate(ordered, start=1):
+    for position, item in enumerate(ordered, start=1):
         owners = item["metadata"].get("ownerReferences") or ()
-        owner = next((f"{one['kind']}/{one['name']}" for one in owners), f"Workload/{_name(item)}")
+        owner = next(
+            (f"{reference['kind']}/{reference['name']}" for reference in owners),
+            f"Workload/{_name(item)}",
+        )
         reason = _condition(item, _WHY).get("message") or ""
         yield Waiting(
-            queue, owner, place, len(ordered), _priority(item), _since(item), str(reason).strip()
+            queue, owner, position, len(ordered), _priority(item), _since(item), str(reason).strip()
         )
 
 
 def _waits(item: Object) -> bool:
     if item.get("spec", {}).get("active") is False:
         return False
-    done = ("QuotaReserved", "Admitted", "Finished")
-    return not any(_condition(item, each).get("status") == "True" for each in done)
+    not_waiting = ("QuotaReserved", "Admitted", "Finished")
+    return not any(_condition(item, kind).get("status") == "True" for kind in not_waiting)
 
 
 def _condition(item: Object, wanted: str) -> Object:
-    """Return a condition by its type: its place in the list means nothing."""
-    for found in item.get("status", {}).get("conditions") or ():
-        if found.get("type") == wanted:
-            return dict(found)
+    """Return a condition by its type; the order of the list has no meaning."""
+    for condition in item.get("status", {}).get("conditions") or ():
+        if condition.get("type") == wanted:
+            return dict(condition)
     return {}
 
 
@@ -187,11 +195,14 @@ def _priority(item: Object) -> int:
 
 
 def _since(item: Object) -> str:
-    """When it took its place: it takes another one when it could not start in time."""
+    """Return the time by which Kueue orders the Workload.
+
+    This is its creation, or its eviction if its pods were not ready in time.
+    """
     evicted = _condition(item, "Evicted")
-    late = evicted.get("status") == "True" and evicted.get("reason") == "PodsReadyTimeout"
-    began = evicted.get("lastTransitionTime") if late else None
-    return str(began or item["metadata"].get("creationTimestamp") or "")
+    timed_out = evicted.get("status") == "True" and evicted.get("reason") == "PodsReadyTimeout"
+    requeued_at = evicted.get("lastTransitionTime") if timed_out else None
+    return str(requeued_at or item["metadata"].get("creationTimestamp") or "")
 
 
 def _name(item: Object) -> str:

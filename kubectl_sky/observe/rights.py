@@ -1,4 +1,4 @@
-"""The rights that each command needs, as one table, and as a Role that grants just these."""
+"""List the RBAC rights that each command needs, and make a Role that grants them."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -9,7 +9,7 @@ from kubectl_sky.kinds import Kind
 from kubectl_sky.workloads import registry
 
 CLEAN, CLUSTER = "clean", "cluster"
-# Rights that the Role leaves out unless they are asked for: most users can do without them.
+# Rights that the Role has only on request: most users do not need them.
 EXTRAS = {
     CLEAN: "list Secrets, which shows their values, so that clean finds those left behind",
     CLUSTER: "read cluster nodes, storage classes and queues, in a ClusterRole",
@@ -20,8 +20,8 @@ EXTRAS = {
 class Right:
     """One verb on one kind or subresource, and the commands that need it.
 
-    Without an `optional` right a command says less, or does the same more slowly. `extra` is the
-    key of EXTRAS that has to be asked for; all rights of an extra are optional.
+    Without an `optional` right, a command shows less or is slower. `extra` is the key in EXTRAS
+    that the user must request; all rights of an extra are optional.
     """
 
     verb: str
@@ -33,11 +33,11 @@ class Right:
 
     @property
     def resource(self) -> str:
-        """As RBAC writes it: `pods/log`."""
+        """The resource as in RBAC: `pods/log`."""
         return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
 
     def __str__(self) -> str:
-        """`create jobs.batch`."""
+        """Return `create jobs.batch`."""
         sub = f"/{self.subresource}" if self.subresource else ""
         return f"{self.verb} {self.kind.resource}{sub}"
 
@@ -58,7 +58,7 @@ _ANY_TASK = "list, status, logs, exec, cp, port-forward, ports, top, wait, stop,
 _WATCHERS = "submit, logs, wait, list --watch"
 _VOLUMES = "submit of a task with volumes, volumes"
 
-# What every cluster serves. Comments say why a right is needed where that is not obvious.
+# Kinds that every cluster serves. Comments explain rights that are not obvious.
 _BUILT_IN: tuple[Right, ...] = (
     *_rights(kinds.JOB, "list", _ANY_TASK),
     *_rights(kinds.JOB, "watch", _WATCHERS),
@@ -68,9 +68,9 @@ _BUILT_IN: tuple[Right, ...] = (
     *_rights(kinds.JOB, "delete", "stop, clean --older-than, submit that is undone"),
     *_rights(kinds.POD, "list", _ANY_TASK),
     *_rights(kinds.POD, "watch", _WATCHERS),
-    # Whether a container has written its last line.
+    # Check whether a container has written its last line.
     *_rights(kinds.POD, "get", "logs, submit"),
-    # A server-side dry run, so that quotas and policies refuse a task before it is sent.
+    # A server-side dry run: quotas and policies reject a task before it is submitted.
     *_rights(kinds.POD, "create", "submit", optional=True),
     *_rights(kinds.POD, "get", "logs, submit", subresource="log"),
     # "get" opens a WebSocket before Kubernetes 1.35; since then "create" is needed too.
@@ -82,8 +82,8 @@ _BUILT_IN: tuple[Right, ...] = (
     *_rights(kinds.CONFIG_MAP, "list", "submit --id, clean"),
     *_rights(kinds.SECRET, "create patch", "submit of a task with secrets or several nodes"),
     *_rights(kinds.SECRET, "delete", "clean, submit that is undone"),
-    # Compares the task's own Secret, by its name, with what is submitted. RBAC knows no labels,
-    # so this reads any Secret; so does whoever may create pods, who can mount them.
+    # Compare the existing Secret of the task, by name, with the submitted one. RBAC cannot select
+    # by label, so this allows reading any Secret; so does creating pods, which can mount them.
     *_rights(kinds.SECRET, "get", "submit --id of a task with secrets or several nodes"),
     *_rights(kinds.SECRET, "list", "clean", extra=CLEAN),
     *_rights(kinds.SERVICE, "create patch", "submit of several nodes, or with ports"),
@@ -100,7 +100,7 @@ _BUILT_IN: tuple[Right, ...] = (
 
 
 def _installed() -> Iterator[Right]:
-    """Yield the rights on kinds that an operator installs; other tasks work without them."""
+    """Yield the rights on kinds that operators install; other tasks need none of them."""
     for kind, requires in registry.KINDS.items():
         if requires:
             yield from _rights(kind, "list watch", f"{_ANY_TASK}: {kind.plural}", optional=True)
@@ -120,23 +120,23 @@ _INSTALLED = tuple(_installed())
 
 
 def served(groups: Collection[str]) -> tuple[Right, ...]:
-    """Return what commands need in a cluster with these API groups."""
+    """Return the rights that commands need in a cluster with these API groups."""
     return (*_BUILT_IN, *(right for right in _INSTALLED if right.kind.group in groups))
 
 
 def role(
     namespace: str, user: str, rights: Sequence[Right], extras: Collection[str] = ()
 ) -> list[dict[str, object]]:
-    """Return a Role with the rights inside a namespace, and the binding that grants it to a user.
+    """Return a Role with the rights in a namespace, and its binding to a user.
 
-    A ClusterRole and its binding follow where the extras have rights on the whole cluster.
+    A ClusterRole and its binding follow if the extras include cluster-wide rights.
     """
-    wanted = [right for right in rights if not right.extra or right.extra in extras]
-    inside = [right for right in wanted if right.kind.namespaced]
-    outside = [right for right in wanted if not right.kind.namespaced]
+    selected = [right for right in rights if not right.extra or right.extra in extras]
+    namespaced = [right for right in selected if right.kind.namespaced]
+    cluster_wide = [right for right in selected if not right.kind.namespaced]
     return [
-        *_granted("Role", {"namespace": namespace}, user, inside),
-        *(_granted("ClusterRole", {}, user, outside) if outside else ()),
+        *_granted("Role", {"namespace": namespace}, user, namespaced),
+        *(_granted("ClusterRole", {}, user, cluster_wide) if cluster_wide else ()),
     ]
 
 
@@ -144,7 +144,8 @@ def _granted(
     kind: str, where: dict[str, str], user: str, rights: Iterable[Right]
 ) -> Iterator[dict[str, object]]:
     api, name = "rbac.authorization.k8s.io", "kubectl-sky"
-    binding = f"{name}-{re.sub('[/%]', '-', user)}"  # of one user: another's is not replaced
+    # One binding per user, to keep those of other users.
+    binding = f"{name}-{re.sub('[/%]', '-', user)}"
     yield {
         "apiVersion": f"{api}/v1",
         "kind": kind,
@@ -161,7 +162,7 @@ def _granted(
 
 
 def _rules(rights: Iterable[Right]) -> list[dict[str, object]]:
-    """Return RBAC's rules, with the resources of a group that have the same verbs in one."""
+    """Return RBAC rules; resources of a group with the same verbs share one rule."""
     verbs: dict[tuple[str, str], list[str]] = {}
     for right in rights:
         verbs.setdefault((right.kind.group, right.resource), []).append(right.verb)

@@ -1,4 +1,4 @@
-"""All rules of the doctor; of a source, the first that fits is the one that speaks."""
+"""All rules of `doctor`; for each source, the first matching rule applies."""
 
 from kubectl_sky.observe.findings import Rule
 from kubectl_sky.observe.rules_admission import ADMISSION, QUEUE

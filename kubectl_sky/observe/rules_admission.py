@@ -1,4 +1,4 @@
-"""Why a task waits in a queue, or why the cluster refuses its pods."""
+"""Explain why a task waits in a queue, or why the cluster rejects its pods."""
 
 from kubectl_sky.observe.findings import Rule, Stage
 from kubectl_sky.observe.symptoms import Source

@@ -1,15 +1,15 @@
-"""How a node that had started came to its end."""
+"""Explain why a node failed after it had started."""
 
 from collections.abc import Mapping
 
 from kubectl_sky.observe.findings import Rule, Stage
 from kubectl_sky.observe.symptoms import Snapshot, Source, Symptom
 
-_LINES = 3  # of a log, to end a verdict with
+_LINES = 3  # log lines at the end of a finding
 
 
 def _last_lines(seen: Snapshot, symptom: Symptom, groups: Mapping[str, str]) -> Mapping[str, str]:
-    """The last lines that the node wrote; else what Kubernetes kept of them."""
+    """Return the last log lines of the node, or else its termination message."""
     rank = symptom.ranks[0] if symptom.ranks else 0
     lines = list(seen.logs.get(rank, ())) or symptom.message.splitlines()
     text = " / ".join(line.strip() for line in lines[-_LINES:] if line.strip())

@@ -1,4 +1,4 @@
-"""Why no machine of the cluster takes a node of the task."""
+"""Explain why no cluster node accepts a node of the task."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ _DETAILS: Mapping[str, Detail] = {
     "tainted": machines.taints,
     "labels": machines.labels,
 }
-# Name, what the scheduler says, what it means, what to do; `about` is how many of the machines.
+# Name, scheduler message, meaning, action; `about` is the count of cluster nodes (`2/3`).
 _ROWS = (
     (
         "too-many-pods",

@@ -1,4 +1,4 @@
-"""Why a node's container does not start: its volumes, its image, its configuration."""
+"""Explain why a node's container does not start: volumes, image, configuration."""
 
 from kubectl_sky.observe.findings import Rule, Stage
 from kubectl_sky.observe.symptoms import Source

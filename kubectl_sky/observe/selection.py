@@ -1,4 +1,4 @@
-"""Which tasks of many are shown, and in which order."""
+"""Filter, sort and limit lists of tasks."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from kubectl_sky.observe.jobstatus import JobStatus
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 
-# What tasks may be sorted by; times come with the newest first.
+# Sort keys of tasks; times sort newest first.
 ORDERS: dict[str, Callable[[TaskStatus], object]] = {
     "age": lambda task: task.created_at,
     "updated": lambda task: task.updated_at,
@@ -21,15 +21,15 @@ _NEWEST_FIRST = ("age", "updated", "nodes")
 
 
 def states() -> tuple[str, ...]:
-    """Return the words for states: the seed's four, then SkyPilot's; some are the same."""
+    """Return the state names: the four of State, then those of JobStatus."""
     return tuple(dict.fromkeys([*map(str, State), *(str(word).lower() for word in JobStatus)]))
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Tasks in one of some states, not older than a time, in an order, and at most so many.
+    """A filter by state and time, with a sort order and a limit.
 
-    `states` are words of `states()`, none: all; `since` is RFC 3339 in UTC.
+    `states` are names from `states()`; empty for all. `since` is RFC 3339 in UTC.
     """
 
     states: tuple[str, ...] = ()
@@ -38,11 +38,11 @@ class Selection:
     limit: int | None = None
 
     def of(self, tasks: Iterable[TaskStatus]) -> list[TaskStatus]:
-        """Return the tasks that are selected, in their order."""
-        found = [task for task in tasks if self._shows(task)]
-        found.sort(key=lambda task: task.id)
-        found.sort(key=ORDERS[self.order], reverse=self.order in _NEWEST_FIRST)  # type: ignore[arg-type]
-        return found[: self.limit]
+        """Return the selected tasks in order."""
+        selected = [task for task in tasks if self._shows(task)]
+        selected.sort(key=lambda task: task.id)
+        selected.sort(key=ORDERS[self.order], reverse=self.order in _NEWEST_FIRST)  # type: ignore[arg-type]
+        return selected[: self.limit]
 
     def _shows(self, task: TaskStatus) -> bool:
         if not self.states or task.created_at < self.since:

@@ -1,4 +1,4 @@
-"""The status of tasks, folded from their objects and pods."""
+"""Compute the status of tasks from their objects and pods."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from kubectl_sky.workloads.workload import STOPPED, Workload
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """A task as the cluster shows it. Times are RFC 3339 in UTC, as Kubernetes writes them."""
+    """A task as the cluster shows it. Times are RFC 3339 in UTC, as in Kubernetes."""
 
     id: str
     name: str
@@ -26,22 +26,23 @@ class TaskStatus:
     created_at: str
     updated_at: str
     nodes: tuple[NodeStatus, ...]
-    num_nodes: int  # what the task asked for; more than `nodes` when a submit was cut short
+    num_nodes: int  # requested; more than `nodes` if submit was interrupted
     labels: Mapping[str, str] = field(default_factory=dict)
     backend: str = names.DEFAULT_BACKEND
-    member: Member | None = None  # its place, where it is one of several tasks of a file
-    uids: Mapping[str, str] = field(default_factory=dict)  # of the objects that run it, by name
-    rivals: tuple[str, ...] = ()  # objects of which nothing tells whether they are the task
+    member: Member | None = None  # its stage, if the file has several tasks
+    uids: Mapping[str, str] = field(default_factory=dict)  # uids of its objects, by name
+    rivals: tuple[str, ...] = ()  # objects that may also be the task
 
     def identity(self, name: str) -> dict[str, str]:
-        """Return name, namespace and uid of an object that runs the task."""
+        """Return the name, namespace and uid of an object that runs the task."""
         return {"name": name, "namespace": self.namespace, "uid": self.uids[name]}
 
     @cached_property
     def state(self) -> State:
-        """Failed when any node failed, completed when all succeeded, running when one has begun.
+        """The state of the task, from the states of its nodes.
 
-        Where nodes are tasks of their own, failed only when all have ended.
+        Failed if any node failed, completed if all completed, running if any node has started. If
+        the nodes are independent, the task is failed only when all have finished.
         """
         states = [node.state for node in self.nodes]
         if State.FAILED in states:
@@ -54,22 +55,22 @@ class TaskStatus:
 
     @property
     def job_status(self) -> JobStatus:
-        """The state in SkyPilot's words."""
+        """The state as a SkyPilot job status."""
         return of_task(self.state, self.nodes, self.first_failure)
 
     @property
     def workload(self) -> Workload:
-        """The backend that runs it."""
+        """The backend that runs the task."""
         return registry.named(self.backend)
 
     @property
     def over(self) -> bool:
-        """Whether every node has ended; a task may be failed while other nodes still run."""
+        """Whether every node has finished; other nodes of a failed task may still run."""
         return all(node.state.ended for node in self.nodes)
 
     @property
     def held(self) -> bool:
-        """Whether it waits for somebody to let it begin, as a later stage of a pipeline does."""
+        """Whether a node is suspended, as in a later stage of a pipeline."""
         waiting = [node for node in self.nodes if node.state is State.PENDING and not node.pod]
         return any(node.reason == "Suspended" for node in waiting)
 
@@ -79,13 +80,16 @@ class TaskStatus:
 
     @property
     def restarts(self) -> int:
-        """Return how often nodes have started again; once for all where all do together."""
+        """The number of node restarts; counts once if all nodes restart together."""
         counts = [node.restarts for node in self.nodes]
         return max(counts) if self.workload.again_together else sum(counts)
 
     @property
     def first_failure(self) -> NodeStatus | None:
-        """Return the node that failed first; those stopped for it and without a time come last."""
+        """The node that failed first.
+
+        Nodes without an end time come later, and nodes stopped for another failure come last.
+        """
         failed = [node for node in self.nodes if node.state is State.FAILED]
         return min(
             failed,
@@ -99,7 +103,7 @@ class TaskStatus:
         )
 
     def as_json(self) -> dict[str, object]:
-        """The task for programs, in the seed's shape with the nodes beside it."""
+        """Return the task as JSON values; details and nodes are in `metadata`."""
         return {
             "task_id": self.id,
             "name": self.name,
@@ -135,49 +139,49 @@ class TaskStatus:
 
     @property
     def note(self) -> str:
-        """What a person should know beside the state: why it waits, how it failed."""
+        """A short explanation of the state: why the task is pending or failed."""
         failure = self.first_failure
         if failure:
             code = "" if failure.exit_code is None else f" (exit code {failure.exit_code})"
-            many = f"{self.count(State.FAILED)} of {self.num_nodes} failed, first "
-            first = many if self.workload.apart else ""
-            return f"{first}{failure.name}: {failure.reason}{code}{self._again(' after ')}"
+            failed_count = f"{self.count(State.FAILED)} of {self.num_nodes} failed, first "
+            prefix = failed_count if self.workload.apart else ""
+            return f"{prefix}{failure.name}: {failure.reason}{code}{self._again(' after ')}"
         if len(self.nodes) < self.num_nodes:
             return f"incomplete: {len(self.nodes)} of {self.num_nodes} nodes were submitted"
         waiting = [node for node in self.nodes if node.state is State.PENDING and node.reason]
         return f"{waiting[0].name}: {waiting[0].reason}" if waiting else self._again()
 
     def _again(self, before: str = "") -> str:
-        """`2 restarts`; nothing where there were none."""
-        many = "s" if self.restarts > 1 else ""
-        return f"{before}{self.restarts} restart{many}" if self.restarts else ""
+        """Return `2 restarts`; empty without restarts."""
+        plural = "s" if self.restarts > 1 else ""
+        return f"{before}{self.restarts} restart{plural}" if self.restarts else ""
 
 
 @dataclass(frozen=True)
 class Folded:
-    """Tasks, newest first, and what only claims to belong to them."""
+    """Tasks, newest first, and messages about ignored objects."""
 
     tasks: list[TaskStatus]
     ignored: tuple[str, ...]
 
 
 def tasks(items: Iterable[Object], pods: Iterable[Object]) -> list[TaskStatus]:
-    """Fold the objects and pods of any number of tasks, newest first."""
+    """Return the status of all tasks in these objects and pods, newest first."""
     return folded(ownership.decide(items, pods)).tasks
 
 
 def folded(owned: Ownership) -> Folded:
-    """Fold what belongs to tasks."""
+    """Return the status of the tasks, and the messages about ignored objects."""
     return Folded(newest(map(of, owned.tasks)), owned.ignored)
 
 
 def newest(tasks: Iterable[TaskStatus]) -> list[TaskStatus]:
-    """Return tasks in order, the newest first."""
+    """Return the tasks sorted newest first."""
     return sorted(tasks, key=lambda task: (task.created_at, task.id), reverse=True)
 
 
 def of(task: TaskObjects) -> TaskStatus:
-    """Fold the objects and pods of one task."""
+    """Return the status of one task from its objects and pods."""
     items, pods = task.items, task.all_pods
     backend = registry.of(items[0])
     nodes = _nodes(backend, task)
@@ -201,16 +205,16 @@ def of(task: TaskObjects) -> TaskStatus:
 
 
 def _nodes(backend: Workload, task: TaskObjects) -> tuple[NodeStatus, ...]:
-    """The nodes of a task's objects, in the order of their ranks."""
-    found = []
+    """Return the nodes of a task's objects, by rank."""
+    entries = []
     for item in task.items:
         ranks = backend.ranks(item)
         pods_of: dict[int, list[Object]] = defaultdict(list)
         for pod in task.pods.get(item["metadata"].get("uid", ""), ()):
             pods_of[ranks[0] if len(ranks) == 1 else backend.rank(pod)].append(pod)
-        found += [(rank, item, pods_of[rank]) for rank in ranks]
-    found.sort(key=lambda node: node[0])
-    return tuple(_node(backend, item, rank, pods) for rank, item, pods in found)
+        entries += [(rank, item, pods_of[rank]) for rank in ranks]
+    entries.sort(key=lambda node: node[0])
+    return tuple(_node(backend, item, rank, pods) for rank, item, pods in entries)
 
 
 def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> NodeStatus:
@@ -221,30 +225,35 @@ def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> Nod
         job=item["metadata"]["name"],
         restarts=max(len(pods), backend.attempts(item), 1) - 1,
     )
-    seen = node(base, backend.node(item, rank), pods)
-    return retrying(seen) if not seen.state.ended and backend.follows(item, pods) else seen
+    status = node(base, backend.node(item, rank), pods)
+    return retrying(status) if not status.state.ended and backend.follows(item, pods) else status
 
 
 def _in_turn(pods: list[Object]) -> list[Object]:
-    """Return the pods up to the first that runs or succeeded: no controller makes another then."""
-    for at, pod in enumerate(pods, 1):
+    """Return the pods up to the first one that is neither failed nor being deleted.
+
+    No controller creates a replacement after such a pod.
+    """
+    for count, pod in enumerate(pods, 1):
         failed = pod.get("status", {}).get("phase") == "Failed"
         if not failed and not pod["metadata"].get("deletionTimestamp"):
-            return pods[:at]
+            return pods[:count]
     return pods
 
 
 def _times(items: Sequence[Object], pods: Sequence[Object]) -> list[str]:
-    """Every time at which something is known to have happened; RFC 3339 in UTC sorts as text."""
+    """Return all times of known changes; RFC 3339 in UTC sorts as text."""
     times: list[str] = []
     for item in items:
         status = item.get("status", {})
         times += [item["metadata"].get("creationTimestamp", ""), status.get("startTime", "")]
-        times += [found.get("lastTransitionTime") or "" for found in status.get("conditions", ())]
+        times += [
+            condition.get("lastTransitionTime") or "" for condition in status.get("conditions", ())
+        ]
     for pod in pods:
         times += [
-            found.get("lastTransitionTime") or ""
-            for found in pod.get("status", {}).get("conditions", ())
+            condition.get("lastTransitionTime") or ""
+            for condition in pod.get("status", {}).get("conditions", ())
         ]
         for state in container(pod).get("state", {}).values():
             times += [state.get("startedAt") or "", state.get("finishedAt") or ""]

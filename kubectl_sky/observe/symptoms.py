@@ -1,4 +1,4 @@
-"""What the cluster says of a task that does not run as it should: each complaint, by its source."""
+"""Collect the signals that explain why a task is not running, by source."""
 
 import re
 from collections import defaultdict
@@ -19,44 +19,44 @@ _PREEMPTION = re.compile(r"(?:\. no new claims to deallocate)?[.,] ?preemption: 
 
 _QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 _ENDINGS = ("Failed", "FailureTarget")
-# Conditions of a Workload that explain why it is not admitted, and the status that does.
+# Conditions of a Workload that explain why it is not admitted, each with the relevant status.
 _NOT_ADMITTED = (("Preempted", "True"), ("QuotaReserved", "False"), ("Admitted", "False"))
 
 
 class Source(StrEnum):
-    """Who complains."""
+    """Where a symptom comes from."""
 
-    WORKLOAD = "workload"  # a condition of the Job, or that it is held back
-    WORKLOAD_EVENT = "workload event"  # the controller that makes the pods
-    SCHEDULER = "scheduler"  # one reason why nodes do not fit
-    POD = "pod"  # the pod's own end: Evicted, DeadlineExceeded
+    WORKLOAD = "workload"  # a condition of the Job, or that it is suspended
+    WORKLOAD_EVENT = "workload event"  # an event of the controller that creates the pods
+    SCHEDULER = "scheduler"  # one reason why cluster nodes do not fit
+    POD = "pod"  # why the pod itself failed: Evicted, DeadlineExceeded
     POD_EVENT = "pod event"  # the kubelet: volumes, probes, the sandbox
     CLAIM = "claim"  # an event of a PersistentVolumeClaim, or its phase
-    WAITING = "waiting"  # a container that does not start
+    WAITING = "waiting"  # a container that is not starting
     ENDED = "ended"  # a container that failed: its reason and exit code
     INIT_ENDED = "init ended"  # an init container that failed
     LOG = "log"  # the last lines of a container that failed
-    BARRIER = "barrier"  # nodes that run wait for those that do not
+    BARRIER = "barrier"  # running nodes wait for nodes that have not started
     QUEUE = "queue"  # Kueue's Workload
     GANG = "gang"  # Volcano's PodGroup
 
 
 @dataclass(frozen=True)
 class Symptom:
-    """One complaint of one source about some of the task's nodes (by rank)."""
+    """One symptom from one source, and the ranks of the nodes it affects."""
 
     source: Source
     reason: str
     message: str
     ranks: tuple[int, ...] = ()
-    about: str = ""  # the name of the object that it is about
+    about: str = ""  # the affected object, or how many cluster nodes: `2/3`
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A task's objects as they were at one moment, by kind; a kind that may not be read is absent.
+    """A task's objects at one moment, by kind.
 
-    `logs` holds the last lines of nodes, by rank.
+    A kind that the user may not read is absent. `logs` holds the last log lines of nodes, by rank.
     """
 
     task_id: str
@@ -69,14 +69,14 @@ class Snapshot:
         return self.objects.get(kind, ())
 
     def named(self, kind: str, name: str) -> Object | None:
-        """Return the object with a name, or None."""
+        """Return the object with this name, or None."""
         return next((item for item in self.of(kind) if item["metadata"]["name"] == name), None)
 
     @cached_property
     def workloads(self) -> tuple[Object, ...]:
         """The objects that run the task."""
-        found = (item for kind in registry.KINDS for item in self.of(kind.kind))
-        return tuple(item for item in found if registry.top(item))
+        objects = (item for kind in registry.KINDS for item in self.of(kind.kind))
+        return tuple(item for item in objects if registry.top(item))
 
     @cached_property
     def pods(self) -> Mapping[int, Object]:
@@ -84,10 +84,10 @@ class Snapshot:
         if not self.workloads:
             return {}
         backend = registry.of(self.workloads[0])
-        every = sorted(
+        oldest_first = sorted(
             self.of(kinds.POD.kind), key=lambda pod: pod["metadata"]["creationTimestamp"]
         )
-        newest = {backend.rank(pod): pod for pod in every}
+        newest = {backend.rank(pod): pod for pod in oldest_first}
         return {rank: newest[rank] for rank in sorted(newest)}
 
     @cached_property
@@ -100,15 +100,15 @@ class Snapshot:
 
 
 def symptoms(seen: Snapshot) -> list[Symptom]:
-    """Return every complaint once, with all ranks that it is about."""
+    """Return each distinct symptom once, with all ranks it affects."""
     ranks: dict[Symptom, set[int]] = defaultdict(set)
     for about, symptom in _all(seen):
         ranks[symptom].update(about)
-    return [replace(one, ranks=tuple(sorted(found))) for one, found in ranks.items()]
+    return [replace(merged, ranks=tuple(sorted(affected))) for merged, affected in ranks.items()]
 
 
 def _all(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
-    """Yield each complaint with the ranks that it is about."""
+    """Yield each symptom with the ranks it affects."""
     pods = seen.pods
     yield from _of_queues(seen)
     yield from _of_gangs(seen)
@@ -123,12 +123,12 @@ def _all(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
 
 
 def _of_queues(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
-    """What Kueue says of the Workloads that it made for the task."""
+    """Yield why Kueue has not admitted the task's Workloads."""
     for workload in seen.of("Workload"):
         owners = [owner.get("uid") for owner in workload["metadata"].get("ownerReferences", ())]
         ranks = next((seen.ranks[uid] for uid in owners if uid in seen.ranks), None)
         if ranks is None:
-            continue  # another task's
+            continue  # belongs to another task
         conditions = {
             condition.get("type"): condition
             for condition in workload.get("status", {}).get("conditions", ())
@@ -144,7 +144,7 @@ def _of_queues(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
 
 
 def _of_gangs(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
-    """What Volcano says of the task's PodGroup."""
+    """Yield why the task's Volcano PodGroup is waiting."""
     ranks = sorted({rank for found in seen.ranks.values() for rank in found})
     for group in seen.of(kinds.POD_GROUP.kind):
         found = gangs.waiting(group)
@@ -155,19 +155,19 @@ def _of_gangs(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
 def _of_barrier(
     seen: Snapshot, pods: Mapping[int, Object]
 ) -> Iterator[tuple[Iterable[int], Symptom]]:
-    """Tell which nodes the others wait for, which have started."""
-    here = [rank for rank, pod in pods.items() if _phase(pod) in ("Running", "Succeeded")]
-    absent = sorted({rank for ranks in seen.ranks.values() for rank in ranks} - set(here))
-    if here and absent:
-        listed = ", ".join(f"node-{rank}" for rank in absent[:4])
-        more = f" and {len(absent) - 4} more" if absent[4:] else ""
-        yield here, Symptom(Source.BARRIER, "", listed + more)
+    """Report the missing nodes that the started nodes wait for."""
+    started = [rank for rank, pod in pods.items() if _phase(pod) in ("Running", "Succeeded")]
+    missing = sorted({rank for ranks in seen.ranks.values() for rank in ranks} - set(started))
+    if started and missing:
+        listed = ", ".join(f"node-{rank}" for rank in missing[:4])
+        more = f" and {len(missing) - 4} more" if missing[4:] else ""
+        yield started, Symptom(Source.BARRIER, "", listed + more)
 
 
 def _of_workloads(
     seen: Snapshot, pods: Mapping[int, Object]
 ) -> Iterator[tuple[Iterable[int], Symptom]]:
-    """What the objects that run the task say, and why their pods are not made."""
+    """Yield conditions of the workload objects, and why their pods are not created."""
     for item in filter(_has_cause, seen.workloads):
         ranks = seen.ranks[item["metadata"].get("uid", "")]
         for condition in item.get("status", {}).get("conditions", ()):
@@ -177,26 +177,26 @@ def _of_workloads(
         if field_of(item, registry.of(item).hold or SUSPEND):
             queue = item["metadata"].get("labels", {}).get(_QUEUE_NAME, "")
             yield ranks, Symptom(Source.WORKLOAD, "Suspended", queue)
-    makers = {item["metadata"]["name"]: item for item in seen.of(kinds.JOB.kind)}
-    makers |= {item["metadata"]["name"]: item for item in seen.workloads}
-    for name, item in makers.items():
-        absent = [
+    controllers = {item["metadata"]["name"]: item for item in seen.of(kinds.JOB.kind)}
+    controllers |= {item["metadata"]["name"]: item for item in seen.workloads}
+    for name, item in controllers.items():
+        missing = [
             rank for rank in seen.ranks.get(item["metadata"].get("uid", ""), ()) if rank not in pods
         ]
-        if pods and not absent:
+        if pods and not missing:
             continue
         for event in _events(seen, name):
-            # the message names a pod that is not there, each time another
+            # Each message names a different pod that was never created.
             message = re.sub(r'pods "[^"]*"', "pods", event.get("message", ""))
-            yield absent, Symptom(Source.WORKLOAD_EVENT, event.get("reason", ""), message)
+            yield missing, Symptom(Source.WORKLOAD_EVENT, event.get("reason", ""), message)
 
 
-def _has_cause(item: Object) -> bool:  # of its own; else another node has it
+def _has_cause(item: Object) -> bool:  # False if stopped because another node failed
     return names.STOPPED_FOR not in item["metadata"].get("annotations", {})
 
 
 def _of_placing(pod: Object) -> Iterator[Symptom]:
-    """What the scheduler says of a pod, and what was done to it later."""
+    """Yield why a pod is not scheduled, or was disrupted later."""
     status = pod.get("status", {})
     for condition in status.get("conditions", ()):
         kind, message = condition.get("type"), condition.get("message", "")
@@ -212,7 +212,10 @@ def _of_placing(pod: Object) -> Iterator[Symptom]:
 
 
 def _of_kubelet(seen: Snapshot, pod: Object) -> Iterator[Symptom]:
-    """The warnings about a pod that has not got far; those of the scheduler it says itself."""
+    """Yield warning events of a pod that has not started.
+
+    Scheduler events are skipped: the pod's PodScheduled condition has the same message.
+    """
     if _phase(pod) in ("Running", "Succeeded"):
         return
     name = pod["metadata"]["name"]
@@ -227,7 +230,7 @@ def _phase(pod: Object) -> str:
 
 
 def _of_scheduler(reason: str, message: str) -> Iterator[Symptom]:
-    """Split the scheduler's one sentence into its reasons; a count stands before each."""
+    """Split the scheduler's message into reasons with their cluster node counts."""
     total = _TOTAL.match(message)
     if not total:
         yield Symptom(Source.SCHEDULER, reason, message)
@@ -244,9 +247,9 @@ def _of_scheduler(reason: str, message: str) -> Iterator[Symptom]:
 
 def _of_containers(pod: Object) -> Iterator[Symptom]:
     status = pod.get("status", {})
-    first = [(True, item) for item in status.get("initContainerStatuses") or ()]
-    own = [(False, item) for item in status.get("containerStatuses") or ()]
-    for init, item in first + own:
+    init_containers = [(True, item) for item in status.get("initContainerStatuses") or ()]
+    containers = [(False, item) for item in status.get("containerStatuses") or ()]
+    for init, item in init_containers + containers:
         about = f"init container {item['name']}" if init else ""
         if not init and item["name"] != names.CONTAINER:
             about = f"container {item['name']}"
@@ -262,7 +265,7 @@ def _of_containers(pod: Object) -> Iterator[Symptom]:
 
 
 def _end(end: Object) -> tuple[str, str]:
-    """The reason with the exit code after it: `Error 127`."""
+    """Return the reason with the exit code (`Error 127`), and the message."""
     message = _impersonal((end.get("message") or "").strip())
     return f"{end.get('reason', 'Error')} {end.get('exitCode')}", message
 
@@ -272,12 +275,12 @@ def _killed(state: Object) -> bool:
 
 
 def _impersonal(message: str) -> str:
-    """Without the pod's name and uid, so that ranks with the same trouble are told together."""
+    """Remove the pod's name and uid, to report ranks with the same problem together."""
     return re.sub(r' \(pod: "[^"]*", container: [^)]*\)| pod=\S+| container=\S+', "", message)
 
 
 def _of_claims(seen: Snapshot) -> Iterator[Symptom]:
-    """The volumes without storage."""
+    """Yield why PVCs are not bound."""
     for claim in seen.of("PersistentVolumeClaim"):
         phase, name = claim.get("status", {}).get("phase"), claim["metadata"]["name"]
         if phase == "Bound":
@@ -291,10 +294,10 @@ def _of_claims(seen: Snapshot) -> Iterator[Symptom]:
 
 
 def _events(seen: Snapshot, name: str, warnings: bool = True) -> Iterator[Object]:
-    """Yield what was last said about an object for each reason, oldest first."""
+    """Yield the latest event of an object for each reason, oldest reason first."""
     latest: dict[str, Object] = {}
     for event in seen.of("Event"):
-        named = event.get("involvedObject", {}).get("name") == name
-        if named and (event.get("type") == "Warning" or not warnings):
+        matches = event.get("involvedObject", {}).get("name") == name
+        if matches and (event.get("type") == "Warning" or not warnings):
             latest[event.get("reason", "")] = event
     yield from latest.values()

@@ -1,4 +1,4 @@
-"""Who has the cluster's accelerators, and which are free; and what a task's nodes use."""
+"""Show who uses the cluster's accelerators, and what the nodes of a task use."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -18,10 +18,10 @@ _OVER = ("Succeeded", "Failed")
 
 @dataclass(frozen=True)
 class Machine:
-    """A node of the cluster with accelerators of one resource name.
+    """A cluster node with accelerators of one resource name.
 
-    `used` is what pods on it ask for; None where the user may not list them. `users` says who
-    has how many: tasks by their user, other pods by their namespace.
+    `used` is the sum of the requests of its pods; None if the user may not list pods. `users` has
+    the count for each user: the owner for tasks, the namespace for other pods.
     """
 
     name: str
@@ -34,13 +34,13 @@ class Machine:
 
     @property
     def free(self) -> int | None:
-        """How many a pod could get; none on a machine that takes no pods."""
+        """The number that a pod could get; 0 if the cluster node accepts no pods."""
         if self.used is None:
             return None
         return max(self.total - self.used, 0) if self.ready else 0
 
     def as_json(self) -> dict[str, object]:
-        """The machine for programs."""
+        """Return the cluster node as JSON values."""
         return {
             "node": self.name,
             "accelerator": self.model,
@@ -54,28 +54,31 @@ class Machine:
 
 
 def machines(nodes: Iterable[Object], pods: Sequence[Object] | None) -> list[Machine]:
-    """Return the machines that have accelerators, by model and name; no pods: not known."""
+    """Return the cluster nodes with accelerators, by resource, model and name.
+
+    If `pods` is None, the use is not known.
+    """
     held = _held(pods or ())
-    found = []
+    matches = []
     for node in nodes:
         for resource in RESOURCES:
             users = held[node["metadata"]["name"], resource]
             machine = _machine(node, resource, users, known=pods is not None)
             if machine.total or users:
-                found.append(machine)
-    return sorted(found, key=lambda machine: (machine.resource, machine.model, machine.name))
+                matches.append(machine)
+    return sorted(matches, key=lambda machine: (machine.resource, machine.model, machine.name))
 
 
 def _held(pods: Iterable[Object]) -> dict[tuple[str, str], dict[str, int]]:
-    """Return who has how many, by machine and resource."""
+    """Return the accelerators of each user, by cluster node and resource."""
     held: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for pod in pods:
-        place = pod.get("spec", {}).get("nodeName")
-        over = pod.get("status", {}).get("phase") in _OVER
-        for resource in RESOURCES if place and not over else ():
+        node_name = pod.get("spec", {}).get("nodeName")
+        finished = pod.get("status", {}).get("phase") in _OVER
+        for resource in RESOURCES if node_name and not finished else ():
             count = int(requested(pod, resource))
             if count:
-                held[place, resource][_holder(pod)] += count
+                held[node_name, resource][_holder(pod)] += count
     return held
 
 
@@ -101,13 +104,16 @@ def _holder(pod: Object) -> str:
 
 def _ready(node: Object) -> bool:
     conditions = node.get("status", {}).get("conditions", ())
-    ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    ready = any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in conditions
+    )
     return ready and not node.get("spec", {}).get("unschedulable")
 
 
 @dataclass(frozen=True)
 class Use:
-    """CPUs and bytes of memory that a node of a task uses, and that it asked for (0: nothing)."""
+    """CPUs and bytes of memory that a node uses, and that it requested (0: not set)."""
 
     node: NodeStatus
     cpus: Fraction
@@ -119,17 +125,20 @@ class Use:
 def uses(
     nodes: Iterable[NodeStatus], pods: Iterable[Object], metrics: Iterable[Object]
 ) -> list[Use]:
-    """Return the use of each node of a task of which there are metrics."""
-    asked = {pod["metadata"]["name"]: pod for pod in pods}
-    used = {item["metadata"]["name"]: item for item in metrics}
+    """Return the use of each node that has metrics."""
+    pods_by_name = {pod["metadata"]["name"]: pod for pod in pods}
+    metrics_by_name = {item["metadata"]["name"]: item for item in metrics}
     return [
         Use(
             node,
-            *(_used(used[node.pod], resource) for resource in ("cpu", "memory")),
-            *(requested(asked.get(node.pod, {}), resource) for resource in ("cpu", "memory")),
+            *(_used(metrics_by_name[node.pod], resource) for resource in ("cpu", "memory")),
+            *(
+                requested(pods_by_name.get(node.pod, {}), resource)
+                for resource in ("cpu", "memory")
+            ),
         )
         for node in nodes
-        if node.pod in used
+        if node.pod in metrics_by_name
     ]
 
 

@@ -1,4 +1,4 @@
-"""The doctor's verdict: how far a task has come, and what stops it there."""
+"""Diagnose a task: how far it has come, and what stops it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from kubectl_sky.observe.symptoms import Snapshot
 
 
 class Step(StrEnum):
-    """What is known of one stage of a start."""
+    """The result of one stage."""
 
     PASSED = "ok"
     PROBLEM = "problem"
@@ -22,9 +22,9 @@ class Step(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The stages with what is known of each, and the causes in the order of a start.
+    """The result of each stage, and the findings in stage order.
 
-    `unread` are the kinds that the user may not read, so that nothing is known of them.
+    `unread` lists the kinds that the user may not read, so their problems are not detected.
     """
 
     task: TaskStatus
@@ -46,7 +46,7 @@ class Verdict:
         }[self.task.state]
 
     def as_json(self) -> dict[str, object]:
-        """The verdict for programs."""
+        """Return the verdict as JSON values."""
         return {
             "task_id": self.task.id,
             "name": self.task.name,
@@ -59,15 +59,15 @@ class Verdict:
 
 
 def judge(task: TaskStatus, seen: Snapshot, unread: Sequence[str] = ()) -> Verdict:
-    """Say how far a task has come and what stops it."""
+    """Return how far a task has come and what stops it."""
     findings = tuple(diagnose(seen, RULES))
     reached = _reached(task, seen, findings)
-    wrong = {finding.stage for finding in findings}
+    problem_stages = {finding.stage for finding in findings}
     stages = []
-    for place, stage in enumerate(Stage):
-        if stage in wrong:
+    for index, stage in enumerate(Stage):
+        if stage in problem_stages:
             stages.append((stage, Step.PROBLEM))
-        elif place <= reached:
+        elif index <= reached:
             stages.append((stage, Step.PASSED))
         else:
             stages.append((stage, Step.AHEAD))
@@ -75,13 +75,13 @@ def judge(task: TaskStatus, seen: Snapshot, unread: Sequence[str] = ()) -> Verdi
 
 
 def _reached(task: TaskStatus, seen: Snapshot, findings: Sequence[Finding]) -> int:
-    """The number of the last stage that the task has got to."""
+    """Return the index of the last stage that the task has reached."""
     order = list(Stage)
     if findings:
         return min(order.index(finding.stage) for finding in findings)
     if any(node.started for node in task.nodes):
         return order.index(Stage.RUN)
-    placed = any(pod.get("spec", {}).get("nodeName") for pod in seen.pods.values())
-    if placed:
+    scheduled = any(pod.get("spec", {}).get("nodeName") for pod in seen.pods.values())
+    if scheduled:
         return order.index(Stage.SCHEDULING)
     return order.index(Stage.ADMISSION if seen.pods else Stage.QUEUE)

@@ -1,4 +1,4 @@
-"""Volumes as the cluster shows them: claims with our labels."""
+"""Show volumes: PVCs with the labels of this program."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class VolumeStatus:
-    """A volume: the claim's name, sizes as Kubernetes quantities, phase as Kubernetes says it."""
+    """A volume: PVC name, size as a Kubernetes quantity, and phase as in Kubernetes."""
 
     id: str
     name: str
     namespace: str
     user: str
-    uid: str  # of its claim
+    uid: str  # of the PVC
     claim: str
     size: str
     storage_class: str
     access_modes: tuple[str, ...]
-    phase: str  # Pending, Bound, Lost; Terminating while it waits for its pods
+    phase: str  # Pending, Bound, Lost; Terminating while pods still use it
     created_at: str
 
     def as_json(self) -> dict[str, object]:
-        """The volume for programs, in the seed's shape."""
+        """Return the volume as JSON values."""
         return {
             "volume_id": self.id,
             "name": self.name,
@@ -43,16 +43,16 @@ class VolumeStatus:
 
 
 def volumes(claims: Iterable[Object]) -> list[VolumeStatus]:
-    """Fold claims into volumes, newest first."""
+    """Return the volumes of these PVCs, newest first."""
     folded = [volume(claim) for claim in claims]
     return sorted(folded, key=lambda item: (item.created_at, item.id), reverse=True)
 
 
 def volume(claim: Object) -> VolumeStatus:
-    """Fold one claim; the size is what it got, else what it asked for."""
+    """Return the volume of one PVC; its size is the capacity, or else the request."""
     metadata, spec, status = claim["metadata"], claim.get("spec", {}), claim.get("status", {})
     labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
-    asked = spec.get("resources", {}).get("requests", {}).get("storage", "")
+    requested = spec.get("resources", {}).get("requests", {}).get("storage", "")
     return VolumeStatus(
         id=labels.get(names.VOLUME_ID, ""),
         name=annotations.get(names.ORIGINAL_NAME) or labels.get(names.VOLUME_NAME, ""),
@@ -60,7 +60,7 @@ def volume(claim: Object) -> VolumeStatus:
         user=annotations.get(names.ORIGINAL_USER) or labels.get(names.USERNAME, ""),
         uid=metadata.get("uid", ""),
         claim=metadata["name"],
-        size=status.get("capacity", {}).get("storage") or asked,
+        size=status.get("capacity", {}).get("storage") or requested,
         storage_class=spec.get("storageClassName", ""),
         access_modes=tuple(spec.get("accessModes", ())),
         phase="Terminating" if metadata.get("deletionTimestamp") else status.get("phase", ""),
@@ -69,32 +69,34 @@ def volume(claim: Object) -> VolumeStatus:
 
 
 def known(claims: Iterable[Object], user: User) -> dict[str, KnownClaim]:
-    """Return the claims of a namespace by every name that they go by for a user.
+    """Return the PVCs of a namespace by every name that the user can use for them.
 
-    The user's volume of a name comes first, the oldest of several, as anybody can copy its labels
-    later; then SkyPilot's; then the claim that is called so. Where SkyPilot has several of a name,
-    only their own names tell them apart.
+    If names conflict, the user's volume comes first, then SkyPilot's, then the PVC with that name.
+    Of several volumes of the user with one name, the oldest counts, because anyone can copy its
+    labels later. If SkyPilot has several with one name, only their PVC names identify them.
     """
-    found = sorted(claims, key=lambda claim: str(claim["metadata"].get("creationTimestamp", "")))
-    own: dict[str, KnownClaim] = {}
-    named: dict[str, KnownClaim] = {}
+    oldest_first = sorted(
+        claims, key=lambda claim: str(claim["metadata"].get("creationTimestamp", ""))
+    )
+    by_claim_name: dict[str, KnownClaim] = {}
+    by_volume_name: dict[str, KnownClaim] = {}
     by_skypilot: dict[str, list[KnownClaim]] = {}
-    for claim in found:
+    for claim in oldest_first:
         modes = tuple(claim.get("spec", {}).get("accessModes", ()))
-        it = KnownClaim(claim["metadata"]["name"], modes)
+        known_claim = KnownClaim(claim["metadata"]["name"], modes)
         labels = claim["metadata"].get("labels") or {}
-        own[it.name] = it
+        by_claim_name[known_claim.name] = known_claim
         if labels.get(names.VOLUME) == "true" and user.owns(claim["metadata"]):
-            named.setdefault(volume(claim).name, it)
+            by_volume_name.setdefault(volume(claim).name, known_claim)
         if labels.get(names.SKYPILOT_VOLUME):
-            by_skypilot.setdefault(labels[names.SKYPILOT_VOLUME], []).append(it)
-    only = {name: claims[0] for name, claims in by_skypilot.items() if len(claims) == 1}
-    return own | only | named
+            by_skypilot.setdefault(labels[names.SKYPILOT_VOLUME], []).append(known_claim)
+    unique = {name: claims[0] for name, claims in by_skypilot.items() if len(claims) == 1}
+    return by_claim_name | unique | by_volume_name
 
 
 def users_of(claim: str, pods: Iterable[Object]) -> list[str]:
-    """Return the pods that mount a claim and have not ended; a task's pod as `task/ID (name)`."""
-    found = []
+    """Return the unfinished pods that mount a PVC; pods of tasks as `task/ID (name)`."""
+    users = []
     for pod in pods:
         if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
             continue
@@ -108,5 +110,5 @@ def users_of(claim: str, pods: Iterable[Object]) -> list[str]:
             if task
             else f"pod/{pod['metadata']['name']}"
         )
-        found.append(name)
-    return sorted(set(found))
+        users.append(name)
+    return sorted(set(users))

@@ -1,4 +1,4 @@
-"""What a task waits for, told once for all nodes that wait for the same."""
+"""Report what a task waits for, once for all nodes with the same reason."""
 
 from collections import defaultdict
 
@@ -6,32 +6,34 @@ from kubectl_sky.observe.nodes import RETRYING, NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.workloads.workload import STOPPED
 
-# What the kubelet says while all goes well; it explains nothing.
+# Reasons that the kubelet reports during a normal start.
 USUAL = ("", "ContainerCreating", "PodInitializing")
 _MOST = 4
 
 
 def notes(task: TaskStatus, patient: bool, stopping: bool = False) -> list[str]:
-    """Return a line for each thing that nodes wait for, and for each way in which nodes failed.
+    """Return a line for each reason why nodes are pending or failed.
 
-    While `patient` is true, a start that takes its usual course is not mentioned; `stopping` says
-    that somebody ends the nodes that go on after one failed.
+    If `patient`, a start that proceeds normally is not mentioned. `stopping` means that a client
+    stops the remaining nodes after a failure.
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for node in task.nodes:
         text = _failed(task, node, stopping) or _told(task, node, patient)
         if text:
             groups[text].append(node.name)
-    if task.workload.apart:  # each for itself, so that none is told of twice
-        every = [text.replace("%s", name, 1) for text, found in groups.items() for name in found]
-        return list(dict.fromkeys(every))
-    return [text.replace("%s", _some(found), 1) for text, found in groups.items()]
+    if task.workload.apart:  # independent nodes: one line per node, without duplicates
+        lines = [
+            text.replace("%s", name, 1) for text, members in groups.items() for name in members
+        ]
+        return list(dict.fromkeys(lines))
+    return [text.replace("%s", _some(members), 1) for text, members in groups.items()]
 
 
 def _failed(task: TaskStatus, node: NodeStatus, stopping: bool) -> str:
-    """What there is to say of a node that failed, and of what becomes of the others."""
+    """Return the line for a failed node and the effect on the other nodes."""
     if node.state is not State.FAILED or task.over or node.reason == STOPPED:
-        return ""  # what it was stopped for is told
+        return ""  # the failure that stopped it is reported instead
     if task.workload.apart:
         return f"%s failed: {node.reason}"
     others = "are being stopped" if stopping or task.workload.together else "go on"
@@ -39,19 +41,19 @@ def _failed(task: TaskStatus, node: NodeStatus, stopping: bool) -> str:
 
 
 def _told(task: TaskStatus, node: NodeStatus, patient: bool) -> str:
-    """What there is to say of a node, with %s for its name; empty where there is nothing."""
+    """Return the line for a node, with %s for its name; empty if there is none."""
     message = node.message and f": {node.message}"
     if node.reason == RETRYING:
         return f"%s failed and starts again{message}"
     if node.state is not State.PENDING:
         return ""
     if node.reason not in USUAL:
-        whom = "tasks" if task.workload.apart else "%s"  # they come and go by the hundred
-        return f"waiting for {whom}: {node.reason}{message}"
+        subject = "tasks" if task.workload.apart else "%s"  # an array may have hundreds of them
+        return f"waiting for {subject}: {node.reason}{message}"
     return "" if patient or task.workload.apart else "waiting for %s to start"
 
 
 def _some(found: list[str]) -> str:
-    """`node-0, node-1 and 8 more`."""
+    """Return `node-0, node-1 and 8 more`."""
     more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
     return ", ".join(found[:_MOST]) + more

@@ -1,1 +1,1 @@
-"""What was decided: the plan of a task, made of task, facts and settings."""
+"""Build the plan of a task from task, facts and settings."""

@@ -1,4 +1,4 @@
-"""Which labels of a cluster's nodes mean which accelerator: a table, and how it is read."""
+"""The table of accelerators and the node labels that identify them."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,21 +14,21 @@ SKYPILOT = "skypilot.co/accelerator"
 
 @dataclass(frozen=True)
 class Rule:
-    """A label that a node has to have, with one of these values."""
+    """A label that a cluster node must have, with one of these values."""
 
     key: str
     values: tuple[str, ...]
 
 
-Term = tuple[Rule, ...]  # all of them
+Term = tuple[Rule, ...]  # all rules must match
 
 
 @dataclass(frozen=True)
 class Model:
-    """An accelerator by SkyPilot's name, its memory in GB, and what labels call it.
+    """An accelerator by SkyPilot's name, its memory in GB, and its names in labels.
 
-    `products` are NVIDIA's own names as GPU feature discovery writes them, `gke` is Google's,
-    `classes` are CoreWeave's beside the plain name.
+    `products` are NVIDIA's names as written by GPU feature discovery, `gke` is Google's name, and
+    `classes` are CoreWeave's names in addition to the plain one.
     """
 
     name: str
@@ -40,34 +40,35 @@ class Model:
 
 @dataclass(frozen=True)
 class Family:
-    """Accelerators of one resource name, and for each label key the values that a model has."""
+    """Accelerators with one resource name, and the values of each label per model."""
 
     resource: str
     labels: Mapping[str, Callable[[Model], tuple[str, ...]]]
     models: tuple[Model, ...]
 
     def terms(self, models: Iterable[Model]) -> tuple[Term, ...]:
-        """Return a term for each label key, with all values that mean one of the models."""
-        wanted = tuple(models)
-        found = []
+        """Return a term for each label key, with all values that match one of the models."""
+        selected = tuple(models)
+        terms = []
         for key, values_of in self.labels.items():
-            values = dict.fromkeys(value for model in wanted for value in values_of(model))
+            values = dict.fromkeys(value for model in selected for value in values_of(model))
             if values:
-                found.append((Rule(key, tuple(values)),))
-        return tuple(found)
+                terms.append((Rule(key, tuple(values)),))
+        return tuple(terms)
 
     def read(self, value: str) -> str | None:
-        """Return the accelerator that a label's value means; None for a slice of one.
+        """Return the accelerator that a label value means; None for a MIG slice.
 
-        The first row of the table whose words the value has all of: models with more to their name
-        stand first.
+        An exact match with a label name of a model comes first, then the first model in the table
+        whose words are all in the value. The table lists longer names first. An unknown value is
+        returned without its vendor prefix.
         """
         text = value.upper().removesuffix("-SHARED")
         if "-MIG-" in text:
             return None
         words = set(re.split(r"[-_. ]", text))
         for model in self.models:
-            if text in (known.upper() for known in (*model.products, model.gke, *model.classes)):
+            if text in (label.upper() for label in (*model.products, model.gke, *model.classes)):
                 return model.name
         for model in self.models:
             if set(model.name.upper().split("-")) <= words:
@@ -101,7 +102,7 @@ def _amd(model: Model) -> tuple[str, ...]:
     return f"AMD_Instinct_{name}_OAM"[:63], f"AMD_Instinct_{name}"[:63]
 
 
-# Those with more to their name stand first.
+# Longer names come before their prefixes, because `read` takes the first match.
 NVIDIA = Family(
     "nvidia.com/gpu",
     {
@@ -215,7 +216,10 @@ _VENDORS = {"NVIDIA": NVIDIA, "AMD": AMD}
 
 
 def family_of(name: str) -> Family:
-    """Return the family of a name as the user wrote it; what is not known is NVIDIA's."""
+    """Return the family of a name as the user wrote it; unknown names are NVIDIA's.
+
+    Raises UserError for memory of an unknown vendor.
+    """
     memory = _MEMORY.fullmatch(name)
     if memory:
         vendor = (memory[1] or "nvidia").upper()
@@ -228,50 +232,50 @@ def family_of(name: str) -> Family:
 
 
 def models(name: str) -> tuple[Model, ...]:
-    """Return the models that a name stands for: itself, and its variants with more memory.
+    """Return the models that a name matches: itself and variants with more memory.
 
-    `80GB+` stands for all with that much. A name that the table does not have is a model of that
-    name. Raises UserError for memory that no model has.
+    `80GB+` matches all models with at least that memory. An unknown name is a model of that name.
+    Raises UserError for a memory size that no model has.
     """
     family = family_of(name)
     memory = _MEMORY.fullmatch(name)
     if memory:
         return _sized(family, name, memory)
-    found = tuple(model for model in family.models if matches(name, model.name))
-    return found or (Model(name),)
+    matching = tuple(model for model in family.models if matches(name, model.name))
+    return matching or (Model(name),)
 
 
 def known(name: str) -> bool:
-    """Say whether the table has the name."""
+    """Return whether the table has the name."""
     return (
         any(model.memory or model.products for model in models(name)) or family_of(name) == NEURON
     )
 
 
 def matches(asked: str, model: str) -> bool:
-    """Say whether a model is what was asked for: A100 also is A100-80GB, and not the reverse."""
-    wanted, given = _ALIASES.get(asked.upper(), asked).upper(), model.upper()
-    return given == wanted or given.startswith(f"{wanted}-")
+    """Return whether a model fits a request: A100 accepts A100-80GB, not vice versa."""
+    requested, candidate = _ALIASES.get(asked.upper(), asked).upper(), model.upper()
+    return candidate == requested or candidate.startswith(f"{requested}-")
 
 
 def _sized(family: Family, name: str, memory: re.Match[str]) -> tuple[Model, ...]:
     size = int(memory[2]) * (1024 if memory[3].upper() == "T" else 1)
-    found = tuple(
+    matching = tuple(
         model
         for model in family.models
         if (model.memory >= size if memory[4] else model.memory == size)
     )
-    if not found:
+    if not matching:
         sizes = sorted({model.memory for model in family.models})
         raise UserError(
             f"accelerators: {name}: no GPU is known with this memory",
             f"there are those of {', '.join(map(str, sizes))} GB",
         )
-    return found
+    return matching
 
 
 def told(labels: Mapping[str, str]) -> Iterator[str]:
-    """Yield the accelerators that a node's labels name."""
+    """Yield the accelerators that the labels of a cluster node name."""
     for family in FAMILIES:
         for key in family.labels:
             name = family.read(labels[key]) if labels.get(key) else None

@@ -1,4 +1,4 @@
-"""For which service account the pods act."""
+"""The service account of a task's pods."""
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -7,10 +7,10 @@ from kubectl_sky.errors import UserError
 
 
 def account(accounts: Mapping[str, str], context: str) -> str | None:
-    """Return the account of the first pattern that fits the context; None where none is asked for.
+    """Return the account of the first pattern that matches the context.
 
-    Where the context is not known, it is the one that all contexts have. Raises UserError for a
-    context without one, as SkyPilot does.
+    None if no account is set. If the context is not known, return the account that all contexts
+    share. Raises UserError for a context without an account, as SkyPilot does.
     """
     if not accounts:
         return None
@@ -26,5 +26,5 @@ def account(accounts: Mapping[str, str], context: str) -> str | None:
 
 
 def open_until_sent(accounts: Mapping[str, str], context: str) -> bool:
-    """Say whether the account depends on a context that is not known yet."""
+    """Return whether the account depends on a context that is not known yet."""
     return bool(accounts) and not context and account(accounts, context) is None

@@ -1,4 +1,4 @@
-"""How buckets and files of the web come to a task's nodes: copied before it, or mounted."""
+"""Decide how buckets and web files reach a task's nodes: copied or mounted."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ from kubectl_sky.settings import Settings
 from kubectl_sky.spec.buckets import HUB, WEB, Bucket
 from kubectl_sky.spec.task import Task
 
-ROOM = "/kubectl-sky/fetched"  # where a bucket is copied to, in the container that copies it
+ROOM = "/kubectl-sky/fetched"  # target folder in the container that copies a bucket
 _S3 = {"TYPE": "s3", "PROVIDER": "Other", "ENV_AUTH": "true"}
-# Each store as rclone knows it, with the settings of its remote that are not the user's.
+# rclone's remote settings for each store that do not depend on the user.
 _REMOTES: dict[str, Mapping[str, str]] = {
     "s3": {**_S3, "PROVIDER": "AWS"},
     "r2": {**_S3, "PROVIDER": "Cloudflare", "REGION": "auto"},
@@ -25,16 +25,16 @@ _REMOTES: dict[str, Mapping[str, str]] = {
     "coreweave": {**_S3, "ENDPOINT": "https://cwobject.com", "FORCE_PATH_STYLE": "false"},
     "vastdata": _S3,
 }
-_ENDPOINTS = ("r2", "nebius", "vastdata")  # stores that are at an address of the user's own
+_ENDPOINTS = ("r2", "nebius", "vastdata")  # stores with an endpoint per user
 _IBM = "https://s3.{}.cloud-object-storage.appdomain.cloud"
 _ANONYMOUS = {"ENV_AUTH": "false"}
 
 
 @dataclass(frozen=True)
 class Fetch:
-    """A container that copies into a volume of the pod.
+    """An init container that copies data into a volume of the pod.
 
-    `secret` has variables of it; `tokens` are those that are secrets of the task.
+    Its variables come from `secret` and, for `tokens`, from secrets of the task.
     """
 
     name: str
@@ -46,13 +46,13 @@ class Fetch:
 
     @property
     def scripts(self) -> tuple[str, ...]:
-        """What it runs, by the names of the templates."""
+        """The scripts that it runs, by template name."""
         return ("fetch.sh", hub.SCRIPT) if "KUBECTL_SKY_TREE" in self.env else ("fetch.sh",)
 
 
 @dataclass(frozen=True)
 class Inline:
-    """A volume of a CSI driver that lives as long as the pod; `secret` is the driver's."""
+    """An inline CSI volume with the pod's lifetime; `secret` is the driver's."""
 
     name: str
     driver: str
@@ -63,7 +63,7 @@ class Inline:
 
 @dataclass(frozen=True)
 class Brought:
-    """A bucket in a volume of the pod, of one of three kinds: copied, CSI, or a claim."""
+    """A bucket in a volume of the pod: copied, an inline CSI volume, or a PVC."""
 
     bucket: Bucket
     volume: str
@@ -77,17 +77,16 @@ class Brought:
 def brought(
     task: Task, settings: Settings, image: str, variables: Sequence[SecretVariable]
 ) -> tuple[Brought, ...]:
-    """Decide how each bucket comes to the nodes.
+    """Decide how each bucket reaches the nodes.
 
-    Files of the web and of Hugging Face are fetched in the task's `image`, and from the latter with
-    the token that is among its secret `variables`. Raises UserError where the settings lack what it
-    takes.
+    Web files and Hugging Face files are fetched with the task's `image`, the latter with the token
+    among its secret `variables`. Raises UserError if a required setting is missing.
     """
-    found = []
-    for index, bucket in enumerate(_of_store(one, settings) for one in task.buckets):
+    volumes = []
+    for index, bucket in enumerate(_of_store(declared, settings) for declared in task.buckets):
         name, store = f"bucket-{index}", settings.stores.get(bucket.store) or {}
         if bucket.store != WEB and not copied(bucket, settings):
-            found.append(_mounted(bucket, name, store))
+            volumes.append(_mounted(bucket, name, store))
             continue
         if bucket.store == WEB:
             fetch = Fetch(name, image, _env(bucket, ""), None, name)
@@ -97,8 +96,8 @@ def brought(
             fetch = Fetch(name, store.get("image") or image, env, store.get("secret"), name, tokens)
         else:
             fetch = _copier(bucket, name, settings, store)
-        found.append(Brought(bucket, name, "data", fetch))
-    return tuple(found)
+        volumes.append(Brought(bucket, name, "data", fetch))
+    return tuple(volumes)
 
 
 def _copier(bucket: Bucket, name: str, settings: Settings, store: Mapping[str, Any]) -> Fetch:
@@ -107,12 +106,12 @@ def _copier(bucket: Bucket, name: str, settings: Settings, store: Mapping[str, A
 
 
 def copied(bucket: Bucket, settings: Settings) -> bool:
-    """Say whether a bucket is copied and not mounted."""
+    """Return whether a bucket is copied instead of mounted."""
     return bucket.mode == "COPY" or settings.bucket_mode == "copy"
 
 
 def _of_store(bucket: Bucket, settings: Settings) -> Bucket:
-    """Return a bucket that has only a name with the store that the settings name."""
+    """Return the bucket with its store, by default the store in the settings."""
     if bucket.store:
         return bucket
     if not settings.default_store:
@@ -124,7 +123,7 @@ def _of_store(bucket: Bucket, settings: Settings) -> Bucket:
 
 
 def _mounted(bucket: Bucket, name: str, store: Mapping[str, Any]) -> Brought:
-    """A mount by a claim that stands for the bucket, else by the store's CSI driver."""
+    """Mount a bucket through its PVC, if configured, or the store's CSI driver."""
     claim = (store.get("claims") or {}).get(bucket.name)
     if claim:
         return Brought(bucket, name, bucket.prefix or None, claim=claim)
@@ -138,8 +137,10 @@ def _mounted(bucket: Bucket, name: str, store: Mapping[str, Any]) -> Brought:
             f" stores: {{{bucket.store}: {{csi: {{driver: …, attributes: {{…}}}}}}}} or"
             f" stores: {{{bucket.store}: {{claims: {{{bucket.name}: CLAIM}}}}}}",
         )
-    known = {"{bucket}": bucket.name, "{prefix}": bucket.prefix, "{account}": bucket.account}
-    attributes = {key: _filled(text, known) for key, text in (csi.get("attributes") or {}).items()}
+    placeholders = {"{bucket}": bucket.name, "{prefix}": bucket.prefix, "{account}": bucket.account}
+    attributes = {
+        key: _filled(text, placeholders) for key, text in (csi.get("attributes") or {}).items()
+    }
     inline = Inline(name, csi["driver"], attributes, csi.get("secret"), bucket.read_only)
     sub_path = None if "{prefix}" in str(csi.get("attributes")) else bucket.prefix or None
     annotations = csi.get("annotations") or {}
@@ -147,23 +148,23 @@ def _mounted(bucket: Bucket, name: str, store: Mapping[str, Any]) -> Brought:
 
 
 def _filled(text: str, known: Mapping[str, str]) -> str:
-    for word, value in known.items():
-        text = text.replace(word, value)
+    for placeholder, value in known.items():
+        text = text.replace(placeholder, value)
     return text
 
 
 def _env(bucket: Bucket, program: str) -> dict[str, str]:
-    """Tell the script what to fetch; values are never part of a script."""
-    found = {"KUBECTL_SKY_SOURCE": bucket.url, "KUBECTL_SKY_ROOM": ROOM}
+    """Return the script's variables; values are never part of a script."""
+    variables = {"KUBECTL_SKY_SOURCE": bucket.url, "KUBECTL_SKY_ROOM": ROOM}
     if program:
-        found["KUBECTL_SKY_PROGRAM"] = program
-        found["KUBECTL_SKY_PLACE"] = bucket.place
-        found["KUBECTL_SKY_PREFIX"] = bucket.prefix
-    return found
+        variables["KUBECTL_SKY_PROGRAM"] = program
+        variables["KUBECTL_SKY_PLACE"] = bucket.place
+        variables["KUBECTL_SKY_PREFIX"] = bucket.prefix
+    return variables
 
 
 def _remote(bucket: Bucket, store: Mapping[str, Any]) -> dict[str, str]:
-    """Return the variables that describe a store to rclone."""
+    """Return the variables that configure rclone's remote for a store."""
     fields = dict(_REMOTES[bucket.store])
     if bucket.store == "azure":
         fields["ACCOUNT"] = bucket.account
@@ -185,7 +186,7 @@ def _remote(bucket: Bucket, store: Mapping[str, Any]) -> dict[str, str]:
 
 
 def notes(buckets: Sequence[Bucket], settings: Settings) -> Iterator[str]:
-    """Say which buckets are copied though the file has them mounted."""
+    """Yield notes on buckets that are copied although the file mounts them."""
     for bucket in buckets:
         if bucket.mode != "COPY" and copied(bucket, settings):
             yield (

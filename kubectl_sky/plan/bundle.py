@@ -1,4 +1,4 @@
-"""How a task's local files travel: in ConfigMaps while small, in a Secret where they are secret."""
+"""Decide how a task's local files are uploaded: ConfigMap, Secret or streaming."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,14 +11,14 @@ from kubectl_sky.secret import Secret
 from kubectl_sky.spec import credentials
 from kubectl_sky.spec.files import LocalFiles
 
-PART = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around them
-_OTHERS = 256 << 20  # bytes for the headers of folders and links, of which few have many
-KEEP = 4 * PART  # bytes of all ConfigMaps of a task: etcd is no place for data
+PART = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata
+_OTHERS = 256 << 20  # bytes for tar headers of folders and links; few archives have many
+KEEP = 4 * PART  # bytes in all ConfigMaps of a task, to keep etcd small
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """An object that carries files: `parts` are pieces of gzip'ed tars, by key."""
+    """A ConfigMap with local files: `parts` maps keys to pieces of gzipped tars."""
 
     name: str
     namespace: str
@@ -29,15 +29,15 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Cargo:
-    """All that a task brings along.
+    """The local files of a task.
 
-    `annotations` say what it is. `bundles` are shared by the tasks of a user that bring the same,
-    and named by what is in them. `secret` are the pieces that only a Secret may hold, of the name
-    `secret_name`. `places` is a line for each archive: its number, and the folder that it is
-    unpacked in. `streamed` are the archives, by number, that are too large for all this; a volume
-    keeps them where there is a `shelf`, which is a line for each: its number, its hash, and the
-    bytes that its tar has at most. `digests` is such a line for each archive in the bundles: its
-    number, and the SHA-256 of its bytes there.
+    `annotations` describe the files. `bundles` are named by their content; tasks of a user with the
+    same files share them. `secret` holds the pieces that only a Secret may contain; `secret_name`
+    is its name. `places` has one line per archive: its number and the folder to unpack it in.
+    `streamed` are the archives, by number, that are too large for ConfigMaps. A code volume keeps
+    them if there is a `shelf`, which has one line per archive: its number, its hash, and the
+    maximum size of its tar in bytes. `digests` has one line per archive in the bundles: its number
+    and the SHA-256 of its bytes there.
     """
 
     annotations: dict[str, str]
@@ -51,23 +51,24 @@ class Cargo:
 
     @property
     def lists(self) -> dict[str, str]:
-        """What a node reads of it, as files."""
+        """The lists that a node reads, by file name."""
         lists = {"files.txt": self.places, "digests.txt": self.digests, "shelf.txt": self.shelf}
         return {name: text for name, text in lists.items() if text}
 
 
 def cargo(files: Sequence[LocalFiles], name: str, facts: Facts, kept: bool = False) -> Cargo:
-    """Decide how each of a task's local files travels; `kept` is whether a volume keeps the large.
+    """Decide how to upload each of a task's local files.
 
-    Raises UserError for too large secrets.
+    `kept` is whether a code volume keeps the large ones. Raises UserError if secret files are too
+    large.
     """
     small: dict[str, bytes] = {}
     digests: list[str] = []
     secret: dict[str, Secret] = {}
     large = streamed(files, facts.archives)
-    for number, one, archive in _by_size(files, facts.archives):
-        if is_secret(one):
-            data = _fitting(one, archive, sum(map(len, secret.values())))
+    for number, entry, archive in _by_size(files, facts.archives):
+        if is_secret(entry):
+            data = _fitting(entry, archive, sum(map(len, secret.values())))
             secret |= {key: Secret(part) for key, part in _parts(number, data).items()}
         elif number not in large:
             small |= _parts(number, archive.data)
@@ -78,13 +79,13 @@ def cargo(files: Sequence[LocalFiles], name: str, facts: Facts, kept: bool = Fal
         secret_name=f"{name}-files",
         secret=dict(sorted(secret.items())),
         places="".join(
-            f"{_number(at)} {_folder(one.path, facts.archives[one.path])}\n"
-            for at, one in enumerate(files)
+            f"{_number(index)} {_folder(entry.path, facts.archives[entry.path])}\n"
+            for index, entry in enumerate(files)
         ),
         streamed=large,
         shelf="".join(
-            f"{number} {facts.archives[one.path].digest} {_limit(facts.archives[one.path])}\n"
-            for number, one in large.items()
+            f"{number} {facts.archives[entry.path].digest} {_limit(facts.archives[entry.path])}\n"
+            for number, entry in large.items()
             if kept
         ),
         digests="".join(sorted(digests)),
@@ -92,29 +93,29 @@ def cargo(files: Sequence[LocalFiles], name: str, facts: Facts, kept: bool = Fal
 
 
 def streamed(files: Sequence[LocalFiles], archives: Mapping[str, Archive]) -> dict[str, LocalFiles]:
-    """Return those of a task's local files, by number, that its ConfigMaps have no room for."""
-    found: dict[str, LocalFiles] = {}
-    left = KEEP
-    for number, one, archive in _by_size(files, archives):
-        if is_secret(one):
+    """Return the local files, by number, that do not fit into the task's ConfigMaps."""
+    large: dict[str, LocalFiles] = {}
+    remaining = KEEP
+    for number, entry, archive in _by_size(files, archives):
+        if is_secret(entry):
             continue
-        if archive.data and len(archive.data) <= left:
-            left -= len(archive.data)
+        if archive.data and len(archive.data) <= remaining:
+            remaining -= len(archive.data)
         else:
-            found[number] = one
-    return found
+            large[number] = entry
+    return large
 
 
 def _by_size(
     files: Sequence[LocalFiles], archives: Mapping[str, Archive]
 ) -> list[tuple[str, LocalFiles, Archive]]:
-    """Return the files with their numbers and archives, the smallest first."""
-    found = [(_number(at), one, archives[one.path]) for at, one in enumerate(files)]
-    return sorted(found, key=lambda each: len(each[2].data))
+    """Return the files with their numbers and archives, smallest first."""
+    entries = [(_number(index), entry, archives[entry.path]) for index, entry in enumerate(files)]
+    return sorted(entries, key=lambda item: len(item[2].data))
 
 
 def _limit(archive: Archive) -> int:
-    """Return the bytes that a tar has at most: files, their headers, and folders and links."""
+    """Return the maximum size of a tar in bytes: files, headers, folders and links."""
     return archive.size + 2048 * archive.files + _OTHERS
 
 
@@ -123,13 +124,13 @@ def _number(at: int) -> str:
 
 
 def _annotations(files: Sequence[LocalFiles], facts: Facts) -> dict[str, str]:
-    """Return in a line for each what the files are: another content is another line.
+    """Return an annotation with one line per file that changes with its content.
 
-    Of files with credentials not even a hash is told.
+    Files with credentials are listed without a hash.
     """
     lines = [
-        f"{one.path}: {'hidden' if is_secret(one) else _described(facts.archives[one.path])}"
-        for one in files
+        f"{entry.path}: {'hidden' if is_secret(entry) else _described(facts.archives[entry.path])}"
+        for entry in files
     ]
     return {names.LOCAL_FILES: "\n".join(lines)} if lines else {}
 
@@ -140,7 +141,7 @@ def _described(archive: Archive) -> str:
 
 
 def is_secret(one: LocalFiles) -> bool:
-    """Say whether there are credentials where the files are from, or where they go."""
+    """Return whether the source or the target path may hold credentials."""
     return credentials.are_in(one.path) or credentials.are_in(one.source)
 
 
@@ -155,26 +156,28 @@ def _fitting(one: LocalFiles, archive: Archive, taken: int) -> bytes:
 
 
 def _folder(path: str, archive: Archive) -> str:
-    """Return the folder that an archive is unpacked in: a file's is the one around it."""
+    """Return the folder to unpack an archive in; for a single file, its parent."""
     return path if archive.folder else (path.rpartition("/")[0] or "/")
 
 
 def _parts(number: str, data: bytes) -> dict[str, bytes]:
-    """Cut an archive into pieces whose keys are in order."""
+    """Split an archive into pieces with keys in order."""
     starts = range(0, len(data), PART)
-    return {f"files-{number}-{at // PART:03}": data[at : at + PART] for at in starts}
+    return {
+        f"files-{number}-{offset // PART:03}": data[offset : offset + PART] for offset in starts
+    }
 
 
 def _filled(parts: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
-    """Put as many pieces together as one object has room for."""
-    held: dict[str, bytes] = {}
+    """Group pieces into objects, as many as fit into each."""
+    batch: dict[str, bytes] = {}
     for key, data in parts.items():
-        if held and sum(map(len, held.values())) + len(data) > PART:
-            yield held
-            held = {}
-        held[key] = data
-    if held:
-        yield held
+        if batch and sum(map(len, batch.values())) + len(data) > PART:
+            yield batch
+            batch = {}
+        batch[key] = data
+    if batch:
+        yield batch
 
 
 def _bundle(parts: Mapping[str, bytes], facts: Facts) -> Bundle:

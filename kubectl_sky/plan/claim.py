@@ -1,4 +1,4 @@
-"""A volume to be made: its claim, checked before anything is sent."""
+"""Build and check the PVC of a new volume before anything is sent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ ACCESS_MODES = {
 
 @dataclass(frozen=True)
 class Claim:
-    """A PersistentVolumeClaim, decided."""
+    """The values of a PersistentVolumeClaim."""
 
     name: str
     namespace: str
@@ -31,7 +31,7 @@ class Claim:
 
 
 def claim(user: User, namespace: str, name: str, volume_id: str, storage: Storage) -> Claim:
-    """Decide a volume's claim. Raises UserError for a name that cannot be."""
+    """Build a volume's PVC. Raises UserError for an invalid name."""
     if not names.label_value(name):
         raise UserError(f"volume name {name!r} has no letter or digit")
     return Claim(
@@ -52,7 +52,7 @@ def claim(user: User, namespace: str, name: str, volume_id: str, storage: Storag
 
 
 def storage(size: str, storage_class: str | None, access_modes: Sequence[str]) -> Storage:
-    """Check what the user writes. Raises UserError for a size or mode that cannot be."""
+    """Check the user's values. Raises UserError for an invalid size or access mode."""
     return Storage(_size(size), storage_class, _modes(access_modes))
 
 
@@ -64,15 +64,15 @@ def _size(text: str) -> str:
 
 
 def _modes(given: Sequence[str]) -> tuple[str, ...]:
-    """Return Kubernetes' names of the modes; kubectl's abbreviations are understood too."""
-    whole = {short: mode for mode, short in ACCESS_MODES.items()}
-    modes = tuple(dict.fromkeys(whole.get(mode.upper(), mode) for mode in given))
-    wrong = [mode for mode in modes if mode not in ACCESS_MODES]
-    if wrong or not modes:
-        known = ", ".join(f"{mode} ({short})" for mode, short in ACCESS_MODES.items())
+    """Return the full names of access modes; kubectl's abbreviations are accepted."""
+    long_names = {short: mode for mode, short in ACCESS_MODES.items()}
+    modes = tuple(dict.fromkeys(long_names.get(mode.upper(), mode) for mode in given))
+    unknown = [mode for mode in modes if mode not in ACCESS_MODES]
+    if unknown or not modes:
+        valid = ", ".join(f"{mode} ({short})" for mode, short in ACCESS_MODES.items())
         raise UserError(
-            f"access mode {', '.join(wrong) or '(none)'}: there is no such mode",
-            f"choose of {known}",
+            f"access mode {', '.join(unknown) or '(none)'}: there is no such mode",
+            f"choose of {valid}",
         )
     if "ReadWriteOncePod" in modes and len(modes) > 1:
         raise UserError("access mode ReadWriteOncePod stands alone", "ask for it or for the others")

@@ -1,4 +1,4 @@
-"""What `config.kubernetes` makes of a task's objects."""
+"""The settings of `config.kubernetes` that apply to a task's objects."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from kubectl_sky.spec.task import Resources, Task
 
 @dataclass(frozen=True)
 class Custom:
-    """The user's own of pods and queues.
+    """The user's settings for pods and queues.
 
-    The pods act for the service account `account` and run on machines with the labels
-    `node_selector`; the task waits in Kueue's `queue`, if one is named, by the
-    labels `queueing`. `config` is merged into every pod.
+    The pods use the service account `account` and run on cluster nodes with the labels
+    `node_selector`. The task waits in the Kueue `queue`, if one is set, with the labels `queueing`.
+    `config` is merged into every pod.
     """
 
     account: str | None
@@ -27,30 +27,33 @@ class Custom:
 
     @property
     def token(self) -> bool:
-        """Whether the pods have the token of a service account: of one that was asked for."""
+        """Whether pods mount a service account token: only of an account that was set."""
         return self.account is not None
 
     @property
     def non_root(self) -> bool:
-        """Whether the user declares that the pods run without root, and asks for no privileges."""
+        """Whether the user sets runAsNonRoot and requests no privileges."""
         spec = self.config.get("spec") or {}
         declared = (spec.get("securityContext") or {}).get("runAsNonRoot") is True
         return declared and not any(map(_privileged, spec.get("containers") or ()))
 
 
 def _privileged(container: Mapping[str, Any]) -> bool:
-    """Say whether a container asks for privileges, which Kubernetes refuses beside their loss."""
-    asked = container.get("securityContext") or {}
-    return bool(asked.get("privileged") or (asked.get("capabilities") or {}).get("add"))
+    """Return whether a container requests privileges.
+
+    Kubernetes rejects such a container if it also drops them.
+    """
+    context = container.get("securityContext") or {}
+    return bool(context.get("privileged") or (context.get("capabilities") or {}).get("add"))
 
 
 def custom(task: Task, resources: Resources, facts: Facts, settings: Settings) -> Custom:
-    """Decide what was left open. Raises UserError for a context without a service account."""
-    asked = task.kubernetes
+    """Build the settings. Raises UserError for a context without a service account."""
+    options = task.kubernetes
     return Custom(
-        account=accounts.account(asked.accounts, facts.context),
-        node_selector=queueing.node_selector(asked, settings),
-        queue=queueing.queue(asked, settings),
+        account=accounts.account(options.accounts, facts.context),
+        node_selector=queueing.node_selector(options, settings),
+        queue=queueing.queue(options, settings),
         queueing=queueing.labels(task, resources, facts, settings),
-        config=pod.patch(asked.pod),
+        config=pod.patch(options.pod),
     )

@@ -1,4 +1,4 @@
-"""The environment of a task's containers: SkyPilot's variables beside the user's own."""
+"""The environment of a task's containers: SkyPilot's variables and the user's."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import RESERVED
 
 Value = TypeVar("Value")
-RANKS = ("NODE_RANK", "SKYPILOT_NODE_RANK")  # by what a node knows its own
+RANKS = ("NODE_RANK", "SKYPILOT_NODE_RANK")  # variables with a node's own rank
 
 
 def variables(
@@ -23,10 +23,10 @@ def variables(
     links: Mapping[str, str],
     settings: Settings,
 ) -> Mapping[str, str]:
-    """Return the variables that are the same on every node, the user's own last.
+    """Return the variables that are the same on every node, the user's last.
 
-    A name that a node is told its own value of is ours, whatever the user wrote; a name that is a
-    secret too is the secret's. What differs between nodes is written by the pod template.
+    Reserved variables override the user's. A name that is also a secret gets the secret's value.
+    The pod template writes the variables that differ between nodes.
     """
     gpus = placement.device.count if placement.device else 0
     fixed = {
@@ -41,26 +41,31 @@ def variables(
     }
     if task.num_nodes > 1 and settings.barrier_timeout:
         fixed["KUBECTL_SKY_BARRIER_TIMEOUT"] = str(settings.barrier_timeout)
-    secret = {*task.secrets, *(kept.key for kept in task.kept_secrets if not kept.path)}
-    told = {key: value for key, value in fixed.items() if key in RESERVED or key not in secret}
-    own = {key: value for key, value in given(task.envs).items() if key not in secret}
-    return told | {key: literal(value) for key, value in own.items()} | _links(links)
+    secret_names = {
+        *task.secrets,
+        *(reference.key for reference in task.kept_secrets if not reference.path),
+    }
+    provided = {
+        key: value for key, value in fixed.items() if key in RESERVED or key not in secret_names
+    }
+    user_values = {key: value for key, value in given(task.envs).items() if key not in secret_names}
+    return provided | {key: literal(value) for key, value in user_values.items()} | _links(links)
 
 
 def _cluster_info(whole: str) -> str:
-    """What SkyPilot says of where a task runs; a cluster here has no regions."""
-    found = {"cluster_name": whole, "cloud": "Kubernetes", "region": None, "zone": None}
-    return json.dumps(found)
+    """Return SkyPilot's cluster info as JSON; Kubernetes has no regions or zones."""
+    info = {"cluster_name": whole, "cloud": "Kubernetes", "region": None, "zone": None}
+    return json.dumps(info)
 
 
 def _links(found: Mapping[str, str]) -> dict[str, str]:
-    """Tell the entry script what to link into the home directory: one target and path a line."""
+    """Return the links to make in the home directory: one target and path per line."""
     lines = [f"{target} {path}" for path, target in found.items()]
     return {"KUBECTL_SKY_LINKS": literal("\n".join(lines))} if lines else {}
 
 
 def given(values: Mapping[str, Value | None]) -> dict[str, Value]:
-    """Return the user's own values, without the names that are not the user's to set."""
+    """Return the user's values, without reserved names."""
     return {
         key: value for key, value in values.items() if value is not None and key not in RESERVED
     }

@@ -1,4 +1,4 @@
-"""Which field of the user's file became which value of a plan."""
+"""Annotate the values of a plan with the fields of the user's file that set them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,7 +25,7 @@ _METADATA = ("config", "kubernetes", "custom_metadata")
 
 
 class Origins:
-    """Where the fields of one task stand: in its file, in flags, or in the settings."""
+    """The origins of a task's values: fields of its file, flags or settings."""
 
     def __init__(self, document: Document, resources: Resources, settings: Settings) -> None:
         self._document = document
@@ -33,20 +33,20 @@ class Origins:
         self.settings = settings
 
     def field(self, *path: str | int, otherwise: str = "") -> str:
-        """Return `task.yaml:7:3 resources.cpus` for a field that is there."""
+        """Return `task.yaml:7:3 resources.cpus` for an existing field."""
         if self._document.get(*path) is None:
             return otherwise
-        place = self._document.problem(path, "", key=True).place
-        return printable(f"{place} {dotted(path)}", 200)
+        position = self._document.problem(path, "", key=True).place
+        return printable(f"{position} {dotted(path)}", 200)
 
     def resource(self, *fields: str, otherwise: str = "") -> str:
-        """Return the origin of the first of these fields, of the chosen candidate or around it."""
+        """Return the origin of the first field set, in the chosen candidate or above it."""
         paths: list[Path] = [self._chosen, ("resources",)]
-        found = (self.field(*path, field) for field in fields for path in paths)
-        return next(filter(None, found), otherwise)
+        origins = (self.field(*path, field) for field in fields for path in paths)
+        return next(filter(None, origins), otherwise)
 
     def gpus(self) -> str:
-        """Return the origin of the accelerators; several candidates are one origin together."""
+        """Return the origin of the accelerators; several candidates share one origin."""
         items = [self.field("resources", form) for form in ("any_of", "ordered")]
         return next(filter(None, items), "") or self.resource(*_GPUS)
 
@@ -55,18 +55,18 @@ class Origins:
         return {key: self.field(*path, key) for key, _ in entries(self._document.get(*path))}
 
     def mount(self, path: str) -> str:
-        """Return the origin of a mount; a path in the home directory is mounted elsewhere."""
+        """Return the origin of a mount; none if it is in the home directory."""
         return self.field("volumes", path)
 
     def labels(self) -> dict[str, str]:
-        """Return the origins of labels: the user's, and of the task's name."""
-        found = self.keys(*_METADATA, "labels") | self.keys("resources", "labels")
-        found |= self.keys(*self._chosen, "labels")
-        return found | {names.TASK_NAME: self.field("name")}
+        """Return the origins of the user's labels and of the task name label."""
+        origins = self.keys(*_METADATA, "labels") | self.keys("resources", "labels")
+        origins |= self.keys(*self._chosen, "labels")
+        return origins | {names.TASK_NAME: self.field("name")}
 
 
 def explained(plan: Plan, origins: Origins) -> Plan:
-    """Return the plan with its values' origins; what comes from no field stays as it is."""
+    """Return the plan with origins; values that no field set stay unchanged."""
     settings, custom = origins.settings, origins.keys(*_METADATA, "annotations")
     labels, name = origins.labels(), origins.field("name")
     nodes = origins.field("num_nodes", otherwise=DEFAULT)
@@ -91,14 +91,16 @@ def explained(plan: Plan, origins: Origins) -> Plan:
         requests=texts(plan.requests, _sizes(plan.requests, origins)),
         limits=texts(plan.limits, _sizes(plan.limits, origins) | network),
         terms=tuple(_term(term, origins) for term in plan.terms),
-        tolerations=tuple(_toleration(one, origins) for one in plan.tolerations),
+        tolerations=tuple(_toleration(item, origins) for item in plan.tolerations),
         priority_class=text(
             plan.priority_class,
             origins.resource("priority_class", otherwise="settings: priority_classes"),
         ),
         linger=plan.linger if plan.linger is None else Number(plan.linger, linger),
         restarts=Number(plan.restarts, restarts),
-        scripts=texts(plan.scripts, {f"{one}.sh": origins.field(one) for one in ("setup", "run")}),
+        scripts=texts(
+            plan.scripts, {f"{item}.sh": origins.field(item) for item in ("setup", "run")}
+        ),
         service=text(plan.service, nodes),
         ports=plan.ports and _ports(plan.ports, origins),
         storage=replace(
@@ -121,14 +123,14 @@ def _node(node: Node, labels: Mapping[str, str], name: str) -> Node:
 
 def _ports(found: Ports, origins: Origins) -> Ports:
     settings = "settings: ports" if origins.settings.ports.get("expose") else DEFAULT
-    how = origins.field("config", "kubectl_sky", "expose")
-    how = how or origins.field("config", "kubernetes", "ports", otherwise=settings)
+    origin = origins.field("config", "kubectl_sky", "expose")
+    origin = origin or origins.field("config", "kubernetes", "ports", otherwise=settings)
     numbers = tuple(Number(number, origins.resource("ports")) for number in found.numbers)
-    return replace(found, type=text(found.type, how) or found.type, numbers=numbers)
+    return replace(found, type=text(found.type, origin) or found.type, numbers=numbers)
 
 
 def _sizes(wanted: Mapping[str, str], origins: Origins) -> dict[str, str]:
-    """Return the origin of each resource; what is none of the sizes is the accelerator's."""
+    """Return the origin of each resource; other resources are accelerators."""
     return {
         name: origins.resource(*_SIZES[name], otherwise="settings: defaults")
         if name in _SIZES
@@ -139,13 +141,13 @@ def _sizes(wanted: Mapping[str, str], origins: Origins) -> dict[str, str]:
 
 def _environment(plan: Plan, origins: Origins, nodes: str) -> dict[str, str]:
     gpus = origins.gpus() or DEFAULT
-    ours = {
+    variables = {
         "NUM_NODES": nodes,
         "SKYPILOT_NUM_NODES": nodes,
         "SKYPILOT_NUM_GPUS_PER_NODE": gpus,
     }
     network = dict.fromkeys(plan.fabric.env, origins.resource("network_tier"))
-    return network | ours | origins.keys("envs")
+    return network | variables | origins.keys("envs")
 
 
 def _term(term: Term, origins: Origins) -> Term:

@@ -1,4 +1,4 @@
-"""The fast network between nodes with GPUs: what a task has to say to be on it, by provider."""
+"""The high-speed network between GPU nodes: the settings of each provider."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,9 +23,10 @@ _COREWEAVE = {
 
 @dataclass(frozen=True)
 class Fabric:
-    """What a provider's fast network needs: variables, devices, and whether one zone for all.
+    """Settings of a provider's high-speed network: variables, devices, zone rule.
 
-    Whoever uses it has to be allowed to lock memory (IPC_LOCK). Without a name there is none.
+    `one_zone` means that all nodes must run in one zone. Users of the network need permission to
+    lock memory (IPC_LOCK). An empty name means no network.
     """
 
     name: str = ""
@@ -36,7 +37,10 @@ class Fabric:
 
 @dataclass(frozen=True)
 class _Provider:
-    """A provider, by how labels of its nodes begin; `share` is of a machine's devices."""
+    """A provider, recognized by the prefixes of its node labels.
+
+    `share` computes a node's share of the devices of a cluster node.
+    """
 
     name: str
     labels: tuple[str, ...]
@@ -47,17 +51,17 @@ class _Provider:
 
 
 def _each(device: Device, machine: Machine, resource: str) -> int:
-    """One for each GPU."""
+    """Return one device per GPU."""
     return device.count
 
 
 def _part(device: Device, machine: Machine, resource: str) -> int:
-    """As large a part of the machine's as of its GPUs, rounded down."""
-    gpus, there = _amount(machine, device.resource), _amount(machine, resource)
-    return int(device.count * there / gpus)
+    """Return devices in proportion to the requested GPUs, rounded down."""
+    gpus, available = _amount(machine, device.resource), _amount(machine, resource)
+    return int(device.count * available / gpus)
 
 
-# Labels, variables and devices as SkyPilot has them (sky/provision/kubernetes/utils.py).
+# The same labels, variables and devices as in SkyPilot (sky/provision/kubernetes/utils.py).
 _PROVIDERS = (
     _Provider("Nebius", ("nebius.com/",), MappingProxyType(_MELLANOX)),
     _Provider("CoreWeave", ("ib.coreweave.cloud/",), MappingProxyType(_COREWEAVE), "rdma/ib"),
@@ -80,38 +84,38 @@ _PROVIDERS = (
 
 
 def fabric(placement: Placement, facts: Facts) -> Fabric:
-    """Return what a task that asks for the best network needs."""
+    """Return the network settings for a task that requests the best network tier."""
     device = placement.device
     if not placement.resources.fast or device is None:
         return Fabric()
     for machine in _machines(placement, device, facts):
         for provider in _PROVIDERS:
-            found = _offered(provider, device, machine)
-            if found is not None:
-                return Fabric(provider.name, provider.env, found, provider.one_zone)
+            resources = _offered(provider, device, machine)
+            if resources is not None:
+                return Fabric(provider.name, provider.env, resources, provider.one_zone)
     return Fabric()
 
 
 def notes(placement: Placement, facts: Facts) -> Iterator[str]:
-    """Say what is added, or why nothing is."""
+    """Yield a note on what is added for the network, or why nothing is."""
     if not placement.resources.fast:
         return
-    found = fabric(placement, facts)
-    if found.name:
-        devices = "".join(f"{name}: {count}, " for name, count in found.resources.items())
-        what = f"{devices}{', '.join(found.env)} and the right to lock memory (IPC_LOCK)"
-        yield f"network_tier: best, as {found.name} has it: {what}"
+    network = fabric(placement, facts)
+    if network.name:
+        devices = "".join(f"{name}: {count}, " for name, count in network.resources.items())
+        additions = f"{devices}{', '.join(network.env)} and the right to lock memory (IPC_LOCK)"
+        yield f"network_tier: best, as {network.name} has it: {additions}"
     elif placement.device is None:
         yield "network_tier: nothing is added to a task without GPUs"
     elif not facts.machines:
         yield "network_tier: it depends on the cluster's machines, which submit asks for"
     else:
-        known = ", ".join(provider.name for provider in _PROVIDERS)
-        yield f"network_tier: no machine with these GPUs shows a fast network of {known}"
+        providers = ", ".join(provider.name for provider in _PROVIDERS)
+        yield f"network_tier: no machine with these GPUs shows a fast network of {providers}"
 
 
 def _machines(placement: Placement, device: Device, facts: Facts) -> Iterator[Machine]:
-    """Yield the machines that could hold the task's GPUs."""
+    """Yield the cluster nodes that could hold the task's GPUs."""
     for machine in facts.machines:
         fits = not placement.terms or meets(placement.terms, machine)
         if fits and _amount(machine, device.resource) >= device.count:
@@ -119,7 +123,10 @@ def _machines(placement: Placement, device: Device, facts: Facts) -> Iterator[Ma
 
 
 def _offered(provider: _Provider, device: Device, machine: Machine) -> Mapping[str, str] | None:
-    """Return what a node asks of a provider's machine; None where it is not, or has nothing."""
+    """Return the devices to request on a provider's cluster node.
+
+    None if it is not the provider's, or does not have enough devices.
+    """
     if not any(label.startswith(provider.labels) for label in machine.labels):
         return None
     resource = provider.resource

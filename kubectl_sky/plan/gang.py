@@ -1,4 +1,4 @@
-"""What a scheduler that starts all nodes of a task or none is told of them."""
+"""PodGroup settings for gang schedulers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Gang:
-    """All nodes of a task, as one thing to find room for.
+    """All nodes of a task, scheduled together or not at all.
 
-    `scheduler` places the pods, `queue` is one of its own (None: its usual one), `members` is how
-    many pods have to start at once, and `resources` is what they request together, as far as is
+    `scheduler` schedules the pods, `queue` is one of its queues (None: its default), `members` is
+    how many pods must start together, and `resources` is their total request, as far as it is
     known.
     """
 

@@ -1,4 +1,4 @@
-"""Which key of which Secret each secret of a task is."""
+"""Map each secret variable of a task to a key of a Secret."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from kubectl_sky.spec.secret import KeptSecret
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import RESERVED
 
-TOKEN = "KUBECTL_SKY_TOKEN"  # by which the nodes of a task know each other; see barrier.py
+TOKEN = "KUBECTL_SKY_TOKEN"  # authenticates the nodes of a task to each other; see barrier.py
 
 
 @dataclass(frozen=True)
@@ -24,28 +24,31 @@ class SecretVariable:
 
 
 def values(task: Task, facts: Facts) -> dict[str, Secret]:
-    """Return what the task's own Secret holds: the user's values, and the token of its nodes."""
+    """Return the data of the task's Secret: the user's values and the nodes' token."""
     token = {TOKEN: Secret(facts.token)} if task.num_nodes > 1 else {}
     return environment.given(task.secrets) | token
 
 
 def variables(task: Task, facts: Facts, whole: str) -> tuple[SecretVariable, ...]:
-    """Return the variables that are secrets; `whole` is the name of the task's own Secret.
+    """Return the secret variables; `whole` is the name of the task's own Secret.
 
-    Raises UserError for a Secret of the cluster that has no such key.
+    Raises UserError for an existing Secret that lacks the key.
     """
-    own = [SecretVariable(name, whole, name) for name in values(task, facts)]
-    kept = [
-        SecretVariable(one.key, one.name, key(one, facts))
-        for one in task.kept_secrets
-        if not one.path and one.key not in RESERVED
+    created = [SecretVariable(name, whole, name) for name in values(task, facts)]
+    existing = [
+        SecretVariable(reference.key, reference.name, key(reference, facts))
+        for reference in task.kept_secrets
+        if not reference.path and reference.key not in RESERVED
     ]
-    named = {variable.name: variable for variable in (*kept, *own)}
-    return tuple(named.values())
+    by_name = {variable.name: variable for variable in (*existing, *created)}
+    return tuple(by_name.values())
 
 
 def key(kept: KeptSecret, facts: Facts) -> str:
-    """Return the key that holds a secret: of its own name, else the only one that there is."""
+    """Return the key that holds a secret: the same name, or the Secret's only key.
+
+    Raises UserError if there are several other keys, or none.
+    """
     keys = (facts.secret_keys or {}).get(kept.name)
     if keys is None or kept.key in keys:
         return kept.key
@@ -59,11 +62,11 @@ def key(kept: KeptSecret, facts: Facts) -> str:
 
 
 def missing(task: Task, facts: Facts) -> Iterator[str]:
-    """Say which Secrets are not there, and how each is made."""
-    for one in task.kept_secrets:
-        if facts.secret_keys is not None and one.name not in facts.secret_keys:
+    """Yield which Secrets do not exist, and how to create them."""
+    for secret in task.kept_secrets:
+        if facts.secret_keys is not None and secret.name not in facts.secret_keys:
             yield (
-                f"{one.field}.{one.key}: there is no Secret {one.name!r} in namespace"
-                f" {facts.namespace}; make it: kubectl create secret generic {one.name}"
-                f" --namespace {facts.namespace} --from-file={one.key}=FILE"
+                f"{secret.field}.{secret.key}: there is no Secret {secret.name!r} in namespace"
+                f" {facts.namespace}; make it: kubectl create secret generic {secret.name}"
+                f" --namespace {facts.namespace} --from-file={secret.key}=FILE"
             )

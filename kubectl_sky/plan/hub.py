@@ -1,4 +1,4 @@
-"""What a container that copies from Hugging Face's Hub is told."""
+"""Variables for the container that downloads from the Hugging Face Hub."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,36 +10,36 @@ from kubectl_sky.spec import hub
 from kubectl_sky.spec.task import Task
 
 SCRIPT = "hub.py"
-TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")  # as the Hub's own programs read them
+TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")  # as read by the Hub's own tools
 _TOLD = ("HF_ENDPOINT", *TOKENS)
 
 
 def env(text: str, task: Task, store: Mapping[str, Any]) -> dict[str, str]:
-    """Return the addresses of a place on the Hub: of the list of its files, and of the files."""
-    place = hub.place(text)
-    if place is None:  # it was refused when the task was read
+    """Return the Hub's URL paths for a repository or bucket: file list and downloads."""
+    location = hub.place(text)
+    if location is None:  # the task file's validation already rejects it
         raise ValueError(f"no place on the Hub: {text}")
-    site = place.name if place.kind == "models" else f"{place.kind}/{place.name}"
-    revision = "" if place.kind == hub.BUCKETS else f"/{quote(place.revision, safe='')}"
-    found = {
-        "KUBECTL_SKY_TREE": f"/api/{place.kind}/{place.name}/tree{revision}",
+    site = location.name if location.kind == "models" else f"{location.kind}/{location.name}"
+    revision = "" if location.kind == hub.BUCKETS else f"/{quote(location.revision, safe='')}"
+    variables = {
+        "KUBECTL_SKY_TREE": f"/api/{location.kind}/{location.name}/tree{revision}",
         "KUBECTL_SKY_RESOLVE": f"/{site}/resolve{revision}",
-        "KUBECTL_SKY_PREFIX": environment.literal(place.path),
+        "KUBECTL_SKY_PREFIX": environment.literal(location.path),
     }
     if store.get("endpoint"):
-        found["HF_ENDPOINT"] = environment.literal(store["endpoint"])
-    given = environment.given(task.envs)
-    hidden = {*task.secrets, *(one.key for one in task.kept_secrets)}
-    return found | {
-        name: environment.literal(given[name])
+        variables["HF_ENDPOINT"] = environment.literal(store["endpoint"])
+    user_values = environment.given(task.envs)
+    secret_names = {*task.secrets, *(reference.key for reference in task.kept_secrets)}
+    return variables | {
+        name: environment.literal(user_values[name])
         for name in _TOLD
-        if name in given and name not in hidden
+        if name in user_values and name not in secret_names
     }
 
 
 def tokens(
     variables: Sequence[SecretVariable], store: Mapping[str, Any]
 ) -> tuple[SecretVariable, ...]:
-    """Return the secrets by which the task is known to the Hub."""
-    known = () if store.get("anonymous") else TOKENS
-    return tuple(one for one in variables if one.name in known)
+    """Return the secret variables that authenticate the task to the Hub."""
+    names = () if store.get("anonymous") else TOKENS
+    return tuple(variable for variable in variables if variable.name in names)

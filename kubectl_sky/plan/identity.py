@@ -1,4 +1,4 @@
-"""What a task's objects are called, and by what they are found."""
+"""The names, labels, annotations and selector of a task's objects."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from kubectl_sky.spec.task import Resources, Task
 
 @dataclass(frozen=True)
 class Identity:
-    """The id, the beginning of all names, and the labels and annotations of all objects."""
+    """The task ID, the name prefix, and the labels and annotations of all objects."""
 
     id: str
     stem: str
@@ -21,16 +21,16 @@ class Identity:
 
     @property
     def whole(self) -> str:
-        """Name of the objects that the task has once."""
+        """Name of the objects that exist once per task."""
         return names.task_object(self.stem, self.id)
 
     @property
     def selector(self) -> Mapping[str, str]:
-        """The labels that only the task's pods have."""
+        """The labels that match only the task's pods."""
         return {names.TASK: "true", names.TASK_ID: self.id}
 
     def nodes(self, count: int) -> tuple[Node, ...]:
-        """Return the nodes as Jobs of their own."""
+        """Return one entry per node, each with its own Job."""
         return tuple(
             Node(
                 index=index,
@@ -46,32 +46,32 @@ class Identity:
 def identity(
     task: Task, task_id: str, facts: Facts, resources: Resources, queue: str | None
 ) -> Identity:
-    """Return a task's identity; a task without a name has the seed's."""
+    """Return a task's identity; the default name contains the task ID."""
     title = task.name or f"task-{task_id}"
-    given = _given(task.kubernetes.labels, resources.labels, queue)
+    user_labels = _given(task.kubernetes.labels, resources.labels, queue)
     return Identity(
         id=task_id,
         stem=names.dns_label(title),
-        labels=given | _labels(title, task_id, facts),
+        labels=user_labels | _labels(title, task_id, facts),
         annotations=_annotations(task, title, facts, resources),
     )
 
 
 def numbers(task: Task) -> dict[str, str]:
-    """What tells an array's indexes which numbers they stand for, on the Job and on its pods."""
+    """Return the annotation with an array's numbers, for the Job and its pods."""
     return {names.ARRAY: task.array.numbers} if task.array else {}
 
 
 def _given(
     everywhere: Mapping[str, str], here: Mapping[str, str], queue: str | None
 ) -> dict[str, str]:
-    """The user's labels; where a queue is named, no other label names one."""
-    found = dict(everywhere) | dict(here)
-    return {key: value for key, value in found.items() if key != names.QUEUE or not queue}
+    """Return the user's labels; `queue` takes precedence over a queue label."""
+    labels = dict(everywhere) | dict(here)
+    return {key: value for key, value in labels.items() if key != names.QUEUE or not queue}
 
 
 def _labels(title: str, task_id: str, facts: Facts) -> dict[str, str]:
-    """Our labels; they go over the user's, so that no task can pose as another."""
+    """Return our labels; they override the user's, so no task can pose as another."""
     return {
         names.TASK: "true",
         names.TASK_ID: task_id,
@@ -81,13 +81,13 @@ def _labels(title: str, task_id: str, facts: Facts) -> dict[str, str]:
 
 
 def _annotations(task: Task, title: str, facts: Facts, resources: Resources) -> dict[str, str]:
-    """What labels cannot carry as it is, and the backend if it is not the default."""
+    """Return the values that labels cannot hold unchanged, and a non-default backend."""
     backend = task.backend or names.DEFAULT_BACKEND
-    other = {} if backend == names.DEFAULT_BACKEND else {names.BACKEND: backend}
+    backend_annotation = {} if backend == names.DEFAULT_BACKEND else {names.BACKEND: backend}
     ours = {
         names.ORIGINAL_NAME: title,
         names.ORIGINAL_USER: facts.user.name,
         names.NUM_NODES: str(task.num_nodes),
     }
-    given = {**queueing.annotations(task.kubernetes), **priority.annotations(resources)}
-    return given | ours | other | numbers(task)
+    user_annotations = {**queueing.annotations(task.kubernetes), **priority.annotations(resources)}
+    return user_annotations | ours | backend_annotation | numbers(task)

@@ -1,15 +1,15 @@
-"""What the operator of MPIJobs is told of a task."""
+"""MPIJob settings of a task."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Mpi:
-    """The nodes of an MPIJob beside the first one.
+    """The worker settings of an MPIJob.
 
-    `slots` is how many ranks of MPI a node has, `workers` how many nodes there are beside rank 0,
-    `restart` is what Kubernetes does with one of those that ends, and `keys` is the folder where
-    the operator puts the keys by which the nodes reach each other.
+    `slots` is the number of MPI ranks per node, `workers` the number of nodes in addition to rank
+    0, `restart` the workers' restart policy, and `keys` the folder where the operator mounts the
+    nodes' SSH keys.
     """
 
     slots: int

@@ -1,4 +1,4 @@
-"""What the user should know about what was decided, beside the plan."""
+"""Collect notes for the user about a decided task."""
 
 from collections.abc import Iterator
 
@@ -10,20 +10,20 @@ from kubectl_sky.spec.task import Task
 
 
 def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) -> Iterator[str]:
-    """Yield what was chosen among candidates, what the cluster may lack, and what is added."""
+    """Yield notes on the chosen candidate, missing cluster features and defaults."""
     yield from placement.notes
     context = placement.resources.context
-    if context:  # none is left once one has been chosen
+    if context:  # cleared once a context has been chosen
         yield f"infra: submit sends it to context {context}; kubectl apply goes where you point it"
-    if told := priority.note(placement.resources, settings):
-        yield told
+    if note := priority.note(placement.resources, settings):
+        yield note
     yield from defaults.notes(placement, settings)
     yield from storage.notes(task, facts)
     yield from storage.unkept(task, facts, settings)
     yield from buckets.notes(task.buckets, settings)
     yield from fabric.notes(placement, facts)
     yield from ports.notes(task, placement.resources, settings)
-    asked = task.kubernetes
+    options = task.kubernetes
     yield from queueing.notes(task, settings)
-    if accounts.open_until_sent(asked.accounts, facts.context or context or ""):
+    if accounts.open_until_sent(options.accounts, facts.context or context or ""):
         yield "remote_identity: the service account depends on kubectl's context; submit writes it"

@@ -1,4 +1,4 @@
-"""A task's place among the tasks of its file: what it is called, and what it is told of them."""
+"""A task's position in a pipeline or group: names, labels and variables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,19 +10,19 @@ from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Task
 
 PARALLEL = "parallel"
-_STAGES = 10_000  # that are believed of an object
+_STAGES = 10_000  # upper limit for stage counts read from an object
 _DELAY = 366 * 86_400  # seconds
 _LATER = {names.QUEUE: names.LATER_QUEUE, names.QUEUE_CLASS: names.LATER_CLASS}
 
 
 @dataclass(frozen=True)
 class Member:
-    """A task's place: `stage` counts from 1 to `stages`; `id` and `title` are those of the whole.
+    """The position of a task: `stage` counts from 1 to `stages`.
 
-    `auxiliary` are the stages of a group that end some time after the others, `delay` the seconds
-    that such a task has then. `all_tasks` are the
-    SKYPILOT_TASK_IDs in order. `queueing` are the labels by which it gets into a queue when it is
-    released.
+    `id` and `title` are those of the pipeline or group. `auxiliary` are the stages of a group that
+    are stopped some time after the other tasks finish, and `delay` is that time in seconds.
+    `all_tasks` are the SKYPILOT_TASK_IDs in order. `queueing` are the labels that put the task into
+    a queue when it is resumed.
     """
 
     id: str
@@ -38,69 +38,69 @@ class Member:
 
     @property
     def suspended(self) -> bool:
-        """Whether it waits until the task before it has succeeded."""
+        """Whether the task starts suspended until the previous task has succeeded."""
         return not self.parallel and self.stage > 1
 
     @property
     def awaited(self) -> bool:
-        """Whether a later task waits for how this one ends."""
+        """Whether a later task depends on the result of this one."""
         return not self.parallel and self.stage < self.stages
 
     @property
     def labels(self) -> dict[str, str]:
-        """By which all tasks of the whole are found."""
+        """The labels that select all tasks of the pipeline or group, and the stage."""
         return {names.PIPELINE: self.id, names.STAGE: str(self.stage)}
 
     @property
     def annotations(self) -> dict[str, str]:
-        """What else `member_of` reads back."""
-        said = {
+        """The remaining fields that `member_of` reads back."""
+        values = {
             names.PIPELINE_NAME: self.title,
             names.STAGES: str(self.stages),
             names.EXECUTION: PARALLEL if self.parallel else "serial",
         }
         if self.auxiliary:
-            said[names.AUXILIARY] = ",".join(map(str, self.auxiliary))
+            values[names.AUXILIARY] = ",".join(map(str, self.auxiliary))
         if self.stage in self.auxiliary:
-            said[names.DELAY] = str(self.delay)
-        return said
+            values[names.DELAY] = str(self.delay)
+        return values
 
     @property
     def env(self) -> Mapping[str, str]:
-        """What SkyPilot tells each task of a managed job with several."""
-        told = {
+        """The variables that SkyPilot sets for tasks of a managed job with several."""
+        variables = {
             "SKYPILOT_MANAGED_JOB_ID": self.id,
             "SKYPILOT_TASK_ID": self.all_tasks[self.stage - 1],
             "SKYPILOT_TASK_IDS": "\n".join(self.all_tasks),
         }
         if not self.parallel:
-            return told
-        return told | {
+            return variables
+        return variables | {
             "SKYPILOT_JOBGROUP_NAME": self.service or self.title,
             "SKYPILOT_ROOT_JOB_ID": self.id,
         }
 
 
 def member_of(metadata: Mapping[str, Any]) -> Member | None:
-    """Return the place that an object's metadata says; None for a task that stands alone."""
-    labels, said = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    """Return the position in an object's metadata; None for a standalone task."""
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     if names.PIPELINE not in labels:
         return None
-    auxiliary = str(said.get(names.AUXILIARY, "")).split(",")[:_STAGES]
+    auxiliary = str(annotations.get(names.AUXILIARY, "")).split(",")[:_STAGES]
     return Member(
         id=labels[names.PIPELINE],
-        title=said.get(names.PIPELINE_NAME) or labels[names.PIPELINE],
+        title=annotations.get(names.PIPELINE_NAME) or labels[names.PIPELINE],
         stage=counts.whole(labels.get(names.STAGE)),
-        stages=counts.whole(said.get(names.STAGES), _STAGES),
-        parallel=said.get(names.EXECUTION) == PARALLEL,
+        stages=counts.whole(annotations.get(names.STAGES), _STAGES),
+        parallel=annotations.get(names.EXECUTION) == PARALLEL,
         auxiliary=tuple(counts.whole(stage) for stage in auxiliary if stage),
-        delay=counts.whole(said.get(names.DELAY), _DELAY),
-        queueing={key: said[later] for key, later in _LATER.items() if later in said},
+        delay=counts.whole(annotations.get(names.DELAY), _DELAY),
+        queueing={key: annotations[later] for key, later in _LATER.items() if later in annotations},
     )
 
 
 def named(tasks: Sequence[Task], title: str) -> tuple[Task, ...]:
-    """Return the tasks, each with a name: SkyPilot numbers those that have none from 0."""
+    """Return the tasks, all with names: SkyPilot numbers unnamed ones from 0."""
     return tuple(
         task if task.name else replace(task, name=f"{title}-{index}")
         for index, task in enumerate(tasks)
@@ -108,15 +108,17 @@ def named(tasks: Sequence[Task], title: str) -> tuple[Task, ...]:
 
 
 def members(pipeline: Pipeline, pipeline_id: str, tasks: Sequence[Task]) -> tuple[Member, ...]:
-    """Return the place of each task; they all have names."""
+    """Return the position of each task; all tasks must have names."""
     title = title_of(pipeline, pipeline_id)
     titles = [task.name or "" for task in tasks]
-    ids = tuple(
+    task_ids = tuple(
         names.task_object(names.dns_label(name), names.part_id(pipeline_id, stage))
         for stage, name in enumerate(titles, 1)
     )
-    meet = pipeline.parallel and pipeline.connected
-    service = names.task_object(names.dns_label(title, "group"), pipeline_id) if meet else None
+    shares_service = pipeline.parallel and pipeline.connected
+    service = (
+        names.task_object(names.dns_label(title, "group"), pipeline_id) if shares_service else None
+    )
     delays = [pipeline.delay(name) for name in titles]
     return tuple(
         Member(
@@ -125,9 +127,11 @@ def members(pipeline: Pipeline, pipeline_id: str, tasks: Sequence[Task]) -> tupl
             stage=stage,
             stages=len(tasks),
             parallel=pipeline.parallel,
-            auxiliary=tuple(n for n, given in enumerate(delays, 1) if given is not None),
+            auxiliary=tuple(
+                number for number, seconds in enumerate(delays, 1) if seconds is not None
+            ),
             delay=delay or 0,
-            all_tasks=ids,
+            all_tasks=task_ids,
             service=service,
         )
         for stage, delay in enumerate(delays, 1)
@@ -135,28 +139,28 @@ def members(pipeline: Pipeline, pipeline_id: str, tasks: Sequence[Task]) -> tupl
 
 
 def joined(plan: Plan, member: Member) -> Plan:
-    """Return the plan of a task in its place."""
-    fresh = tuple(
+    """Return the plan of a task at its position in a pipeline or group."""
+    claims = tuple(
         replace(claim, labels={**claim.labels, **member.labels}) for claim in plan.storage.fresh
     )
-    found = replace(
+    updated = replace(
         plan,
         labels={**plan.labels, **member.labels},
         annotations={**plan.annotations, **member.annotations},
         nodes=tuple(replace(node, labels={**node.labels, **member.labels}) for node in plan.nodes),
         env={**plan.env, **member.env},
         secrets={key: value for key, value in plan.secrets.items() if key not in member.env},
-        storage=replace(plan.storage, fresh=fresh),
+        storage=replace(plan.storage, fresh=claims),
         suspended=member.suspended,
-        linger=None if member.awaited else plan.linger,  # else nobody would know how it ended
+        linger=None if member.awaited else plan.linger,  # later tasks still need its result
     )
-    return _connected(found, member) if member.service else found
+    return _connected(updated, member) if member.service else updated
 
 
 def queued_later(plan: Plan) -> Plan:
-    """Return the plan of a task that is in no queue before it is released.
+    """Return a suspended task's plan without its queue until the task is resumed.
 
-    Else its queue would let it begin before the one before it has succeeded.
+    Otherwise the queue would start the task before the previous one has succeeded.
     """
     if not plan.suspended or not plan.queue:
         return plan
@@ -169,23 +173,26 @@ def queued_later(plan: Plan) -> Plan:
 
 
 def _connected(plan: Plan, member: Member) -> Plan:
-    """Return the plan of a task of a group: its pods are hosts `TASK-RANK` of the one Service."""
+    """Return the plan of a task in a group.
+
+    Its pods get host names `TASK-RANK` in the shared Service.
+    """
     host = f"{names.dns_label(plan.title)}-"
     nodes = tuple(
         replace(node, hostname=f"{host}{node.index}", told={**node.told, "KUBECTL_SKY_HOSTS": host})
         for node in plan.nodes
     )
-    own = (names.TASK, names.PIPELINE, names.USERNAME)
-    kept = (names.ORIGINAL_USER, names.PIPELINE_NAME)
+    label_keys = (names.TASK, names.PIPELINE, names.USERNAME)
+    annotation_keys = (names.ORIGINAL_USER, names.PIPELINE_NAME)
     group = Group(
         namespace=plan.namespace,
-        labels={key: plan.labels[key] for key in own},
-        annotations={key: plan.annotations[key] for key in kept},
-        selector={key: plan.labels[key] for key in own[:2]},
+        labels={key: plan.labels[key] for key in label_keys},
+        annotations={key: plan.annotations[key] for key in annotation_keys},
+        selector={key: plan.labels[key] for key in label_keys[:2]},
     )
     return replace(plan, nodes=nodes, service=member.service, group=group)
 
 
 def title_of(pipeline: Pipeline, pipeline_id: str) -> str:
-    """Return the name of the whole; one without a name is called by its id."""
+    """Return the name of a pipeline or group; the default contains its id."""
     return pipeline.name or f"{'group' if pipeline.parallel else 'pipeline'}-{pipeline_id}"

@@ -1,4 +1,4 @@
-"""Which candidate a task takes, and on which of the cluster's nodes it may run."""
+"""Choose a task's candidate resources and the cluster nodes that it may run on."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from kubectl_sky.spec.task import Accelerator, Resources, Task
 
 @dataclass(frozen=True)
 class Preference:
-    """Labels that the scheduler likes better; the weight is from 1 to 100."""
+    """Preferred node labels for the scheduler; the weight is from 1 to 100."""
 
     weight: int
     rule: Rule
@@ -21,7 +21,7 @@ class Preference:
 
 @dataclass(frozen=True)
 class Device:
-    """What a node asks for: a resource, how many of it, and labels of which one term has to fit."""
+    """A node's device request, with alternative terms of node labels."""
 
     resource: str
     count: int
@@ -30,9 +30,10 @@ class Device:
 
 @dataclass(frozen=True)
 class Placement:
-    """The candidate, its device, the terms of all that are as good, and what the user should know.
+    """The chosen candidate, its device, node label terms, and notes for the user.
 
-    Terms are alternatives; none means every node.
+    The terms cover all candidates that differ from the chosen one only by GPU model. They are
+    alternatives; no terms means every cluster node.
     """
 
     resources: Resources
@@ -43,63 +44,75 @@ class Placement:
 
 
 def wants_machines(task: Task) -> bool:
-    """Say whether the cluster's nodes matter to a task."""
+    """Return whether the choice for a task depends on the cluster's nodes."""
     resources = task.resources
     return bool(task.choices) or resources.accelerator is not None or resources.spot
 
 
 def place(task: Task, facts: Facts) -> Placement:
-    """Choose a candidate, with all others from which it differs by the kind of GPU only.
+    """Choose a candidate, merged with the candidates that differ only by GPU model.
 
-    Where the nodes are known it is the first that one of them could hold, else the first. Raises
-    UserError for an accelerator that cannot be asked for.
+    If the cluster nodes are known, choose the first candidate that fits on an empty one; otherwise
+    choose the first. Raises UserError for an accelerator that cannot be requested.
     """
     placement = _chosen_of(task, facts)
     if not placement.resources.spot:
         return placement
-    seen = spot.seen(facts)
-    if seen:
-        return replace(placement, terms=spot.narrowed(placement.terms, seen))
-    liked = tuple(Preference(100, rule) for rule in spot.RULES)
+    rules = spot.seen(facts)
+    if rules:
+        return replace(placement, terms=spot.narrowed(placement.terms, rules))
+    preferences = tuple(Preference(100, rule) for rule in spot.RULES)
     return replace(
         placement,
-        preferred=placement.preferred + liked,
+        preferred=placement.preferred + preferences,
         notes=(*placement.notes, spot.NOTE),
     )
 
 
 def staying(task: Task, context: str | None) -> Task:
-    """Return a task with the candidates that may be in one context, or with all if none may."""
-    fitting = [one for one in task.candidates if one.context in (None, context)] or task.candidates
-    found = [replace(one, context=None) for one in fitting]
-    first, *others = (one for index, one in enumerate(found) if one not in found[:index])
+    """Limit a task to its candidates for a context, or keep all if there are none."""
+    fitting = [
+        candidate for candidate in task.candidates if candidate.context in (None, context)
+    ] or task.candidates
+    candidates = [replace(candidate, context=None) for candidate in fitting]
+    first, *others = (
+        candidate
+        for index, candidate in enumerate(candidates)
+        if candidate not in candidates[:index]
+    )
     return replace(task, resources=first, choices=tuple(others))
 
 
 def _chosen_of(task: Task, facts: Facts) -> Placement:
     candidates = task.candidates
     devices = [_device(candidate.accelerator, facts) for candidate in candidates]
-    at = _first_fitting(candidates, devices, facts)
-    chosen, device = candidates[at], devices[at]
+    chosen_index = _first_fitting(candidates, devices, facts)
+    chosen, device = candidates[chosen_index], devices[chosen_index]
     if device is None:
-        return Placement(chosen, notes=tuple(_chosen(candidates, (at,), facts)))
-    same = [index for index in range(len(candidates)) if _alike(candidates, devices, at, index)]
-    there = [index for index in same if _there(devices[index], facts)] or same
-    wanted = [devices[index] for index in there]
-    terms = _joined(wanted) if _named(chosen) else ()
-    notes = [*_chosen(candidates, same, facts)]
-    if terms and facts.machines and not any(meets(terms, one) for one in facts.machines):
-        kinds = " or ".join(_gpu(candidates[index]) for index in same)
+        return Placement(chosen, notes=tuple(_chosen(candidates, (chosen_index,), facts)))
+    similar = [
+        index
+        for index in range(len(candidates))
+        if _alike(candidates, devices, chosen_index, index)
+    ]
+    available = [index for index in similar if _there(devices[index], facts)] or similar
+    options = [devices[index] for index in available]
+    terms = _joined(options) if _named(chosen) else ()
+    notes = [*_chosen(candidates, similar, facts)]
+    if terms and facts.machines and not any(meets(terms, item) for item in facts.machines):
+        gpus = " or ".join(_gpu(candidates[index]) for index in similar)
         unlabelled = _unlabelled(device, facts)
-        notes.append(_missing(kinds, device, facts) if not unlabelled else _unsaid(kinds))
+        notes.append(_missing(gpus, device, facts) if not unlabelled else _unsaid(gpus))
         terms = () if unlabelled else terms
     if not facts.machines:
-        notes += [_unknown(one) for one in (candidates[index] for index in same) if _strange(one)]
+        notes += [
+            _unknown(item) for item in (candidates[index] for index in similar) if _strange(item)
+        ]
     return Placement(
         resources=chosen,
         device=device,
         terms=_present(terms, facts),
-        preferred=_preferred(wanted, facts) if task.ordered and terms else (),
+        preferred=_preferred(options, facts) if task.ordered and terms else (),
         notes=tuple(notes),
     )
 
@@ -107,7 +120,10 @@ def _chosen_of(task: Task, facts: Facts) -> Placement:
 def _first_fitting(
     candidates: tuple[Resources, ...], devices: list[Device | None], facts: Facts
 ) -> int:
-    """Return the index of the first candidate that fits; without spot nodes, as on demand."""
+    """Return the index of the first candidate that fits, or 0 if none does.
+
+    Spot candidates are tried as on-demand ones if no candidate fits as written.
+    """
     on_demand = [replace(candidate, spot=False) for candidate in candidates]
     for variants in (candidates, on_demand):
         for index, (candidate, device) in enumerate(zip(variants, devices, strict=True)):
@@ -117,7 +133,7 @@ def _first_fitting(
 
 
 def _device(asked: Accelerator | None, facts: Facts) -> Device | None:
-    """Return what is asked of Kubernetes; without a name, of the resource that the cluster has."""
+    """Return the device request; an unnamed GPU uses the cluster's GPU resource."""
     if asked is None:
         return None
     if asked.name is None:
@@ -131,21 +147,21 @@ def _device(asked: Accelerator | None, facts: Facts) -> Device | None:
     family = accelerators.family_of(asked.name)
     models = accelerators.models(asked.name)
     terms = family.terms(models)
-    seen = tuple(_seen(family, {model.name for model in models}, facts))
-    return Device(family.resource, asked.count, seen or terms)
+    observed = tuple(_seen(family, {model.name for model in models}, facts))
+    return Device(family.resource, asked.count, observed or terms)
 
 
 def _seen(family: Family, wanted: set[str], facts: Facts) -> Iterator[Term]:
-    """Yield terms of the labels that the cluster's nodes have and that mean what is wanted."""
+    """Yield terms of the labels on cluster nodes that match the wanted models."""
     for key in family.labels:
         values = {machine.labels.get(key, "") for machine in facts.machines} - {""}
-        found = sorted(
+        matching = sorted(
             value
             for value in values
             if any(accelerators.matches(name, family.read(value) or "") for name in wanted)
         )
-        if found:
-            yield (Rule(key, tuple(found)),)
+        if matching:
+            yield (Rule(key, tuple(matching)),)
 
 
 def _named(resources: Resources) -> bool:
@@ -155,40 +171,45 @@ def _named(resources: Resources) -> bool:
 def _alike(
     candidates: tuple[Resources, ...], devices: list[Device | None], at: int, other: int
 ) -> bool:
-    """Say whether two candidates differ by nothing but which GPUs they name."""
+    """Return whether two candidates differ only by the GPUs that they name."""
     mine, theirs = devices[at], devices[other]
     if other == at:
         return True
     if mine is None or theirs is None or not _named(candidates[at]):
         return False
-    rest = replace(candidates[other], accelerator=None) == replace(candidates[at], accelerator=None)
-    same = (mine.resource, mine.count) == (theirs.resource, theirs.count)
-    return rest and same and _named(candidates[other])
+    same_resources = replace(candidates[other], accelerator=None) == replace(
+        candidates[at], accelerator=None
+    )
+    same_request = (mine.resource, mine.count) == (theirs.resource, theirs.count)
+    return same_resources and same_request and _named(candidates[other])
 
 
 def _joined(devices: Iterable[Device | None]) -> tuple[Term, ...]:
-    """Return one term for each label key, or set of keys, with the values of all devices."""
+    """Merge the terms of all devices: one per set of label keys, with all values."""
     terms = [term for device in devices if device for term in device.terms]
-    simple: dict[str, dict[str, None]] = {}
+    single_key: dict[str, dict[str, None]] = {}
     for term in terms:
         if len(term) == 1:
-            simple.setdefault(term[0].key, {}).update(dict.fromkeys(term[0].values))
-    joined: list[Term] = [(Rule(key, tuple(values)),) for key, values in simple.items()]
+            single_key.setdefault(term[0].key, {}).update(dict.fromkeys(term[0].values))
+    joined: list[Term] = [(Rule(key, tuple(values)),) for key, values in single_key.items()]
     return (*joined, *dict.fromkeys(term for term in terms if len(term) > 1))
 
 
 def _there(device: Device | None, facts: Facts) -> bool:
-    """Say whether some node of the cluster is labelled as having the device."""
-    return device is not None and any(meets(device.terms, one) for one in facts.machines)
+    """Return whether a cluster node is labelled as having the device."""
+    return device is not None and any(meets(device.terms, machine) for machine in facts.machines)
 
 
 def _present(terms: tuple[Term, ...], facts: Facts) -> tuple[Term, ...]:
-    """Leave out the terms that no node meets, unless that is all of them."""
-    return tuple(t for t in terms if any(meets((t,), one) for one in facts.machines)) or terms
+    """Drop the terms that no cluster node meets, unless that drops all of them."""
+    return (
+        tuple(term for term in terms if any(meets((term,), machine) for machine in facts.machines))
+        or terms
+    )
 
 
 def _preferred(devices: list[Device | None], facts: Facts) -> tuple[Preference, ...]:
-    """What stands first in an order is liked best; the last needs no saying."""
+    """Return preferences, first device strongest; the last one needs none."""
     return tuple(
         Preference(max(100 - 10 * index, 1), rule)
         for index, device in enumerate(devices[:-1])
@@ -198,19 +219,19 @@ def _preferred(devices: list[Device | None], facts: Facts) -> tuple[Preference, 
 
 
 def _fits(candidate: Resources, device: Device | None, facts: Facts) -> bool:
-    """Say whether an empty node of the cluster could hold the candidate."""
-    wanted = {
+    """Return whether an empty cluster node could hold the candidate."""
+    requests = {
         "cpu": candidate.cpus,
         "memory": candidate.memory,
         "ephemeral-storage": candidate.disk,
     }
     if device:
-        wanted[device.resource] = str(device.count)
+        requests[device.resource] = str(device.count)
     terms = device.terms if device and not _unlabelled(device, facts) else ()
     if candidate.spot:
         terms = spot.narrowed(terms, spot.seen(facts) or spot.RULES)
     return any(
-        _holds(machine.allocatable, wanted) and (not terms or meets(terms, machine))
+        _holds(machine.allocatable, requests) and (not terms or meets(terms, machine))
         for machine in facts.machines
     )
 
@@ -228,20 +249,22 @@ def _amount(given: Mapping[str, str], name: str) -> Fraction:
 
 
 def meets(terms: tuple[Term, ...], machine: Machine) -> bool:
-    """Say whether a machine has the labels of one of the terms."""
+    """Return whether a cluster node has all the labels of one of the terms."""
     return any(all(machine.labels.get(rule.key) in rule.values for rule in term) for term in terms)
 
 
 def _unlabelled(device: Device, facts: Facts) -> bool:
-    """Say whether the nodes that have the resource are silent about which kind it is."""
-    having = [one for one in facts.machines if _amount(one.allocatable, device.resource) > 0]
-    return bool(having) and not any(_told(one) for one in having)
+    """Return whether no cluster node with the resource has a label for its model."""
+    machines = [
+        machine for machine in facts.machines if _amount(machine.allocatable, device.resource) > 0
+    ]
+    return bool(machines) and not any(_told(machine) for machine in machines)
 
 
 def _told(machine: Machine) -> set[str]:
-    """Return the accelerators that a node's labels name."""
-    slices = {machine.labels[tpu.ACCELERATOR]} if tpu.ACCELERATOR in machine.labels else set()
-    return slices | set(accelerators.told(machine.labels))
+    """Return the accelerators that the labels of a cluster node name."""
+    tpus = {machine.labels[tpu.ACCELERATOR]} if tpu.ACCELERATOR in machine.labels else set()
+    return tpus | set(accelerators.told(machine.labels))
 
 
 def _strange(resources: Resources) -> bool:
@@ -251,27 +274,27 @@ def _strange(resources: Resources) -> bool:
 
 def _chosen(candidates: tuple[Resources, ...], same: Iterable[int], facts: Facts) -> Iterator[str]:
     indices = list(same)
-    left = len(candidates) - len(indices)
-    if not left:
+    rejected = len(candidates) - len(indices)
+    if not rejected:
         return
-    taken = " or ".join(_text(candidates[index]) for index in indices)
-    why = "the cluster's nodes are not known here, and it is the first"
+    selected = " or ".join(_text(candidates[index]) for index in indices)
+    reason = "the cluster's nodes are not known here, and it is the first"
     if facts.machines:
-        why = "it is the first that a node of this cluster could hold"
+        reason = "it is the first that a node of this cluster could hold"
         if not _held(candidates, facts):
-            why = "no node of this cluster could hold any of them, and it is the first"
-    yield f"of {len(candidates)} candidates {taken} is taken: {why}"
+            reason = "no node of this cluster could hold any of them, and it is the first"
+    yield f"of {len(candidates)} candidates {selected} is taken: {reason}"
 
 
 def _held(candidates: tuple[Resources, ...], facts: Facts) -> bool:
     on_demand = (replace(candidate, spot=False) for candidate in candidates)
-    return any(_fits(each, _device(each.accelerator, facts), facts) for each in on_demand)
+    return any(_fits(variant, _device(variant.accelerator, facts), facts) for variant in on_demand)
 
 
 def _missing(kinds: str, device: Device, facts: Facts) -> str:
-    there = sorted({name for machine in facts.machines for name in _told(machine)})
-    has = f"there are {', '.join(there)}" if there else "no node's labels name one"
-    return f"no node of this cluster is labelled as having {kinds}; {has}; the task waits for one"
+    gpus = sorted({name for machine in facts.machines for name in _told(machine)})
+    hint = f"there are {', '.join(gpus)}" if gpus else "no node's labels name one"
+    return f"no node of this cluster is labelled as having {kinds}; {hint}; the task waits for one"
 
 
 def _unsaid(kinds: str) -> str:
@@ -289,14 +312,18 @@ def _text(resources: Resources) -> str:
         "disk_size": resources.disk,
         "image": resources.image,
     }
-    said = [_gpu(resources)] if resources.accelerator else []
-    said += [f"{name} {size}" for name, size in sizes.items() if size]
-    said += ["use_spot"] if resources.spot else []
-    return ", ".join(said) or "the one without sizes"
+    parts = [_gpu(resources)] if resources.accelerator else []
+    parts += [f"{name} {size}" for name, size in sizes.items() if size]
+    parts += ["use_spot"] if resources.spot else []
+    return ", ".join(parts) or "the one without sizes"
 
 
 def _gpu(resources: Resources) -> str:
-    asked = resources.accelerator
-    if asked is None:
+    accelerator = resources.accelerator
+    if accelerator is None:
         return "no GPU"
-    return f"{asked.name}:{asked.count}" if asked.name else f"{asked.count} GPUs"
+    return (
+        f"{accelerator.name}:{accelerator.count}"
+        if accelerator.name
+        else f"{accelerator.count} GPUs"
+    )

@@ -1,4 +1,4 @@
-"""The plan: everything a manifest may mention, decided."""
+"""The plan of a task: every value that a manifest template may use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,17 +18,17 @@ from kubectl_sky.plan.storage import Stored
 from kubectl_sky.secret import Secret
 from kubectl_sky.spec.arrays import Array
 
-_SIZES = ("cpu", "memory", "ephemeral-storage")  # what is no device
+_SIZES = ("cpu", "memory", "ephemeral-storage")  # all other resources are devices
 
 
 @dataclass(frozen=True)
 class Node:
-    """What is written for one node; a backend may have one for all, told apart by the cluster.
+    """The values for one node's object; a backend may use one entry for all nodes.
 
-    `job` names the object, `hostname` the pod within the task, and `rank` is the node's; None
-    leaves them to the cluster.
-    `told` is variable to value, `fields` is variable to the field of the pod that has its value.
-    `annotations` are the object's own, beside those of the task.
+    `job` names the object, `hostname` is the pod's within the task, and `rank` is the node's. If
+    `hostname` or `rank` is None, the cluster sets it. `told` maps variables to values; `fields`
+    maps variables to the pod field that holds the value. `annotations` are those of the object, in
+    addition to the task's.
     """
 
     index: int
@@ -43,7 +43,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Toleration:
-    """A taint of nodes that the pods bear; no value means whatever value it has."""
+    """A toleration of a node taint; no value matches any value."""
 
     key: str
     operator: str = "Exists"
@@ -52,7 +52,7 @@ class Toleration:
 
 @dataclass(frozen=True)
 class Group:
-    """What the objects say that all tasks of a group share; `selector` finds all their pods."""
+    """Metadata shared by all tasks of a group; `selector` matches all their pods."""
 
     namespace: str
     labels: Mapping[str, str]
@@ -62,23 +62,25 @@ class Group:
 
 @dataclass(frozen=True)
 class Plan:
-    """One task, decided.
+    """All decisions about one task.
 
-    `name` names the objects that the task has once, `namespace` is empty for the one in force,
-    `env` and `secrets` are name to value, `secret_variables` are those that are secret, here or in
-    the cluster already, `requests` and `limits` are resource name to Kubernetes
-    quantity, `scripts` is file name to text, `selector` finds the task's pods, and `service` is the
-    headless Service through which nodes find each other (None for one node). `ports` leads others
-    to rank 0, and `fabric` is the fast network between nodes. A machine has to meet one of the
-    `terms`, if there are any.
-    `linger` is the seconds after which an ended Job is deleted; None keeps it. A node that fails
-    starts again `restarts` times; if the task `recovers`, what the cluster takes away is not
-    counted, and neither are the `exit_codes`. `suspended` Jobs begin when somebody releases them.
-    `backend` names how it runs, `array` is set where it is many tasks of one node. The tasks of a
-    `group` share the Service. `gang` is set where a scheduler starts all nodes or none,
-    `mpi` where mpirun starts the programs.
-    `pod_annotations` are the pods', `login` is for the registry that the image is pulled from,
-    and `custom` is the user's own of pods and queues. `cargo` is the user's files.
+    `name` is the name of the objects that exist once per task. `namespace` is empty for the current
+    one. `env` and `secrets` map names to values. `secret_variables` are the variables that come
+    from Secrets, the task's own or existing ones. `requests` and `limits` map resource names to
+    Kubernetes quantities. `scripts` maps file names to text. `selector` matches the task's pods.
+    `service` is the headless Service that nodes use to find each other (None for one node). `ports`
+    is the Service that exposes rank 0, and `fabric` is the fast network between nodes. A cluster
+    node must meet one of the `terms`, if there are any.
+
+    `linger` is the number of seconds after which a finished Job is deleted; None keeps it. A failed
+    node restarts up to `restarts` times. If the task `recovers`, disruptions by the cluster, such
+    as evictions, and the `exit_codes` are not counted. `suspended` Jobs start when a client resumes
+    them. `backend` is the name of the backend. `array` is set for an array of one-node tasks. The
+    tasks of a `group` share the Service. `gang` is set for gang scheduling, `mpi` if mpirun starts
+    the programs.
+
+    `pod_annotations` are those of the pods, `login` is for the registry of the image, and `custom`
+    holds the user's settings for pods and queues. `cargo` is the user's local files.
     """
 
     id: str
@@ -121,45 +123,45 @@ class Plan:
 
     @property
     def meeting(self) -> "Plan | Group":
-        """Whose the Service is: the task's, or the group's with which it shares it."""
+        """The owner of the headless Service: the task, or the group that shares it."""
         return self.group or self
 
     @property
     def confined(self) -> bool:
-        """Whether containers run without capabilities, which nothing in them can regain.
+        """Whether containers run without capabilities and cannot regain them.
 
-        Not where mpirun starts the programs: the sshd of such images may have a file capability.
+        Not with mpirun: the sshd of such images may have a file capability.
         """
         return self.custom.non_root and not self.mpi
 
     @property
     def sized(self) -> bool:
-        """Whether anything is requested or limited."""
+        """Whether there are any requests or limits."""
         return bool(self.requests or self.limits)
 
     @property
     def placed(self) -> bool:
-        """Whether some nodes of the cluster are better than others."""
+        """Whether the cluster nodes are restricted or preferred by labels."""
         return bool(self.terms or self.preferred)
 
     @property
     def fetch_requests(self) -> Mapping[str, str]:
-        """What a container that runs before the task requests: the same, but no devices."""
+        """The requests of a container that runs before the task: no devices."""
         return {name: size for name, size in self.requests.items() if name in _SIZES}
 
     @property
     def fetch_limits(self) -> Mapping[str, str]:
-        """What bounds a container that runs before the task."""
+        """The limits of a container that runs before the task: no devices."""
         return {name: size for name, size in self.limits.items() if name in _SIZES}
 
     @property
     def fetch_sized(self) -> bool:
-        """Whether such a container requests anything, or is bounded."""
+        """Whether such a container has any requests or limits."""
         return bool(self.fetch_requests or self.fetch_limits)
 
     @property
     def near(self) -> str | None:
-        """The label of machines that is the same for all nodes of the task."""
+        """The topology key that all nodes of the task must share; None if there is none."""
         if self.storage.together:
             return "kubernetes.io/hostname"
         zone = self.fabric.one_zone and len(self.nodes) > 1
@@ -167,22 +169,22 @@ class Plan:
 
     @property
     def affine(self) -> bool:
-        """Whether it matters where the pods are."""
+        """Whether the pods need any affinity."""
         return self.placed or self.near is not None
 
     @property
     def queue(self) -> str | None:
-        """Kueue's queue that the task waits in."""
+        """The Kueue queue of the task."""
         return self.custom.queue
 
     @property
     def queueing(self) -> Mapping[str, str]:
-        """The labels by which Kueue knows what waits in its queue, and how urgent it is."""
+        """The Kueue labels for the queue and its priority class."""
         return self.custom.queueing
 
     @property
     def auxiliary(self) -> bool:
-        """Whether it is a task of a group that is ended when the others have ended."""
+        """Whether it is a task of a group that is stopped after the others finish."""
         return names.DELAY in self.annotations
 
     @property

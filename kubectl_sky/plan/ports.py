@@ -1,4 +1,4 @@
-"""The Service through which others reach a task: which ports, and from where."""
+"""The Service that exposes a task: its ports and its type."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -29,9 +29,10 @@ _OUTSIDE: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Ports:
-    """A Service to rank 0: its name, Kubernetes' type of it, and the ports, alike on both sides.
+    """A Service for rank 0: its name, its Kubernetes type, and its ports.
 
-    A `headless` one has no address of its own: its name leads to the pod's.
+    Port and target port are the same. A `headless` Service has no cluster IP; its name resolves to
+    the pod's IP.
     """
 
     service: str
@@ -42,21 +43,21 @@ class Ports:
 
 
 def ports(task: Task, resources: Resources, whole: str, settings: Settings) -> Ports | None:
-    """Return the Service of a task whose objects are called `whole`; None where it needs none."""
+    """Return the Service of a task with objects named `whole`; None if not needed."""
     if not resources.ports or task.array:
         return None
-    how = _exposed(task, settings)
+    exposure = _exposed(task, settings)
     return Ports(
         service=names.ports_object(whole),
-        type=_TYPES[how],
-        headless=how == _HEADLESS,
+        type=_TYPES[exposure],
+        headless=exposure == _HEADLESS,
         annotations=_annotations(task, settings),
         numbers=resources.ports,
     )
 
 
 def notes(task: Task, resources: Resources, settings: Settings) -> Iterator[str]:
-    """Say who may reach the ports beyond the cluster, and where nobody can."""
+    """Yield notes on access from outside the cluster, and on ports without a Service."""
     if not resources.ports:
         if task.expose:
             yield f"--expose {task.expose}: the task has no ports; name them by --ports"
@@ -66,17 +67,19 @@ def notes(task: Task, resources: Resources, settings: Settings) -> Iterator[str]
             "ports: no Service leads to many tasks at once;"
             " `kubectl sky port-forward ID PORT --rank NUMBER` reaches one of them"
         )
-    elif why := _OUTSIDE.get(_exposed(task, settings)):
-        yield f"ports: reached from outside the cluster: {why}"
+    elif access := _OUTSIDE.get(_exposed(task, settings)):
+        yield f"ports: reached from outside the cluster: {access}"
 
 
 def _exposed(task: Task, settings: Settings) -> str:
-    """By the flag or the file, in our words or in SkyPilot's, else by the settings."""
-    asked = task.expose or task.kubernetes.ports or ""
-    return asked if asked in _TYPES else str(settings.ports.get("expose") or _WITHIN)
+    """Return the exposure from the flag or the file, or from the settings."""
+    mode = task.expose or task.kubernetes.ports or ""
+    return mode if mode in _TYPES else str(settings.ports.get("expose") or _WITHIN)
 
 
 def _annotations(task: Task, settings: Settings) -> dict[str, str]:
-    """Those of the settings; what the task says of all its objects stands already."""
-    found = metadata.without_ours(settings.ports.get("annotations"))
-    return {key: text for key, text in found.items() if key not in task.kubernetes.annotations}
+    """Return the annotations of the settings, without those that the task sets."""
+    annotations = metadata.without_ours(settings.ports.get("annotations"))
+    return {
+        key: text for key, text in annotations.items() if key not in task.kubernetes.annotations
+    }

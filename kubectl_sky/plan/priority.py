@@ -1,4 +1,4 @@
-"""SkyPilot's priorities: the PriorityClass that the settings name for one, else an annotation."""
+"""SkyPilot's priorities: a PriorityClass from the settings, or an annotation."""
 
 from collections.abc import Mapping
 
@@ -8,21 +8,24 @@ from kubectl_sky.spec.task import Resources
 
 
 def class_of(resources: Resources, settings: Settings) -> str | None:
-    """Return the PriorityClass of the file, else of the settings: of the narrowest range."""
+    """Return the PriorityClass of the file, or of the settings.
+
+    Among the ranges in the settings that contain the priority, the narrowest wins.
+    """
     if resources.priority_class or resources.priority is None:
         return resources.priority_class
     ranges = [(*_range(text), name) for text, name in settings.priority_classes.items()]
-    fitting = [found for found in ranges if found[0] <= resources.priority <= found[1]]
-    return min(fitting, key=lambda found: found[1] - found[0])[2] if fitting else None
+    matching = [match for match in ranges if match[0] <= resources.priority <= match[1]]
+    return min(matching, key=lambda match: match[1] - match[0])[2] if matching else None
 
 
 def annotations(resources: Resources) -> Mapping[str, str]:
-    """Keep the number where people and programs that order tasks can read it."""
+    """Return the annotation that keeps the number readable for users and tools."""
     return {} if resources.priority is None else {names.PRIORITY: str(resources.priority)}
 
 
 def note(resources: Resources, settings: Settings) -> str:
-    """Say that the scheduler is told nothing; empty where it is, or where nobody asked for it."""
+    """Return a note if the scheduler ignores the priority; empty otherwise."""
     if resources.priority is None or class_of(resources, settings):
         return ""
     return (

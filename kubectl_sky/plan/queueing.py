@@ -1,4 +1,4 @@
-"""In which queue a task waits, and what machines made to order it asks for."""
+"""A task's queue, and node provisioning with GKE flex-start."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,60 +11,64 @@ from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Resources, Task
 
 _FLEX_START = "cloud.google.com/gke-flex-start"
-_MOST = 12  # queues that a message names
+_MOST = 12  # maximum number of queues named in a message
 _RUN_SECONDS = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
 
 
 def queue(asked: Kubernetes, settings: Settings) -> str | None:
-    """Return Kueue's queue: the task's, else the settings'."""
+    """Return the Kueue queue of the task, by default the one in the settings."""
     return (settings.queue if asked.queue is None else asked.queue) or None
 
 
 def check(task: Task, facts: Facts, settings: Settings) -> None:
-    """Refuse a queue in which a task would wait for ever.
+    """Reject a queue that could never admit the task.
 
-    Raises ClusterError without Kueue, UserError where the namespace has no such queue.
+    Raises ClusterError if Kueue is not installed, UserError if the namespace has no such queue.
     """
-    name, found = queue(task.kubernetes, settings), facts.queues
-    if not name or found is None:
+    name, queues = queue(task.kubernetes, settings), facts.queues
+    if not name or queues is None:
         return
-    if not found.installed:
+    if not queues.installed:
         raise ClusterError(
             f"the task is for the queue {name}, and Kueue is not installed in the cluster",
             'submit it without a queue: --queue "", or install Kueue: https://kueue.sigs.k8s.io',
         )
-    if found.names is not None and name not in found.names:
-        there = ", ".join(sorted(found.names)[:_MOST])
-        hint = f"the queues there are: {there}" if there else "the namespace has no LocalQueue"
-        if found.elsewhere:
-            where = ", ".join(sorted(found.elsewhere)[:_MOST])
-            hint += f"; one of this name is in {where}, and is for tasks there alone"
+    if queues.names is not None and name not in queues.names:
+        existing = ", ".join(sorted(queues.names)[:_MOST])
+        hint = (
+            f"the queues there are: {existing}" if existing else "the namespace has no LocalQueue"
+        )
+        if queues.elsewhere:
+            namespaces = ", ".join(sorted(queues.elsewhere)[:_MOST])
+            hint += f"; one of this name is in {namespaces}, and is for tasks there alone"
         raise UserError(f"there is no queue {name!r} in namespace {facts.namespace}", hint)
 
 
 def labels(task: Task, resources: Resources, facts: Facts, settings: Settings) -> Mapping[str, str]:
-    """Return the labels by which Kueue knows the queue, and the class that orders what waits."""
-    name, urgency = queue(task.kubernetes, settings), priority.class_of(resources, settings)
+    """Return the Kueue labels for the queue and its priority class."""
+    name, priority_class = queue(task.kubernetes, settings), priority.class_of(resources, settings)
     if not name:
         return {}
-    ordered = urgency and facts.queues and urgency in facts.queues.classes
-    return {names.QUEUE: name} | ({names.QUEUE_CLASS: urgency} if ordered and urgency else {})
+    known_class = priority_class and facts.queues and priority_class in facts.queues.classes
+    return {names.QUEUE: name} | (
+        {names.QUEUE_CLASS: priority_class} if known_class and priority_class else {}
+    )
 
 
 def node_selector(asked: Kubernetes, settings: Settings) -> Mapping[str, str]:
-    """Return the label of machines that GKE makes for a pod; a queue orders them itself."""
-    made = asked.flex_start and not queue(asked, settings)
-    return {_FLEX_START: "true"} if made else {}
+    """Return the flex-start node label; a queue provisions nodes itself."""
+    selected = asked.flex_start and not queue(asked, settings)
+    return {_FLEX_START: "true"} if selected else {}
 
 
 def annotations(asked: Kubernetes) -> dict[str, str]:
-    """Return the user's annotations, and for how long a queue is to order machines."""
-    ordered = asked.flex_start and asked.queue and asked.run_seconds
-    return dict(asked.annotations) | ({_RUN_SECONDS: str(asked.run_seconds)} if ordered else {})
+    """Return the user's annotations, and the run time limit for provisioned nodes."""
+    provisioned = asked.flex_start and asked.queue and asked.run_seconds
+    return dict(asked.annotations) | ({_RUN_SECONDS: str(asked.run_seconds)} if provisioned else {})
 
 
 def notes(task: Task, settings: Settings) -> Iterator[str]:
-    """Yield what the settings add, and what a queue does not do."""
+    """Yield notes on a queue from the settings, and on its limits with several nodes."""
     name = queue(task.kubernetes, settings)
     if name and not task.kubernetes.queue:
         yield f"settings: the task waits in the queue {name}"

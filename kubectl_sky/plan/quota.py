@@ -1,4 +1,4 @@
-"""What all nodes of a task need together, and whether quotas can ever give it."""
+"""The total requests of a task's nodes, checked against ResourceQuotas."""
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -12,24 +12,27 @@ _STEP = Fraction(1, 1000)
 
 
 def together(plan: Plan) -> dict[str, str]:
-    """What all nodes request; nothing where the user's own fields of pods may change it."""
+    """Return the nodes' total requests; empty if the pod config may change them."""
     if "containers" in (plan.custom.config.get("spec") or {}):
         return {}
-    return _times(plan, {**plan.limits, **plan.requests})  # what is limited only is requested, too
+    return _times(
+        plan, {**plan.limits, **plan.requests}
+    )  # Kubernetes copies a limit without a request
 
 
 def check(plan: Plan, quotas: Iterable[Mapping[str, Any]]) -> None:
-    """Refuse more nodes than there can ever be at once: all of them wait for each other.
+    """Reject a task if a quota never allows all its nodes at the same time.
 
-    `quotas` are the namespace's ResourceQuotas. Raises ClusterError.
+    Its nodes would wait for each other forever. `quotas` are the namespace's ResourceQuotas. Raises
+    ClusterError.
     """
-    if len(plan.nodes) == 1 or plan.queue:  # one node is asked about as it is; queues say so
+    if len(plan.nodes) == 1 or plan.queue:  # the API server checks one node; Kueue checks queues
         return
     needed = _needed(plan)
     for quota in quotas:
         spec = quota.get("spec", {})
         if spec.get("scopes") or spec.get("scopeSelector"):
-            continue  # it is for some pods only
+            continue  # applies to some pods only
         for name, limit in (spec.get("hard") or {}).items():
             if name in needed and quantity(needed[name]) > quantity(limit):
                 raise ClusterError(
@@ -40,13 +43,13 @@ def check(plan: Plan, quotas: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _needed(plan: Plan) -> dict[str, str]:
-    """The amounts under the names that quotas have for them."""
-    found = {"pods": str(len(plan.nodes)), "count/pods": str(len(plan.nodes))}
+    """Return the total amounts, by the names that quotas use for them."""
+    amounts = {"pods": str(len(plan.nodes)), "count/pods": str(len(plan.nodes))}
     requests = together(plan)
     limits = _times(plan, plan.limits) if requests else {}
     for name, size in requests.items():
-        found |= {name: size, f"requests.{name}": size}
-    return found | {f"limits.{name}": size for name, size in limits.items()}
+        amounts |= {name: size, f"requests.{name}": size}
+    return amounts | {f"limits.{name}": size for name, size in limits.items()}
 
 
 def _times(plan: Plan, sizes: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The private registry that a task's image is pulled from: SkyPilot's `SKYPILOT_DOCKER_…`."""
+"""The private registry of a task's image: SkyPilot's `SKYPILOT_DOCKER_…`."""
 
 import base64
 import json
@@ -10,12 +10,12 @@ from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import REGISTRY
 
 _HUB = ("docker.io", "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")
-_HUB_KEY = "https://index.docker.io/v1/"  # under which every tool looks for Docker Hub's login
+_HUB_KEY = "https://index.docker.io/v1/"  # key of Docker Hub's login in a Docker config
 
 
 @dataclass(frozen=True)
 class Login:
-    """Who pulls images from a server, and the Secret that says so."""
+    """The credentials for an image registry, and the name of their Secret."""
 
     secret: str
     server: str
@@ -24,7 +24,7 @@ class Login:
 
     @property
     def config(self) -> Secret:
-        """The content of a Secret of the type kubernetes.io/dockerconfigjson."""
+        """The content of a Secret of type kubernetes.io/dockerconfigjson."""
         username, password = reveal(self.username).decode(), reveal(self.password).decode()
         auth = base64.b64encode(f"{username}:{password}".encode()).decode()
         login = {"username": username, "password": password, "auth": auth}
@@ -33,9 +33,9 @@ class Login:
 
 
 def login(task: Task, whole: str) -> Login | None:
-    """Return the login of a task that `hidden` returned; `whole` is the name of its objects.
+    """Return the login of a task from `hidden`; `whole` is the name of its objects.
 
-    The server is an address, and a part of the image's name, wherever the user wrote it.
+    The server is not a secret: it is an address and becomes a part of the image name.
     """
     username, password, server = (task.secrets.get(name) for name in REGISTRY)
     if not server or username is None or password is None:
@@ -44,26 +44,30 @@ def login(task: Task, whole: str) -> Login | None:
 
 
 def hidden(task: Task) -> Task:
-    """Return the task with the login among its secrets, wherever the file has it."""
-    own = {
+    """Return the task with the registry login moved from its envs to its secrets."""
+    credentials = {
         name: value if value is None else Secret(value)
         for name, value in task.envs.items()
         if name in REGISTRY
     }
-    rest = {name: value for name, value in task.envs.items() if name not in REGISTRY}
-    return replace(task, envs=rest, secrets=own | dict(task.secrets)) if own else task
+    others = {name: value for name, value in task.envs.items() if name not in REGISTRY}
+    return (
+        replace(task, envs=others, secrets=credentials | dict(task.secrets))
+        if credentials
+        else task
+    )
 
 
 def image(name: str | None, found: Login | None) -> str | None:
-    """Return the image as it is pulled: of the login's server, where it names none itself."""
+    """Return the image to pull; the login's server is the default registry."""
     if name is None or found is None:
         return name
     first, slash, _ = name.partition("/")
-    named = slash and (set(first) & set(".:") or first == "localhost")
-    there = address(found.server)
-    return name if named or there in _HUB else f"{there}/{name}"
+    has_registry = slash and (set(first) & set(".:") or first == "localhost")
+    server = address(found.server)
+    return name if has_registry or server in _HUB else f"{server}/{name}"
 
 
 def address(server: str) -> str:
-    """Return where images of a registry are: `https://ghcr.io/v2/` is ghcr.io."""
+    """Return the registry part of image names: `https://ghcr.io/v2/` is ghcr.io."""
     return re.sub(r"^[a-z]+://|(/v[12])?/*$", "", server.lower())

@@ -1,4 +1,4 @@
-"""Task, facts and settings become a plan; nothing is asked of the world."""
+"""Build the plan from task, facts and settings, without any I/O."""
 
 from collections.abc import Mapping, Sequence
 
@@ -28,44 +28,44 @@ from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Resources, Task
 
 _ALWAYS = ("entry.sh", "files.sh", "profile.sh")
-MAX_SCRIPTS = 900_000  # bytes; a ConfigMap holds 1 MiB with everything around them
+MAX_SCRIPTS = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata
 
 
 def resolve(
     task: Task, task_id: str, placement: Placement, facts: Facts, settings: Settings
 ) -> Plan:
-    """Decide everything about a task; raise UserError where something that it needs is missing."""
+    """Build the plan of a task; raise UserError if anything it requires is missing."""
     task = registry.hidden(task)
     resources = placement.resources
     requests = sizes.requests(placement, settings)
-    asked, own = task.kubernetes, custom(task, resources, facts, settings)
-    who = identity(task, task_id, facts, resources, own.queue)
-    login, whole = registry.login(task, who.whole), who.whole
+    options, customized = task.kubernetes, custom(task, resources, facts, settings)
+    task_identity = identity(task, task_id, facts, resources, customized.queue)
+    login, object_name = registry.login(task, task_identity.whole), task_identity.whole
     image = registry.image(resources.image, login) or settings.image
-    stored = storage.stored(task, facts, settings, Named(whole, who.labels, image))
-    cargo = bundle.cargo(task.files, whole, facts, bool(stored.shelf))
+    stored = storage.stored(task, facts, settings, Named(object_name, task_identity.labels, image))
+    cargo = bundle.cargo(task.files, object_name, facts, bool(stored.shelf))
     network = fabric.fabric(placement, facts)
-    env = environment.variables(task, whole, placement, facts, stored.links, settings)
+    env = environment.variables(task, object_name, placement, facts, stored.links, settings)
     return Plan(
         id=task_id,
-        name=whole,
+        name=object_name,
         namespace=facts.namespace,
-        labels=who.labels,
-        annotations={**who.annotations, **cargo.annotations},
-        selector=who.selector,
-        nodes=who.nodes(task.num_nodes),
+        labels=task_identity.labels,
+        annotations={**task_identity.annotations, **cargo.annotations},
+        selector=task_identity.selector,
+        nodes=task_identity.nodes(task.num_nodes),
         image=image,
         login=login,
         env={**network.env, **env},
         secrets=hidden.values(task, facts),
-        secret_variables=hidden.variables(task, facts, whole),
+        secret_variables=hidden.variables(task, facts, object_name),
         requests=requests,
-        limits={**sizes.limits(placement, requests, asked.limits), **network.resources},
+        limits={**sizes.limits(placement, requests, options.limits), **network.resources},
         storage=stored,
         terms=placement.terms,
         preferred=placement.preferred,
         tolerations=_tolerations(placement),
-        priority_class=_class(own, resources, settings),
+        priority_class=_class(customized, resources, settings),
         linger=resources.linger,
         restarts=resources.recovery.restarts if resources.recovery else 0,
         recovers=resources.recovery is not None,
@@ -74,30 +74,33 @@ def resolve(
         backend=task.backend or names.DEFAULT_BACKEND,
         array=task.array,
         scripts=_scripts(task, cargo, stored.fetches),
-        pod_annotations={**asked.annotations, **numbers(task), **stored.annotations},
-        custom=own,
+        pod_annotations={**options.annotations, **numbers(task), **stored.annotations},
+        custom=customized,
         cargo=cargo,
-        service=whole if task.num_nodes > 1 else None,
-        ports=ports.ports(task, resources, whole, settings),
+        service=object_name if task.num_nodes > 1 else None,
+        ports=ports.ports(task, resources, object_name, settings),
         fabric=network,
     )
 
 
 def _class(own: Custom, resources: Resources, settings: Settings) -> str | None:
-    """The pods' priority class; in a queue that has classes of its own they are in its label."""
+    """Return the pods' priority class; None if the Kueue label already sets one."""
     queued = names.QUEUE_CLASS in own.queueing
     return None if queued else priority.class_of(resources, settings)
 
 
 def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
-    """Nodes with GPUs are often tainted by the resource's name, spot nodes by their label."""
+    """Return tolerations for the usual taints of GPU and spot nodes.
+
+    GPU nodes are often tainted with the resource name, spot nodes with their label.
+    """
     devices = (Toleration(placement.device.resource),) if placement.device else ()
     rules = spot.RULES if placement.resources.spot else ()
     return devices + tuple(Toleration(rule.key, "Equal", rule.values[0]) for rule in rules)
 
 
 def _scripts(task: Task, cargo: Cargo, fetches: Sequence[Fetch]) -> Mapping[str, str]:
-    """The files that a node starts from."""
+    """Return the files that a node starts from. Raises UserError if too large."""
     scripts = {name: assets.read("runtime", name) for name in _ALWAYS}
     for name in {name for fetch in fetches for name in fetch.scripts}:
         scripts[name] = assets.read("runtime", name)
@@ -105,8 +108,13 @@ def _scripts(task: Task, cargo: Cargo, fetches: Sequence[Fetch]) -> Mapping[str,
         scripts |= {"unpack.sh": assets.read("runtime", "unpack.sh"), **cargo.lists}
     if task.repository:
         scripts["clone.sh"] = assets.read("runtime", "clone.sh")
-        code = task.repository
-        lines = (code.url, code.ref, code.login.username, code.login.password)
+        repository = task.repository
+        lines = (
+            repository.url,
+            repository.ref,
+            repository.login.username,
+            repository.login.password,
+        )
         scripts["repository.txt"] = "".join(f"{line}\n" for line in lines)
     if task.num_nodes > 1:
         scripts["barrier.py"] = assets.read("runtime", "barrier.py")

@@ -1,4 +1,4 @@
-"""Spot nodes: the labels by which clusters name them; their taints are named alike."""
+"""Labels of spot nodes; their taints use the same keys and values."""
 
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.accelerators import Rule, Term
@@ -13,7 +13,7 @@ NOTE = "use_spot: no node is known to be a spot node; spot nodes are preferred, 
 
 
 def seen(facts: Facts) -> tuple[Rule, ...]:
-    """Return the rules that some node of the cluster meets."""
+    """Return the rules that at least one cluster node meets."""
     return tuple(
         rule
         for rule in RULES
@@ -22,7 +22,7 @@ def seen(facts: Facts) -> tuple[Rule, ...]:
 
 
 def narrowed(terms: tuple[Term, ...], rules: tuple[Rule, ...]) -> tuple[Term, ...]:
-    """Return the terms, each with one of the rules too."""
+    """Return the terms combined with each of the rules."""
     if not rules:
         return terms
     return tuple((*term, rule) for term in terms or ((),) for rule in rules)

@@ -1,4 +1,4 @@
-"""Which claim, new volume or directory each of a task's volumes is, and where it is mounted."""
+"""Resolve a task's volumes to PVCs, new PVCs or host paths, and their mounts."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,8 +14,8 @@ from kubectl_sky.spec.dangers import is_allowed_host_path
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.volume import HOME, Storage, VolumeMount
 
-LINKED = f"{names.ROOM_FOLDER}/home"  # has what the home directory links to
-SHELF = f"{names.ROOM_FOLDER}/shelf"  # has the large files of this task and others
+LINKED = f"{names.ROOM_FOLDER}/home"  # mounts that the home directory links to
+SHELF = f"{names.ROOM_FOLDER}/shelf"  # mount path of the code volume, for large files
 _MANY, _READERS, _ONE_POD = "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod"
 
 
@@ -31,7 +31,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class Named:
-    """What of a plan is known before its volumes: the name and labels of objects, the image."""
+    """The parts of a plan known before its volumes: object name, labels and image."""
 
     name: str
     labels: Mapping[str, str]
@@ -42,11 +42,12 @@ class Named:
 class Stored:
     """The volumes of a pod.
 
-    `claims`, `host_paths` and `secrets` are volume of the pod to claim, to directory of the
-    machine, and to Secret; `fresh` are the claims that are made for the task. `rooms` are empty
-    volumes that the `fetches` fill before the task; `inline` are volumes of CSI drivers, which may
-    need the `annotations`. `links` is path in the home directory to the mount that it stands for.
-    `together` says that all nodes have to be on one machine. `group` may write to the volumes.
+    `claims`, `host_paths` and `secrets` map a pod volume to its PVC, to a directory of the cluster
+    node, and to a Secret. `fresh` are the PVCs created for the task. `rooms` are empty volumes that
+    the `fetches` fill before the task starts. `inline` are volumes of CSI drivers, which may need
+    the `annotations`. `links` maps a path in the home directory to the mount it links to.
+    `together` means that all nodes must run on one cluster node. `group` is the group ID that may
+    write to the volumes.
     """
 
     mounts: tuple[Mount, ...] = ()
@@ -64,15 +65,15 @@ class Stored:
 
     @property
     def shelf(self) -> str:
-        """The claim that keeps large files; "" for none."""
+        """The PVC that keeps large files; "" for none."""
         volumes = {mount.path: mount.volume for mount in self.mounts}
         return self.claims.get(volumes.get(SHELF, ""), "")
 
 
 def _shelved(task: Task, facts: Facts, settings: Settings) -> Task:
-    """Return a task with the volume that keeps its files, where they need one and it serves all.
+    """Return the task with the code volume added, if needed and usable by all nodes.
 
-    Without a cluster that says otherwise it does.
+    Without information from a cluster, the code volume is assumed to be usable.
     """
     if _wants_shelf(task, facts, settings) and not _unfit(facts, settings):
         return replace(task, volumes=(*task.volumes, VolumeMount(SHELF, settings.code_volume)))
@@ -84,53 +85,59 @@ def _wants_shelf(task: Task, facts: Facts, settings: Settings) -> bool:
 
 
 def _unfit(facts: Facts, settings: Settings) -> str:
-    """Say why the volume for files cannot keep them; nothing where it can."""
+    """Return why the code volume cannot keep files; empty if it can."""
     if facts.claims is None:
         return ""
-    known = facts.claims.get(settings.code_volume)
-    if not known:
+    claim = facts.claims.get(settings.code_volume)
+    if not claim:
         return "there is no such volume, or you may not see it"
-    if _MANY in known.access_modes:
+    if _MANY in claim.access_modes:
         return ""
-    return f"not all machines can mount it at a time ({' and '.join(known.access_modes)})"
+    return f"not all machines can mount it at a time ({' and '.join(claim.access_modes)})"
 
 
 def stored(task: Task, facts: Facts, settings: Settings, plan: Named) -> Stored:
-    """Decide about volumes and buckets.
+    """Decide a task's volumes and buckets.
 
-    A name that stands for no claim that is known is a claim's own. Raises UserError for a volume
-    that the task's nodes cannot share, and for a directory that the settings do not allow.
+    A volume name that matches no known volume is taken as the name of a PVC. Raises UserError for a
+    volume that the task's nodes cannot share, and for a host path that the settings do not allow.
     """
     task, pod = _shelved(task, facts, settings), _Pod()
-    fresh = []
+    new_claims = []
     for index, volume in enumerate(task.volumes):
         name = f"{plan.name}-volume-{index}"
         if volume.storage:
             claim = _fresh(volume, volume.storage, name, facts)
-            fresh.append(replace(claim, labels={**claim.labels, **plan.labels}))
-        kind, it = _source(volume, name, facts, settings)
-        source = pod.source(kind, it, f"volume-{len(pod.sources)}")
-        pod.mount(volume.path, str(index), Mount(source, "", volume.sub_path, volume.read_only))
-    for index, kept in enumerate(one for one in task.kept_secrets if one.path):
-        source = pod.source("secret", kept.name, f"secret-{index}")
-        key = hidden.key(kept, facts)
-        pod.mount(kept.path or "", f"secret-{index}", Mount(source, "", key, read_only=True))
+            new_claims.append(replace(claim, labels={**claim.labels, **plan.labels}))
+        kind, target = _source(volume, name, facts, settings)
+        volume_name = pod.source(kind, target, f"volume-{len(pod.sources)}")
+        pod.mount(
+            volume.path, str(index), Mount(volume_name, "", volume.sub_path, volume.read_only)
+        )
+    for index, secret in enumerate(reference for reference in task.kept_secrets if reference.path):
+        volume_name = pod.source("secret", secret.name, f"secret-{index}")
+        key = hidden.key(secret, facts)
+        pod.mount(secret.path or "", f"secret-{index}", Mount(volume_name, "", key, read_only=True))
     variables = hidden.variables(task, facts, plan.name)
-    bags = buckets.brought(task, settings, plan.image, variables)
-    for bag in bags:
-        source = pod.source("claim", bag.claim, bag.volume) if bag.claim else bag.volume
-        mount = Mount(source, "", bag.sub_path, bag.bucket.read_only)
-        pod.mount(bag.bucket.path, bag.volume, mount)
+    bucket_mounts = buckets.brought(task, settings, plan.image, variables)
+    for bucket in bucket_mounts:
+        volume_name = (
+            pod.source("claim", bucket.claim, bucket.volume) if bucket.claim else bucket.volume
+        )
+        mount = Mount(volume_name, "", bucket.sub_path, bucket.bucket.read_only)
+        pod.mount(bucket.bucket.path, bucket.volume, mount)
     return Stored(
         mounts=tuple(pod.mounts),
         claims=pod.of("claim"),
         host_paths=pod.of("host"),
         secrets=pod.of("secret"),
-        fresh=tuple(fresh),
-        rooms=tuple(bag.volume for bag in bags if bag.fetch),
-        inline=tuple(bag.inline for bag in bags if bag.inline),
-        fetches=tuple(bag.fetch for bag in bags if bag.fetch),
-        annotations={key: text for bag in bags for key, text in bag.annotations.items()},
+        fresh=tuple(new_claims),
+        rooms=tuple(bucket.volume for bucket in bucket_mounts if bucket.fetch),
+        inline=tuple(bucket.inline for bucket in bucket_mounts if bucket.inline),
+        fetches=tuple(bucket.fetch for bucket in bucket_mounts if bucket.fetch),
+        annotations={
+            key: text for bucket in bucket_mounts for key, text in bucket.annotations.items()
+        },
         links=pod.links,
         together=_together(task, facts, settings),
         group=int(settings.volume_group) if task.volumes and _grouped(settings) else None,
@@ -138,7 +145,7 @@ def stored(task: Task, facts: Facts, settings: Settings, plan: Named) -> Stored:
 
 
 class _Pod:
-    """The volumes and mounts of a pod, as they are put together."""
+    """Builder for the volumes and mounts of a pod."""
 
     def __init__(self) -> None:
         self.sources: dict[tuple[str, str], str] = {}
@@ -146,18 +153,22 @@ class _Pod:
         self.links: dict[str, str] = {}
 
     def source(self, kind: str, it: str, name: str) -> str:
-        """Return the name of the volume that something is; one that is there has its own."""
+        """Return the pod volume of a source; add it as `name` if it is new."""
         return self.sources.setdefault((kind, it), name)
 
     def of(self, kind: str) -> dict[str, str]:
-        """Return what the volumes of a kind are, by name."""
-        return {name: it for (known, it), name in self.sources.items() if known == kind}
+        """Return the sources of one kind by volume name."""
+        return {
+            name: target
+            for (source_kind, target), name in self.sources.items()
+            if source_kind == kind
+        }
 
     def mount(self, path: str, name: str, mount: Mount) -> None:
-        """Add a mount; what belongs into the home directory is linked to from there."""
+        """Add a mount; a path in the home directory is mounted elsewhere and linked."""
         if path.startswith(HOME):
-            within, path = path.removeprefix(HOME), f"{LINKED}/{name}"
-            self.links[within] = path
+            relative_path, path = path.removeprefix(HOME), f"{LINKED}/{name}"
+            self.links[relative_path] = path
         self.mounts.append(replace(mount, path=path))
 
 
@@ -173,18 +184,18 @@ def _grouped(settings: Settings) -> bool:
 
 
 def unkept(task: Task, facts: Facts, settings: Settings) -> Iterator[str]:
-    """Say why the volume for files keeps none, where they are large."""
-    why = _unfit(facts, settings) if _wants_shelf(task, facts, settings) else ""
-    if why:
+    """Yield why the code volume is not used for large files."""
+    reason = _unfit(facts, settings) if _wants_shelf(task, facts, settings) else ""
+    if reason:
         name = settings.code_volume
         yield (
-            f"settings.code_volume: {name} keeps no files: {why}; they are sent to each node;"
+            f"settings.code_volume: {name} keeps no files: {reason}; they are sent to each node;"
             f" `kubectl sky volumes create {name} SIZE --access-modes RWX` makes one that does"
         )
 
 
 def notes(task: Task, facts: Facts) -> Iterator[str]:
-    """Say which volumes are not there, and which keep the nodes on one machine."""
+    """Yield notes on missing volumes and on those that prevent spreading nodes."""
     for volume in task.volumes:
         if volume.name and facts.claims is not None and volume.name not in facts.claims:
             yield (
@@ -201,18 +212,18 @@ def notes(task: Task, facts: Facts) -> Iterator[str]:
 
 
 def _source(volume: VolumeMount, name: str, facts: Facts, settings: Settings) -> tuple[str, str]:
-    """Return what a volume is: a claim or a directory of the machine, and which."""
+    """Return the kind of a volume's source, PVC or host path, and its name or path."""
     if volume.host_path:
         _allowed(volume, volume.host_path, settings)
         return "host", volume.host_path
     if volume.storage:
         return "claim", name
-    known = (facts.claims or {}).get(volume.name)
-    return "claim", known.name if known else volume.name
+    claim = (facts.claims or {}).get(volume.name)
+    return "claim", claim.name if claim else volume.name
 
 
 def _fresh(volume: VolumeMount, storage: Storage, name: str, facts: Facts) -> Claim:
-    """The claim of a volume that lives as long as the task."""
+    """Return the PVC of a volume that lives as long as the task."""
     return Claim(
         name=name,
         namespace=facts.namespace,
@@ -237,19 +248,19 @@ def _allowed(volume: VolumeMount, path: str, settings: Settings) -> None:
 def _modes(volume: VolumeMount, facts: Facts) -> tuple[str, ...]:
     if volume.storage:
         return volume.storage.access_modes
-    known = (facts.claims or {}).get(volume.name)
-    return known.access_modes if known else ()
+    claim = (facts.claims or {}).get(volume.name)
+    return claim.access_modes if claim else ()
 
 
 def _alone(volume: VolumeMount, facts: Facts) -> bool:
-    """Say whether only one machine can mount a volume as the task wants it."""
+    """Return whether only one cluster node can mount the volume as requested."""
     modes = _modes(volume, facts)
     shared = _MANY in modes or (volume.read_only and _READERS in modes)
     return bool(modes) and not shared and set(modes) != {_READERS}
 
 
 def _refuse(task: Task, facts: Facts, settings: Settings) -> None:
-    """Raise UserError for volumes that several nodes cannot have, or not by the settings."""
+    """Raise UserError for volumes that several nodes cannot or may not mount."""
     for volume in task.volumes:
         modes = _modes(volume, facts)
         if _ONE_POD in modes:

@@ -1,4 +1,4 @@
-"""TPUs of GKE: their names become the accelerator and the topology that node labels say."""
+"""TPUs of GKE: map their names to the node labels for accelerator and topology."""
 
 import re
 
@@ -9,7 +9,7 @@ RESOURCE = "google.com/tpu"
 ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
 TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 
-# SkyPilot's name of a generation, and GKE's. GKE's own names are understood too, with a count.
+# SkyPilot's name of each generation, and GKE's. GKE's names are accepted with a count.
 _SLICES = {
     "tpu-v4": "tpu-v4-podslice",
     "tpu-v5p": "tpu-v5p-slice",
@@ -23,21 +23,21 @@ _TOPOLOGIES = {"tpu-v4-podslice": _CUBES, "tpu-v5p-slice": _CUBES}
 
 
 def is_tpu(name: str) -> bool:
-    """Say whether an accelerator is a TPU."""
+    """Return whether an accelerator is a TPU."""
     return name.lower().startswith("tpu-")
 
 
 def request(name: str, count: int) -> tuple[int, Term]:
-    """Return the chips that a node asks for, and the labels that it has to have.
+    """Return the number of chips to request for a node, and the node labels.
 
-    Raises UserError for a TPU that is not one machine of GKE.
+    Raises UserError for a TPU slice that is not a single GKE cluster node.
     """
     text = name.lower()
-    written = re.fullmatch(r"(tpu-v[0-9a-z]+)-([0-9]{1,4})", text)
-    kind, chips = (_SLICES.get(written[1], ""), int(written[2])) if written else (text, count)
+    match = re.fullmatch(r"(tpu-v[0-9a-z]+)-([0-9]{1,4})", text)
+    kind, chips = (_SLICES.get(match[1], ""), int(match[2])) if match else (text, count)
     if kind not in _SLICES.values():
-        known = ", ".join(f"{generation}-N" for generation in _SLICES)
-        raise UserError(f"accelerators: {name}: GKE gives pods no such TPU", f"there are {known}")
+        names = ", ".join(f"{generation}-N" for generation in _SLICES)
+        raise UserError(f"accelerators: {name}: GKE gives pods no such TPU", f"there are {names}")
     topologies = _TOPOLOGIES.get(kind, _FLAT)
     if chips not in topologies:
         raise UserError(

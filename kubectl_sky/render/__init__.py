@@ -1,1 +1,1 @@
-"""The manifests of a plan; the only folder that imports jinja2."""
+"""Render the manifests of a plan; no other package imports jinja2."""

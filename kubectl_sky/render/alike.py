@@ -1,6 +1,7 @@
-"""Objects that differ in a few strings only, as a task's nodes do: read once, the strings put in.
+"""Parse rendered objects that differ in a few strings only, as a task's nodes do.
 
-To read a thousand Jobs as YAML takes half a second, and they are all but the same.
+The first object is parsed as YAML; for the others, only the strings that differ are replaced.
+Parsing a thousand Jobs takes half a second, and they are nearly identical.
 """
 
 import re
@@ -12,7 +13,7 @@ import yaml
 
 from kubectl_sky.render import writer
 
-# A string in double quotes to the end of its line, which says what stands between them.
+# A double-quoted string at the end of a line, without escapes: its value is the quoted text.
 _PLAIN = re.compile(r'"([A-Za-z0-9 ./:_=,@%+-]*)"\Z')
 _STRING = "tag:yaml.org,2002:str"
 _Path = tuple[str | int, ...]
@@ -20,23 +21,23 @@ _Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class _Place:
-    """Where in the value the string is that ends a line, and at which column it begins."""
+    """The start column of a string that ends its line, and its path in the value."""
 
     column: int
     path: _Path
 
 
 class Reader:
-    """Reads YAML as its loader does, and what is like the text before it without the loader."""
+    """Parse YAML, without the loader if only strings differ from the last loaded text."""
 
     def __init__(self) -> None:
         self._text = ""
         self._lines: list[str] = []
         self._value: Any = None
-        self._places: dict[int, _Place] | None = None  # by line; None until they are asked for
+        self._places: dict[int, _Place] | None = None  # by line number; None until first needed
 
     def read(self, text: str) -> Any:  # noqa: ANN401 -- YAML
-        """Return the value of a text. Raises yaml.YAMLError."""
+        """Return the value of a YAML text. Raises yaml.YAMLError."""
         lines = text.split("\n")
         changes = self._changes(lines)
         if changes is None:
@@ -45,61 +46,61 @@ class Reader:
             return _copied(self._value)
         value = _copied(self._value)
         for (*path, last), string in changes:
-            holder = value
+            parent = value
             for step in path:
-                holder = holder[step]
-            holder[last] = string
+                parent = parent[step]
+            parent[last] = string
         return value
 
     def _changes(self, lines: list[str]) -> list[tuple[_Path, str]] | None:
-        """Return what other strings are where; None where more differs, or may."""
+        """Return the changed strings with their paths; None if more differs, or may."""
         if not self._lines or len(lines) != len(self._lines):
             return None
         if self._places is None:
             self._places = _places(self._text, self._lines)
-        found = []
-        for number, (line, known) in enumerate(zip(lines, self._lines, strict=True)):
-            if line == known:
+        changes = []
+        for number, (line, previous) in enumerate(zip(lines, self._lines, strict=True)):
+            if line == previous:
                 continue
-            place = self._places.get(number)
-            string = _PLAIN.match(line, place.column) if place else None
-            if not place or not string or line[: place.column] != known[: place.column]:
+            position = self._places.get(number)
+            string = _PLAIN.match(line, position.column) if position else None
+            if not position or not string or line[: position.column] != previous[: position.column]:
                 return None
-            found.append((place.path, string[1]))
-        return found
+            changes.append((position.path, string[1]))
+        return changes
 
 
 def _places(text: str, lines: list[str]) -> dict[int, _Place]:
-    """Return the strings that may change alone; none where one stands for others, too."""
-    found: dict[int, _Place] = {}
-    seen: set[int] = set()
+    """Return the replaceable strings by line; none if the text has YAML aliases."""
+    positions: dict[int, _Place] = {}
+    visited: set[int] = set()
     root = yaml.compose(text, Loader=yaml.CSafeLoader)
     if root is None or writer.BREAKS.search(text):
-        return {}  # nothing there, or lines are counted in another way
+        return {}  # empty, or YAML counts its lines differently
     for path, node in _nodes(root, ()):
-        if id(node) in seen:
+        if id(node) in visited:
             return {}
-        seen.add(id(node))
+        visited.add(id(node))
         if path and isinstance(node, yaml.ScalarNode) and node.tag == _STRING:
             line, column = node.start_mark.line, node.start_mark.column
             string = _PLAIN.match(lines[line], column)
             if string and string[1] == node.value:
-                found[line] = _Place(column, path)
-    return found
+                positions[line] = _Place(column, path)
+    return positions
 
 
 def _nodes(node: yaml.Node, path: _Path | None) -> Iterator[tuple[_Path | None, yaml.Node]]:
-    """Yield all nodes, values with the ways to them where those are clear."""
+    """Yield all nodes with their paths; None for keys and for ambiguous paths."""
     yield path, node
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             yield from _nodes(item, None if path is None else (*path, index))
     elif isinstance(node, yaml.MappingNode):
         names = {key.value for key, _ in node.value if key.tag == _STRING}
-        clear = path is not None and len(names) == len(node.value)
+        has_path = path is not None and len(names) == len(node.value)
         for key, value in node.value:
             yield from _nodes(key, None)
-            yield from _nodes(value, (*path, key.value) if clear and path is not None else None)
+            yield from _nodes(value, (*path, key.value) if has_path and path is not None else None)
 
 
 def _copied(value: Any) -> Any:  # noqa: ANN401 -- YAML

@@ -1,4 +1,4 @@
-"""The template engine: where templates come from, and what they may do."""
+"""The template engine: where templates are loaded from, and what they may do."""
 
 from collections.abc import Callable
 from functools import cache
@@ -13,10 +13,11 @@ from kubectl_sky.render import writer
 
 @cache
 def engine(overrides: Path | None = None) -> jinja2.Environment:
-    """Return an environment that reads our templates, a user's own of the same name first.
+    """Return the environment that loads the built-in templates.
 
-    Templates are compiled once in a process, which takes 30 ms. Compiled templates are code, so
-    they are not written to disk.
+    A template in the folder `overrides` replaces the built-in template of the same name. Raises
+    UserError if that folder does not exist. Templates are compiled once per process, which takes
+    30 ms. Compiled templates are code, so they are not written to disk.
     """
     loaders: list[jinja2.BaseLoader] = [jinja2.FunctionLoader(_ours)]
     if overrides is not None:
@@ -30,7 +31,7 @@ def engine(overrides: Path | None = None) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        auto_reload=False,  # they do not change while a task is rendered
+        auto_reload=False,  # templates do not change while a task is rendered
     )
     environment.filters.update(block=writer.block, base64=writer.b64, indent=writer.indented)
     return environment

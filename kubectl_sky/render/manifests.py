@@ -1,4 +1,4 @@
-"""The manifests of a plan, in the order in which they are sent."""
+"""Render the manifests of a plan, in the order in which they are sent."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,27 +22,27 @@ from kubectl_sky.workloads import registry
 
 @dataclass(frozen=True)
 class Manifest:
-    """One object, as text for people and as a value for the API."""
+    """One Kubernetes object: as text for people, and as a value for the API."""
 
     text: str
     object: dict[str, Any]
 
     @property
     def name(self) -> str:
-        """`Job/train-abc`, as messages name it."""
+        """The object's kind and name for messages, such as `Job/train-abc`."""
         return f"{self.object['kind']}/{self.object['metadata']['name']}"
 
     @property
     def is_secret(self) -> bool:
-        """Whether it may hold a secret's value."""
+        """Whether the object may contain a secret's value."""
         return kind_of(self.object) == SECRET
 
 
 @dataclass(frozen=True)
 class Manifests:
-    """What a task consists of: the objects that its workload needs, and the workload.
+    """The objects of a task: its workload, and the objects that the workload needs.
 
-    `shared` are the files that other tasks may use, too.
+    `shared` holds files that other tasks may use too.
     """
 
     shared: tuple[Manifest, ...]
@@ -51,23 +51,23 @@ class Manifests:
 
     @property
     def own(self) -> tuple[Manifest, ...]:
-        """What is of this task alone."""
+        """The objects that belong to this task only."""
         return self.auxiliary + self.workload
 
     @property
     def all(self) -> tuple[Manifest, ...]:
-        """In the order in which they are sent."""
+        """All objects, in the order in which they are sent."""
         return self.shared + self.own
 
 
 def render(plan: Plan, templates: Path | None = None) -> Manifests:
     """Render a plan; the same plan gives the same bytes.
 
-    `templates` is a folder of the user's own.
+    `templates` is a folder with the user's own templates.
     """
     environment = engine(templates)
     backend = registry.named(plan.backend)
-    nodes = alike.Reader()
+    node_reader = alike.Reader()
     auxiliary = [_manifest(environment, name, plan=plan) for name in _auxiliary(plan)]
     if plan.ports:
         auxiliary.append(_manifest(environment, "ports.yaml.j2", plan=plan, first=backend.first))
@@ -82,14 +82,16 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
         ),
         auxiliary=tuple(auxiliary),
         workload=tuple(
-            _changed(_manifest(environment, backend.template, nodes, plan=plan, node=node), plan)
+            _changed(
+                _manifest(environment, backend.template, node_reader, plan=plan, node=node), plan
+            )
             for node in backend.pods(plan)
         ),
     )
 
 
 def merged(parts: Sequence[Manifests]) -> Manifests:
-    """Return the objects of several tasks, in order; what they share is there once."""
+    """Return the objects of several tasks, in order and without duplicates."""
     return Manifests(
         shared=_once(manifest for part in parts for manifest in part.shared),
         auxiliary=_once(manifest for part in parts for manifest in part.auxiliary),
@@ -98,19 +100,19 @@ def merged(parts: Sequence[Manifests]) -> Manifests:
 
 
 def _once(manifests: Iterable[Manifest]) -> tuple[Manifest, ...]:
-    found: dict[str, Manifest] = {}
+    by_name: dict[str, Manifest] = {}
     for manifest in manifests:
-        found.setdefault(manifest.name, manifest)
-    return tuple(found.values())
+        by_name.setdefault(manifest.name, manifest)
+    return tuple(by_name.values())
 
 
 def claim(claim: Claim, templates: Path | None = None) -> Manifest:
-    """Render a volume's claim."""
+    """Render the PVC of a volume."""
     return _manifest(engine(templates), "pvc.yaml.j2", claim=claim)
 
 
 def redacted(plan: Plan) -> Plan:
-    """Return the plan without its secrets' values, for showing."""
+    """Return the plan with its secrets' values redacted, for display."""
     hidden = Secret(REDACTED)
     login = plan.login and replace(plan.login, username=hidden, password=hidden)
     cargo = replace(plan.cargo, secret=dict.fromkeys(plan.cargo.secret, hidden))
@@ -118,12 +120,12 @@ def redacted(plan: Plan) -> Plan:
 
 
 def as_yaml(manifests: Iterable[Manifest]) -> str:
-    """One stream of documents, ready for `kubectl apply -f -`."""
+    """Return a YAML stream of documents for `kubectl apply -f -`."""
     return "---\n".join(manifest.text for manifest in manifests)
 
 
 def as_json(manifests: Iterable[Manifest]) -> str:
-    """One List, as kubectl writes several objects."""
+    """Return a JSON List, as kubectl prints several objects."""
     items = [manifest.object for manifest in manifests]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=4) + "\n"
 
@@ -141,7 +143,7 @@ def _auxiliary(plan: Plan) -> Iterator[str]:
 
 
 def _changed(manifest: Manifest, plan: Plan) -> Manifest:
-    """Return the manifest with the user's own fields of pods; its text loses its comments."""
+    """Merge the user's pod_config into the manifest; its text loses its comments."""
     if not plan.custom.config:
         return manifest
     value = pod_config.applied(manifest.object, plan.custom.config)
@@ -155,7 +157,7 @@ def _manifest(
     **context: Plan | Node | Claim | Bundle | Mapping[str, str],
 ) -> Manifest:
     try:
-        text, sealed = writer.unsealed(environment.get_template(name).render(context))
+        text, has_secret = writer.unsealed(environment.get_template(name).render(context))
         text = writer.commented(text)
         value = (reader or alike.Reader()).read(text)
     except jinja2.TemplateError as error:
@@ -165,12 +167,12 @@ def _manifest(
         raise UserError(f"template {name} does not give YAML: {error}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"template {name} is not UTF-8") from error
-    except (ArithmeticError, RecursionError) as error:  # of what a template computes or includes
+    except (ArithmeticError, RecursionError) as error:  # from what a template computes or includes
         raise UserError(f"template {name}: {error}") from error
     metadata = value.get("metadata") if isinstance(value, dict) else None
     if not isinstance(metadata, dict) or not metadata.get("name") or "kind" not in value:
         raise UserError(f"template {name} gives no object with kind and metadata.name")
-    if sealed and kind_of(value) != SECRET:
+    if has_secret and kind_of(value) != SECRET:
         raise UserError(
             f"template {name} writes a secret's value into a {value['kind']}",
             "only a Secret may hold it; pods refer to it by secretKeyRef",

@@ -1,13 +1,15 @@
 """Merge the user's `pod_config` into pod templates, by SkyPilot's rules.
 
-Maps are merged; items of the lists in `_KEYS` are known by a field, and merged with the one that is
-there; lists there without a key are replaced; of other lists what is new is added at the end. Null
-takes a field away. The rules are SkyPilot's (utils/config_utils.py:merge_k8s_configs) but for three
-that would give pods that Kubernetes refuses, or that do not do what was asked:
+Maps are merged. `_KEYS` names the field that identifies the items of a list: an item is merged with
+the existing item of the same identity. A list whose key there is None is replaced. To any other
+list, new items are appended. Null removes a field.
 
-- an item that says another kind of value or source than the one there takes its place,
-- what is in a list already is not added again,
-- node affinity asks for what the task needs *and* what the user wants, not for either.
+The rules are SkyPilot's (utils/config_utils.py:merge_k8s_configs) with three exceptions, where its
+rules give pods that Kubernetes rejects or that do not do what the user asked for:
+
+- an item with another kind of value or source replaces the existing item,
+- an item that is already in a list is not added again,
+- node affinity requires what the task needs *and* what the user asks for, not one of the two.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,14 +41,14 @@ _KEYS: Mapping[str, str | None] = {
     "volumeMounts": "mountPath",
     "volumes": "name",
 }
-_OF_ONE_KIND = ("env", "volumes")  # whose items have one of several kinds of values or sources
-_TERMS = "nodeSelectorTerms"  # alternatives: any one of them is enough
+_OF_ONE_KIND = ("env", "volumes")  # an item has exactly one of several kinds of value or source
+_TERMS = "nodeSelectorTerms"  # alternatives: a cluster node has to match only one
 
 
 def applied(manifest: Json, patch: Mapping[str, Any]) -> Json:
-    """Return a manifest with the patch in each of its pod templates, wherever they stand."""
-    found: Json = _within(manifest, patch)
-    return found
+    """Return a manifest with the patch merged into each of its pod templates."""
+    patched: Json = _within(manifest, patch)
+    return patched
 
 
 def _within(value: Any, patch: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- JSON
@@ -61,28 +63,30 @@ def _within(value: Any, patch: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- JSO
 
 
 def merged(base: Mapping[str, Any], patch: Mapping[str, Any], path: str = POD_CONFIG) -> Json:
-    """Return a map with a patch in it. Raises UserError where the two are of different shapes."""
-    found = dict(base)
+    """Return a map with a patch merged in. Raises UserError if their types differ."""
+    result = dict(base)
     for key, value in patch.items():
-        where = f"{path}.{key}"
-        there = found.get(key)
+        field_path = f"{path}.{key}"
+        existing = result.get(key)
         if value is None:
-            found.pop(key, None)
-        elif there is None:
-            found[key] = _plain(value)
-        elif isinstance(there, dict) and isinstance(value, dict):
-            found[key] = merged(there, value, where)
-        elif isinstance(there, list) and isinstance(value, list):
-            found[key] = _lists(key, there, value, where)
-        elif isinstance(there, dict | list) or isinstance(value, dict | list):
-            raise UserError(f"{where}: the template has {_kind(there)} here, not {_kind(value)}")
+            result.pop(key, None)
+        elif existing is None:
+            result[key] = _plain(value)
+        elif isinstance(existing, dict) and isinstance(value, dict):
+            result[key] = merged(existing, value, field_path)
+        elif isinstance(existing, list) and isinstance(value, list):
+            result[key] = _lists(key, existing, value, field_path)
+        elif isinstance(existing, dict | list) or isinstance(value, dict | list):
+            raise UserError(
+                f"{field_path}: the template has {_kind(existing)} here, not {_kind(value)}"
+            )
         else:
-            found[key] = value
-    return found
+            result[key] = value
+    return result
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 -- JSON
-    """Return a value without its nulls, which mean nothing to Kubernetes."""
+    """Return a value without nulls, which mean nothing to Kubernetes."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items() if item is not None}
     return [_plain(item) for item in value] if isinstance(value, list) else value
@@ -94,43 +98,49 @@ def _lists(key: str, base: Sequence[Any], patch: Sequence[Any], path: str) -> li
     identity = _KEYS.get(key, "")
     if identity is None:
         return _plain(list(patch))  # type: ignore[no-any-return]
-    found = list(base)
+    items = list(base)
     for item in map(_plain, patch):
-        at = _place(found, key, item)
-        if at is not None:
-            found[at] = _item(key, found[at], item, f"{path}[{at}]")
-        elif item not in found:
-            found.append(item)
-    return found
+        index = _place(items, key, item)
+        if index is not None:
+            items[index] = _item(key, items[index], item, f"{path}[{index}]")
+        elif item not in items:
+            items.append(item)
+    return items
 
 
 def _place(items: Sequence[Any], key: str, item: Any) -> int | None:  # noqa: ANN401 -- JSON
-    """Return which item of a list another one means; None where it is a new one."""
+    """Return the index of the list item that an item identifies; None if it is new."""
     identity = _KEYS.get(key)
     if identity is None or not isinstance(item, dict):
         return None
-    wanted = item.get(identity)
-    known = [one.get(identity) if isinstance(one, dict) else None for one in items]
-    if key == "containers" and wanted in MAIN and items:
-        return known.index(names.CONTAINER) if names.CONTAINER in known else 0
-    return known.index(wanted) if wanted is not None and wanted in known else None
+    identifier = item.get(identity)
+    identifiers = [
+        existing.get(identity) if isinstance(existing, dict) else None for existing in items
+    ]
+    if key == "containers" and identifier in MAIN and items:
+        return identifiers.index(names.CONTAINER) if names.CONTAINER in identifiers else 0
+    return (
+        identifiers.index(identifier)
+        if identifier is not None and identifier in identifiers
+        else None
+    )
 
 
 def _item(key: str, base: Any, patch: Json, path: str) -> Json:  # noqa: ANN401 -- JSON
-    """Return an item with the patch in it; the name that it has stays."""
+    """Return an item with the patch merged in; it keeps its identifying field."""
     if not isinstance(base, dict):
         raise UserError(f"{path}: the template has {_kind(base)} here, not {_kind(patch)}")
     identity = str(_KEYS[key])
-    own = {name: value for name, value in patch.items() if name != identity}
-    other = key in _OF_ONE_KIND and own and not own.keys() & base.keys()
-    return merged({identity: base[identity]} if other else base, own, path)
+    changes = {name: value for name, value in patch.items() if name != identity}
+    replaces = key in _OF_ONE_KIND and changes and not changes.keys() & base.keys()
+    return merged({identity: base[identity]} if replaces else base, changes, path)
 
 
 def _both(base: Sequence[Any], patch: Sequence[Any]) -> Iterator[Any]:
-    """Yield every term of the one with every term of the other."""
-    for mine in base:
-        for theirs in patch:
-            yield merged(mine, theirs) if isinstance(theirs, dict) else mine
+    """Yield each base term merged with each term of the patch."""
+    for base_term in base:
+        for patch_term in patch:
+            yield merged(base_term, patch_term) if isinstance(patch_term, dict) else base_term
 
 
 def _kind(value: Any) -> str:  # noqa: ANN401 -- JSON

@@ -1,7 +1,7 @@
-"""Values become YAML here and nowhere else, so that no value is ever read as structure.
+"""Write values as YAML, so that no value is ever read as structure.
 
-Strings are always in double quotes, written by the YAML library; a script may stand as a block
-when it reads back as itself.
+No other module writes values. The YAML library writes strings, always in double quotes. A script
+may be a literal block if it reads back unchanged.
 """
 
 import base64
@@ -16,16 +16,16 @@ from markupsafe import Markup
 from kubectl_sky.plan import traced
 from kubectl_sky.secret import Secret, reveal
 
-_PLAIN = re.compile(r"[A-Za-z0-9 ./:_=,@%+-]*\Z")  # printable, and neither quote nor backslash
+_PLAIN = re.compile(r"[A-Za-z0-9 ./:_=,@%+-]*\Z")  # printable, without quotes and backslashes
 _FIELD = re.compile(r"(?!(?:y|n|yes|no|on|off|true|false|null)\Z)[A-Za-z][A-Za-z0-9./_-]*\Z", re.I)
-BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")  # what YAML would turn into a line feed or drop
-_MARK = "\0"  # around an origin; whatever is written has none, for YAML escapes it
-_SEAL = "\1"  # after a secret's value; whatever else is written has none, as with the mark
+BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")  # YAML turns these into a line feed or drops them
+_MARK = "\0"  # around an origin; not in written values, because YAML escapes it
+_SEAL = "\1"  # after a secret's value; not in other values, because YAML escapes it
 _MARKED = re.compile("\0([^\0]*)\0")
 
 
 class _Quoted(yaml.CSafeDumper):
-    """Strings always in double quotes, so no string is read as a number, a date or a bool."""
+    """Quote all strings, so that none is read as a number, a date or a bool."""
 
 
 _Quoted.add_representer(
@@ -34,10 +34,10 @@ _Quoted.add_representer(
 
 
 class _Fields(_Quoted):
-    """Names of fields stand as they are where everybody reads them as text."""
+    """Leave field names unquoted if every YAML version reads them as text."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write what is there twice twice."""
+        """Write repeated objects in full, not as aliases."""
         return True
 
 
@@ -52,9 +52,9 @@ _Fields.add_representer(dict, _mapping)
 
 
 def write(value: object) -> str:
-    """Write a value as one line of YAML; let undefined values fail and macro output through.
+    """Write a value as one line of YAML: the `finalize` hook of every template.
 
-    This is the `finalize` hook of every template.
+    Undefined values raise an error. The output of macros is returned as it is.
     """
     if isinstance(value, jinja2.Undefined):
         return str(value)  # raises, naming the variable
@@ -74,14 +74,14 @@ def write(value: object) -> str:
 
 
 def commented(text: str) -> str:
-    """Return rendered text with the origins of its values as comments at the ends of lines."""
+    """Return rendered text with the origins of values as end-of-line comments."""
     if _MARK not in text:
         return text
     return "\n".join(map(_comment, text.split("\n")))
 
 
 def unsealed(text: str) -> tuple[str, bool]:
-    """Return rendered text without its seals, and whether it had any: it has a secret's value."""
+    """Return rendered text without seals, and whether it contains a secret's value."""
     return text.replace(_SEAL, ""), _SEAL in text
 
 
@@ -97,9 +97,10 @@ def _marked(text: Markup, origin: str) -> Markup:
 
 
 def block(text: str, indent: int) -> Markup:
-    """Write a script as a literal block whose lines stand `indent` spaces in, two after its key.
+    """Write a script as a literal block.
 
-    Text that a block cannot carry (control characters, foreign line breaks) stays quoted.
+    `indent` is the number of spaces before its lines, two more than before its key. Text that a
+    block cannot represent (control characters, other line breaks) is quoted instead.
     """
     origin = text.origin if isinstance(text, traced.Text) else ""
     text = str(text)
@@ -123,7 +124,7 @@ def block(text: str, indent: int) -> Markup:
 
 
 def indented(text: str, width: int = 4, first: bool = False, blank: bool = False) -> str:
-    """Move all lines but the first to the right: Jinja's filter, in a tenth of its time."""
+    """Indent all lines but the first, ten times as fast as Jinja's own filter."""
     if not isinstance(text, Markup) or first or blank:
         return do_indent(text, width, first, blank)
     head, *lines = str(text).split("\n")
@@ -131,7 +132,7 @@ def indented(text: str, width: int = 4, first: bool = False, blank: bool = False
 
 
 def document(value: object) -> str:
-    """Write a whole object as people write it: a field a line, and strings in double quotes."""
+    """Write a whole object with one field per line and strings in double quotes."""
     text: str = yaml.dump(
         value, Dumper=_Fields, width=2**31 - 1, sort_keys=False, allow_unicode=True
     )
@@ -139,7 +140,7 @@ def document(value: object) -> str:
 
 
 def b64(value: str | bytes | Secret) -> Markup:
-    """Base64 of bytes, or of a text's: `data` of a Secret, `binaryData` of a ConfigMap."""
+    """Encode in Base64: `data` of a Secret, `binaryData` of a ConfigMap."""
     if isinstance(value, Secret):
         text = Markup(f'"{base64.b64encode(reveal(value)).decode()}"{_SEAL}')
         return _marked(text, value.origin)

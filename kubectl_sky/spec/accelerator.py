@@ -1,4 +1,4 @@
-"""Accelerators as the user writes them: a count, a name, name:count, or several candidates."""
+"""Parse accelerators: a count, a name, name:count, or several candidates."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _EXPECTED = 'a GPU is a count such as 1, a name such as V100, or both: "V100:2"'
 
 @dataclass(frozen=True)
 class Accelerator:
-    """GPUs of one node; no name means any that the cluster has."""
+    """GPUs of one node; `name` is None for any GPU of the cluster."""
 
     name: str | None
     count: int
@@ -26,26 +26,27 @@ class Accelerator:
 
 @dataclass(frozen=True)
 class Asked:
-    """One candidate as the user wrote it: the count may be a fraction."""
+    """A requested candidate, as the user wrote it: the count may be a fraction."""
 
     name: str | None
     count: Fraction
 
     @property
     def whole(self) -> Accelerator:
-        """The candidate in whole GPUs: Kubernetes hands out no parts."""
+        """Return the candidate in whole GPUs: Kubernetes allocates no fractions."""
         return Accelerator(self.name, ceil(self.count))
 
 
 def candidates(value: Data) -> tuple[Asked, ...]:
-    """Read 1, "V100", "V100:2", "{V100:2, A100}", {V100: 2}, {"V100:2": null} or a list of these.
+    """Parse the candidates of `accelerators`.
 
+    Forms: 1, "V100", "V100:2", "{V100:2, A100}", {V100: 2}, {"V100:2": null}, or a list of these.
     Raises ValueError with a message for the user.
     """
-    asked = tuple(_one(text) for text in _texts(value))
-    if not asked:
+    requests = tuple(_one(text) for text in _texts(value))
+    if not requests:
         raise ValueError(_EXPECTED)
-    return asked
+    return requests
 
 
 def _texts(value: Data) -> Iterator[str]:
@@ -63,7 +64,10 @@ def _texts(value: Data) -> Iterator[str]:
 
 
 def _one(text: str) -> Asked:
-    """Read one candidate. SkyPilot's memory form (`80GB+`, `nvidia:80GB:2`) stays a name."""
+    """Parse one candidate.
+
+    SkyPilot's memory form (`80GB+`, `nvidia:80GB:2`) is kept as a name.
+    """
     text = text.strip()
     head, colon, tail = text.rpartition(":")
     if quantity.number(text) is not None:

@@ -1,11 +1,11 @@
-"""`--array`: the numbers of the tasks that one file becomes, and how many run at once."""
+"""Parse `--array`: the indexes of the tasks, and how many run at once."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-MOST = 100_000  # indexes that Kubernetes lets a Job have without further conditions
+MOST = 100_000  # indexes that Kubernetes allows a Job without further conditions
 
 _RANGE = r"[0-9]{1,9}(-[0-9]{1,9})?"
 _FORM = re.compile(rf"(?P<numbers>{_RANGE}(,{_RANGE})*)(%(?P<most>[0-9]{{1,9}}))?")
@@ -14,7 +14,10 @@ _EXAMPLE = "write it as 0-99, 0,3,7 or 0-99%10"
 
 @dataclass(frozen=True)
 class Array:
-    """`numbers` is as short as it can be, such as `0-4,7`; `at_once` is at most `count`."""
+    """The indexes of an array of tasks.
+
+    `numbers` has the shortest form, such as `0-4,7`; `at_once` is at most `count`.
+    """
 
     numbers: str
     count: int
@@ -22,7 +25,7 @@ class Array:
 
 
 def array(text: str) -> Array:
-    """Read the flag's value. Raises ValueError with what is wrong and what to write."""
+    """Parse the flag's value. Raises ValueError with the reason and an example."""
     match = _FORM.fullmatch(text.replace(" ", ""))
     if not match:
         raise ValueError(f"expected numbers; {_EXAMPLE}")
@@ -33,10 +36,10 @@ def array(text: str) -> Array:
     count = sum(last - first + 1 for first, last in ranges)
     if count > MOST:
         raise ValueError(f"{count:,} tasks are too many; an array has at most {MOST:,}")
-    most = count if match["most"] is None else int(match["most"])
-    if not most:
+    limit = count if match["most"] is None else int(match["most"])
+    if not limit:
         raise ValueError("%0 lets nothing run; write how many may run at once, such as %10")
-    return Array(_written(ranges), count, min(most, count))
+    return Array(_written(ranges), count, min(limit, count))
 
 
 def _ranges(text: str) -> Iterator[tuple[int, int]]:
@@ -48,7 +51,7 @@ def _ranges(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _written(ranges: list[tuple[int, int]]) -> str:
-    """Write ranges, those together that follow each other."""
+    """Format the ranges; merge adjacent ones."""
     joined: list[tuple[int, int]] = []
     for first, last in ranges:
         if joined and joined[-1][1] == first - 1:

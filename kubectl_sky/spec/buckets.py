@@ -1,4 +1,4 @@
-"""The buckets and URLs of file_mounts: what they are, and which settings go with which mode."""
+"""Buckets and URLs in file_mounts: their stores, and the fields of each mode."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,10 +12,10 @@ from kubectl_sky.spec.files import is_url, whole
 from kubectl_sky.spec.mounts import wrong_path
 
 HUB = "hf"
-WEB = "https"  # the store of a URL that is no bucket's: one file
+WEB = "https"  # the store of a URL that is not a bucket: a single file
 _DEFAULT = "MOUNT"
 _AZURE = re.compile(r"https://([a-z0-9]{3,24})\.blob\.core\.windows\.net/(.+)")
-# A field within a bucket's, and the mode in which alone it means something.
+# A field of a bucket, and the only mode in which it has an effect.
 _NEEDS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("type",), "MOUNT_CACHED"),
     (("config", "mount_cached"), "MOUNT_CACHED"),
@@ -40,11 +40,13 @@ _FILL = "fill it once with the store's own tool and write its URL as the source"
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket, a part of one, or a file on the web, at a path: absolute, or below `~/`.
+    """A bucket, a prefix of a bucket, or a file on the web, at a path.
 
-    `store` is as settings name it, empty where the task leaves it to them. `place` is what follows
-    the scheme: `bucket/prefix`, with Azure's account or IBM's region apart in `account`; for the
-    web it is the whole URL, and for Hugging Face a place on its Hub.
+    `path` is absolute or below `~/`.
+    `store` is the store's name in the settings; empty if the task leaves it to the settings.
+    `place` is the part of the URL after the scheme: `bucket/prefix`. Azure's account and IBM's
+    region are in `account` instead. For the web, `place` is the whole URL; for Hugging Face, a
+    location on the Hub.
     """
 
     path: str
@@ -56,12 +58,12 @@ class Bucket:
 
     @property
     def name(self) -> str:
-        """The bucket's."""
+        """Return the bucket's name."""
         return self._hub.name if self._hub else self.place.split("/", 1)[0]
 
     @property
     def prefix(self) -> str:
-        """What of the bucket is meant; empty for all of it."""
+        """Return the prefix in the bucket; empty for the whole bucket."""
         return self._hub.path if self._hub else self.place.partition("/")[2].strip("/")
 
     @property
@@ -70,8 +72,8 @@ class Bucket:
 
     @property
     def url(self) -> str:
-        """As people write it."""
-        scheme = next((one for one, store in STORES.items() if store == self.store), self.store)
+        """Return the URL as users write it."""
+        scheme = next((key for key, store in STORES.items() if store == self.store), self.store)
         if self.store == "azure":
             return f"https://{self.account}.blob.core.windows.net/{self.place}"
         if self.store == WEB:
@@ -96,14 +98,14 @@ def _bucket(path: str, source: Data) -> Bucket:
     cached = (source.get("config") or {}).get("mount_cached") or {}
     url, store = source.get("source"), source.get("store")
     name = f"{hub.BUCKETS}/" * (str(store).lower() == HUB) + str(source.get("name"))
-    found = _located(path, url) if url else Bucket(path, "", name)
+    located = _located(path, url) if url else Bucket(path, "", name)
     return Bucket(
         path,
-        found.store if url else (store or "").lower(),
-        found.place,
+        located.store if url else (store or "").lower(),
+        located.place,
         str(source.get("mode") or _DEFAULT).upper(),
         any(fields.get("read_only") for fields in [mount, cached]),
-        found.account,
+        located.account,
     )
 
 
@@ -111,22 +113,22 @@ def _located(path: str, url: str) -> Bucket:
     azure = _AZURE.fullmatch(url)
     if azure:
         return Bucket(path, "azure", azure[2], account=azure[1])
-    scheme, _, place = url.partition("://")
+    scheme, _, location = url.partition("://")
     store = STORES.get(scheme.lower(), "")
     if store == "ibm":  # cos://REGION/BUCKET
-        region, _, place = place.partition("/")
-        return Bucket(path, store, place, account=region)
-    return Bucket(path, store, url if store == WEB else place)
+        region, _, location = location.partition("/")
+        return Bucket(path, store, location, account=region)
+    return Bucket(path, store, url if store == WEB else location)
 
 
 def undone(document: Document) -> Iterator[tuple[Path, str, str]]:
-    """Yield the buckets that cannot be carried out: where they are, why, and what to do."""
+    """Yield the buckets that are not supported: the path, the reason and a hint."""
     for path, source in entries(document.get("file_mounts")):
-        where: Path = ("file_mounts", path)
+        field_path: Path = ("file_mounts", path)
         if isinstance(source, dict):
-            yield from _undone(where, source)
+            yield from _undone(field_path, source)
         elif is_url(source):
-            yield from _unread(where, source)
+            yield from _unread(field_path, source)
 
 
 def _undone(where: Path, source: Mapping[Data, Data]) -> Iterator[tuple[Path, str, str]]:
@@ -144,25 +146,27 @@ def _undone(where: Path, source: Mapping[Data, Data]) -> Iterator[tuple[Path, st
 
 
 def _unread(where: Path, url: str) -> Iterator[tuple[Path, str, str]]:
-    scheme, _, place = url.partition("://")
+    scheme, _, location = url.partition("://")
     store = STORES.get(scheme.lower())
-    named = place.strip("/") and _located("", url).name.strip("/")
+    bucket_name = location.strip("/") and _located("", url).name.strip("/")
     if store is None:
         yield where, f"no store is known by {printable(scheme)}://", f"such as {', '.join(STORES)}"
     elif store == HUB:
-        if not hub.place(place):
+        if not hub.place(location):
             yield where, "this is no place on Hugging Face's Hub", f"such as {hub.EXAMPLES}"
-    elif not named:
+    elif not bucket_name:
         yield where, "the URL names no bucket", "such as s3://my-bucket/data"
 
 
 def _paths(document: Document) -> Iterator[Problem]:
-    """A bucket is mounted at its destination, and that bounds what it can be called."""
+    """Check the destinations; as they are mounted, the rules of mount paths apply."""
     for path, source in entries(document.get("file_mounts")):
         if isinstance(source, dict) or is_url(source):
-            wrong = "files go to a path, not to a URL" if is_url(path) else wrong_path(whole(path))
-            if wrong:
-                yield document.problem(("file_mounts", path), wrong, key=True)
+            message = (
+                "files go to a path, not to a URL" if is_url(path) else wrong_path(whole(path))
+            )
+            if message:
+                yield document.problem(("file_mounts", path), message, key=True)
 
 
 def _modes(document: Document) -> Iterator[Problem]:
@@ -172,10 +176,12 @@ def _modes(document: Document) -> Iterator[Problem]:
 
 
 def _fields(document: Document, path: Path, mode: Data) -> Iterator[Problem]:
-    for field, needed in _NEEDS:
-        if document.get(*path, *field) is not None and str(mode).upper() != needed:
-            message = f"means something in the mode {needed} only"
-            yield document.problem((*path, *field), message, f"such as mode: {needed}", key=True)
+    for field, required_mode in _NEEDS:
+        if document.get(*path, *field) is not None and str(mode).upper() != required_mode:
+            message = f"means something in the mode {required_mode} only"
+            yield document.problem(
+                (*path, *field), message, f"such as mode: {required_mode}", key=True
+            )
 
 
 RULES = (_paths, _modes)

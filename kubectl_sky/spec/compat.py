@@ -1,6 +1,6 @@
-"""What is valid here and SkyPilot 0.14 refuses: its reading of a file is narrower in these rules.
+"""Find what is valid here but not in SkyPilot 0.14, which is stricter.
 
-Only differences that are known are in the tables; what both refuse, validate tells.
+The tables have only known differences. `validate` reports what both refuse.
 """
 
 import re
@@ -16,18 +16,18 @@ from kubectl_sky.spec.variables import REGISTRY
 _DNS = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _VOLUME_NAME = re.compile(rf"(?=.{{1,253}}$){_DNS}(\.{_DNS})*")
 _TPU_CLOUDS = ("", "*", "gcp", "kubernetes", "k8s")
-_NULLS = ("ports", "image_id")  # what a candidate may say nothing of
+_NULLS = ("ports", "image_id")  # fields that may be null in a candidate
 
 
 def differences(document: Document) -> list[Problem]:
-    """Return why SkyPilot would refuse a document in which validate finds no error."""
+    """Return the reasons why SkyPilot refuses a document that is valid here."""
     rules = _VOLUME_RULES if document.is_volume else _RULES
-    return sorted(dict.fromkeys(found for rule in rules for found in rule(document)))
+    return sorted(dict.fromkeys(problem for rule in rules for problem in rule(document)))
 
 
 @dataclass(frozen=True)
 class _Field:
-    """A field of resources: whether SkyPilot takes a value, what it says, and what both take."""
+    """A field of resources: SkyPilot's check, a message, and a hint for both tools."""
 
     takes: Callable[[Data], bool]
     message: str
@@ -66,7 +66,7 @@ def _resources(document: Document) -> Iterator[Problem]:
 
 
 def _candidates(document: Document) -> Iterator[Problem]:
-    """What a candidate says beside what stands around it."""
+    """Check the fields of a candidate against the resources around the candidates."""
     outer = _mapping(document, "resources")
     for path in document.candidates():
         values = _mapping(document, *path)
@@ -85,18 +85,18 @@ def _candidates(document: Document) -> Iterator[Problem]:
 
 
 def _two_places(values: dict[Data, Data]) -> bool:
-    old = [values.get(field) for field in ("cloud", "region", "zone")]
-    return values.get("infra") is not None and any(value is not None for value in old)
+    cloud_fields = [values.get(field) for field in ("cloud", "region", "zone")]
+    return values.get("infra") is not None and any(value is not None for value in cloud_fields)
 
 
 def _lists(document: Document) -> Iterator[Problem]:
-    """Several GPUs beside several candidates."""
+    """Check for several GPUs together with several candidates."""
     resources = _mapping(document, "resources")
     field = "gpus" if resources.get("accelerators") is None else "accelerators"
-    several = resources.get(field)
-    if not isinstance(several, list | dict) or len(set(map(str, several))) < 2:
+    gpus = resources.get(field)
+    if not isinstance(gpus, list | dict) or len(set(map(str, gpus))) < 2:
         return
-    if resources.get("ordered") or (resources.get("any_of") and isinstance(several, list)):
+    if resources.get("ordered") or (resources.get("any_of") and isinstance(gpus, list)):
         message = "SkyPilot takes one GPU only beside these candidates"
         yield document.problem(("resources", field), message, "name it in each", key=True)
 
@@ -104,8 +104,8 @@ def _lists(document: Document) -> Iterator[Problem]:
 def _priorities(document: Document) -> Iterator[Problem]:
     outer = _mapping(document, "resources").get("priority")
     paths = [path for path in document.candidates() if len(path) > 1]
-    asked = [_mapping(document, *path).get("priority", outer) for path in paths]
-    if len(set(map(str, asked))) > 1:
+    priorities = [_mapping(document, *path).get("priority", outer) for path in paths]
+    if len(set(map(str, priorities))) > 1:
         message = "SkyPilot wants the same priority in all candidates"
         yield document.problem(paths[0][:2], message, key=True)
 
@@ -115,8 +115,12 @@ def _tpus(document: Document) -> Iterator[Problem]:
     for path in document.candidates():
         values = outer | _mapping(document, *path)
         provider = str(values.get("infra") or values.get("cloud") or "").split("/")[0].lower()
-        asked = values.get("accelerators", values.get("gpus"))
-        names = [str(name) for name in asked] if isinstance(asked, dict | list) else [str(asked)]
+        accelerators = values.get("accelerators", values.get("gpus"))
+        names = (
+            [str(name) for name in accelerators]
+            if isinstance(accelerators, dict | list)
+            else [str(accelerators)]
+        )
         if provider not in _TPU_CLOUDS and any("tpu" in name.lower() for name in names):
             message = "SkyPilot knows TPUs of gcp and kubernetes only"
             yield document.problem((*path, "accelerators"), message)
@@ -128,19 +132,19 @@ def _disks(document: Document) -> Iterator[Problem]:
         for index, item in enumerate(items if isinstance(items, list) else []):
             if not isinstance(item, dict):
                 continue
-            local = str(item.get("storage_type")).lower() == "instance"
+            is_instance_disk = str(item.get("storage_type")).lower() == "instance"
             missing = [name for name in ("path", "name") if name not in item]
-            if "path" in missing or (missing and not local):
+            if "path" in missing or (missing and not is_instance_disk):
                 yield document.problem(
                     (*path, "volumes", index), f"SkyPilot misses {' and '.join(missing)}"
                 )
-            elif isinstance(item.get("disk_size"), str) and not local:
+            elif isinstance(item.get("disk_size"), str) and not is_instance_disk:
                 message = "SkyPilot takes a number only, although it says otherwise"
                 yield document.problem((*path, "volumes", index, "disk_size"), message)
 
 
 def _fails_at(document: Document) -> Iterator[Problem]:
-    """Fields with nothing under them, at which SkyPilot fails."""
+    """Check for empty fields that make SkyPilot fail."""
     for path in _NOTHING:
         parent = _mapping(document, *path[:-1])
         if path[-1] in parent and parent[path[-1]] is None:
@@ -185,27 +189,27 @@ def _extensions(document: Document) -> Iterator[Problem]:
 
 def _groups(document: Document) -> Iterator[Problem]:
     name = document.get("name")
-    plain = isinstance(name, str) and all(char.isalnum() or char in "-_" for char in name)
-    if document.parallel and not (plain and (name or not document.is_header)):
+    is_valid = isinstance(name, str) and all(char.isalnum() or char in "-_" for char in name)
+    if document.parallel and not (is_valid and (name or not document.is_header)):
         path: Path = ("name",) if name is not None else ()
         message = "SkyPilot takes letters, digits, - and _ only in a group"
         yield document.problem(path, message)
 
 
 def _registry(document: Document) -> Iterator[Problem]:
-    found = [
+    variables = [
         (field, name)
         for field in ("envs", "secrets")
         for name in REGISTRY
         if _mapping(document, field).get(name) is not None
     ]
-    if len({field for field, _ in found}) > 1:
+    if len({field for field, _ in variables}) > 1:
         message = "SkyPilot wants these variables all in envs or all in secrets"
-        yield document.problem(found[-1], message, key=True)
+        yield document.problem(variables[-1], message, key=True)
 
 
 def _claim(document: Document) -> Iterator[Problem]:
-    """A volume's name, place and size."""
+    """Check a volume's name, infra and size."""
     name, infra, size = map(document.get, ("name", "infra", "size"))
     if not _VOLUME_NAME.fullmatch(str(name)):
         message = "SkyPilot takes small letters, digits, - and . only"
@@ -217,8 +221,8 @@ def _claim(document: Document) -> Iterator[Problem]:
         return
     if infra is not None and not str(infra).lower().startswith(("k8s", "kubernetes")):
         yield document.problem(("infra",), "SkyPilot makes such a volume on Kubernetes only")
-    needed = document.get("type") == "k8s-pvc" and not document.get("use_existing")
-    if (needed or size is not None) and not skypilot.volume_size(size):
+    needs_size = document.get("type") == "k8s-pvc" and not document.get("use_existing")
+    if (needs_size or size is not None) and not skypilot.volume_size(size):
         path: Path = () if size is None else ("size",)
         yield document.problem(path, "SkyPilot needs a size of 1Gi or more")
 

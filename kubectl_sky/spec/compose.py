@@ -1,4 +1,7 @@
-"""Events of the YAML parser become nodes, without recursion: depth and size are bounded."""
+"""Compose events of the YAML parser into nodes, without recursion.
+
+Depth and size are limited.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
@@ -9,21 +12,21 @@ from kubectl_sky.spec import scalar
 from kubectl_sky.spec.document import Node, Place, printable
 
 MAX_DEPTH = 100
-MAX_NODES = 100_000  # with aliases expanded; a long task has some hundred
+MAX_NODES = 100_000  # with aliases expanded; a long task has a few hundred
 MAX_DOCUMENTS = 500
 
 _PREFIX = "tag:yaml.org,2002:"
 _TEMPLATE = "`{{…}}` looks like a template: fill it in first"
 
-Said = tuple[int, Place, str, str]  # number of the document, place, message, hint
+Said = tuple[int, Place, str, str]  # document number, position, message, hint
 
 
 class TooLarge(Exception):
-    """The document is not worth reading on; the composer has the problem."""
+    """Raised to stop reading a document; the composer has recorded the problem."""
 
 
 class _Open:
-    """A mapping or list that is being read, with the key that waits for its value."""
+    """A mapping or list that is being read; `key` is still without a value."""
 
     def __init__(self, node: Node, anchor: str | None, mapping: bool) -> None:
         self.node = node
@@ -34,13 +37,13 @@ class _Open:
 
 
 class Composer:
-    """Builds the nodes of a stream; what is wrong is collected in `problems`."""
+    """Build the nodes of a stream, and collect errors in `problems`."""
 
     def __init__(self) -> None:
         self.problems: list[Said] = []
-        self.number = 1  # of the document being read; those with nothing in them do not count
+        self.number = 1  # of the current document; empty documents do not count
         self._stack: list[_Open] = []
-        self._anchors: dict[str, Node | None] = {}  # None: still being read
+        self._anchors: dict[str, Node | None] = {}  # None: not complete yet
         self._handlers: dict[type, Callable[[Any], Node | None]] = {
             yaml.ScalarEvent: self._scalar,
             yaml.AliasEvent: self._alias,
@@ -51,11 +54,11 @@ class Composer:
         }
 
     def documents(self, events: Iterable[yaml.Event]) -> Iterator[Node]:
-        """Yield the root of each document. Raises yaml.YAMLError for what is no YAML."""
+        """Yield the root of each document. Raises yaml.YAMLError for invalid YAML."""
         for event in events:
             handler = self._handlers.get(type(event))
             if handler is None:
-                self._anchors.clear()  # anchors do not outlive their document
+                self._anchors.clear()  # anchors are valid within one document
                 continue
             node = handler(event)
             if node is None:
@@ -73,57 +76,56 @@ class Composer:
         self.problems.append((self.number, place, message, hint))
 
     def _scalar(self, event: yaml.ScalarEvent) -> Node:
-        place = _place(event)
+        position = _place(event)
         try:
             value = scalar.value(event.value, event.tag, plain=event.implicit[0])
         except ValueError as error:
-            self._say(place, str(error))
+            self._say(position, str(error))
             value = event.value
-        node = Node(value, place, event.value)
+        node = Node(value, position, event.value)
         if event.anchor:
             self._anchors[event.anchor] = node
         return node
 
     def _alias(self, event: yaml.AliasEvent) -> Node:
-        place = _place(event)
+        position = _place(event)
         name = event.anchor or ""
         node = self._anchors.get(name)
         if node is None:
             if name in self._anchors:
-                self._say(place, f"alias *{name} refers to what it stands in")
+                self._say(position, f"alias *{name} refers to what it stands in")
             else:
-                # Without its name: it may be a password that begins with *.
+                # The message leaves out the name: it may be a password that begins with *.
                 hint = "quote it if it is text"
-                self._say(place, "this alias has no anchor before it", hint)
-            return Node(None, place)
+                self._say(position, "this alias has no anchor before it", hint)
+            return Node(None, position)
         return node
 
     def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
-        place = _place(event)
+        position = _place(event)
         mapping = isinstance(event, yaml.MappingStartEvent)
         if event.tag not in (None, "!", _PREFIX + ("map" if mapping else "seq")):
-            self._say(place, scalar.TAG, "write it without a tag")
+            self._say(position, scalar.TAG, "write it without a tag")
         if len(self._stack) >= MAX_DEPTH:
-            self._say(place, f"nests more than {MAX_DEPTH} levels deep")
+            self._say(position, f"nests more than {MAX_DEPTH} levels deep")
             raise TooLarge
         if event.anchor:
             self._anchors[event.anchor] = None
-        self._stack.append(_Open(Node({} if mapping else [], place), event.anchor, mapping))
+        self._stack.append(_Open(Node({} if mapping else [], position), event.anchor, mapping))
 
     def _end(self, event: yaml.Event) -> Node:
-        done = self._stack.pop()
-        for merged, place in reversed(
-            done.merges
-        ):  # what is merged first wins, what is own wins over it
-            self._merge(done.node, merged, place)
-        if done.anchor:
-            self._anchors[done.anchor] = done.node
-        return done.node
+        closed = self._stack.pop()
+        # The first merged map wins; the map's own keys win over all.
+        for source, position in reversed(closed.merges):
+            self._merge(closed.node, source, position)
+        if closed.anchor:
+            self._anchors[closed.anchor] = closed.node
+        return closed.node
 
     def _add(self, parent: _Open, node: Node) -> None:
-        """Put a finished node into what it stands in: as an item, a key or a key's value."""
+        """Add a complete node to its parent: as an item, a key or a key's value."""
         if node.value is scalar.MERGE and not (parent.mapping and parent.key is None):
-            node = Node(node.text, node.place, node.text)  # << is text but as a key
+            node = Node(node.text, node.place, node.text)  # << is text unless it is a key
         target = parent.node
         target.size += node.size
         if node.depth >= target.depth:
@@ -146,27 +148,27 @@ class Composer:
         raise TooLarge
 
     def _put(self, parent: _Open, key: Node, node: Node) -> None:
-        place, target = key.place, parent.node
+        position, target = key.place, parent.node
         if type(key.value) in (dict, list):
             hint = _TEMPLATE if isinstance(key.value, dict) else ""
-            self._say(place, "a key is a map or a list; it has to be text", hint)
+            self._say(position, "a key is a map or a list; it has to be text", hint)
         elif key.value is scalar.MERGE:
             if parent.merges:
-                self._say(place, "the key << is there twice", "merge a list: <<: [*one, *other]")
-            parent.merges += [(item, place) for item in self._merged(node)]
+                self._say(position, "the key << is there twice", "merge a list: <<: [*one, *other]")
+            parent.merges += [(item, position) for item in self._merged(node)]
         elif key.value in target.keys:
             line = target.keys[key.value][0]
             text = printable(key.text)
             self._say(
-                place, f"the key {text!r} is there already, in line {line}", "remove one of them"
+                position, f"the key {text!r} is there already, in line {line}", "remove one of them"
             )
         else:
-            target.keys[key.value] = place
+            target.keys[key.value] = position
             target.children[key.value] = node
             target.value[key.value] = node.value
 
     def _merged(self, node: Node) -> list[Node]:
-        """Return the maps that `<<` merges."""
+        """Return the maps that `<<` merges, the last first."""
         items = list(node.children.values()) if isinstance(node.value, list) else [node]
         for item in items:
             if not isinstance(item.value, dict):

@@ -1,8 +1,8 @@
-"""Well-known credential files and folders, by name."""
+"""Recognize well-known credential files and folders by name."""
 
 from pathlib import PurePosixPath
 
-# Files and folders, wherever they are.
+# Files and folders, at any location.
 PATHS = frozenset(
     {
         ".ssh",
@@ -42,20 +42,20 @@ PATHS = frozenset(
 )
 SUFFIXES = (".pem", ".key", ".p12", ".pfx", ".ppk", ".jks", ".keystore")
 _SERVICE_ACCOUNTS = ("service-account", "service_account", "serviceaccount", "client_secret")
-_PUBLIC = frozenset({"cacert.pem", "ca-bundle.pem"})  # certificates that Python packages bring
+_PUBLIC = frozenset({"cacert.pem", "ca-bundle.pem"})  # certificates in Python packages
 _LAST = frozenset(path.rpartition("/")[2] for path in PATHS)
 _MAX_PARTS = max(path.count("/") + 1 for path in PATHS)
 
 
 def are_in(path: str) -> bool:
-    """Report whether the path, or a folder that it is in, is one that holds credentials."""
+    """Report whether the path or a folder above it holds credentials."""
     parts = PurePosixPath(path).parts
     return any(ends("/".join(parts[:end])) for end in range(1, len(parts) + 1))
 
 
 def ends(path: str) -> bool:
-    """Report whether the path itself is a credential file or folder, in either case."""
-    path = path.lower()  # some file systems take .SSH for .ssh
+    """Report whether the path itself is a credential file or folder, ignoring case."""
+    path = path.lower()  # some file systems ignore case: .SSH is .ssh
     name = path.rpartition("/")[2]
     if name in _LAST:
         parts = path.split("/")

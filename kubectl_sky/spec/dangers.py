@@ -1,8 +1,8 @@
-"""The table of fields that reach beyond the task, and the report of those that a task uses.
+"""The table of fields that reach beyond the task, and the report of their use.
 
-A field reaches beyond the task where it touches the cluster node, other Secrets, an identity, an
-untrusted URL or the user's own files. Fields of pods are looked up by name at any depth, so that a
-field cannot hide at a position that nobody thought of. The table mirrors the Pod Security Standards
+A field reaches beyond the task if it touches the cluster node, other Secrets, an identity, an
+untrusted URL or the user's own files. Fields of pods are looked up by name at any depth, so a
+field cannot hide at an unexpected position. The table mirrors the Pod Security Standards
 (https://kubernetes.io/docs/concepts/security/pod-security-standards/) and adds what they lack.
 """
 
@@ -45,7 +45,7 @@ MEANINGS = {
 
 @dataclass(frozen=True, order=True)
 class Danger:
-    """A field that reaches beyond the task; `problem` has its position and the message."""
+    """A field that reaches beyond the task; `problem` has position and message."""
 
     problem: Problem
     danger_class: DangerClass
@@ -53,7 +53,7 @@ class Danger:
     refused: bool = False
 
     def __str__(self) -> str:
-        """`task.yaml:12:9: warning: config.…hostNetwork: shares the node's network [host]`."""
+        """Format as `task.yaml:12:9: warning: config.…hostNetwork: shares … [host]`."""
         problem = self.problem
         number = f"document {problem.document}: " if problem.document else ""
         where = f"{problem.place}: {number}warning: {problem.path}"
@@ -66,7 +66,7 @@ class Danger:
         return {"class": str(self.danger_class), **fields, "refused": self.refused}
 
 
-# Returns what the message quotes of a value, "" for nothing; None where the value is harmless.
+# Returns what the message quotes of a value, "" for nothing; None if the value is harmless.
 Detect = Callable[[Data], str | None]
 
 
@@ -93,12 +93,12 @@ def _set(value: Data) -> str | None:
 
 
 def _true(value: Data) -> str | None:
-    """Anything but false, as a wrong type is not harmless."""
+    """Detect anything but false, as a wrong type is not harmless."""
     return None if value is None or value is False else ""
 
 
 def _true_or_removed(value: Data) -> str | None:
-    """Null removes the default from the pod."""
+    """Detect anything but false; null removes the default from the pod."""
     return None if value is False else ""
 
 
@@ -133,7 +133,10 @@ def _name(value: Data) -> str:
 
 
 def _reference(value: Data) -> str | None:
-    """Return the name in a reference such as {name: x}; a mapping without one is reported too."""
+    """Return the name in a reference such as {name: x}.
+
+    A mapping without a name is reported too.
+    """
     return _name(value) if isinstance(value, dict | str) and value else None
 
 
@@ -190,7 +193,7 @@ _UNCONFINED_ANNOTATIONS = (
     "annotations.seccomp-profile.kubernetes.cri-o.io",
     "annotations.seccomp-profile.kubernetes.cri-o.io/*",
 )
-_RUNTIME_ANNOTATIONS = (  # which only some container runtimes and their plugins act on
+_RUNTIME_ANNOTATIONS = (  # only some container runtimes and their plugins use these
     "annotations.io.kubernetes.cri-o.*",
     "annotations.io.katacontainers.*",
     "annotations.cdi.k8s.io/*",
@@ -204,7 +207,7 @@ _NETWORK_ANNOTATIONS = ("annotations.k8s.v1.cni.cncf.io/*", "annotations.v1.mult
 _PRIVILEGED, _HOST, _SECRETS = DangerClass.PRIVILEGED, DangerClass.HOST, DangerClass.SECRETS
 _IDENTITY, _URLS, _LOCAL = DangerClass.IDENTITY, DangerClass.URLS, DangerClass.LOCAL_FILES
 
-# Fields of config.kubernetes, found by their names at any depth.
+# Fields of config.kubernetes, matched by name at any depth.
 POD_FIELDS: tuple[Field, ...] = (
     Field(_PRIVILEGED, ("privileged",), "gives full access to the cluster node", _true),
     Field(
@@ -343,8 +346,8 @@ POD_FIELDS: tuple[Field, ...] = (
 
 
 def _given_account(value: Data) -> str | None:
-    given = isinstance(value, str) and value.upper() not in NOBODY
-    return _account(value) if given else None
+    is_account = isinstance(value, str) and value.upper() not in NOBODY
+    return _account(value) if is_account else None
 
 
 def _plain_url(value: Data) -> str | None:
@@ -398,7 +401,7 @@ TASK_FIELDS: tuple[Field, ...] = (
         _credentials_in_url,
     ),
 )
-# Fields that take more than their value to judge.
+# Fields that cannot be judged by their value alone.
 EXISTING_SECRETS = Field(
     _SECRETS, ("secrets.*", "managed_secrets.*"), 'reads the existing Secret "{}"', _text
 )
@@ -413,14 +416,14 @@ _FREE_FORM = frozenset(  # maps whose keys are the user's own words
     {"annotations", "labels", "limits", "matchLabels", "nodeSelector", "options", "overhead"}
     | {"requests", "userAnnotations", "volumeAttributes"}
 )
-_METADATA = ("annotations.", "labels.")  # whose keys have dots
+_METADATA = ("annotations.", "labels.")  # their keys contain dots
 _BOUNDARY = re.compile(r"[./]")
 _MAX_LISTED = 5
-_NOT_SHOWN = "a hidden value"  # it has a secret in it
+_NOT_SHOWN = "a hidden value"  # it contains a secret
 
 
 def in_fields(document: Document) -> Iterator[Danger]:
-    """Yield the dangers that can be read off a task."""
+    """Yield the dangers in the fields of a task."""
     if document.is_header or document.is_volume:
         return
     for root in (KUBERNETES, ("resources",)):
@@ -440,8 +443,9 @@ def _in_task_fields(document: Document) -> Iterator[Danger]:
                 continue
             host_path = str(value) if pattern[-1] == "host_path" else None
             if filled.hides(dotted(path)):
-                open_yet = references(str(value))  # a flag gives the value; render judges it then
-                host_path = None if open_yet or host_path is None else _NOT_SHOWN
+                # A flag sets the remaining variables; render judges the value then.
+                open_references = references(str(value))
+                host_path = None if open_references or host_path is None else _NOT_SHOWN
                 shown = _NOT_SHOWN
             yield _danger(document, field, path, shown, host_path)
 
@@ -449,8 +453,8 @@ def _in_task_fields(document: Document) -> Iterator[Danger]:
 def _in_pod_field(document: Document, path: Path, parent: str, value: Data) -> Iterator[Danger]:
     key = str(path[-1])
     for name in (key, *(f"{key[: end.end()]}*" for end in _BOUNDARY.finditer(key))):
-        for field, around in _by_name().get(name, ()):
-            if around != parent and (around or _is_free(parent, value)):
+        for field, required_parent in _by_name().get(name, ()):
+            if required_parent != parent and (required_parent or _is_free(parent, value)):
                 continue
             shown = field.detect(value)
             if shown is not None:
@@ -475,7 +479,7 @@ def _danger(
 
 
 def _walk(value: Data, path: Path, parent: str = "") -> Iterator[tuple[Path, str, Data]]:
-    """Yield every field below a value: its path, the name of the field around it, its value."""
+    """Yield every field below a value: its path, its parent's name and its value."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield (*path, key), parent, item
@@ -487,13 +491,13 @@ def _walk(value: Data, path: Path, parent: str = "") -> Iterator[tuple[Path, str
 
 @cache
 def _by_name() -> dict[str, list[tuple[Field, str]]]:
-    """Return the fields of pods by name, each with the name of the field around it."""
+    """Return the fields of pods by name, each with its parent's name."""
     table: dict[str, list[tuple[Field, str]]] = {}
     for field in POD_FIELDS:
         for name in field.names:
             split = name.partition if name.startswith(_METADATA) else name.rpartition
-            around, _, key = split(".")
-            table.setdefault(key, []).append((field, around))
+            parent, _, key = split(".")
+            table.setdefault(key, []).append((field, parent))
     return table
 
 
@@ -505,7 +509,7 @@ def _patterns() -> tuple[tuple[Field, tuple[str, ...]], ...]:
 def _matching(
     value: Data, pattern: tuple[str, ...], path: Path = ()
 ) -> Iterator[tuple[Path, Data]]:
-    """Yield what stands at a path; `*` is any name or index."""
+    """Yield the paths and values that match a pattern; `*` is any name or index."""
     if not pattern:
         yield path, value
         return
@@ -524,7 +528,7 @@ def in_local_files(
 ) -> Iterator[Danger]:
     """Yield the local paths outside the task's folder, and well-known credentials.
 
-    `resolve` returns where a path leads to once all links are followed.
+    `resolve` returns the target of a path after following all links.
     """
     if document.is_header or document.is_volume or not isinstance(document.data, dict):
         return
@@ -539,14 +543,16 @@ def in_local_files(
 
 
 def in_tree(document: Document, path: Path, names: Collection[str]) -> Danger:
-    """Return the danger of the credentials in a folder that is sent."""
+    """Return the danger of the credentials in a folder to upload."""
     shown = ", ".join(printable(name, 100) for name in list(names)[:_MAX_LISTED])
-    more = len(names) - _MAX_LISTED
-    return _danger(document, CREDENTIALS, path, f"{shown} and {more} more" if more > 0 else shown)
+    remaining = len(names) - _MAX_LISTED
+    return _danger(
+        document, CREDENTIALS, path, f"{shown} and {remaining} more" if remaining > 0 else shown
+    )
 
 
 def in_variable_file(flag: str, source: str, target: str, folder: str) -> Danger | None:
-    """Return the danger of a file of variables that is named on the command line."""
+    """Return the danger of a file of variables given on the command line."""
     field = _judge_path(source, target, folder)
     if not field:
         return None
@@ -562,7 +568,7 @@ def _judge_path(source: str, target: str, folder: str) -> Field | None:
 
 
 def judge(dangers: Iterable[Danger], settings: Settings, file: str) -> Iterator[Danger]:
-    """Yield the dangers, with those refused that the settings in `file` do not allow."""
+    """Yield the dangers; those that the settings in `file` forbid are refused."""
     for danger in dangers:
         path = danger.host_path
         if path is not None and not is_allowed_host_path(path, settings.host_paths):

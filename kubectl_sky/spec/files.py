@@ -1,4 +1,4 @@
-"""The files that a task brings along: workdir and file_mounts, and the rules of both."""
+"""The files that a task uploads: workdir and file_mounts, and the rules of both."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,14 +10,14 @@ from kubectl_sky.spec import secret
 from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.mounts import is_ours
 
-WORKDIR = "~/sky_workdir"  # where setup and run begin
+WORKDIR = "~/sky_workdir"  # the working directory of setup and run
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _HOME = re.compile(r"~($|[^/])")
 
 
-# What git would take for an option or a program, and what it can fetch from.
-# A user and a host begin with a letter or digit, so that neither is an option of ssh.
+# The URLs that git can fetch from; git must not read any part as an option or a program.
+# A user and a host begin with a letter or digit, so ssh cannot read them as options.
 _USER, _HOST = r"\w[\w.+-]*", r"(?:\w[\w.-]*|\[[0-9A-Fa-f:.]+\])"
 _GIT = re.compile(
     rf"(?:https?|ssh|git)://(?:{_USER}@)?{_HOST}(?::[0-9]+)?/[^\s\0]*|{_USER}@{_HOST}:(?!-)[^\s\0]+",
@@ -27,16 +27,17 @@ _VARIABLE = r"\$\{?([a-zA-Z_][a-zA-Z0-9_]*)\b\}?"
 _LOGIN = re.compile(
     rf"(https?://)(?:([\w.+-]+|{_VARIABLE}):)?{_VARIABLE}@(?=[^@]*$)(.*)", re.ASCII | re.DOTALL
 )
-# A URL with a password, or what may be one: services take tokens for names, too.
+# A URL with a password or a possible password: services also accept tokens as user names.
 _PASSWORD = re.compile(r"https?://[^/?#]*@|[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#@:]*:[^/?#@]*@")
 _REF = re.compile(r"(?!-)[^\s~^:?*\[\\]+")
 
 
 @dataclass(frozen=True)
 class Login:
-    """The login of a repository: a name, or a variable as `$NAME`, and the password's variable.
+    """The login of a repository: a user name, and the password's variable.
 
-    Values are read in the pod, from the task's Secret.
+    The user name can be a variable too: `$NAME`. Values are read in the pod, from the task's
+    Secret.
     """
 
     username: str = "x-access-token"
@@ -44,13 +45,13 @@ class Login:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables that have to be secrets."""
+        """Return the variables that must be secrets."""
         return (*re.findall(r"^\$(.*)", self.username), self.password)
 
 
 @dataclass(frozen=True)
 class Repository:
-    """A git repository, at a branch, tag or commit; the URL has no login in it."""
+    """A git repository at a branch, tag or commit; the URL contains no login."""
 
     url: str
     ref: str = "HEAD"
@@ -59,9 +60,9 @@ class Repository:
 
 @dataclass(frozen=True)
 class LocalFiles:
-    """A file or folder of the user's machine, and where it goes: absolute, or below `~/`.
+    """A local file or folder, and its destination `path`: absolute, or below `~/`.
 
-    `field` is the path in the document that says so.
+    `field` is the path in the document that names it.
     """
 
     path: str
@@ -70,20 +71,20 @@ class LocalFiles:
 
 
 def is_url(source: Data) -> bool:
-    """Say whether the source of a file mount is elsewhere than on the user's machine."""
+    """Report whether the source of a file mount is a URL and not a local path."""
     return isinstance(source, str) and _URL.match(source) is not None
 
 
 def repository(workdir: Data) -> Repository | None:
-    """Return the repository that a task begins in, if it is one."""
+    """Return the git repository in `workdir`; None if it is not one."""
     if not isinstance(workdir, dict):
         return None
-    ref, found = workdir.get("ref") or "HEAD", login(workdir["url"])
-    return Repository(found[0], ref, found[1]) if found else Repository(workdir["url"], ref)
+    ref, parsed = workdir.get("ref") or "HEAD", login(workdir["url"])
+    return Repository(parsed[0], ref, parsed[1]) if parsed else Repository(workdir["url"], ref)
 
 
 def login(url: str) -> tuple[str, Login] | None:
-    """Return a URL without its login, and the login if variables have its secrets."""
+    """Return a URL without its login, and the login; None if it is not in variables."""
     match = _LOGIN.fullmatch(url)
     if not match:
         return None
@@ -93,17 +94,17 @@ def login(url: str) -> tuple[str, Login] | None:
 
 
 def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
-    """Return what a task brings from the user's machine, the workdir first."""
+    """Return the local files that a task uploads, the workdir first."""
     workdir, mounts = data.get("workdir"), data.get("file_mounts")
-    found = [LocalFiles(WORKDIR, workdir, ("workdir",))] if isinstance(workdir, str) else []
+    files = [LocalFiles(WORKDIR, workdir, ("workdir",))] if isinstance(workdir, str) else []
     for path, source in entries(mounts):
         if isinstance(source, str) and not is_url(source):
-            found.append(LocalFiles(whole(path), source, ("file_mounts", path)))
-    return tuple(found)
+            files.append(LocalFiles(whole(path), source, ("file_mounts", path)))
+    return tuple(files)
 
 
 def whole(path: str) -> str:
-    """A relative destination is one below the workdir."""
+    """Return the full destination; a relative one is below the workdir."""
     return path if path.startswith(("/", "~/")) else f"{WORKDIR}/{path.removeprefix('./')}"
 
 
@@ -126,10 +127,10 @@ def _repository(document: Document) -> Iterator[Problem]:
 
 
 def _url(document: Document, path: Path, url: str) -> Iterator[Problem]:
-    """Say what is wrong with a repository's URL; no message quotes it, for it may have a token."""
-    known = secret.names(document)
+    """Check a repository's URL; messages never quote it, as it may contain a token."""
+    secret_names = secret.names(document)
     bare, account = login(url) or (url, None)
-    missing = [name for name in account.variables if name not in known] if account else []
+    missing = [name for name in account.variables if name not in secret_names] if account else []
     if missing:
         hint = f"write secrets: {{{missing[0]}: null}}"
         yield document.problem(path, f"{missing[0]} is not a secret of this task", hint)
@@ -142,36 +143,36 @@ def _url(document: Document, path: Path, url: str) -> Iterator[Problem]:
     elif bare.startswith("http://") and account:
         message = "the login would be sent unencrypted over http"
         yield document.problem(path, message, "write https://")
-    elif bare.startswith("http://") and Login().password in known:
+    elif bare.startswith("http://") and Login().password in secret_names:
         message = f"{Login().password} is not sent over http"
         yield document.problem(path, message, "write https://", "warning")
 
 
 def _file_mounts(document: Document) -> Iterator[Problem]:
-    mounted = {path for path, _ in entries(document.get("volumes"))}
-    taken: set[str] = set()
+    volume_paths = {path for path, _ in entries(document.get("volumes"))}
+    destinations: set[str] = set()
     for path, source in entries(document.get("file_mounts")):
-        wrong = _wrong(path)
-        if wrong:
-            yield document.problem(("file_mounts", path), wrong, key=True)
-        elif path in mounted:
+        path_error = _wrong(path)
+        if path_error:
+            yield document.problem(("file_mounts", path), path_error, key=True)
+        elif path in volume_paths:
             message = "a volume is mounted there, too"
             yield document.problem(("file_mounts", path), message, key=True)
-        elif whole(path) in taken:
+        elif whole(path) in destinations:
             yield document.problem(("file_mounts", path), "other files go there, too", key=True)
-        taken.add(whole(path))
+        destinations.add(whole(path))
         if source == "":
             yield document.problem(("file_mounts", path), "the path is empty")
-        where: Path = ("file_mounts", path)
+        field_path: Path = ("file_mounts", path)
         if isinstance(source, dict):
-            where, source = (*where, "source"), source.get("source")
+            field_path, source = (*field_path, "source"), source.get("source")
         if isinstance(source, str) and _PASSWORD.match(source):
             hint = "a store's credentials are in the settings; files of the web have to be public"
-            yield document.problem(where, "everybody could read what is before @", hint)
+            yield document.problem(field_path, "everybody could read what is before @", hint)
 
 
 def _wrong(path: str) -> str:
-    """Return what is wrong with a destination."""
+    """Return the error of a destination; "" if it is valid."""
     parts = path.removeprefix("./").split("/")
     cases = (
         (not path, "the destination is empty"),
@@ -184,7 +185,7 @@ def _wrong(path: str) -> str:
         (is_ours(path), "the task's scripts and files are in this folder"),
         (len(path) > 4096, "is longer than a path can be"),
     )
-    return next((message for wrong, message in cases if wrong), "")
+    return next((message for is_wrong, message in cases if is_wrong), "")
 
 
 RULES = (_workdir, _file_mounts)

@@ -1,4 +1,4 @@
-"""What is wrong with data, before it is known where that stands in a file."""
+"""An error in data, before its position in a file is known."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from kubectl_sky.spec.document import Path
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong at a path; `key` says that the field itself is, not its value."""
+    """An error at a path; `key` is set if the field itself is wrong, not its value."""
 
     path: Path
     message: str

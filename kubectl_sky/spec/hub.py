@@ -1,11 +1,11 @@
-"""Places on Hugging Face's Hub, as what follows `hf://` names them."""
+"""Parse locations on the Hugging Face Hub: the part of a URL after `hf://`."""
 
 import re
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 EXAMPLES = "hf://OWNER/MODEL, hf://datasets/OWNER/NAME@REVISION/PATH or hf://buckets/OWNER/NAME"
-BUCKETS = "buckets"  # which have no revisions
+BUCKETS = "buckets"  # buckets have no revisions
 
 _PLACE = re.compile(
     r"((?P<kind>datasets|spaces|buckets)/)?"
@@ -17,9 +17,9 @@ _PLACE = re.compile(
 
 @dataclass(frozen=True)
 class Place:
-    """A repository or bucket by OWNER/NAME, a revision of it, and a folder or file in it.
+    """A repository or bucket by OWNER/NAME, its revision, and a folder or file in it.
 
-    `kind` is models, datasets, spaces or buckets, as the Hub's own addresses have it.
+    `kind` is models, datasets, spaces or buckets, as in the Hub's own URLs.
     """
 
     kind: str
@@ -29,13 +29,13 @@ class Place:
 
 
 def place(text: str) -> Place | None:
-    """Return what is named, or None where it is none of the Hub's."""
-    found = _PLACE.fullmatch(text)
-    if not found:
+    """Parse a location; return None if it is not valid on the Hub."""
+    match = _PLACE.fullmatch(text)
+    if not match:
         return None
-    kind, revision = found["kind"] or "models", found["revision"]
-    path = (found["path"] or "").rstrip("/")
-    wrong = {"", ".", ".."}.intersection(path.split("/")) if path else ()
-    if wrong or (kind == BUCKETS and revision) or not path.isprintable():
+    kind, revision = match["kind"] or "models", match["revision"]
+    path = (match["path"] or "").rstrip("/")
+    invalid_parts = {"", ".", ".."}.intersection(path.split("/")) if path else ()
+    if invalid_parts or (kind == BUCKETS and revision) or not path.isprintable():
         return None
-    return Place(kind, found["name"], unquote(revision or "main"), path)
+    return Place(kind, match["name"], unquote(revision or "main"), path)

@@ -1,6 +1,6 @@
-"""Where resources are to be: in which context of the kubeconfig, or at a provider that is not here.
+"""The infra of resources: a kubeconfig context, or another provider.
 
-A candidate that names another provider is left out, unless all do.
+A candidate that names another provider is ignored, unless all candidates do.
 """
 
 from collections import ChainMap
@@ -11,7 +11,7 @@ from kubectl_sky.spec.document import Data, Document, Path
 
 _KUBERNETES = ("k8s", "kubernetes")
 _HERE = ("*", *_KUBERNETES)
-# A candidate that says the one takes back what stands around it under the other.
+# If a candidate sets the first field, it does not inherit the others.
 _SAME = {
     "accelerators": ("gpus",),
     "gpus": ("accelerators",),
@@ -23,49 +23,53 @@ _CHOOSE = "--context or infra: k8s/CONTEXT chooses another"
 
 
 def merged(outer: Mapping[str, Data], item: Mapping[str, Data]) -> Mapping[str, Data]:
-    """Return a candidate with what stands around the candidates as defaults; labels add up."""
-    own = {key: value for key, value in item.items() if value is not None}
-    said = {other for field in own for other in _SAME.get(field, ())}
-    kept = {key: value for key, value in outer.items() if key not in said}
-    labels = [each for each in (outer.get("labels"), own.get("labels")) if isinstance(each, dict)]
-    return {**kept, **own, "labels": dict(ChainMap(*reversed(labels)))}
+    """Return a candidate with the outer resources as defaults; labels are merged."""
+    values = {key: value for key, value in item.items() if value is not None}
+    overridden = {other for field in values for other in _SAME.get(field, ())}
+    defaults = {key: value for key, value in outer.items() if key not in overridden}
+    labels = [
+        mapping
+        for mapping in (outer.get("labels"), values.get("labels"))
+        if isinstance(mapping, dict)
+    ]
+    return {**defaults, **values, "labels": dict(ChainMap(*reversed(labels)))}
 
 
 def elsewhere(values: Mapping[str, Data]) -> bool:
-    """Say whether resources name another provider than Kubernetes."""
+    """Report whether resources name a provider other than Kubernetes."""
     return _provider(values) not in _HERE
 
 
 def context(values: Mapping[str, Data]) -> str | None:
-    """Return the context of the kubeconfig that resources name: `k8s/CONTEXT`."""
-    infra, named = values.get("infra"), values.get("region")
+    """Return the kubeconfig context that resources name, as in `k8s/CONTEXT`."""
+    infra, name = values.get("infra"), values.get("region")
     if infra:
         provider, _, rest = str(infra).partition("/")
-        named = rest if provider.lower() in _KUBERNETES else None
+        name = rest if provider.lower() in _KUBERNETES else None
     elif _provider(values) not in _KUBERNETES:
         return None
-    return str(named) if named and named != "*" else None
+    return str(name) if name and name != "*" else None
 
 
 def contexts(document: Document) -> dict[str, Path]:
-    """Return the contexts that a document names, each with where it does so first."""
-    found: dict[str, Path] = {}
+    """Return the contexts that a document names, each with its first path."""
+    paths: dict[str, Path] = {}
     for path in document.candidates():
         values = document.get(*path)
         for field in ("infra", "region") if isinstance(values, dict) else ():
-            named = context(whole(document, path))
-            if values.get(field) is not None and named:
-                found.setdefault(named, (*path, field))
-    return found
+            name = context(whole(document, path))
+            if values.get(field) is not None and name:
+                paths.setdefault(name, (*path, field))
+    return paths
 
 
 def left_out(document: Document) -> tuple[Path, ...]:
-    """Return the candidates that name another provider; none where all do."""
-    found = document.candidates()[1:]
-    if not found:
+    """Return the candidates that name another provider; empty if all of them do."""
+    candidates = document.candidates()[1:]
+    if not candidates:
         return ()
-    away = [path for path in found if elsewhere(whole(document, path))]
-    return () if len(away) == len(found) else tuple(away)
+    skipped = [path for path in candidates if elsewhere(whole(document, path))]
+    return () if len(skipped) == len(candidates) else tuple(skipped)
 
 
 def _provider(values: Mapping[str, Data]) -> str:
@@ -73,22 +77,22 @@ def _provider(values: Mapping[str, Data]) -> str:
 
 
 def whole(document: Document, path: Path) -> Mapping[str, Data]:
-    """Return the resources at a candidate's path, with their defaults."""
+    """Return a candidate's resources, with defaults from the outer resources."""
     outer, values = document.get("resources"), document.get(*path)
-    outer, values = (each if isinstance(each, dict) else {} for each in (outer, values))
+    outer, values = (mapping if isinstance(mapping, dict) else {} for mapping in (outer, values))
     return outer if path == ("resources",) else merged(outer, values)
 
 
 def _rule(document: Document) -> Iterator[Problem]:
-    """One warning for all candidates that are left out, and one for each field that is ignored."""
-    gone = left_out(document)
-    for field in dict.fromkeys(str(path[1]) for path in gone):
-        away = [path for path in gone if path[1] == field]
-        named = ", ".join(dict.fromkeys(_provider(whole(document, path)) for path in away))
-        message = f"{len(away)} left out, the task runs on kubectl's cluster: {named}"
+    """Warn once about the skipped candidates of a list, and about each ignored field."""
+    skipped = left_out(document)
+    for field in dict.fromkeys(str(path[1]) for path in skipped):
+        paths = [path for path in skipped if path[1] == field]
+        providers = ", ".join(dict.fromkeys(_provider(whole(document, path)) for path in paths))
+        message = f"{len(paths)} left out, the task runs on kubectl's cluster: {providers}"
         yield document.problem(("resources", field), message, _CHOOSE, "warning", key=True)
     for path, values in document.resources.maps:
-        if path not in gone:
+        if path not in skipped:
             yield from _ignored(document, path, values)
 
 

@@ -1,4 +1,4 @@
-"""What `config.kubernetes` asks for beside `pod_config`, as values; and its rules."""
+"""The fields of `config.kubernetes`, as values, and their rules."""
 
 import math
 import re
@@ -13,7 +13,7 @@ from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 
 KUBERNETES: Path = ("config", "kubernetes")
 
-# Words that SkyPilot reads as something other than a service account's name.
+# Values that SkyPilot does not read as the name of a service account.
 NOBODY = ("", "LOCAL_CREDENTIALS", "NO_UPLOAD", "SERVICE_ACCOUNT")
 _MINUTES = {"": 1, "m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
 _OBJECT = re.compile(
@@ -25,15 +25,15 @@ _QUEUES: tuple[Path, ...] = (("quota", "queue"), ("kueue", "local_queue_name")) 
 
 @dataclass(frozen=True)
 class Kubernetes:
-    """What a task asks of Kubernetes beyond its resources.
+    """A task's settings for Kubernetes, besides its resources.
 
-    `pod` is merged into every pod, `labels` and `annotations` are put on every object. `accounts`
-    is a pattern of kubectl's contexts to the service account that pods act for. `queue` is Kueue's
-    LocalQueue to wait in: "" for none, None leaves it to the settings. With `flex_start` machines
-    come from GKE's dynamic workload scheduler, for `run_seconds` where the task is queued. Limits
-    are requests times `limits`: 0 for no limits, None for what is usual. `patience` is the seconds
-    that the first node may take to start; None for what is usual. `ports` is SkyPilot's word for
-    how ports are reached.
+    `pod` is merged into every pod; `labels` and `annotations` are set on every object. `accounts`
+    maps a pattern of kubectl's contexts to the service account of the pods. `queue` is the Kueue
+    LocalQueue: "" for none, None for the one in the settings. With `flex_start`, GKE's Dynamic
+    Workload Scheduler provides the cluster nodes, for `run_seconds` if the task is queued. Limits
+    are requests times `limits`: 0 for no limits, None for the default. `patience` is the timeout in
+    seconds for the first node to start; None for the default. `ports` is SkyPilot's name for how
+    ports are exposed.
     """
 
     pod: Mapping[str, Data] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Kubernetes:
 
 
 def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:
-    """Return what a valid `config` says."""
+    """Parse a valid `config`."""
     fields = (config or {}).get("kubernetes") or {}
     custom, dws = fields.get("custom_metadata") or {}, fields.get("dws") or {}
     queues = [(fields.get(part) or {}).get(name) for part, name in _QUEUES]
@@ -68,12 +68,12 @@ def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:
 
 
 def _accounts(identity: Data) -> Mapping[str, str]:
-    given = {"*": identity} if isinstance(identity, str) else identity or {}
-    return {pattern: name for pattern, name in given.items() if name.upper() not in NOBODY}
+    accounts = {"*": identity} if isinstance(identity, str) else identity or {}
+    return {pattern: name for pattern, name in accounts.items() if name.upper() not in NOBODY}
 
 
 def _seconds(duration: Data) -> int | None:
-    """Read minutes such as 10 or "10", or a time such as "10m", "2h"."""
+    """Parse minutes (10, "10") or a duration ("10m", "2h") into seconds."""
     if duration is None:
         return None
     text = str(duration).lower()
@@ -82,14 +82,14 @@ def _seconds(duration: Data) -> int | None:
 
 
 def _limits(factor: Data) -> Fraction | None:
-    """Read true, false, or a number, exactly as it is written."""
+    """Parse true, false, or a number, which is kept exactly as written."""
     if factor is None:
         return None
     return Fraction(int(factor)) if isinstance(factor, bool) else Fraction(str(factor))
 
 
 def _patience(seconds: Data) -> float | None:
-    """SkyPilot waits for ever where the number is negative."""
+    """Return the timeout; a negative number means no limit, as in SkyPilot."""
     return None if seconds is None else math.inf if seconds < 0 else float(seconds)
 
 
@@ -106,37 +106,41 @@ def _custom(document: Document) -> Iterator[Problem]:
 def _identity(document: Document) -> Iterator[Problem]:
     path = (*KUBERNETES, "remote_identity")
     identity = document.get(*path)
-    named = [((), identity)] if isinstance(identity, str) else entries(identity)
-    for step, name in named:
-        where = (*path, step) if step else path
+    items = [((), identity)] if isinstance(identity, str) else entries(identity)
+    for step, name in items:
+        field_path = (*path, step) if step else path
         if not isinstance(name, str) or name.upper() in ("", "NO_UPLOAD"):
             continue
         if name.upper() in NOBODY:
             message = "ignored: neither your credentials nor SkyPilot's account are given to pods"
             hint = "name a service account that is there"
-            yield document.problem(where, message, hint, "warning")
+            yield document.problem(field_path, message, hint, "warning")
         elif not _OBJECT.fullmatch(name):
             message = f"'{printable(name)}' is no service account's name"
-            yield document.problem(where, message, "small letters, digits, - and .")
+            yield document.problem(field_path, message, "small letters, digits, - and .")
 
 
 def _queue(document: Document) -> Iterator[Problem]:
-    found = [path for path in _QUEUES if isinstance(document.get(*KUBERNETES, *path), str)]
-    for path in found:
-        name = document.get(*KUBERNETES, *path)
+    paths = [
+        queue_path
+        for queue_path in _QUEUES
+        if isinstance(document.get(*KUBERNETES, *queue_path), str)
+    ]
+    for queue_path in paths:
+        name = document.get(*KUBERNETES, *queue_path)
         if name and not _QUEUE.fullmatch(name):
             message = f"'{printable(name)}' is no queue's name"
             hint = "small letters, digits, - and ., at most 63 of them"
-            yield document.problem((*KUBERNETES, *path), message, hint)
-    if len(found) > 1 and not document.source((*KUBERNETES, *found[0])):
+            yield document.problem((*KUBERNETES, *queue_path), message, hint)
+    if len(paths) > 1 and not document.source((*KUBERNETES, *paths[0])):
         message = "ignored: quota.queue names the queue"
-        yield document.problem((*KUBERNETES, *found[1]), message, "keep one of them", "warning")
+        yield document.problem((*KUBERNETES, *paths[1]), message, "keep one of them", "warning")
 
 
 def _dws(document: Document) -> Iterator[Problem]:
     path = (*KUBERNETES, "dws", "max_run_duration")
-    queued = any(document.get(*KUBERNETES, *queue) for queue in _QUEUES)
-    if document.get(*path) is not None and not queued:
+    has_queue = any(document.get(*KUBERNETES, *queue) for queue in _QUEUES)
+    if document.get(*path) is not None and not has_queue:
         message = "ignored: it is told to a queue, and the task names none"
         yield document.problem(path, message, "add kueue.local_queue_name", "warning")
 

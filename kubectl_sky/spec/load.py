@@ -1,8 +1,8 @@
-"""Read YAML without executing, exhausting or forgetting anything: values with their places.
+"""Load YAML without running code, within size limits, with positions of values.
 
-SkyPilot reads with PyYAML's SafeLoader; scalars mean the same here. Beyond it, this refuses, and
-says where, what SafeLoader lets pass or fails on: duplicate keys, keys that are lists or maps,
-alias bombs, recursive aliases, very deep nesting.
+SkyPilot uses PyYAML's SafeLoader; scalars have the same meaning here. This loader also rejects,
+with a position, input that SafeLoader accepts or fails on: duplicate keys, keys that are lists or
+maps, alias bombs, recursive aliases and very deep nesting.
 """
 
 import re
@@ -21,47 +21,46 @@ MAX_BYTES = 4 * 1024 * 1024
 
 _SAYS = re.compile(r"\S")
 _ANOTHER = re.compile(r"\n---(\s|$)")
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is 8 times as fast
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader is 8 times as fast
 _UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
-_USUAL = bytes([*b"\t\n\r", *range(0x20, 0x7F)])  # what most files consist of is seen faster
+_USUAL = bytes([*b"\t\n\r", *range(0x20, 0x7F)])  # fast path: most files have only these bytes
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
 
 def load(
     text: bytes, file: str, example: str = "run: …", optional: bool = False
 ) -> tuple[Document, ...]:
-    """Read the documents of a file's bytes; `file` is the name that problems give.
+    """Load the documents of a file; `file` is its name in problems.
 
-    `example` is a field as a document may have it; none has to be there where that is `optional`.
-    Null documents beside others are skipped, as SkyPilot does. Raises InvalidFiles with every
-    problem.
+    `example` is a field of such a document, for messages. If `optional`, the file may be empty.
+    Null documents among others are skipped, as in SkyPilot. Raises InvalidFiles with all problems.
     """
     composer = Composer()
     decoded = _decoded(text, file)
-    broken: list[Problem] = []
+    syntax_problems: list[Problem] = []
     try:
         roots = list(composer.documents(_events(decoded)))
-        several = composer.number > 2
+        multiple = composer.number > 2
     except (yaml.YAMLError, TooLarge) as error:
         roots = []
-        several = composer.number > 1 or _several(decoded)
+        multiple = composer.number > 1 or _several(decoded)
         if isinstance(error, yaml.YAMLError):
-            broken.append(
-                replace(_syntax(error, decoded, file), document=composer.number * several)
+            syntax_problems.append(
+                replace(_syntax(error, decoded, file), document=composer.number * multiple)
             )
     problems = [
-        Problem(file, *place, "", message, hint, document=number * several)
-        for number, place, message, hint in composer.problems
-    ] + broken
+        Problem(file, *position, "", message, hint, document=number * multiple)
+        for number, position, message, hint in composer.problems
+    ] + syntax_problems
     documents = _documents(file, [root for root in roots if root.value is not None])
-    nothing = all(root.value in (None, {}) for root in roots)
-    if not problems and nothing and not optional:
+    is_empty = all(root.value in (None, {}) for root in roots)
+    if not problems and is_empty and not optional:
         hint = "a task needs at least run: |"
         problems.append(Problem(file, 0, 0, "", "is empty: it has no task", hint))
-    known = [root for root in roots if root.value is not None]
+    nonempty_roots = [root for root in roots if root.value is not None]
     problems += (
-        replace(_no_mapping(file, root, example), document=number * several)
-        for number, root in enumerate(known, 1)
+        replace(_no_mapping(file, root, example), document=number * multiple)
+        for number, root in enumerate(nonempty_roots, 1)
         if not isinstance(root.value, dict)
     )
     if problems:
@@ -70,19 +69,19 @@ def load(
 
 
 def _several(text: str) -> bool:
-    """Say of text that cannot be read whether a document follows one that says something."""
-    first = _SAYS.search(text)
-    return bool(first and _ANOTHER.search(text, first.end()))
+    """Report whether invalid text has another document after one that is not empty."""
+    content = _SAYS.search(text)
+    return bool(content and _ANOTHER.search(text, content.end()))
 
 
 def _documents(file: str, roots: list[Node]) -> tuple[Document, ...]:
-    """Return the documents, each with what it has to know of the others."""
+    """Return the documents, each with the header's fields and the names of all tasks."""
     first = roots[0].value if roots else None
-    headed = len(roots) > 1 and is_header(first)
-    parallel = headed and isinstance(first, dict) and first.get("execution") == "parallel"
-    title = first.get("name") if headed and isinstance(first, dict) else None
-    named = [root.child("name") for root in roots[headed:]]
-    names = tuple(name.value if name else None for name in named)
+    has_header = len(roots) > 1 and is_header(first)
+    parallel = has_header and isinstance(first, dict) and first.get("execution") == "parallel"
+    title = first.get("name") if has_header and isinstance(first, dict) else None
+    name_nodes = [root.child("name") for root in roots[has_header:]]
+    names = tuple(node.value if node else None for node in name_nodes)
     return tuple(
         Document(
             file,
@@ -90,7 +89,7 @@ def _documents(file: str, roots: list[Node]) -> tuple[Document, ...]:
             root,
             index=index,
             count=len(roots),
-            tasks=len(roots) - headed,
+            tasks=len(roots) - has_header,
             names=names,
             parallel=parallel,
             title=title,
@@ -100,7 +99,7 @@ def _documents(file: str, roots: list[Node]) -> tuple[Document, ...]:
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
-    """Yield what yaml.parse does, without a generator's step for each."""
+    """Yield the events of yaml.parse, without the cost of its generator."""
     return iter(_LOADER(text).get_event, None)
 
 
@@ -111,7 +110,7 @@ def _no_mapping(file: str, root: Node, example: str) -> Problem:
 
 
 def _decoded(text: bytes, file: str) -> str:
-    """Decode and check the characters; raise InvalidFiles."""
+    """Decode the text and check its characters. Raises InvalidFiles."""
     if len(text) > MAX_BYTES:
         limit = MAX_BYTES // 1024 // 1024
         raise _invalid(file, "", 0, f"is larger than {limit} MiB", "is it a task file?")
@@ -121,16 +120,18 @@ def _decoded(text: bytes, file: str) -> str:
         decoded = text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # `start` counts from after a byte order mark
-        good = text.removeprefix(b"\xef\xbb\xbf")[: error.start].decode("utf-8")
+        valid = text.removeprefix(b"\xef\xbb\xbf")[: error.start].decode("utf-8")
         byte = error.object[error.start]
         message = f"is not UTF-8: byte 0x{byte:02x} at offset {error.start}"
-        raise _invalid(file, good, len(good), message, "save it as UTF-8") from error
-    bad = text.translate(None, _USUAL) and _UNPRINTABLE.search(decoded)
-    if bad:
-        name = f"U+{ord(bad.group()):04X}"
+        raise _invalid(file, valid, len(valid), message, "save it as UTF-8") from error
+    match = text.translate(None, _USUAL) and _UNPRINTABLE.search(decoded)
+    if match:
+        name = f"U+{ord(match.group()):04X}"
         message = f"holds the character {name}, which YAML does not allow"
-        hint = "is it a text file?" if bad.group() == "\0" else 'write it as an escape in "quotes"'
-        raise _invalid(file, decoded, bad.start(), message, hint)
+        hint = (
+            "is it a text file?" if match.group() == "\0" else 'write it as an escape in "quotes"'
+        )
+        raise _invalid(file, decoded, match.start(), message, hint)
     return decoded
 
 
@@ -140,7 +141,7 @@ def _invalid(file: str, text: str, offset: int, message: str, hint: str) -> Inva
     return InvalidFiles([Problem(file, line, column, "", message, hint)])
 
 
-# The parser's words, where they would not help, as the user's.
+# Replacements for messages of the parser that do not help users.
 _SAID = (
     (r"found character '\\t'|found a tab|found character that cannot start any token",
      "a character that YAML does not allow here"),
@@ -163,23 +164,24 @@ _HINTS = {
 
 
 def _syntax(error: yaml.YAMLError, text: str, file: str) -> Problem:
-    """Say in plain words what the parser stumbled over."""
+    """Return a problem that explains the parser's error in plain words."""
     if not isinstance(error, yaml.MarkedYAMLError):
         return Problem(file, 0, 0, "", f"is not YAML: {printable(str(error), 100)}")
     mark = error.problem_mark or error.context_mark
-    said = error.problem or error.context or "cannot be read"
+    parser_message = error.problem or error.context or "cannot be read"
     message = next(
-        (ours for pattern, ours in _SAID if re.search(pattern, said)), printable(said, 100)
+        (replacement for pattern, replacement in _SAID if re.search(pattern, parser_message)),
+        printable(parser_message, 100),
     )
     hint = _HINTS.get(message, "")
     line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
     lines = text.splitlines()
-    here = lines[line - 1] if 0 < line <= len(lines) else ""
-    if "\t" in here[: len(here) - len(here.lstrip())]:
-        column, message = here.index("\t") + 1, "a tab indents this line"
+    source_line = lines[line - 1] if 0 < line <= len(lines) else ""
+    if "\t" in source_line[: len(source_line) - len(source_line.lstrip())]:
+        column, message = source_line.index("\t") + 1, "a tab indents this line"
         hint = "YAML indents with spaces"
-    elif here[column - 1 : column] in ("@", "`", "%"):
-        message, hint = f"a value cannot start with {here[column - 1]!r}", "put it in quotes"
-    elif "{{" in here:
+    elif source_line[column - 1 : column] in ("@", "`", "%"):
+        message, hint = f"a value cannot start with {source_line[column - 1]!r}", "put it in quotes"
+    elif "{{" in source_line:
         hint = "`{{…}}` looks like a template: fill it in first"
     return Problem(file, line, column, "", f"is not YAML: {message}", hint)

@@ -1,4 +1,4 @@
-"""Rules of labels and annotations: what Kubernetes takes, and which of them are ours."""
+"""Rules of labels and annotations: Kubernetes' syntax, and the reserved ones."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def labels(document: Document, path: Path) -> Iterator[Problem]:
-    """Yield what is wrong with the labels at a path, and which give way to ours."""
+    """Yield the errors of the labels at a path, and warnings for reserved ones."""
     for key, value in entries(document.get(*path)):
         yield from _key(document, (*path, key), "label")
         if isinstance(value, str) and not _VALUE.fullmatch(value):
@@ -24,21 +24,21 @@ def labels(document: Document, path: Path) -> Iterator[Problem]:
 
 
 def annotations(document: Document, path: Path) -> Iterator[Problem]:
-    """Yield what is wrong with the annotations at a path, and which give way to ours."""
+    """Yield the errors of the annotations at a path, and warnings for reserved ones."""
     for key, _ in entries(document.get(*path)):
         yield from _key(document, (*path, key), "annotation")
 
 
 def without_ours(values: Data) -> dict[str, Data]:
-    """Return labels or annotations without those that are ours to say."""
+    """Return labels or annotations without the reserved ones."""
     return {key: value for key, value in entries(values) if not names.is_ours(key)}
 
 
 def _key(document: Document, path: Path, kind: str) -> Iterator[Problem]:
     key = str(path[-1])
     prefix, slash, name = key.rpartition("/")
-    good = not slash or (len(prefix) <= 253 and _PREFIX.fullmatch(prefix))
-    if not good or not _NAME.fullmatch(name):
+    is_valid_prefix = not slash or (len(prefix) <= 253 and _PREFIX.fullmatch(prefix))
+    if not is_valid_prefix or not _NAME.fullmatch(name):
         message = f"is no Kubernetes {kind}: letters, digits, - _ . and at most 63 characters"
         yield document.problem(path, message, "such as team or example.com/team", key=True)
     elif names.is_ours(key):

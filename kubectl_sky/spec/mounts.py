@@ -12,40 +12,45 @@ from kubectl_sky.spec.volume import HOME
 OURS = (names.SCRIPTS_FOLDER, names.ROOM_FOLDER)
 _SYSTEM = ("/", "/proc", "/sys", "/dev", "/bin", "/usr", "/lib", "/etc", "/sbin")
 _FORMS = ("name", "size", "host_path")
-_CLAIM = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")  # also what volumes create gives
+_CLAIM = re.compile(
+    r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
+)  # also matches names that `volumes create` generates
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _MAX_NAME = 253
 
 
 def is_ours(path: str) -> bool:
-    """Say whether a path of the pod is where the task's own files are."""
+    """Report whether a path of the pod is reserved for the task's scripts and files."""
     return any(f"{path}/".startswith(f"{folder}/") for folder in OURS)
 
 
 def _paths(document: Document) -> Iterator[Problem]:
     for path, _ in entries(document.get("volumes")):
-        wrong = wrong_path(path)
-        if wrong:
-            yield document.problem(("volumes", path), wrong, key=True)
+        path_error = wrong_path(path)
+        if path_error:
+            yield document.problem(("volumes", path), path_error, key=True)
         elif path in _SYSTEM:
             message = f"hides the image's own {path}, without which containers rarely start"
             yield document.problem(("volumes", path), message, severity="warning", key=True)
 
 
 def wrong_path(path: str) -> str:
-    """Return what is wrong with a path in the container; `~/` begins one in the home directory."""
-    within = path.removeprefix(HOME).split("/")
+    """Return the error of a mount path; "" if it is valid.
+
+    A path that begins with `~/` is in the home directory.
+    """
+    parts = path.removeprefix(HOME).split("/")
     cases = (
         (not path.startswith(("/", HOME)), "expected an absolute path such as /data"),
         (not path.isprintable(), "a path has no control characters"),
         (":" in path, "a mount path cannot hold a colon"),
-        (".." in within or "." in within, "a mount path cannot hold . or .."),
+        (".." in parts or "." in parts, "a mount path cannot hold . or .."),
         (path != "/" and path.endswith("/"), "a mount path does not end with /"),
         ("//" in path, "a mount path has no empty parts"),
         (is_ours(path), "the task's scripts and files are in this folder"),
         (len(path) > 4096, "is longer than a path can be"),
     )
-    return next((message for wrong, message in cases if wrong), "")
+    return next((message for is_wrong, message in cases if is_wrong), "")
 
 
 def _volumes(document: Document) -> Iterator[Problem]:
@@ -57,21 +62,24 @@ def _volumes(document: Document) -> Iterator[Problem]:
 
 
 def _detail(document: Document, path: Path, value: dict[Data, Data]) -> Iterator[Problem]:
-    """A mount in detail is a volume by name, one with a size, or a directory of the node."""
+    """Check a mount in the long form.
+
+    It is a volume by name, one with a size, or a directory of the cluster node.
+    """
     forms = [field for field in _FORMS if value.get(field) is not None]
     if not forms:
         hint = "such as {name: my-volume, sub_path: runs/1}"
         yield document.problem(path, "the field 'name' is missing", hint)
-    for other in forms[1:]:
-        message = f"{forms[0]} and {other} exclude each other"
-        yield document.problem((*path, other), message, "keep one of them", key=True)
-    name, within, host = value.get("name"), value.get("sub_path"), value.get("host_path")
+    for extra in forms[1:]:
+        message = f"{forms[0]} and {extra} exclude each other"
+        yield document.problem((*path, extra), message, "keep one of them", key=True)
+    name, sub_path, host_path = value.get("name"), value.get("sub_path"), value.get("host_path")
     if isinstance(name, str):
         yield from _volume_name(document, (*path, "name"), name)
-    if isinstance(within, str) and ".." in within.split("/"):
+    if isinstance(sub_path, str) and ".." in sub_path.split("/"):
         yield document.problem((*path, "sub_path"), "a path within a volume cannot hold ..")
-    if isinstance(host, str) and (not host.startswith("/") or wrong_path(host)):
-        message = wrong_path(host) or "expected an absolute path such as /mnt/data"
+    if isinstance(host_path, str) and (not host_path.startswith("/") or wrong_path(host_path)):
+        message = wrong_path(host_path) or "expected an absolute path such as /mnt/data"
         yield document.problem((*path, "host_path"), message)
     yield from _size(document, (*path, "size"), value.get("size"))
     yield from metadata.labels(document, (*path, "labels"))
@@ -87,7 +95,10 @@ def _size(document: Document, path: Path, size: Data) -> Iterator[Problem]:
 
 
 def _volume_name(document: Document, where: Path, name: str) -> Iterator[Problem]:
-    """A name finds a volume by its label; what Kubernetes cannot call anything finds nothing."""
+    """Check a volume's name.
+
+    Volumes are found by label, so a name that Kubernetes does not allow cannot match any.
+    """
     if (
         not name.strip()
         or len(name) > _MAX_NAME
@@ -98,20 +109,20 @@ def _volume_name(document: Document, where: Path, name: str) -> Iterator[Problem
 
 
 def volume_problems(document: Document) -> list[Problem]:
-    """Return what rules find in a volume that is to be made."""
+    """Return the problems of a volume to create."""
     name, size, existing = map(document.get, ("name", "size", "use_existing"))
-    found: list[Problem] = []
+    problems: list[Problem] = []
     if isinstance(name, str):
-        found += _volume_name(document, ("name",), name)
+        problems += _volume_name(document, ("name",), name)
     if size is None and not existing and document.get("type") == "k8s-pvc":
-        found.append(document.problem((), "the field 'size' is missing", "such as size: 10Gi"))
-    found += _size(document, ("size",), size)
-    found += metadata.labels(document, ("labels",))
+        problems.append(document.problem((), "the field 'size' is missing", "such as size: 10Gi"))
+    problems += _size(document, ("size",), size)
+    problems += metadata.labels(document, ("labels",))
     namespace = document.get("config", "namespace")
     if isinstance(namespace, str) and not _NAMESPACE.fullmatch(namespace):
         message = f"{printable(namespace)!r} can be no namespace: small letters, digits and - only"
-        found.append(document.problem(("config", "namespace"), message))
-    return found
+        problems.append(document.problem(("config", "namespace"), message))
+    return problems
 
 
 RULES = (_paths, _volumes)

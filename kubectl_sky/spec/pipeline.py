@@ -1,4 +1,4 @@
-"""Several tasks of one file: a pipeline, one after the other, or a group, all at once."""
+"""Several tasks in one file: a pipeline (one by one) or a group (all at once)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from kubectl_sky.spec.document import Data, Document
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_DEFAULT = "default"  # in termination_delay: the tasks that are not named there
+_DEFAULT = "default"  # in termination_delay: all tasks that it does not name
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What the tasks have in common. `parallel` makes them a group, which runs at once.
+    """Settings of all tasks of a file; with `parallel` they are a group.
 
-    `primary` are the tasks whose end ends a group; none means all. `delays` are the seconds for
-    which the others go on after that, by their names.
+    A group runs all at once. It finishes when its `primary` tasks finish; empty means all
+    tasks. `delays` maps the names of the other tasks to the seconds for which they continue after
+    that.
     """
 
     name: str | None = None
@@ -25,16 +26,16 @@ class Pipeline:
     connected: bool = True
 
     def delay(self, task: str) -> int | None:
-        """Return the seconds that a task has after the primary ones; None for a primary one."""
+        """Return the seconds that a task runs on after the primary tasks; None if primary."""
         if not self.primary or task in self.primary:
             return None
         return self.delays.get(task, self.delays.get(_DEFAULT, 0))
 
 
 def pipeline_of(documents: Sequence[Document]) -> Pipeline | None:
-    """Return what is said of the tasks together; None for one task.
+    """Return the settings of all tasks of a file; None for a single task.
 
-    The documents are those of one file in which `validate` finds no error.
+    `documents` are the documents of one file without errors from `validate`.
     """
     first = documents[0]
     if first.tasks == 1 and not first.parallel:
@@ -58,6 +59,6 @@ def _delays(value: Data) -> dict[str, int]:
 
 
 def seconds(value: str | int) -> int:
-    """Return a time such as 30, "30s" or "5m" in seconds."""
-    found = re.fullmatch(r"([0-9]+)([smhdw]?)", str(value).lower())
-    return int(found[1]) * _UNITS[found[2] or "s"] if found else 0
+    """Return a duration such as 30, "30s" or "5m" in seconds; 0 if it is invalid."""
+    match = re.fullmatch(r"([0-9]+)([smhdw]?)", str(value).lower())
+    return int(match[1]) * _UNITS[match[2] or "s"] if match else 0

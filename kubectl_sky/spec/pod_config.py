@@ -1,6 +1,6 @@
-"""Rules of `config.kubernetes.pod_config`: what a task is that nobody may change.
+"""Rules for `config.kubernetes.pod_config`: the fields that a user cannot change.
 
-What fields a pod has, and of what type, is in schemas/pod.json.
+schemas/pod.json has the fields of a pod and their types.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from kubectl_sky.spec.document import Data, Document, Path
 from kubectl_sky.spec.variables import RESERVED
 
 POD_CONFIG: Path = ("config", "kubernetes", "pod_config")
-MAIN = (names.CONTAINER, "ray-node", None)  # what SkyPilot's users call the task's container
+MAIN = (names.CONTAINER, "ray-node", None)  # names of the task's container in SkyPilot files
 
 _RETRY = "the cluster would start again what the task is to fail by"
 _FIXED = {
@@ -26,20 +26,20 @@ _FIXED_OF_MAIN = {
     "restartPolicy": (_RETRY, "job_recovery is for that"),
     "restartPolicyRules": (_RETRY, "job_recovery is for that"),
 }
-_FOUND_BY = ("hostname", "subdomain")  # by which the nodes of a task find each other
+_FOUND_BY = ("hostname", "subdomain")  # the nodes of a task find each other by these
 _FOLDERS = (f"{names.SCRIPTS_FOLDER}/", f"{names.ROOM_FOLDER}/")
 
 
 @dataclass(frozen=True)
 class _Item:
-    """An item of a list, where it stands."""
+    """A list item and its path."""
 
     path: Path
     fields: dict[Data, Data]
 
 
 def problems(document: Document) -> Iterator[Problem]:
-    """Yield what of a pod is changed that has to be as it is, and what is ignored."""
+    """Yield an error for each field that must not change, a warning for ignored ones."""
     if not isinstance(document.get(*POD_CONFIG), dict):
         return
     yield from _metadata(document)
@@ -84,8 +84,8 @@ def _main(document: Document, container: _Item) -> Iterator[Problem]:
         if container.fields.get(field) is not None:
             yield document.problem((*container.path, field), message, hint, key=True)
     for item in _items(document, (*container.path, "volumeMounts")):
-        where = str(item.fields.get("mountPath"))
-        if f"{where.rstrip('/')}/".startswith(_FOLDERS):
+        mount_path = str(item.fields.get("mountPath"))
+        if f"{mount_path.rstrip('/')}/".startswith(_FOLDERS):
             message = "the task's scripts and files are in this folder"
             yield document.problem((*item.path, "mountPath"), message, "choose another folder")
     for item in _items(document, (*container.path, "env")):
@@ -95,9 +95,9 @@ def _main(document: Document, container: _Item) -> Iterator[Problem]:
 
 
 def _items(document: Document, path: Path) -> Iterator[_Item]:
-    """Yield the items of a list that have fields; the schema tells of others."""
-    found = document.get(*path)
-    for index, item in enumerate(found if isinstance(found, list) else ()):
+    """Yield the items of a list that are maps; the schema reports others."""
+    items = document.get(*path)
+    for index, item in enumerate(items if isinstance(items, list) else ()):
         if isinstance(item, dict):
             yield _Item((*path, index), item)
 

@@ -1,4 +1,4 @@
-"""Ports as the user writes them: 8080, "8080-8090", "80,443", or a list of these."""
+"""Parse ports as users write them: 8080, "8080-8090", "80,443", or a list."""
 
 import re
 from collections.abc import Iterator
@@ -7,14 +7,17 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, printable
 
 MAX_PORT = 65535
-MAX_PORTS = 100  # of a task: each is an entry of its Service, and a rule of every machine
+MAX_PORTS = 100  # per task: each is an entry of its Service and a rule on every cluster node
 
 _RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
 _EXPECTED = 'expected a port such as 8080, or a range such as "8080-8090"'
 
 
 def ranges(value: Data) -> list[tuple[int, int]]:
-    """Return the first and last port of each range. Raises ValueError for the user."""
+    """Return the first and last port of each range.
+
+    Raises ValueError with a message for the user.
+    """
     if value is None:
         return []
     items = value if isinstance(value, list) else [value]
@@ -23,18 +26,21 @@ def ranges(value: Data) -> list[tuple[int, int]]:
 
 
 def numbers(value: Data) -> tuple[int, ...]:
-    """Return each port once, in order. Raises ValueError for the user."""
-    found: list[int] = []
+    """Return the ports, sorted and without duplicates.
+
+    Raises ValueError with a message for the user.
+    """
+    ports: list[int] = []
     for first, last in sorted(ranges(value)):
-        found += range(max(first, found[-1] + 1 if found else 0), last + 1)
-    return tuple(found)
+        ports += range(max(first, ports[-1] + 1 if ports else 0), last + 1)
+    return tuple(ports)
 
 
 def _range(text: str) -> tuple[int, int]:
-    found = _RANGE.fullmatch(text)
-    if not found:
+    match = _RANGE.fullmatch(text)
+    if not match:
         raise ValueError(f"{_EXPECTED}, got '{printable(text)}'")
-    first, last = int(found[1]), int(found[2] or found[1])
+    first, last = int(match[1]), int(match[2] or match[1])
     if not 1 <= first <= MAX_PORT or not 1 <= last <= MAX_PORT:
         raise ValueError(f"a port is from 1 to {MAX_PORT}, got '{text}'")
     if last < first:
@@ -48,12 +54,14 @@ def _ports(document: Document) -> Iterator[Problem]:
         items = value if isinstance(value, list) else [value]
         for index, item in enumerate(items):
             if isinstance(item, bool) or not isinstance(item, str | int | float):
-                continue  # the schema's to tell
+                continue  # the schema reports it
             try:
                 ranges(item)
             except ValueError as error:
-                where = (*path, "ports", index) if isinstance(value, list) else (*path, "ports")
-                yield document.problem(where, str(error))
+                field_path = (
+                    (*path, "ports", index) if isinstance(value, list) else (*path, "ports")
+                )
+                yield document.problem(field_path, str(error))
 
 
 def _many(document: Document) -> Iterator[Problem]:
@@ -61,7 +69,7 @@ def _many(document: Document) -> Iterator[Problem]:
         try:
             count = len(numbers(values.get("ports")))
         except ValueError:
-            continue  # told already
+            continue  # already reported
         if count > MAX_PORTS:
             message = f"{count:,} ports; a task's Service has at most {MAX_PORTS}"
             hint = "name those that others connect to"

@@ -1,4 +1,4 @@
-"""Sizes as the user writes them become Kubernetes quantities; exact, without floats."""
+"""Convert the user's sizes to Kubernetes quantities, exactly, without floats."""
 
 import re
 from fractions import Fraction
@@ -9,7 +9,7 @@ _DECIMAL = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 1
 _CPU_UNITS = {"m": Fraction(1, 1000), "": Fraction(1)}
 _SMALL = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1)}
 _KUBERNETES: dict[str, Fraction | int] = {**_SMALL, **_DECIMAL, **_BINARY}
-# SkyPilot's units, in any case: all are powers of two.
+# SkyPilot's units, in upper or lower case; all are powers of two.
 _SKYPILOT = {
     unit: 1024**power
     for power, letter in enumerate("kmgtp", 1)
@@ -19,19 +19,20 @@ _SKYPILOT = {
 _NUMBER = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,2}))?", re.ASCII)
 _MAX_LENGTH = 40
 MAX_CPUS = 100_000
-MAX_BYTES = 2**60  # an exbibyte; Kubernetes counts bytes in 63 bits
+MAX_BYTES = 2**60  # one exbibyte; Kubernetes counts bytes in 63 bits
 GIB = 2**30
-SKYPILOT_CPUS = 2  # where a task asks for none
+SKYPILOT_CPUS = 2  # the default if a task requests none
 
 
 def cpus(value: str | int | float) -> str:
-    """Read CPUs: 4, 0.5, "4", "4+", "500m". Raises ValueError with a message for the user.
+    """Parse CPUs such as 4, 0.5, "4", "4+" or "500m"; return "4" or "500m".
 
-    "4+" is SkyPilot's "at least 4", which on Kubernetes asks for 4. Returns "4" or "500m".
+    "4+" is SkyPilot's "at least 4", which requests 4 in Kubernetes. Raises ValueError with a
+    message for the user.
     """
-    found, unit = _split(_text(value))
+    amount, unit = _split(_text(value))
     count = _positive(
-        found, _CPU_UNITS.get(unit), 'CPUs are a number such as 2, 0.5, "4+" or "500m"'
+        amount, _CPU_UNITS.get(unit), 'CPUs are a number such as 2, 0.5, "4+" or "500m"'
     )
     if count > MAX_CPUS:
         raise ValueError(f"more than {MAX_CPUS:,} CPUs; no machine has that")
@@ -44,56 +45,67 @@ def cpus(value: str | int | float) -> str:
 
 
 def memory(value: str | int | float, of_cpus: str | int | float | None = None) -> str:
-    """Read memory: a number is GiB, SkyPilot's units ("16GB") are powers of two, Kubernetes' too.
+    """Parse memory; return a Kubernetes quantity such as "8Gi".
 
-    "8+" is SkyPilot's "at least 8", which on Kubernetes asks for 8; "4x" is 4 GiB for each of
-    `of_cpus`, or of SkyPilot's 2. Raises ValueError with a message for the user. Returns "8Gi".
+    A number is GiB. SkyPilot's units ("16GB") are powers of two; Kubernetes' units are also
+    accepted. "8+" is SkyPilot's "at least 8", which requests 8 in Kubernetes. "4x" is 4 GiB for
+    each of `of_cpus`, or for each of SkyPilot's default of 2 CPUs. Raises ValueError with a message
+    for the user.
     """
     text = _text(value)
     expected = 'memory is GiB such as 8, or has a unit: "16GB", "512Mi"'
     if not text.endswith("x"):
         return _bytes(text, expected)
-    found, unit = _split(text)
-    count = quantity(cpus(SKYPILOT_CPUS if of_cpus is None else of_cpus))
-    return _rounded(_positive(found, GIB * count if unit == "x" else None, expected))
+    amount, unit = _split(text)
+    cpu_count = quantity(cpus(SKYPILOT_CPUS if of_cpus is None else of_cpus))
+    return _rounded(_positive(amount, GIB * cpu_count if unit == "x" else None, expected))
 
 
 def storage(value: str | int | float) -> str:
-    """Read the size of a volume: "10" is GiB. Raises ValueError; returns "10Gi"."""
+    """Parse the size of a volume ("10" is GiB); return a quantity such as "10Gi".
+
+    Raises ValueError with a message for the user.
+    """
     return _bytes(str(value), 'a size is GiB such as 10, or has a unit: "10Gi", "1Ti"')
 
 
 def quantity(text: str) -> Fraction:
-    """Return a Kubernetes quantity as a number, so that "1000m" equals "1". Raises ValueError."""
-    found, unit = _split(text)
-    if found is None or unit not in _KUBERNETES:
+    """Return a Kubernetes quantity as a number, so "1000m" equals "1".
+
+    Raises ValueError for what is not a quantity.
+    """
+    amount, unit = _split(text)
+    if amount is None or unit not in _KUBERNETES:
         raise ValueError(f"{text[:_MAX_LENGTH]!r} is no Kubernetes quantity")
-    return found * _KUBERNETES[unit]
+    return amount * _KUBERNETES[unit]
 
 
 def multiple(size: str, factor: Fraction, step: Fraction) -> str:
-    """Return a quantity times a factor, rounded up to whole steps: thousandths for CPUs, else 1."""
+    """Return a quantity times a factor, rounded up to whole steps.
+
+    `step` is a thousandth for CPUs, else 1.
+    """
     count = quantity(size) * factor / step
-    whole = -(-count.numerator // count.denominator)
-    if step != 1 and whole % 1000:
-        return f"{whole}m"
-    return str(whole // 1000) if step != 1 else _canonical(whole)
+    steps = -(-count.numerator // count.denominator)
+    if step != 1 and steps % 1000:
+        return f"{steps}m"
+    return str(steps // 1000) if step != 1 else _canonical(steps)
 
 
 def number(text: str) -> Fraction | None:
-    """Return a plain number, exactly; None for what is none."""
-    found, unit = _split(text)
-    return None if unit else found
+    """Return the exact value of a plain number; None if the text is not one."""
+    amount, unit = _split(text)
+    return None if unit else amount
 
 
 def _text(value: str | int | float) -> str:
-    """Return the value without SkyPilot's `+`."""
+    """Return the value as text, without SkyPilot's `+`."""
     return str(value).removesuffix("+")
 
 
 def _bytes(text: str, expected: str) -> str:
-    found, unit = _split(text)
-    return _rounded(_positive(found, _factor(unit), expected))
+    amount, unit = _split(text)
+    return _rounded(_positive(amount, _factor(unit), expected))
 
 
 def _rounded(size: Fraction) -> str:
@@ -105,7 +117,7 @@ def _rounded(size: Fraction) -> str:
 
 
 def _factor(unit: str) -> int | None:
-    """Return the bytes of a unit as Kubernetes writes it, else of SkyPilot's, else None."""
+    """Return the bytes of a Kubernetes unit, else of a SkyPilot unit, else None."""
     if unit == "":
         return GIB
     return _BINARY.get(unit) or _DECIMAL.get(unit) or _SKYPILOT.get(unit.strip().lower())
@@ -121,17 +133,17 @@ def _positive(found: Fraction | None, factor: Fraction | int | None, expected: s
 
 @lru_cache(maxsize=1024)
 def _split(text: str) -> tuple[Fraction | None, str]:
-    """Split into number and unit; no number for what starts with none."""
+    """Split text into number and unit; None if it does not start with a number."""
     text = text.strip(" ")
     match = _NUMBER.match(text) if len(text) <= _MAX_LENGTH else None
     if not match:
         return None, ""
-    found = Fraction(match[2].removesuffix(".")) * Fraction(10) ** int(match[3] or 0)
-    return (-found if match[1] == "-" else found), text[match.end() :]
+    amount = Fraction(match[2].removesuffix(".")) * Fraction(10) ** int(match[3] or 0)
+    return (-amount if match[1] == "-" else amount), text[match.end() :]
 
 
 def _canonical(size: int) -> str:
-    """Return bytes as shortly as they can be written: 8589934592 is "8Gi", 4000000000 is "4G"."""
+    """Return bytes in the shortest form: 8589934592 is "8Gi", 4000000000 is "4G"."""
     units = {**_BINARY, **_DECIMAL, "": 1}
     texts = [f"{size // factor}{unit}" for unit, factor in units.items() if size % factor == 0]
     return min(texts, key=len)

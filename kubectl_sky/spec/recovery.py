@@ -1,4 +1,4 @@
-"""`job_recovery`: after which ends a node starts again."""
+"""`job_recovery`: when a node restarts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,9 +14,10 @@ _MAX_RESTARTS = 2**31 - 1  # Kubernetes counts them in 32 bits
 
 @dataclass(frozen=True)
 class Recovery:
-    """A node that the cluster takes away starts again, and so does one that fails.
+    """Restart a node that the cluster evicts or deletes, and a node that fails.
 
-    `restarts` is how often after a failure; failures with one of `exit_codes` are not counted.
+    `restarts` is the limit of restarts after a failure; failures with one of `exit_codes` do not
+    count.
     """
 
     restarts: int = 0
@@ -24,16 +25,16 @@ class Recovery:
 
 
 def recovery(value: Data) -> Recovery | None:
-    """Read a valid job_recovery; None where nothing starts again."""
+    """Parse a valid job_recovery; None if nodes do not restart."""
     if value is None or _strategy(value) == _NONE:
         return None
     if not isinstance(value, dict):
         return Recovery()
     codes = value.get("recover_on_exit_codes")
-    listed = codes if isinstance(codes, list) else [] if codes is None else [codes]
+    code_list = codes if isinstance(codes, list) else [] if codes is None else [codes]
     return Recovery(
         restarts=min(value.get("max_restarts_on_errors") or 0, _MAX_RESTARTS),
-        exit_codes=tuple(sorted({code for code in listed if code})),
+        exit_codes=tuple(sorted({code for code in code_list if code})),
     )
 
 
@@ -44,14 +45,17 @@ def _strategy(value: Data) -> str:
 
 def _rule(document: Document) -> Iterator[Problem]:
     for path, values in document.resources.maps:
-        where, value = (*path, "job_recovery"), values.get("job_recovery")
+        field_path, value = (*path, "job_recovery"), values.get("job_recovery")
         if value is not None:
-            yield from _named(document, where, value)
-            yield from _useless(document, where, value)
+            yield from _named(document, field_path, value)
+            yield from _useless(document, field_path, value)
 
 
 def _named(document: Document, where: Path, value: Data) -> Iterator[Problem]:
-    """SkyPilot looks for another region or provider; there is one cluster here."""
+    """Report strategies that are unknown, or ignored because there is one cluster.
+
+    In SkyPilot, a strategy looks for another region or provider.
+    """
     strategy = value.get("strategy") if isinstance(value, dict) else value
     path = (*where, "strategy") if isinstance(value, dict) else where
     if not isinstance(strategy, str) or strategy.upper() == _NONE:
@@ -75,9 +79,9 @@ def _useless(document: Document, where: Path, value: Data) -> Iterator[Problem]:
             yield document.problem((*where, field), message, "leave strategy out", "warning", True)
         return
     codes = value.get(fields[1])
-    for at, code in enumerate(codes if isinstance(codes, list) else [codes]):
+    for index, code in enumerate(codes if isinstance(codes, list) else [codes]):
         if code == 0 and not isinstance(code, bool):
-            path = (*where, fields[1], at) if isinstance(codes, list) else (*where, fields[1])
+            path = (*where, fields[1], index) if isinstance(codes, list) else (*where, fields[1])
             message = "ignored: what ends with 0 has not failed"
             yield document.problem(path, message, "", "warning")
 

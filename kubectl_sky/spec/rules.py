@@ -1,7 +1,9 @@
-"""Rules that a schema cannot say: of one task's fields together, and of what Kubernetes accepts.
+"""Rules that a schema cannot express.
 
-A rule takes the document and yields problems; it passes over what has the wrong type, which the
-schema has told already.
+They compare the fields of one task, and check what Kubernetes accepts.
+
+A rule takes the document and yields problems. It skips values of the wrong type, because the schema
+has already reported them.
 """
 
 import re
@@ -27,20 +29,20 @@ from kubectl_sky.spec import (
 from kubectl_sky.spec.document import Data, Document, Path, entries
 
 MAX_NODES = 10_000
-MAX_MOUNTS = 1000  # a pod with more does not fit into an object of etcd's 1.5 MiB
+MAX_MOUNTS = 1000  # a pod with more exceeds etcd's limit of 1.5 MiB per object
 
 Rule = Callable[[Document], Iterator[Problem]]
 Table = tuple[tuple[frozenset[str], tuple[Rule, ...]], ...]
 
-_NAME = re.compile(r"[a-zA-Z0-9]+(?:[._-]{1,2}[a-zA-Z0-9]+)*")  # SkyPilot's rule of task names
+_NAME = re.compile(r"[a-zA-Z0-9]+(?:[._-]{1,2}[a-zA-Z0-9]+)*")  # SkyPilot's rule for task names
 
 
 def problems(document: Document) -> list[Problem]:
-    """Return what all rules find in a task."""
-    concerned = [*_ANY, *_fitting(_RULES, document.data)]
+    """Return the problems that the rules find in a task."""
+    applicable = [*_ANY, *_fitting(_RULES, document.data)]
     if document.resources.maps:
-        concerned += _fitting(_OF_RESOURCES, document.resources.fields)
-    return [found for rule in concerned for found in rule(document)]
+        applicable += _fitting(_OF_RESOURCES, document.resources.fields)
+    return [problem for rule in applicable for problem in rule(document)]
 
 
 def _fitting(table: Table, there: Iterable[Data]) -> list[Rule]:
@@ -62,24 +64,24 @@ def _name(document: Document) -> Iterator[Problem]:
 
 
 def header_problems(document: Document) -> list[Problem]:
-    """Return what rules find in the header of a file's tasks."""
+    """Return the problems of the header of a file with several tasks."""
     primary, delays = document.get("primary_tasks"), document.get("termination_delay")
-    named: list[tuple[Path, Data]] = [
+    references: list[tuple[Path, Data]] = [
         (("primary_tasks", index), name)
         for index, name in enumerate(primary if isinstance(primary, list) else [])
     ]
-    named += [(("termination_delay", name), name) for name, _ in entries(delays)]
-    known = (*document.names, "default")
+    references += [(("termination_delay", name), name) for name, _ in entries(delays)]
+    delay_names = (*document.names, "default")
     return [
         document.problem(path, "no task of the file has this name", key=path[-1] == name)
-        for path, name in named
-        if name not in (known if path[0] == "termination_delay" else document.names)
+        for path, name in references
+        if name not in (delay_names if path[0] == "termination_delay" else document.names)
     ]
 
 
 def _nodes(document: Document) -> Iterator[Problem]:
     nodes = document.get("num_nodes")
-    if isinstance(nodes, float) and nodes.is_integer():  # an integer in JSON Schema
+    if isinstance(nodes, float) and nodes.is_integer():  # JSON Schema accepts 2.0 as an integer
         yield document.problem(("num_nodes",), "expected a whole number of nodes, without a point")
     elif isinstance(nodes, int) and nodes > MAX_NODES:
         yield document.problem(("num_nodes",), f"more than {MAX_NODES:,} nodes are not possible")
@@ -103,7 +105,7 @@ def _commands(document: Document) -> Iterator[Problem]:
         yield document.problem((), "the task has no command: run is missing", hint, "warning")
 
 
-# Rules, and the fields without all of which they find nothing.
+# Rules, and the fields of which at least one must be set for them to apply.
 _ANY: tuple[Rule, ...] = (_commands, *groups.RULES, *traps.RULES)
 _RULES: Table = (
     (frozenset({"apiVersion"}), (_manifest,)),

@@ -1,4 +1,4 @@
-"""What a YAML scalar means: YAML 1.1, as PyYAML's SafeLoader and so SkyPilot read it."""
+"""Read YAML scalars by YAML 1.1, like PyYAML's SafeLoader and therefore SkyPilot."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -16,7 +16,7 @@ class _Merge:
 
 MERGE = _Merge()
 MAX_NUMBER = 100  # characters
-TAG = "this tag is not allowed"  # without its name: it may be a password that begins with !
+TAG = "this tag is not allowed"  # does not name the tag: it may be a password that begins with !
 _SHORT = 40
 
 _PREFIX = "tag:yaml.org,2002:"
@@ -32,9 +32,9 @@ _NAMES = {"int": "a number", "float": "a number", "bool": "true or false", "time
 
 
 def value(text: str, tag: str | None, plain: bool) -> Data:
-    """Return what a scalar stands for; `plain` says that it has neither quotes nor a tag.
+    """Return the value of a scalar; `plain` means without quotes and without a tag.
 
-    Raises ValueError, with a message for the user, for what has no value.
+    Raises ValueError with a message for the user if it has no value.
     """
     return _remembered(text, tag, plain) if len(text) <= _SHORT else _value(text, tag, plain)
 
@@ -48,7 +48,7 @@ def _value(text: str, tag: str | None, plain: bool) -> Data:
     return MERGE if kind == "merge" else text
 
 
-_remembered = lru_cache(maxsize=4096)(_value)  # the same names stand in all files
+_remembered = lru_cache(maxsize=4096)(_value)  # all files use the same names
 
 
 def _resolved(text: str) -> str:
@@ -68,7 +68,7 @@ def _kind(tag: str | None) -> str:
 
 
 def _read(kind: str, text: str) -> Data:
-    """Read with SafeLoader's own readers, which fail on what their patterns let pass."""
+    """Read with SafeLoader's readers; they fail on some text that fits their pattern."""
     if len(text) > MAX_NUMBER:
         raise ValueError("this is too long for a number; quote it if it is text")
     try:

@@ -1,4 +1,4 @@
-"""The JSON Schemas of the languages: tasks, headers, volumes, settings.
+"""The JSON Schemas of tasks, headers, volumes and settings.
 
 They are plain JSON Schema 2020-12 with three annotations that other validators ignore:
 `x-expected` describes a value in words, `x-values` lists the values that a pattern stands for,
@@ -17,20 +17,23 @@ NAMES = ("config", "header", "resources", "service", "settings", "storage", "tas
 
 
 def check(data: Data, schema: str) -> list[Finding]:
-    """Return every error and warning of a schema about the data, without duplicates."""
-    from kubectl_sky.spec import schema_errors  # jsonschema takes longer to load than all else
+    """Return the errors and warnings of a schema for the data, without duplicates."""
+    from kubectl_sky.spec import schema_errors  # importing jsonschema takes most of the time
 
     return schema_errors.findings(data, f"{schema}.json")
 
 
 def fields(schema: str) -> frozenset[str]:
-    """Return the names of a schema's fields."""
+    """Return the field names of a schema."""
     return frozenset(load(f"{schema}.json")["properties"])
 
 
 @cache
 def load(file: str) -> Any:  # noqa: ANN401 -- JSON
-    """Return a schema file without `$schema`, by which jsonschema would drop our keywords."""
+    """Return a schema file without `$schema`.
+
+    With it, jsonschema would drop our own keywords.
+    """
     content = json.loads(assets.read("schemas", file))
     del content["$schema"]
     return content

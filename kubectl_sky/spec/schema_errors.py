@@ -1,4 +1,4 @@
-"""Report what a schema says is wrong with data: jsonschema finds it, the words are ours."""
+"""Report schema errors: jsonschema finds them, this module words the messages."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,16 +23,16 @@ _PLAIN = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?|true|false")
 
 
 def findings(data: Data, file: str) -> list[Finding]:
-    """Return what is wrong with data, without duplicates; of very much only the first."""
+    """Return the problems of data without duplicates, only the first of very many."""
     errors = validator(file).iter_errors(data)
-    found = (finding for error in errors for finding in _explained(error))
-    return list(dict.fromkeys(islice(found, _MAX_FINDINGS)))
+    all_findings = (finding for error in errors for finding in _explained(error))
+    return list(dict.fromkeys(islice(all_findings, _MAX_FINDINGS)))
 
 
 def _unknown_fields(
     _validator: object, _severity: object, data: Data, rules: Mapping[str, Any]
 ) -> Iterator[ValidationError]:
-    """Implement our keyword `x-unknown`."""
+    """Implement our schema keyword `x-unknown`."""
     for name in data if isinstance(data, dict) else ():
         if name not in rules["properties"]:
             yield ValidationError("", path=[name])
@@ -40,7 +40,7 @@ def _unknown_fields(
 
 @cache
 def _registry() -> Registry[Any]:
-    """Return all schemas, crawled once: a reference is then a look-up in a dictionary."""
+    """Return all schemas, crawled once so that a reference is a dictionary lookup."""
     files = [f"{name}.json" for name in (*schema.NAMES, "pod")]
     resources = ((file, DRAFT202012.create_resource(schema.load(file))) for file in files)
     return Registry[Any]().with_resources(resources).crawl()
@@ -50,8 +50,8 @@ _Validator: Any = extend(Draft202012Validator, {"x-unknown": _unknown_fields})  
 
 
 @cache
-def validator(file: str) -> Any:  # noqa: ANN401 -- jsonschema makes this class at run time
-    """Return jsonschema's validator of a schema file, with our keywords."""
+def validator(file: str) -> Any:  # noqa: ANN401 -- jsonschema creates this class at run time
+    """Return the jsonschema validator of a schema file, with our keywords."""
     return _Validator(schema.load(file), registry=_registry())
 
 
@@ -64,16 +64,16 @@ def _explained(error: ValidationError) -> Iterator[Finding]:
 
 
 def _branch(error: ValidationError) -> Sequence[ValidationError]:
-    """Return the errors of the one alternative that the value tries to be, judged by its type."""
+    """Return the errors of the only alternative that fits the type of the value."""
     branches: dict[object, list[ValidationError]] = {}
     for inner in error.context or ():
         branches.setdefault(inner.schema_path[0], []).append(inner)
-    meant = [branch for branch in branches.values() if not any(map(_of_type, branch))]
-    return meant[0] if isinstance(error.instance, dict | list) and len(meant) == 1 else ()
+    matching = [branch for branch in branches.values() if not any(map(_of_type, branch))]
+    return matching[0] if isinstance(error.instance, dict | list) and len(matching) == 1 else ()
 
 
 def _of_type(error: ValidationError) -> bool:
-    """Whether the value as a whole has the wrong type for an alternative."""
+    """Whether the whole value has the wrong type for an alternative."""
     return error.validator == "type" and not error.relative_path
 
 
@@ -91,12 +91,14 @@ def _rules(error: ValidationError) -> Mapping[str, Any]:
 
 def _fields(error: ValidationError) -> Iterator[Finding]:
     rules = _rules(error)
-    known = rules.get("properties", {})
-    free = tuple(pattern.removeprefix("^") for pattern in rules.get("patternProperties", ()))
+    properties = rules.get("properties", {})
+    free_prefixes = tuple(
+        pattern.removeprefix("^") for pattern in rules.get("patternProperties", ())
+    )
     for key in _instance(error):
-        if key not in known and not key.startswith(free):
+        if key not in properties and not key.startswith(free_prefixes):
             path = (*_path(error), key)
-            yield Finding(path, "unknown field", suggest.field(path, [*known]), True)
+            yield Finding(path, "unknown field", suggest.field(path, [*properties]), True)
 
 
 def _ignored(error: ValidationError) -> Iterator[Finding]:
@@ -111,14 +113,14 @@ def _missing(error: ValidationError) -> Iterator[Finding]:
 
 
 def _value(error: ValidationError) -> Iterator[Finding]:
-    """A wrong value, or the wrong name of a field that may have any name."""
+    """Report an invalid value, or an invalid name of a field with a free name."""
     expected = expectation(_rules(error))
     if "propertyNames" in error.absolute_schema_path:
         yield Finding((*_path(error), _instance(error)), f"expected {expected}", "", True)
         return
     path = _path(error)
-    got = "" if path[:1] == ("secrets",) else f", got {described(error.instance)}"
-    yield Finding(path, f"expected {expected}{got}", _hint(error))
+    actual = "" if path[:1] == ("secrets",) else f", got {described(error.instance)}"
+    yield Finding(path, f"expected {expected}{actual}", _hint(error))
 
 
 _EXPLAINERS = {
@@ -160,7 +162,7 @@ _BOUNDS = {
 
 
 def expectation(rules: Mapping[str, Any]) -> str:
-    """Return in words what a value of a schema is."""
+    """Describe in words the values that a schema accepts."""
     if "x-expected" in rules:
         return str(rules["x-expected"])
     values = rules.get("x-values") or rules.get("enum")

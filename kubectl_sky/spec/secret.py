@@ -1,4 +1,4 @@
-"""Secrets that are kept elsewhere: a task names them, and their values are in the cluster."""
+"""Existing secrets: a task names them, and their values are in the cluster."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.mounts import wrong_path
 from kubectl_sky.spec.variables import REFERENCE, REGISTRY, is_name
 
-_SCOPES = ("personal.", "workspace.", "global.")  # of SkyPilot's API server; here all are one
+_SCOPES = ("personal.", "workspace.", "global.")  # of SkyPilot's API server; not distinguished here
 _OBJECT = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME = 253
 _MOUNT = "mount_path"
@@ -18,9 +18,10 @@ _MOUNT = "mount_path"
 
 @dataclass(frozen=True)
 class KeptSecret:
-    """A Secret of the cluster: a variable of its name, or a file where there is a `path`.
+    """An existing Secret: a variable with its name, or a file if `path` is set.
 
-    `key` is the name as the user wrote it, `name` the Secret's. `field` names it in messages.
+    `key` is the name as the user wrote it, `name` is the Secret's name. `field` is the field that
+    messages name.
     """
 
     key: str
@@ -29,39 +30,48 @@ class KeptSecret:
 
     @property
     def name(self) -> str:
-        """As Kubernetes can call it: `HF_TOKEN` is kept in `hf-token`."""
+        """The name of the Secret in Kubernetes: `hf-token` for `HF_TOKEN`."""
         return self.key.lower().replace("_", "-")
 
 
 def kept(data: Mapping[str, Any]) -> tuple[KeptSecret, ...]:
-    """Return the Secrets that a valid task names; one that it gives a value of is its own."""
+    """Return the existing Secrets of a valid task, except those with a given value."""
     secrets = data.get("secrets")
-    own = {str(name) for name in secrets} if isinstance(secrets, Mapping) else set()
-    found = [KeptSecret(_bare(name)) for name in secrets or () if _is_reference(name)]
+    given_names = {str(name) for name in secrets} if isinstance(secrets, Mapping) else set()
+    existing = [KeptSecret(_bare(name)) for name in secrets or () if _is_reference(name)]
     for item in data.get("managed_secrets") or ():
         if isinstance(item, str):
-            found.append(KeptSecret(_bare(item), None, "managed_secrets"))
+            existing.append(KeptSecret(_bare(item), None, "managed_secrets"))
             continue
         for name, value in item.items():
             path = (value or {}).get(_MOUNT)
-            found.append(KeptSecret(_bare(name), path, "managed_secrets"))
-    return tuple(dict.fromkeys(one for one in found if one.path or one.key not in own))
+            existing.append(KeptSecret(_bare(name), path, "managed_secrets"))
+    return tuple(
+        dict.fromkeys(
+            reference
+            for reference in existing
+            if reference.path or reference.key not in given_names
+        )
+    )
 
 
 def names(document: Document) -> frozenset[str]:
-    """Return the variables whose values are secrets, here or in the cluster; none may be shown."""
-    secret = {name for _, name, mounted in _named(document) if not mounted}
-    login = {name for name, _ in entries(document.get("envs"))}.intersection(REGISTRY)
-    return frozenset(secret | login)
+    """Return the variables whose values are secrets and must not be shown.
+
+    The values are in the task or in the cluster.
+    """
+    secret_names = {name for _, name, mounted in _named(document) if not mounted}
+    login_names = {name for name, _ in entries(document.get("envs"))}.intersection(REGISTRY)
+    return frozenset(secret_names | login_names)
 
 
 def aliases(document: Document) -> Iterator[Path]:
-    """Yield the fields whose values are YAML aliases of a secret's value, or the other way round.
+    """Yield the fields that share their value with a secret by a YAML alias.
 
-    A variable that has the name of a secret is one.
+    A variable with the name of a secret counts as a secret.
     """
-    secret = names(document)
-    variables = [(field, name) for field in ("envs", "secrets") for name in secret]
+    secret_names = names(document)
+    variables = [(field, name) for field in ("envs", "secrets") for name in secret_names]
     values = [document.node(path) for path in variables if not document.source(path)]
     nodes = {id(node) for node in values if node and node.value is not None}
     for path in document.shared(nodes) if nodes else ():
@@ -74,21 +84,21 @@ def _is_reference(name: Data) -> bool:
 
 
 def _bare(name: str) -> str:
-    """The name alone: `secrets:personal.TOKEN` is TOKEN."""
+    """Return the name without prefixes: `secrets:personal.TOKEN` is TOKEN."""
     name = name.removeprefix(REFERENCE)
     scope = next((scope for scope in _SCOPES if name.startswith(scope)), "")
     return name.removeprefix(scope)
 
 
 def without_kept(secrets: Data) -> dict[Data, Data]:
-    """Return the secrets whose values the task has, or the command line."""
+    """Return the secrets with values from the task or the command line."""
     if not isinstance(secrets, dict):
         return {}
     return {name: value for name, value in secrets.items() if not _is_reference(name)}
 
 
 def unnameable(document: Document) -> Iterator[tuple[Path, str, str]]:
-    """Yield the secrets that cannot be carried out: where they are, why, and what to do."""
+    """Yield the path, reason and hint of each secret with an invalid name."""
     for path, name, mounted in _named(document):
         letters = "letters, digits and _, no digit first"
         if not mounted and not is_name(name):
@@ -98,7 +108,7 @@ def unnameable(document: Document) -> Iterator[tuple[Path, str, str]]:
 
 
 def _named(document: Document) -> Iterator[tuple[Path, str, bool]]:
-    """Yield the path and name of every secret, and whether it is a file."""
+    """Yield the path and name of every secret, and whether it is mounted as a file."""
     secrets, managed = document.get("secrets"), document.get("managed_secrets")
     for name, _ in entries(secrets):
         yield ("secrets", name), _bare(name) if _is_reference(name) else name, False
@@ -126,8 +136,8 @@ def _paths(document: Document) -> Iterator[Problem]:
         for name, value in entries(item):
             path = value.get(_MOUNT) if isinstance(value, dict) else None
             if isinstance(path, str) and wrong_path(path):
-                where = ("managed_secrets", index, name, _MOUNT)
-                yield document.problem(where, wrong_path(path))
+                field_path = ("managed_secrets", index, name, _MOUNT)
+                yield document.problem(field_path, wrong_path(path))
 
 
 RULES = (_paths,)

@@ -1,4 +1,4 @@
-"""Rules of services and pools, as SkyPilot has them."""
+"""Rules for services and pools, as in SkyPilot."""
 
 import json
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path
 
-_SCALING = (  # fields of a pool that mean something where the number of workers changes
+_SCALING = (  # fields of a pool that only apply if it scales
     "min_workers",
     "queue_length_threshold",
     "upscale_delay_seconds",
@@ -22,10 +22,10 @@ def _exclusive(document: Document) -> Iterator[Problem]:
         (("service", "replicas"), ("service", "workers")),
         (("service", "replicas"), ("service", "pool")),
     )
-    for one, other in pairs:
-        if document.get(*one) is not None and document.get(*other) is not None:
-            message = f"excludes {one[-1]}"
-            yield document.problem(other, message, "keep one of them", key=True)
+    for first, second in pairs:
+        if document.get(*first) is not None and document.get(*second) is not None:
+            message = f"excludes {first[-1]}"
+            yield document.problem(second, message, "keep one of them", key=True)
 
 
 def _probe(document: Document) -> Iterator[Problem]:
@@ -52,18 +52,20 @@ def _policy(document: Document) -> Iterator[Problem]:
     policy, path = document.get("service", "replica_policy"), ("service", "replica_policy")
     if not isinstance(policy, dict):
         return
-    least, most = policy.get("min_replicas"), policy.get("max_replicas")
+    min_replicas, max_replicas = policy.get("min_replicas"), policy.get("max_replicas")
     qps = policy.get("target_qps_per_replica")
-    if most is None:
+    if max_replicas is None:
         if qps is not None:
             message = "needs max_replicas beside it"
             yield document.problem((*path, "target_qps_per_replica"), message)
         return
-    if not isinstance(least, int) or not isinstance(most, int):
+    if not isinstance(min_replicas, int) or not isinstance(max_replicas, int):
         return
-    if most < least:
-        yield document.problem((*path, "max_replicas"), f"is less than min_replicas, {least}")
-    elif most != least and qps is None:
+    if max_replicas < min_replicas:
+        yield document.problem(
+            (*path, "max_replicas"), f"is less than min_replicas, {min_replicas}"
+        )
+    elif max_replicas != min_replicas and qps is None:
         hint = "set it, or make both equal"
         message = "differs from min_replicas, which needs target_qps_per_replica"
         yield document.problem((*path, "max_replicas"), message, hint)
@@ -71,11 +73,11 @@ def _policy(document: Document) -> Iterator[Problem]:
 
 def _balancing(document: Document) -> Iterator[Problem]:
     qps = document.get("service", "replica_policy", "target_qps_per_replica")
-    aware = document.get("service", "load_balancing_policy") == _AWARE
-    if isinstance(qps, dict) and not aware:
+    is_instance_aware = document.get("service", "load_balancing_policy") == _AWARE
+    if isinstance(qps, dict) and not is_instance_aware:
         path: Path = ("service", "replica_policy", "target_qps_per_replica")
         yield document.problem(path, f"one number a GPU needs load_balancing_policy: {_AWARE}")
-    if aware and not isinstance(qps, dict):
+    if is_instance_aware and not isinstance(qps, dict):
         path = ("service", "load_balancing_policy")
         message = "needs target_qps_per_replica with one number a GPU"
         yield document.problem(path, message, "such as {H100: 5}")
@@ -90,14 +92,19 @@ def _pools(document: Document) -> Iterator[Problem]:
 
 
 def _wrong_pool(pool: dict[Data, Data], workers: Data) -> Iterator[str]:
-    least, most = pool.get("min_workers"), pool.get("max_workers")
-    if least is None and most is None and pool.get("workers") is None and workers is None:
+    min_workers, max_workers = pool.get("min_workers"), pool.get("max_workers")
+    if (
+        min_workers is None
+        and max_workers is None
+        and pool.get("workers") is None
+        and workers is None
+    ):
         yield "expected workers, or min_workers and max_workers"
     for field in _SCALING:
-        if pool.get(field) is not None and most is None:
+        if pool.get(field) is not None and max_workers is None:
             yield f"{field} needs max_workers"
-    if isinstance(least, int) and isinstance(most, int) and least > most:
-        yield f"max_workers {most} is less than min_workers {least}"
+    if isinstance(min_workers, int) and isinstance(max_workers, int) and min_workers > max_workers:
+        yield f"max_workers {max_workers} is less than min_workers {min_workers}"
 
 
 RULES = (_exclusive, _probe, _policy, _balancing, _pools)

@@ -1,4 +1,4 @@
-"""Rules of resources: sizes, GPUs, images, labels, and fields that exclude each other."""
+"""Rules for resources: sizes, GPUs, images, labels and mutually exclusive fields."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -41,10 +41,10 @@ def _gpus(document: Document) -> Iterator[Problem]:
         for field in _GPU_FIELDS:
             yield from _gpu(document, (*path, field), values.get(field))
         if values.get("accelerators") is not None and values.get("gpus") is not None:
-            where = (*path, "gpus")
+            field_path = (*path, "gpus")
             if not document.source((*path, "accelerators")):
                 yield document.problem(
-                    where, "is another name of accelerators; keep one of them", key=True
+                    field_path, "is another name of accelerators; keep one of them", key=True
                 )
 
 
@@ -52,25 +52,27 @@ def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
     if value is None or isinstance(value, bool):
         return
     if isinstance(value, list) and not all(isinstance(item, str | dict) for item in value):
-        return  # the schema's to tell
+        return  # the schema reports it
     try:
-        found = accelerator.candidates(value)
+        candidates = accelerator.candidates(value)
     except ValueError as error:
         yield document.problem(path, f"{error}, got {_shown(value)}")
         return
-    for asked in found:
-        if asked.count.denominator != 1:
-            whole = asked.whole.count
-            message = f"Kubernetes hands out whole GPUs: each node asks for {whole}"
+    for candidate in candidates:
+        if candidate.count.denominator != 1:
+            count = candidate.whole.count
+            message = f"Kubernetes hands out whole GPUs: each node asks for {count}"
             yield document.problem(path, message, severity="warning")
             return
 
 
 def _candidates(document: Document) -> Iterator[Problem]:
-    """Limit the alternatives: each of `any_of` may have each of several accelerators."""
+    """Limit the alternatives: each item of `any_of` may list several accelerators."""
     maps = document.resources.maps
-    kinds = [_alternatives(values.get(name)) for _, values in maps for name in _GPU_FIELDS]
-    count = len(maps) * max(kinds, default=1)
+    accelerator_counts = [
+        _alternatives(values.get(name)) for _, values in maps for name in _GPU_FIELDS
+    ]
+    count = len(maps) * max(accelerator_counts, default=1)
     if count > MAX_CANDIDATES:
         message = f"up to {count:,} combinations of candidates; the limit is {MAX_CANDIDATES:,}"
         yield document.problem(("resources",), message, key=True)
@@ -92,18 +94,20 @@ def _shown(value: Data) -> str:
 
 def _images(document: Document) -> Iterator[Problem]:
     for path, values in document.resources.maps:
-        written = values.get("image_id")
-        for where, image in _written(written, (*path, "image_id")):
+        image_id = values.get("image_id")
+        for image_path, image in _written(image_id, (*path, "image_id")):
             if not _IMAGE.fullmatch(image.strip().removeprefix("docker:")):
-                yield document.problem(where, "expected an image such as python:3.13-slim")
-        both = isinstance(written, dict) and "docker" in written
-        for where, image in _written(written, (*path, "image_id")):
-            if both and where[-1] != "docker" and image.startswith("docker:"):
-                yield document.problem(where, "is an image beside docker's", "keep one of them")
+                yield document.problem(image_path, "expected an image such as python:3.13-slim")
+        has_docker = isinstance(image_id, dict) and "docker" in image_id
+        for image_path, image in _written(image_id, (*path, "image_id")):
+            if has_docker and image_path[-1] != "docker" and image.startswith("docker:"):
+                yield document.problem(
+                    image_path, "is an image beside docker's", "keep one of them"
+                )
 
 
 def _written(value: Data, path: Path) -> list[tuple[Path, str]]:
-    """Return the texts of a field that is text, or a map of texts."""
+    """Return the paths and texts of a field that is text or a map of texts."""
     if isinstance(value, dict):
         return [((*path, key), text) for key, text in entries(value) if isinstance(text, str)]
     return [(path, value)] if isinstance(value, str) else []
@@ -116,10 +120,10 @@ def _labels(document: Document) -> Iterator[Problem]:
 
 def _exclusive(document: Document) -> Iterator[Problem]:
     for path, values in document.resources.maps:
-        for other in ("cloud", "region", "zone"):
-            if values.get("infra") is not None and values.get(other) is not None:
+        for field in ("cloud", "region", "zone"):
+            if values.get("infra") is not None and values.get(field) is not None:
                 message = "is the old form of infra; keep one of them"
-                yield document.problem((*path, other), message, key=True)
+                yield document.problem((*path, field), message, key=True)
         if values.get("any_of") is not None and values.get("ordered") is not None:
             message = "any_of and ordered exclude each other"
             yield document.problem((*path, "ordered"), message, "keep one of them", key=True)

@@ -1,6 +1,6 @@
-"""How SkyPilot 0.14 reads single values: each function says whether it takes one.
+"""How SkyPilot 0.14 reads values: each function returns whether it accepts one.
 
-Tried against 0.14.1; tests/spec/verdicts.tsv holds its own answers.
+Tested against 0.14.1; tests/spec/verdicts.tsv holds SkyPilot's own answers.
 """
 
 import json
@@ -20,12 +20,12 @@ _TIME = re.compile(r"[0-9]+[mhdwMHDW]?")
 
 
 def cpus(value: Data) -> bool:
-    """A number, or one with a `+`."""
+    """Accept a number, optionally with `+`."""
     return _positive(str(value).removesuffix("+"))
 
 
 def memory(value: Data) -> bool:
-    """A number of GB, one with a unit of two letters, and a `+` or `x` after it."""
+    """Accept a number of GB or one with a two-letter unit, optionally with `+` or `x`."""
     text = str(value).removesuffix("+")
     if text.endswith("x"):
         return not str(value).endswith("+") and _positive(text.removesuffix("x"))
@@ -33,29 +33,29 @@ def memory(value: Data) -> bool:
 
 
 def disk(value: Data) -> bool:
-    """A whole number of GB, also one that a unit makes whole."""
+    """Accept a whole number of GB, also in another unit."""
     if isinstance(value, int):
         return value > 0
-    found = _WHOLE.fullmatch(str(value))
-    if not found:
+    match = _WHOLE.fullmatch(str(value))
+    if not match:
         return False
-    size = Fraction(int(found[1]) * _UNITS.get((found[2] or "gb").lower(), 0), 1024**3)
+    size = Fraction(int(match[1]) * _UNITS.get((match[2] or "gb").lower(), 0), 1024**3)
     return size > 0 and size.denominator == 1
 
 
 def volume_size(value: Data) -> bool:
-    """A gibibyte or more."""
-    found = _WHOLE.fullmatch(str(value))
-    return found is not None and int(found[1]) * _UNITS[(found[2] or "gb").lower()] >= 1024**3
+    """Accept one gibibyte or more."""
+    match = _WHOLE.fullmatch(str(value))
+    return match is not None and int(match[1]) * _UNITS[(match[2] or "gb").lower()] >= 1024**3
 
 
 def dropped_disk(value: Data) -> bool:
-    """What is written under a name that SkyPilot passes over: only its form counts."""
+    """Accept any size in a field that SkyPilot ignores: only its form is checked."""
     return isinstance(value, int) or bool(_WHOLE.fullmatch(str(value)))
 
 
 def accelerators(value: Data) -> bool:
-    """Text, a map of counts or of nothing, or a list of texts."""
+    """Accept text, a map to counts or null, or a list of texts."""
     if isinstance(value, dict):
         return all(map(_gpu_entry, value.items()))
     items = value if isinstance(value, list) else [value]
@@ -63,24 +63,24 @@ def accelerators(value: Data) -> bool:
 
 
 def candidate_accelerators(value: Data) -> bool:
-    """Within any_of and ordered one kind only."""
+    """Accept one accelerator only, as within any_of and ordered."""
     if isinstance(value, dict):
         return len(value) < 2 and None not in value.values() and accelerators(value)
     return isinstance(value, str) and accelerators(value)
 
 
 def labels(value: Data) -> bool:
-    """Text each."""
+    """Accept text as values only."""
     return not isinstance(value, dict) or all(isinstance(text, str) for text in value.values())
 
 
 def cloud(value: Data) -> bool:
-    """Kubernetes has its long name here only."""
+    """Reject `k8s`: SkyPilot accepts only `kubernetes` here."""
     return str(value).lower() != "k8s"
 
 
 def autostop(value: Data) -> bool:
-    """Seconds are too fine for it."""
+    """Reject seconds: the smallest unit is the minute."""
     return not isinstance(value, str) or bool(_TIME.fullmatch(value))
 
 
@@ -95,21 +95,21 @@ def _gpu_entry(entry: tuple[Data, Data]) -> bool:
 
 def _gpu(text: str) -> bool:
     parts = text.split(":")
-    known = [bool(_GPU_MEMORY.fullmatch(part)) for part in parts]
+    is_memory = [bool(_GPU_MEMORY.fullmatch(part)) for part in parts]
     if len(parts) == 1:
         return True
     if len(parts) == 2:
-        return _integer(parts[1]) if known[0] else known[1] or _positive(parts[1])
-    return len(parts) == 3 and known[1] and _integer(parts[2])
+        return _integer(parts[1]) if is_memory[0] else is_memory[1] or _positive(parts[1])
+    return len(parts) == 3 and is_memory[1] and _integer(parts[2])
 
 
 def substitutes(value: Data, variables: Mapping[str, str]) -> bool:
-    """Say whether variables can be put into a field: SkyPilot puts them into its JSON."""
+    """Accept a field that is valid JSON after SkyPilot substitutes variables in it."""
     try:
-        written = json.dumps(value)
+        serialized = json.dumps(value)
     except (TypeError, ValueError):
         return False
-    filled = _REFERENCE.sub(lambda found: variables.get(found[1], found[0]), written)
+    filled = _REFERENCE.sub(lambda match: variables.get(match[1], match[0]), serialized)
     try:
         json.loads(filled)
     except ValueError:
@@ -119,7 +119,7 @@ def substitutes(value: Data, variables: Mapping[str, str]) -> bool:
 
 def _positive(text: str) -> bool:
     try:
-        return not float(text) <= 0  # not a number passes
+        return not float(text) <= 0  # NaN passes
     except ValueError:
         return False
 

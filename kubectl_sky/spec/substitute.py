@@ -1,10 +1,10 @@
-"""Put envs into the fields workdir, file_mounts, service and volumes, as SkyPilot does.
+"""Substitute envs in workdir, file_mounts, service and volumes, as SkyPilot does.
 
-Unlike there, values are put in as they are: quotes and backslashes in them do no harm. A secret's
-value is never put in, for these fields are written into objects that are no Secrets: a reference to
-one stays as it is, and is refused. The one field that can carry one is the login in a repository's
-URL, which is passed on by the name of its variable. `run` and `setup` see variables as the shell
-does; no other field sees them.
+Unlike in SkyPilot, values are inserted unchanged: quotes and backslashes in them do no harm. A
+secret's value is never inserted, because these fields are written to objects that are not Secrets.
+A reference to a secret stays as it is and is rejected. The only field that can contain one is the
+login in a repository's URL, which is passed on by the name of its variable. `run` and `setup` see
+variables as the shell does; in other fields, variables are not substituted.
 """
 
 import re
@@ -16,7 +16,7 @@ from kubectl_sky.spec import files, secret
 from kubectl_sky.spec.document import Data, Document, Path, dotted
 
 MAX_TEXT = 1024 * 1024  # characters of a value; a Kubernetes object holds 1.5 MiB
-MAX_ADDED = 4 * MAX_TEXT  # that variables add to a document
+MAX_ADDED = 4 * MAX_TEXT  # characters that variables may add to a document
 FIELDS = ("workdir", "file_mounts", "service", "volumes")
 
 _URL = ("workdir", "url")
@@ -24,12 +24,12 @@ _REFERENCE = re.compile(r"\$\{?\b([a-zA-Z_][a-zA-Z0-9_]*)\b\}?", re.ASCII)
 
 
 class Filled:
-    """A document with its variables put in; `unknown` has the paths that cannot be judged yet.
+    """A document with substituted variables, and the paths that cannot be checked yet.
 
-    These are texts whose variables come from the command line, and texts that refer to secrets.
-    `keys` has those of them that are names of fields. `secret` are the paths that would show
-    a secret's value. `written` is the document as it was. Texts that variables make too long are
-    left alone and in `problems`.
+    `unknown` holds the paths of texts whose variables come from the command line, and of texts that
+    refer to secrets. `keys` holds those of them that are field names. `secret` holds the paths that
+    would reveal a secret's value. `written` is the original document. Texts that variables make too
+    long are left unchanged and reported in `problems`.
     """
 
     def __init__(self, document: Document) -> None:
@@ -55,13 +55,17 @@ class Filled:
             self.document = replace(self.written, data=data | texts)
 
     def hides(self, path: str, key: bool = False) -> bool:
-        """Say whether nothing may be said of the value at a path, or of its key, or shown there."""
-        below = any(path[:end] in self.keys for end, char in enumerate(path) if char in ".[")
-        return below or path in (self.keys if key else self.unknown)
+        """Whether the value or key at a path must not be checked or shown."""
+        in_hidden_key = any(
+            path[:end] in self.keys for end, char in enumerate(path) if char in ".["
+        )
+        return in_hidden_key or path in (self.keys if key else self.unknown)
 
     def _any(self, value: Data, path: Path) -> Data:
         if isinstance(value, dict):
-            return {self._key(k, path): self._any(v, (*path, k)) for k, v in value.items()}
+            return {
+                self._key(key, path): self._any(child, (*path, key)) for key, child in value.items()
+            }
         if isinstance(value, list):
             return [self._any(item, (*path, index)) for index, item in enumerate(value)]
         return self._text(value, path)
@@ -78,7 +82,7 @@ class Filled:
         if not self._fits(value, path):
             self.unknown |= {dotted(path)}
             return value
-        filled = _REFERENCE.sub(lambda found: self._values.get(found[1], found[0]), value)
+        filled = _REFERENCE.sub(lambda match: self._values.get(match[1], match[0]), value)
         leaks = not self._secrets.isdisjoint(references(filled))
         leaks = leaks and not (path == _URL and files.login(filled))
         if leaks:
@@ -92,7 +96,7 @@ class Filled:
         return not self._secrets.isdisjoint(names) or not self._open.isdisjoint(names)
 
     def _fits(self, value: str, path: Path) -> bool:
-        """Say whether the value with its variables is within the limits; else note the problem."""
+        """Check that the substituted value is within the limits; record a problem if not."""
         counts = Counter(references(value))
         added = sum(len(self._values.get(name, "")) * count for name, count in counts.items())
         if len(value) + added <= MAX_TEXT and self._added + added <= MAX_ADDED:
@@ -106,7 +110,7 @@ class Filled:
 
 
 def references(text: str) -> list[str]:
-    """Return the names of the variables in a text."""
+    """Return the names of the variables that a text refers to."""
     return _REFERENCE.findall(text)
 
 

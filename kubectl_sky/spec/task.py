@@ -1,6 +1,6 @@
-"""The task: what this version carries out of a valid document, as values.
+"""The task: the supported part of a valid document, as values.
 
-What it does not read is listed in schemas/unsupported.yaml.
+schemas/unsupported.yaml lists the fields that are not read.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,10 +34,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Resources:
-    """What each node needs; sizes are Kubernetes quantities, None leaves it to the cluster.
+    """What each node needs; sizes are Kubernetes quantities.
 
-    `linger` is the seconds after which what has ended is deleted, `context` one of the kubeconfig.
-    `ports` are those that others connect to, each once and in order. `fast` is the best network.
+    None leaves a value to the cluster. `linger` is the time in seconds after which a finished task
+    is deleted. `context` is a kubeconfig context. `ports` are those that clients connect to, sorted
+    and without duplicates. `fast` requests the best network.
     """
 
     cpus: str | None = None
@@ -58,12 +59,12 @@ class Resources:
 
 @dataclass(frozen=True)
 class Task:
-    """One task. A variable or secret that is None has to be given on the command line.
+    """One task; a variable or secret that is None must be given on the command line.
 
-    `kept_secrets` are in the cluster already. `choices` are the candidates beside `resources`,
-    which is the first; `ordered` says that their order matters. `backend` is how it runs; None
-    leaves it to the settings; `array` are the numbers where it is many tasks of one node.
-    `expose` is how its ports are reached; None leaves that to `kubernetes` and the settings.
+    `kept_secrets` already exist in the cluster. `resources` is the first candidate and `choices`
+    are the others; `ordered` means that their order matters. `backend` is how the task runs; if
+    None, the settings decide. `array` holds the numbers of an array of single-node tasks. `expose`
+    is how the ports are exposed; if None, `kubernetes` and the settings decide.
     """
 
     name: str | None = None
@@ -87,12 +88,12 @@ class Task:
 
     @property
     def candidates(self) -> tuple[Resources, ...]:
-        """All resources of which one would do."""
+        """All alternative resources; one of them is enough."""
         return (self.resources, *self.choices)
 
 
 def task_of(document: Document) -> Task:
-    """Return the task of a document that `validate` finds no error in and `refusals` nothing."""
+    """Return the task of a document without errors from `validate` and `refusals`."""
     data = Filled(document).document.data
     resources = data.get("resources") or {}
     first, *others = _candidates(resources)
@@ -118,18 +119,18 @@ def task_of(document: Document) -> Task:
 
 
 def _own(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields that SkyPilot does not have."""
+    """Return the fields of `config.kubectl_sky`, which SkyPilot does not have."""
     return (data.get("config") or {}).get("kubectl_sky") or {}
 
 
 def image_of(value: str | Mapping[str, str] | None) -> str | None:
-    """Return the container image; SkyPilot writes `docker:` before it, or as its key."""
-    named = value.get("docker") if isinstance(value, Mapping) else value
-    return named.strip().removeprefix("docker:") if named else None
+    """Return the container image without SkyPilot's `docker:`, a prefix or a key."""
+    image = value.get("docker") if isinstance(value, Mapping) else value
+    return image.strip().removeprefix("docker:") if image else None
 
 
 def text_of(value: Data) -> str | None:
-    """Return a variable's value as SkyPilot gives it to the task: 10 is "10", yes is "True"."""
+    """Return a variable's value as in SkyPilot: 10 is "10", yes is "True"."""
     return None if value is None else str(value)
 
 
@@ -143,26 +144,26 @@ def _secrets(values: Mapping[Any, Any]) -> dict[str, Secret | None]:
 
 
 def _candidates(resources: Mapping[str, Any]) -> list[Resources]:
-    """Return every candidate: of any_of or ordered, and of several accelerators in each.
+    """Return all candidates: each item of any_of or ordered, with each accelerator.
 
-    Those that name another provider are left out, unless all do.
+    Candidates that name another provider are left out, unless all of them do.
     """
     items = resources.get("any_of") or resources.get("ordered") or ()
-    whole = [infra.merged(resources, item or {}) for item in items] or [resources]
+    field_sets = [infra.merged(resources, item or {}) for item in items] or [resources]
     if items:
-        whole = [values for values in whole if not infra.elsewhere(values)] or whole
-    found = [candidate for values in whole for candidate in _resources(values)]
-    return [item for index, item in enumerate(found) if item not in found[:index]]
+        field_sets = [values for values in field_sets if not infra.elsewhere(values)] or field_sets
+    expanded = [candidate for values in field_sets for candidate in _resources(values)]
+    return [item for index, item in enumerate(expanded) if item not in expanded[:index]]
 
 
 def place_of(document: Document, resources: Resources) -> Path:
-    """Return where a task's chosen resources stand: a candidate's path, or that of all."""
-    wanted = replace(resources, context=None)
-    gone = infra.left_out(document)
+    """Return the path of a task's chosen resources: a candidate's, or `resources`."""
+    chosen = replace(resources, context=None)
+    excluded_paths = infra.left_out(document)
     for path in document.candidates():
-        if path != ("resources",) and path not in gone:
-            found = _resources(infra.whole(document, path))
-            if any(replace(one, context=None) == wanted for one in found):
+        if path != ("resources",) and path not in excluded_paths:
+            alternatives = _resources(infra.whole(document, path))
+            if any(replace(alternative, context=None) == chosen for alternative in alternatives):
                 return path
     return ("resources",)
 
@@ -173,18 +174,18 @@ def _ordered(resources: Mapping[str, Any]) -> bool:
 
 
 def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
-    """Yield the candidates of one set of fields: one for each accelerator."""
+    """Yield the candidates of one set of fields, one per accelerator."""
     shape = machine.shape(values.get("instance_type"))
     cpus, memory = values.get("cpus"), values.get("memory")
     accelerators = values.get("accelerators", values.get("gpus"))
     if shape:
         cpus, memory = cpus or shape.cpus, memory or shape.memory
         accelerators = shape.accelerators if accelerators is None else accelerators
-    for asked in (None,) if accelerators is None else candidates(accelerators):
+    for accelerator in (None,) if accelerators is None else candidates(accelerators):
         yield Resources(
             cpus=None if cpus is None else quantity.cpus(cpus),
             memory=None if memory is None else quantity.memory(memory, cpus),
-            accelerator=asked.whole if asked else None,
+            accelerator=accelerator.whole if accelerator else None,
             image=image_of(values.get("image_id")),
             labels={key: str(text) for key, text in (values.get("labels") or {}).items()},
             disk=machine.disk(values.get("disk_size"), values.get("ephemeral_storage")),

@@ -1,6 +1,7 @@
-"""What YAML 1.1 reads otherwise than people do: `0755` is 493, `1:30` is 90, `{A100:1}` has no 1.
+"""Warn about text that YAML 1.1 does not read as people do.
 
-Variables have a rule of their own, which says what the task sees.
+For example, `0755` is 493, `1:30` is 90, and `{A100:1}` has no count. Variables have their own
+rule, which reports what the task sees.
 """
 
 import re
@@ -18,7 +19,7 @@ _APART = ("envs", "secrets")
 def _numbers(document: Document) -> Iterator[Problem]:
     for path, number in _odd(document.root, ()):
         if path[0] in _APART or document.get(*path) is not number.value:
-            continue  # variables have a rule of their own; or a flag says something else
+            continue  # variables have their own rule, or a flag overrides the value
         message = f"YAML reads {printable(number.text)} as {_meant(number.text)}"
         hint = "write that number, or put it in quotes"
         shown = f"{message}: {printable(str(number.value))}"
@@ -26,7 +27,7 @@ def _numbers(document: Document) -> Iterator[Problem]:
 
 
 def _odd(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
-    """Yield the numbers that people read otherwise, with their paths."""
+    """Yield the numbers that YAML does not read as people do, with their paths."""
     for key, child in node.children.items():
         if child.children:
             yield from _odd(child, (*path, key))
@@ -35,24 +36,24 @@ def _odd(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
 
 
 def _meant(text: str) -> str:
-    """Return how YAML reads a number; "" where everybody reads it so."""
+    """Return how YAML reads a number; "" if people read it the same way."""
     if _SEXAGESIMAL.fullmatch(text):
         return "a number in base 60"
     return "an octal number" if len(text) > 1 and _OCTAL.fullmatch(text) else ""
 
 
 def _counts(document: Document) -> Iterator[Problem]:
-    """`{A100:1}` is the key `A100:1` without a value; what was meant is taken, so it is said."""
+    """Warn about `{A100:1}`: YAML reads one key without a value; a count is assumed."""
     node = document.root.child("resources")
     for field in ("accelerators", "gpus"):
         path: Path = ("resources", field)
-        written = node.child(field) if node else None
-        if written is None or not isinstance(written.value, dict):
+        field_node = node.child(field) if node else None
+        if field_node is None or not isinstance(field_node.value, dict):
             continue
-        if document.get(*path) is not written.value:
-            continue  # a flag says something else
-        for key, value in entries(written.value):
-            if value is None and _COUNTED.fullmatch(key) and _unquoted(written, key):
+        if document.get(*path) is not field_node.value:
+            continue  # a flag overrides the value
+        for key, value in entries(field_node.value):
+            if value is None and _COUNTED.fullmatch(key) and _unquoted(field_node, key):
                 name, _, count = key.partition(":")
                 message = f"YAML reads this as one key {printable(key)!r} without a value"
                 hint = f"it is taken for {printable(name)}: {count}; a space after the colon"
@@ -61,7 +62,7 @@ def _counts(document: Document) -> Iterator[Problem]:
 
 
 def _unquoted(node: Node, key: str) -> bool:
-    """Say whether a key without a value has no quotes: the value would start where it ends."""
+    """Whether a key without a value is unquoted: the value starts where the key ends."""
     (line, column), child = node.keys[key], node.children[key]
     return child.place == (line, column + len(key))
 

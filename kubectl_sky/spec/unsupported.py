@@ -1,7 +1,7 @@
-"""What of SkyPilot's language this version does not carry out, and what to do instead.
+"""Report unsupported fields of SkyPilot's language, with alternatives.
 
-The fields are listed in schemas/unsupported.yaml; here are those that are carried out in some
-forms.
+schemas/unsupported.yaml lists these fields; this module has those that are supported in some forms
+only.
 """
 
 import re
@@ -26,16 +26,16 @@ _INSTEAD_OF_SECRETS: dict[Path, str] = {
     ("file_mounts",): "name the bucket itself; what opens it is in stores",
     ("volumes",): "write a variable of envs",
 }
-REPLICA = "SKYPILOT_SERVE_REPLICA_ID"  # counts from 1
+REPLICA = "SKYPILOT_SERVE_REPLICA_ID"  # starts at 1
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A field that is not carried out; `*` in it is any name, `[]` any item.
+    """An unsupported field; in its path, `*` is any name and `[]` any item.
 
-    `refuse` says that the task would not do what the file says. Values that match `unless` are what
-    happens anyway. `as_task` is what becomes of the field where the user asks for a task in its
-    place.
+    `refuse` means that the task would not do what the file says. Values that match `unless`
+    describe what happens anyway. `as_task` describes what the field becomes if the user runs a
+    service or pool as a task.
     """
 
     field: tuple[str, ...]
@@ -63,21 +63,24 @@ def listed() -> tuple[Entry, ...]:
 
 
 class _Tree:
-    """The entries by the steps of their fields: those of a field, and those of fields below it."""
+    """Entries by the path of their field: of this field, and of the fields below it."""
 
     def __init__(self) -> None:
         self.here: list[Entry] = []
         self.below: dict[str, _Tree] = {}
 
     def add(self, entry: Entry) -> None:
-        """Put an entry where its field is."""
+        """Add an entry at the path of its field."""
         tree = self
         for step in entry.field:
             tree = tree.below.setdefault(step, _Tree())
         tree.here.append(entry)
 
     def find(self, data: Data, path: Path) -> Iterator[tuple[Entry, Path, Data]]:
-        """Yield the entries of what there is in data, with paths and values; null is absent."""
+        """Yield the entries of the fields set in data, with paths and values.
+
+        A field that is null counts as not set.
+        """
         for entry in self.here if data is not None else ():
             yield entry, path, data
         if not self.below or not isinstance(data, dict):
@@ -107,34 +110,35 @@ def _entry(item: Mapping[str, str]) -> Entry:
 
 
 def findings(filled: Filled, as_task: bool = False) -> list[Problem]:
-    """Return a warning for each field of a document that is understood and not carried out.
+    """Return a warning for each field of a document that is valid but not supported.
 
-    `as_task` passes over what the user wants to have run as a task.
+    `as_task` skips the fields of a service or pool that the user runs as a task.
     """
     document = filled.written
     return [
         document.problem(
-            found.path,
-            f"{REFUSED}: {found.reason}" if found.refuse else f"ignored: {found.reason}",
-            found.instead,
+            finding.path,
+            f"{REFUSED}: {finding.reason}" if finding.refuse else f"ignored: {finding.reason}",
+            finding.instead,
             "warning",
             key=True,
         )
-        for found in _used(filled, as_task)
+        for finding in _used(filled, as_task)
     ]
 
 
 def refusals(document: Document, as_task: bool = False) -> list[Problem]:
-    """Return an error for each field without which the task would not do what the file says.
+    """Return an error for each unsupported field that changes what the task does.
 
-    `as_task` passes over what the user wants to have run as a task.
+    Without these fields, the task would not do what the file says. `as_task` skips the fields of a
+    service or pool that the user runs as a task. A task without a command is an error too.
     """
     problems = [
         document.problem(
-            found.path, f"not carried out yet: {found.reason}", found.instead, key=True
+            finding.path, f"not carried out yet: {finding.reason}", finding.instead, key=True
         )
-        for found in _used(Filled(document), as_task)
-        if found.refuse
+        for finding in _used(Filled(document), as_task)
+        if finding.refuse
     ]
     if not document.get("run") and not document.is_volume:
         problems.append(document.problem((), "the task has no command", "add run: |"))
@@ -142,10 +146,10 @@ def refusals(document: Document, as_task: bool = False) -> list[Problem]:
 
 
 def as_task(document: Document) -> tuple[Document, list[str]]:
-    """Return a service or pool as the one task that its replicas or workers run, with notes on it.
+    """Return a service or pool as the task of one replica or worker, with notes.
 
-    A pool's workers may have nothing to run: its jobs would bring that. What is a task stays as it
-    is.
+    The workers of a pool may have no command, because its jobs would provide one. A document
+    that is already a task is returned unchanged.
     """
     notes = [
         f"{'.'.join(entry.field)}: run as one task: {entry.as_task}"
@@ -165,15 +169,18 @@ def _found(filled: Filled, as_task: bool) -> Iterator[_Found]:
     if not isinstance(document.data, dict):
         return
     for entry, path, value in _used_entries(document):
-        usual = entry.unless and entry.unless.fullmatch(str(value).lower())
-        if not usual and not (as_task and entry.as_task):
+        is_harmless = entry.unless and entry.unless.fullmatch(str(value).lower())
+        if not is_harmless and not (as_task and entry.as_task):
             yield _Found(path, entry.reason, entry.instead, entry.refuse)
     yield from _formed(filled)
     yield from _shown(filled)
 
 
 def _shown(filled: Filled) -> Iterator[_Found]:
-    """Yield the fields that would show a secret's value; those of a service are not carried out."""
+    """Yield the fields that would reveal a secret's value.
+
+    Fields of a service are skipped, because services are not supported.
+    """
     reason = "a secret's value would be seen in the manifests"
     for path in filled.secret:
         if path[0] != "service":
@@ -184,29 +191,31 @@ def _shown(filled: Filled) -> Iterator[_Found]:
 
 
 def _formed(filled: Filled) -> Iterator[_Found]:
-    """Yield the forms of fields that are not carried out; nothing that would show a secret."""
+    """Yield unsupported forms of fields, except below unknown or secret values."""
     document = filled.document
-    there = document.data.keys() | document.resources.fields
+    set_fields = document.data.keys() | document.resources.fields
     for fields, form in _FORMS:
-        for found in form(document) if not fields.isdisjoint(there) else ():
-            ends = range(1, len(found.path) + 1) if filled.unknown else ()
-            if not any(dotted(found.path[:end]) in filled.unknown for end in ends):
-                yield found
+        for finding in form(document) if not fields.isdisjoint(set_fields) else ():
+            ends = range(1, len(finding.path) + 1) if filled.unknown else ()
+            if not any(dotted(finding.path[:end]) in filled.unknown for end in ends):
+                yield finding
 
 
 def _used(filled: Filled, as_task: bool) -> Iterator[_Found]:
-    """Pass over candidates that are left out anyway."""
-    gone = infra.left_out(filled.written)
-    for found in _found(filled, as_task):
-        if found.path[:3] not in gone:
-            yield found
+    """Yield what is not supported, except in candidates that are left out anyway."""
+    excluded_paths = infra.left_out(filled.written)
+    for finding in _found(filled, as_task):
+        if finding.path[:3] not in excluded_paths:
+            yield finding
 
 
 def _used_entries(document: Document) -> Iterator[tuple[Entry, Path, Data]]:
-    """Yield what the entries find; the fields of resources are its candidates' too."""
+    """Yield the matching entries; fields of `resources` also match in its candidates."""
     for name in document.data.keys() & _tree().below.keys():
-        tops = document.resources.maps if name == "resources" else [((name,), document.data[name])]
-        for path, values in tops:
+        sections = (
+            document.resources.maps if name == "resources" else [((name,), document.data[name])]
+        )
+        for path, values in sections:
             yield from _tree().below[name].find(values, path)
 
 
@@ -218,8 +227,8 @@ def _tasks(document: Document) -> Iterator[_Found]:
 
 def _machines(document: Document) -> Iterator[_Found]:
     for path, values in document.resources.maps:
-        kind, autostop = values.get("instance_type"), values.get("autostop")
-        if kind is not None and not machine.shape(kind):
+        instance_type, autostop = values.get("instance_type"), values.get("autostop")
+        if instance_type is not None and not machine.shape(instance_type):
             instead = "say what a node needs with cpus, memory and accelerators"
             reason = "the cluster chooses the nodes"
             yield _Found((*path, "instance_type"), reason, instead, False)
@@ -253,7 +262,7 @@ def _buckets(document: Document) -> Iterator[_Found]:
 
 
 def _volumes(document: Document) -> Iterator[_Found]:
-    """A volume that is mounted by its name is as it was made."""
+    """Yield fields that do not change an existing volume, mounted by its name."""
     for path, value in entries(document.get("volumes")):
         if isinstance(value, dict) and value.get("size") is None:
             for field in ("labels", "config"):
@@ -262,7 +271,7 @@ def _volumes(document: Document) -> Iterator[_Found]:
                     yield _Found(("volumes", path, field), reason, "", False)
 
 
-# Forms, and the fields of a task or of its resources without all of which there is none.
+# Forms, and the fields of a task or its resources: a form needs at least one of its fields.
 _FORMS = (
     (frozenset({"type"}), _tasks),
     (frozenset({"instance_type", "autostop", "priority_class"}), _machines),

@@ -1,4 +1,4 @@
-"""Every problem of a document at once: the schema's, the rules across fields, what is ignored."""
+"""Collect all problems of a document: schema, rules and ignored fields."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,22 +10,23 @@ from kubectl_sky.spec.finding import Finding
 from kubectl_sky.spec.pod_config import POD_CONFIG
 from kubectl_sky.spec.substitute import Filled
 
-# Mappings whose null fields count as absent, as SkyPilot takes them, and their fields' schema.
+# Mappings whose null fields count as absent, as in SkyPilot, with the schema of their fields.
 _NULLS_PASS: dict[str, dict[tuple[str | type, ...], str]] = {
     "resources": {(): "resources", ("any_of", int): "resources", ("ordered", int): "resources"},
     "file_mounts": {(str,): "storage"},
     "service": {(): "service"},
 }
-# SkyPilot takes str() of these keys; a setting of ours has numbers.
+# SkyPilot converts these keys with str(); our setting priority_classes has numbers as keys.
 _ANY_KEYS = (("envs",), ("secrets",), ("priority_classes",))
-_WHOLE = ("ignored", unsupported.REFUSED)  # how messages about a field and all below it begin
+_WHOLE = ("ignored", unsupported.REFUSED)  # prefixes of messages about a field and all below it
 
 
 def validate(document: Document, schema: str = "task", as_task: bool = False) -> list[Problem]:
-    """Return the problems of a document, by place; warnings have the severity "warning".
+    """Return the problems of a document in file order.
 
-    `schema` is the language of the document. A task file may also hold a header of several tasks,
-    or a volume; both are recognised. `as_task` says that a service or pool is to be run as a task.
+    Warnings have the severity "warning". `schema` names the language of the document: with "task",
+    a header of several tasks or a volume is also recognised. `as_task` means that a service or pool
+    will run as a task.
     """
     if schema == "task" and (document.is_header or document.is_volume):
         schema = "header" if document.is_header else "volume"
@@ -38,29 +39,37 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     filled = Filled(document)
     if filled.problems:
         return filled.problems
-    found = _schema(filled.document, schema, filled.hides)
-    told = {problem.path for problem in found}
-    gone = tuple(f"{dotted(path)}." for path in infra.left_out(document))
-    found += [
+    problems = _schema(filled.document, schema, filled.hides)
+    reported = {problem.path for problem in problems}
+    excluded_prefixes = tuple(f"{dotted(path)}." for path in infra.left_out(document))
+    problems += [
         problem
         for problem in rules.problems(filled.document)
-        if problem.path not in told
+        if problem.path not in reported
         and not filled.hides(problem.path)
-        and not (problem.severity == "warning" and problem.path.startswith(gone))
+        and not (problem.severity == "warning" and problem.path.startswith(excluded_prefixes))
     ]
-    wrong = {problem.path for problem in found}
-    found += [
-        problem for problem in unsupported.findings(filled, as_task) if problem.path not in wrong
+    problem_paths = {problem.path for problem in problems}
+    problems += [
+        problem
+        for problem in unsupported.findings(filled, as_task)
+        if problem.path not in problem_paths
     ]
-    return _sorted(_once(found))
+    return _sorted(_once(problems))
 
 
 def _once(problems: list[Problem]) -> list[Problem]:
-    """Leave out warnings of what stands below a field that is ignored as a whole."""
+    """Drop warnings about fields below a field that is ignored as a whole."""
     if len(problems) < 2:
         return problems
-    gone = {_steps(found.path) for found in problems if found.message.startswith(_WHOLE)}
-    return [found for found in problems if found.severity == "error" or not _below(found, gone)]
+    ignored_paths = {
+        _steps(problem.path) for problem in problems if problem.message.startswith(_WHOLE)
+    }
+    return [
+        problem
+        for problem in problems
+        if problem.severity == "error" or not _below(problem, ignored_paths)
+    ]
 
 
 def _below(found: Problem, paths: set[str]) -> bool:
@@ -77,9 +86,9 @@ def _sorted(problems: list[Problem]) -> list[Problem]:
 
 
 def _untold(found: list[Problem], more: list[Problem]) -> list[Problem]:
-    """Add problems of what none is told of yet."""
-    told = {problem.path for problem in found}
-    return found + [problem for problem in more if problem.path not in told]
+    """Add the problems of paths for which none is reported yet."""
+    reported = {problem.path for problem in found}
+    return found + [problem for problem in more if problem.path not in reported]
 
 
 def _schema(
@@ -94,12 +103,12 @@ def _schema(
         for found in schema.check(data, name)
         if not hides(dotted(found.path), found.key)
     ]
-    told = {problem.path for problem in cleaned.problems}
-    return cleaned.problems + [problem for problem in found if problem.path not in told]
+    reported = {problem.path for problem in cleaned.problems}
+    return cleaned.problems + [problem for problem in found if problem.path not in reported]
 
 
 def _quoted(document: Document, found: Finding) -> str:
-    """Return the hint; where quotes would help, with what YAML has made of the text."""
+    """Return the hint; if it suggests quotes, with how YAML reads the text."""
     written = document.written(found.path)
     if found.hint != "put it in quotes" or found.path[:1] == ("secrets",):
         return found.hint
@@ -109,7 +118,7 @@ def _quoted(document: Document, found: Finding) -> str:
 
 
 class _Cleaned:
-    """The data as a schema can check it: keys are text, and absent is absent."""
+    """Data that a schema can check: keys are text, and ignorable nulls are dropped."""
 
     def __init__(self, document: Document, name: str) -> None:
         self.document = document
@@ -124,7 +133,7 @@ class _Cleaned:
         return value
 
     def mapping(self, values: Data, path: Path) -> Data:
-        """Return the mapping with text keys; say which were none."""
+        """Return the mapping with text keys; report keys that are not text."""
         droppable = self._droppable(path)
         cleaned = {}
         for key, value in values.items():
@@ -132,12 +141,12 @@ class _Cleaned:
                 self._say(path, key)
             if value is None and (key in droppable or path[:3] == POD_CONFIG):
                 continue
-            inner = isinstance(value, dict | list)
-            cleaned[str(key)] = self._any(value, (*path, str(key))) if inner else value
+            is_nested = isinstance(value, dict | list)
+            cleaned[str(key)] = self._any(value, (*path, str(key))) if is_nested else value
         return cleaned
 
     def _droppable(self, path: Path) -> frozenset[str]:
-        """Return the fields of a mapping that are absent when they are null."""
+        """Return the fields of a mapping that count as absent if they are null."""
         if not path:
             return (
                 schema.fields(self.root) - {"name"}

@@ -1,4 +1,4 @@
-"""Rules of variables and secrets."""
+"""Rules for variables and secrets."""
 
 import re
 from collections.abc import Iterator
@@ -8,10 +8,11 @@ from kubectl_sky.spec.document import Data, Document, entries
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _SERVER = re.compile(r"(https?://)?[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[!-~]*)?")
-REFERENCE = "secrets:"  # begins the names of secrets that SkyPilot's API server keeps
+REFERENCE = "secrets:"  # prefix of the names of secrets that SkyPilot's API server stores
 
-# What each node is told about the task; it would be wrong with any other value. As in SkyPilot the
-# user's own SKYPILOT_TASK_ID and SKYPILOT_NUM_NODES win; unlike there, SKYPILOT_NODE_IPS does not.
+# Variables that describe the task to each node; any other value would be wrong. As in SkyPilot, the
+# user's own SKYPILOT_TASK_ID and SKYPILOT_NUM_NODES win. Unlike in SkyPilot, SKYPILOT_NODE_IPS does
+# not.
 RESERVED = frozenset(
     {
         "JOB_COMPLETION_INDEX",
@@ -36,7 +37,7 @@ RESERVED = frozenset(
     }
 )
 
-# How to log in to a private registry of images.
+# The login to a private image registry.
 REGISTRY = ("SKYPILOT_DOCKER_USERNAME", "SKYPILOT_DOCKER_PASSWORD", "SKYPILOT_DOCKER_SERVER")
 
 
@@ -46,14 +47,15 @@ def _mapping(document: Document, field: str) -> dict[Data, Data]:
 
 
 def is_name(text: str) -> bool:
-    """Say whether a shell can have a variable of this name."""
+    """Whether a shell variable can have this name."""
     return bool(_NAME.fullmatch(text))
 
 
 def _names(document: Document) -> Iterator[Problem]:
-    """The schema sees names of variables; a line break at their end it cannot see.
+    """Report invalid and reserved names of variables.
 
-    SkyPilot takes any name for a secret; refusals tell what no variable can be called.
+    The schema checks the names too, but misses a line break at the end. SkyPilot accepts any name
+    for a secret; `refusals` reports the names that a variable cannot have.
     """
     for name in map(str, _mapping(document, "envs")):
         if not is_name(name):
@@ -86,18 +88,18 @@ def _values(document: Document) -> Iterator[Problem]:
 
 
 def _as_written(document: Document) -> Iterator[Problem]:
-    """`yes` is true and `0755` is 493 in YAML 1.1: say so where the task would see another text."""
+    """Warn if YAML 1.1 changes the text of a variable: `yes` is true, `0755` is 493."""
     for field in ("envs", "secrets"):
         node = document.root.child(field)
         for name, value in _mapping(document, field).items():
-            written = node.child(name) if node else None
+            value_node = node.child(name) if node else None
             if (
-                written is None
-                or written.value is not value
+                value_node is None
+                or value_node.value is not value
                 or isinstance(value, str | dict | list)
             ):
                 continue
-            if value is not None and str(value) != written.text:
+            if value is not None and str(value) != value_node.text:
                 shown = f" {str(value)!r}" if field == "envs" else " something else"
                 message = f"YAML reads this as{shown}; that is what the task sees"
                 yield document.problem((field, str(name)), message, "put it in quotes", "warning")
@@ -111,18 +113,18 @@ def _both(document: Document) -> Iterator[Problem]:
 
 
 def _registry(document: Document) -> Iterator[Problem]:
-    """The three variables that log in to a private registry, wherever they are."""
-    places = {name: field for field in ("envs", "secrets") for name in _mapping(document, field)}
-    missing = [name for name in REGISTRY if name not in places]
+    """Check the three variables that log in to a registry, in envs or secrets."""
+    fields = {name: field for field in ("envs", "secrets") for name in _mapping(document, field)}
+    missing = [name for name in REGISTRY if name not in fields]
     for name in REGISTRY:
-        if name in places and missing:
+        if name in fields and missing:
             message = f"logs in to a registry only beside {' and '.join(missing)}"
-            yield document.problem((places[name], name), message, key=True)
+            yield document.problem((fields[name], name), message, key=True)
     name = REGISTRY[2]
-    server = document.get(places.get(name, ""), name)
+    server = document.get(fields.get(name, ""), name)
     if isinstance(server, str) and not _SERVER.fullmatch(server):
         hint = "such as ghcr.io or registry.example.com:5000"
-        yield document.problem((places[name], name), "expected a registry's address", hint)
+        yield document.problem((fields[name], name), "expected a registry's address", hint)
 
 
 RULES = (_registry, _names, _references, _values, _as_written, _both)

@@ -1,4 +1,4 @@
-"""Volumes: what a task mounts, and what `volumes apply` makes."""
+"""Volumes: what a task mounts, and what `volumes apply` creates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,13 +7,13 @@ from typing import Any
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.document import Document
 
-ACCESS_MODE = "ReadWriteOnce"  # where a file names none, as SkyPilot has it
-HOME = "~/"  # begins a path in the home directory, which only the running container knows
+ACCESS_MODE = "ReadWriteOnce"  # the default, as in SkyPilot
+HOME = "~/"  # prefix of a path in the home directory, which only the running container knows
 
 
 @dataclass(frozen=True)
 class Storage:
-    """What a claim asks for; an unwritten class is the cluster's default."""
+    """What a PVC requests; a `storage_class` of None is the cluster's default."""
 
     size: str
     storage_class: str | None = None
@@ -23,10 +23,10 @@ class Storage:
 
 @dataclass(frozen=True)
 class VolumeMount:
-    """Something at a path: an absolute one, or one in the home directory (`~/data`).
+    """A mount at an absolute path, or at one in the home directory (`~/data`).
 
-    It is one of three: a volume by its `name`, else a claim by its own; a volume that lives as
-    long as the task (`storage`); a directory of the cluster's node (`host_path`).
+    It is one of three: a volume called `name`, or a PVC called `name` if there is no such volume; a
+    volume that is deleted with the task (`storage`); a directory of the cluster node (`host_path`).
     """
 
     path: str
@@ -39,7 +39,7 @@ class VolumeMount:
 
 @dataclass(frozen=True)
 class VolumeFile:
-    """A volume as `volumes apply` takes it; storage is None for a claim that is there already."""
+    """A volume for `volumes apply`; `storage` is None for an existing PVC."""
 
     name: str
     storage: Storage | None
@@ -63,7 +63,7 @@ def mount_of(path: str, value: str | Mapping[str, Any]) -> VolumeMount:
 
 
 def volume_of(document: Document) -> VolumeFile:
-    """Return the volume of a document in which `validate` finds no error."""
+    """Return the volume of a document without errors from `validate`."""
     data = document.data
     config = data.get("config") or {}
     _, _, context = (data.get("infra") or "").partition("/")

@@ -1,1 +1,1 @@
-"""Local files on their way to the nodes: what is taken, how it is packed, how it is delivered."""
+"""Upload local files to the nodes of a task: select, pack and send them."""

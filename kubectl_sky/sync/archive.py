@@ -1,4 +1,4 @@
-"""A tar of files whose bytes depend on nothing but names, modes and content."""
+"""Build a reproducible tar: its bytes depend only on names, modes and content."""
 
 import hashlib
 import os
@@ -13,11 +13,11 @@ from kubectl_sky.facts import Archive
 from kubectl_sky.sync.known import Seen
 from kubectl_sky.sync.tree import Entry, Refusal, Source, shown
 
-MAX_REFUSALS = 10  # enough to see what is wrong
+MAX_REFUSALS = 10  # refusals to report before giving up
 
 _CHUNK = 1 << 20
-_LEVEL = 2  # a sixth more bytes than gzip's usual 6, in a third of the time
-_TIME = 946_684_800  # 2000: zip files, and so wheels, know no time before 1980
+_LEVEL = 2  # a sixth larger than gzip's default 6, in a third of the time
+_TIME = 946_684_800  # the year 2000: zip files (and wheels) cannot store times before 1980
 _KINDS = {
     stat.S_IFREG: tarfile.REGTYPE,
     stat.S_IFDIR: tarfile.DIRTYPE,
@@ -26,27 +26,27 @@ _KINDS = {
 
 
 class Unsendable(Exception):
-    """Files that cannot be sent, with the reason of each."""
+    """Raised for files that cannot be uploaded, with the reason for each."""
 
     def __init__(self, *refusals: Refusal) -> None:
-        super().__init__("; ".join(f"{one.name} {one.reason}" for one in refusals))
+        super().__init__("; ".join(f"{refusal.name} {refusal.reason}" for refusal in refusals))
         self.refusals = refusals
 
     @classmethod
     def whole(cls, reason: str, hint: str = "") -> Self:
-        """The file or folder itself cannot be sent."""
+        """Return the error for a source that cannot be uploaded at all."""
         return cls(Refusal("", reason, hint))
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is sent: files, folders and links, and GiB of the files."""
+    """Upload limits: number of files, folders and links, and GiB of content."""
 
     files: int = 200_000
     gib: int = 4
 
     def exceeded(self, entries: int, size: int) -> tuple[str, str] | None:
-        """Return what is too much, and the setting that allows more."""
+        """Return the exceeded limit and the setting that raises it, else None."""
         if size > self.gib << 30:
             return f"{self.gib} GiB", "max_gib"
         return (f"{self.files:,} files", "max_files") if entries > self.files else None
@@ -58,29 +58,29 @@ USUAL = Limits()
 def measure(
     source: Source, limits: Limits = USUAL, notice: Callable[[Entry], None] | None = None
 ) -> Seen:
-    """Look at everything without reading it. Raises Unsendable, also when it is too much.
+    """Count files and bytes without reading content, and check the limits.
 
-    `notice` is called with each file, folder and link.
+    `notice` is called with each file, folder and link. Raises Unsendable, also over a limit.
     """
-    entries, refused, seen = 0, list[Refusal](), Seen()
+    entries, refusals, seen = 0, list[Refusal](), Seen()
     largest: dict[bytes, int] = {}
-    for found in source.entries():
-        if isinstance(found, Refusal):
-            refused.append(found)
-            if len(refused) == MAX_REFUSALS:
+    for entry in source.entries():
+        if isinstance(entry, Refusal):
+            refusals.append(entry)
+            if len(refusals) == MAX_REFUSALS:
                 break
             continue
         entries += 1
-        seen.add(found)
+        seen.add(entry)
         if notice:
-            notice(found)
-        top = found.name.partition(b"/")[0]
-        largest[top] = largest.get(top, 0) + found.size
+            notice(entry)
+        top = entry.name.partition(b"/")[0]
+        largest[top] = largest.get(top, 0) + entry.size
         exceeded = limits.exceeded(entries, seen.size)
         if exceeded:
             raise Unsendable(_too_much(*exceeded, largest))
-    if refused:
-        raise Unsendable(*refused)
+    if refusals:
+        raise Unsendable(*refusals)
     return seen
 
 
@@ -90,53 +90,53 @@ def pack(
     on_bytes: Callable[[int], object] | None = None,
     seen: Seen | None = None,
 ) -> Archive:
-    """Read everything once; the archive keeps its data while that is within `keep` bytes.
+    """Pack all files; the archive keeps its data if it is at most `keep` bytes.
 
-    Memory is bounded by `keep`. `seen` is told what was read. Raises Unsendable when something
-    cannot be read, or changes meanwhile.
+    Memory use is bounded by `keep`. `seen` records the entries read. Raises Unsendable when a file
+    cannot be read or changes during the read.
     """
     seen = seen or Seen()
-    digest, kept = hashlib.sha256(), bytearray()
-    squeezer = compressor() if keep else None
+    digest, packed = hashlib.sha256(), bytearray()
+    gzip = compressor() if keep else None
     for chunk in chunks(source, seen):
         digest.update(chunk)
-        if squeezer:
-            kept += squeezer.compress(chunk)
-            if len(kept) > keep:
-                squeezer, kept = None, bytearray()
+        if gzip:
+            packed += gzip.compress(chunk)
+            if len(packed) > keep:
+                gzip, packed = None, bytearray()
         if on_bytes:
             on_bytes(len(chunk))
-    if squeezer:
-        kept += squeezer.flush()
-    data = bytes(kept) if squeezer and len(kept) <= keep else b""
+    if gzip:
+        packed += gzip.flush()
+    data = bytes(packed) if gzip and len(packed) <= keep else b""
     return Archive(source.path.is_dir(), digest.hexdigest(), seen.files, seen.size, data)
 
 
 def compressor() -> "zlib._Compress":
-    """Return a gzip compressor; its output has neither names nor times in it."""
+    """Return a gzip compressor whose output contains no file name and no time."""
     return zlib.compressobj(_LEVEL, wbits=31)
 
 
 def chunks(source: Source, seen: Seen | None = None) -> Iterator[bytes]:
-    """Yield the tar, some of it at a time; `seen` is told what is in it. Raises Unsendable."""
-    for found in source.entries():
-        if isinstance(found, Refusal):
-            raise Unsendable(found)
+    """Yield the tar in chunks; `seen` records its entries. Raises Unsendable."""
+    for entry in source.entries():
+        if isinstance(entry, Refusal):
+            raise Unsendable(entry)
         if seen:
-            seen.add(found)
-        header = _header(found)
-        if not stat.S_ISREG(found.status.st_mode):
+            seen.add(entry)
+        header = _header(entry)
+        if not stat.S_ISREG(entry.status.st_mode):
             yield header
-        elif found.size <= _CHUNK:
-            yield b"".join((header, *_content(found)))
+        elif entry.size <= _CHUNK:
+            yield b"".join((header, *_content(entry)))
         else:
             yield header
-            yield from _content(found)
+            yield from _content(entry)
     yield bytes(2 * tarfile.BLOCKSIZE)
 
 
 def _header(entry: Entry) -> bytes:
-    """Write GNU's form of a header, which has room for names of any length and any bytes."""
+    """Return a GNU tar header, which allows names of any length and any bytes."""
     kind = stat.S_IFMT(entry.status.st_mode)
     info = tarfile.TarInfo(os.fsdecode(entry.name))
     info.type = _KINDS[kind]
@@ -148,23 +148,23 @@ def _header(entry: Entry) -> bytes:
 
 
 def _mode(mode: int) -> int:
-    """What may be done with it; a folder can be entered and filled by its owner."""
+    """Return the permission bits; the owner of a folder always gets full access."""
     return 0o777 if stat.S_ISLNK(mode) else mode & 0o777 | (0o700 if stat.S_ISDIR(mode) else 0)
 
 
 def _content(entry: Entry) -> Iterator[bytes]:
-    """Yield a file's bytes and what fills the last block; as many as its header has said."""
-    left = entry.size
+    """Yield a file's bytes, exactly as many as its header says, and the padding."""
+    remaining = entry.size
     try:
         with open(entry.path, "rb", buffering=0, opener=_not_linked) as file:
-            while left and (chunk := file.read(min(left, _CHUNK))):
-                left -= len(chunk)
+            while remaining and (chunk := file.read(min(remaining, _CHUNK))):
+                remaining -= len(chunk)
                 yield chunk
-            now = os.fstat(file.fileno())
+            status = os.fstat(file.fileno())
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise Unsendable(Refusal(shown(entry.name), f"cannot be read: {reason}", "")) from error
-    if left or _seen(now) != _seen(entry.status):
+    if remaining or _seen(status) != _seen(entry.status):
         reason = "changed while it was being read"
         raise Unsendable(Refusal(shown(entry.name), reason, "try again when it is at rest"))
     yield bytes(-entry.size % tarfile.BLOCKSIZE)
@@ -179,8 +179,8 @@ def _seen(status: os.stat_result) -> tuple[int, ...]:
 
 
 def _too_much(much: str, setting: str, largest: dict[bytes, int]) -> Refusal:
-    """Say what to leave out: the largest part of what was seen."""
-    name = max(largest, key=lambda top: largest[top])
+    """Return a refusal that suggests excluding the largest top-level entry."""
+    name = max(largest, key=lambda candidate: largest[candidate])
     hint = (
         f"leave out what the task does not need by .skyignore, such as {shown(name)}; volumes"
         f" carry data, and {setting} in settings.yaml is another limit"

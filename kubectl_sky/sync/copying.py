@@ -1,4 +1,4 @@
-"""Pack files and folders into a tar stream: what `cp` sends to a node."""
+"""Pack files and folders into the tar stream that `cp` sends to a node."""
 
 import os
 import tarfile
@@ -14,15 +14,15 @@ _END = b"\0" * 2 * tarfile.BLOCKSIZE
 
 
 def packed(source: Path, name: str, note: Note) -> Iterator[bytes]:
-    """Yield a tar of a file or folder, which is called `name` in it. Raises UserError.
+    """Yield a tar of a file or folder, stored under `name`. Raises UserError.
 
-    Links stay links; sockets, pipes and devices are left out, with a note.
+    Links stay links; sockets, pipes and devices are skipped with a note.
     """
     folder = source.parent
     with tarfile.TarFile(os.devnull, "w", format=tarfile.GNU_FORMAT) as tar:
         for path in _walked(source):
-            inside = Path(name, *path.relative_to(source).parts)
-            info = tar.gettarinfo(path, str(inside))
+            archive_path = Path(name, *path.relative_to(source).parts)
+            info = tar.gettarinfo(path, str(archive_path))
             if info is None or not (info.isreg() or info.isdir() or info.issym()):
                 note(f"left out, as it is neither file nor folder: {path.relative_to(folder)}")
                 continue
@@ -35,20 +35,20 @@ def packed(source: Path, name: str, note: Note) -> Iterator[bytes]:
 
 
 def _walked(source: Path) -> Iterator[Path]:
-    """Every path once; nothing is followed, and a file with two names is sent twice."""
+    """Yield every path once, without following links; hard links are sent as copies."""
     yield source
     if source.is_dir() and not source.is_symlink():
-        for one in sorted(source.iterdir()):
-            yield from _walked(one)
+        for child in sorted(source.iterdir()):
+            yield from _walked(child)
 
 
 def _content(path: Path, size: int) -> Iterator[bytes]:
-    left = size
+    remaining = size
     with path.open("rb") as file:
-        while left:
-            block = file.read(min(left, _BLOCK))
+        while remaining:
+            block = file.read(min(remaining, _BLOCK))
             if not block:
                 raise UserError(f"{path} became shorter while it was read", "copy it again")
-            left -= len(block)
+            remaining -= len(block)
             yield block
     yield b"\0" * (-size % tarfile.BLOCKSIZE)

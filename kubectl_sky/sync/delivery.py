@@ -1,4 +1,4 @@
-"""Files as one stream of bytes that is made once, and sent into programs of many pods."""
+"""Pack files into one stream of bytes once, and send it to many pods."""
 
 import hashlib
 import os
@@ -17,14 +17,14 @@ from kubectl_sky.sync.archive import Unsendable
 from kubectl_sky.sync.tree import Refusal, Source
 
 _BLOCK = 256 * 1024
-_TICK = 0.2  # seconds between two looks at whether a program is still there
-_IDLE = 600.0  # seconds without a byte: a large archive may take long to unpack at its end
-_SEND = b"send"  # what unpack.sh says when it wants them
+_TICK = 0.2  # seconds between two checks that the program still runs
+_IDLE = 600.0  # seconds without data: a large archive may take long to unpack at its end
+_SEND = b"send"  # printed by unpack.sh to request the files
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a program ended: its exit code and the first line of its stderr, or a lost connection."""
+    """The result of a program: exit code and first stderr line, or a lost connection."""
 
     code: int = 0
     said: str = ""
@@ -32,24 +32,24 @@ class Outcome:
 
 
 def packed(source: Source, digest: str, on_bytes: Callable[[int], object]) -> Iterator[bytes]:
-    """Yield the gzip'ed tar of files. Raises Unsendable when it is not what it was before."""
-    squeezer, seen, held = archive.compressor(), hashlib.sha256(), bytearray()
+    """Yield a gzipped tar of the files. Raises Unsendable if they have changed."""
+    gzip, sha256, buffer = archive.compressor(), hashlib.sha256(), bytearray()
     for chunk in archive.chunks(source):
-        seen.update(chunk)
+        sha256.update(chunk)
         on_bytes(len(chunk))
-        held += squeezer.compress(chunk)
-        if len(held) >= _BLOCK:
-            yield bytes(held)
-            held.clear()
-    if seen.hexdigest() != digest:
+        buffer += gzip.compress(chunk)
+        if len(buffer) >= _BLOCK:
+            yield bytes(buffer)
+            buffer.clear()
+    if sha256.hexdigest() != digest:
         raise Unsendable(Refusal("", "changed since the task was submitted", "submit it again"))
-    yield bytes(held) + squeezer.flush()
+    yield bytes(buffer) + gzip.flush()
 
 
 class Copy:
-    """The gzip'ed tar of files as they are now, in a file that has no name and goes with it.
+    """A gzipped tar of the current files, in an unnamed temporary file.
 
-    It is made in a thread of its own, while others read it already, each at its own speed.
+    One thread writes it while other threads already read it, each at its own speed.
     """
 
     def __init__(self, source: Source, digest: str) -> None:
@@ -57,25 +57,25 @@ class Copy:
             self._file = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._file)
         self._grown = Condition()
-        self._parts: list[tuple[int, int, int]] = []  # where each is, its length, bytes of the tar
+        self._parts: list[tuple[int, int, int]] = []  # offset, length, bytes of tar
         self._done = False
         self._error: OSError | Unsendable | None = None
         Thread(target=self._make, args=(source, digest), name="packing", daemon=True).start()
 
     def blocks(self, on_bytes: Callable[[int], object]) -> Iterator[bytes]:
-        """Yield all of it; `on_bytes` hears how many of the tar these were.
+        """Yield all blocks; call `on_bytes` with the uncompressed bytes of each.
 
-        Raises Unsendable when the files were not what they were before, OSError without room.
+        Raises Unsendable if the files have changed, OSError if the disk is full.
         """
         number = 0
         while part := self._part(number):
-            place, length, size = part
-            yield os.pread(self._file, length, place)
+            offset, length, size = part
+            yield os.pread(self._file, length, offset)
             on_bytes(size)
             number += 1
 
     def _part(self, number: int) -> tuple[int, int, int] | None:
-        """Return where a part is, as soon as it is there; None after the last."""
+        """Wait for a part and return its position; None after the last one."""
         with self._grown:
             self._grown.wait_for(lambda: self._done or number < len(self._parts))
             if self._error:
@@ -83,12 +83,12 @@ class Copy:
             return self._parts[number] if number < len(self._parts) else None
 
     def _make(self, source: Source, digest: str) -> None:
-        place, sizes = 0, list[int]()
+        offset, sizes = 0, list[int]()
         try:
             for block in packed(source, digest, sizes.append):
-                os.pwrite(self._file, block, place)
-                self._add((place, len(block), sum(sizes)))
-                place += len(block)
+                os.pwrite(self._file, block, offset)
+                self._add((offset, len(block), sum(sizes)))
+                offset += len(block)
                 sizes.clear()
         except (OSError, Unsendable) as error:
             self._error = error
@@ -104,26 +104,26 @@ class Copy:
 
 
 def send(session: Session, program: Program, blocks: Iterator[bytes], stop: Event) -> Outcome:
-    """Run unpack.sh, and let it read as soon as it says so. `stop` breaks it off."""
-    err, answer = Head(), Head()
-    asked, over = Event(), Event()
+    """Run unpack.sh and send the blocks when it requests them; `stop` cancels it."""
+    stderr, stdout = Head(), Head()
+    first_output, finished = Event(), Event()
 
     def heard(text: bytes) -> None:
-        answer(text)
-        asked.set()
+        stdout(text)
+        first_output.set()
 
     def feed() -> Iterator[bytes]:
-        while not asked.wait(_TICK):
-            if over.is_set():
+        while not first_output.wait(_TICK):
+            if finished.is_set():
                 return
-        if answer.data.startswith(_SEND):
+        if stdout.data.startswith(_SEND):
             yield from blocks
 
-    pipes = Pipes(stdin=feed(), stdout=heard, stderr=err, idle=_IDLE, stop=stop)
+    pipes = Pipes(stdin=feed(), stdout=heard, stderr=stderr, idle=_IDLE, stop=stop)
     try:
         code = executing.run(session, program, pipes)
     except SkyError as error:
         return Outcome(error=error)
     finally:
-        over.set()
-    return Outcome(code, err.line)
+        finished.set()
+    return Outcome(code, stderr.line)

@@ -1,7 +1,7 @@
-"""Extract a tar stream that a stranger wrote: into a new folder first, then to where it belongs.
+"""Extract an untrusted tar stream to a temporary folder, then move it.
 
-Every name is opened relative to the descriptor of its folder, without following links, so that
-nothing outside of the new folder can be reached, whatever the stream says.
+Every name is opened relative to the descriptor of its folder, without following links. The stream
+can therefore not write outside the temporary folder.
 """
 
 import os
@@ -22,49 +22,49 @@ Parts = tuple[bytes, ...]
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_ROOT = b"new"  # what is extracted, in the temporary folder
-_DEPTH = 100  # folders below each other
-_PATH = 4096  # bytes of a path, and of a link's text
+_ROOT = b"new"  # name of the extracted tree in the temporary folder
+_DEPTH = 100  # nested folders
+_PATH = 4096  # bytes of a path or a link target
 _NAME = 255
-_LINKS = 16 << 20  # bytes of symbolic links that are kept until the end of the stream
+_LINKS = 16 << 20  # bytes of symbolic links, which are created at the end
 _NOTES = 10
-_SHOWN = 200  # characters of a name in a note
-_TRAILING = 1 << 20  # bytes behind the end of the tar: some programs fill a last block
+_SHOWN = 200  # characters shown of a name in a note
+_TRAILING = 1 << 20  # bytes after the end of the tar: some programs pad the last block
 
 
 class _Left(Exception):
-    """Why a member is left out; never leaves this module."""
+    """Raised to skip a member, with the reason; caught in this module."""
 
 
 class Notes:
-    """Notes on what is left out: the first few, and how many more there are."""
+    """Report skipped members: the first few, then the number of the remaining ones."""
 
     def __init__(self, note: Note) -> None:
         self._note = note
         self._count = 0
 
     def left_out(self, name: bytes, why: str) -> None:
-        """Say that a member was left out."""
+        """Report that a member was skipped."""
         self._count += 1
         if self._count <= _NOTES:
             self._note(f"left out {name.decode(errors='replace')[:_SHOWN]!r}: {why}")
 
     def finish(self) -> None:
-        """Say how many more were left out."""
+        """Report how many more members were skipped."""
         if self._count > _NOTES:
             self._note(f"left out {self._count - _NOTES:,} more")
 
 
 def extract(stream: BinaryIO, target: Path, note: Note, limits: Limits | None = None) -> None:
-    """Write the file or folder that a tar holds to `target`. Raises UserError.
+    """Extract the file or folder in a tar to `target`. Raises UserError.
 
-    The tar is of `.`, or of one file in it. An existing file is replaced at once, an existing
-    folder gets what the tar has; of two things that are not alike the existing one stays.
+    The tar holds `.` or a single file. An existing file is replaced atomically, and an existing
+    folder is merged. If one is a folder and the other is not, the existing one stays.
     """
     notes = Notes(note)
-    beside = target if target.is_dir() and not target.is_symlink() else target.parent
+    parent = target if target.is_dir() and not target.is_symlink() else target.parent
     try:
-        folder = os.open(beside, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             with _temporary(folder) as temporary:
                 _Tree(temporary, notes).fill(stream, limits or Limits())
@@ -80,7 +80,7 @@ def extract(stream: BinaryIO, target: Path, note: Note, limits: Limits | None = 
 
 @contextmanager
 def _temporary(folder: int) -> Iterator[int]:
-    """Make a folder that only we may enter, and remove it with what is still in it."""
+    """Create a temporary folder with mode 0700, and remove it with its content."""
     name = f".kubectl-sky-{secrets.token_hex(8)}"
     os.mkdir(name, 0o700, dir_fd=folder)
     try:
@@ -100,7 +100,7 @@ def _opened(name: bytes, folder: int | None = None) -> Iterator[int]:
 
 
 class _Tree:
-    """What is extracted, below the descriptor of a temporary folder."""
+    """Write members below the descriptor of a temporary folder."""
 
     def __init__(self, temporary: int, notes: Notes) -> None:
         self._temporary = temporary
@@ -110,7 +110,7 @@ class _Tree:
         self._held = 0
 
     def fill(self, stream: BinaryIO, limits: Limits) -> None:
-        """Extract a whole stream."""
+        """Extract the whole stream."""
         tar = TarStream(stream, limits)
         try:
             root: Member | None = None
@@ -118,8 +118,8 @@ class _Tree:
                 root = root or member
                 try:
                     self._add(tar, root, member)
-                except _Left as left:
-                    self._notes.left_out(member.name, str(left))
+                except _Left as reason:
+                    self._notes.left_out(member.name, str(reason))
             if root is None:
                 raise broken("it is empty")
             for parts, text in self._links:
@@ -132,8 +132,8 @@ class _Tree:
     def _add(self, tar: TarStream, root: Member, member: Member) -> None:
         parts = _parts(member.name)
         if member is root:
-            alone = len(parts) == 1 and member.is_file
-            if not alone and not (member.is_folder and not parts):
+            single_file = len(parts) == 1 and member.is_file
+            if not single_file and not (member.is_folder and not parts):
                 raise broken(f"it begins with {_shown(member.name)}")
         elif root.is_file or not parts:
             raise _Left("it is not what was asked for")
@@ -150,11 +150,13 @@ class _Tree:
             raise _Left("it is neither a file nor a folder")
 
     def _enter(self, path: Parts, create: bool = True) -> int:
-        """Return the descriptor of a folder, which stays open until another one is entered."""
-        known = [name for name, _ in self._open]
-        same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(known, path, strict=False))))
-        self._up(same)
-        for name in path[same:]:
+        """Return the descriptor of a folder, open until the next call."""
+        current = [name for name, _ in self._open]
+        common = len(
+            list(takewhile(lambda pair: pair[0] == pair[1], zip(current, path, strict=False)))
+        )
+        self._up(common)
+        for name in path[common:]:
             folder = self._open[-1][1] if self._open else self._temporary
             if create:
                 with suppress(FileExistsError):
@@ -188,12 +190,12 @@ class _Tree:
                 os.utime(file.fileno(), (member.mtime, member.mtime))
 
     def _hard_link(self, path: Parts, original: Parts) -> None:
-        """Give a regular file of this tree another name."""
+        """Create a hard link to a regular file of this tree."""
         with suppress(FileNotFoundError):
             source = os.dup(self._enter(original[:-1], create=False))
             try:
-                there = os.stat(original[-1], dir_fd=source, follow_symlinks=False)
-                if stat.S_ISREG(there.st_mode):
+                status = os.stat(original[-1], dir_fd=source, follow_symlinks=False)
+                if stat.S_ISREG(status.st_mode):
                     os.link(
                         original[-1],
                         path[-1],
@@ -211,10 +213,10 @@ class _Tree:
         raise _Left("it is a hard link to a file that was not copied")
 
     def _keep(self, path: Parts, text: bytes) -> None:
-        """Keep a symbolic link for the end, if it stays inside."""
+        """Save a symbolic link, to be created at the end, if it points inside the tree."""
         if not _inside(path[1:], text):
             raise _Left("it is a link that leads out of what is copied")
-        self._held += len(text) + sum(map(len, path)) + 200  # what the objects take
+        self._held += len(text) + sum(map(len, path)) + 200  # memory of the Python objects
         if self._held > _LINKS:
             raise UserError("the tar stream has too many symbolic links")
         self._links.append((path, text))
@@ -224,12 +226,12 @@ class _Tree:
             os.symlink(text, path[-1], dir_fd=self._enter(path[:-1]))
         except FileExistsError:
             self._notes.left_out(path[-1], "it comes more than once")
-        except _Left as left:
-            self._notes.left_out(path[-1], str(left))
+        except _Left as reason:
+            self._notes.left_out(path[-1], str(reason))
 
 
 def _parts(name: bytes) -> Parts:
-    """Split a name relative to the root."""
+    """Split a name into parts relative to the root."""
     parts = tuple(part for part in name.split(b"/") if part not in (b"", b"."))
     if name.startswith(b"/") or b".." in parts or b"\0" in name:
         raise _Left("its path leads out of what is copied")
@@ -239,63 +241,63 @@ def _parts(name: bytes) -> Parts:
 
 
 def _inside(path: Parts, text: bytes) -> bool:
-    """Say whether a link stays inside, judged by its text alone.
+    """Check by its text alone whether a link points inside the tree.
 
-    `..` may only stand in front: behind a name, which may be a link itself, it could lead out.
+    `..` is allowed only at the start: after a name, which may be a link itself, it could escape.
     """
     parts = [part for part in text.split(b"/") if part not in (b"", b".")]
-    ups = len(list(takewhile(lambda part: part == b"..", parts)))
+    levels_up = len(list(takewhile(lambda part: part == b"..", parts)))
     return (
         bool(text)
         and not text.startswith(b"/")
         and b"\0" not in text
         and len(text) < _PATH
-        and ups < len(path)
-        and b".." not in parts[ups:]
+        and levels_up < len(path)
+        and b".." not in parts[levels_up:]
     )
 
 
 def _mode(mode: int) -> int:
-    """Keep what a group and others may read; the umask takes more away."""
+    """Keep read and execute bits of group and others; the umask may remove more."""
     return 0o600 | mode & (0o755 if mode & 0o100 else 0o644)
 
 
 def _write(descriptor: int, block: bytes) -> None:
-    rest = memoryview(block)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    remaining = memoryview(block)
+    while remaining:
+        remaining = remaining[os.write(descriptor, remaining) :]
 
 
 def _move(temporary: int, target: Path, notes: Notes) -> None:
-    """Give what was extracted its name."""
+    """Move the extracted file or folder to its target."""
     with suppress(FileNotFoundError):
-        ours = os.lstat(target).st_mode
-        theirs = os.stat(_ROOT, dir_fd=temporary, follow_symlinks=False).st_mode
-        if stat.S_ISDIR(ours) and stat.S_ISDIR(theirs):
+        target_mode = os.lstat(target).st_mode
+        new_mode = os.stat(_ROOT, dir_fd=temporary, follow_symlinks=False).st_mode
+        if stat.S_ISDIR(target_mode) and stat.S_ISDIR(new_mode):
             with _opened(_ROOT, temporary) as source, _opened(os.fsencode(target)) as existing:
                 _merge(source, existing, notes)
             return
-        if stat.S_ISDIR(ours) or stat.S_ISDIR(theirs):
-            what = "a folder" if stat.S_ISDIR(ours) else "not a folder"
+        if stat.S_ISDIR(target_mode) or stat.S_ISDIR(new_mode):
+            what = "a folder" if stat.S_ISDIR(target_mode) else "not a folder"
             raise UserError(f"{target} exists and is {what}", "choose another target")
     os.replace(_ROOT, target, src_dir_fd=temporary)
 
 
 def _merge(source: int, target: int, notes: Notes) -> None:
-    """Move what a folder has into another one; a link in that is replaced, never followed."""
+    """Merge a folder into another one; replace links there, never follow them."""
     for name in os.listdir(source):
-        there = None
+        target_mode = None
         with suppress(FileNotFoundError):
-            there = os.stat(name, dir_fd=target, follow_symlinks=False).st_mode
-        ours = os.stat(name, dir_fd=source, follow_symlinks=False).st_mode
-        if there is None or not (stat.S_ISDIR(there) or stat.S_ISDIR(ours)):
+            target_mode = os.stat(name, dir_fd=target, follow_symlinks=False).st_mode
+        source_mode = os.stat(name, dir_fd=source, follow_symlinks=False).st_mode
+        if target_mode is None or not (stat.S_ISDIR(target_mode) or stat.S_ISDIR(source_mode)):
             os.replace(name, name, src_dir_fd=source, dst_dir_fd=target)
-        elif stat.S_ISDIR(there) and stat.S_ISDIR(ours):
+        elif stat.S_ISDIR(target_mode) and stat.S_ISDIR(source_mode):
             path = os.fsencode(name)
-            with _opened(path, source) as inner, _opened(path, target) as outer:
-                _merge(inner, outer, notes)
+            with _opened(path, source) as source_folder, _opened(path, target) as target_folder:
+                _merge(source_folder, target_folder, notes)
         else:
-            what = "a folder" if stat.S_ISDIR(there) else "not a folder"
+            what = "a folder" if stat.S_ISDIR(target_mode) else "not a folder"
             notes.left_out(os.fsencode(name), f"it exists here and is {what}")
 
 

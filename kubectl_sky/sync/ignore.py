@@ -1,4 +1,4 @@
-"""Which files of a folder stay behind: what its .skyignore says, else what git would ignore."""
+"""Decide which files are ignored: by .skyignore if any, else by git's rules."""
 
 import os
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from kubectl_sky.sync.patterns import LineTooLong, Rule
 
 OURS, GITS = b".skyignore", b".gitignore"
 _MAX_BYTES = 1024 * 1024
-_HISTORY = patterns.read(b".git")  # changes with every git status; !.git takes it after all
+_HISTORY = patterns.read(b".git")  # changes with every git status; include it with !.git
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The ignore files that count in one folder, its own first.
+    """The ignore files that apply to one folder, its own first.
 
-    `base` is the path of the folder from where the paths begin, `name` what the files are called.
+    `base` is the folder's path relative to the root, `name` the name of the ignore files.
     """
 
     name: bytes
@@ -27,42 +27,42 @@ class Rules:
     above: "Rules | None" = None
 
     def leave_out(self, path: bytes, folder: bool) -> bool:
-        """Whether a path stays behind; of a folder that does, nothing is taken."""
+        """Check whether a path is ignored; an ignored folder is ignored with its content."""
         rules: Rules | None = self
         while rules:
-            within = path[len(rules.base) :]
+            relative = path[len(rules.base) :]
             for rule in reversed(rules.patterns):
-                if rule.matches(within, folder):
+                if rule.matches(relative, folder):
                     return not rule.negated
             rules = rules.above
         return False
 
     def within(self, path: bytes, files: os.PathLike[bytes] | bytes, has_file: bool) -> "Rules":
-        """Return the rules of a folder below; `files` is where it is on this machine."""
+        """Return the rules of a subfolder; `files` is its local path."""
         if not has_file:
             return self
-        found = _read(os.path.join(files, self.name))
-        return Rules(self.name, found, path + b"/" if path else b"", self)
+        file_rules = _read(os.path.join(files, self.name))
+        return Rules(self.name, file_rules, path + b"/" if path else b"", self)
 
 
 def rules(folder: Path, with_parents: bool) -> tuple[Rules, bytes]:
-    """Return the rules around a folder, and its own path as they see it.
+    """Return the rules that apply to a folder, and its path relative to their root.
 
-    `with_parents` counts what the folders above say too, up to the repository's root: unless they
-    ignore the folder itself, which somebody has asked for all the same.
+    `with_parents` includes the ignore files of parent folders up to the repository's root, unless
+    they ignore the folder itself, which the user has explicitly given.
     """
     if (folder / os.fsdecode(OURS)).is_file():
         return Rules(OURS), b""
     root = _repository(folder) if with_parents else folder
-    found = _excluded(Rules(GITS), root)
+    parent_rules = _excluded(Rules(GITS), root)
     path = b""
     for part in folder.relative_to(root).parts:
         files = os.fsencode(root / os.fsdecode(path))
-        found = found.within(path, files, os.path.isfile(os.path.join(files, GITS)))
+        parent_rules = parent_rules.within(path, files, os.path.isfile(os.path.join(files, GITS)))
         path = path + b"/" * bool(path) + os.fsencode(part)
-        if found.leave_out(path, folder=True):
+        if parent_rules.leave_out(path, folder=True):
             return _excluded(Rules(GITS), folder), b""
-    return found, path
+    return parent_rules, path
 
 
 def _repository(folder: Path) -> Path:
@@ -71,7 +71,7 @@ def _repository(folder: Path) -> Path:
 
 
 def _excluded(found: Rules, root: Path) -> Rules:
-    """Add what one clone alone ignores."""
+    """Add the rules of `.git/info/exclude`, which are local to one clone."""
     private = root / ".git" / "info" / "exclude"
     if not private.is_file():
         return found

@@ -1,7 +1,7 @@
-"""Patterns of ignore files, read as git reads them (its dir.c and wildmatch.c).
+"""Parse the patterns of ignore files as git does (dir.c and wildmatch.c).
 
 Everything is bytes, as in git: `?` is one byte, and names need not be UTF-8. RE2 matches in linear
-time; `pathspec` differs from git on a third of the forms that the tests compare.
+time. The `pathspec` package differs from git on a third of the forms that the tests compare.
 """
 
 import itertools
@@ -13,9 +13,9 @@ from kubectl_sky import regex
 from kubectl_sky.regex import Regex
 
 MAX_LINE = 4096  # bytes; no path is longer
-_MAX_GROUP = 64 * 1024  # bytes of one expression, far below what RE2 takes
+_MAX_GROUP = 64 * 1024  # bytes of one expression, far below RE2's limit
 
-# The characters of `[[:name:]]`, without the slash, which no set matches.
+# The characters of `[[:name:]]`, without the slash, which no bracket expression matches.
 _CLASSES = {
     b"alnum": rb"0-9A-Za-z",
     b"alpha": rb"A-Za-z",
@@ -36,32 +36,34 @@ _RANGE = re.compile(rb"-(\\?[^\]])", re.DOTALL)
 
 
 class LineTooLong(Exception):
-    """A line of an ignore file is longer than any path; the argument is its number."""
+    """Raised for a line longer than any path; the argument is the line number."""
 
 
 class _NeverMatches(Exception):
-    """A pattern that git accepts and that matches nothing."""
+    """Raised for a pattern that git accepts but that matches nothing."""
 
 
 @dataclass(frozen=True)
 class _Pattern:
-    """One line of an ignore file, as an expression of whole paths."""
+    """A line of an ignore file, as a regular expression for whole paths."""
 
-    negated: bool  # a line that begins with !
+    negated: bool  # the line starts with !
     folders_only: bool
     expression: bytes
 
 
 class Rule:
-    """Consecutive patterns that are all negated, or all not, so that their order is irrelevant."""
+    """Consecutive patterns with the same sign, so that their order does not matter."""
 
     def __init__(self, patterns: Sequence[_Pattern]) -> None:
         self.negated = patterns[0].negated
-        self._any = _compiled(p.expression for p in patterns if not p.folders_only)
-        self._folder = _compiled(p.expression for p in patterns if p.folders_only)
+        self._any = _compiled(
+            pattern.expression for pattern in patterns if not pattern.folders_only
+        )
+        self._folder = _compiled(pattern.expression for pattern in patterns if pattern.folders_only)
 
     def matches(self, path: bytes, folder: bool) -> bool:
-        """Say whether a path below the ignore file's folder matches one of the patterns."""
+        """Check whether a path below the ignore file's folder matches a pattern."""
         if self._any and self._any.fullmatch(path):
             return True
         return bool(folder and self._folder and self._folder.fullmatch(path))
@@ -80,7 +82,7 @@ def read(text: bytes) -> tuple[Rule, ...]:
 
 
 def _groups(patterns: list[_Pattern]) -> Iterator[list[_Pattern]]:
-    """Yield consecutive patterns with the same sign, as many as one expression can hold."""
+    """Group consecutive patterns with the same sign, up to the expression limit."""
     sizes = itertools.accumulate(len(pattern.expression) for pattern in patterns)
     keyed = zip(patterns, sizes, strict=True)
     for _, group in itertools.groupby(keyed, lambda item: (item[0].negated, item[1] // _MAX_GROUP)):
@@ -98,7 +100,7 @@ def _pattern(line: bytes) -> _Pattern | None:
     body = body[1:] if negated else body
     folders_only = body.endswith(b"/")
     body = body[:-1] if folders_only else body
-    by_name = b"/" not in body  # matches the last part of a path, at any depth
+    by_name = b"/" not in body  # matches the last part of a path at any depth
     if not body.removeprefix(b"/"):
         return None
     try:
@@ -109,35 +111,35 @@ def _pattern(line: bytes) -> _Pattern | None:
 
 
 def _trimmed(line: bytes) -> bytes:
-    """Return the line without the spaces at its end that no backslash protects."""
+    """Strip trailing spaces, except those escaped by a backslash."""
     body = line.rstrip(b" ")
     backslashes = len(body) - len(body.rstrip(b"\\"))
     return line[: len(body) + backslashes % 2]
 
 
 def _expression(body: bytes, by_name: bool) -> Iterator[bytes]:
-    """Translate a pattern, part by part. A path's `*` and `?` stop at slashes, its `**` do not."""
+    """Translate a pattern part by part; `*` and `?` do not match slashes, `**` does."""
     special = _SPECIAL.search(body)
-    literal = special.start() if special else len(body)  # git compares this much beforehand
-    at = 0
-    while at < len(body):
-        char = body[at : at + 1]
+    literal = special.start() if special else len(body)  # git compares this prefix literally
+    position = 0
+    while position < len(body):
+        char = body[position : position + 1]
         if char == b"*":
-            end = at + len(body[at:]) - len(body[at:].lstrip(b"*"))
-            part, at = _stars(body, at, end, literal, by_name)
+            end = position + len(body[position:]) - len(body[position:].lstrip(b"*"))
+            part, position = _stars(body, position, end, literal, by_name)
         elif char == b"[":
-            part, at = _set(body, at + 1)
+            part, position = _set(body, position + 1)
         elif char == b"\\":
-            if at + 1 == len(body):
+            if position + 1 == len(body):
                 raise _NeverMatches
-            part, at = re.escape(body[at + 1 : at + 2]), at + 2
+            part, position = re.escape(body[position + 1 : position + 2]), position + 2
         else:
-            part, at = b"[^/]" if char == b"?" else re.escape(char), at + 1
+            part, position = b"[^/]" if char == b"?" else re.escape(char), position + 1
         yield part
 
 
 def _stars(body: bytes, at: int, end: int, literal: int, by_name: bool) -> tuple[bytes, int]:
-    """Translate `*`, or several; two between slashes are any number of folders."""
+    """Translate one or more `*`; two between slashes match any number of folders."""
     begins = at in (0, literal) or body[at - 1 : at] == b"/"
     ends = end == len(body) or body.startswith((b"/", b"\\/"), end)
     if end - at == 1 or by_name or not (begins and ends):
@@ -148,7 +150,7 @@ def _stars(body: bytes, at: int, end: int, literal: int, by_name: bool) -> tuple
 
 
 def _set(body: bytes, at: int) -> tuple[bytes, int]:
-    """Translate `[…]`, whose first character is never its end; without an end it never matches."""
+    """Translate `[…]`; a leading `]` is literal, an unclosed `[` never matches."""
     negated = body[at : at + 1] in (b"!", b"^")
     at += negated
     items, previous, first = [], b"", True
@@ -156,23 +158,23 @@ def _set(body: bytes, at: int) -> tuple[bytes, int]:
         first = False
         item, previous, at = _item(body, at, previous)
         items.append(item)
-    inside = b"".join(items)
+    content = b"".join(items)
     if negated:
-        return b"[^/" + inside + b"]", at + 1
-    if not inside:
+        return b"[^/" + content + b"]", at + 1
+    if not content:
         raise _NeverMatches
-    return b"[" + inside + b"]", at + 1
+    return b"[" + content + b"]", at + 1
 
 
 def _item(body: bytes, at: int, previous: bytes) -> tuple[bytes, bytes, int]:
-    """Translate one item of a set; return it, what a range may begin with, and what follows."""
+    """Translate a bracket item; return it, a possible range start, the next index."""
     char = body[at : at + 1]
-    reach = _RANGE.match(body, at) if previous else None
-    if reach:
-        last = reach[1][-1:]
-        if reach[1] == b"\\":
+    range_match = _RANGE.match(body, at) if previous else None
+    if range_match:
+        last = range_match[1][-1:]
+        if range_match[1] == b"\\":
             raise _NeverMatches
-        return _span(previous[0], last[0]), b"", reach.end()
+        return _span(previous[0], last[0]), b"", range_match.end()
     if body.startswith(b"[:", at):
         name, closed, _ = body[at + 2 :].partition(b"]")
         if closed and name.endswith(b":"):
@@ -188,6 +190,6 @@ def _item(body: bytes, at: int, previous: bytes) -> tuple[bytes, bytes, int]:
 
 
 def _span(first: int, last: int) -> bytes:
-    """Return a range of characters without the slash; nothing if the last is before the first."""
+    """Return a character range without the slash; empty if `last` is before `first`."""
     parts = (first, min(last, _SLASH - 1)), (max(first, _SLASH + 1), last)
     return b"".join(b"\\x%02x-\\x%02x" % part for part in parts if part[0] <= part[1])

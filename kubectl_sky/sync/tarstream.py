@@ -1,4 +1,4 @@
-"""Read the headers of a tar stream that a stranger wrote, with a bound on each."""
+"""Read the headers of an untrusted tar stream, within limits."""
 
 import tarfile
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import BinaryIO
 from kubectl_sky.errors import UserError
 
 BLOCK = 64 * 1024
-_MAX_SIZE = 1 << 62  # bytes of a file; base-256 fields can say more
+_MAX_SIZE = 1 << 62  # bytes of a file; base-256 fields allow more
 _LONG = {tarfile.GNUTYPE_LONGNAME: "path", tarfile.GNUTYPE_LONGLINK: "linkpath"}
 _PAX = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE)
 _EXTENDED = (*_LONG, *_PAX, tarfile.XGLTYPE)
@@ -16,7 +16,7 @@ _EXTENDED = (*_LONG, *_PAX, tarfile.XGLTYPE)
 
 @dataclass(frozen=True)
 class Limits:
-    """What a tar stream may have: headers, and bytes of one extended header."""
+    """Limits of a tar stream: number of headers, and bytes of one extended header."""
 
     headers: int = 1_000_000
     extended: int = 1 << 20
@@ -24,7 +24,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Member:
-    """One entry of a tar; the names are as the tar has them. `size` is 0 except for files."""
+    """A tar entry, with its names unchanged. `size` is 0 except for files."""
 
     name: bytes
     kind: bytes
@@ -35,36 +35,36 @@ class Member:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a regular file."""
+        """Whether the member is a regular file."""
         return self.kind in tarfile.REGULAR_TYPES
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a directory."""
+        """Whether the member is a directory."""
         return self.kind == tarfile.DIRTYPE
 
     @property
     def is_symlink(self) -> bool:
-        """Whether it is a symbolic link."""
+        """Whether the member is a symbolic link."""
         return self.kind == tarfile.SYMTYPE
 
     @property
     def is_hard_link(self) -> bool:
-        """Whether it is another name of an earlier file."""
+        """Whether the member is a hard link to an earlier file."""
         return self.kind == tarfile.LNKTYPE
 
 
 class TarStream:
-    """The members of a tar in the ustar, GNU or pax format, one after the other.
+    """Iterate over the members of a tar in ustar, GNU or pax format.
 
-    The content of a member is read or skipped before the next one. Every method raises UserError
-    for what is not a complete tar, or goes beyond the limits.
+    The content of a member is read or skipped before the next member. Every method raises
+    UserError if the tar is incomplete or exceeds the limits.
     """
 
     def __init__(self, stream: BinaryIO, limits: Limits) -> None:
         self._stream = stream
         self._limits = limits
-        self._left = 0  # bytes of the current member that were not read
+        self._left = 0  # unread bytes of the current member
         self._padding = 0
 
     def __iter__(self) -> Iterator[Member]:
@@ -94,7 +94,7 @@ class TarStream:
             yield data
 
     def _headers(self) -> Iterator[bytes]:
-        """Yield the blocks that are headers, up to the first empty block."""
+        """Yield the header blocks, up to the first empty block."""
         while (block := self._exactly(tarfile.BLOCKSIZE)).strip(b"\0"):
             yield block
             for _ in self.content():
@@ -105,7 +105,7 @@ class TarStream:
         self._left, self._padding = size, -size % tarfile.BLOCKSIZE
 
     def _extended(self, info: tarfile.TarInfo) -> dict[str, bytes]:
-        """Read the header that belongs to the next member."""
+        """Read an extended header, which describes the next member."""
         if not 0 <= info.size <= self._limits.extended:
             raise UserError(
                 f"the tar stream has a header of more than {self._limits.extended:,} bytes"
@@ -124,7 +124,7 @@ class TarStream:
 
 
 def broken(why: str) -> UserError:
-    """Return the error for what is not a tar."""
+    """Return the error for an invalid or incomplete tar."""
     return UserError(f"not a complete tar stream: {why}", "copy it again")
 
 
@@ -140,7 +140,7 @@ def _member(info: tarfile.TarInfo, extended: dict[str, bytes]) -> Member:
         key.startswith("GNU.sparse.") for key in extended
     ):
         raise UserError("sparse files in a tar stream are not supported")
-    sized = info.isreg() or info.type not in tarfile.SUPPORTED_TYPES
+    has_content = info.isreg() or info.type not in tarfile.SUPPORTED_TYPES
     size = _number(extended["size"]) if "size" in extended else info.size
     if not 0 <= size <= _MAX_SIZE:
         raise broken("a size is invalid")
@@ -148,7 +148,7 @@ def _member(info: tarfile.TarInfo, extended: dict[str, bytes]) -> Member:
         name=extended.get("path") or _encoded(info.name),
         kind=info.type,
         link=extended.get("linkpath") or _encoded(info.linkname),
-        size=size if sized else 0,
+        size=size if has_content else 0,
         mode=info.mode,
         mtime=info.mtime,
     )

@@ -1,4 +1,4 @@
-"""What of a file or folder is taken, in an order that depends on nothing but its content."""
+"""List the files to upload from a file or folder, in a reproducible order."""
 
 import os
 import stat
@@ -15,13 +15,13 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFCHR: "a device",
 }
-MAX_DEPTH = 200  # folders within folders
+MAX_DEPTH = 200  # nested folders
 _LEAVE_OUT = "leave it out by .skyignore"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file, folder or link: its name in the archive, where it is, and what the system says."""
+    """A file, folder or link: its name in the archive, its local path and its status."""
 
     name: bytes
     path: bytes
@@ -30,13 +30,13 @@ class Entry:
 
     @property
     def size(self) -> int:
-        """Bytes of a file; nothing for anything else."""
+        """Size of a regular file in bytes; 0 for anything else."""
         return self.status.st_size if stat.S_ISREG(self.status.st_mode) else 0
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Something that cannot be sent: its name as it may be printed, why not, and what to do."""
+    """An entry that cannot be uploaded: its printable name, the reason and a hint."""
 
     name: str
     reason: str
@@ -44,7 +44,7 @@ class Refusal:
 
 
 class Source:
-    """A file or folder of this machine. A file is called `name` in its archive."""
+    """A local file or folder. A file is stored under `name` in its archive."""
 
     def __init__(self, path: Path, name: str = "", with_parents: bool = False) -> None:
         self.path = path.resolve()
@@ -54,11 +54,11 @@ class Source:
 
     @property
     def identity(self) -> tuple[bytes, bytes, bool]:
-        """What tells it from other sources."""
+        """A key that identifies this source."""
         return self._root, self._name, self._with_parents
 
     def entries(self) -> Iterator[Entry | Refusal]:
-        """Yield all that is taken, folders before what is in them. Raises OSError for the whole."""
+        """Yield all entries, each folder before its content. Raises OSError."""
         if not self.path.is_dir():
             yield _entry(self._name, self._root, self._root)
             return
@@ -68,30 +68,30 @@ class Source:
     def _folder(
         self, files: bytes, name: bytes, path: bytes, rules: Rules
     ) -> Iterator[Entry | Refusal]:
-        """Yield what is in a folder: its `name` in the archive, its `path` for the rules."""
+        """Yield the entries of a folder: `name` in the archive, `path` for the rules."""
         if name.count(b"/") >= MAX_DEPTH:
             yield Refusal(shown(name[-80:]), f"is more than {MAX_DEPTH} folders deep", _LEAVE_OUT)
             return
         try:
-            with os.scandir(files) as found:
-                inside = sorted(found, key=lambda item: item.name)
-            has_file = any(item.name == rules.name and item.is_file() for item in inside)
+            with os.scandir(files) as scan:
+                items = sorted(scan, key=lambda item: item.name)
+            has_file = any(item.name == rules.name and item.is_file() for item in items)
             rules = rules.within(path, files, has_file)
         except OSError as error:
             yield _unreadable(name or b".", error)
             return
-        for item in inside:
-            own, seen = _join(name, item.name), _join(path, item.name)
+        for item in items:
+            entry_name, rule_path = _join(name, item.name), _join(path, item.name)
             folder = item.is_dir(follow_symlinks=False)
-            if rules.leave_out(seen, folder):
+            if rules.leave_out(rule_path, folder):
                 continue
-            yield _entry(own, item.path, self._root)
+            yield _entry(entry_name, item.path, self._root)
             if folder:
-                yield from self._folder(item.path, own, seen, rules)
+                yield from self._folder(item.path, entry_name, rule_path, rules)
 
 
 def shown(name: bytes) -> str:
-    """Return a name as it may be printed: on one line, without control characters."""
+    """Return a printable name: on one line, without control characters."""
     text = name.decode(errors="backslashreplace")
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
@@ -114,10 +114,10 @@ def _entry(name: bytes, path: bytes, root: bytes) -> Entry | Refusal:
 
 
 def _link(entry: Entry, root: bytes) -> Entry | Refusal:
-    """Take a link as a link, as long as it means something on the nodes too."""
+    """Accept relative links inside the source; refuse links that break on nodes."""
     folder = os.path.realpath(os.path.dirname(entry.path))
-    end = os.path.normpath(os.path.join(folder, entry.target))
-    inside = end == root or end.startswith(root.rstrip(b"/") + b"/")
+    destination = os.path.normpath(os.path.join(folder, entry.target))
+    inside = destination == root or destination.startswith(root.rstrip(b"/") + b"/")
     if inside and not entry.target.startswith(b"/"):
         return entry
     reason = f"is a link to {shown(entry.target)}, which is not sent with it"

@@ -1,1 +1,1 @@
-"""How a plan runs: one file a backend."""
+"""Backends: how a plan runs in the cluster, one file per backend."""

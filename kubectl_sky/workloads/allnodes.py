@@ -1,4 +1,4 @@
-"""What the backends have in common whose one object runs all nodes."""
+"""Shared base of the backends that run all nodes in one object."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,15 +9,18 @@ from kubectl_sky.workloads.workload import SUSPEND, Object, Workload
 
 
 class AllNodes(Workload):
-    """One object, which fails as a whole; unless a backend says otherwise its nodes are indexes."""
+    """One object for all nodes, which fails as a whole.
+
+    By default, the nodes are the indexes of an Indexed Job.
+    """
 
     first: Mapping[str, str] = completions.FIRST
     together = True
     hold: tuple[str, ...] = SUSPEND
-    field = completions.FIELD  # where a pod reads its rank
+    field = completions.FIELD  # pod field with the node's rank
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:
-        """One object for all nodes."""
+        """Return one entry for all nodes."""
         return (
             Node(
                 index=0,
@@ -30,25 +33,25 @@ class AllNodes(Workload):
         )
 
     def told(self, plan: Plan) -> Mapping[str, str]:
-        """Return what all pods are told; their host names begin with their Job's name."""
+        """Return the variables of all pods: their host names start with the Job's name."""
         return {"KUBECTL_SKY_HOSTS": f"{self.maker(plan.name)}-"} if plan.service else {}
 
     def annotations(self, plan: Plan) -> Mapping[str, str]:
-        """Return the object's own annotations, beside those of the task."""
+        """Return annotations of the object in addition to the task's."""
         return {}
 
     def job(self, item: Object) -> Object:
-        """Return the Job whose indexes the nodes are, as far as an object says it."""
+        """Return the Indexed Job of the nodes, as far as the object describes it."""
         return item
 
     def ranks(self, item: Object) -> Sequence[int]:
-        """Every index of the Job is a node."""
+        """Return the indexes of the Job."""
         return range(completions.count(self.job(item)))
 
     def rank(self, pod: Object) -> int:
-        """The Job writes the index on its pods."""
+        """Return the completion index of the pod."""
         return completions.index(pod)
 
     def templates(self, item: Object) -> Sequence[Object]:
-        """The pods of the Job."""
+        """Return the Job's pod template."""
         return (self.job(item)["spec"]["template"],)

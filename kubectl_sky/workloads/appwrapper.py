@@ -1,4 +1,4 @@
-"""An AppWrapper around one Indexed Job: let in by Kueue as a whole, and started again as one."""
+"""AppWrapper backend: one Indexed Job, admitted and restarted as a whole."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -21,14 +21,14 @@ _PREFIX = "workload.codeflare.dev.appwrapper/"
 _LIMIT = f"{_PREFIX}retryLimit"
 _OWN = MappingProxyType(
     {
-        f"{_PREFIX}retryPausePeriodDuration": "10s",  # as a Job before its first restart
-        f"{_PREFIX}failureGracePeriodDuration": "0s",  # only a restart mends a node that failed
-        f"{_PREFIX}warmupGracePeriodDuration": "1h",  # images may be large
-        f"{_PREFIX}deletionOnFailureGracePeriodDuration": "1h",  # else its logs go at once
+        f"{_PREFIX}retryPausePeriodDuration": "10s",  # the initial restart delay of a Job
+        f"{_PREFIX}failureGracePeriodDuration": "0s",  # a failed node needs a restart
+        f"{_PREFIX}warmupGracePeriodDuration": "1h",  # allows for large images
+        f"{_PREFIX}deletionOnFailureGracePeriodDuration": "1h",  # keeps the logs for a while
     }
 )
 _SUCCESS = f"{_PREFIX}successTTLDuration"
-# What is said of the wrapper when a node of it failed; its pod says how.
+# Reasons of the wrapper after a node failed; the node's pod has the details.
 _A_NODE = ("FailedComponent", "FoundFailedPods")
 _ADVICE: Mapping[str, str] = MappingProxyType(
     {
@@ -40,7 +40,7 @@ _ADVICE: Mapping[str, str] = MappingProxyType(
 
 
 class AppWrapper(AllNodes):
-    """Every node is an index of the one Job that is wrapped, so that Kueue takes all or none."""
+    """The nodes are indexes of the one wrapped Job, so Kueue admits all or none."""
 
     name = "appwrapper"
     kind = kinds.APP_WRAPPER
@@ -50,28 +50,30 @@ class AppWrapper(AllNodes):
     between = "workload.codeflare.dev/appwrapper"
 
     def annotations(self, plan: Plan) -> Mapping[str, str]:
-        """How often and how soon it starts again, and how long it stays."""
-        lingers = {} if plan.linger is None else {_SUCCESS: f"{plan.linger}s"}
-        return {_LIMIT: str(plan.restarts)} | _OWN | lingers
+        """Return the restart limit and delays, and the TTL after success."""
+        ttl = {} if plan.linger is None else {_SUCCESS: f"{plan.linger}s"}
+        return {_LIMIT: str(plan.restarts)} | _OWN | ttl
 
     def job(self, item: Object) -> Object:
-        """The Job that is wrapped, which has the wrapper's name."""
+        """Return the wrapped Job, which has the wrapper's name."""
         components: Sequence[Object] = item.get("spec", {}).get("components") or ({},)
         template: Object = components[0].get("template") or {}
         return template
 
     def fits(self, plan: Plan, facts: Facts) -> str:
-        """It counts every failure, so it has to be told how many there may be."""
+        """It counts every failure, so the task must set a limit."""
         return recovery.uncounted(plan)
 
     def notes(self, plan: Plan) -> Sequence[str]:
-        """What is counted, and for how long a failed task keeps its place."""
-        kept = "appwrapper: a failed task keeps its logs and its quota for an hour, or until `stop`"
-        counted = f"all nodes start again together, whatever ended one, {plan.restarts} times"
-        return (kept, f"job_recovery: {counted}") if plan.recovers else (kept,)
+        """Return notes on retention of failed tasks and on counted restarts."""
+        retention = (
+            "appwrapper: a failed task keeps its logs and its quota for an hour, or until `stop`"
+        )
+        restarts = f"all nodes start again together, whatever ended one, {plan.restarts} times"
+        return (retention, f"job_recovery: {restarts}") if plan.recovers else (retention,)
 
     def node(self, item: Object, rank: int) -> Verdict:
-        """Done or failed with the wrapper, by its phase."""
+        """Return the verdict of the wrapper's phase for all nodes."""
         phase = _phase(item)
         if phase == "Succeeded":
             return Verdict(Phase.COMPLETED, at=_since(item, "ResourcesDeployed"))
@@ -82,26 +84,26 @@ class AppWrapper(AllNodes):
         return waiting(item)
 
     def attempts(self, item: Object) -> int:
-        """All nodes have started again as often as the wrapper was reset."""
+        """Every reset of the wrapper restarts all nodes."""
         return _resets(item) + 1
 
     def follows(self, item: Object, pods: Sequence[Object]) -> bool:
-        """All nodes start again while the wrapper may be reset once more."""
+        """All nodes restart while the wrapper has resets left."""
         if not pods or pods[-1].get("status", {}).get("phase") != "Failed":
             return False
         limit = counts.whole(item["metadata"].get("annotations", {}).get(_LIMIT))
-        left = limit - _resets(item)
-        return _phase(item) == "Resetting" or (_phase(item) == "Running" and left > 0)
+        remaining = limit - _resets(item)
+        return _phase(item) == "Resetting" or (_phase(item) == "Running" and remaining > 0)
 
 
 def _failed(item: Object) -> Verdict:
-    why = condition(item, "Unhealthy") or {}
-    reason, said = why.get("reason") or "Failed", why.get("message") or ""
-    at = why.get("lastTransitionTime") or ""
+    unhealthy = condition(item, "Unhealthy") or {}
+    reason, detail = unhealthy.get("reason") or "Failed", unhealthy.get("message") or ""
+    time = unhealthy.get("lastTransitionTime") or ""
     if reason in _A_NODE:
-        return Verdict(Phase.FAILED, STOPPED, f"{reason}: {said}", at)
-    message = ": ".join(filter(None, (_ADVICE.get(reason), said)))
-    return Verdict(Phase.FAILED, reason, message, at)
+        return Verdict(Phase.FAILED, STOPPED, f"{reason}: {detail}", time)
+    message = ": ".join(filter(None, (_ADVICE.get(reason), detail)))
+    return Verdict(Phase.FAILED, reason, message, time)
 
 
 def _phase(item: Object) -> str:

@@ -1,4 +1,4 @@
-"""Many one-node tasks of one file: an Indexed Job, none of whose indexes stops another."""
+"""Array backend: many one-node tasks as the independent indexes of one Job."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from kubectl_sky.workloads.workload import (
 
 
 class Array(Workload):
-    """Every index is a task of its own, which knows its number."""
+    """Each index is a task of its own, with its own number."""
 
     name = "array"
     kind = kinds.JOB
@@ -27,7 +27,7 @@ class Array(Workload):
     apart = True
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:
-        """One Job; its pods find their number by their place in the list."""
+        """Return one Job; its pods look up their number in the list by their index."""
         numbers = plan.array.numbers if plan.array else ""
         (node,) = plan.nodes
         return (
@@ -41,30 +41,30 @@ class Array(Workload):
         )
 
     def ranks(self, item: Object) -> Sequence[int]:
-        """The numbers that were asked for."""
+        """Return the requested numbers."""
         return tuple(completions.listed(_numbers(item))) or range(completions.count(item))
 
     def rank(self, pod: Object) -> int:
-        """The number at the place of the pod's index."""
-        numbers, place = tuple(completions.listed(_numbers(pod))), completions.index(pod)
-        return numbers[place] if place < len(numbers) else place
+        """Return the number at the pod's index."""
+        numbers, index = tuple(completions.listed(_numbers(pod))), completions.index(pod)
+        return numbers[index] if index < len(numbers) else index
 
     def title(self, rank: int) -> str:
-        """By its number."""
+        """Return the title with the number."""
         return f"index-{rank}"
 
     def node(self, item: Object, rank: int) -> Verdict:
-        """Each index completes and fails by itself."""
-        place = completions.listed(_numbers(item)).get(rank, rank)
+        """Each index completes and fails independently."""
+        index = completions.listed(_numbers(item)).get(rank, rank)
         complete, failed = condition(item, "Complete"), condition(item, "Failed")
-        if complete or completions.within(item, "completedIndexes", place):
+        if complete or completions.within(item, "completedIndexes", index):
             return ended(Phase.COMPLETED, complete or {})
-        if failed or completions.within(item, "failedIndexes", place):
+        if failed or completions.within(item, "failedIndexes", index):
             return ended(Phase.FAILED, failed or {})
         return waiting(item)
 
     def follows(self, item: Object, pods: Sequence[Object]) -> bool:
-        """By the Job's rules, which count the failures of each index."""
+        """Apply the Job's rules, which count failures per index."""
         limit = item.get("spec", {}).get("backoffLimitPerIndex") or 0
         return recovery.follows(item, pods, limit)
 

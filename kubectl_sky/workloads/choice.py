@@ -1,4 +1,4 @@
-"""Which backend runs a task: the one that was named, or the best that the cluster has."""
+"""Choose the backend of a task: the named one, or the best that is available."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Workload
 
 AUTO = "auto"
-# For several nodes, the best first, and why; the last one needs nothing.
+# Backends for several nodes and their merits, best first; the last needs no extra kind.
 _MERITS = {
     "jobset": "a JobSet, whose nodes fail together and start again together",
     "indexed": "one Job for all nodes, which the cluster stops together when one fails",
@@ -22,20 +22,20 @@ _LACKS = {Access.ABSENT: "{} is not installed", Access.FORBIDDEN: "you may not c
 
 @dataclass(frozen=True)
 class Choice:
-    """A backend, and what there is to say about its being chosen."""
+    """A backend, and a note on why it was chosen."""
 
     backend: Workload
     note: str = ""
 
 
 def questions(wanted: str | None, nodes: int) -> list[Kind]:
-    """Return the kinds about which the cluster has to be asked before a choice."""
-    found = [registry.named(name).foreign for name in _candidates(wanted, nodes)]
-    return [kind for kind in dict.fromkeys(found) if kind]
+    """Return the kinds whose availability must be known before a choice."""
+    kinds = [registry.named(name).foreign for name in _candidates(wanted, nodes)]
+    return [kind for kind in dict.fromkeys(kinds) if kind]
 
 
 def choices(wanted: str | None, nodes: int, access: Mapping[Kind, Access]) -> Iterator[Choice]:
-    """Yield what may run a task of so many nodes, the best first; there is at least one.
+    """Yield the backends for a task of `nodes` nodes, best first; at least one.
 
     Raises UserError for an unknown backend, ClusterError for one that is not installed.
     """
@@ -44,17 +44,17 @@ def choices(wanted: str | None, nodes: int, access: Mapping[Kind, Access]) -> It
         _installed(backend, access)
         yield Choice(backend)
         return
-    lacks: list[str] = []
+    rejections: list[str] = []
     for name in _candidates(wanted, nodes):
         backend = registry.named(name)
-        # What is not known, as without a cluster, is not relied on.
+        # Unknown availability, such as without a cluster, counts as absent.
         kind = backend.foreign
-        found = access.get(kind, Access.ABSENT) if kind else Access.USABLE
-        if found is Access.USABLE:
-            why = _MERITS[name] if nodes > 1 else "the task has one node"
-            yield Choice(backend, f"backend {name}: {'; '.join([why, *lacks])}")
+        status = access.get(kind, Access.ABSENT) if kind else Access.USABLE
+        if status is Access.USABLE:
+            reason = _MERITS[name] if nodes > 1 else "the task has one node"
+            yield Choice(backend, f"backend {name}: {'; '.join([reason, *rejections])}")
         else:
-            lacks.append(_LACKS[found].format(backend.kind.kind))
+            rejections.append(_LACKS[status].format(backend.kind.kind))
 
 
 def _candidates(wanted: str | None, nodes: int) -> list[str]:
@@ -66,9 +66,9 @@ def _candidates(wanted: str | None, nodes: int) -> list[str]:
 def _installed(backend: Workload, access: Mapping[Kind, Access]) -> None:
     kind = backend.foreign
     if kind and access.get(kind) is Access.ABSENT:
-        others = [name for name in registry.NAMED if not registry.named(name).requires]
+        alternatives = [name for name in registry.NAMED if not registry.named(name).requires]
         raise ClusterError(
             f"backend {backend.name} needs {backend.requires}, and the cluster does not serve"
             f" {kind.plural} ({kind.api_version})",
-            f"install it, or choose another backend: {', '.join(others)}",
+            f"install it, or choose another backend: {', '.join(alternatives)}",
         )

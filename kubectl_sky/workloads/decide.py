@@ -1,4 +1,4 @@
-"""Decide how a task runs: its backend, its plan, and what the user should know. Pure, once."""
+"""Decide how a task runs: backend, plan and notes. A pure function."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from kubectl_sky.workloads.choice import Choice, choices
 
 @dataclass(frozen=True)
 class Decision:
-    """The plan of one task, the placement that it is based on, and notes for the user."""
+    """The plan of a task, the placement behind it, and notes for the user."""
 
     plan: Plan
     placement: Placement
@@ -28,26 +28,27 @@ class Decision:
 def decide(
     task: Task, task_id: str, facts: Facts, settings: Settings, member: Member | None = None
 ) -> Decision:
-    """Decide everything that the file leaves open; `member` is the task's place among several.
+    """Decide everything that the file leaves open.
 
-    Raises UserError where no backend can run the task.
+    `member` is the position of the task in a pipeline or group. Raises UserError if no backend can
+    run the task.
     """
     placement = place(task, facts)
     reason = ""
     for choice in choices(task.backend or settings.backend, task.num_nodes, facts.access):
-        chosen = replace(task, backend=choice.backend.name)
-        plan = resolve(chosen, task_id, placement, facts, settings)
+        candidate = replace(task, backend=choice.backend.name)
+        plan = resolve(candidate, task_id, placement, facts, settings)
         if member:
             plan = joined(plan, member)
         plan = queued_later(choice.backend.adapted(plan))
         reason = choice.backend.fits(plan, facts) or hold.unfit(choice.backend, plan)
         if not reason:
-            told = [*notes(chosen, placement, facts, settings), *_notes(choice, plan)]
+            messages = [*notes(candidate, placement, facts, settings), *_notes(choice, plan)]
             prefix = f"{task.name}: " if member else ""
-            return Decision(plan, placement, tuple(f"{prefix}{note}" for note in told))
+            return Decision(plan, placement, tuple(f"{prefix}{note}" for note in messages))
     raise UserError(f"backend {choice.backend.name} cannot run {plan.title}: {reason}")
 
 
 def _notes(choice: Choice, plan: Plan) -> Sequence[str]:
-    """Notes about the choice of the backend, and about how it runs the plan."""
+    """Return notes on the chosen backend and on how it runs the plan."""
     return [note for note in (choice.note, *choice.backend.notes(plan)) if note]

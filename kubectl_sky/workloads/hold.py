@@ -1,4 +1,4 @@
-"""Objects that are held until somebody lets them begin, by the field that their backend has."""
+"""Suspend and resume objects through the field of their backend."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,12 +9,12 @@ from kubectl_sky.workloads.workload import Object, Workload, field
 
 
 def held(item: Object) -> bool:
-    """Say whether an object is held."""
+    """Return whether an object is suspended."""
     return field(item, registry.of(item).hold) is True
 
 
 def unfit(backend: Workload, plan: Plan) -> str:
-    """Return why a backend cannot run a task in its place among others; empty where it can."""
+    """Return why a backend cannot run a pipeline's or group's task; empty if it can."""
     if plan.suspended and not backend.hold:
         return "it cannot hold a task until the one before it has succeeded"
     if plan.group and not backend.hosts:
@@ -23,7 +23,10 @@ def unfit(backend: Workload, plan: Plan) -> str:
 
 
 def copied(item: Mapping[str, Any], other: Object) -> dict[str, Any]:
-    """Return an object, held or not as another is; one that cannot be held stays as it is."""
+    """Return an object with the suspend field of another object.
+
+    The object stays unchanged if it is not suspended, or if the other one is.
+    """
     if not held(item) or held(other):
         return dict(item)
     path = registry.of(item).hold
@@ -31,9 +34,10 @@ def copied(item: Mapping[str, Any], other: Object) -> dict[str, Any]:
 
 
 def released(backend: Workload, queueing: Mapping[str, str]) -> dict[str, Any]:
-    """Return the merge patch that releases an object; empty where it cannot be held.
+    """Return the merge patch that resumes an object; empty if it cannot be suspended.
 
-    Into a queue it gets by these labels, and the queue lets it begin.
+    With `queueing` labels, the patch puts the object into the queue instead, and the queue resumes
+    it.
     """
     if queueing:
         return {"metadata": {"labels": dict(queueing)}}
@@ -44,9 +48,9 @@ def released(backend: Workload, queueing: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _with(item: Mapping[str, Any], path: Sequence[str], value: object) -> dict[str, Any]:
-    """Return an object with another value of a field, or without it: some say nothing for false."""
-    first, *rest = path
-    changed = _with(item[first], rest, value) if rest else value
+    """Return an object with a changed field; None removes the field."""
+    name, *rest = path
+    content = _with(item[name], rest, value) if rest else value
     return {
-        key: found for key, found in (dict(item) | {first: changed}).items() if found is not None
+        key: entry for key, entry in (dict(item) | {name: content}).items() if entry is not None
     }

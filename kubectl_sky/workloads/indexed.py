@@ -1,4 +1,4 @@
-"""One Indexed Job for all nodes: the cluster stops them all when one fails."""
+"""Indexed backend: one Indexed Job; the cluster stops all nodes if one fails."""
 
 from collections.abc import Sequence
 
@@ -9,19 +9,22 @@ from kubectl_sky.workloads.workload import Object, Phase, Verdict, condition, en
 
 
 class Indexed(AllNodes):
-    """Every node is an index of one Job, which fails as a whole."""
+    """The nodes are indexes of one Job, which fails as a whole."""
 
     name = "indexed"
     kind = kinds.JOB
     template = "indexed.yaml.j2"
 
     def node(self, item: Object, rank: int) -> Verdict:
-        """Done with its index or with the Job; when the Job fails, its pod says whether it did."""
+        """A node completes with its index or with the Job.
+
+        If the Job fails, the node's pod decides whether the node failed.
+        """
         complete = condition(item, "Complete")
         if complete or completions.within(item, "completedIndexes", rank):
             return ended(Phase.COMPLETED, complete or {})
         return whole(item, "Failed", "FailureTarget")
 
     def follows(self, item: Object, pods: Sequence[Object]) -> bool:
-        """By the Job's rules, which count the failures of all nodes."""
+        """Apply the Job's rules, which count the failures of all nodes."""
         return recovery.shared(item, pods)

@@ -4,6 +4,6 @@ from kubectl_sky.workloads.pernode import PerNode
 
 
 class Jobs(PerNode):
-    """It needs nothing but Kubernetes."""
+    """It needs only Kubernetes."""
 
     name = "jobs"

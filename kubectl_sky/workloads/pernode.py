@@ -1,4 +1,4 @@
-"""What the backends have in common that run each node as a Job of its own."""
+"""Shared base of the backends that run each node as its own Job."""
 
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -33,15 +33,15 @@ class PerNode(Workload):
     hold = SUSPEND
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:
-        """One Job for each node."""
+        """Return one Job for each node."""
         return plan.nodes
 
     def ranks(self, item: Object) -> Sequence[int]:
-        """A Job has one node."""
+        """Return the rank of the Job's only node."""
         return (node_index(item),)
 
     def rank(self, pod: Object) -> int:
-        """Pods have their Job's label."""
+        """Return the rank from the label that the Job sets on its pods."""
         return node_index(pod)
 
     def node(self, item: Object, rank: int) -> Verdict:
@@ -51,22 +51,22 @@ class PerNode(Workload):
             return ended(Phase.COMPLETED, complete)
         cause = item["metadata"].get("annotations", {}).get(names.STOPPED_FOR)
         if failed and cause and failed.get("reason") == _LATE:
-            why, when = f"{cause} failed", failed.get("lastTransitionTime") or ""
-            return Verdict(Phase.FAILED, STOPPED, why, when)
+            message, finished = f"{cause} failed", failed.get("lastTransitionTime") or ""
+            return Verdict(Phase.FAILED, STOPPED, message, finished)
         if failed:
             return ended(Phase.FAILED, failed)
         return Verdict(Phase.PODS, STOPPED, f"{cause} failed") if cause else waiting(item)
 
     def stopping(self, failed: str) -> dict[str, Any]:
-        """As a Job whose time is over: it fails for good, and a queue lets it go."""
-        said = {"annotations": {names.STOPPED_FOR: failed}}
-        return {"metadata": said, "spec": {"activeDeadlineSeconds": 1}}
+        """Set a one-second deadline: the Job fails for good and frees its quota."""
+        metadata = {"annotations": {names.STOPPED_FOR: failed}}
+        return {"metadata": metadata, "spec": {"activeDeadlineSeconds": 1}}
 
     def attempts(self, item: Object) -> int:
-        """A Job counts its pods, those that have been deleted too."""
+        """The Job's status counts its pods, including deleted ones."""
         status = item.get("status", {})
         return sum(status.get(kind) or 0 for kind in ("active", "failed", "succeeded"))
 
     def follows(self, item: Object, pods: Sequence[Object]) -> bool:
-        """By the rules of the node's Job."""
+        """Apply the rules of the node's Job."""
         return recovery.shared(item, pods)

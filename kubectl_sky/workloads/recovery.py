@@ -1,4 +1,4 @@
-"""What starts again: whether another pod follows one that failed, and what is not counted."""
+"""Restart rules: whether a failed pod is replaced, and which failures count."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,10 @@ from kubectl_sky.workloads.workload import Object, condition
 
 
 def uncounted(plan: Plan) -> str:
-    """Return why a backend that counts every failure cannot run a plan; empty where it can."""
+    """Return why a backend that counts every failure cannot run a plan.
+
+    Empty if it can.
+    """
     if plan.recovers and not plan.restarts:
         return (
             "it counts what the cluster takes away as failures;"
@@ -17,19 +20,19 @@ def uncounted(plan: Plan) -> str:
 
 
 def shared(item: Object, pods: Sequence[Object]) -> bool:
-    """Say whether another pod follows where a Job counts the failures of all its pods."""
-    known = item.get("status", {}).get("failed") or 0
-    return follows(item, pods, item.get("spec", {}).get("backoffLimit", 0), known)
+    """Return whether a pod is replaced by a Job that counts all pods' failures."""
+    failures = item.get("status", {}).get("failed") or 0
+    return follows(item, pods, item.get("spec", {}).get("backoffLimit", 0), failures)
 
 
 def follows(item: Object, pods: Sequence[Object], limit: int, known: int = 0) -> bool:
-    """Say whether the newest pod has failed and is replaced, as is done up to `limit` failures.
+    """Return whether the newest pod failed and is replaced, up to `limit` failures.
 
-    `known` is how many the Job has counted; it may be slower to do so than we are.
+    `known` is the number of failures in the Job's status, which may lag behind the pods.
     """
-    over = condition(item, "SuccessCriteriaMet", "FailureTarget")
+    final = condition(item, "SuccessCriteriaMet", "FailureTarget")
     statuses = [pod.get("status", {}) for pod in pods]
-    if over or not statuses or statuses[-1].get("phase") != "Failed":
+    if final or not statuses or statuses[-1].get("phase") != "Failed":
         return False
     rules = (item.get("spec", {}).get("podFailurePolicy") or {}).get("rules") or ()
     failed = [status for status in statuses if status.get("phase") == "Failed"]
@@ -38,12 +41,14 @@ def follows(item: Object, pods: Sequence[Object], limit: int, known: int = 0) ->
 
 
 def _ignores(rule: Object, status: Object) -> bool:
-    """Say whether a rule of a podFailurePolicy lets a failed pod go uncounted."""
+    """Return whether a podFailurePolicy rule ignores the failure of a pod."""
     if rule.get("action") != "Ignore":
         return False
-    true = {found["type"] for found in status.get("conditions", ()) if found["status"] == "True"}
-    if any(pattern["type"] in true for pattern in rule.get("onPodConditions") or ()):
+    true_types = {
+        entry["type"] for entry in status.get("conditions", ()) if entry["status"] == "True"
+    }
+    if any(pattern["type"] in true_types for pattern in rule.get("onPodConditions") or ()):
         return True
     codes = (rule.get("onExitCodes") or {}).get("values") or ()
-    states = (found.get("state", {}) for found in status.get("containerStatuses", ()))
+    states = (entry.get("state", {}) for entry in status.get("containerStatuses", ()))
     return any(state.get("terminated", {}).get("exitCode") in codes for state in states)

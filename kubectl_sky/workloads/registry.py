@@ -1,4 +1,4 @@
-"""The table of backends: by name, and by the objects that they made."""
+"""The table of backends, by name and by the objects that they created."""
 
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
@@ -25,11 +25,11 @@ BACKENDS: dict[str, Workload] = {backend.name: backend for backend in _ALL}
 OWN_QUEUES = frozenset(backend.name for backend in _ALL if backend.own_queues)
 NAMED = tuple(backend.name for backend in _ALL if backend.named)
 
-# The kinds of which a task may be; those that not every cluster has come with what brings them.
+# The kinds of task objects, with what must be installed for those that need it.
 KINDS: dict[Kind, str] = {
     backend.kind: backend.requires if backend.foreign is backend.kind else "" for backend in _ALL
 }
-# What tasks may have beside those, where it is installed.
+# Kinds of additional task objects, if installed.
 BESIDE: tuple[Kind, ...] = tuple(backend.beside for backend in _ALL if backend.beside)
 
 
@@ -41,12 +41,12 @@ def named(name: str) -> Workload:
 
 
 def of(item: Object) -> Workload:
-    """Return the backend that made an object; objects that do not say so are plain Jobs."""
-    said = item["metadata"].get("annotations", {}).get(names.BACKEND, names.DEFAULT_BACKEND)
-    return BACKENDS.get(said, BACKENDS[names.DEFAULT_BACKEND])
+    """Return the backend that created an object; the default is plain Jobs."""
+    backend = item["metadata"].get("annotations", {}).get(names.BACKEND, names.DEFAULT_BACKEND)
+    return BACKENDS.get(backend, BACKENDS[names.DEFAULT_BACKEND])
 
 
 def top(item: Object) -> bool:
-    """Say whether an object is a task's own, and not one that a controller made of it."""
+    """Return whether an object is a task's own, not one that a controller created."""
     owners = item["metadata"].get("ownerReferences", ())
     return not any(owner.get("controller") for owner in owners)

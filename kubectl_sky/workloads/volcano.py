@@ -1,4 +1,4 @@
-"""One Job per node, which Volcano's scheduler starts all at once: a PodGroup tells it which."""
+"""Volcano backend: one Job per node, gang-scheduled with a PodGroup."""
 
 from dataclasses import replace
 
@@ -8,11 +8,11 @@ from kubectl_sky.plan.gang import Gang
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads.pernode import PerNode
 
-GROUP = "scheduling.k8s.io/group-name"  # the only annotation of pods that Volcano reads for it
+GROUP = "scheduling.k8s.io/group-name"  # pod annotation that Volcano reads to find the PodGroup
 
 
 class Volcano(PerNode):
-    """The Jobs are plain ones; their pods name the group."""
+    """The Jobs are plain ones; their pods name the PodGroup."""
 
     name = "volcano"
     requires = "Volcano"
@@ -22,7 +22,7 @@ class Volcano(PerNode):
     beside_template = "podgroup.yaml.j2"
 
     def adapted(self, plan: Plan) -> Plan:
-        """The queue is Volcano's, and not Kueue's."""
+        """Use the queue for Volcano instead of Kueue."""
         return replace(
             plan,
             gang=Gang("volcano", plan.queue, len(plan.nodes), quota.together(plan)),

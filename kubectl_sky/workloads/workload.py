@@ -1,4 +1,4 @@
-"""What a backend is: how a plan becomes objects of the cluster, and what those say of it."""
+"""The backend interface: render plans into objects, and read the objects' status."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,24 +12,24 @@ from kubectl_sky.plan.plan import Node, Plan
 
 Object = Mapping[str, Any]
 
-STOPPED = "Stopped"  # the reason of nodes that the cluster stopped because another one failed
-SUSPEND = ("spec", "suspend")  # the field by which most objects are held
-QUEUED = "Queued"  # the reason of what a queue has not let in yet
+STOPPED = "Stopped"  # reason of nodes that were stopped because another node failed
+SUSPEND = ("spec", "suspend")  # the field that suspends most kinds
+QUEUED = "Queued"  # reason of objects that the queue has not admitted yet
 
 
 class Phase(StrEnum):
-    """What an object says of a node, or of the whole task."""
+    """The phase that an object reports for a node, or for the whole task."""
 
-    ACTIVE = "active"  # nothing is decided: it runs, or will, and a pod that ended may be replaced
-    HELD = "held"  # it waits for somebody to let it begin
-    PODS = "pods"  # it says nothing itself; how the node's pod ended is how the node ended
+    ACTIVE = "active"  # not final: pending or running; a finished pod may be replaced
+    HELD = "held"  # suspended until a client or a queue resumes it
+    PODS = "pods"  # the object reports nothing itself; the result of the node's pod decides
     COMPLETED = "completed"
     FAILED = "failed"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A phase, why, and when (RFC 3339 in UTC; empty where nothing has ended)."""
+    """A phase with its reason, message and time (RFC 3339, UTC; empty if unfinished)."""
 
     phase: Phase
     reason: str = ""
@@ -38,43 +38,43 @@ class Verdict:
 
 
 class Workload(Protocol):
-    """One backend. The first block has to be said, the others have the usual value."""
+    """One backend. The first attributes are required; the others have defaults."""
 
-    name: str  # as `--backend` takes it and as the objects' annotation says it
-    kind: Kind  # of the objects that run the task, and that own what it needs
-    template: str  # makes one such object out of `plan` and `node`
-    first: Mapping[str, str]  # the label that rank 0's pod has and no other of the task
+    name: str  # value of `--backend` and of the objects' annotation
+    kind: Kind  # kind of the objects that run the task and own its other objects
+    template: str  # renders one such object from `plan` and `node`
+    first: Mapping[str, str]  # the label that selects the pod of rank 0 among the task's pods
 
-    requires: str = ""  # what has to be installed; empty: every cluster has all that it takes
-    beside: Kind | None = None  # of an object of the task beside them, which comes with `requires`
-    beside_template: str = ""  # makes that object out of `plan`
-    named: bool = True  # whether a user names it; else the task asks for it in another way
-    gang: bool = False  # whether all nodes start or none
-    own_queues: bool = False  # whether a queue is one of its own, and not of Kueue
-    apart: bool = False  # whether the nodes are tasks of their own: all run, whichever fails
-    together: bool = False  # whether the cluster stops the other nodes when one fails for good
-    hosts: bool = False  # whether the pods have the host names that the plan gives them
-    hold: tuple[str, ...] = ()  # the field of an object by which it is held; empty: there is none
-    again_together: bool = False  # whether all nodes start again when one does
-    propagation: Literal["Background", "Foreground"] = "Background"  # how it is deleted
-    grace: int | None = None  # seconds its pods have at the end; None: what they say themselves
-    between: str = ""  # the label by which Jobs that a controller made of an object name it
+    requires: str = ""  # what must be installed in the cluster; empty: nothing
+    beside: Kind | None = None  # kind of an additional object of the task; `requires` provides it
+    beside_template: str = ""  # renders that object from `plan`
+    named: bool = True  # whether users select it by name; if not, a field of the task does
+    gang: bool = False  # gang scheduling: all nodes start together or none
+    own_queues: bool = False  # whether `queue` names a queue of the backend instead of Kueue's
+    apart: bool = False  # whether nodes are independent tasks: a failure does not stop the others
+    together: bool = False  # whether the cluster stops the other nodes after a final failure
+    hosts: bool = False  # whether pods have the host names of the plan
+    hold: tuple[str, ...] = ()  # path of the field that suspends an object; empty: not supported
+    again_together: bool = False  # whether all nodes restart when one does
+    propagation: Literal["Background", "Foreground"] = "Background"  # deletion propagation
+    grace: int | None = None  # termination grace period in seconds; None: as in the pod spec
+    between: str = ""  # the label of controller-made Jobs that names the owning object
 
     @property
     def foreign(self) -> Kind | None:
-        """The kind that not every cluster has."""
+        """The kind that not every cluster serves; None if all do."""
         return (self.beside or self.kind) if self.requires else None
 
     def adapted(self, plan: Plan) -> Plan:
-        """Return a plan with what only this backend makes of it."""
+        """Return the plan with the changes that this backend needs."""
         return plan
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:
-        """Return one entry for each object to render: the name, and what its pods are told."""
+        """Return one entry per object to render: its name and the variables of its pods."""
         ...
 
     def node(self, item: Object, rank: int) -> Verdict:
-        """Return what an object says of one of its nodes."""
+        """Return the verdict of an object on one of its nodes."""
         ...
 
     def ranks(self, item: Object) -> Sequence[int]:
@@ -86,77 +86,78 @@ class Workload(Protocol):
         ...
 
     def attempts(self, item: Object) -> int:
-        """Return how many pods an object knows that its node has had; 0 where it does not say."""
+        """Return how many pods an object created for its node; 0 if unknown."""
         return 0
 
     def follows(self, item: Object, pods: Sequence[Object]) -> bool:
-        """Say whether a node's newest pod has failed, and by its object's rules another follows.
+        """Return whether a node's newest pod failed and the object will replace it.
 
-        The pods are in the order in which they were made.
+        The pods are in the order of creation.
         """
         return False
 
     def fits(self, plan: Plan, facts: Facts) -> str:
-        """Return why the backend cannot run a plan; empty where it can."""
+        """Return why the backend cannot run a plan; empty if it can."""
         return ""
 
     def notes(self, plan: Plan) -> Sequence[str]:
-        """Return what the user should know of how the backend runs a plan."""
+        """Return notes for the user on how the backend runs a plan."""
         if not plan.recovers or len(plan.nodes) == 1:
             return ()
-        alone = "a node that starts again does so alone"
-        return (f"job_recovery: {alone}, and waits until all nodes have started again",)
+        restart = "a node that starts again does so alone"
+        return (f"job_recovery: {restart}, and waits until all nodes have started again",)
 
     def stopping(self, failed: str) -> dict[str, Any]:
-        """Return the merge patch that ends an object because a node failed; that is its title.
+        """Return the merge patch that stops an object after a node failed.
 
-        Empty where the cluster does so, or nobody is to.
+        `failed` is the title of the failed node. The patch is empty if the cluster stops the
+        object, or if it should keep running.
         """
         return {}
 
     def title(self, rank: int) -> str:
-        """Return what people call a node: in notes, and before the lines of its log."""
+        """Return the display name of a node, for notes and log prefixes."""
         return f"node-{rank}"
 
     def maker(self, name: str) -> str:
-        """Return the name of what makes an object's pods; its events say why there are none."""
+        """Return the direct owner of an object's pods; its events explain missing pods."""
         return name
 
     def templates(self, item: Object) -> Sequence[Object]:
-        """Return the pod templates of a manifest, so that the cluster can be asked about them."""
+        """Return the pod templates of a manifest, for checks against the cluster."""
         return (item["spec"]["template"],)
 
 
 def condition(item: Object, *types: str) -> Object | None:
-    """Return the first true condition of these types; position means nothing."""
-    for found in item.get("status", {}).get("conditions", ()):
-        if found.get("type") in types and found.get("status") == "True":
-            return dict(found)
+    """Return the first true condition of these types, in the order of the status."""
+    for entry in item.get("status", {}).get("conditions", ()):
+        if entry.get("type") in types and entry.get("status") == "True":
+            return dict(entry)
     return None
 
 
 def ended(phase: Phase, found: Object) -> Verdict:
-    """Return the verdict that a final condition tells."""
-    said = {"reason": found.get("reason") or "", "message": found.get("message") or ""}
-    return Verdict(phase, at=found.get("lastTransitionTime") or "", **said)
+    """Return the verdict of a final condition."""
+    details = {"reason": found.get("reason") or "", "message": found.get("message") or ""}
+    return Verdict(phase, at=found.get("lastTransitionTime") or "", **details)
 
 
 def whole(item: Object, failed: str, failing: str = "") -> Verdict:
-    """Return what an object that fails as a whole says of a node that has not completed.
+    """Return the verdict on an unfinished node of an object that fails as a whole.
 
-    `failed` and `failing` are its conditions: that it has ended so, and that it is about to.
+    `failed` is the condition type of a failed object, `failing` that of one that is about to fail.
     """
-    found = condition(item, failed)
-    if found:
-        why = f"{found.get('reason') or failed}: {found.get('message') or ''}"
-        return Verdict(Phase.FAILED, STOPPED, why, found.get("lastTransitionTime") or "")
+    final = condition(item, failed)
+    if final:
+        message = f"{final.get('reason') or failed}: {final.get('message') or ''}"
+        return Verdict(Phase.FAILED, STOPPED, message, final.get("lastTransitionTime") or "")
     if condition(item, failing):
         return Verdict(Phase.PODS, STOPPED)
     return waiting(item)
 
 
 def field(item: Object, path: Sequence[str]) -> Any:  # noqa: ANN401 -- JSON
-    """Return a field of an object; None where it has none, or the path is empty."""
+    """Return a field of an object; None if it is not set or the path is empty."""
     value: Any = item if path else None
     for step in path:
         value = value.get(step) if isinstance(value, Mapping) else None
@@ -164,9 +165,9 @@ def field(item: Object, path: Sequence[str]) -> Any:  # noqa: ANN401 -- JSON
 
 
 def waiting(item: Object, suspended: Sequence[str] = SUSPEND) -> Verdict:
-    """Return what an object says of nodes while nothing has ended.
+    """Return the verdict on the nodes of an object that is not finished.
 
-    `suspended` is the field by which it is held.
+    `suspended` is the path of the field that suspends it.
     """
     if field(item, suspended):
         queue = item["metadata"].get("labels", {}).get(names.QUEUE)
@@ -177,10 +178,10 @@ def waiting(item: Object, suspended: Sequence[str] = SUSPEND) -> Verdict:
 
 
 def number(item: Object, label: str) -> int:
-    """Return the number that a label of an object says; 0 where it says none."""
+    """Return the number in a label of an object; 0 if it is not set."""
     return counts.whole(item["metadata"].get("labels", {}).get(label))
 
 
 def node_index(item: Object) -> int:
-    """Return the rank that our own label says."""
+    """Return the rank from our node index label."""
     return number(item, names.NODE_IDX)
