@@ -17,7 +17,7 @@ metadata: {name: alice}
 rules:
 - {apiGroups: [workload.codeflare.dev], resources: [appwrappers], verbs: ['*']}
 - {apiGroups: [batch], resources: [jobs], verbs: [list, watch]}
-- {apiGroups: [''], resources: [pods, pods/log, configmaps, services], verbs: ['*']}
+- {apiGroups: [''], resources: [pods, pods/log, configmaps, secrets, services], verbs: ['*']}
 """
 EMPTY = """
 apiVersion: workload.codeflare.dev/v1beta2
