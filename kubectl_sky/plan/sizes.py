@@ -25,7 +25,8 @@ def limits(
 ) -> dict[str, str]:
     """Return the limits: a multiple of the requests; a factor of 0 means none.
 
-    Without a factor, the limits are the task's own CPU and memory. There is no disk limit, so a pod
+    Without a factor, the limits are the task's own CPU and memory, unless it writes them as a
+    minimum (`4+`). There is no disk limit, so a pod
     that writes more than its disk size is not evicted for it. GPUs are always limits (Kubernetes
     copies them to the requests).
     """
@@ -33,7 +34,11 @@ def limits(
     resources = placement.resources
     if factor is None:
         sizes = {"cpu": resources.cpus, "memory": resources.memory}
-        bounds = {name: size for name, size in sizes.items() if size is not None}
+        bounds = {
+            name: size
+            for name, size in sizes.items()
+            if size is not None and name not in resources.unlimited
+        }
     else:
         bounds = {
             name: quantity.multiple(size, factor, _STEPS.get(name, Fraction(1)))

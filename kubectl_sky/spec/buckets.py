@@ -135,7 +135,7 @@ def _undone(where: Path, source: Mapping[Data, Data]) -> Iterator[tuple[Path, st
     url, name = source.get("source"), source.get("name")
     if str(source.get("store")).upper() == "VOLUME":
         yield (*where, "store"), "this is about disks of GCP machines", "write volumes"
-    elif url is None and not name:
+    elif url is None and not str(name or "").split("/")[0]:
         yield where, "the bucket has no name, and none is made", _FILL
     elif url is None and str(source.get("store")).lower() == HUB:
         yield from _unread((*where, "name"), f"hf://{hub.BUCKETS}/{name}")

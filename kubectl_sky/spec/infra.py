@@ -51,6 +51,15 @@ def context(values: Mapping[str, Data]) -> str | None:
     return str(name) if name and name != "*" else None
 
 
+def region(values: Mapping[str, Data]) -> str | None:
+    """Return the region that resources name, as in `aws/us-east-1`; the context of Kubernetes."""
+    parts = str(values.get("infra") or "").split("/")
+    if len(parts) > 1 and parts[0].lower() not in _HERE:
+        return parts[1]
+    name = context(values) or values.get("region")
+    return name if isinstance(name, str) else None
+
+
 def contexts(document: Document) -> dict[str, Path]:
     """Return the contexts that a document names, each with its first path."""
     paths: dict[str, Path] = {}

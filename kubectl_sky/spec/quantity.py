@@ -27,8 +27,8 @@ SKYPILOT_CPUS = 2  # the default if a task requests none
 def cpus(value: str | int | float) -> str:
     """Parse CPUs such as 4, 0.5, "4", "4+" or "500m"; return "4" or "500m".
 
-    "4+" is SkyPilot's "at least 4", which requests 4 in Kubernetes. Raises ValueError with a
-    message for the user.
+    "4+" is SkyPilot's "at least 4"; see `is_minimum`. Raises ValueError with a message for the
+    user.
     """
     amount, unit = _split(_text(value))
     count = _positive(
@@ -48,9 +48,9 @@ def memory(value: str | int | float, of_cpus: str | int | float | None = None) -
     """Parse memory; return a Kubernetes quantity such as "8Gi".
 
     A number is GiB. SkyPilot's units ("16GB") are powers of two; Kubernetes' units are also
-    accepted. "8+" is SkyPilot's "at least 8", which requests 8 in Kubernetes. "4x" is 4 GiB for
-    each of `of_cpus`, or for each of SkyPilot's default of 2 CPUs. Raises ValueError with a message
-    for the user.
+    accepted. "8+" is SkyPilot's "at least 8"; see `is_minimum`. "4x" is 4 GiB for each of
+    `of_cpus`, or for each of SkyPilot's default of 2 CPUs. Raises ValueError with a message for the
+    user.
     """
     text = _text(value)
     expected = 'memory is GiB such as 8, or has a unit: "16GB", "512Mi"'
@@ -59,6 +59,11 @@ def memory(value: str | int | float, of_cpus: str | int | float | None = None) -
     amount, unit = _split(text)
     cpu_count = quantity(cpus(SKYPILOT_CPUS if of_cpus is None else of_cpus))
     return _rounded(_positive(amount, GIB * cpu_count if unit == "x" else None, expected))
+
+
+def is_minimum(value: str | int | float | None) -> bool:
+    """Report whether a size is SkyPilot's "at least", such as "4+": a request without a limit."""
+    return str(value).endswith("+")
 
 
 def storage(value: str | int | float) -> str:

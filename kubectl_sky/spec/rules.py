@@ -14,6 +14,7 @@ from kubectl_sky.spec import (
     buckets,
     files,
     groups,
+    image,
     infra,
     kubernetes,
     mounts,
@@ -122,6 +123,7 @@ _RULES: Table = (
 )
 _OF_RESOURCES: Table = (
     *sizes.RULES,
+    *image.RULES,
     *traps.RULES_OF_RESOURCES,
     *recovery.RULES,
     *infra.RULES,

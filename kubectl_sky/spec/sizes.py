@@ -1,13 +1,10 @@
-"""Rules for resources: sizes, GPUs, images, labels and mutually exclusive fields."""
+"""Rules for resources: sizes, GPUs, labels and mutually exclusive fields."""
 
-import re
 from collections.abc import Callable, Iterator
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import accelerator, metadata, quantity
-from kubectl_sky.spec.document import Data, Document, Path, entries, printable
-
-_IMAGE = re.compile(r"[^\s\x00-\x1f\x7f]+")
+from kubectl_sky.spec.document import Data, Document, Path, printable
 
 _GPU_FIELDS = ("accelerators", "gpus")
 MAX_CANDIDATES = 300
@@ -92,27 +89,6 @@ def _shown(value: Data) -> str:
     return f"'{printable(str(value))}'"
 
 
-def _images(document: Document) -> Iterator[Problem]:
-    for path, values in document.resources.maps:
-        image_id = values.get("image_id")
-        for image_path, image in _written(image_id, (*path, "image_id")):
-            if not _IMAGE.fullmatch(image.strip().removeprefix("docker:")):
-                yield document.problem(image_path, "expected an image such as python:3.13-slim")
-        has_docker = isinstance(image_id, dict) and "docker" in image_id
-        for image_path, image in _written(image_id, (*path, "image_id")):
-            if has_docker and image_path[-1] != "docker" and image.startswith("docker:"):
-                yield document.problem(
-                    image_path, "is an image beside docker's", "keep one of them"
-                )
-
-
-def _written(value: Data, path: Path) -> list[tuple[Path, str]]:
-    """Return the paths and texts of a field that is text or a map of texts."""
-    if isinstance(value, dict):
-        return [((*path, key), text) for key, text in entries(value) if isinstance(text, str)]
-    return [(path, value)] if isinstance(value, str) else []
-
-
 def _labels(document: Document) -> Iterator[Problem]:
     for path, _ in document.resources.maps:
         yield from metadata.labels(document, (*path, "labels"))
@@ -133,7 +109,6 @@ RULES = (
     (frozenset(_SIZES), (_sizes,)),
     (frozenset(_GPU_FIELDS), (_gpus,)),
     (frozenset({*_GPU_FIELDS, "any_of", "ordered"}), (_candidates,)),
-    (frozenset({"image_id"}), (_images,)),
     (frozenset({"labels"}), (_labels,)),
     (frozenset({"cloud", "region", "zone", "ordered"}), (_exclusive,)),
 )

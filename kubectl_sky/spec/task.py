@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_sky.secret import Secret
-from kubectl_sky.spec import infra, machine, ports, quantity
+from kubectl_sky.spec import image, infra, machine, ports, quantity
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.arrays import Array
 from kubectl_sky.spec.buckets import Bucket, buckets_of
@@ -27,7 +27,6 @@ __all__ = [
     "Resources",
     "Task",
     "VolumeMount",
-    "image_of",
     "task_of",
 ]
 
@@ -36,7 +35,8 @@ __all__ = [
 class Resources:
     """What each node needs; sizes are Kubernetes quantities.
 
-    None leaves a value to the cluster. `linger` is the time in seconds after which a finished task
+    None leaves a value to the cluster. `unlimited` names the sizes that are written as a minimum,
+    such as `4+`: "cpu", "memory". `linger` is the time in seconds after which a finished task
     is deleted. `context` is a kubeconfig context. `ports` are those that clients connect to, sorted
     and without duplicates. `fast` requests the best network.
     """
@@ -55,6 +55,7 @@ class Resources:
     context: str | None = None
     ports: tuple[int, ...] = ()
     fast: bool = False
+    unlimited: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -123,12 +124,6 @@ def _own(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return (data.get("config") or {}).get("kubectl_sky") or {}
 
 
-def image_of(value: str | Mapping[str, str] | None) -> str | None:
-    """Return the container image without SkyPilot's `docker:`, a prefix or a key."""
-    image = value.get("docker") if isinstance(value, Mapping) else value
-    return image.strip().removeprefix("docker:") if image else None
-
-
 def text_of(value: Data) -> str | None:
     """Return a variable's value as in SkyPilot: 10 is "10", yes is "True"."""
     return None if value is None else str(value)
@@ -186,7 +181,7 @@ def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
             cpus=None if cpus is None else quantity.cpus(cpus),
             memory=None if memory is None else quantity.memory(memory, cpus),
             accelerator=accelerator.whole if accelerator else None,
-            image=image_of(values.get("image_id")),
+            image=image.of(values),
             labels={key: str(text) for key, text in (values.get("labels") or {}).items()},
             disk=machine.disk(values.get("disk_size"), values.get("ephemeral_storage")),
             spot=bool(values.get("use_spot")),
@@ -197,4 +192,9 @@ def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
             context=infra.context(values),
             ports=ports.numbers(values.get("ports")),
             fast=str(values.get("network_tier")).lower() == "best",
+            unlimited=frozenset(
+                name
+                for name, size in (("cpu", cpus), ("memory", memory))
+                if quantity.is_minimum(size)
+            ),
         )

@@ -13,7 +13,7 @@ import yaml
 
 from kubectl_sky import assets
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import buckets, infra, machine, secret
+from kubectl_sky.spec import buckets, image, infra, machine, secret
 from kubectl_sky.spec.document import Data, Document, Path, dotted, entries
 from kubectl_sky.spec.substitute import Filled
 
@@ -244,11 +244,9 @@ def _machines(document: Document) -> Iterator[_Found]:
 
 
 def _images(document: Document) -> Iterator[_Found]:
-    for path, values in document.resources.maps:
-        image = values.get("image_id")
-        if isinstance(image, dict) and "docker" not in image:
-            reason = "an image for each region means nothing in one cluster"
-            yield _Found((*path, "image_id"), reason, "name one image", True)
+    for path in dict.fromkeys(image.unchosen(document)):
+        reason = "the cluster is in none of these regions"
+        yield _Found(path, reason, "name one image", True)
 
 
 def _secrets(document: Document) -> Iterator[_Found]:

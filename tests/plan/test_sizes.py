@@ -31,6 +31,14 @@ def test_limits() -> None:
     assert limits(Fraction("1.1"))["cpu"] == "1650m"
 
 
+def test_limits_of_sizes_with_a_plus_are_not_set() -> None:
+    resources = Resources("4", "16Gi", unlimited=frozenset({"cpu"}))
+    requested = sizes.requests(Placement(resources), Settings())
+    assert requested == {"cpu": "4", "memory": "16Gi"}
+    assert sizes.limits(Placement(resources), requested, None) == {"memory": "16Gi"}
+    assert sizes.limits(Placement(resources), requested, Fraction(2))["cpu"] == "8"
+
+
 def test_what_the_settings_request_is_limited_only_when_asked() -> None:
     placement = Placement(Resources())
     requested = sizes.requests(placement, Settings(defaults="skypilot"))

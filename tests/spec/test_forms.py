@@ -44,9 +44,14 @@ def test_memory_for_each_cpu(cpus: Any, memory: str, expected: str) -> None:
     assert first(cpus=cpus, memory=memory).memory == expected
 
 
-def test_an_image_by_its_key() -> None:
-    image = {"docker": "docker:python:3.11", "us-east-1": "ami-1"}
-    assert first(image_id=image).image == "python:3.11"
+@pytest.mark.parametrize(("value", "expected"), [("4+", {"cpu"}), (4, set()), (None, set())])
+def test_cpus_with_a_plus_have_no_limit(value: Any, expected: set[str]) -> None:
+    assert first(cpus=value, memory=8).unlimited == expected
+
+
+def test_memory_with_a_plus_has_no_limit() -> None:
+    assert first(memory="16+").memory == "16Gi"
+    assert first(cpus=4, memory="16+").unlimited == {"memory"}
 
 
 def test_numbers_are_labels() -> None:

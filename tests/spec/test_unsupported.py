@@ -192,17 +192,17 @@ def said(text: str) -> list[str]:
 
 
 REFUSED = {
-    "resources: {image_id: {us-east-1: x}}": (
+    "resources: {image_id: {us-east-1: x, us-west-2: y}}": (
         "task.yaml:2:13: resources.image_id: not carried out yet:"
-        " an image for each region means nothing in one cluster; name one image"
+        " the cluster is in none of these regions; name one image"
     ),
     "resources: {any_of: [{cpus: 1}, {volumes: [{path: /a}]}]}": (
         "task.yaml:2:34: resources.any_of[1].volumes: not carried out yet: it is about disks of"
         " GCP machines; write volumes at the top level"
     ),
-    "resources: {ordered: [{image_id: {us-east-1: x}}]}": (
+    "resources: {ordered: [{image_id: {us-east-1: x, us-west-2: y}}]}": (
         "task.yaml:2:24: resources.ordered[0].image_id: not carried out yet:"
-        " an image for each region means nothing in one cluster; name one image"
+        " the cluster is in none of these regions; name one image"
     ),
     "resources: {priority_class: High}": (
         "task.yaml:2:13: resources.priority_class: not carried out yet: no PriorityClass of"

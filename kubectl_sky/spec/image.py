@@ -1,0 +1,157 @@
+"""The image of a task: a container image, or one of a provider's machines.
+
+`image_id` is an image or a map of regions to images. SkyPilot's key `docker` names the container
+image of all regions.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from kubectl_sky.errors import Problem
+from kubectl_sky.spec import infra
+from kubectl_sky.spec.document import Data, Document, Path, entries, printable
+
+_PREFIX = "docker:"  # SkyPilot's, for container images
+_MACHINE = re.compile(
+    r"ami-[0-9a-z]+"  # AWS
+    r"|skypilot:.*"  # SkyPilot's tags of machine images
+    r"|(.*/)?projects/.+/(global/)?(images|machineImages)/.+"  # GCP
+    r"|/communitygalleries/.+|([\w.-]+:){3}[\w.-]+"  # Azure: a gallery, PUBLISHER:OFFER:SKU:VERSION
+    r"|ocid1\.image\..+"  # OCI
+    r"|computeimage-[0-9a-z]+"  # Nebius
+    r"|r[0-9]{3}-[0-9a-f]{8}-[0-9a-f-]{27}",  # IBM
+    re.IGNORECASE,
+)
+
+# An OCI reference, as container runtimes parse it: [HOST[:PORT]/]NAME[:TAG][@DIGEST].
+_HOST = r"(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?"
+_PART = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
+_REFERENCE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?", re.ASCII)
+_DIGITS = {"sha256": 64, "sha512": 128}
+_MAX_LENGTH = 1000
+_EXPECTED = "expected an image such as python:3.13-slim"
+
+
+def container(text: str) -> str | None:
+    """Return the container image that a text names; None for a machine image."""
+    bare = text.strip()
+    if not bare.startswith(_PREFIX) and _MACHINE.fullmatch(bare):
+        return None
+    return bare if bare.startswith(f"{_PREFIX}//") else bare.removeprefix(_PREFIX).strip() or None
+
+
+def chosen(resources: Mapping[str, Data]) -> tuple[str | None, str] | None:
+    """Return the image of complete resources, with its key if `image_id` is a map.
+
+    Of a map, it is the container image of all regions, that of the region in `infra`, or the only
+    one.
+    """
+    image_id = resources.get("image_id")
+    if isinstance(image_id, str):
+        return None, image_id
+    images = {key: text for key, text in entries(image_id) if isinstance(text, str)}
+    for key in ("docker", infra.region(resources)):
+        if key in images:
+            return key, images[key]
+    is_unique = len(set(map(container, images.values()))) == 1
+    return next(iter(images.items())) if is_unique else None
+
+
+def of(resources: Mapping[str, Data]) -> str | None:
+    """Return the container image of complete resources; None for the default image."""
+    image = chosen(resources)
+    return container(image[1]) if image else None
+
+
+def unchosen(document: Document) -> Iterator[Path]:
+    """Yield the maps of several images of which no region of the task chooses one."""
+    for path, resources in _complete(document):
+        if resources.get("image_id") and not chosen(resources):
+            yield _written(document, path)
+
+
+def _complete(document: Document) -> Iterator[tuple[Path, Mapping[str, Data]]]:
+    """Yield the complete resources of each candidate; of the task if it has none."""
+    paths = [path for path in document.candidates()[1:] if path not in infra.left_out(document)]
+    for path in paths or [("resources",)]:
+        yield path, infra.whole(document, path)
+
+
+def _written(document: Document, path: Path) -> Path:
+    """Return the path of the image_id of a candidate: its own or the one around it."""
+    path = path if document.get(*path, "image_id") is not None else ("resources",)
+    return (*path, "image_id")
+
+
+def _references(document: Document) -> Iterator[Problem]:
+    for path, values in document.resources.maps:
+        image_id = values.get("image_id")
+        texts = [((*path, "image_id", key), text) for key, text in entries(image_id)]
+        for image_path, text in texts or [((*path, "image_id"), image_id)]:
+            if isinstance(text, str) and text:
+                yield from _reference(document, image_path, text)
+
+
+def _reference(document: Document, path: Path, text: str) -> Iterator[Problem]:
+    image = container(text)
+    if image is None and text.strip() not in ("", _PREFIX):
+        return
+    message, hint = wrong_reference(image or "")
+    if message:
+        yield document.problem(path, message, hint)
+
+
+def wrong_reference(image: str) -> tuple[str, str]:
+    """Return the error and the hint for an OCI reference; empty if it is valid."""
+    name, _, digest = image.partition("@")
+    scheme, separator, rest = image.partition("://")
+    lower = f"{name.lower()}{image[len(name) :]}"
+    if separator:
+        hint = f"write {printable(rest.lower(), 200)}"
+        return f"an image has no {printable(scheme)}:// before it", hint
+    if "$" in image:
+        return "variables are not substituted in image_id", "write the image, or use --image"
+    if len(image) > _MAX_LENGTH:
+        return "is longer than an image's name can be", ""
+    if not _REFERENCE.fullmatch(name):
+        if _REFERENCE.fullmatch(name.lower()):
+            return "an image's name has no capital letters", f"write {lower}"
+        return f"{_EXPECTED}, got {printable(image)!r}" if image else _EXPECTED, ""
+    return _wrong_digest(digest) if "@" in image else "", ""
+
+
+def _wrong_digest(digest: str) -> str:
+    algorithm, _, digits = digest.partition(":")
+    length = _DIGITS.get(algorithm)
+    if length is None:
+        return "expected a digest such as sha256:…"
+    if not re.fullmatch("[0-9a-f]*", digits):
+        return f"a {algorithm} digest has hexadecimal digits only"
+    if len(digits) != length:
+        return f"a {algorithm} digest has {length} hexadecimal digits, got {len(digits)}"
+    return ""
+
+
+def _machines(document: Document) -> Iterator[Problem]:
+    for path, resources in _complete(document):
+        image = chosen(resources)
+        if image and image[1].strip() and container(image[1]) is None:
+            key, text = image
+            image_path = _written(document, path) + (() if key is None else (key,))
+            message = f"{printable(text)} is a machine image; the default container image is used"
+            hint = "name a container image such as python:3.13-slim"
+            yield document.problem(image_path, message, hint, "warning")
+
+
+def _two(document: Document) -> Iterator[Problem]:
+    for path, values in document.resources.maps:
+        images = dict(entries(values.get("image_id")))
+        for key, text in images.items() if "docker" in images else ():
+            if key != "docker" and isinstance(text, str) and text.startswith(_PREFIX):
+                image_path = (*path, "image_id", key)
+                yield document.problem(
+                    image_path, "is an image beside docker's", "keep one of them"
+                )
+
+
+RULES = ((frozenset({"image_id"}), (_references, _two, _machines)),)
