@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -25,7 +25,7 @@ from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.settings import Settings, cache_folder
 from kubectl_sky.spec import unsupported
-from kubectl_sky.spec.document import Document, entries
+from kubectl_sky.spec.document import Document, FieldError, entries
 from kubectl_sky.spec.pipeline import pipeline_of
 from kubectl_sky.spec.secret import without_kept
 from kubectl_sky.spec.task import Task, task_of
@@ -65,7 +65,16 @@ class Part:
     def decide(self, facts: Facts, settings: Settings) -> Decision:
         """Decide how the task runs. Raises UserError if no backend can run it."""
         task_facts = replace(facts, archives=self.archives, token=self.token)
-        return decide(self.task, self.task_id, task_facts, settings, self.member)
+        with self.located():
+            return decide(self.task, self.task_id, task_facts, settings, self.member)
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Add the position in the file to an error about a field."""
+        try:
+            yield
+        except FieldError as error:
+            raise InvalidFiles([self.document.locate(error)]) from error
 
     def explained(self, decision: Decision, plan: Plan, settings: Settings) -> Plan:
         """Annotate the plan with the origins of its values."""
@@ -113,7 +122,10 @@ class Draft:
 
     def manifests(self, plans: Sequence[Plan]) -> Manifests:
         """Render the plans of this draft."""
-        rendered = [manifests.render(plan, self.templates) for plan in plans]
+        rendered = []
+        for part, plan in zip(self.parts, plans, strict=True):
+            with part.located():
+                rendered.append(manifests.render(plan, self.templates))
         return manifests.merged(rendered)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kubectl_sky import names
-from kubectl_sky.errors import UserError
+from kubectl_sky.spec.document import FieldError
 
 GFD = "nvidia.com/gpu.product"
 GKE = "cloud.google.com/gke-accelerator"
@@ -218,13 +218,14 @@ _VENDORS = {"NVIDIA": NVIDIA, "AMD": AMD}
 def family_of(name: str) -> Family:
     """Return the family of a name as the user wrote it; unknown names are NVIDIA's.
 
-    Raises UserError for memory of an unknown vendor.
+    Raises FieldError for memory of an unknown vendor.
     """
     memory = _MEMORY.fullmatch(name)
     if memory:
         vendor = (memory[1] or "nvidia").upper()
         if vendor not in _VENDORS:
-            raise UserError(f"accelerators: {name}: no such maker of GPUs", "nvidia or amd")
+            path = ("resources", "accelerators", name)
+            raise FieldError(path, "unknown vendor of GPUs", "the vendors are nvidia and amd")
         return _VENDORS[vendor]
     if re.fullmatch(r"MI[0-9]{2,3}[A-Z]?", name.upper()):
         return AMD
@@ -235,7 +236,7 @@ def models(name: str) -> tuple[Model, ...]:
     """Return the models that a name matches: itself and variants with more memory.
 
     `80GB+` matches all models with at least that memory. An unknown name is a model of that name.
-    Raises UserError for a memory size that no model has.
+    Raises FieldError for a memory size that no model has.
     """
     family = family_of(name)
     memory = _MEMORY.fullmatch(name)
@@ -267,9 +268,10 @@ def _sized(family: Family, name: str, memory: re.Match[str]) -> tuple[Model, ...
     )
     if not matching:
         sizes = sorted({model.memory for model in family.models})
-        raise UserError(
-            f"accelerators: {name}: no GPU is known with this memory",
-            f"there are those of {', '.join(map(str, sizes))} GB",
+        raise FieldError(
+            ("resources", "accelerators", name),
+            "no known GPU has this memory",
+            f"known sizes: {', '.join(map(str, sizes))} GB",
         )
     return matching
 

@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
-from kubectl_sky.errors import UserError
+from kubectl_sky.spec.document import FieldError
+from kubectl_sky.spec.kubernetes import KUBERNETES
 
 
 def account(accounts: Mapping[str, str], context: str) -> str | None:
     """Return the account of the first pattern that matches the context.
 
     None if no account is set. If the context is not known, return the account that all contexts
-    share. Raises UserError for a context without an account, as SkyPilot does.
+    share. Raises FieldError for a context without an account, as SkyPilot does.
     """
     if not accounts:
         return None
@@ -19,8 +20,9 @@ def account(accounts: Mapping[str, str], context: str) -> str | None:
     for pattern, name in accounts.items():
         if fnmatchcase(context, pattern):
             return name
-    raise UserError(
-        f"config.kubernetes.remote_identity: names no account for the context {context!r}",
+    raise FieldError(
+        (*KUBERNETES, "remote_identity"),
+        f'no service account is set for the context "{context}"',
         "add one, or * for all others",
     )
 

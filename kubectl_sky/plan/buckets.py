@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubectl_sky.errors import UserError
 from kubectl_sky.plan import hub
 from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.buckets import HUB, WEB, Bucket
+from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
 
 ROOM = "/kubectl-sky/fetched"  # target folder in the container that copies a bucket
@@ -80,7 +80,7 @@ def brought(
     """Decide how each bucket reaches the nodes.
 
     Web files and Hugging Face files are fetched with the task's `image`, the latter with the token
-    among its secret `variables`. Raises UserError if a required setting is missing.
+    among its secret `variables`. Raises FieldError if a required setting is missing.
     """
     volumes = []
     for index, bucket in enumerate(_of_store(declared, settings) for declared in task.buckets):
@@ -115,9 +115,10 @@ def _of_store(bucket: Bucket, settings: Settings) -> Bucket:
     if bucket.store:
         return bucket
     if not settings.default_store:
-        raise UserError(
-            f"file_mounts.{bucket.path}: nothing says in which store the bucket {bucket.name!r} is",
-            "write store: s3 beside its name, or default_store: s3 into settings.yaml",
+        raise FieldError(
+            ("file_mounts", bucket.path),
+            f'the store of bucket "{bucket.name}" is not set',
+            "add store: s3 to it, or set default_store: s3 in settings.yaml",
         )
     return Bucket(bucket.path, settings.default_store, bucket.place, bucket.mode, bucket.read_only)
 
@@ -129,13 +130,12 @@ def _mounted(bucket: Bucket, name: str, store: Mapping[str, Any]) -> Brought:
         return Brought(bucket, name, bucket.prefix or None, claim=claim)
     csi = store.get("csi")
     if not csi:
-        raise UserError(
-            f"file_mounts.{bucket.path}: {bucket.url} is to be mounted (mode: {bucket.mode}), and"
-            f" the settings name no CSI driver for {bucket.store} and no claim for {bucket.name};"
-            " a task is never privileged to mount it by itself",
-            "copy it: mode: COPY, or --bucket-mode copy for all; or write into settings.yaml"
-            f" stores: {{{bucket.store}: {{csi: {{driver: …, attributes: {{…}}}}}}}} or"
-            f" stores: {{{bucket.store}: {{claims: {{{bucket.name}: CLAIM}}}}}}",
+        raise FieldError(
+            ("file_mounts", bucket.path),
+            f"no CSI driver or PVC is configured to mount {bucket.url} (mode: {bucket.mode})",
+            "copy it with mode: COPY, or all buckets with --bucket-mode copy; or set in"
+            f" settings.yaml stores: {{{bucket.store}: {{csi: {{driver: …, attributes: {{…}}}}}}}}"
+            f" or stores: {{{bucket.store}: {{claims: {{{bucket.name}: PVC}}}}}}",
         )
     placeholders = {"{bucket}": bucket.name, "{prefix}": bucket.prefix, "{account}": bucket.account}
     attributes = {
@@ -177,10 +177,10 @@ def _remote(bucket: Bucket, store: Mapping[str, Any]) -> dict[str, str]:
             fields[name.upper()] = store[name]
     fields |= {key.upper(): str(value) for key, value in (store.get("options") or {}).items()}
     if bucket.store in _ENDPOINTS and "ENDPOINT" not in fields:
-        raise UserError(
-            f"file_mounts.{bucket.path}: the settings do not say at which address"
-            f" {bucket.store} is",
-            f"write stores: {{{bucket.store}: {{endpoint: https://…}}}} into settings.yaml",
+        raise FieldError(
+            ("file_mounts", bucket.path),
+            f'the endpoint of store "{bucket.store}" is not set',
+            f"set stores: {{{bucket.store}: {{endpoint: https://…}}}} in settings.yaml",
         )
     return {f"RCLONE_CONFIG_SRC_{key}": value for key, value in fields.items()}
 
@@ -190,6 +190,6 @@ def notes(buckets: Sequence[Bucket], settings: Settings) -> Iterator[str]:
     for bucket in buckets:
         if bucket.mode != "COPY" and copied(bucket, settings):
             yield (
-                f"file_mounts.{bucket.path}: {bucket.url} is copied and not mounted; what the task"
-                " writes there stays on its node and goes with it"
+                f"file_mounts.{bucket.path}: {bucket.url} is copied, not mounted; what the task"
+                " writes there stays in its pod and is lost with it"
             )

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubectl_sky import names
-from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Archive, Facts
 from kubectl_sky.secret import Secret
 from kubectl_sky.spec import credentials
+from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.files import LocalFiles
 
 PART = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata
@@ -59,7 +59,7 @@ class Cargo:
 def cargo(files: Sequence[LocalFiles], name: str, facts: Facts, kept: bool = False) -> Cargo:
     """Decide how to upload each of a task's local files.
 
-    `kept` is whether a code volume keeps the large ones. Raises UserError if secret files are too
+    `kept` is whether a code volume keeps the large ones. Raises FieldError if secret files are too
     large.
     """
     small: dict[str, bytes] = {}
@@ -147,10 +147,10 @@ def is_secret(one: LocalFiles) -> bool:
 
 def _fitting(one: LocalFiles, archive: Archive, taken: int) -> bytes:
     if not archive.data or len(archive.data) + taken > PART:
-        raise UserError(
-            f"{one.source}: holds credentials, which travel in a Secret, and that has room for"
-            f" {PART:,} bytes",
-            "leave out what the task does not need by .skyignore",
+        raise FieldError(
+            one.field,
+            f'"{one.source}" holds credentials, and a Secret can hold only {PART:,} bytes',
+            "exclude the files that the task does not need in .skyignore",
         )
     return archive.data
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import environment
 from kubectl_sky.secret import Secret
+from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.secret import KeptSecret
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import RESERVED
@@ -32,7 +32,7 @@ def values(task: Task, facts: Facts) -> dict[str, Secret]:
 def variables(task: Task, facts: Facts, whole: str) -> tuple[SecretVariable, ...]:
     """Return the secret variables; `whole` is the name of the task's own Secret.
 
-    Raises UserError for an existing Secret that lacks the key.
+    Raises FieldError for an existing Secret that lacks the key.
     """
     created = [SecretVariable(name, whole, name) for name in values(task, facts)]
     existing = [
@@ -47,17 +47,17 @@ def variables(task: Task, facts: Facts, whole: str) -> tuple[SecretVariable, ...
 def key(kept: KeptSecret, facts: Facts) -> str:
     """Return the key that holds a secret: the same name, or the Secret's only key.
 
-    Raises UserError if there are several other keys, or none.
+    Raises FieldError if there are several other keys, or none.
     """
     keys = (facts.secret_keys or {}).get(kept.name)
     if keys is None or kept.key in keys:
         return kept.key
     if len(keys) == 1:
         return keys[0]
-    raise UserError(
-        f"{kept.field}.{kept.key}: the Secret {kept.name!r} has no key {kept.key!r}; it has"
-        f" {', '.join(keys) or 'none'}",
-        f"call one of its keys {kept.key}",
+    raise FieldError(
+        (kept.field, kept.key),
+        f'Secret "{kept.name}" has no key "{kept.key}"; its keys: {", ".join(keys) or "none"}',
+        f'rename one of its keys to "{kept.key}"',
     )
 
 
@@ -66,7 +66,7 @@ def missing(task: Task, facts: Facts) -> Iterator[str]:
     for secret in task.kept_secrets:
         if facts.secret_keys is not None and secret.name not in facts.secret_keys:
             yield (
-                f"{secret.field}.{secret.key}: there is no Secret {secret.name!r} in namespace"
-                f" {facts.namespace}; make it: kubectl create secret generic {secret.name}"
-                f" --namespace {facts.namespace} --from-file={secret.key}=FILE"
+                f'{secret.field}.{secret.key}: Secret "{secret.name}" not found in namespace'
+                f' "{facts.namespace}"; to create it, run "kubectl create secret generic'
+                f' {secret.name} --namespace {facts.namespace} --from-file={secret.key}=FILE"'
             )

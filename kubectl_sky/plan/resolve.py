@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 from kubectl_sky import assets, names
-from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import (
     bundle,
@@ -25,6 +24,7 @@ from kubectl_sky.plan.placement import Placement
 from kubectl_sky.plan.plan import Plan, Toleration
 from kubectl_sky.plan.storage import Named
 from kubectl_sky.settings import Settings
+from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Resources, Task
 
 _ALWAYS = ("entry.sh", "files.sh", "profile.sh")
@@ -34,7 +34,7 @@ MAX_SCRIPTS = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metad
 def resolve(
     task: Task, task_id: str, placement: Placement, facts: Facts, settings: Settings
 ) -> Plan:
-    """Build the plan of a task; raise UserError if anything it requires is missing."""
+    """Build the plan of a task; raise FieldError if anything it requires is missing."""
     task = registry.hidden(task)
     resources = placement.resources
     requests = sizes.requests(placement, settings)
@@ -100,7 +100,7 @@ def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
 
 
 def _scripts(task: Task, cargo: Cargo, fetches: Sequence[Fetch]) -> Mapping[str, str]:
-    """Return the files that a node starts from. Raises UserError if too large."""
+    """Return the files that a node starts from. Raises FieldError if too large."""
     scripts = {name: assets.read("runtime", name) for name in _ALWAYS}
     for name in {name for fetch in fetches for name in fetch.scripts}:
         scripts[name] = assets.read("runtime", name)
@@ -124,8 +124,10 @@ def _scripts(task: Task, cargo: Cargo, fetches: Sequence[Fetch]) -> Mapping[str,
         scripts["run.sh"] = task.run
     size = sum(len(text.encode()) for text in scripts.values())
     if size > MAX_SCRIPTS:
-        raise UserError(
-            f"setup and run hold {size:,} bytes; a ConfigMap carries {MAX_SCRIPTS:,}",
-            "move large text into a volume or the image",
+        larger = max(("run", "setup"), key=lambda field: len(getattr(task, field) or ""))
+        raise FieldError(
+            (larger,),
+            f"the scripts have {size:,} bytes; a ConfigMap can hold {MAX_SCRIPTS:,}",
+            "move large text to a file in workdir, a volume or the image",
         )
     return scripts

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kubectl_sky import names
-from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import buckets, bundle, hidden
 from kubectl_sky.plan.buckets import Fetch, Inline
 from kubectl_sky.plan.claim import Claim
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.dangers import is_allowed_host_path
+from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.volume import HOME, Storage, VolumeMount
 
@@ -90,17 +90,17 @@ def _unfit(facts: Facts, settings: Settings) -> str:
         return ""
     claim = facts.claims.get(settings.code_volume)
     if not claim:
-        return "there is no such volume, or you may not see it"
+        return "not found, or you are not allowed to see it"
     if _MANY in claim.access_modes:
         return ""
-    return f"not all machines can mount it at a time ({' and '.join(claim.access_modes)})"
+    return f"it is {' and '.join(claim.access_modes)}, so only one cluster node can mount it"
 
 
 def stored(task: Task, facts: Facts, settings: Settings, plan: Named) -> Stored:
     """Decide a task's volumes and buckets.
 
-    A volume name that matches no known volume is taken as the name of a PVC. Raises UserError for a
-    volume that the task's nodes cannot share, and for a host path that the settings do not allow.
+    A volume name that matches no known volume is taken as the name of a PVC. Raises FieldError for
+    a volume that the task's nodes cannot share, or a host path that the settings do not allow.
     """
     task, pod = _shelved(task, facts, settings), _Pod()
     new_claims = []
@@ -189,8 +189,8 @@ def unkept(task: Task, facts: Facts, settings: Settings) -> Iterator[str]:
     if reason:
         name = settings.code_volume
         yield (
-            f"settings.code_volume: {name} keeps no files: {reason}; they are sent to each node;"
-            f" `kubectl sky volumes create {name} SIZE --access-modes RWX` makes one that does"
+            f'settings: code_volume "{name}" is not used: {reason}; files are uploaded to every'
+            f' node; to create it, run "kubectl sky volumes create {name} SIZE --access-modes RWX"'
         )
 
 
@@ -199,15 +199,14 @@ def notes(task: Task, facts: Facts) -> Iterator[str]:
     for volume in task.volumes:
         if volume.name and facts.claims is not None and volume.name not in facts.claims:
             yield (
-                f"volumes.{volume.path}: there is no volume and no claim {volume.name!r} in"
-                f" namespace {facts.namespace}, and the task waits until there is;"
-                f" `kubectl sky volumes create {volume.name} SIZE` makes one"
+                f'volumes.{volume.path}: volume or PVC "{volume.name}" not found in namespace'
+                f' "{facts.namespace}"; the task waits for it; to create it, run'
+                f' "kubectl sky volumes create {volume.name} SIZE"'
             )
         if task.num_nodes > 1 and _alone(volume, facts):
             yield (
-                f"volumes.{volume.path}: one machine at a time can mount it"
-                f" ({' and '.join(_modes(volume, facts))}), so all {task.num_nodes} nodes are put"
-                f" on one; a volume that is {_MANY} lets them spread"
+                f"volumes.{volume.path}: the PVC is {' and '.join(_modes(volume, facts))}, so all"
+                f" {task.num_nodes} nodes run on one cluster node; use {_MANY} to spread them"
             )
 
 
@@ -238,10 +237,10 @@ def _fresh(volume: VolumeMount, storage: Storage, name: str, facts: Facts) -> Cl
 def _allowed(volume: VolumeMount, path: str, settings: Settings) -> None:
     if is_allowed_host_path(path, settings.host_paths):
         return
-    raise UserError(
-        f"volumes.{volume.path}.host_path: the settings do not let tasks mount {path}, a directory"
-        " of the cluster's machines",
-        f"mount a volume, or write host_paths: [{path}] into settings.yaml",
+    raise FieldError(
+        ("volumes", volume.path, "host_path"),
+        f'the settings do not let tasks mount "{path}" of the cluster nodes',
+        f"mount a volume, or set host_paths: [{path}] in settings.yaml",
     )
 
 
@@ -260,19 +259,19 @@ def _alone(volume: VolumeMount, facts: Facts) -> bool:
 
 
 def _refuse(task: Task, facts: Facts, settings: Settings) -> None:
-    """Raise UserError for volumes that several nodes cannot or may not mount."""
+    """Raise FieldError for volumes that several nodes cannot or may not mount."""
     for volume in task.volumes:
         modes = _modes(volume, facts)
         if _ONE_POD in modes:
-            raise UserError(
-                f"volumes.{volume.path}: one pod at a time can mount it ({_ONE_POD}),"
-                f" and the task has {task.num_nodes} nodes",
-                f"a volume that is {_MANY} serves them all",
+            raise FieldError(
+                ("volumes", volume.path),
+                f"the PVC is {_ONE_POD}, and the task has {task.num_nodes} nodes",
+                f"use a volume that is {_MANY}",
             )
         if settings.single_node_volumes == "refuse" and _alone(volume, facts):
-            raise UserError(
-                f"volumes.{volume.path}: one machine at a time can mount it"
-                f" ({' and '.join(modes)}), and the task has {task.num_nodes} nodes",
-                f"a volume that is {_MANY} serves them all; single_node_volumes: together in the"
-                " settings would put them on one machine",
+            raise FieldError(
+                ("volumes", volume.path),
+                f"the PVC is {' and '.join(modes)}, and the task has {task.num_nodes} nodes",
+                f"use a volume that is {_MANY}, or set single_node_volumes: together in the"
+                " settings to run all nodes on one cluster node",
             )

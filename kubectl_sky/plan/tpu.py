@@ -2,8 +2,8 @@
 
 import re
 
-from kubectl_sky.errors import UserError
 from kubectl_sky.plan.accelerators import Rule, Term
+from kubectl_sky.spec.document import FieldError
 
 RESOURCE = "google.com/tpu"
 ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
@@ -30,19 +30,23 @@ def is_tpu(name: str) -> bool:
 def request(name: str, count: int) -> tuple[int, Term]:
     """Return the number of chips to request for a node, and the node labels.
 
-    Raises UserError for a TPU slice that is not a single GKE cluster node.
+    Raises FieldError for a TPU slice that is not a single GKE cluster node.
     """
     text = name.lower()
     match = re.fullmatch(r"(tpu-v[0-9a-z]+)-([0-9]{1,4})", text)
     kind, chips = (_SLICES.get(match[1], ""), int(match[2])) if match else (text, count)
     if kind not in _SLICES.values():
         names = ", ".join(f"{generation}-N" for generation in _SLICES)
-        raise UserError(f"accelerators: {name}: GKE gives pods no such TPU", f"there are {names}")
+        raise FieldError(
+            ("resources", "accelerators", name),
+            "GKE has no TPU of this name for pods",
+            f"the names are {names}",
+        )
     topologies = _TOPOLOGIES.get(kind, _FLAT)
     if chips not in topologies:
-        raise UserError(
-            f"accelerators: {name}: {chips} chips are not one machine, and slices of several"
-            " machines are not supported",
-            f"ask for {' or '.join(map(str, topologies))} chips a node",
+        raise FieldError(
+            ("resources", "accelerators", name),
+            f"no cluster node has {chips} chips; slices of several cluster nodes are not supported",
+            f"request {' or '.join(map(str, topologies))} chips per node",
         )
     return chips, (Rule(ACCELERATOR, (kind,)), Rule(TOPOLOGY, (topologies[chips],)))

@@ -16,14 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kubectl_sky import names
-from kubectl_sky.errors import UserError
-from kubectl_sky.spec import pod_config
-from kubectl_sky.spec.document import dotted
-from kubectl_sky.spec.pod_config import MAIN
+from kubectl_sky.spec.document import FieldError, Path
+from kubectl_sky.spec.pod_config import MAIN, POD_CONFIG
 
 Json = dict[str, Any]
 
-POD_CONFIG = dotted(pod_config.POD_CONFIG)
 _KEYS: Mapping[str, str | None] = {
     "args": None,
     "claims": "name",
@@ -62,11 +59,11 @@ def _within(value: Any, patch: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- JSO
     return {key: _within(item, patch) for key, item in value.items()}
 
 
-def merged(base: Mapping[str, Any], patch: Mapping[str, Any], path: str = POD_CONFIG) -> Json:
-    """Return a map with a patch merged in. Raises UserError if their types differ."""
+def merged(base: Mapping[str, Any], patch: Mapping[str, Any], path: Path = POD_CONFIG) -> Json:
+    """Return a map with a patch merged in. Raises FieldError if their types differ."""
     result = dict(base)
     for key, value in patch.items():
-        field_path = f"{path}.{key}"
+        field_path = (*path, key)
         existing = result.get(key)
         if value is None:
             result.pop(key, None)
@@ -77,8 +74,8 @@ def merged(base: Mapping[str, Any], patch: Mapping[str, Any], path: str = POD_CO
         elif isinstance(existing, list) and isinstance(value, list):
             result[key] = _lists(key, existing, value, field_path)
         elif isinstance(existing, dict | list) or isinstance(value, dict | list):
-            raise UserError(
-                f"{field_path}: the template has {_kind(existing)} here, not {_kind(value)}"
+            raise FieldError(
+                field_path, f"the template has {_kind(existing)} here, not {_kind(value)}"
             )
         else:
             result[key] = value
@@ -92,17 +89,17 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 -- JSON
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
-def _lists(key: str, base: Sequence[Any], patch: Sequence[Any], path: str) -> list[Any]:
+def _lists(key: str, base: Sequence[Any], patch: Sequence[Any], path: Path) -> list[Any]:
     if key == _TERMS:
         return list(_both(base, patch)) or list(base)
     identity = _KEYS.get(key, "")
     if identity is None:
         return _plain(list(patch))  # type: ignore[no-any-return]
     items = list(base)
-    for item in map(_plain, patch):
+    for number, item in enumerate(map(_plain, patch)):
         index = _place(items, key, item)
         if index is not None:
-            items[index] = _item(key, items[index], item, f"{path}[{index}]")
+            items[index] = _item(key, items[index], item, (*path, number))
         elif item not in items:
             items.append(item)
     return items
@@ -126,10 +123,10 @@ def _place(items: Sequence[Any], key: str, item: Any) -> int | None:  # noqa: AN
     )
 
 
-def _item(key: str, base: Any, patch: Json, path: str) -> Json:  # noqa: ANN401 -- JSON
+def _item(key: str, base: Any, patch: Json, path: Path) -> Json:  # noqa: ANN401 -- JSON
     """Return an item with the patch merged in; it keeps its identifying field."""
     if not isinstance(base, dict):
-        raise UserError(f"{path}: the template has {_kind(base)} here, not {_kind(patch)}")
+        raise FieldError(path, f"the template has {_kind(base)} here, not {_kind(patch)}")
     identity = str(_KEYS[key])
     changes = {name: value for name, value in patch.items() if name != identity}
     replaces = key in _OF_ONE_KIND and changes and not changes.keys() & base.keys()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from kubectl_sky.errors import Problem
+from kubectl_sky.errors import Problem, UserError
 
 Path = tuple[str | int, ...]  # keys and list indexes from the document's root
 Data = Any  # a YAML value: dict, list, str, int, float, bool, None, date
@@ -34,6 +34,21 @@ class Node:
     def child(self, key: Data) -> "Node | None":
         """Return the node of an entry; None if not set."""
         return self.children.get(key)
+
+    def key(self, name: Data) -> Data:
+        """Return the key as YAML reads it, such as 12 for "12"; the name if not set."""
+        if name in self.children or not isinstance(name, str):
+            return name
+        return next((key for key in self.children if str(key) == name), name)
+
+
+class FieldError(UserError):
+    """A field of a task is wrong; who knows the task's file adds the position."""
+
+    def __init__(self, path: Path, message: str, hint: str = "") -> None:
+        super().__init__(f"{dotted(path)}: {message}", hint)
+        self.path = path
+        self.message = message
 
 
 class Candidates:
@@ -92,6 +107,7 @@ class Document:
         """
         node, position = self.root, self.root.place
         for step in path:
+            step = node.key(step)
             child = node.child(step)
             if child is None:
                 break
@@ -153,6 +169,25 @@ class Document:
     def candidates(self) -> tuple[Path, ...]:
         """Return the paths of the resources and of each candidate."""
         return self.resources.paths
+
+    def locate(self, error: FieldError) -> Problem:
+        """Return the problem of an error with its position.
+
+        `accelerators` may be set in a candidate, or by its other name.
+        """
+        path, message = error.path, error.message
+        if path[:2] == ("resources", "accelerators"):
+            fields = [
+                (*candidate, field)
+                for candidate in self.candidates()
+                for field in ("accelerators", "gpus", "instance_type")
+            ]
+            name = str(path[-1]) if path[2:] else ""
+            path = next(
+                (field for field in fields if name in str(self.get(*field) or "")), path[:2]
+            )
+            message = f'"{name}": {message}' if name else message
+        return self.problem(path, message, error.then)
 
     def override(self, path: Path, value: Data, source: str) -> "Document":
         """Return the document with another value at the path.

@@ -37,6 +37,9 @@ RESERVED = frozenset(
     }
 )
 
+_MAX_VARIABLE = 128 * 1024 - 1  # bytes of name=value; Linux starts no program with a longer one
+_MAX_TOTAL = 900_000  # bytes; a Secret is limited to 1 MiB, and etcd to 1.5 MiB per object
+
 # The login to a private image registry.
 REGISTRY = ("SKYPILOT_DOCKER_USERNAME", "SKYPILOT_DOCKER_PASSWORD", "SKYPILOT_DOCKER_SERVER")
 
@@ -87,6 +90,24 @@ def _values(document: Document) -> Iterator[Problem]:
                 yield document.problem(path, "holds a NUL character, which no variable can hold")
 
 
+def _sizes(document: Document) -> Iterator[Problem]:
+    for field in ("envs", "secrets"):
+        sizes = {
+            str(name): len(f"{name}={value}".encode(errors="replace"))
+            for name, value in _mapping(document, field).items()
+            if value is not None
+        }
+        hint = "put large values in a file: workdir, file_mounts or a volume"
+        for name, size in sizes.items():
+            if size > _MAX_VARIABLE:
+                message = f"the variable has {size:,} bytes; the limit is {_MAX_VARIABLE:,}"
+                yield document.problem((field, name), message, hint)
+        total = sum(sizes.values())
+        if total > _MAX_TOTAL:
+            message = f"the variables have {total:,} bytes; the limit is {_MAX_TOTAL:,}"
+            yield document.problem((field,), message, hint, key=True)
+
+
 def _as_written(document: Document) -> Iterator[Problem]:
     """Warn if YAML 1.1 changes the text of a variable: `yes` is true, `0755` is 493."""
     for field in ("envs", "secrets"):
@@ -127,4 +148,4 @@ def _registry(document: Document) -> Iterator[Problem]:
         yield document.problem((fields[name], name), "expected a registry's address", hint)
 
 
-RULES = (_registry, _names, _references, _values, _as_written, _both)
+RULES = (_registry, _names, _references, _values, _sizes, _as_written, _both)

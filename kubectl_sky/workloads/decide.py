@@ -11,6 +11,7 @@ from kubectl_sky.plan.placement import Placement, place
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.settings import Settings
+from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
 from kubectl_sky.workloads import hold
 from kubectl_sky.workloads.choice import Choice, choices
@@ -46,7 +47,10 @@ def decide(
             messages = [*notes(candidate, placement, facts, settings), *_notes(choice, plan)]
             prefix = f"{task.name}: " if member else ""
             return Decision(plan, placement, tuple(f"{prefix}{note}" for note in messages))
-    raise UserError(f"backend {choice.backend.name} cannot run {plan.title}: {reason}")
+    message = f'backend "{choice.backend.name}" cannot run task "{plan.title}": {reason}'
+    if task.backend:
+        raise FieldError(("config", "kubectl_sky", "backend"), message)
+    raise UserError(message)
 
 
 def _notes(choice: Choice, plan: Plan) -> Sequence[str]:

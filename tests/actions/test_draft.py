@@ -121,3 +121,39 @@ def test_settings_bound_what_is_brought(tmp_path: Path) -> None:
     assert part.archives["~/sky_workdir"].files == 2
     with pytest.raises(InvalidFiles, match="workdir: holds more than 1 files, too much to send"):
         brought("max_files: 1\n")
+
+
+NO_ENDPOINT = (
+    'the endpoint of store "nebius" is not set;'
+    " set stores: {nebius: {endpoint: https://…}} in settings.yaml"
+)
+UNPLANNABLE = {
+    "run: x\nresources:\n  accelerators: tpu-v2-8\n": (
+        '3:17: resources.accelerators: "tpu-v2-8": GKE has no TPU of this name for pods'
+    ),
+    "run: x\nresources:\n  any_of:\n    - {gpus: 7GB}\n": (
+        '4:14: resources.any_of[0].gpus: "7GB": no known GPU has this memory'
+    ),
+    "run: x\nfile_mounts:\n  /a: nebius://b\n": f"3:7: file_mounts./a: {NO_ENDPOINT}",
+    f"run: x\nsetup: '{'x' * 900_000}'\n": "2:8: setup: the scripts have ",
+    f"run: x\nenvs:\n  A: {'x' * 131_072}\n": "3:6: envs.A: the variable has 131,074 bytes",
+    "run: x\nsecrets:\n" + "".join(f"  A{n}: {'x' * 100_000}\n" for n in range(10)): (
+        "2:1: secrets: the variables have 1,000,030 bytes; the limit is 900,000"
+    ),
+    "run: x\nvolumes:\n  /a: {host_path: /etc}\n": "3:8: volumes./a.host_path: ",
+}
+
+
+@pytest.mark.parametrize("text", UNPLANNABLE, ids=lambda text: text[:60])
+def test_refusal_of_render_has_the_position_in_the_file(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidFiles) as caught:
+        found = drafted(text, tmp_path)
+        found.manifests(plans(found))
+    (problem,) = caught.value.problems
+    assert str(problem).partition("tasks.yaml:")[2].startswith(UNPLANNABLE[text])
+    assert problem.line
+
+
+def test_refusal_of_render_names_the_flag_that_set_the_value(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFiles, match=r'^--gpus: resources\.accelerators: "tpu-v2-8": '):
+        plans(drafted("run: x\n", tmp_path, gpus="tpu-v2-8"))

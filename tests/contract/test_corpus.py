@@ -35,7 +35,7 @@ NOT_RENDERED = {
     "upstream__examples__playground__symlink_playground.yaml": _MAKE,
     "upstream__examples__spot__bert_qa.yaml": _NAMELESS,
     "upstream__examples__tpu__tpu_node_mnist.yaml": (
-        "accelerators: tpu-v2-8: GKE gives pods no such TPU"
+        '"tpu-v2-8": GKE has no TPU of this name for pods'
     ),
     "upstream__examples__using_file_mounts_with_env_vars.yaml": f"{_MAKE}; {_SEEN}",
     "upstream__sky__recipes__examples__basic_volume.yaml": (

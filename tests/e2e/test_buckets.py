@@ -160,13 +160,11 @@ run: ls /data | wc -l; echo x > /scratch/x
 """
     refused = sky("submit", "-", stdin=script)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert (
-        "s3://data is to be mounted (mode: MOUNT), and the settings name no CSI" in refused.stderr
-    )
+    assert "no CSI driver or PVC is configured to mount s3://data (mode: MOUNT)" in refused.stderr
     done = sky("submit", "-", "--bucket-mode", "copy", stdin=script)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[1:] == ["3"]
-    assert "file_mounts./data: s3://data is copied and not mounted" in done.stderr
+    assert "file_mounts./data: s3://data is copied, not mounted" in done.stderr
     assert settings.is_file()
 
 

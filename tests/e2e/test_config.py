@@ -123,7 +123,7 @@ def test_a_service_account(sky: Command, kubectl: Command) -> None:
     file = sky.write("task.yaml", yaml.safe_dump({"run": "hostname", "config": config}))
     done = sky("submit", file)
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"names no account for the context '{context}'" in done.stderr
+    assert f'no service account is set for the context "{context}"' in done.stderr
 
 
 def test_the_account_s_token(sky: Command, kubectl: Command) -> None:

@@ -38,7 +38,7 @@ def test_a_volume_of_the_task_lives_as_long_as_the_task(sky: Command, kubectl: C
     done = sky("submit", "-", stdin=OWN)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()[1:]) == ["node-0 | home", "node-1 | home"]
-    assert "volumes./scratch: one machine at a time can mount it (ReadWriteOnce)" in done.stderr
+    assert "volumes./scratch: the PVC is ReadWriteOnce" in done.stderr
     task = submitted(done)
     claims = kubectl.json("get", "pvc", "-l", f"task-id={task}")["items"]
     names = [claim["metadata"]["name"] for claim in claims]
@@ -96,7 +96,7 @@ def test_a_directory_of_the_machine_only_where_the_settings_say_so(
     script = "run: ls -d /host\nvolumes: {/host: {host_path: /tmp, mode: ro}}\n"
     refused = sky("submit", "-", stdin=script)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "volumes./host.host_path: the settings do not let tasks mount /tmp" in refused.stderr
+    assert 'volumes./host.host_path: the settings do not let tasks mount "/tmp"' in refused.stderr
     settings(tmp_path, "host_paths: [/tmp]\n")
     done = sky("submit", "-", stdin=script)
     assert done.returncode == 0, done.stderr
@@ -121,7 +121,7 @@ run: cat ~/a/kept
 def test_a_volume_that_is_not_there_is_told(sky: Command) -> None:
     done = sky("submit", "-", "--dry-run=client", stdin="run: x\nvolumes: {/d: nothing}\n")
     assert done.returncode == 0
-    assert "there is no volume and no claim 'nothing' in namespace" in done.stderr
+    assert 'volume or PVC "nothing" not found in namespace' in done.stderr
 
 
 @pytest.mark.parametrize("single", ["together", "refuse"])
@@ -133,4 +133,4 @@ def test_a_volume_for_one_machine_and_several_nodes(
     script = "num_nodes: 2\nrun: 'true'\nvolumes: {/d: notes}\n"
     done = sky("submit", "-", "--dry-run=client", stdin=script)
     assert done.returncode == (0 if single == "together" else 2)
-    assert "volumes./d: one machine at a time can mount it (ReadWriteOnce)" in done.stderr
+    assert "volumes./d: the PVC is ReadWriteOnce" in done.stderr

@@ -93,7 +93,7 @@ def test_secrets_that_the_cluster_keeps(sky: Command, kubectl: Command) -> None:
     kept(kubectl, "one", only="1")
     missing = sky("submit", "-", stdin=KEPT)
     assert (missing.returncode, missing.stdout) == (2, "")
-    assert "managed_secrets.NAMED: there is no Secret 'named' in namespace" in missing.stderr
+    assert 'managed_secrets.NAMED: Secret "named" not found in namespace' in missing.stderr
     assert "kubectl create secret generic key.pem --namespace" in missing.stderr
     assert "no Secret 'hf-token'" not in missing.stderr
     kept(kubectl, "named", NAMED="2", b="3")
@@ -111,5 +111,5 @@ def test_a_secret_without_such_a_key(sky: Command, kubectl: Command) -> None:
     kept(kubectl, "token", a="s3cr3t", b="s3cr3t")
     done = sky("submit", "-", stdin="secrets: ['secrets:TOKEN']\nrun: x\n")
     assert done.returncode == 2
-    assert "secrets.TOKEN: the Secret 'token' has no key 'TOKEN'; it has a, b" in done.stderr
+    assert 'secrets.TOKEN: Secret "token" has no key "TOKEN"; its keys: a, b' in done.stderr
     assert "s3cr3t" not in done.stderr

@@ -79,13 +79,13 @@ def test_a_volume_that_cannot_keep_them_is_told_and_they_are_sent(
     settings(tmp_path, f"code_volume: {volume(sky, 'single')}\n")
     done = sky("submit", "-", "--id", "shelf003", stdin=TASK)
     assert done.returncode == 0, done.stderr
-    assert "settings.code_volume: single keeps no files: not all machines can" in done.stderr
+    assert 'settings: code_volume "single" is not used: it is ReadWriteOnce' in done.stderr
     assert "sent straight to the pods" in done.stderr
     (pod, *_) = kubectl.json("get", "pods", "-l", "task-id=shelf003")["items"]
     assert not [one for one in pod["spec"]["volumes"] if "persistentVolumeClaim" in one]
     settings(tmp_path, "code_volume: nowhere\n")
     told = sky("submit", "-", "--dry-run=server", stdin=TASK).stderr
-    assert "nowhere keeps no files: there is no such volume" in told
+    assert '"nowhere" is not used: not found' in told
     shown = sky("render", "-", stdin=TASK).stdout
     assert 'mountPath: "/kubectl-sky/shelf"' in shown and 'claimName: "nowhere"' in shown
 

@@ -89,9 +89,9 @@ def test_memory_stands_for_models() -> None:
     names = {model.name for model in models("nvidia:80GB+")}
     assert {"H100", "A100-80GB", "B200"} <= names
     assert not {"A100", "L4"} & names
-    with pytest.raises(UserError, match=r"no GPU is known with this memory; there are those of 8,"):
+    with pytest.raises(UserError, match=r"no known GPU has this memory; known sizes: 8,"):
         models("7GB")
-    with pytest.raises(UserError, match="no such maker"):
+    with pytest.raises(UserError, match="unknown vendor"):
         models("intel:80GB")
 
 
@@ -126,9 +126,9 @@ def test_tpus(name: str, count: int, chips: int, kind: str, topology: str) -> No
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("tpu-v2-8", "GKE gives pods no such TPU; there are tpu-v4-N"),
-        ("tpu-v6e-32", "32 chips are not one machine"),
-        ("tpu-v5p-8", "ask for 4 chips a node"),
+        ("tpu-v2-8", "GKE has no TPU of this name for pods; the names are tpu-v4-N"),
+        ("tpu-v6e-32", "no cluster node has 32 chips"),
+        ("tpu-v5p-8", "request 4 chips per node"),
     ],
 )
 def test_tpus_that_no_pod_gets(name: str, told: str) -> None:

@@ -85,7 +85,9 @@ def test_the_image_and_the_token_are_the_settings_to_name() -> None:
     settings = Settings(stores={"hf": {"image": "other", "anonymous": True}})
     (fetch,) = make_plan(task, FACTS, settings).storage.fetches
     assert (fetch.image, fetch.tokens) == ("other", ())
-    with pytest.raises(UserError, match="settings name no CSI driver for hf and no claim for me/b"):
+    with pytest.raises(
+        UserError, match="no CSI driver or PVC is configured to mount hf://buckets/me/b"
+    ):
         plan(Bucket("/m", "hf", "buckets/me/b", "MOUNT"))
 
 
@@ -132,9 +134,9 @@ def test_a_mount_is_a_claim_s() -> None:
 @pytest.mark.parametrize(
     ("bucket", "told"),
     [
-        (MOUNT, r"to be mounted \(mode: MOUNT\), and the settings name no CSI driver for s3"),
-        (Bucket("/a", "", "b"), "nothing says in which store the bucket 'b' is"),
-        (Bucket("/a", "nebius", "b"), "the settings do not say at which address nebius is"),
+        (MOUNT, r"no CSI driver or PVC is configured to mount s3://b/p \(mode: MOUNT\)"),
+        (Bucket("/a", "", "b"), 'the store of bucket "b" is not set'),
+        (Bucket("/a", "nebius", "b"), 'the endpoint of store "nebius" is not set'),
     ],
 )
 def test_what_the_settings_lack(bucket: Bucket, told: str) -> None:
@@ -146,4 +148,4 @@ def test_mounts_are_copied_where_the_user_says_so() -> None:
     copying = Settings(bucket_mode="copy", default_store="s3")
     assert plan(MOUNT, Bucket("/b", "", "c", "MOUNT"), settings=copying).storage.fetches
     (note,) = buckets.notes([MOUNT, Bucket("/b", "s3", "c")], copying)
-    assert note.startswith("file_mounts./a: s3://b/p is copied and not mounted")
+    assert note.startswith("file_mounts./a: s3://b/p is copied, not mounted")

@@ -69,8 +69,8 @@ def test_what_is_too_large_goes_straight_to_the_pods() -> None:
     ("modes", "why"),
     [
         (("ReadWriteMany",), ""),
-        (("ReadWriteOnce",), "not all machines can mount it at a time (ReadWriteOnce)"),
-        (None, "there is no such volume, or you may not see it"),
+        (("ReadWriteOnce",), "it is ReadWriteOnce, so only one cluster node can mount it"),
+        (None, "not found, or you are not allowed to see it"),
     ],
 )
 def test_a_volume_keeps_what_is_too_large(modes: tuple[str, ...] | None, why: str) -> None:
@@ -145,7 +145,7 @@ def test_credentials_travel_in_a_secret(path: str, source: str, secret: bool) ->
 def test_too_large_secrets(size: int) -> None:
     files = (LocalFiles("~/.aws", "keys", ("file_mounts", "x")),)
     archives = {"~/.aws": Archive(True, "d", 1, 1, bytes(size))}
-    with pytest.raises(UserError, match="keys: holds credentials, which travel in a Secret"):
+    with pytest.raises(UserError, match='"keys" holds credentials, and a Secret can hold'):
         make_plan(replace(make_task(), files=files), replace(FACTS, archives=archives))
 
 

@@ -42,7 +42,7 @@ def test_the_key_is_the_name_or_the_only_one() -> None:
     plan = make_plan(replace(TASK, kept_secrets=TASK.kept_secrets[::2]), facts)
     assert SecretVariable("HF_TOKEN", "hf-token", "x") in plan.secret_variables
     assert plan.storage.mounts[0].sub_path == "id"
-    with pytest.raises(UserError, match=r"secrets\.OWN: the Secret 'own' has no key 'OWN'; it has"):
+    with pytest.raises(UserError, match=r'secrets\.OWN: Secret "own" has no key "OWN"; its'):
         make_plan(TASK, facts)
 
 
@@ -50,7 +50,7 @@ def test_what_is_missing_says_how_it_is_made() -> None:
     assert list(hidden.missing(TASK, FACTS)) == [], "nobody has asked"
     told = list(hidden.missing(TASK, replace(FACTS, secret_keys={"id": ()})))
     assert told[0] == (
-        "secrets.HF_TOKEN: there is no Secret 'hf-token' in namespace team-a; make it: kubectl"
-        " create secret generic hf-token --namespace team-a --from-file=HF_TOKEN=FILE"
+        'secrets.HF_TOKEN: Secret "hf-token" not found in namespace "team-a"; to create it, run'
+        ' "kubectl create secret generic hf-token --namespace team-a --from-file=HF_TOKEN=FILE"'
     )
     assert len(told) == 2

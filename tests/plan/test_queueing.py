@@ -63,7 +63,7 @@ def test_accounts(named: dict[str, str], context: str, expected: str | None) -> 
 
 
 def test_a_context_without_an_account() -> None:
-    with pytest.raises(UserError, match="no account for the context 'dev'; add one"):
+    with pytest.raises(UserError, match='no service account is set for the context "dev"; add one'):
         accounts.account({"prod": "a"}, "dev")
 
 

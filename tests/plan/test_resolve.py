@@ -109,7 +109,7 @@ def test_skypilot_s_variables_and_which_of_them_the_user_may_set() -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"run": "x" * 1_000_000}, "a ConfigMap carries 900,000"),
+        ({"run": "x" * 1_000_000}, "a ConfigMap can hold 900,000"),
     ],
 )
 def test_what_cannot_be_planned(change: Mapping[str, object], told: str) -> None:

@@ -78,7 +78,7 @@ def test_several_nodes(claim: KnownClaim, read_only: bool, together: bool) -> No
     task = replace(make_task(3), volumes=(VolumeMount("/a", "v", read_only=read_only),))
     facts = replace(FACTS, claims={"v": claim})
     assert make_plan(task, facts).storage.together is together
-    assert any("all 3 nodes are put on one" in note for note in storage.notes(task, facts)) is (
+    assert any("all 3 nodes run on one" in note for note in storage.notes(task, facts)) is (
         together
     )
     assert not make_plan(replace(task, num_nodes=1), facts).storage.together
@@ -92,14 +92,14 @@ def test_several_nodes(claim: KnownClaim, read_only: bool, together: bool) -> No
 
 def test_one_pod_at_a_time_is_never_several() -> None:
     task = replace(make_task(2), volumes=(VolumeMount("/a", "v"),))
-    with pytest.raises(UserError, match="one pod at a time can mount it"):
+    with pytest.raises(UserError, match="ReadWriteOncePod, and the task has 2 nodes"):
         make_plan(task, replace(FACTS, claims={"v": POD}))
 
 
 def test_what_is_not_there_is_noted() -> None:
     task = replace(make_task(), volumes=(VolumeMount("/a", "nothing"),))
     (note,) = storage.notes(task, FACTS)
-    assert "no volume and no claim 'nothing' in namespace team-a" in note
+    assert 'volume or PVC "nothing" not found in namespace "team-a"' in note
     assert list(storage.notes(task, replace(FACTS, claims=None))) == []
 
 
