@@ -14,7 +14,7 @@ from kubectl_sky.kinds import SECRET, kind_of
 from kubectl_sky.plan.bundle import Bundle
 from kubectl_sky.plan.claim import Claim
 from kubectl_sky.plan.plan import Node, Plan
-from kubectl_sky.render import alike, pod_config, writer
+from kubectl_sky.render import pod_config, writer
 from kubectl_sky.render.engine import engine
 from kubectl_sky.secret import REDACTED, Secret
 from kubectl_sky.workloads import registry
@@ -67,7 +67,6 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
     """
     environment = engine(templates)
     backend = registry.named(plan.backend)
-    node_reader = alike.Reader()
     auxiliary = [_manifest(environment, name, plan=plan) for name in _auxiliary(plan)]
     if plan.ports:
         auxiliary.append(_manifest(environment, "ports.yaml.j2", plan=plan, first=backend.first))
@@ -82,9 +81,7 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
         ),
         auxiliary=tuple(auxiliary),
         workload=tuple(
-            _changed(
-                _manifest(environment, backend.template, node_reader, plan=plan, node=node), plan
-            )
+            _changed(_manifest(environment, backend.template, plan=plan, node=node), plan)
             for node in backend.pods(plan)
         ),
     )
@@ -153,13 +150,12 @@ def _changed(manifest: Manifest, plan: Plan) -> Manifest:
 def _manifest(
     environment: jinja2.Environment,
     name: str,
-    reader: alike.Reader | None = None,
     **context: Plan | Node | Claim | Bundle | Mapping[str, str],
 ) -> Manifest:
     try:
         text, has_secret = writer.unsealed(environment.get_template(name).render(context))
         text = writer.commented(text)
-        value = (reader or alike.Reader()).read(text)
+        value = yaml.load(text, Loader=yaml.CSafeLoader)
     except jinja2.TemplateError as error:
         line = getattr(error, "lineno", None)
         raise UserError(f"template {name}{f':{line}' if line else ''}: {error}") from error

@@ -1,12 +1,13 @@
 """Write values as YAML, so that no value is ever read as structure.
 
-No other module writes values. The YAML library writes strings, always in double quotes. A script
-may be a literal block if it reads back unchanged.
+No other module writes values. Strings are quoted only if a YAML parser could read them as something
+else. A script is a literal block if it reads back unchanged.
 """
 
 import base64
 import re
 from functools import lru_cache
+from typing import Any
 
 import jinja2
 import yaml
@@ -16,39 +17,45 @@ from markupsafe import Markup
 from kubectl_sky.plan import traced
 from kubectl_sky.secret import Secret, reveal
 
-_PLAIN = re.compile(r"[A-Za-z0-9 ./:_=,@%+-]*\Z")  # printable, without quotes and backslashes
-_FIELD = re.compile(r"(?!(?:y|n|yes|no|on|off|true|false|null)\Z)[A-Za-z][A-Za-z0-9./_-]*\Z", re.I)
+# A string needs no quotes if PyYAML (YAML 1.1), YAML 1.2 and kubectl's Go parser all read it back
+# as the same string: as a key or a value, in block or flow style.
+_PLAIN = re.compile(
+    r"""
+    (?! (?: y | n | yes | no | on | off | true | false | null | \.inf | \.nan ) \Z )
+    (?! .* (?: :[ ] | [ ]\# | [ :]\Z ) )
+    (?: [a-z_/$] | ~/ | \.[a-df-z/]
+      | [0-9] (?= .* [g-np-su-wy/@=] ) )  # a character that no number and no date has
+    [a-z0-9 !"\#$%&'()*+./:;<=>@\\^_`|~-]* \Z
+    """,
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+_SINGLE_QUOTED = re.compile(r"[ -&(-~]*\Z")  # printable ASCII, but no single quote
 BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")  # YAML turns these into a line feed or drops them
 _MARK = "\0"  # around an origin; not in written values, because YAML escapes it
 _SEAL = "\1"  # after a secret's value; not in other values, because YAML escapes it
 _MARKED = re.compile("\0([^\0]*)\0")
 
 
-class _Quoted(yaml.CSafeDumper):
-    """Quote all strings, so that none is read as a number, a date or a bool."""
-
-
-_Quoted.add_representer(
-    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
-)
-
-
-class _Fields(_Quoted):
-    """Leave field names unquoted if every YAML version reads them as text."""
+class _Dumper(yaml.CSafeDumper):
+    """Write strings as people do: quoted only if needed, and several lines as a block."""
 
     def ignore_aliases(self, data: object) -> bool:
         """Write repeated objects in full, not as aliases."""
         return True
 
 
-def _mapping(dumper: _Fields, value: dict[str, object]) -> yaml.MappingNode:
-    node = dumper.represent_mapping("tag:yaml.org,2002:map", value)
-    for key, _ in node.value:
-        key.style = None if _FIELD.match(key.value) else key.style
-    return node
+def _style(text: str) -> str | None:
+    if _PLAIN.match(text):
+        return None
+    if "\n" in text:
+        return "|"
+    return "'" if _SINGLE_QUOTED.match(text) and ('"' in text or "\\" in text) else '"'
 
 
-_Fields.add_representer(dict, _mapping)
+_Dumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, _style(text)),
+)
 
 
 def write(value: object) -> str:
@@ -67,10 +74,10 @@ def write(value: object) -> str:
     if isinstance(value, traced.Text):
         return _marked(_string(str(value)), value.origin)
     if isinstance(value, traced.Number):
-        return _marked(Markup(_dump(int(value))), value.origin)
+        return _marked(_inline(int(value)), value.origin)
     if isinstance(value, str):
         return _string(value)
-    return Markup(_dump(value))
+    return _inline(value)
 
 
 def commented(text: str) -> str:
@@ -107,11 +114,12 @@ def block(text: str, indent: int) -> Markup:
     if "\n" not in text or BREAKS.search(text):
         return _marked(_string(text), origin)
     chomping = "-" if not text.endswith("\n") else "+" if text.endswith("\n\n") else ""
+    indicator = "2" if text[0] in " \t\n" else ""  # else the first line shows the indentation
     lines = text.removesuffix("\n").split("\n")
 
     def literal(depth: int) -> str:
         body = "\n".join(" " * depth + line if line else "" for line in lines)
-        return f"|2{chomping}\n{body}"
+        return f"|{indicator}{chomping}\n{body}"
 
     try:
         exact = yaml.load(f"k: {literal(2)}\nl: 0\n", Loader=yaml.CSafeLoader)["k"] == text
@@ -132,35 +140,37 @@ def indented(text: str, width: int = 4, first: bool = False, blank: bool = False
 
 
 def document(value: object) -> str:
-    """Write a whole object with one field per line and strings in double quotes."""
-    text: str = yaml.dump(
-        value, Dumper=_Fields, width=2**31 - 1, sort_keys=False, allow_unicode=True
-    )
-    return text
+    """Write a whole object with one field per line."""
+    return _dump(value, default_flow_style=False)
 
 
 def b64(value: str | bytes | Secret) -> Markup:
     """Encode in Base64: `data` of a Secret, `binaryData` of a ConfigMap."""
     if isinstance(value, Secret):
-        text = Markup(f'"{base64.b64encode(reveal(value)).decode()}"{_SEAL}')
-        return _marked(text, value.origin)
+        text = _string(base64.b64encode(reveal(value)).decode())
+        return _marked(Markup(f"{text}{_SEAL}"), value.origin)
     data = value.encode() if isinstance(value, str) else value
-    text = Markup(f'"{base64.b64encode(data).decode()}"')
+    text = _string(base64.b64encode(data).decode())
     return _marked(text, value.origin) if isinstance(value, traced.Text) else text
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _string(text: str) -> Markup:
-    return Markup(f'"{text}"') if _PLAIN.match(text) else Markup(_dump(text))
+    style = _style(text)
+    if style is None:
+        return Markup(text)
+    if style == "'":
+        return Markup(f"'{text}'")
+    return Markup(_dump(text, yaml.CSafeDumper, default_style='"').removesuffix("\n"))
 
 
-def _dump(value: object) -> str:
+def _inline(value: object) -> Markup:
+    text = _dump(value, default_flow_style=True)
+    return Markup(text.removesuffix("\n").removesuffix("\n..."))  # the end of a lone scalar
+
+
+def _dump(value: object, dumper: type[yaml.CSafeDumper] = _Dumper, **style: Any) -> str:  # noqa: ANN401 -- YAML
     text: str = yaml.dump(
-        value,
-        Dumper=_Quoted,
-        default_flow_style=True,
-        width=2**31 - 1,
-        sort_keys=False,
-        allow_unicode=True,
+        value, Dumper=dumper, width=2**31 - 1, sort_keys=False, allow_unicode=True, **style
     )
-    return text.removesuffix("\n").removesuffix("\n...").rstrip("\n")
+    return text

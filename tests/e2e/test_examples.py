@@ -130,10 +130,10 @@ def packed(text: str) -> str:
     """Name runtime scripts instead of repeating them; leave out what depends on the checkout."""
     for script in RUNTIME:
         indented = textwrap.indent(script.read_text(), "    ")
-        block = re.compile(rf'"{re.escape(script.name)}": \|2?\n' + re.escape(indented))
-        text = block.sub(f'"{script.name}": <runtime/{script.name}>\n', text)
-    text = re.sub(r'("files-\d{3}-\d{3}": )"[\w+/=]+"', r"\1…", text)
-    hashes = r'"files-[0-9a-f]{20}"|(?<=sha256 )[0-9a-f]{64}|(?<=    \d{3} )[0-9a-f]{64}'
+        block = re.compile(rf"{re.escape(script.name)}: \|\n" + re.escape(indented))
+        text = block.sub(f"{script.name}: <runtime/{script.name}>\n", text)
+    text = re.sub(r'(files-\d{3}-\d{3}: )"?[\w+/=]+"?\n', r"\1…\n", text)
+    hashes = r"(?<=: )files-[0-9a-f]{20}|(?<=sha256 )[0-9a-f]{64}|(?<=    \d{3} )[0-9a-f]{64}"
     return re.sub(hashes, "…", text)
 
 

@@ -64,17 +64,17 @@ def said(document: Document, settings: Settings | None = None) -> dict[str, str]
 def test_lines_say_their_fields() -> None:
     (document,) = read(FULL)
     found = said(document)
-    assert found['"cpu": "4"'] == "task.yaml:8:7 resources.any_of[0].cpus"
-    assert found['"memory": "8Gi"'] == "task.yaml:4:3 resources.memory"
-    assert found['"ephemeral-storage": "100Gi"'] == "task.yaml:12:3 resources.disk_size"
-    assert found['image: "python:3.11"'] == "task.yaml:10:7 resources.any_of[0].image_id"
-    assert found['"team": "research"'] == "task.yaml:5:12 resources.labels.team"
+    assert found['cpu: "4"'] == "task.yaml:8:7 resources.any_of[0].cpus"
+    assert found["memory: 8Gi"] == "task.yaml:4:3 resources.memory"
+    assert found["ephemeral-storage: 100Gi"] == "task.yaml:12:3 resources.disk_size"
+    assert found["image: python:3.11"] == "task.yaml:10:7 resources.any_of[0].image_id"
+    assert found["team: research"] == "task.yaml:5:12 resources.labels.team"
     assert found["backoffLimit: 2"] == "task.yaml:6:3 resources.job_recovery"
-    assert found['"nvidia.com/gpu": "2"'] == "task.yaml:7:3 resources.any_of"
+    assert found['nvidia.com/gpu: "2"'] == "task.yaml:7:3 resources.any_of"
     assert found['value: "10"'] == "task.yaml:13:8 envs.EPOCHS"
-    assert found['"TOKEN": "UkVEQUNURUQ="'] == "task.yaml:14:11 secrets.TOKEN"
-    assert found['"run.sh": |2'] == "task.yaml:17:1 run"
-    assert found['name: "train-bcdf2345-node-1"'] == "task.yaml:1:1 name"
+    assert found["TOKEN: UkVEQUNURUQ="] == "task.yaml:14:11 secrets.TOKEN"
+    assert found["run.sh: |"] == "task.yaml:17:1 run"
+    assert found["name: train-bcdf2345-node-1"] == "task.yaml:1:1 name"
 
 
 def test_every_origin_is_where_it_says() -> None:
@@ -93,12 +93,12 @@ def test_what_the_file_does_not_say() -> None:
     settings = Settings(image="ours:1", defaults="skypilot", priority_classes={"5": "high"})
     document = make_document(resources={"priority": 5}).override(("name",), "x", "--name")
     found = said(document, settings)
-    assert found['image: "ours:1"'] == "settings: image"
-    assert found['"cpu": "2"'] == "settings: defaults"
-    assert found['priorityClassName: "high"'] == "settings: priority_classes"
+    assert found["image: ours:1"] == "settings: image"
+    assert found['cpu: "2"'] == "settings: defaults"
+    assert found["priorityClassName: high"] == "settings: priority_classes"
     assert found["backoffLimit: 0"] == "default"
-    assert found['"kubectl-sky/name": "x"'] == "--name name"
-    assert said(make_document())['image: "python:3.13-slim"'] == "default"
+    assert found["kubectl-sky/name: x"] == "--name name"
+    assert said(make_document())["image: python:3.13-slim"] == "default"
 
 
 TEXTS = st.text() | st.sampled_from(["a  # b", "\0x\0", '"', "\u2028", "\x85", "a\nb", "  # "])

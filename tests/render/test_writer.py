@@ -1,6 +1,10 @@
 """Every value that a user can write comes back as itself."""
 
+import json
 import random
+import re
+import shutil
+import subprocess
 
 import pytest
 import yaml
@@ -8,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
+from kubectl_sky.render import writer
 from kubectl_sky.render.engine import engine
 
 TEMPLATE = """
@@ -26,6 +31,7 @@ SPECIAL = [
     "x\n ", "x\n\n y", "# no\n# comment\n", "😀\né", "a\x85b\nc", "a\u2028b\nc",
     "'\n\"", "|\n>", "x: y\nz",
 ]  # fmt: skip
+LIKE_NUMBERS = "0123456789_eExXoObB.:+-TZ ,infNaNGim"
 ALPHABET = "ab01 :#-{}[],&*!|>'\"%@`\\\n\t\r\x07\x7f\x85\u00a0\u2028\ufeff😀é~"
 
 
@@ -42,14 +48,111 @@ def test_special_strings(text: str) -> None:
     round_trip(text, True)
 
 
-def test_twenty_thousand_hostile_strings() -> None:
+def hostile(count: int) -> list[str]:
+    """Strings of special characters, and strings that look like numbers, dates and words."""
     source = random.Random(1)
+    alphabets = (ALPHABET, LIKE_NUMBERS, "nulfasetryoNY~.-")
+    lengths = (source.randint(0, 12) for _ in range(count))
+    return ["".join(source.choices(source.choice(alphabets), k=length)) for length in lengths]
+
+
+def test_20000_hostile_strings_are_read_back_by_pyyaml() -> None:
     template = engine().from_string(TEMPLATE)
-    for _ in range(20_000):
-        text = "".join(source.choices(ALPHABET, k=source.randint(0, 12)))
-        value = yaml.load(template.render(v=text, k="key", d={"s": text}), Loader=yaml.CSafeLoader)
-        assert value["a"]["b"][0] == {"c": text, "key": {"s": text}}
+    for text in hostile(20_000):
+        value = yaml.load(template.render(v=text, k=text, d={"s": text}), Loader=yaml.CSafeLoader)
+        expected = {"c": text, text: {"s": text}} if text != "c" else {"c": {"s": text}}
+        assert value["a"]["b"] == [expected, text]
         assert value["a"]["s"] == text
+        assert yaml.load(writer.document([text, {text: text}]), Loader=yaml.CSafeLoader) == [
+            text,
+            {text: text},
+        ]
+
+
+def test_20000_hostile_strings_are_read_back_by_the_go_parser_of_kubectl() -> None:
+    kubectl = shutil.which("kubectl")
+    if not kubectl:
+        pytest.skip("kubectl is not installed")
+    texts = sorted({*hostile(20_000), *SPECIAL})
+    row = engine().from_string("- a: {{ v }}\n  {{ v }}: {{ d }}\n  k: {{ v | block(4) }}\n")
+    rows = [f"{row.render(v=text, d={'s': [text], text: text})}\n" for text in texts]
+    head = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\ndata:\n"
+    command = [kubectl, "annotate", "--local", "-f", "-", "-o", "json", "a=b"]
+    items = writer.document([[text, {text: text}] for text in texts])
+    text = f"{head}{''.join(rows)}---\n{head}{items}"
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    decoder = json.JSONDecoder()
+    first, end = decoder.raw_decode(done.stdout)
+    second, _ = decoder.raw_decode(done.stdout[end:].lstrip())
+    for text, found, written in zip(texts, first["data"], second["data"], strict=True):
+        expected = {"a": text, text: {"s": [text], text: text}, "k": text}
+        assert found == expected
+        assert written == [text, {text: text}]
+
+
+# The core schema of YAML 1.2 (section 10.3.2), and the types of YAML 1.1 (yaml.org/type).
+OTHER_TYPES = re.compile(
+    r"""
+    ~ | null | Null | NULL | y | Y | yes | Yes | YES | n | N | no | No | NO | on | On | ON
+    | off | Off | OFF | true | True | TRUE | false | False | FALSE | = | << | [-+]?[0-9][0-9_,]*
+    | 0o[0-7]+ | [-+]?0b[01_]+ | [-+]?0x[0-9a-fA-F_]+ | [-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?
+    | [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?
+    | [-+]?([0-9][0-9_]*)?\.[0-9.]*([eE][-+][0-9]+)?
+    | [-+]?\.(inf|Inf|INF) | \.(nan|NaN|NAN)
+    | [0-9]{4}-[0-9][0-9]?-[0-9][0-9]?([Tt]|[ \t]+)?[0-9:.]*[ \t]*(Z|[-+][0-9:]+)?
+    """,
+    re.VERBOSE,
+)
+
+
+@pytest.mark.parametrize("alphabet", [LIKE_NUMBERS, "0123456789", "nulfasetryoNYTFEOL~", ".-+e0"])
+def test_plain_scalar_that_yaml_1_1_or_1_2_types_differently_is_quoted(alphabet: str) -> None:
+    source = random.Random(alphabet)
+    for _ in range(20_000):
+        text = "".join(source.choices(alphabet, k=source.randint(0, 6)))
+        if OTHER_TYPES.fullmatch(text):
+            assert writer.write(text)[0] in "\"'", text
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("hello", "hello"),
+        ("python:3.13-slim", "python:3.13-slim"),
+        ("8Gi", "8Gi"),
+        ("500m", "500m"),
+        ("/etc/kubectl-sky", "/etc/kubectl-sky"),
+        ("~/data", "~/data"),
+        (".dockerconfigjson", ".dockerconfigjson"),
+        ("$(SKYPILOT_NODE_RANK)", "$(SKYPILOT_NODE_RANK)"),
+        ("kubectl-sky/name", "kubectl-sky/name"),
+        ("metadata.labels['x/y']", "\"metadata.labels['x/y']\""),
+        ("it's two words", "it's two words"),
+        ("alice@example.com", "alice@example.com"),
+        ("s3://bucket/a", "s3://bucket/a"),
+        ("true", '"true"'),
+        ("yes", '"yes"'),
+        ("Y", '"Y"'),
+        ("0", '"0"'),
+        ("1e3", '"1e3"'),
+        ("0x1F", '"0x1F"'),
+        ("12:30", '"12:30"'),
+        ("3.11", '"3.11"'),
+        ("2024-01-01", '"2024-01-01"'),
+        ("", '""'),
+        ("- a", '"- a"'),
+        ("a: b", '"a: b"'),
+        ("a #b", '"a #b"'),
+        ("a:", '"a:"'),
+        (" a", '" a"'),
+        ("a, b", '"a, b"'),
+        ('{"a": 1}', "'{\"a\": 1}'"),
+        ("a\nb", '"a\\nb"'),
+    ],
+)
+def test_string_is_quoted_only_if_needed(text: str, written: str) -> None:
+    assert writer.write(text) == written
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")))
@@ -65,11 +168,23 @@ def test_any_script(text: str) -> None:
     assert yaml.safe_load(rendered) == {"s": {"k": text, "e": 1}}
 
 
-def test_scripts_are_blocks_that_people_can_read() -> None:
-    rendered = (
-        engine().from_string("run.sh: {{ v | block(2) }}\n").render(v="for x in a; do\n  y\ndone\n")
-    )
-    assert rendered == "run.sh: |2\n  for x in a; do\n    y\n  done"
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("for x in a; do\n  y\ndone\n", "|\n  for x in a; do\n    y\n  done"),
+        ("# a comment\n\nx", "|-\n  # a comment\n\n  x"),
+        ("  indented\nx\n", "|2\n    indented\n  x"),
+        ("\nx\n", "|2\n\n  x"),
+        ("\tx\ny\n", "|2\n  \tx\n  y"),
+        ("x\n\n", "|+\n  x\n"),
+        ("x\r\ny\n", '"x\\r\\ny\\n"'),
+        ("python train.py", "python train.py"),
+    ],
+)
+def test_script_is_a_literal_block_as_it_was_written(text: str, written: str) -> None:
+    rendered = engine().from_string("run.sh: {{ v | block(2) }}\n").render(v=text)
+    assert rendered == f"run.sh: {written}"
+    assert yaml.safe_load(f"{rendered}\n") == {"run.sh": text}
 
 
 def test_undefined_values_fail() -> None:
