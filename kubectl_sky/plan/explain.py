@@ -77,7 +77,7 @@ def explained(plan: Plan, origins: Origins) -> Plan:
     }
     restarts = origins.resource("job_recovery", otherwise=DEFAULT)
     image = DEFAULT if settings.image == DEFAULT_IMAGE else "settings: image"
-    linger = origins.resource("autostop")
+    ttl = origins.resource("autostop")
     network = dict.fromkeys(plan.fabric.resources, origins.resource("network_tier"))
     return replace(
         plan,
@@ -96,7 +96,7 @@ def explained(plan: Plan, origins: Origins) -> Plan:
             plan.priority_class,
             origins.resource("priority_class", otherwise="settings: priority_classes"),
         ),
-        linger=plan.linger if plan.linger is None else Number(plan.linger, linger),
+        ttl_seconds=plan.ttl_seconds if plan.ttl_seconds is None else Number(plan.ttl_seconds, ttl),
         restarts=Number(plan.restarts, restarts),
         scripts=texts(
             plan.scripts, {f"{item}.sh": origins.field(item) for item in ("setup", "run")}
