@@ -14,6 +14,10 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.private import Folder
 
 DEFAULT_IMAGE = "python:3.13-slim"
+# SkyPilot's images on Kubernetes, of its catalog v8: skypilot:custom-{cpu,gpu}-ubuntu-2204-v1.
+_SKYPILOT = "us-docker.pkg.dev/sky-dev-465/skypilotk8s"
+SKYPILOT_IMAGE = f"{_SKYPILOT}/skypilot:202607220236"
+SKYPILOT_GPU_IMAGE = f"{_SKYPILOT}/skypilot-gpu:202607220236"
 DEFAULT_FETCHER = "docker.io/rclone/rclone:1.68.2"  # the version that SkyPilot uses
 _LOGIN_BYTES = 10_000
 
@@ -22,19 +26,19 @@ _LOGIN_BYTES = 10_000
 class Settings:
     """Choices for what a task does not set: the fields of schemas/settings.json.
 
-    `defaults` "skypilot" uses SkyPilot's default sizes. `priority_classes` maps a SkyPilot priority
-    or a range of them, such as `500..1000`, to the name of a PriorityClass. `host_paths` are the
-    directories of cluster nodes that tasks may mount, with their subdirectories.
-    `single_node_volumes` applies to tasks with several nodes and a volume for one cluster node:
-    "together" runs all nodes on one cluster node, "refuse" rejects the task. `volume_group` is the
-    group that may write to volumes; False sets none. `stores` configures the access to each bucket
-    store. `default_store` is the store of buckets that are given by name only. `bucket_mode` "copy"
-    also copies buckets that would be mounted, with the `fetch_program` of the `fetch_image`.
-    `ports` configures how the ports of tasks are exposed, and the annotations of their Services.
-    `code_volume` is the volume for files that are too large for ConfigMaps.
+    `defaults` "skypilot" uses SkyPilot's default sizes and image. `priority_classes` maps a
+    SkyPilot priority or a range of them, such as `500..1000`, to the name of a PriorityClass.
+    `host_paths` are the directories of cluster nodes that tasks may mount, with their
+    subdirectories. `single_node_volumes` applies to tasks with several nodes and a volume for one
+    cluster node: "together" runs all nodes on one cluster node, "refuse" rejects the task.
+    `volume_group` is the group that may write to volumes; False sets none. `stores` configures the
+    access to each bucket store. `default_store` is the store of buckets that are given by name
+    only. `bucket_mode` "copy" also copies buckets that would be mounted, with the `fetch_program`
+    of the `fetch_image`. `ports` configures how the ports of tasks are exposed, and the annotations
+    of their Services. `code_volume` is the volume for files that are too large for ConfigMaps.
     """
 
-    image: str = DEFAULT_IMAGE
+    image: str | None = None
     defaults: str | None = None
     backend: str | None = None
     queue: str | None = None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kubectl_sky import names
-from kubectl_sky.actions import arrays, files
+from kubectl_sky.actions import arrays, files, settled
 from kubectl_sky.actions.flags import overridden
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.actions.packing import Packer, Progress
@@ -29,7 +29,6 @@ from kubectl_sky.spec.document import Document, FieldError, entries
 from kubectl_sky.spec.pipeline import pipeline_of
 from kubectl_sky.spec.secret import without_kept
 from kubectl_sky.spec.task import Task, task_of
-from kubectl_sky.spec.validate import validate
 from kubectl_sky.sync.archive import Limits
 from kubectl_sky.sync.known import NO_CACHE, Cache
 from kubectl_sky.workloads import registry
@@ -144,7 +143,12 @@ def draft(
     """
     documents = overridden(files.documents(path, stdin), overrides, environ)
     as_task = overrides.as_task
-    problems = [issue for document in documents for issue in validate(document, as_task=as_task)]
+    settings = _settings(overrides, environ)
+    problems = [
+        problem
+        for document in documents
+        for problem in settled.problems(document, settings, as_task)
+    ]
     remarks: list[str] = []
     if as_task:
         documents, remarks = _as_tasks(documents)
@@ -152,14 +156,15 @@ def draft(
         problems = [problem.as_error() for problem in problems]
     errors = [problem for problem in problems if problem.severity == "error"]
     refused = [] if errors else _refusals(documents, as_task)
-    settings = _settings(overrides, environ)
     reviewed = review(path, documents, settings, environ, overrides)
     if errors or refused or reviewed.refused:
         raise InvalidFiles([*errors, *refused, *reviewed.refused])
     whole_id = _checked_id(overrides.task_id) or new_id()
     limits = Limits(settings.max_files, settings.max_gib)
+    parts = _parts(documents, whole_id, overrides)
+    _check_plannable(parts, settings)
     packer = Packer(progress, _cache(environ), limits)
-    parts = packed(_parts(documents, whole_id, overrides), packer)
+    parts = packed(parts, packer)
     reviewed = judged((*reviewed.dangers, *packer.dangers), settings, environ)
     if reviewed.refused:
         raise InvalidFiles(reviewed.refused)
@@ -189,6 +194,17 @@ def _refusals(documents: Sequence[Document], as_task: bool) -> list[Problem]:
         if not document.is_header
         for problem in (*unsupported.refusals(document, as_task), *_open(document))
     ]
+
+
+def _check_plannable(parts: Sequence[Part], settings: Settings) -> None:
+    """Raise InvalidFiles with everything that no plan is possible for."""
+    problems = [
+        problem
+        for part in parts
+        for problem in settled.refusals(part.document, part.task, settings)
+    ]
+    if problems:
+        raise InvalidFiles(sorted(problems))
 
 
 def _open(document: Document) -> Iterator[Problem]:

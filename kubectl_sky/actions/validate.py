@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from kubectl_sky.actions import files
+from kubectl_sky.actions import files, settled
 from kubectl_sky.actions.preferences import preferences
 from kubectl_sky.actions.review import Review, review
 from kubectl_sky.errors import InvalidFiles, Problem
+from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import Document
-from kubectl_sky.spec.validate import validate
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def check(
     settings = preferences(environ)
     reports = []
     for path in paths:
-        problems, documents = _read(path, stdin, as_task)
+        problems, documents = _read(path, stdin, settings, as_task)
         reviewed = review(path, documents, settings, environ)
         differences = _differences(documents) if compare else ()
         reports.append(Report(path, (*problems, *reviewed.refused), reviewed, differences))
@@ -49,16 +49,19 @@ def check(
 
 
 def _read(
-    path: str, stdin: BinaryIO, as_task: bool
+    path: str, stdin: BinaryIO, settings: Settings, as_task: bool
 ) -> tuple[tuple[Problem, ...], tuple[Document, ...]]:
     """Return the problems and the documents of a file; no documents if unreadable."""
     try:
         documents = files.documents(path, stdin)
     except InvalidFiles as error:
         return error.problems, ()
-    problems = [
-        problem for document in documents for problem in validate(document, as_task=as_task)
-    ]
+    problems: list[Problem] = []
+    for document in documents:
+        found = settled.problems(document, settings, as_task)
+        if not any(problem.severity == "error" for problem in found):
+            found += settled.warnings(document, settings, as_task)
+        problems += sorted(found)
     return tuple(problems), documents
 
 

@@ -58,7 +58,7 @@ def nodes(task: TaskStatus | PipelineStatus) -> str:
     """
     if isinstance(task, PipelineStatus):
         return f"{task.count(State.COMPLETED)}/{task.place.stages} tasks"
-    completed = task.state is State.COMPLETED or task.workload.independent_nodes
+    completed = task.state is State.COMPLETED or task.workload.apart
     done = task.count(State.COMPLETED if completed else State.RUNNING)
     return f"{done}/{task.num_nodes}"
 

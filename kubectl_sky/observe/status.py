@@ -46,9 +46,7 @@ class TaskStatus:
         """
         states = [node.state for node in self.nodes]
         if State.FAILED in states:
-            return (
-                State.FAILED if self.over or not self.workload.independent_nodes else State.RUNNING
-            )
+            return State.FAILED if self.over or not self.workload.apart else State.RUNNING
         if len(states) >= self.num_nodes and all(state is State.COMPLETED for state in states):
             return State.COMPLETED
         if State.RUNNING in states or State.COMPLETED in states:
@@ -84,7 +82,7 @@ class TaskStatus:
     def restarts(self) -> int:
         """The number of node restarts; counts once if all nodes restart together."""
         counts = [node.restarts for node in self.nodes]
-        return max(counts) if self.workload.restarts_all_nodes else sum(counts)
+        return max(counts) if self.workload.again_together else sum(counts)
 
     @property
     def first_failure(self) -> NodeStatus | None:
@@ -146,7 +144,7 @@ class TaskStatus:
         if failure:
             code = "" if failure.exit_code is None else f" (exit code {failure.exit_code})"
             failed_count = f"{self.count(State.FAILED)} of {self.num_nodes} failed, first "
-            prefix = failed_count if self.workload.independent_nodes else ""
+            prefix = failed_count if self.workload.apart else ""
             return f"{prefix}{failure.name}: {failure.reason}{code}{self._again(' after ')}"
         if len(self.nodes) < self.num_nodes:
             return f"incomplete: {len(self.nodes)} of {self.num_nodes} nodes were submitted"
@@ -228,7 +226,7 @@ def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> Nod
         restarts=max(len(pods), backend.attempts(item), 1) - 1,
     )
     status = node(base, backend.node(item, rank), pods)
-    return retrying(status) if not status.state.ended and backend.will_retry(item, pods) else status
+    return retrying(status) if not status.state.ended and backend.follows(item, pods) else status
 
 
 def _in_turn(pods: list[Object]) -> list[Object]:

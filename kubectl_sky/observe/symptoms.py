@@ -76,7 +76,7 @@ class Snapshot:
     def workloads(self) -> tuple[Object, ...]:
         """The objects that run the task."""
         objects = (item for kind in registry.KINDS for item in self.of(kind.kind))
-        return tuple(item for item in objects if registry.is_root_object(item))
+        return tuple(item for item in objects if registry.top(item))
 
     @cached_property
     def pods(self) -> Mapping[int, Object]:
@@ -174,7 +174,7 @@ def _of_workloads(
             if condition.get("status") == "True" and condition.get("type") in _ENDINGS:
                 reason, message = condition.get("reason", ""), condition.get("message", "")
                 yield ranks, Symptom(Source.WORKLOAD, reason, message)
-        if field_of(item, registry.of(item).suspend_path or SUSPEND):
+        if field_of(item, registry.of(item).hold or SUSPEND):
             queue = item["metadata"].get("labels", {}).get(_QUEUE_NAME, "")
             yield ranks, Symptom(Source.WORKLOAD, "Suspended", queue)
     controllers = {item["metadata"]["name"]: item for item in seen.of(kinds.JOB.kind)}

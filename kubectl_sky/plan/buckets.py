@@ -1,5 +1,6 @@
 """Decide how buckets and web files reach a task's nodes: copied or mounted."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,10 @@ _REMOTES: dict[str, Mapping[str, str]] = {
 }
 _ENDPOINTS = ("r2", "nebius", "vastdata")  # stores with an endpoint per user
 _IBM = "https://s3.{}.cloud-object-storage.appdomain.cloud"
+_GCSFUSE = (
+    '{driver: gcsfuse.csi.storage.gke.io, attributes: {bucketName: "{bucket}"},'
+    ' annotations: {gke-gcsfuse/volumes: "true"}}'
+)
 _ANONYMOUS = {"ENV_AUTH": "false"}
 
 
@@ -118,7 +123,7 @@ def _of_store(bucket: Bucket, settings: Settings) -> Bucket:
         raise FieldError(
             ("file_mounts", bucket.path),
             f'the store of bucket "{bucket.name}" is not set',
-            "add store: s3 to it, or set default_store: s3 in settings.yaml",
+            "add store: s3 to it, or set in settings.yaml: default_store: s3",
         )
     return Bucket(bucket.path, settings.default_store, bucket.place, bucket.mode, bucket.read_only)
 
@@ -133,9 +138,8 @@ def _mounted(bucket: Bucket, name: str, store: Mapping[str, Any]) -> Brought:
         raise FieldError(
             ("file_mounts", bucket.path),
             f"no CSI driver or PVC is configured to mount {bucket.url} (mode: {bucket.mode})",
-            "copy it with mode: COPY, or all buckets with --bucket-mode copy; or set in"
-            f" settings.yaml stores: {{{bucket.store}: {{csi: {{driver: …, attributes: {{…}}}}}}}}"
-            f" or stores: {{{bucket.store}: {{claims: {{{bucket.name}: PVC}}}}}}",
+            "copy it with mode: COPY or --bucket-mode copy, or set in settings.yaml:"
+            f" {_setting(bucket)}",
         )
     placeholders = {"{bucket}": bucket.name, "{prefix}": bucket.prefix, "{account}": bucket.account}
     attributes = {
@@ -145,6 +149,13 @@ def _mounted(bucket: Bucket, name: str, store: Mapping[str, Any]) -> Brought:
     sub_path = None if "{prefix}" in str(csi.get("attributes")) else bucket.prefix or None
     annotations = csi.get("annotations") or {}
     return Brought(bucket, name, sub_path, inline=inline, annotations=annotations)
+
+
+def _setting(bucket: Bucket) -> str:
+    """Return the setting that mounts a bucket: GKE's driver, or a PVC of the user."""
+    if bucket.store == "gcs":
+        return f"stores: {{gcs: {{csi: {_GCSFUSE}}}}}"
+    return f"stores: {{{bucket.store}: {{claims: {{{json.dumps(bucket.name)}: my-pvc}}}}}}"
 
 
 def _filled(text: str, known: Mapping[str, str]) -> str:
@@ -180,7 +191,7 @@ def _remote(bucket: Bucket, store: Mapping[str, Any]) -> dict[str, str]:
         raise FieldError(
             ("file_mounts", bucket.path),
             f'the endpoint of store "{bucket.store}" is not set',
-            f"set stores: {{{bucket.store}: {{endpoint: https://…}}}} in settings.yaml",
+            f'set in settings.yaml: stores: {{{bucket.store}: {{endpoint: "https://…"}}}}',
         )
     return {f"RCLONE_CONFIG_SRC_{key}": value for key, value in fields.items()}
 

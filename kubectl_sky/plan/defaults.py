@@ -1,7 +1,7 @@
 """Defaults from the user's settings for values that a task does not set."""
 
 from kubectl_sky.plan.placement import Placement
-from kubectl_sky.settings import DEFAULT_IMAGE, Settings
+from kubectl_sky.settings import DEFAULT_IMAGE, SKYPILOT_GPU_IMAGE, SKYPILOT_IMAGE, Settings
 from kubectl_sky.spec import quantity
 
 _CPUS = 2
@@ -25,12 +25,22 @@ def sizes(placement: Placement, settings: Settings) -> dict[str, str]:
     return {name: size for name, size in estimates.items() if given[name] is None}
 
 
+def image(placement: Placement, settings: Settings) -> str:
+    """Return the image of a task that sets none."""
+    if settings.image:
+        return settings.image
+    if settings.defaults == "skypilot":
+        return SKYPILOT_GPU_IMAGE if placement.device else SKYPILOT_IMAGE
+    return DEFAULT_IMAGE
+
+
 def notes(placement: Placement, settings: Settings) -> tuple[str, ...]:
     """Return notes on what the settings add."""
     requested = [f"{name} {size}" for name, size in sizes(placement, settings).items()]
     messages = (
         [f"settings: defaults: skypilot requests {' and '.join(requested)}"] if requested else []
     )
-    if placement.resources.image is None and settings.image != DEFAULT_IMAGE:
-        messages.append(f"settings: the image is {settings.image}")
+    default = image(placement, settings)
+    if placement.resources.image is None and default != DEFAULT_IMAGE:
+        messages.append(f"settings: the image is {default}")
     return tuple(messages)

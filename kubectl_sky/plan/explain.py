@@ -10,7 +10,7 @@ from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.traced import Number, each, text, texts
 from kubectl_sky.secret import Secret
-from kubectl_sky.settings import DEFAULT_IMAGE, Settings
+from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import Document, Path, dotted, entries, printable
 from kubectl_sky.spec.task import Resources, place_of
 
@@ -76,8 +76,9 @@ def explained(plan: Plan, origins: Origins) -> Plan:
         names.PRIORITY: origins.resource("priority"),
     }
     restarts = origins.resource("job_recovery", otherwise=DEFAULT)
-    image = DEFAULT if settings.image == DEFAULT_IMAGE else "settings: image"
-    ttl = origins.resource("autostop")
+    image = "settings: image" if settings.image else DEFAULT
+    image = "settings: defaults" if settings.defaults and not settings.image else image
+    linger = origins.resource("autostop")
     network = dict.fromkeys(plan.fabric.resources, origins.resource("network_tier"))
     return replace(
         plan,
@@ -96,7 +97,7 @@ def explained(plan: Plan, origins: Origins) -> Plan:
             plan.priority_class,
             origins.resource("priority_class", otherwise="settings: priority_classes"),
         ),
-        ttl_seconds=plan.ttl_seconds if plan.ttl_seconds is None else Number(plan.ttl_seconds, ttl),
+        linger=plan.linger if plan.linger is None else Number(plan.linger, linger),
         restarts=Number(plan.restarts, restarts),
         scripts=texts(
             plan.scripts, {f"{item}.sh": origins.field(item) for item in ("setup", "run")}

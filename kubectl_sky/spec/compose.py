@@ -83,6 +83,7 @@ class Composer:
             self._say(position, str(error))
             value = event.value
         node = Node(value, position, event.value)
+        node.style = event.style or ""
         if event.anchor:
             self._anchors[event.anchor] = node
         return node

@@ -20,12 +20,14 @@ class Node:
     Aliases share nodes, so a small file cannot become a large tree.
     """
 
-    __slots__ = ("children", "depth", "keys", "place", "size", "text", "value")
+    __slots__ = ("children", "depth", "end", "keys", "place", "size", "style", "text", "value")
 
     def __init__(self, value: Data, place: Place, text: str = "") -> None:
         self.value = value
         self.place = place
         self.text = text  # a scalar as written
+        self.style = ""  # of a scalar: a quote, | or >; "" if plain
+        self.end = place  # where a scalar ends
         self.keys: dict[Data, Place] = {}
         self.children: dict[Data, Node] = {}
         self.size = 1  # nodes of the whole subtree; shared nodes count at each use

@@ -63,6 +63,11 @@ def of(resources: Mapping[str, Data]) -> str | None:
     return container(image[1]) if image else None
 
 
+def is_default(document: Document) -> bool:
+    """Report whether a candidate of the task leaves the image to the settings."""
+    return any(of(resources) is None for _, resources in _complete(document))
+
+
 def unchosen(document: Document) -> Iterator[Path]:
     """Yield the maps of several images of which no region of the task chooses one."""
     for path, resources in _complete(document):

@@ -22,9 +22,9 @@ class Array(Workload):
     name = "array"
     kind = kinds.JOB
     template = "array.yaml.j2"
-    rank0_selector = completions.FIRST
-    selectable = False
-    independent_nodes = True
+    first = completions.FIRST
+    named = False
+    apart = True
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:
         """Return one Job; its pods look up their number in the list by their index."""
@@ -36,7 +36,7 @@ class Array(Workload):
                 job=plan.name,
                 labels=node.labels,
                 rank=node.rank,
-                env={"KUBECTL_SKY_ARRAY": numbers},
+                told={"KUBECTL_SKY_ARRAY": numbers},
             ),
         )
 
@@ -63,10 +63,10 @@ class Array(Workload):
             return ended(Phase.FAILED, failed or {})
         return waiting(item)
 
-    def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
+    def follows(self, item: Object, pods: Sequence[Object]) -> bool:
         """Apply the Job's rules, which count failures per index."""
         limit = item.get("spec", {}).get("backoffLimitPerIndex") or 0
-        return recovery.will_retry(item, pods, limit)
+        return recovery.follows(item, pods, limit)
 
 
 def _numbers(item: Object) -> str:

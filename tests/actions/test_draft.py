@@ -125,7 +125,7 @@ def test_settings_bound_what_is_brought(tmp_path: Path) -> None:
 
 NO_ENDPOINT = (
     'the endpoint of store "nebius" is not set;'
-    " set stores: {nebius: {endpoint: https://…}} in settings.yaml"
+    ' set in settings.yaml: stores: {nebius: {endpoint: "https://…"}}'
 )
 UNPLANNABLE = {
     "run: x\nresources:\n  accelerators: tpu-v2-8\n": (

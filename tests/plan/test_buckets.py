@@ -1,15 +1,18 @@
 """How buckets come to the nodes: by which container, driver or claim."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
+from kubectl_sky.actions.preferences import read
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan import buckets
+from kubectl_sky.plan import buckets, check
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.secret import Secret
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.buckets import Bucket
+from kubectl_sky.spec.document import FieldError
 from tests.plan.test_resolve import FACTS, make_plan, make_task
 
 KEYS = {"secret": "keys", "region": "eu-1", "options": {"force_path_style": True}}
@@ -142,6 +145,27 @@ def test_a_mount_is_a_claim_s() -> None:
 def test_what_the_settings_lack(bucket: Bucket, told: str) -> None:
     with pytest.raises(UserError, match=told):
         plan(bucket)
+
+
+@pytest.mark.parametrize(
+    "bucket",
+    [
+        MOUNT,
+        Bucket("/a", "gcs", "b", "MOUNT_CACHED"),
+        Bucket("/a", "", 'b"x', "MOUNT"),
+        Bucket("/a", "nebius", "b"),
+        Bucket("/a", "azure", "b", "MOUNT", account="me"),
+    ],
+)
+def test_setting_of_an_error_is_ready_to_paste(bucket: Bucket) -> None:
+    text = ""
+    for _ in range(2):  # the second error may be about the store that the first one set
+        with suppress(FieldError):
+            plan(bucket, settings=read(text.encode(), "settings.yaml"))
+            return
+        (error,) = check.refusals(replace(make_task(), buckets=(bucket,)), read(text.encode(), "s"))
+        text += error.then.partition("settings.yaml: ")[2].replace("…", "x") + "\n"
+    plan(bucket, settings=read(text.encode(), "settings.yaml"))
 
 
 def test_mounts_are_copied_where_the_user_says_so() -> None:

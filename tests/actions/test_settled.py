@@ -1,0 +1,86 @@
+"""What validate reports of a valid file, because of the settings or of what submit refuses."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky.actions import validate
+from kubectl_sky.actions.draft import draft
+from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.errors import InvalidFiles, Problem
+
+MOUNT = "  /a: {source: s3://b, mode: MOUNT}\n"
+WRONG = (
+    "resources: {accelerators: tpu-v2-8}\n"
+    f"file_mounts:\n{MOUNT}  /b: {{name: bucket}}\n  /c: {{source: r2://c, mode: COPY}}\n"
+    "run: echo\n"
+)
+
+
+def checked(tmp_path: Path, text: str, settings: str = "") -> list[Problem]:
+    file = tmp_path / "task.yaml"
+    file.write_text(text)
+    (tmp_path / "settings.yaml").write_text(settings)
+    environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
+    (report,) = validate.check([str(file)], io.BytesIO(), environ)
+    return list(report.problems)
+
+
+def drafted(tmp_path: Path, strict: bool = False) -> tuple[Problem, ...]:
+    environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
+    return draft(str(tmp_path / "task.yaml"), Overrides(), environ, io.BytesIO(), strict).warnings
+
+
+def places(problems: list[Problem]) -> list[tuple[int, str]]:
+    return [(problem.line, problem.path) for problem in problems]
+
+
+REFUSED = [
+    (1, "resources.accelerators"),
+    (3, "file_mounts./a"),
+    (4, "file_mounts./b"),
+    (5, "file_mounts./c"),
+]
+
+
+def test_what_submit_refuses_is_a_warning_of_validate_and_an_error_of_draft(tmp_path: Path) -> None:
+    problems = checked(tmp_path, WRONG)
+    assert places(problems) == REFUSED
+    assert {problem.severity for problem in problems} == {"warning"}
+    assert all(problem.message.startswith("submit refuses it: ") for problem in problems)
+    assert [problem.message.partition("it: ")[2] for problem in problems] == [
+        '"tpu-v2-8": GKE has no TPU of this name for pods',
+        "no CSI driver or PVC is configured to mount s3://b (mode: MOUNT)",
+        'the store of bucket "bucket" is not set',
+        'the endpoint of store "r2" is not set',
+    ]
+    with pytest.raises(InvalidFiles) as caught:
+        drafted(tmp_path)
+    assert places(list(caught.value.problems)) == REFUSED
+    assert {problem.severity for problem in caught.value.problems} == {"error"}
+
+
+def test_settings_that_a_bucket_needs_silence_the_warning(tmp_path: Path) -> None:
+    settings = "stores: {s3: {claims: {b: pvc}}}\n"
+    assert checked(tmp_path, f"file_mounts:\n{MOUNT}run: echo\n", settings) == []
+    assert checked(tmp_path, f"file_mounts:\n{MOUNT}run: echo\n", "bucket_mode: copy\n") == []
+
+
+def test_file_with_errors_gets_no_warning_about_settings(tmp_path: Path) -> None:
+    problems = checked(tmp_path, f"{WRONG}rnu: x\n")
+    assert places(problems) == [(7, "rnu")]
+
+
+def test_missing_programs_are_a_warning_and_an_error_if_strict(tmp_path: Path) -> None:
+    (warning,) = checked(tmp_path, "run: |\n  git pull\n")
+    assert str(warning).partition("task.yaml:")[2].startswith("2:1: run: warning: the default")
+    assert drafted(tmp_path) == (warning,)
+    with pytest.raises(InvalidFiles, match="has no git"):
+        drafted(tmp_path, strict=True)
+
+
+@pytest.mark.parametrize("settings", ["image: base:1\n", "defaults: skypilot\n"])
+def test_image_of_the_settings_has_the_programs(tmp_path: Path, settings: str) -> None:
+    assert checked(tmp_path, "run: |\n  git pull\n", settings) == []
+    assert drafted(tmp_path) == ()
