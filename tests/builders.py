@@ -118,6 +118,14 @@ def make_indexed_pod(index: int, phase: str = "Running", state: Json | None = No
     return pod
 
 
+def make_service(*owners: Json) -> Json:
+    """The Service of a task, owned by these objects once submit has finished."""
+    metadata = make_metadata(f"train-{ID}")
+    if owners:
+        metadata["ownerReferences"] = [{"uid": owner["metadata"]["uid"]} for owner in owners]
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata}
+
+
 def condition(kind: str, reason: str = "", status: str = "True") -> Json:
     """A condition of an object."""
     at = "2026-01-01T00:09:00Z"

@@ -11,7 +11,7 @@ from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
 from kubectl_sky.kinds import Kind
-from kubectl_sky.observe import ownership
+from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.rights import Right, role, served
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.symptoms import Snapshot
@@ -24,9 +24,12 @@ _LOGS = 4  # number of nodes whose logs are read: the first that failed
 
 
 def examine(session: Session, task: TaskStatus) -> Verdict:
-    """Diagnose a task from its objects, events, cluster nodes and last log lines."""
+    """Diagnose a task from its objects, events, cluster nodes and last log lines.
+
+    The state and the causes are read from the same objects.
+    """
     state, unread = snapshot(session, task)
-    return judge(task, state, unread)
+    return judge(state.task or task, state, unread)
 
 
 def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, ...]]:
@@ -52,24 +55,27 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, .
         installed = access.groups(session)
         unread = tuple(kind for kind in unread if _served(kind, installed))
     items = {kind: tuple(items) for kind, items in results.items() if items is not None}
-    items |= _owned(session, task, items)
+    owned, current = _owned(session, task, items)
+    items |= owned
     items[kinds.PVC.kind] = _used(items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ()))
-    logs = _logs(session, task)
-    return Snapshot(task.id, namespace, items, logs), unread
+    logs = _logs(session, current or task)
+    return Snapshot(task.id, namespace, items, logs, current), unread
 
 
 def _owned(
     session: Session, task: TaskStatus, read: Mapping[str, Sequence[Json]]
-) -> dict[str, tuple[Json, ...]]:
-    """Return the objects and pods with the task's labels that really belong to it."""
+) -> tuple[dict[str, tuple[Json, ...]], TaskStatus | None]:
+    """Return the objects and pods that really belong to a task, and its status by them."""
     workloads = [item for kind in registry.KINDS for item in read.get(kind.kind, ())]
     pods, uids = read.get(kinds.POD.kind, ()), set(task.uids.values())
     jobs = listing.makers(session, task.namespace, workloads, pods)
-    owned = ownership.decide(workloads, pods, jobs, uids).tasks
+    decided = ownership.decide(workloads, pods, jobs, uids)
+    owned = listing.explained(session, task.namespace, decided).tasks
+    current = next((item for item in map(status.of, owned) if uids & {*item.uids.values()}), None)
     owned_uids = {
         pod["metadata"]["uid"] for owned_task in owned for pod in owned_task.all_pods
     } | uids
-    return {
+    by_kind = {
         kind: tuple(
             item
             for item in read[kind]
@@ -79,6 +85,7 @@ def _owned(
         for kind in (kinds.POD.kind, *(kind.kind for kind in registry.KINDS))
         if kind in read
     }
+    return by_kind, current
 
 
 def _served(kind: str, groups: Collection[str]) -> bool:

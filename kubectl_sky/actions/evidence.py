@@ -86,18 +86,21 @@ def remembered(
     wanted: str,
     environ: Mapping[str, str] = os.environ,
 ) -> Evidence | None:
-    """Return the evidence of a deleted task, by its id."""
-    task_id = wanted.removeprefix("task/")
-    if not names.ID.fullmatch(task_id):
-        return None
-    folder = _folder(environ)
-    for name in folder.names():
-        if not name.startswith(f"{task_id}-"):
-            continue
-        stored = _read(folder, name)
-        if stored and stored.server == session.server and namespace in (None, stored.namespace):
-            return stored
-    return None
+    """Return the evidence of a deleted task by its id, name or prefix of the id.
+
+    Of several, the newest task counts.
+    """
+    folder, text = _folder(environ), wanted.removeprefix("task/")
+    records = [
+        record
+        for record in (_read(folder, name) for name in folder.names())
+        if record and record.server == session.server and namespace in (None, record.namespace)
+    ]
+    records.sort(key=lambda record: record.created_at, reverse=True)
+    matches = [record for record in records if text in (record.task_id, record.name)] or [
+        record for record in records if text and record.task_id.startswith(text)
+    ]
+    return next(iter(matches), None)
 
 
 def _folder(environ: Mapping[str, str]) -> Folder:

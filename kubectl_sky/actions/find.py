@@ -16,6 +16,10 @@ from kubectl_sky.users import User
 Target = TaskStatus | PipelineStatus
 
 
+class TaskNotFound(UserError):
+    """No task matches."""
+
+
 def _silent(text: str) -> None:
     """Discard a warning."""
 
@@ -66,7 +70,7 @@ def task(session: Session, scope: Scope, wanted: str) -> TaskStatus:
     if isinstance(target, TaskStatus):
         return target
     ids = ", ".join(f"{task.id} ({task.name})" for task in target.tasks)
-    raise UserError(f"{target.word} {target.id} has several tasks: {ids}", "name one of them")
+    raise UserError(f"{target.word} {target.id} has several tasks: {ids}", "choose one of them")
 
 
 def one(session: Session, scope: Scope, wanted: str) -> Target:
@@ -157,7 +161,8 @@ def _folded(
     session: Session, scope: Scope, items: Sequence[Json], pods: Sequence[Json]
 ) -> status.Folded:
     jobs = listing.makers(session, scope.namespace, items, pods)
-    return status.folded(ownership.decide(items, pods, jobs, scope.known))
+    owned = ownership.decide(items, pods, jobs, scope.known)
+    return status.folded(listing.explained(session, scope.namespace, owned))
 
 
 def _parts(session: Session, scope: Scope, labels: dict[str, str]) -> tuple[list[Json], list[Json]]:
@@ -186,7 +191,7 @@ def _identify(session: Session, scope: Scope, text: str) -> _Place:
         raise _missing(text, scope)
     if len(matches) > 1:
         ids = ", ".join(found.id for found in matches[:8]) + (" …" if matches[8:] else "")
-        raise UserError(f"{text!r} may be any of {len(matches)} tasks: {ids}", "give a whole id")
+        raise UserError(f'"{text}" matches {len(matches)} tasks: {ids}', "use the full id")
     match = matches[0]
     label = names.TASK_ID if isinstance(match, TaskStatus) else names.PIPELINE
     return _Place(label, match.id, match.namespace)
@@ -203,14 +208,14 @@ def _own(scope: Scope, place: _Place, found: Sequence[Json]) -> _Place:
     if not owned:
         owner = status.tasks(found, [])[0].user
         raise UserError(
-            f"task {place.id} belongs to {owner}", "add --all-users to mean other users' too"
+            f"task {place.id} belongs to {owner}", "add --all-users to include other users' tasks"
         )
     return replace(place, namespace=owned[0]["metadata"]["namespace"])
 
 
 def _missing(text: str, scope: Scope) -> UserError:
-    where = f"in namespace {scope.namespace}" if scope.namespace else "in any namespace"
-    of_user = f" of {scope.user.name}" if scope.user else ""
-    return UserError(
-        f"there is no task {text!r}{of_user} {where}", "`kubectl sky list` shows those there are"
+    where = f'in namespace "{scope.namespace}"' if scope.namespace else "in any namespace"
+    owner = f" (owner: {scope.user.name})" if scope.user else ""
+    return TaskNotFound(
+        f'task "{text}" not found {where}{owner}', "run `kubectl sky list` to see your tasks"
     )

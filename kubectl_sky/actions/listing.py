@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from kubectl_sky import kinds
+from kubectl_sky import kinds, names
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed
 from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import needed, ownership
+from kubectl_sky.observe.nodes import Object
+from kubectl_sky.observe.ownership import Missing, Ownership, TaskObjects
 from kubectl_sky.workloads import registry
 
 NAMED = 100  # maximum number of values in a label selector
@@ -65,6 +67,42 @@ def _lists(
     all_kinds = list(wanted)
     with ThreadPoolExecutor(len(all_kinds)) as pool:
         return list(pool.map(listed, all_kinds))
+
+
+def explained(session: Session, namespace: str | None, owned: Ownership) -> Ownership:
+    """Find out why nodes of tasks have no object; reads nothing if no task lacks one.
+
+    Without permission to list Services, it stays unknown.
+    """
+    lacking = [task for task in owned.tasks if task.lacks]
+    if not lacking:
+        return owned
+    pipeline = any(names.PIPELINE in _labels(task.items[0]) for task in lacking)
+    selector = f"{names.TASK}=true" if pipeline else _with_ids(lacking)
+    try:
+        services = objects.list_all(
+            session, kinds.SERVICE, namespace, label_selector=selector, shape=needed.Maker
+        )
+    except Forbidden:
+        return owned
+    decided = ownership.explained(owned, services)
+    deleted = [task for task in decided.tasks if task.missing is Missing.DELETED]
+    if not deleted:
+        return decided
+    # The submit may have finished between the two requests: read the objects again.
+    current = workloads(session, namespace, _with_ids(deleted))
+    return ownership.confirmed(decided, current)
+
+
+def _labels(item: Object) -> Object:
+    labels: Object = item["metadata"].get("labels") or {}
+    return labels
+
+
+def _with_ids(tasks: Sequence[TaskObjects]) -> str:
+    """Return a selector of these tasks, or of all tasks if there are too many."""
+    ids = sorted({task.key[1] for task in tasks})
+    return f"{names.TASK_ID} in ({','.join(ids)})" if len(ids) <= NAMED else f"{names.TASK}=true"
 
 
 def makers(

@@ -67,6 +67,8 @@ def all_ended(
     deadline = None if timeout is None else monotonic() + timeout
 
     def ended(task: TaskStatus) -> TaskStatus:
+        if task.incomplete:
+            note(f"{task.name}: {task.note}; {task.next_step}")
         finished = watch.ended(session, task, deadline)
         if not finished.over and stop.others(session, finished):
             note(f"{finished.name}: {finished.note}; the other nodes are being stopped")
@@ -110,7 +112,7 @@ def release(session: Session, task: TaskStatus) -> None:
 
     Raises SkyError if the task is incomplete.
     """
-    if len(task.nodes) < task.num_nodes:
+    if task.incomplete:
         raise SkyError(
             f"task {task.id} ({task.name}) is {task.note}",
             f"submit it again with --id {_id(task)}",

@@ -1,7 +1,7 @@
 """Watch tasks: yield their status after each change."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
 from time import monotonic
@@ -17,9 +17,10 @@ from kubectl_sky.cluster.watch import Change, Seen, watch_kinds
 from kubectl_sky.errors import SkyError, TaskFailed
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import Object, State
-from kubectl_sky.observe.ownership import Ownership
+from kubectl_sky.observe.ownership import Key, Missing, Ownership
 from kubectl_sky.observe.status import TaskStatus
 
+_SETTLE = 2.0  # seconds until missing nodes are looked into
 _PAUSE = 0.2  # minimum seconds between updates: among many tasks, something always changes
 
 
@@ -52,13 +53,19 @@ class _Items:
 
 
 class _Makers:
-    """The Jobs between pods and their workloads; each new owner is looked up once."""
+    """What the watched objects do not show: Jobs between pods and workloads, missing nodes.
+
+    Each new owner of a pod is looked up once. `known` holds the uids of the user's objects.
+    """
 
     def __init__(self, session: Session, known: Collection[str] = ()) -> None:
         self._session = session
         self._known = known
         self._jobs: dict[str, Json] = {}
         self._asked: set[str] = set()
+        self._lacking_since: dict[Key, float] = {}
+        self._missing: dict[Key, Missing] = {}
+        self._asked_at = 0.0
 
     def decide(
         self, namespace: str | None, items: Sequence[Json], pods: Sequence[Json]
@@ -68,7 +75,30 @@ class _Makers:
         for job in listing.makers(self._session, namespace, items, new_pods):
             self._jobs[job["metadata"]["uid"]] = job
         self._asked.update(map(ownership.controller, new_pods))
-        return ownership.decide(items, pods, self._jobs.values(), self._known)
+        owned = ownership.decide(items, pods, self._jobs.values(), self._known)
+        return self._explained(namespace, owned)
+
+    def _explained(self, namespace: str | None, owned: Ownership) -> Ownership:
+        """Find out why tasks have lacked nodes for a while.
+
+        Objects of one task are neither created nor deleted at exactly the same time.
+        """
+        now = monotonic()
+        lacking = {task.key: task for task in owned.tasks if task.lacks}
+        self._lacking_since = {key: self._lacking_since.get(key, now) for key in lacking}
+        due = [task for key, task in lacking.items() if now >= self._lacking_since[key] + _SETTLE]
+        if due and now >= self._asked_at + _SETTLE:
+            self._asked_at = now
+            answer = listing.explained(self._session, namespace, replace(owned, tasks=tuple(due)))
+            self._missing |= {task.key: task.missing for task in answer.tasks}
+        self._missing = {key: why for key, why in self._missing.items() if key in lacking}
+        return replace(
+            owned,
+            tasks=tuple(
+                replace(task, missing=self._missing.get(task.key, task.missing))
+                for task in owned.tasks
+            ),
+        )
 
 
 def tasks(session: Session, scope: Scope) -> Iterator[list[TaskStatus] | None]:
@@ -82,8 +112,10 @@ def tasks(session: Session, scope: Scope) -> Iterator[list[TaskStatus] | None]:
             changed = True
         if changed and items.complete and monotonic() > yielded_at + _PAUSE:
             workloads, pods = map(scope.own, items.split())
-            yielded_at, changed = monotonic(), False
-            yield status.folded(makers.decide(scope.namespace, workloads, pods)).tasks
+            yielded_at = monotonic()
+            statuses = status.folded(makers.decide(scope.namespace, workloads, pods)).tasks
+            changed = any(task.incomplete for task in statuses)  # may be explained later
+            yield statuses
         elif not change:
             yield None
 
@@ -113,11 +145,13 @@ def glimpses(
         decide = partial(makers.decide, seen.namespace, *items.split())
         return _glimpse(seen, retry_unreachable(decide, stop))
 
+    incomplete = False
     for change in watch_kinds(session, watched, seen.namespace, selector, stop=stop):
-        if change is None:
+        if change is None and not incomplete:
             yield None
             continue
-        items.take(change)
+        if change:
+            items.take(change)
         if not items.complete:
             continue
         glimpse = glimpsed()
@@ -126,6 +160,7 @@ def glimpses(
             pods = retry_unreachable(partial(_pods, session, seen.namespace, selector), stop)
             items.by_uid |= {pod["metadata"]["uid"]: pod for pod in pods}
             glimpse = glimpsed()
+        incomplete = glimpse.task.incomplete
         keeper.see(glimpse.task, glimpse.pods)
         yield glimpse
 

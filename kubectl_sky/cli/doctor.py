@@ -84,11 +84,11 @@ def command(
         return 0 if checkup.well else 3
     match = find.task(session, options.scope(session, where, all_users), task)
     verdict = doctor.examine(session, match)
-    output.out(output.data(verdict.as_json(), form) if form else _judged(verdict))
+    output.out(output.data(verdict.as_json(), form) if form else described(verdict))
     return 0
 
 
-def _judged(verdict: "Verdict") -> str:
+def described(verdict: "Verdict") -> str:
     """Format the stages, one per line, and each cause with its next step."""
     task = verdict.task
     lines = [f"task/{task.id} ({task.name}) is {task.state}: {verdict.summary}", ""]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli import commands, kept, options, output
 from kubectl_sky.cli.printing import Printer
 from kubectl_sky.errors import Interrupted, TaskFailed, UserError
 from kubectl_sky.observe.logs import Form, Output
@@ -18,6 +18,7 @@ from kubectl_sky.observe.status import TaskStatus
 if TYPE_CHECKING:
     from kubectl_sky.actions.logs import Request
     from kubectl_sky.cluster.session import Session
+    from kubectl_sky.observe.evidence import Evidence
     from kubectl_sky.observe.pipelines import PipelineStatus
     from kubectl_sky.regex import Regex
 
@@ -31,7 +32,7 @@ def follow(session: "Session", task: TaskStatus, request: "Request", printer: Pr
 
     Ctrl-C leaves the task running.
     """
-    from kubectl_sky.actions import logs
+    from kubectl_sky.actions import evidence, logs
 
     try:
         final = logs.follow(session, task, request, printer, output.note)
@@ -40,24 +41,37 @@ def follow(session: "Session", task: TaskStatus, request: "Request", printer: Pr
             f"interrupted; task {task.id} goes on",
             f"`kubectl sky logs {task.id} -f` follows it, `kubectl sky stop {task.id}` stops it",
         ) from None
-    return outcome(final)
+    return outcome(final, evidence.kept(session, final))
 
 
-def outcome(task: TaskStatus) -> int:
+def outcome(task: TaskStatus, evidence: "Evidence | None" = None) -> int:
     """Return the exit code of a running or finished task.
 
-    Raises TaskFailed if it failed.
+    `evidence` is that of deleted pods. Raises TaskFailed if the task failed.
     """
     if task.state is not State.FAILED:
         return 0
-    raise TaskFailed(f"task {task.id} ({task.name}) failed: {reason(task)}")
+    raise TaskFailed(f"task {task.id} ({task.name}) failed: {reason(task, evidence)}")
 
 
-def reason(task: TaskStatus) -> str:
-    """Describe how a task failed, with its last log lines."""
-    lines = task.first_failure.message.splitlines()[-5:] if task.first_failure else []
-    tail = "; its last lines:" + "".join(f"\n  {line}" for line in lines) if lines else ""
-    return f"{task.note}{tail}"
+def reason(task: TaskStatus, evidence: "Evidence | None" = None) -> str:
+    """Describe how a task failed, with the last log lines of the first failed node.
+
+    If its pod is deleted, they come from the evidence.
+    """
+    failure = task.first_failure
+    if failure is None:
+        return task.note
+    deaths = evidence.deaths if evidence else ()
+    death = next((death for death in deaths if death.rank == failure.index), None)
+    if death and not failure.pod:
+        lines, title = kept.last_lines(death), f"; last lines of its deleted pod {death.pod}"
+    elif failure.exit_code is not None:
+        lines, title = failure.message.splitlines()[-5:], "; its last lines"
+    else:  # the message of the Job or the kubelet
+        message = " ".join(failure.message.split())
+        return f"{task.note}: {message}" if message else task.note
+    return f"{task.note}{title}:" + "".join(f"\n  {line}" for line in lines) if lines else task.note
 
 
 def ranks(context: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[int]:
@@ -167,20 +181,20 @@ def command(
 
     With -o json each line is an object with task, rank, pod, time and text.
     """
-    from kubectl_sky.actions import find, logs
+    from kubectl_sky.actions import evidence, logs
 
     if flags["invert"] and not flags["grep"]:
-        raise UserError("-v without --grep", "say which lines not: --grep REGEX -v")
+        raise UserError("-v requires --grep", "add --grep REGEX")
     printer = _printer(flags)
     request = _request(following, flags)
     session = where.session()
-    match = find.one(session, options.scope(session, where, all_users), task)
+    match = kept.find(session, options.scope(session, where, all_users), task)
     if not isinstance(match, TaskStatus):
         return _together(session, match, request, printer)
     if following:
         return follow(session, match, request, printer)
     logs.show(session, match, request, printer, output.note)
-    return outcome(match)
+    return outcome(match, evidence.kept(session, match))
 
 
 def _printer(flags: Mapping[str, Any]) -> Printer:

@@ -4,18 +4,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import commands, options, output, pipelines, redraw, tasks
-from kubectl_sky.errors import UserError
-from kubectl_sky.observe.escapes import harmless
+from kubectl_sky.cli import commands, kept, options, output, pipelines, redraw, tasks
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.evidence import Evidence
     from kubectl_sky.observe.pipelines import PipelineStatus
-
-_LINES = 10  # log lines shown, of those that are saved
-_OTHERS = 5  # nodes shown that failed after the first
 
 
 @commands.command(
@@ -38,17 +33,10 @@ def command(
 
     A pipeline or group is shown with all its tasks.
     """
-    from kubectl_sky.actions import evidence, find, why
+    from kubectl_sky.actions import evidence, why
 
     session = where.session()
-    scope = options.scope(session, where, all_users)
-    try:
-        match = find.one(session, scope, task)
-    except UserError:
-        record = evidence.remembered(session, scope.namespace, task)
-        if record:
-            output.note(f"task {record.task_id} ({record.name}) has gone\n{_left(record)}")
-        raise
+    match = kept.find(session, options.scope(session, where, all_users), task)
     if watch and isinstance(match, TaskStatus):
         _follow(session, match, form)
         return
@@ -67,7 +55,7 @@ def _shown(
     if form:
         return output.data(_as_json(found, left), form)
     if isinstance(found, TaskStatus):
-        return tasks.details(found) + (f"\n\n{_left(left)}" if left else "")
+        return tasks.details(found) + (f"\n\n{kept.described(left)}" if left else "")
     return pipelines.details(found)
 
 
@@ -77,20 +65,6 @@ def _as_json(found: "TaskStatus | PipelineStatus", left: "Evidence | None") -> d
     if left and isinstance(metadata, dict):
         metadata["evidence"] = [death.as_json() for death in left.deaths]
     return value
-
-
-def _left(left: "Evidence") -> str:
-    """Describe deleted pods: how they ended, and the last log lines of the first."""
-    first, *others = left.deaths
-    lines = [harmless(line.encode(errors="replace")).decode() for line in first.lines[-_LINES:]]
-    when = f" at {first.ended_at}" if first.ended_at else ""
-    head = f"first failed {first.name}: {first.end}{when}, pod {first.pod}"
-    more = [f"then {death.name}: {death.end}, pod {death.pod}" for death in others[:_OTHERS]]
-    if others[_OTHERS:]:
-        more.append(f"and {len(others) - _OTHERS} more")
-    if lines:
-        head += "; its last lines:"
-    return "\n".join(["Kept on this machine:", head, *(f"  {line}" for line in lines), *more])
 
 
 def _follow(session: "Session", task: TaskStatus, form: str | None) -> None:

@@ -1,6 +1,6 @@
 """Format tasks: tables for people, JSON for programs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -38,6 +38,13 @@ def listing(tasks: Sequence[TaskStatus], form: str | None, columns: Sequence[str
     return output.table(names, [[_CELLS[name](row) for name in names] for row in _rows(tasks)])
 
 
+def incomplete(tasks: Iterable[TaskStatus]) -> Iterator[str]:
+    """Yield a warning for each task whose submit was interrupted, and how to go on."""
+    for task in tasks:
+        if task.incomplete:
+            yield f'warning: task "{task.name}" ({task.id}) is {task.note}; {task.next_step}'
+
+
 def _rows(tasks: Sequence[TaskStatus]) -> Iterator[TaskStatus | PipelineStatus]:
     """Yield a row for each task; a pipeline's tasks follow a row for the pipeline."""
     for item in grouped(tasks):
@@ -51,16 +58,17 @@ def name(target: TaskStatus | PipelineStatus) -> str:
     return f"{'task' if isinstance(target, TaskStatus) else target.word}/{target.id}"
 
 
-def nodes(task: TaskStatus | PipelineStatus) -> str:
-    """Format how many nodes have reached the task's target state.
+def line(target: TaskStatus | PipelineStatus) -> str:
+    """Format the state of a task or pipeline, and why, on one line."""
+    note = f": {target.note}" if target.note else ""
+    return f"{name(target)} ({target.name}) {target.state}{note}"
 
-    For a pipeline, count the completed tasks.
-    """
+
+def nodes(task: TaskStatus | PipelineStatus) -> str:
+    """Format how many nodes run or have completed; of a pipeline, how many tasks have completed."""
     if isinstance(task, PipelineStatus):
         return f"{task.count(State.COMPLETED)}/{task.place.stages} tasks"
-    completed = task.state is State.COMPLETED or task.workload.apart
-    done = task.count(State.COMPLETED if completed else State.RUNNING)
-    return f"{done}/{task.num_nodes}"
+    return f"{task.ready}/{task.num_nodes}"
 
 
 _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
@@ -100,7 +108,7 @@ def details(task: TaskStatus) -> str:
         "Created": f"{task.created_at} ({since(task.created_at)} ago)",
         "Updated": f"{task.updated_at} ({since(task.updated_at)} ago)",
         "Nodes": f"{task.num_nodes} ({', '.join(counts)})",
-    }
+    } | ({"Next": task.next_step} if task.next_step else {})
     head = "\n".join(output.fields(facts))
     visible = task.nodes if len(task.nodes) <= _MOST else _telling(task)
     rows = [

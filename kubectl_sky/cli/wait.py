@@ -64,6 +64,5 @@ def command(
         )
     else:
         for target in finished:
-            note = f": {target.note}" if target.note else ""
-            output.out(f"{tasks.name(target)} ({target.name}) {target.state}{note}")
+            output.out(tasks.line(target))
     return 0 if all(target.state is State.COMPLETED for target in finished) else 4

@@ -121,13 +121,18 @@ def _last(lines: Sequence[bytes]) -> tuple[str, ...]:
 def _death(task: TaskStatus, pod: Object) -> Death:
     rank = task.workload.rank(pod)
     status = of_pod(NodeStatus(rank, task.workload.title(rank), ""), pod)
-    deleted = "deletionTimestamp" in pod["metadata"]  # stopped; it did not fail by itself
+    node = next((node for node in task.nodes if node.index == rank), None)
+    # Stopped pods did not fail by themselves. The controllers of some backends delete them before
+    # the object has failed.
+    stopped = "deletionTimestamp" in pod["metadata"] and (
+        task.workload.together or (node is not None and node.reason == STOPPED)
+    )
     return Death(
         rank=rank,
         name=status.name,
         pod=status.pod,
         host=status.host,
-        reason=STOPPED if deleted else status.reason,
+        reason=STOPPED if stopped else status.reason,
         message=status.message,
         ended_at=status.ended_at,
         exit_code=status.exit_code,

@@ -38,6 +38,7 @@ class _Metadata(TypedDict, total=False):
 
     annotations: dict[str, str]
     creationTimestamp: Time
+    deletionGracePeriodSeconds: int
     deletionTimestamp: Time
     labels: dict[str, str]
     name: str

@@ -2,15 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from kubectl_sky import names
-from kubectl_sky.workloads.workload import STOPPED, Phase, Verdict
+from kubectl_sky import counts, names
+from kubectl_sky.observe import age
+from kubectl_sky.workloads.workload import STOPPED, Phase, Verdict, condition
 
 Object = Mapping[str, Any]
 
 RETRYING = "Retrying"  # reason of a failed node that restarts
+JOB_NOT_FOUND = "JobNotFound"  # reason of a node whose Job was deleted or lost its labels
+POD_DELETED = "PodDeleted"  # reason of a node whose pod was deleted, not stopped by its Job
+TERMINATING = "Terminating"  # reason of a running node whose pod is being deleted
+_POD_FAILED = "BackoffLimitExceeded"  # the Job's reason when its pod failed or was deleted
 
 
 class State(StrEnum):
@@ -85,6 +91,8 @@ def node(base: NodeStatus, verdict: Verdict, pods: Sequence[Object]) -> NodeStat
         status = of_pod(base, newest)
     elif verdict.phase is Phase.HELD:
         status = replace(base, reason=verdict.reason, message=verdict.message)
+    elif verdict.reason == _POD_FAILED:
+        status = replace(base, reason=POD_DELETED, message=f"pod deleted; {verdict.message}")
     else:
         status = base
     state = _final(verdict, newest)
@@ -95,18 +103,37 @@ def node(base: NodeStatus, verdict: Verdict, pods: Sequence[Object]) -> NodeStat
     return status
 
 
-def _failed(seen: NodeStatus, verdict: Verdict, told: bool) -> NodeStatus:
-    """Return a failed node; `told` means its pod was deleted, not failed by itself."""
-    reason, message = seen.reason or verdict.reason, seen.message or verdict.message
-    if told and (verdict.phase is Phase.PODS or verdict.reason == STOPPED):
+def _failed(status: NodeStatus, verdict: Verdict, deleted: bool) -> NodeStatus:
+    """Return a failed node; `deleted` means that its pod was or is being deleted.
+
+    If the Job did that, its reason counts, not the end of the pod.
+    """
+    reason, message = status.reason or verdict.reason, status.message or verdict.message
+    if deleted and (verdict.phase is Phase.PODS or verdict.reason == STOPPED):
         reason, message = STOPPED, verdict.message
+    elif reason in (POD_DELETED, TERMINATING) and verdict.reason not in ("", _POD_FAILED):
+        reason, message = verdict.reason, verdict.message
+    elif reason == TERMINATING:
+        reason = POD_DELETED
     return replace(
-        seen,
+        status,
         state=State.FAILED,
         reason=reason or "Failed",
         message=message,
-        ended_at=seen.ended_at or verdict.at,
+        ended_at=status.ended_at or verdict.at,
     )
+
+
+def not_found(base: NodeStatus) -> NodeStatus:
+    """Return a node that was submitted and has no Job any more: it has failed."""
+    message = f'Job "{base.job}" not found: it was deleted or lost its labels'
+    return replace(base, state=State.FAILED, reason=JOB_NOT_FOUND, message=message)
+
+
+def ready(status: NodeStatus) -> NodeStatus:
+    """Return a node that runs, by its Job, in a pod that lost its labels."""
+    message = "the Job has a ready pod without the task's labels"
+    return replace(status, state=State.RUNNING, reason="PodNotFound", message=message)
 
 
 def retrying(seen: NodeStatus) -> NodeStatus:
@@ -133,13 +160,17 @@ def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
     )
     state = container(pod).get("state", {})
     if "terminated" in state:
-        return _ended(with_pod, status, state["terminated"])
+        return _ended(with_pod, pod, state["terminated"])
     # Evicted, or its cluster node was lost, before a container exited.
     if status.get("phase") == "Failed":
-        return _ended(with_pod, status, _failed_before(status))
+        return _ended(with_pod, pod, _failed_before(status))
+    deleting = "deletionTimestamp" in pod["metadata"]
     if "running" in state:
         began = state["running"].get("startedAt") or ""
-        return replace(with_pod, state=State.RUNNING, started_at=began)
+        reason = TERMINATING if deleting else ""
+        return replace(with_pod, state=State.RUNNING, started_at=began, reason=reason)
+    if deleting:
+        return replace(with_pod, reason=TERMINATING)
     return _waiting(with_pod, status, state.get("waiting", {}))
 
 
@@ -152,19 +183,39 @@ def _failed_before(status: Object) -> Object:
     return {}
 
 
-def _ended(seen: NodeStatus, status: Object, end: Object) -> NodeStatus:
+def _ended(seen: NodeStatus, pod: Object, end: Object) -> NodeStatus:
     """Return a node whose container has exited; the Job's verdict is still pending."""
-    succeeded = end.get("exitCode") == 0
+    succeeded, status = end.get("exitCode") == 0, pod.get("status", {})
+    disruption = condition(pod, "DisruptionTarget") or {}
+    reason = status.get("reason") or disruption.get("reason") or _deleted(pod, end)
+    message = status.get("message") or disruption.get("message") or end.get("message") or ""
     ended = replace(
         seen,
         state=State.RUNNING,
-        reason="" if succeeded else status.get("reason") or end.get("reason") or "Failed",
-        message="" if succeeded else (status.get("message") or end.get("message") or "").strip(),
+        reason="" if succeeded else reason or end.get("reason") or "Failed",
+        message="" if succeeded else message.strip(),
         exit_code=end.get("exitCode"),
         started_at=end.get("startedAt") or "",
         ended_at=end.get("finishedAt") or "",
     )
     return _told(ended)
+
+
+def _deleted(pod: Object, end: Object) -> str:
+    """Return a reason if the pod was deleted before its container exited, else nothing.
+
+    The deletion timestamp is the end of the grace period.
+    """
+    metadata, finished_at = pod["metadata"], end.get("finishedAt")
+    if "deletionTimestamp" not in metadata:
+        return ""
+    grace = timedelta(seconds=counts.whole(metadata.get("deletionGracePeriodSeconds")))
+    try:
+        deleted_at = age.parse(metadata["deletionTimestamp"]) - grace
+        by_itself = bool(finished_at) and age.parse(str(finished_at)) < deleted_at
+    except (ValueError, OverflowError):
+        by_itself = False
+    return "" if by_itself else POD_DELETED
 
 
 # Prefix of the termination message that entry.sh writes, with its reason and phase.
@@ -183,9 +234,7 @@ def _told(seen: NodeStatus) -> NodeStatus:
 
 def _waiting(seen: NodeStatus, status: Object, waiting: Object) -> NodeStatus:
     """Return a node that is not scheduled or not started; the scheduler's reason wins."""
-    for condition in status.get("conditions", ()):
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return replace(
-                seen, reason=condition.get("reason", ""), message=condition.get("message", "")
-            )
+    for entry in status.get("conditions", ()):
+        if entry.get("type") == "PodScheduled" and entry.get("status") == "False":
+            return replace(seen, reason=entry.get("reason", ""), message=entry.get("message", ""))
     return replace(seen, reason=waiting.get("reason", ""), message=waiting.get("message", ""))

@@ -8,7 +8,8 @@ and the names that submit gives. If there are several such sets, the oldest one 
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from kubectl_sky import counts, names
 from kubectl_sky.kinds import JOB
@@ -23,17 +24,53 @@ _SHOWN = 5  # ignored objects listed per task
 Key = tuple[str, str]  # namespace and task id
 
 
+class Missing(StrEnum):
+    """Why nodes of a task have no object."""
+
+    DELETED = "deleted"  # or without labels: submit has finished, so all objects existed
+    NOT_SUBMITTED = "not submitted"  # submit has not finished: it was interrupted or still runs
+    EXPIRED = "expired"  # the cluster deletes each object some time after it has finished
+    UNKNOWN = "unknown"  # the objects that would tell are deleted, or not allowed to be read
+
+
 @dataclass(frozen=True)
 class TaskObjects:
     """The objects that run one task, and their pods by the uid of the object.
 
     `rivals` are objects that claim to be the task and were created in the same second, so nothing
-    shows which are the user's. It is usually empty.
+    shows which are the user's. It is usually empty. `missing` tells why nodes have no object.
     """
 
     items: tuple[Object, ...]
     pods: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     rivals: tuple[str, ...] = ()
+    missing: Missing = Missing.UNKNOWN
+
+    @property
+    def key(self) -> Key:
+        """The namespace and the task id."""
+        return key(self.items[0])
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes that the objects record, or that they run if it is larger."""
+        recorded = counts.whole(_annotations(self.items[0]).get(names.NUM_NODES))
+        return max(recorded, self._existing)
+
+    @property
+    def lacks(self) -> int:
+        """How many nodes have no object."""
+        return self.num_nodes - self._existing
+
+    @property
+    def _existing(self) -> int:
+        return sum(len(registry.of(item).ranks(item)) for item in self.items)
+
+    @property
+    def absent(self) -> list[int]:
+        """The ranks without an object."""
+        existing = {rank for item in self.items for rank in registry.of(item).ranks(item)}
+        return [rank for rank in range(self.num_nodes) if rank not in existing]
 
     @property
     def all_pods(self) -> list[Object]:
@@ -61,7 +98,7 @@ def decide(
     `known` are uids of objects that certainly belong to the user, such as those that this command
     created.
     """
-    items = list(items)
+    items, pods = list(filter(_labelled, items)), list(filter(_labelled, pods))
     sizes = {id(item): len(registry.of(item).ranks(item)) for item in filter(registry.top, items)}
     claimants: dict[Key, list[Object]] = defaultdict(list)
     ignored: dict[Key, list[str]] = defaultdict(list)
@@ -92,10 +129,84 @@ def decide(
     return Ownership(tasks, tuple(line for lines in ignored.values() for line in _few(lines)))
 
 
+def explained(owned: Ownership, services: Collection[Object]) -> Ownership:
+    """Decide for each task with missing nodes whether they were deleted or never submitted.
+
+    The last step of submit makes the task's objects the owners of its Service. `services` are the
+    Services of the tasks; only their metadata is needed.
+    """
+    remaining = counts.ALL_NODES - sum(len(task.items) for task in owned.tasks)
+    tasks = []
+    for task in owned.tasks:
+        missing = _missing(task, services) if task.lacks else task.missing
+        if missing is Missing.DELETED and task.lacks > remaining:
+            missing = Missing.UNKNOWN
+        remaining -= task.lacks if missing is Missing.DELETED else 0
+        tasks.append(replace(task, missing=missing))
+    return replace(owned, tasks=tuple(tasks))
+
+
+def confirmed(owned: Ownership, current: Iterable[Object]) -> Ownership:
+    """Take back what `explained` decided for tasks whose objects have changed since.
+
+    They are still being submitted, or all of their objects are being deleted.
+    """
+    uids: dict[tuple[object, ...], set[str]] = defaultdict(set)
+    for item in current:
+        uids[key(item), _mark(item)].add(_uid(item))
+
+    def changed(task: TaskObjects) -> bool:
+        return uids[task.key, _mark(task.items[0])] != set(map(_uid, task.items))
+
+    return replace(
+        owned,
+        tasks=tuple(
+            replace(task, missing=Missing.UNKNOWN)
+            if task.missing is Missing.DELETED and changed(task)
+            else task
+            for task in owned.tasks
+        ),
+    )
+
+
+def _missing(task: TaskObjects, services: Iterable[Object]) -> Missing:
+    uids, identity = set(map(_uid, task.items)), _identity(task.items[0])
+    owners = [
+        {owner.get("uid") for owner in service["metadata"].get("ownerReferences") or ()}
+        for service in services
+        if service["metadata"].get("namespace", "") == task.key[0] and identity & _identity(service)
+    ]
+    if any(uids & owner_uids for owner_uids in owners):
+        expires = any("ttlSecondsAfterFinished" in item.get("spec", {}) for item in task.items)
+        return Missing.EXPIRED if expires else Missing.DELETED
+    return Missing.NOT_SUBMITTED if set() in owners else Missing.UNKNOWN
+
+
+def _identity(item: Object) -> set[tuple[str, str]]:
+    """Return the labels of an object with the ids of its task and its pipeline or group."""
+    labels = item["metadata"].get("labels") or {}
+    return {(label, labels[label]) for label in (names.TASK_ID, names.PIPELINE) if label in labels}
+
+
 def key(item: Object) -> Key:
     """Return the namespace and the task id label of an object."""
     metadata = item["metadata"]
     return metadata.get("namespace", ""), (metadata.get("labels") or {}).get(names.TASK_ID, "")
+
+
+def _labelled(item: Object) -> bool:
+    """Return whether an object has all labels by which commands select a task and its nodes.
+
+    Each command selects by one or two of them; objects without the others are ignored by all.
+    """
+    labels = item["metadata"].get("labels") or {}
+    one_node = item.get("kind") == JOB.kind and names.NODE_IDX in registry.of(item).first
+    return (
+        labels.get(names.TASK) == "true"
+        and bool(labels.get(names.TASK_ID))
+        and names.USERNAME in labels
+        and (names.NODE_IDX in labels or not one_node)
+    )
 
 
 def controller(item: Object) -> str:

@@ -1,6 +1,7 @@
 """Explain why a task waits in a queue, or why the cluster rejects its pods."""
 
 from kubectl_sky.observe.findings import Rule, Stage
+from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.symptoms import Source
 
 _QUOTA = (
@@ -133,6 +134,22 @@ QUEUE = (
 )
 
 ADMISSION = (
+    Rule(
+        "not-submitted",
+        Stage.ADMISSION,
+        Source.NODE,
+        "{message}; submit was interrupted or is still running",
+        "run the same submit again with --id {id}, or delete the task: `kubectl sky stop {id}`",
+        reason=str(Missing.NOT_SUBMITTED),
+    ),
+    Rule(
+        "nodes-not-found",
+        Stage.ADMISSION,
+        Source.NODE,
+        "{message}; the other nodes were deleted or not submitted",
+        "run the same submit again with --id {id}, or delete the task: `kubectl sky stop {id}`",
+        reason="not found",
+    ),
     Rule(
         "quota-exceeded",
         Stage.ADMISSION,

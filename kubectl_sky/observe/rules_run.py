@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from kubectl_sky.observe.findings import Rule, Stage
+from kubectl_sky.observe.nodes import JOB_NOT_FOUND, POD_DELETED
 from kubectl_sky.observe.symptoms import Snapshot, Source, Symptom
 
 _LINES = 3  # log lines at the end of a finding
@@ -86,6 +87,22 @@ RUN = (
         "",
         "its machine was lost: {message}",
         "submit it again; resources.job_recovery starts such nodes again",
+    ),
+    Rule(
+        "job-not-found",
+        Stage.RUN,
+        Source.NODE,
+        "its Job was deleted or lost its labels",
+        "run `kubectl sky stop {id}` and submit the task again",
+        reason=JOB_NOT_FOUND,
+    ),
+    Rule(
+        "pod-deleted",
+        Stage.RUN,
+        Source.NODE,
+        "its pod was deleted",
+        "submit the task again; resources.job_recovery restarts such nodes",
+        reason=POD_DELETED,
     ),
     Rule(
         "deadline",

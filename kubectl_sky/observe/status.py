@@ -1,15 +1,25 @@
 """Compute the status of tasks from their objects and pods."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kubectl_sky import counts, names
+from kubectl_sky import names
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe.jobstatus import JobStatus, of_node, of_task
-from kubectl_sky.observe.nodes import NodeStatus, Object, State, container, node, retrying
-from kubectl_sky.observe.ownership import Ownership, TaskObjects
+from kubectl_sky.observe.nodes import (
+    JOB_NOT_FOUND,
+    NodeStatus,
+    Object,
+    State,
+    container,
+    node,
+    not_found,
+    ready,
+    retrying,
+)
+from kubectl_sky.observe.ownership import Missing, Ownership, TaskObjects
 from kubectl_sky.plan.pipeline import Member, member_of
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import STOPPED, Workload
@@ -26,12 +36,13 @@ class TaskStatus:
     created_at: str
     updated_at: str
     nodes: tuple[NodeStatus, ...]
-    num_nodes: int  # requested; more than `nodes` if submit was interrupted
+    num_nodes: int  # requested; more than `nodes` if the task is incomplete or nodes have expired
     labels: Mapping[str, str] = field(default_factory=dict)
     backend: str = names.DEFAULT_BACKEND
     member: Member | None = None  # its stage, if the file has several tasks
     uids: Mapping[str, str] = field(default_factory=dict)  # uids of its objects, by name
     rivals: tuple[str, ...] = ()  # objects that may also be the task
+    missing: Missing = Missing.UNKNOWN  # why it has fewer `nodes` than requested, if it does
 
     def identity(self, name: str) -> dict[str, str]:
         """Return the name, namespace and uid of an object that runs the task."""
@@ -47,7 +58,7 @@ class TaskStatus:
         states = [node.state for node in self.nodes]
         if State.FAILED in states:
             return State.FAILED if self.over or not self.workload.apart else State.RUNNING
-        if len(states) >= self.num_nodes and all(state is State.COMPLETED for state in states):
+        if not self.incomplete and all(state is State.COMPLETED for state in states):
             return State.COMPLETED
         if State.RUNNING in states or State.COMPLETED in states:
             return State.RUNNING
@@ -74,9 +85,30 @@ class TaskStatus:
         waiting = [node for node in self.nodes if node.state is State.PENDING and not node.pod]
         return any(node.reason == "Suspended" for node in waiting)
 
+    @property
+    def incomplete(self) -> bool:
+        """Whether nodes are missing, and it is not known that they have run."""
+        return len(self.nodes) < self.num_nodes and self.missing is not Missing.EXPIRED
+
+    @property
+    def next_step(self) -> str:
+        """How to go on with an incomplete task; empty for others."""
+        if not self.incomplete:
+            return ""
+        submit_id = self.member.id if self.member else self.id
+        return f"submit it again with --id {submit_id}, or run `kubectl sky stop {self.id}`"
+
     def count(self, state: State) -> int:
-        """Return how many nodes are in a state."""
-        return sum(node.state is state for node in self.nodes)
+        """Return how many nodes are in a state; those that have expired were completed."""
+        missing = self.num_nodes - len(self.nodes)
+        expired = missing if state is State.COMPLETED and not self.incomplete else 0
+        return sum(node.state is state for node in self.nodes) + expired
+
+    @property
+    def ready(self) -> int:
+        """How many nodes run or have completed; of independent nodes, how many have completed."""
+        completed = self.count(State.COMPLETED)
+        return completed if self.workload.apart else completed + self.count(State.RUNNING)
 
     @property
     def restarts(self) -> int:
@@ -88,12 +120,14 @@ class TaskStatus:
     def first_failure(self) -> NodeStatus | None:
         """The node that failed first.
 
+        A node whose Job is not found comes before all others: it may have caused their failures.
         Nodes without an end time come later, and nodes stopped for another failure come last.
         """
         failed = [node for node in self.nodes if node.state is State.FAILED]
         return min(
             failed,
             key=lambda node: (
+                node.reason != JOB_NOT_FOUND,
                 node.reason == STOPPED,
                 not node.ended_at,
                 node.ended_at,
@@ -146,8 +180,9 @@ class TaskStatus:
             failed_count = f"{self.count(State.FAILED)} of {self.num_nodes} failed, first "
             prefix = failed_count if self.workload.apart else ""
             return f"{prefix}{failure.name}: {failure.reason}{code}{self._again(' after ')}"
-        if len(self.nodes) < self.num_nodes:
-            return f"incomplete: {len(self.nodes)} of {self.num_nodes} nodes were submitted"
+        if self.incomplete:
+            word = "submitted" if self.missing is Missing.NOT_SUBMITTED else "found"
+            return f"incomplete: {len(self.nodes)} of {self.num_nodes} nodes {word}"
         waiting = [node for node in self.nodes if node.state is State.PENDING and node.reason]
         return f"{waiting[0].name}: {waiting[0].reason}" if waiting else self._again()
 
@@ -186,6 +221,8 @@ def of(task: TaskObjects) -> TaskStatus:
     backend = registry.of(items[0])
     nodes = _nodes(backend, task)
     metadata = items[0]["metadata"]
+    if task.missing is Missing.DELETED:
+        nodes = tuple(sorted((*nodes, *_not_found(backend, task)), key=lambda node: node.index))
     labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
     return TaskStatus(
         id=labels.get(names.TASK_ID, ""),
@@ -195,13 +232,22 @@ def of(task: TaskObjects) -> TaskStatus:
         created_at=min(item["metadata"].get("creationTimestamp", "") for item in items),
         updated_at=max(_times(items, pods)),
         nodes=nodes,
-        num_nodes=max(counts.whole(annotations.get(names.NUM_NODES)), len(nodes)),
+        num_nodes=task.num_nodes,
         labels=labels,
         backend=backend.name,
         member=member_of(metadata),
         uids={item["metadata"]["name"]: item["metadata"].get("uid", "") for item in items},
         rivals=task.rivals,
+        missing=task.missing,
     )
+
+
+def _not_found(backend: Workload, task: TaskObjects) -> Iterator[NodeStatus]:
+    """Yield a failed node for each object that was deleted or lost its labels."""
+    item = task.items[0]
+    stem = item["metadata"]["name"].rpartition("-node-")[0]
+    for rank in task.absent:
+        yield not_found(NodeStatus(rank, backend.title(rank), f"{stem}-node-{rank}"))
 
 
 def _nodes(backend: Workload, task: TaskObjects) -> tuple[NodeStatus, ...]:
@@ -226,6 +272,9 @@ def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> Nod
         restarts=max(len(pods), backend.attempts(item), 1) - 1,
     )
     status = node(base, backend.node(item, rank), pods)
+    lost_labels = not pods and len(backend.ranks(item)) == 1 and item.get("status", {}).get("ready")
+    if lost_labels and not status.state.ended:
+        status = ready(status)
     return retrying(status) if not status.state.ended and backend.follows(item, pods) else status
 
 

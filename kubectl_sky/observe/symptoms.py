@@ -9,6 +9,9 @@ from functools import cached_property
 
 from kubectl_sky import kinds, names
 from kubectl_sky.observe import gangs
+from kubectl_sky.observe.nodes import JOB_NOT_FOUND, POD_DELETED, State
+from kubectl_sky.observe.ownership import Missing
+from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import SUSPEND, Object
 from kubectl_sky.workloads.workload import field as field_of
@@ -31,6 +34,7 @@ class Source(StrEnum):
     SCHEDULER = "scheduler"  # one reason why cluster nodes do not fit
     POD = "pod"  # why the pod itself failed: Evicted, DeadlineExceeded
     POD_EVENT = "pod event"  # the kubelet: volumes, probes, the sandbox
+    NODE = "node"  # the state of a node of the task, or of the whole task
     CLAIM = "claim"  # an event of a PersistentVolumeClaim, or its phase
     WAITING = "waiting"  # a container that is not starting
     ENDED = "ended"  # a container that failed: its reason and exit code
@@ -56,13 +60,20 @@ class Symptom:
 class Snapshot:
     """A task's objects at one moment, by kind.
 
-    A kind that the user may not read is absent. `logs` holds the last log lines of nodes, by rank.
+    A kind that the user may not read is absent. `logs` holds the last log lines of nodes, by rank,
+    and `task` the status by the same objects, if it is known.
     """
 
     task_id: str
     namespace: str
     objects: Mapping[str, tuple[Object, ...]]
     logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    task: TaskStatus | None = None
+
+    @cached_property
+    def status(self) -> TaskStatus | None:
+        """The status of the task; None if none of its objects is left."""
+        return self.task or next(iter(tasks(self.workloads, self.of(kinds.POD.kind))), None)
 
     def of(self, kind: str) -> tuple[Object, ...]:
         """Return the objects of a kind."""
@@ -118,7 +129,8 @@ def _all(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
         yield from (((rank,), symptom) for part in parts for symptom in part)
     for rank, lines in seen.logs.items():
         yield (rank,), Symptom(Source.LOG, "", "\n".join(lines))
-    yield from _of_barrier(seen, pods)
+    if seen.status:
+        yield from _of_task(seen.status)
     yield from (((), symptom) for symptom in _of_claims(seen))
 
 
@@ -152,16 +164,21 @@ def _of_gangs(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
             yield ranks, Symptom(Source.GANG, found.reason, str(found))
 
 
-def _of_barrier(
-    seen: Snapshot, pods: Mapping[int, Object]
-) -> Iterator[tuple[Iterable[int], Symptom]]:
-    """Report the missing nodes that the started nodes wait for."""
-    started = [rank for rank, pod in pods.items() if _phase(pod) in ("Running", "Succeeded")]
-    missing = sorted({rank for ranks in seen.ranks.values() for rank in ranks} - set(started))
-    if started and missing:
-        listed = ", ".join(f"node-{rank}" for rank in missing[:4])
-        more = f" and {len(missing) - 4} more" if missing[4:] else ""
-        yield started, Symptom(Source.BARRIER, "", listed + more)
+def _of_task(task: TaskStatus) -> Iterator[tuple[Iterable[int], Symptom]]:
+    """Yield why nodes failed that left no pod, and which nodes the running ones wait for."""
+    if task.incomplete:
+        reason = str(task.missing) if task.missing is Missing.NOT_SUBMITTED else "not found"
+        yield (), Symptom(Source.NODE, reason, task.note)
+    for node in task.nodes:
+        if node.state is State.FAILED and node.reason in (JOB_NOT_FOUND, POD_DELETED):
+            yield (node.index,), Symptom(Source.NODE, node.reason, node.message)
+    running = [
+        node.index for node in task.nodes if node.state is State.RUNNING and node.exit_code is None
+    ]
+    pending = [node.name for node in task.nodes if node.state is State.PENDING]
+    if running and pending and not task.workload.apart:
+        more = f" and {len(pending) - 4} more" if pending[4:] else ""
+        yield running, Symptom(Source.BARRIER, "", ", ".join(pending[:4]) + more)
 
 
 def _of_workloads(

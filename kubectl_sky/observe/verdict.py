@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kubectl_sky.observe.findings import Finding, Stage, diagnose
-from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.rules import RULES
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.symptoms import Snapshot
@@ -35,15 +35,11 @@ class Verdict:
     @property
     def summary(self) -> str:
         """The verdict in one sentence."""
-        if self.findings:
-            return self.findings[0].what
-        if self.task.state is State.PENDING:
-            return "nothing tells why it has not started; it may just take its time"
-        return {
-            State.RUNNING: "nothing is wrong: it runs",
-            State.COMPLETED: "nothing is wrong: it has completed",
-            State.FAILED: self.task.note or "it failed, and nothing is left that says why",
-        }[self.task.state]
+        node = self.task.first_failure
+        causes = [finding for finding in self.findings if not node or _explains(finding, node)]
+        if causes:
+            return causes[0].what
+        return self.task.note or _SUMMARIES[self.task.state]
 
     def as_json(self) -> dict[str, object]:
         """Return the verdict as JSON values."""
@@ -56,6 +52,18 @@ class Verdict:
             "findings": [finding.as_json() for finding in self.findings],
             "not_readable": list(self.unread),
         }
+
+
+_SUMMARIES = {
+    State.PENDING: "no cause found; it may still be starting",
+    State.RUNNING: "no problem found",
+    State.COMPLETED: "no problem found",
+    State.FAILED: "no cause found",
+}
+
+
+def _explains(finding: Finding, failure: NodeStatus) -> bool:
+    return not finding.ranks or failure.index in finding.ranks
 
 
 def judge(task: TaskStatus, seen: Snapshot, unread: Sequence[str] = ()) -> Verdict:

@@ -98,7 +98,7 @@ def test_nothing_is_wrong(sky: Command) -> None:
     verdict = sky.json("doctor", submitted(done))
     assert verdict["findings"] == []
     assert set(verdict["stages"].values()) == {"ok"}
-    assert verdict["summary"] == "nothing is wrong: it has completed"
+    assert verdict["summary"] == "no problem found"
 
 
 def test_why_is_another_name(sky: Command) -> None:

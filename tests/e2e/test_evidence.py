@@ -52,7 +52,7 @@ def test_the_first_failing_node_is_shown_when_its_pod_is_gone(
     told = sky("status", "dying001")
     assert told.returncode == 2
     assert "first failed node-1: Error (exit code 7)" in told.stderr
-    assert "error: there is no task 'dying001'" in told.stderr
+    assert 'error: task "dying001" not found' in told.stderr
 
 
 @pytest.mark.parametrize("before", [True, False])

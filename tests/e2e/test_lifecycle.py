@@ -98,10 +98,10 @@ def test_a_task_is_found_by_id_prefix_and_name(sky: Command) -> None:
         assert sky("status", word, "-o", "name").stdout == "task/abcdefgh\n"
     done = sky("status", "abc")
     assert done.returncode == 2
-    assert "'abc' may be any of 2 tasks: " in done.stderr
+    assert '"abc" matches 2 tasks: ' in done.stderr
     done = sky("status", "nothing1")
     assert done.returncode == 2
-    assert "there is no task 'nothing1' of tester in namespace" in done.stderr
+    assert 'task "nothing1" not found in namespace' in done.stderr
     assert sky("stop", "slow").returncode == 0
 
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.symptoms import Snapshot, Source
-from tests.builders import ID, make_job, make_pod, make_pod_group, terminated
+from tests.builders import ID, make_job, make_pod, make_pod_group, make_service, terminated
 
 Json = dict[str, Any]
 
@@ -221,18 +222,33 @@ SAID = (
     Said("disk-full", Source.LOG, "OSError: [Errno 28] No space left on device", "a disk was full"),
     Said("peers-lost", Source.LOG, "torch: NCCL timeout after 600 s", "lost the other nodes"),
     Said("killed", Source.ENDED, "", "it was killed (Error 143: a signal)", "Error 143"),
+    Said("job-not-found", Source.NODE, "", "its Job was deleted or lost its labels"),
+    Said("pod-deleted", Source.NODE, "", "its pod was deleted"),
+    Said("not-submitted", Source.NODE, "", "incomplete: 1 of 2 nodes submitted; submit was"),
+    Said("nodes-not-found", Source.NODE, "", "incomplete: 1 of 2 nodes found; the other nodes"),
     Said("waits-for-nodes", Source.BARRIER, "", "wait for node-1"),
 )
 
 
 def make_snapshot(said: Said) -> Snapshot:
     """Return a task of one node (of two for the barrier) of which this is said."""
+    if said.source is Source.NODE:
+        return _of_nodes(said.rule)
     if said.source is Source.LOG:
         pod = make_pod(phase="Failed", state=terminated(1))
         logs = {0: ("...", said.message)}
         return Snapshot(ID, "default", {"Job": (make_job(),), "Pod": (pod,)}, logs)
     items = {"Job": [make_job()], **_OBJECTS[said.source](said)}
     return Snapshot(ID, "default", {kind: tuple(found) for kind, found in items.items()})
+
+
+def _of_nodes(rule: str) -> Snapshot:
+    """Return a task of two nodes of which the second one has no Job or no pod."""
+    jobs = [make_job(0, 2)] + ([make_job(1, 2, "Failed")] if rule == "pod-deleted" else [])
+    services = {"job-not-found": [make_service(jobs[0])], "not-submitted": [make_service()]}
+    owned = ownership.explained(ownership.decide(jobs, []), services.get(rule, []))
+    (task,) = status.folded(owned).tasks
+    return Snapshot(ID, "default", {"Job": tuple(jobs)}, {}, task)
 
 
 def _words(said: Said) -> Json:

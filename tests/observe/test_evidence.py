@@ -43,11 +43,21 @@ def test_pods_that_failed_and_no_others() -> None:
     assert (death.host, death.ended_at) == ("worker-1", "2026-01-01T00:07:00Z")
 
 
-def test_who_was_told_to_end_did_not_fail_first() -> None:
+def test_evidence_stopped_pod_comes_after_the_failed_one() -> None:
     first, second = make_dead(0, 137, minute=4), make_dead(1, minute=6)
     first["metadata"]["deletionTimestamp"] = "2026-01-01T00:04:00Z"
-    found = make_evidence(*evidence.deaths(make_task(), (first, second)))
-    assert [(one.rank, one.reason) for one in found.deaths] == [(1, "Error"), (0, "Stopped")]
+    jobs = [make_job(0, nodes=2), make_job(1, nodes=2, end="Failed")]
+    jobs[0]["metadata"]["annotations"]["kubectl-sky/stopped-for"] = "node-1"
+    (task,) = status.tasks(jobs, (first, second))
+    deaths = make_evidence(*evidence.deaths(task, (first, second))).deaths
+    assert [(death.rank, death.reason) for death in deaths] == [(1, "Error"), (0, "Stopped")]
+
+
+def test_evidence_deleted_pod_is_not_a_stopped_one() -> None:
+    pod = make_dead(0, 137)
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:05:00Z"
+    (death,) = evidence.deaths(make_task(pod), (pod,))
+    assert (death.reason, death.exit_code) == ("PodDeleted", 137)
 
 
 def test_an_eviction_has_no_exit_code() -> None:

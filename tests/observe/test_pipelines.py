@@ -42,12 +42,12 @@ def fold(*jobs: Json) -> PipelineStatus:
         (
             [stage(1, "Complete"), stage(2, "Failed"), stage(3, held=True)],
             State.FAILED,
-            "stage 2, train: node-0: BackoffLimitExceeded",
+            "stage 2, train: node-0: PodDeleted",
         ),
         (
             [stage(1, "Complete"), stage(2, "Failed")],
             State.FAILED,
-            "stage 2, train: node-0: BackoffLimitExceeded",
+            "stage 2, train: node-0: PodDeleted",
         ),
         (
             [stage(1, "Complete"), stage(3, "Complete")],

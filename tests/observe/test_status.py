@@ -107,9 +107,10 @@ def test_an_evicted_pod_says_so() -> None:
     assert (node.reason, node.message) == ("Evicted", "The node was low on resource: memory.")
 
 
-def test_a_failure_without_a_pod_is_told_by_the_job() -> None:
+def test_status_failed_job_without_pod_says_pod_deleted() -> None:
     node = fold([make_job(end="Failed")], []).nodes[0]
-    assert node.reason == "BackoffLimitExceeded"
+    assert (node.reason, node.state) == ("PodDeleted", State.FAILED)
+    assert node.message == "pod deleted; Job has reached the specified backoff limit"
     assert node.ended_at == "2026-01-01T00:09:00Z"
 
 
@@ -207,7 +208,7 @@ def test_tasks_are_apart_and_newest_first() -> None:
 
 
 def test_an_incomplete_submit_is_told() -> None:
-    assert fold([make_job(0, 3)], []).note == "incomplete: 1 of 3 nodes were submitted"
+    assert fold([make_job(0, 3)], []).note == "incomplete: 1 of 3 nodes found"
 
 
 def test_the_seed_s_json() -> None:
@@ -232,9 +233,11 @@ def test_the_seed_s_json() -> None:
     ]
 
 
-def test_an_object_with_bare_metadata_does_not_break_a_list() -> None:
+def test_status_object_with_bare_metadata_is_no_task() -> None:
     job = make_job()
     job["metadata"] = make_metadata("x") | {"labels": {"skypilot-task": "true"}, "annotations": {}}
+    assert tasks([job], []) == []
+    job["metadata"] = make_metadata("x", 0) | {"annotations": {}}
     assert fold([job], []).num_nodes == 1
 
 

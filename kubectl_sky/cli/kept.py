@@ -1,0 +1,50 @@
+"""Show the evidence of failed nodes whose pods, or whose task, are deleted."""
+
+from typing import TYPE_CHECKING
+
+from kubectl_sky.cli import output
+from kubectl_sky.observe.escapes import harmless
+
+if TYPE_CHECKING:
+    from kubectl_sky.actions.find import Scope, Target
+    from kubectl_sky.cluster.session import Session
+    from kubectl_sky.observe.evidence import Death, Evidence
+
+_LINES = 10  # log lines shown, of those that are saved
+_OTHERS = 5  # nodes shown that failed after the first
+
+
+def find(session: "Session", scope: "Scope", wanted: str) -> "Target":
+    """Return the matching task or pipeline; if it is deleted, show its evidence.
+
+    Raises UserError unless exactly one matches.
+    """
+    from kubectl_sky.actions import evidence
+    from kubectl_sky.actions.find import TaskNotFound, one
+
+    try:
+        return one(session, scope, wanted)
+    except TaskNotFound:
+        record = evidence.remembered(session, scope.namespace, wanted)
+        if record:
+            output.note(f"task {record.task_id} ({record.name}) was deleted\n{described(record)}")
+        raise
+
+
+def described(evidence: "Evidence") -> str:
+    """Describe deleted pods: how they ended, and the last log lines of the first."""
+    first, *others = evidence.deaths
+    lines = last_lines(first)
+    when = f" at {first.ended_at}" if first.ended_at else ""
+    head = f"first failed {first.name}: {first.end}{when}, pod {first.pod}"
+    more = [f"then {death.name}: {death.end}, pod {death.pod}" for death in others[:_OTHERS]]
+    if others[_OTHERS:]:
+        more.append(f"and {len(others) - _OTHERS} more")
+    if lines:
+        head += "; its last lines:"
+    return "\n".join(["Kept on this machine:", head, *(f"  {line}" for line in lines), *more])
+
+
+def last_lines(death: "Death") -> list[str]:
+    """Return the last log lines of a failed pod, safe for a terminal."""
+    return [harmless(line.encode(errors="replace")).decode() for line in death.lines[-_LINES:]]

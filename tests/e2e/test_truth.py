@@ -1,0 +1,101 @@
+"""What list, status, wait, doctor and logs say after a user has changed a task's objects."""
+
+import time
+
+import pytest
+
+from tests.e2e.conftest import Command
+
+PAIR = """
+name: pair
+num_nodes: 2
+resources: {cpus: 100m, memory: 64Mi, image_id: 'busybox:1.36'}
+run: sleep 600
+"""
+
+
+def started(sky: Command, task_id: str, *flags: str) -> None:
+    """Submit PAIR and wait until both nodes run."""
+    done = sky("submit", "-", "--id", task_id, "--detach", *flags, stdin=PAIR)
+    assert done.returncode == 0, done.stderr
+    deadline = time.monotonic() + 90
+    while sky.json("status", task_id)["metadata"]["running_nodes"] < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+
+
+def texts(sky: Command, task_id: str) -> dict[str, str]:
+    """Return what each command says of a task that has failed; wait must return at once."""
+    waited = sky("wait", task_id, "--timeout", "60s")
+    assert waited.returncode == 4, waited.stderr
+    assert sky("logs", task_id).returncode == 4
+    return {
+        "wait": waited.stdout,
+        "list": sky("list", "-o", "wide").stdout,
+        "status": sky("status", task_id).stdout,
+        "doctor": sky("doctor", task_id).stdout,
+        "logs": sky("logs", task_id).stderr,
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        (("delete", "job", "pair-{id}-node-1"), "JobNotFound"),
+        (("label", "job", "pair-{id}-node-1", "task-id-"), "JobNotFound"),
+        (("delete", "pod", "-l", "task-id={id},node-idx=1", "--grace-period=1"), "PodDeleted"),
+    ],
+    ids=["job deleted", "job without labels", "pod deleted"],
+)
+def test_commands_after_kubectl_change_agree(
+    sky: Command, kubectl: Command, change: tuple[str, ...], cause: str
+) -> None:
+    started(sky, "pair0001")
+    assert kubectl(*(word.replace("{id}", "pair0001") for word in change)).returncode == 0
+    said = texts(sky, "pair0001")
+    doctors = {"JobNotFound": "its Job was deleted", "PodDeleted": "its pod was deleted"}
+    for command, text in said.items():
+        assert "failed" in text, said
+        assert "node-1" in text, said
+        assert (doctors[cause] if command == "doctor" else cause) in text, said
+        assert "BackoffLimitExceeded" not in text.replace("BackoffLimitExceeded: ", ""), said
+        assert "wait for node-1" not in text, said
+    status = sky.json("status", "pair0001")
+    listed = sky.json("list")["tasks"][0]
+    assert status["status"] == listed["status"] == "failed"
+    assert sky.json("doctor", "pair0001")["status"] == "failed"
+    assert sky("stop", "pair0001").returncode == 0
+
+
+def test_wait_job_deleted_meanwhile_ends(sky: Command, kubectl: Command) -> None:
+    started(sky, "pair0002")
+    waiting = sky.start("wait", "pair0002")
+    time.sleep(2)
+    assert kubectl("delete", "job", "pair-pair0002-node-1").returncode == 0
+    out, err = waiting.communicate(timeout=60)
+    assert waiting.returncode == 4, err
+    assert out == "task/pair0002 (pair) failed: node-1: JobNotFound\n"
+    assert "the other nodes are being stopped" in err
+
+
+def test_list_submit_killed_half_way_is_incomplete(sky: Command, kubectl: Command) -> None:
+    started(sky, "pair0003")
+    # As after a submit that was killed: not all Jobs exist, and nothing has an owner.
+    owned = kubectl.json("get", "services,configmaps,secrets", "-l", "task-id=pair0003")["items"]
+    for item in owned:
+        name = f"{item['kind'].lower()}/{item['metadata']['name']}"
+        patch = '{"metadata": {"ownerReferences": null}}'
+        assert kubectl("patch", name, "--type=merge", "-p", patch).returncode == 0
+    assert kubectl("delete", "job", "pair-pair0003-node-1").returncode == 0
+    note = "incomplete: 1 of 2 nodes submitted"
+    listed = sky("list")
+    assert note in listed.stderr and "--id pair0003" in listed.stderr
+    assert note in sky("status", "pair0003").stdout
+    assert note in sky("doctor", "pair0003").stdout
+    waited = sky("wait", "pair0003", "--timeout", "3s")
+    assert waited.returncode == 1
+    assert note in waited.stderr
+    done = sky("submit", "-", "--id", "pair0003", "--detach", stdin=PAIR)
+    assert done.returncode == 0, done.stderr
+    assert sky("list").stderr == ""
+    assert sky("stop", "pair0003").returncode == 0

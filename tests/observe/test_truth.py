@@ -1,0 +1,210 @@
+"""What list, status, wait, doctor and logs say of the same task agrees, whatever happens to it."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubectl_sky.cli import doctor, logs, tasks
+from kubectl_sky.observe import ownership, status
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.ownership import Missing
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.observe.verdict import judge
+from tests.builders import make_job, make_pod, make_service, terminated
+from tests.observe.world import EVENTS, LISTED, WATCHED, World
+
+_EVENTS = st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 3)), max_size=12)
+
+
+def folded(world: World) -> TaskStatus:
+    (task,) = status.folded(world.owned()).tasks
+    return task
+
+
+def states(task: TaskStatus, world: World) -> set[str]:
+    """Return the state of the task by each command."""
+    (row,) = tasks.listing([task], None, []).splitlines()[1:]
+    verdict = judge(task, world.snapshot())
+    return {
+        row.split()[2],
+        re.search(r"^Status: +(\w+)", tasks.details(task), re.MULTILINE)[1],  # type: ignore[index]
+        tasks.line(task).split()[2].rstrip(":"),
+        doctor.described(verdict).split()[3].rstrip(":"),
+        json.loads(tasks.listing([task], "json", []))["tasks"][0]["status"],
+    }
+
+
+def _nodes(task: TaskStatus) -> str:
+    (line,) = (line for line in tasks.details(task).splitlines() if line.startswith("Nodes:"))
+    return line
+
+
+def words(task: TaskStatus, world: World) -> list[str]:
+    """Return what each command says of a failed task."""
+    texts = [tasks.listing([task], "wide", []), tasks.details(task), tasks.line(task)]
+    return [*texts, doctor.described(judge(task, world.snapshot())), logs.reason(task)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(1, 4), st.integers(0, 1), _EVENTS)
+def test_commands_after_random_events_agree(nodes: int, limit: int, events: list[tuple]) -> None:  # type: ignore[type-arg]
+    world = World.submitted(nodes, limit)
+    for event, rank in events:
+        event(world, rank % nodes)
+    if len(world.lost) == nodes:
+        assert not world.owned().tasks
+        return
+    task = folded(world)
+    for labels in (LISTED, WATCHED):
+        assert status.folded(world.owned(*labels)).tasks == [task]
+    assert states(task, world) == {str(task.state)}
+
+    # What has happened, and not what the fold says.
+    ends = [
+        condition["type"]
+        for rank, job in world.jobs.items()
+        if rank not in world.lost
+        for condition in job["status"]["conditions"]
+        if condition["status"] == "True"
+    ]
+    if world.lost or "Failed" in ends:
+        assert task.state is State.FAILED
+    elif ends.count("Complete") == nodes:
+        assert task.state is State.COMPLETED
+    else:
+        assert task.state is State.RUNNING
+    assert task.count(State.COMPLETED) == ends.count("Complete")
+
+    # The same counts, and the same node.
+    (row,) = tasks.listing([task], None, []).splitlines()[1:]
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (\w+)[,)]", _nodes(task))}
+    assert row.split()[3] == f"{counts.get('running', 0) + counts.get('completed', 0)}/{nodes}"
+    assert sum(counts.values()) == nodes
+    for rank in sorted(world.lost)[:1]:
+        for text in words(task, world):
+            assert "JobNotFound" in text or "its Job was deleted or lost its labels" in text
+            assert nodes == 1 or f"node-{rank}" in text
+
+
+@pytest.mark.parametrize("event", [World.delete_job, World.relabel_job])
+def test_status_node_without_job_is_failed_everywhere(event: object) -> None:
+    world = World.submitted(2)
+    event(world, 1)  # type: ignore[operator]
+    task = folded(world)
+    assert (task.state, task.note) == (State.FAILED, "node-1: JobNotFound")
+    assert not task.over, "node-0 still runs, and can be stopped"
+    assert task.nodes[1].job == "train-bcdf2345-node-1"
+    assert tasks.line(task) == "task/bcdf2345 (train) failed: node-1: JobNotFound"
+    assert 'Job "train-bcdf2345-node-1" not found' in logs.reason(task)
+    text = doctor.described(judge(task, world.snapshot()))
+    assert "is failed: its Job was deleted or lost its labels" in text
+    assert "node-1: its Job was deleted" in text
+    assert "wait for" not in text
+
+
+def test_list_failed_task_counts_completed_node() -> None:
+    world = World.submitted(2)
+    world.complete(0)
+    world.fail(1)
+    task = folded(world)
+    assert tasks.nodes(task) == "1/2"
+    assert "Nodes:      2 (1 failed, 1 completed)" in tasks.details(task)
+
+
+def test_doctor_pod_deleted_names_it_and_nobody_waits() -> None:
+    world = World.submitted(2)
+    world.delete_pod(1)
+    task = folded(world)
+    assert task.note == "node-1: PodDeleted"
+    verdict = judge(task, world.snapshot())
+    assert [finding.rule for finding in verdict.findings] == ["pod-deleted"]
+    assert verdict.summary == "its pod was deleted"
+
+
+def test_status_pod_being_deleted_is_terminating_then_deleted() -> None:
+    world = World.submitted(1)
+    world.terminate(0)
+    task = folded(world)
+    assert (task.state, task.nodes[0].reason) == (State.RUNNING, "Terminating")
+    world.clock += 1
+    world.fail(0)
+    assert folded(world).note == "node-0: PodDeleted (exit code 3)"
+
+
+def test_status_pod_deleted_after_it_failed_keeps_its_reason() -> None:
+    pod = make_pod(0, "Failed", terminated(3, at="2026-01-01T00:05:00Z"))
+    times = {"deletionTimestamp": "2026-01-01T00:06:30Z", "deletionGracePeriodSeconds": 30}
+    pod["metadata"] |= times
+    (task,) = status.tasks([make_job(end="Failed")], [pod])
+    assert task.note == "node-0: Error (exit code 3)"
+
+
+def test_status_pod_without_labels_is_running_by_its_job() -> None:
+    world = World.submitted(2)
+    world.relabel_pod(1)
+    task = folded(world)
+    assert (task.state, tasks.nodes(task)) == (State.RUNNING, "2/2")
+    assert task.nodes[1].reason == "PodNotFound"
+
+
+def incomplete(*services: dict[str, object], **spec: object) -> TaskStatus:
+    jobs = [make_job(rank, 20) for rank in range(18)]
+    for job in jobs:
+        job["spec"] |= spec
+    owned = ownership.explained(ownership.decide(jobs, []), services)
+    (task,) = status.folded(owned).tasks
+    return task
+
+
+def test_status_interrupted_submit_is_incomplete() -> None:
+    task = incomplete(make_service())
+    assert (task.state, task.note) == (State.PENDING, "incomplete: 18 of 20 nodes submitted")
+    assert task.next_step == (
+        "submit it again with --id bcdf2345, or run `kubectl sky stop bcdf2345`"
+    )
+    (warning,) = tasks.incomplete([task])
+    assert warning.startswith('warning: task "train" (bcdf2345) is incomplete: 18 of 20 nodes')
+    assert "Next:       submit it again" in tasks.details(task)
+    verdict = judge(task, World.submitted(1).snapshot())
+    assert verdict.summary == task.note
+
+
+def test_status_missing_nodes_without_service_is_unknown() -> None:
+    other = make_service(make_job(0))
+    other["metadata"]["labels"]["task-id"] = "zzzz2345"
+    elsewhere = make_service(make_job(0, 20))
+    elsewhere["metadata"]["namespace"] = "elsewhere"
+    task = incomplete(other, elsewhere)
+    assert (task.missing, task.note) == (Missing.UNKNOWN, "incomplete: 18 of 20 nodes found")
+
+
+def test_status_expired_jobs_count_as_completed() -> None:
+    jobs = [make_job(rank, 3, "Complete") for rank in range(2)]
+    for job in jobs:
+        job["spec"] = {"ttlSecondsAfterFinished": 60}
+    owned = ownership.explained(ownership.decide(jobs, []), [make_service(*jobs)])
+    (task,) = status.folded(owned).tasks
+    assert (task.state, tasks.nodes(task), task.note) == (State.COMPLETED, "3/3", "")
+
+
+def test_status_job_that_appears_meanwhile_is_not_lost() -> None:
+    jobs = [make_job(rank, 2) for rank in range(2)]
+    decided = ownership.explained(ownership.decide(jobs[:1], []), [make_service(jobs[0])])
+    (task,) = status.folded(ownership.confirmed(decided, jobs)).tasks
+    assert (task.state, task.missing) == (State.PENDING, Missing.UNKNOWN)
+    (task,) = status.folded(ownership.confirmed(decided, jobs[:1])).tasks
+    assert (task.state, task.missing) == (State.FAILED, Missing.DELETED)
+
+
+def test_status_number_of_nodes_that_cannot_be_is_bounded() -> None:
+    jobs = [make_job(0, 100_000, task_id=f"bcdf{number:04}") for number in range(5)]
+    for number, job in enumerate(jobs):
+        job["metadata"] |= {"name": f"train-bcdf{number:04}-node-0", "uid": f"uid-{number}"}
+    services = [make_service(job) for job in jobs]
+    for service, job in zip(services, jobs, strict=True):
+        service["metadata"]["labels"] = job["metadata"]["labels"]
+    folded_tasks = status.folded(ownership.explained(ownership.decide(jobs, []), services)).tasks
+    assert sum(len(task.nodes) for task in folded_tasks) <= 300_000
