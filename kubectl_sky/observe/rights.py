@@ -88,7 +88,7 @@ _BUILT_IN: tuple[Right, ...] = (
     *_rights(kinds.SECRET, "list", "clean", extra=CLEAN),
     *_rights(kinds.SERVICE, "create patch", "submit of several nodes, or with ports"),
     *_rights(kinds.SERVICE, "delete", "clean, submit that is undone"),
-    *_rights(kinds.SERVICE, "list", "ports, submit --id, clean, list and status of tasks with missing nodes"),
+    *_rights(kinds.SERVICE, "list", "ports, submit --id, clean; list if nodes are missing"),
     *_rights(kinds.PVC, "list", f"{_VOLUMES}, clean"),
     *_rights(kinds.PVC, "create patch", _VOLUMES),
     *_rights(kinds.PVC, "delete", "volumes delete, clean, submit that is undone"),
