@@ -16,7 +16,7 @@ MAX_NODES = 100_000  # with aliases expanded; a long task has a few hundred
 MAX_DOCUMENTS = 500
 
 _PREFIX = "tag:yaml.org,2002:"
-_TEMPLATE = "`{{…}}` looks like a template: fill it in first"
+_TEMPLATE = '"{{…}}" looks like a template: fill it in first'
 
 Said = tuple[int, Place, str, str]  # document number, position, message, hint
 
@@ -39,9 +39,12 @@ class _Open:
 class Composer:
     """Build the nodes of a stream, and collect errors in `problems`."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str = "") -> None:
         self.problems: list[Said] = []
+        self._lines = text.splitlines()
         self.number = 1  # of the current document; empty documents do not count
+        self.last_scalar: Node | None = None
+        self._complete = False  # whether the current document has its root
         self._stack: list[_Open] = []
         self._anchors: dict[str, Node | None] = {}  # None: not complete yet
         self._handlers: dict[type, Callable[[Any], Node | None]] = {
@@ -59,6 +62,8 @@ class Composer:
             handler = self._handlers.get(type(event))
             if handler is None:
                 self._anchors.clear()  # anchors are valid within one document
+                self.number += self._complete
+                self._complete = False
                 continue
             node = handler(event)
             if node is None:
@@ -69,8 +74,13 @@ class Composer:
                 if self.number > MAX_DOCUMENTS:
                     self._say(node.place, f"the file has more than {MAX_DOCUMENTS} documents")
                     raise TooLarge
-                self.number += node.value is not None
+                self._complete = node.value is not None
                 yield node
+
+    @property
+    def open_collections(self) -> list[Place]:
+        """The positions of the maps and lists that are not complete, outermost first."""
+        return [item.node.place for item in self._stack]
 
     def _say(self, place: Place, message: str, hint: str = "") -> None:
         self.problems.append((self.number, place, message, hint))
@@ -84,6 +94,11 @@ class Composer:
             value = event.value
         node = Node(value, position, event.value)
         node.style = event.style or ""
+        end = event.end_mark
+        node.end = (end.line + 1, end.column + 1) if end else position
+        if not node.style and node.end[0] > position[0]:
+            node.lines = tuple(self._lines[position[0] - 1 : node.end[0]])
+        self.last_scalar = node
         if event.anchor:
             self._anchors[event.anchor] = node
         return node
@@ -94,7 +109,7 @@ class Composer:
         node = self._anchors.get(name)
         if node is None:
             if name in self._anchors:
-                self._say(position, f"alias *{name} refers to what it stands in")
+                self._say(position, f"alias *{name} refers to itself")
             else:
                 # The message leaves out the name: it may be a password that begins with *.
                 hint = "quote it if it is text"
@@ -108,7 +123,7 @@ class Composer:
         if event.tag not in (None, "!", _PREFIX + ("map" if mapping else "seq")):
             self._say(position, scalar.TAG, "write it without a tag")
         if len(self._stack) >= MAX_DEPTH:
-            self._say(position, f"nests more than {MAX_DEPTH} levels deep")
+            self._say(position, f"nested more than {MAX_DEPTH} levels deep")
             raise TooLarge
         if event.anchor:
             self._anchors[event.anchor] = None
@@ -143,25 +158,26 @@ class Composer:
             self._put(parent, key, node)
 
     def _refuse(self, target: Node) -> NoReturn:
-        hint = "aliases count as often as they are used"
-        message = f"holds more than {MAX_NODES:,} values, or {MAX_DEPTH} levels"
+        hint = "each use of an alias counts"
+        message = f"more than {MAX_NODES:,} values or {MAX_DEPTH} levels"
         self._say(target.place, message, hint)
         raise TooLarge
 
     def _put(self, parent: _Open, key: Node, node: Node) -> None:
         position, target = key.place, parent.node
         if type(key.value) in (dict, list):
-            hint = _TEMPLATE if isinstance(key.value, dict) else ""
-            self._say(position, "a key is a map or a list; it has to be text", hint)
+            is_map = isinstance(key.value, dict)
+            message = f"a key must be text, got a {'map' if is_map else 'list'}"
+            self._say(position, message, _TEMPLATE if is_map else "")
         elif key.value is scalar.MERGE:
             if parent.merges:
-                self._say(position, "the key << is there twice", "merge a list: <<: [*one, *other]")
+                self._say(position, 'duplicate key "<<"', "merge a list: <<: [*one, *other]")
             parent.merges += [(item, position) for item in self._merged(node)]
         elif key.value in target.keys:
             line = target.keys[key.value][0]
             text = printable(key.text)
             self._say(
-                position, f"the key {text!r} is there already, in line {line}", "remove one of them"
+                position, f'duplicate key "{text}", first set in line {line}', "remove one of them"
             )
         else:
             target.keys[key.value] = position
@@ -173,7 +189,7 @@ class Composer:
         items = list(node.children.values()) if isinstance(node.value, list) else [node]
         for item in items:
             if not isinstance(item.value, dict):
-                self._say(item.place, "<< merges maps, and this is none")
+                self._say(item.place, '"<<" can only merge maps')
         return [item for item in reversed(items) if isinstance(item.value, dict)]
 
     def _merge(self, target: Node, merged: Node, place: Place) -> None:

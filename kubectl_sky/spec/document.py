@@ -20,7 +20,18 @@ class Node:
     Aliases share nodes, so a small file cannot become a large tree.
     """
 
-    __slots__ = ("children", "depth", "end", "keys", "place", "size", "style", "text", "value")
+    __slots__ = (
+        "children",
+        "depth",
+        "end",
+        "keys",
+        "lines",
+        "place",
+        "size",
+        "style",
+        "text",
+        "value",
+    )
 
     def __init__(self, value: Data, place: Place, text: str = "") -> None:
         self.value = value
@@ -28,6 +39,7 @@ class Node:
         self.text = text  # a scalar as written
         self.style = ""  # of a scalar: a quote, | or >; "" if plain
         self.end = place  # where a scalar ends
+        self.lines: tuple[str, ...] = ()  # of a plain scalar of several lines, which YAML joins
         self.keys: dict[Data, Place] = {}
         self.children: dict[Data, Node] = {}
         self.size = 1  # nodes of the whole subtree; shared nodes count at each use

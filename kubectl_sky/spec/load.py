@@ -14,6 +14,7 @@ import yaml
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.spec.compose import MAX_DEPTH, MAX_NODES, Composer, TooLarge
 from kubectl_sky.spec.document import Document, Node, is_header, printable
+from kubectl_sky.spec.syntax import explained
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "load"]
 
@@ -35,8 +36,8 @@ def load(
     `example` is a field of such a document, for messages. If `optional`, the file may be empty.
     Null documents among others are skipped, as in SkyPilot. Raises InvalidFiles with all problems.
     """
-    composer = Composer()
     decoded = _decoded(text, file)
+    composer = Composer(decoded)
     syntax_problems: list[Problem] = []
     try:
         roots = list(composer.documents(_events(decoded)))
@@ -46,7 +47,10 @@ def load(
         multiple = composer.number > 1 or _several(decoded)
         if isinstance(error, yaml.YAMLError):
             syntax_problems.append(
-                replace(_syntax(error, decoded, file), document=composer.number * multiple)
+                replace(
+                    explained(error, decoded, file, composer),
+                    document=composer.number * multiple,
+                )
             )
     problems = [
         Problem(file, *position, "", message, hint, document=number * multiple)
@@ -55,8 +59,8 @@ def load(
     documents = _documents(file, [root for root in roots if root.value is not None])
     is_empty = all(root.value in (None, {}) for root in roots)
     if not problems and is_empty and not optional:
-        hint = "a task needs at least run: |"
-        problems.append(Problem(file, 0, 0, "", "is empty: it has no task", hint))
+        hint = "a task needs at least run or setup"
+        problems.append(Problem(file, 0, 0, "", "the file is empty", hint))
     nonempty_roots = [root for root in roots if root.value is not None]
     problems += (
         replace(_no_mapping(file, root, example), document=number * multiple)
@@ -104,8 +108,8 @@ def _events(text: str) -> Iterator[yaml.Event]:
 
 
 def _no_mapping(file: str, root: Node, example: str) -> Problem:
-    kind = "a list" if isinstance(root.value, list) else f"the text {printable(root.text)!r}"
-    message = f"expected fields such as `{example}`, got {kind}"
+    kind = "a list" if isinstance(root.value, list) else f'the text "{printable(root.text)}"'
+    message = f'expected fields such as "{example}", got {kind}'
     return Problem(file, *root.place, "", message)
 
 
@@ -113,21 +117,21 @@ def _decoded(text: bytes, file: str) -> str:
     """Decode the text and check its characters. Raises InvalidFiles."""
     if len(text) > MAX_BYTES:
         limit = MAX_BYTES // 1024 // 1024
-        raise _invalid(file, "", 0, f"is larger than {limit} MiB", "is it a task file?")
+        raise _invalid(file, "", 0, f"the file is larger than {limit} MiB", "is it a task file?")
     if text.startswith(_UTF_16_OR_32):
-        raise _invalid(file, "", 0, "is encoded as UTF-16 or UTF-32", "save it as UTF-8")
+        raise _invalid(file, "", 0, "the file is encoded as UTF-16 or UTF-32", "save it as UTF-8")
     try:
         decoded = text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # `start` counts from after a byte order mark
         valid = text.removeprefix(b"\xef\xbb\xbf")[: error.start].decode("utf-8")
         byte = error.object[error.start]
-        message = f"is not UTF-8: byte 0x{byte:02x} at offset {error.start}"
+        message = f"the file is not UTF-8: byte 0x{byte:02x} at offset {error.start}"
         raise _invalid(file, valid, len(valid), message, "save it as UTF-8") from error
     match = text.translate(None, _USUAL) and _UNPRINTABLE.search(decoded)
     if match:
         name = f"U+{ord(match.group()):04X}"
-        message = f"holds the character {name}, which YAML does not allow"
+        message = f"YAML does not allow the character {name}"
         hint = (
             "is it a text file?" if match.group() == "\0" else 'write it as an escape in "quotes"'
         )
@@ -139,49 +143,3 @@ def _invalid(file: str, text: str, offset: int, message: str, hint: str) -> Inva
     line = text.count("\n", 0, offset) + 1 if text else 0
     column = offset - (text.rfind("\n", 0, offset) + 1) + 1 if text else 0
     return InvalidFiles([Problem(file, line, column, "", message, hint)])
-
-
-# Replacements for messages of the parser that do not help users.
-_SAID = (
-    (r"found character '\\t'|found a tab|found character that cannot start any token",
-     "a character that YAML does not allow here"),
-    (r"could not find expected ':'", "expected `key: value`"),
-    (r"mapping values are not allowed", "a `:` where no field can start"),
-    (r"did not find expected '-' indicator", "expected another `- item` at this level"),
-    (r"did not find expected key", "expected a field at this level"),
-    (r"did not find expected ',' or '\]'", "expected `,` or `]`"),
-    (r"did not find expected ',' or '\}'", "expected `,` or `}`"),
-    (r"did not find expected node content", "expected a value"),
-    (r"found unexpected end of stream", "a quote is not closed"),
-    (r"found undefined tag handle", "an unknown tag"),
-    (r"found unexpected document indicator", "a quote is not closed before `---`"),
-)  # fmt: skip
-_HINTS = {
-    "a `:` where no field can start": "check the indentation, or quote a value that holds `: `",
-    "expected `key: value`": "check the indentation",
-    "expected a field at this level": "check the indentation and the quotes",
-}
-
-
-def _syntax(error: yaml.YAMLError, text: str, file: str) -> Problem:
-    """Return a problem that explains the parser's error in plain words."""
-    if not isinstance(error, yaml.MarkedYAMLError):
-        return Problem(file, 0, 0, "", f"is not YAML: {printable(str(error), 100)}")
-    mark = error.problem_mark or error.context_mark
-    parser_message = error.problem or error.context or "cannot be read"
-    message = next(
-        (replacement for pattern, replacement in _SAID if re.search(pattern, parser_message)),
-        printable(parser_message, 100),
-    )
-    hint = _HINTS.get(message, "")
-    line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-    lines = text.splitlines()
-    source_line = lines[line - 1] if 0 < line <= len(lines) else ""
-    if "\t" in source_line[: len(source_line) - len(source_line.lstrip())]:
-        column, message = source_line.index("\t") + 1, "a tab indents this line"
-        hint = "YAML indents with spaces"
-    elif source_line[column - 1 : column] in ("@", "`", "%"):
-        message, hint = f"a value cannot start with {source_line[column - 1]!r}", "put it in quotes"
-    elif "{{" in source_line:
-        hint = "`{{…}}` looks like a template: fill it in first"
-    return Problem(file, line, column, "", f"is not YAML: {message}", hint)

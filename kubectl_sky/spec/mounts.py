@@ -69,7 +69,7 @@ def _detail(document: Document, path: Path, value: dict[Data, Data]) -> Iterator
     forms = [field for field in _FORMS if value.get(field) is not None]
     if not forms:
         hint = "such as {name: my-volume, sub_path: runs/1}"
-        yield document.problem(path, "the field 'name' is missing", hint)
+        yield document.problem(path, 'missing field "name"', hint)
     for extra in forms[1:]:
         message = f"{forms[0]} and {extra} exclude each other"
         yield document.problem((*path, extra), message, "keep one of them", key=True)

@@ -28,7 +28,7 @@ _READERS: dict[str, Callable[[yaml.ScalarNode], Any]] = {
     "bool": _CONSTRUCTOR.construct_yaml_bool,
     "timestamp": _CONSTRUCTOR.construct_yaml_timestamp,
 }
-_NAMES = {"int": "a number", "float": "a number", "bool": "true or false", "timestamp": "a date"}
+_NAMES = {"int": "number", "float": "number", "bool": "boolean", "timestamp": "date"}
 
 
 def value(text: str, tag: str | None, plain: bool) -> Data:
@@ -70,9 +70,9 @@ def _kind(tag: str | None) -> str:
 def _read(kind: str, text: str) -> Data:
     """Read with SafeLoader's readers; they fail on some text that fits their pattern."""
     if len(text) > MAX_NUMBER:
-        raise ValueError("this is too long for a number; quote it if it is text")
+        raise ValueError("number too long; quote it if it is text")
     try:
         return _READERS[kind](yaml.ScalarNode(_PREFIX + kind, text))
     except (ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
-        message = f"this reads like {_NAMES[kind]} but is none; quote it if it is text"
+        message = f"invalid {_NAMES[kind]}; quote it if it is text"
         raise ValueError(message) from error

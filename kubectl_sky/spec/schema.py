@@ -58,5 +58,5 @@ def described(value: Data) -> str:
         kind, count = ("a map", len(value)) if isinstance(value, dict) else ("a list", len(value))
         return kind if count else f"an empty {kind[2:]}"
     if isinstance(value, str):
-        return f"'{printable(value)}'"
+        return f'"{printable(value)}"'
     return printable(str(value))

@@ -109,7 +109,7 @@ def _ignored(error: ValidationError) -> Iterator[Finding]:
 def _missing(error: ValidationError) -> Iterator[Finding]:
     for name in _rules(error)["required"]:
         if name not in _instance(error):
-            yield Finding(_path(error), f"the field {name!r} is missing")
+            yield Finding(_path(error), f'missing field "{name}"')
 
 
 def _value(error: ValidationError) -> Iterator[Finding]:

@@ -29,7 +29,7 @@ def _sizes(document: Document) -> Iterator[Problem]:
 
 
 def _said(error: ValueError, value: Data) -> str:
-    shown = f"'{printable(value)}'" if isinstance(value, str) else printable(str(value))
+    shown = f'"{printable(value)}"' if isinstance(value, str) else printable(str(value))
     return f"{error}, got {shown}"
 
 
@@ -51,16 +51,26 @@ def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
     if isinstance(value, list) and not all(isinstance(item, str | dict) for item in value):
         return  # the schema reports it
     try:
-        candidates = accelerator.candidates(value)
-    except ValueError as error:
-        yield document.problem(path, f"{error}, got {_shown(value)}")
+        candidates = list(accelerator.entries(value))
+    except accelerator.InvalidAccelerator as error:
+        shown = f'"{printable(error.text)}"' if error.text else _shown(value)
+        is_key = bool(error.keys) and isinstance(error.keys[-1], str)
+        yield document.problem((*path, *error.keys), f"{error}, got {shown}", key=is_key)
         return
-    for candidate in candidates:
+    for keys, text, candidate in candidates:
+        is_key = bool(keys) and isinstance(keys[-1], str)
+        if " :" in text or ": " in text:
+            message = f'the space in "{printable(text)}" is ignored'
+            hint = f'write "{printable(text.replace(" ", ""))}"'
+            yield document.problem((*path, *keys), message, hint, "warning", key=is_key)
+        meant = accelerator.suggestion(candidate.name) if candidate.name else ""
+        if meant:
+            message = f'unknown GPU "{printable(candidate.name or "")}"'
+            hint = f'did you mean "{meant}"?'
+            yield document.problem((*path, *keys), message, hint, "warning", key=is_key)
         if candidate.count.denominator != 1:
-            count = candidate.whole.count
-            message = f"Kubernetes hands out whole GPUs: each node asks for {count}"
-            yield document.problem(path, message, severity="warning")
-            return
+            message = f"fractions of GPUs are not supported; each node gets {candidate.whole.count}"
+            yield document.problem((*path, *keys), message, severity="warning")
 
 
 def _candidates(document: Document) -> Iterator[Problem]:
@@ -86,7 +96,7 @@ def _alternatives(value: Data) -> int:
 def _shown(value: Data) -> str:
     if isinstance(value, dict | list):
         return "a map" if isinstance(value, dict) else "a list"
-    return f"'{printable(str(value))}'"
+    return f'"{printable(str(value))}"'
 
 
 def _labels(document: Document) -> Iterator[Problem]:

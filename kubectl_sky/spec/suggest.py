@@ -32,9 +32,9 @@ _RENAMED = {
     "working_dir": "workdir",
 }
 _GONE = {
-    "experimental": "it is called config now: config_overrides' fields go there",
-    "hooks": "hooks belong under config",
-    "spot_recovery": "it is called job_recovery now",
+    "experimental": "its new name is config; move the fields of config_overrides there",
+    "hooks": "hooks belongs under config",
+    "spot_recovery": "its new name is job_recovery",
 }
 _OTHER_LEVEL = (("resources.json", "under resources"), ("task.json", "at the top level"))
 # Where a misplaced field may belong: a schema, its path in a task, and its description.
@@ -54,7 +54,7 @@ _PLACES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("resources", "job_recovery"),
         "under resources.job_recovery",
     ),
-    ("header.json", (), "in a header: a document before those of the tasks"),
+    ("header.json", (), "in the header: a document before the tasks"),
 )
 _PARENTS = frozenset(path for _, path, _ in _PLACES)
 _MAX_LENGTH = 100  # characters; comparing 3 MB takes seconds, and no field name is this long
@@ -66,8 +66,9 @@ def closest(text: str, known: Iterable[str]) -> str:
     if len(text) > _MAX_LENGTH:
         return ""
     by_case = {name.lower(): name for name in known}
-    matches = difflib.get_close_matches(text.lower(), by_case, n=1, cutoff=0.7)
-    return f"did you mean {by_case[matches[0]]!r}?" if matches else ""
+    swapped = [name for name in by_case if sorted(name) == sorted(text.lower())]
+    matches = swapped or difflib.get_close_matches(text.lower(), by_case, n=1, cutoff=0.7)
+    return f'did you mean "{by_case[matches[0]]}"?' if matches else ""
 
 
 def field(path: Path, known: Sequence[str]) -> str:
@@ -78,13 +79,13 @@ def field(path: Path, known: Sequence[str]) -> str:
     intended = _RENAMED.get(key, key)
     public = [name for name in known if not name.startswith(_INTERNAL)]
     if intended in public:
-        return f"did you mean {intended!r}?"
+        return f'did you mean "{intended}"?'
     return _elsewhere(key, intended, parent) or closest(key, public) or _nearly(key, parent)
 
 
 def _elsewhere(key: str, meant: str, parent: Path) -> str:
     """Return a hint for a field that belongs to another level of the task."""
-    name = "it" if meant == key else repr(meant)
+    name = "it" if meant == key else f'"{meant}"'
     if parent not in _PARENTS and parent[:1] != ("resources",):
         return ""
     for reference, path, description in _PLACES:
@@ -101,7 +102,7 @@ def _nearly(key: str, parent: Path) -> str:
         return ""
     schema_file, location = _OTHER_LEVEL[len(parent)]
     matches = difflib.get_close_matches(key, _fields(schema_file), n=1, cutoff=0.8)
-    return f"did you mean {matches[0]!r} {location}?" if matches else ""
+    return f'did you mean "{matches[0]}" {location}?' if matches else ""
 
 
 @cache

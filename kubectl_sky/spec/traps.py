@@ -6,6 +6,7 @@ rule, which reports what the task sees.
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Document, Node, Path, entries, printable
@@ -14,6 +15,8 @@ _OCTAL = re.compile(r"[-+]?0[0-7_]*[1-9][0-7_]*")
 _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
 _COUNTED = re.compile(r"[^:]+:[0-9.]+")
 _APART = ("envs", "secrets")
+_UNFINISHED = re.compile(r"(&&|\|\|?|;|[({,])$|\b(do|then|else)$")  # the command goes on
+_CONTINUED = re.compile(r"-|&&|\||;|[0-9]?[<>]|[)}]")
 
 
 def _numbers(document: Document) -> Iterator[Problem]:
@@ -67,5 +70,21 @@ def _unquoted(node: Node, key: str) -> bool:
     return child.place == (line, column + len(key))
 
 
-RULES = (_numbers,)
+def _folded(document: Document) -> Iterator[Problem]:
+    """Warn about commands on several lines that YAML joins into one, without `|`."""
+    for field in ("setup", "run"):
+        node = document.root.child(field)
+        if node is None or document.get(field) is not node.value:
+            continue
+        lines = [line.strip() for line in node.lines if line.strip()]
+        if any(
+            not (_UNFINISHED.search(before) or _CONTINUED.match(line))
+            for before, line in pairwise(lines)
+        ):
+            message = f"YAML joins these {len(lines)} lines into one command"
+            hint = f'write "{field}: |" to keep the lines, or "{field}: >" to join them'
+            yield document.problem((field,), message, hint, "warning")
+
+
+RULES = (_numbers, _folded)
 RULES_OF_RESOURCES = ((frozenset({"accelerators", "gpus"}), (_counts,)),)

@@ -43,9 +43,9 @@ def test_all_fields() -> None:
 
 def test_everything_that_is_wrong_is_told_with_its_place() -> None:
     assert wrong(b"imag: x\ndefaults: skypilto\npriority_classes: {high: 5, 1..2..3: x}\n") == [
-        "settings.yaml:1:1: imag: unknown field; did you mean 'image'?",
-        "settings.yaml:2:11: defaults: expected one of skypilot, got 'skypilto';"
-        " did you mean 'skypilot'?",
+        'settings.yaml:1:1: imag: unknown field; did you mean "image"?',
+        'settings.yaml:2:11: defaults: expected one of skypilot, got "skypilto";'
+        ' did you mean "skypilot"?',
         "settings.yaml:3:20: priority_classes.high: expected a priority such as 500,"
         " or a range such as 500..1000",
         "settings.yaml:3:26: priority_classes.high: expected the name of a PriorityClass, got 5;"
@@ -54,7 +54,7 @@ def test_everything_that_is_wrong_is_told_with_its_place() -> None:
         " or a range such as 500..1000",
     ]
     assert wrong(b"- image") == [
-        "settings.yaml:1:1: expected fields such as `image: …`, got a list"
+        'settings.yaml:1:1: expected fields such as "image: …", got a list'
     ]
     assert wrong(b"image: x\n---\nimage: y\n") == [
         "settings.yaml:3:1: document 2: settings are one document"

@@ -181,7 +181,7 @@ def test_a_backend_in_the_file_and_in_the_settings(sky: Command) -> None:
     assert wrong.returncode == 2
     assert (
         "expected one of auto, jobs, indexed, jobset" in wrong.stderr
-        and "got 'slurm'" in wrong.stderr
+        and 'got "slurm"' in wrong.stderr
     )
 
 

@@ -120,22 +120,23 @@ WRONG = {
         "task.yaml:2:1: min_replicas: unknown field; it belongs under service.replica_policy"
     ),
     "primary_tasks: [a]": (
-        "task.yaml:2:1: primary_tasks: unknown field;"
-        " it belongs in a header: a document before those of the tasks"
+        "task.yaml:2:1: primary_tasks: unknown field; it belongs in the header: a"
+        " document before the tasks"
     ),
     "resources: {max_restarts_on_errors: 3}": (
         "task.yaml:2:13: resources.max_restarts_on_errors: unknown field;"
         " it belongs under resources.job_recovery"
     ),
     "resources: {use_spot: 'true'}": (
-        "task.yaml:2:23: resources.use_spot: expected true or false, got 'true';"
-        " write it without quotes"
+        'task.yaml:2:23: resources.use_spot: expected true or false, got "true"; write'
+        " it without quotes"
     ),
     "resources: {accelerators: [8]}": (
         "task.yaml:2:28: resources.accelerators[0]: expected a GPU such as V100:2, got 8"
     ),
     "resources: {accelerators: {A100: '8x'}}": (
-        "task.yaml:2:27: resources.accelerators: the count is a number, got '8x', got a map"
+        "task.yaml:2:28: resources.accelerators.A100: the count must be a number, got"
+        ' "A100:8x"'
     ),
     "resources: {labels: {a: true}}": (
         "task.yaml:2:25: resources.labels.a: expected text, got true; put it in quotes"
@@ -159,8 +160,8 @@ WRONG = {
         " name those that others connect to"
     ),
     "config: {kubectl_sky: {expose: NodePort}}": (
-        "task.yaml:2:32: config.kubectl_sky.expose: expected one of clusterip, nodeport,"
-        " loadbalancer, podip, got 'NodePort'; did you mean 'nodeport'?"
+        "task.yaml:2:32: config.kubectl_sky.expose: expected one of clusterip,"
+        ' nodeport, loadbalancer, podip, got "NodePort"; did you mean "nodeport"?'
     ),
     "resources: {ports: http}": (
         "task.yaml:2:20: resources.ports: expected a port such as 8080, or a range such as"

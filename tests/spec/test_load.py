@@ -19,31 +19,31 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 
 REFUSED = {
-    b"": ["task.yaml: is empty: it has no task; a task needs at least run: |"],
-    b"# nothing\n---\n": ["task.yaml: is empty: it has no task; a task needs at least run: |"],
+    b"": ["task.yaml: the file is empty; a task needs at least run or setup"],
+    b"# nothing\n---\n": ["task.yaml: the file is empty; a task needs at least run or setup"],
     b"a: 1\nb: 2\na: 3\n": [
-        "task.yaml:3:1: the key 'a' is there already, in line 1; remove one of them"
+        "task.yaml:3:1: duplicate key \"a\", first set in line 1; remove one of them"
     ],
     b"x:\n  a: 1\n  a: 2\ny: {b: 1, b: 2}\n": [
-        "task.yaml:3:3: the key 'a' is there already, in line 2; remove one of them",
-        "task.yaml:4:11: the key 'b' is there already, in line 4; remove one of them",
+        "task.yaml:3:3: duplicate key \"a\", first set in line 2; remove one of them",
+        "task.yaml:4:11: duplicate key \"b\", first set in line 4; remove one of them",
     ],
-    b"- a\n- b\n": ["task.yaml:1:1: expected fields such as `run: …`, got a list"],
-    b"hello": ["task.yaml:1:1: expected fields such as `run: …`, got the text 'hello'"],
-    b"a: &x [*x]": ["task.yaml:1:8: alias *x refers to what it stands in"],
-    b"a: &x {b: {c: *x}}": ["task.yaml:1:15: alias *x refers to what it stands in"],
-    b"a: 1\n---\nb: {\n": ["task.yaml:4:1: document 2: is not YAML: expected a value"],
-    b"a: {\n---\nb: 1\n": ["task.yaml:2:1: document 1: is not YAML: expected a value"],
+    b"- a\n- b\n": ["task.yaml:1:1: expected fields such as \"run: …\", got a list"],
+    b"hello": ["task.yaml:1:1: expected fields such as \"run: …\", got the text \"hello\""],
+    b"a: &x [*x]": ["task.yaml:1:8: alias *x refers to itself"],
+    b"a: &x {b: {c: *x}}": ["task.yaml:1:15: alias *x refers to itself"],
+    b"a: 1\n---\nb: {\n": ['task.yaml:3:4: document 2: invalid YAML: this "{" is not closed'],
+    b"a: {\n---\nb: 1\n": ['task.yaml:1:4: document 1: invalid YAML: this "{" is not closed'],
     b"a: 1\n---\n- b\n": [
-        "task.yaml:3:1: document 2: expected fields such as `run: …`, got a list"
+        "task.yaml:3:1: document 2: expected fields such as \"run: …\", got a list"
     ],
     b"a: *y": ["task.yaml:1:4: this alias has no anchor before it; quote it if it is text"],
     b"a: &x 1\n---\nb: *x": [
         "task.yaml:3:4: document 2: this alias has no anchor before it; quote it if it is text"
     ],
     BOMB.encode(): [
-        "task.yaml:5:4: holds more than 100,000 values, or 100 levels;"
-        " aliases count as often as they are used"
+        "task.yaml:5:4: more than 100,000 values or 100 levels;"
+        " each use of an alias counts"
     ],
     b"a: !!python/object/apply:os.system ['touch /tmp/x']": [
         "task.yaml:1:4: this tag is not allowed; write it without a tag"
@@ -56,49 +56,57 @@ REFUSED = {
         "task.yaml:1:4: this tag is not allowed; write the value without it, or quote it if it is"
         " text"
     ],
-    b"[" * 100_000: ["task.yaml:1:101: nests more than 100 levels deep"],
-    b"- " * 100_000: ["task.yaml:1:201: nests more than 100 levels deep"],
-    b"{a: " * 100_000: ["task.yaml:1:401: nests more than 100 levels deep"],
+    b"[" * 100_000: ["task.yaml:1:101: nested more than 100 levels deep"],
+    b"- " * 100_000: ["task.yaml:1:201: nested more than 100 levels deep"],
+    b"{a: " * 100_000: ["task.yaml:1:401: nested more than 100 levels deep"],
     b"a:\n\t- b": [
-        "task.yaml:2:1: is not YAML: a tab indents this line; YAML indents with spaces"
+        "task.yaml:2:1: invalid YAML: a tab indents this line; use spaces to indent"
     ],
     b"name: caf\xe9\n": [
-        "task.yaml:1:10: is not UTF-8: byte 0xe9 at offset 9; save it as UTF-8"
+        "task.yaml:1:10: the file is not UTF-8: byte 0xe9 at offset 9; save it as UTF-8"
     ],
-    b"a: 1\nb: \xff": ["task.yaml:2:4: is not UTF-8: byte 0xff at offset 8; save it as UTF-8"],
-    "a: 1".encode("utf-16"): ["task.yaml: is encoded as UTF-16 or UTF-32; save it as UTF-8"],
-    "a: 1".encode("utf-32"): ["task.yaml: is encoded as UTF-16 or UTF-32; save it as UTF-8"],
+    b"a: 1\nb: \xff": [
+        "task.yaml:2:4: the file is not UTF-8: byte 0xff at offset 8; save it as UTF-8"
+    ],
+    "a: 1".encode("utf-16"): [
+        "task.yaml: the file is encoded as UTF-16 or UTF-32; save it as UTF-8"
+    ],
+    "a: 1".encode("utf-32"): [
+        "task.yaml: the file is encoded as UTF-16 or UTF-32; save it as UTF-8"
+    ],
     b"a: 1\nb: \x00": [
-        "task.yaml:2:4: holds the character U+0000, which YAML does not allow; is it a text file?"
+        "task.yaml:2:4: YAML does not allow the character U+0000; is it a text file?"
     ],
     b"a: \x1b[31m": [
-        "task.yaml:1:4: holds the character U+001B, which YAML does not allow;"
+        "task.yaml:1:4: YAML does not allow the character U+001B;"
         ' write it as an escape in "quotes"'
     ],
-    b"#" * (MAX_BYTES + 1): ["task.yaml: is larger than 4 MiB; is it a task file?"],
+    b"#" * (MAX_BYTES + 1): ["task.yaml: the file is larger than 4 MiB; is it a task file?"],
     b"name: {{name}}\n": [
-        "task.yaml:1:8: a key is a map or a list; it has to be text;"
-        " `{{…}}` looks like a template: fill it in first"
+        "task.yaml:1:8: a key must be text, got a map;"
+        " \"{{…}}\" looks like a template: fill it in first"
     ],
-    b"? [a, b]\n: 1": ["task.yaml:1:3: a key is a map or a list; it has to be text"],
+    b"? [a, b]\n: 1": ["task.yaml:1:3: a key must be text, got a list"],
     b"a: b: c": [
-        "task.yaml:1:5: is not YAML: a `:` where no field can start;"
-        " check the indentation, or quote a value that holds `: `"
+        (
+            'task.yaml:1:5: invalid YAML: unexpected ":"; check the indentation, or quote a'
+            ' value that contains ": "'
+        ),
     ],
-    b"a: 'x\nb: 1\n": ["task.yaml:3:1: is not YAML: a quote is not closed"],
-    b"a: @x": ["task.yaml:1:4: is not YAML: a value cannot start with '@'; put it in quotes"],
-    b"a: [1\nb: 2": ["task.yaml:2:2: is not YAML: expected `,` or `]`"],
+    b"a: 'x\nb: 1\n": ["task.yaml:1:4: invalid YAML: this quote is not closed"],
+    b"a: @x": ['task.yaml:1:4: invalid YAML: a value cannot start with "@"; put it in quotes'],
+    b"a: [1\nb: 2": ['task.yaml:1:4: invalid YAML: this "[" is not closed'],
     b"a: 2023-99-99": [
-        "task.yaml:1:4: this reads like a date but is none; quote it if it is text"
+        "task.yaml:1:4: invalid date; quote it if it is text"
     ],
-    b"a: 0b_": ["task.yaml:1:4: this reads like a number but is none; quote it if it is text"],
+    b"a: 0b_": ["task.yaml:1:4: invalid number; quote it if it is text"],
     b"a: " + b"9" * 5000: [
-        "task.yaml:1:4: this is too long for a number; quote it if it is text"
+        "task.yaml:1:4: number too long; quote it if it is text"
     ],
-    b"a: !!int x": ["task.yaml:1:4: this reads like a number but is none; quote it if it is text"],
-    b"a: {<<: 4}": ["task.yaml:1:9: << merges maps, and this is none"],
+    b"a: !!int x": ["task.yaml:1:4: invalid number; quote it if it is text"],
+    b"a: {<<: 4}": ["task.yaml:1:9: \"<<\" can only merge maps"],
     b"<<: {a: 1}\n<<: {b: 1}": [
-        "task.yaml:2:1: the key << is there twice; merge a list: <<: [*one, *other]"
+        "task.yaml:2:1: duplicate key \"<<\"; merge a list: <<: [*one, *other]"
     ],
 }  # fmt: skip
 
@@ -168,7 +176,7 @@ def test_a_byte_order_mark_is_no_error() -> None:
     (document,) = read(b"\xef\xbb\xbfname: x\n")
     assert document.data == {"name": "x"}
     assert load_problems(b"\xef\xbb\xbfa: \xe9") == [
-        "task.yaml:1:4: is not UTF-8: byte 0xe9 at offset 3; save it as UTF-8"
+        "task.yaml:1:4: the file is not UTF-8: byte 0xe9 at offset 3; save it as UTF-8"
     ]
 
 

@@ -14,22 +14,23 @@ from tests.spec.documents import found_in, make_document, problems
 
 CONFIG = "run: x\nnum_nodes: 2\nconfig:\n  kubernetes:\n    pod_config:\n"
 WRONG = {
-    "spec: {tolerationz: []}": "spec.tolerationz: unknown field; did you mean 'tolerations'?",
+    "spec: {tolerationz: []}": 'spec.tolerationz: unknown field; did you mean "tolerations"?',
     "spec: {tolerations: [{operator: exists}]}": (
-        "spec.tolerations[0].operator: expected one of Equal, Exists, Gt, Lt, got 'exists';"
-        " did you mean 'Exists'?"
+        "spec.tolerations[0].operator: expected one of Equal, Exists, Gt, Lt, got"
+        ' "exists"; did you mean "Exists"?'
     ),
     "spec: {containers: [{resources: {limits: {cpu: 1x}}}]}": (
-        "spec.containers[0].resources.limits.cpu: expected a quantity such as 500m or 4Gi, got '1x'"
+        "spec.containers[0].resources.limits.cpu: expected a quantity such as 500m or"
+        ' 4Gi, got "1x"'
     ),
     "spec: {containers: [{name: ray-node, env: [{name: A, value: 1}]}]}": (
         "spec.containers[0].env[0].value: expected text, got 1; put it in quotes"
     ),
     "spec: {volumes: {}}": "spec.volumes: expected a list, got an empty map",
-    "spec: {volumes: [{emptyDir: {}}]}": "spec.volumes[0]: the field 'name' is missing",
-    "spec: {hostNetwork: 'yes'}": "spec.hostNetwork: expected true or false, got 'yes'",
+    "spec: {volumes: [{emptyDir: {}}]}": 'spec.volumes[0]: missing field "name"',
+    "spec: {hostNetwork: 'yes'}": 'spec.hostNetwork: expected true or false, got "yes"',
     "spec: []": "spec: expected fields, got an empty list",
-    "spek: {}": "spek: unknown field; did you mean 'spec'?",
+    "spek: {}": 'spek: unknown field; did you mean "spec"?',
     "metadata: {labels: {a: 1}}": "metadata.labels.a: expected text, got 1; put it in quotes",
     "metadata: {labels: {a b: x}}": (
         'metadata.labels."a b": is no Kubernetes label: letters, digits, - _ .'

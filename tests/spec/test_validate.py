@@ -51,7 +51,7 @@ def test_internal_fields_are_never_suggested() -> None:
 def test_a_variable_to_come_hides_its_value_only() -> None:
     text = "envs: {A: }\nfile_mounts: {/a: {nmae: $A}}\n"
     assert problems(RUN + text) == [
-        "task.yaml:3:20: file_mounts./a.nmae: unknown field; did you mean 'name'?"
+        'task.yaml:3:20: file_mounts./a.nmae: unknown field; did you mean "name"?'
     ]
 
 
@@ -81,7 +81,7 @@ def test_a_flag_is_named_in_place_of_the_file() -> None:
     document = make_document().override(("resources", "cpus"), "abc", "--cpus")
     assert [str(problem) for problem in validate(document)] == [
         "--cpus: resources.cpus:"
-        " CPUs are a number such as 2, 0.5, \"4+\" or \"500m\", got 'abc'"
+        " CPUs are a number such as 2, 0.5, \"4+\" or \"500m\", got \"abc\""
     ]  # fmt: skip
     document = make_document().override(("envs", "A-B"), "1", "--env")
     assert [str(problem) for problem in validate(document)] == [
@@ -99,12 +99,12 @@ def test_headers_and_volumes_are_recognised() -> None:
     assert problems("name: p" + task) == []
     assert problems("name: p\nexecution: parallel\nprimary_tasks: [t]" + task) == []
     assert problems("name: p\nexecution: paralel" + task) == [
-        "task.yaml:2:12: document 1: execution: expected one of serial, parallel, got 'paralel';"
-        " did you mean 'parallel'?"
+        'task.yaml:2:12: document 1: execution: expected one of serial, parallel, got "paralel";'
+        ' did you mean "parallel"?'
     ]
     assert problems("name: p\nexecution: parallel\nprimary: [t]" + task, "warning") == [
         "task.yaml:3:1: document 1: primary: warning: unknown field, ignored;"
-        " did you mean 'primary_tasks'?"
+        ' did you mean "primary_tasks"?'
     ]
     group = "name: p\nexecution: parallel\nprimary_tasks: [t, x]"
     assert problems(group + task + "---\nrun: y\n---\nname: t\nrun: z\n") == [
@@ -114,7 +114,7 @@ def test_headers_and_volumes_are_recognised() -> None:
     ]
     assert problems("name: v\ntype: k8s-pvc\nsize: 10Gi\n") == []
     assert problems("name: v\ntype: k8s-pvc\nsize: lots\n") == [
-        "task.yaml:3:7: size: expected a size such as \"10Gi\", got 'lots'"
+        'task.yaml:3:7: size: expected a size such as "10Gi", got "lots"'
     ]
 
 

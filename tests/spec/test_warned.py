@@ -10,8 +10,8 @@ WARNED = {
         " for what Kubernetes does not allow"
     ),
     "resources: {accelerators: 0.5}": (
-        "task.yaml:2:27: resources.accelerators: warning:"
-        " Kubernetes hands out whole GPUs: each node asks for 1"
+        "task.yaml:2:27: resources.accelerators: warning: fractions of GPUs are not"
+        " supported; each node gets 1"
     ),
     "envs: {X: yes}": (
         "task.yaml:2:11: envs.X: warning: YAML reads this as 'True'; that is what the task sees;"
@@ -37,12 +37,12 @@ WARNED = {
         " without which containers rarely start"
     ),
     "config: {kubernets: {}}": (
-        "task.yaml:2:10: config.kubernets: warning: unknown field, ignored;"
-        " did you mean 'kubernetes'?"
+        "task.yaml:2:10: config.kubernets: warning: unknown field, ignored; did you"
+        ' mean "kubernetes"?'
     ),
     "config: {kubernetes: {kuee: {}}}": (
-        "task.yaml:2:23: config.kubernetes.kuee: warning: unknown field, ignored;"
-        " did you mean 'kueue'?"
+        "task.yaml:2:23: config.kubernetes.kuee: warning: unknown field, ignored; did"
+        ' you mean "kueue"?'
     ),
     "resources: {instance_type: p4d.24xlarge}": (
         "task.yaml:2:13: resources.instance_type: warning: ignored: the cluster chooses the nodes;"

@@ -5,44 +5,46 @@ import pytest
 from tests.spec.documents import RUN, problems
 
 WRONG = {
-    "nmae: x": "task.yaml:2:1: nmae: unknown field; did you mean 'name'?",
+    "nmae: x": 'task.yaml:2:1: nmae: unknown field; did you mean "name"?',
     "foo:": "task.yaml:2:1: foo: unknown field",
-    "env: {A: 1}": "task.yaml:2:1: env: unknown field; did you mean 'envs'?",
-    "image: x": "task.yaml:2:1: image: unknown field; 'image_id' belongs under resources",
-    "gpu: 1": "task.yaml:2:1: gpu: unknown field; 'accelerators' belongs under resources",
+    "env: {A: 1}": 'task.yaml:2:1: env: unknown field; did you mean "envs"?',
+    "image: x": 'task.yaml:2:1: image: unknown field; "image_id" belongs under resources',
+    "gpu: 1": 'task.yaml:2:1: gpu: unknown field; "accelerators" belongs under resources',
     "cpus: 4": "task.yaml:2:1: cpus: unknown field; it belongs under resources",
     "metadata: {}": "task.yaml:2:1: metadata: unknown field",
     "experimental: {}": (
-        "task.yaml:2:1: experimental: unknown field;"
-        " it is called config now: config_overrides' fields go there"
+        "task.yaml:2:1: experimental: unknown field; its new name is config; move the"
+        " fields of config_overrides there"
     ),
     "resources: {acelerators: V100}": (
-        "task.yaml:2:13: resources.acelerators: unknown field; did you mean 'accelerators'?"
+        "task.yaml:2:13: resources.acelerators: unknown field; did you mean"
+        ' "accelerators"?'
     ),
-    "resources: {cpu: 1}": "task.yaml:2:13: resources.cpu: unknown field; did you mean 'cpus'?",
+    "resources: {cpu: 1}": 'task.yaml:2:13: resources.cpu: unknown field; did you mean "cpus"?',
     "resources: {image: a}": (
-        "task.yaml:2:13: resources.image: unknown field; did you mean 'image_id'?"
+        'task.yaml:2:13: resources.image: unknown field; did you mean "image_id"?'
     ),
     "resources: {num_nodes: 2}": (
         "task.yaml:2:13: resources.num_nodes: unknown field; it belongs at the top level"
     ),
     "resources: {num_node: 2}": (
-        "task.yaml:2:13: resources.num_node: unknown field;"
-        " did you mean 'num_nodes' at the top level?"
+        'task.yaml:2:13: resources.num_node: unknown field; did you mean "num_nodes" at'
+        " the top level?"
     ),
     "resources: {spot_recovery: x}": (
-        "task.yaml:2:13: resources.spot_recovery: unknown field; it is called job_recovery now"
+        "task.yaml:2:13: resources.spot_recovery: unknown field; its new name is"
+        " job_recovery"
     ),
     "resources: {hooks: []}": (
-        "task.yaml:2:13: resources.hooks: unknown field; hooks belong under config"
+        "task.yaml:2:13: resources.hooks: unknown field; hooks belongs under config"
     ),
     "resources: {foo: null}": "task.yaml:2:13: resources.foo: unknown field",
     "resources: [a]": (
         "task.yaml:2:12: resources: expected fields such as cpus: 4, got a list"
     ),
     "resources: {cpus: lots}": (
-        "task.yaml:2:19: resources.cpus:"
-        " CPUs are a number such as 2, 0.5, \"4+\" or \"500m\", got 'lots'"
+        'task.yaml:2:19: resources.cpus: CPUs are a number such as 2, 0.5, "4+" or'
+        ' "500m", got "lots"'
     ),
     "resources: {cpus: true}": (
         "task.yaml:2:19: resources.cpus:"
@@ -50,45 +52,46 @@ WRONG = {
     ),
     "resources: {cpus: -1}": "task.yaml:2:19: resources.cpus: has to be more than 0, got -1",
     "resources: {memory: 16g}": (
-        "task.yaml:2:21: resources.memory:"
-        " memory is GiB such as 8, or has a unit: \"16GB\", \"512Mi\", got '16g'"
+        "task.yaml:2:21: resources.memory: memory is GiB such as 8, or has a unit:"
+        ' "16GB", "512Mi", got "16g"'
     ),
     "resources: {memory: .nan}": (
         "task.yaml:2:21: resources.memory:"
         ' memory is GiB such as 8, or has a unit: "16GB", "512Mi", got nan'
     ),
     "resources: {accelerators: 'A:B:8'}": (
-        "task.yaml:2:27: resources.accelerators: a GPU is a count such as 1,"
-        " a name such as V100, or both: \"V100:2\", got 'A:B:8'"
+        "task.yaml:2:27: resources.accelerators: expected a count such as 1, a name"
+        ' such as V100, or both: "V100:2", got "A:B:8"'
     ),
     "resources: {accelerators: 'V100:0'}": (
-        "task.yaml:2:27: resources.accelerators: the count has to be more than 0, got 'V100:0'"
+        "task.yaml:2:27: resources.accelerators: the count must be more than 0, got"
+        ' "V100:0"'
     ),
     "resources: {accelerators: []}": (
-        "task.yaml:2:27: resources.accelerators: a GPU is a count such as 1,"
-        ' a name such as V100, or both: "V100:2", got a list'
+        "task.yaml:2:27: resources.accelerators: expected a count such as 1, a name"
+        ' such as V100, or both: "V100:2", got a list'
     ),
     "resources: {gpus: 1, accelerators: 1}": (
         "task.yaml:2:13: resources.gpus: is another name of accelerators; keep one of them"
     ),
     "resources: {job_recovery: failovr}": (
-        "task.yaml:2:27: resources.job_recovery: expected one of FAILOVER, EAGER_NEXT_REGION, none,"
-        " got 'failovr'; did you mean 'FAILOVER'?"
+        "task.yaml:2:27: resources.job_recovery: expected one of FAILOVER,"
+        " EAGER_NEXT_REGION, none, got 'failovr'; did you mean \"FAILOVER\"?"
     ),
     "resources: {any_of: [{job_recovery: {strategy: x}}]}": (
         "task.yaml:2:48: resources.any_of[0].job_recovery.strategy: expected one of FAILOVER,"
         " EAGER_NEXT_REGION, none, got 'x'"
     ),
     "resources: {infra: kubernets}": (
-        "task.yaml:2:20: resources.infra: expected k8s, k8s/CONTEXT, or a SkyPilot provider"
-        " such as aws/us-east-1, got 'kubernets'; did you mean 'kubernetes'?"
+        "task.yaml:2:20: resources.infra: expected k8s, k8s/CONTEXT, or a SkyPilot"
+        ' provider such as aws/us-east-1, got "kubernets"; did you mean "kubernetes"?'
     ),
     "resources: {infra: k8s, region: x}": (
         "task.yaml:2:25: resources.region: is the old form of infra; keep one of them"
     ),
     "resources: {disk_tier: hihg}": (
-        "task.yaml:2:24: resources.disk_tier: expected one of low, medium, high, ultra, best,"
-        " got 'hihg'; did you mean 'high'?"
+        "task.yaml:2:24: resources.disk_tier: expected one of low, medium, high, ultra,"
+        ' best, got "hihg"; did you mean "high"?'
     ),
     "resources: {labels: {'a b': x}}": (
         'task.yaml:2:22: resources.labels."a b": is no Kubernetes label: letters, digits, - _ .'
@@ -115,16 +118,16 @@ WRONG = {
         "task.yaml:2:30: resources.max_hourly_cost: expected a number of more than 0, got 0"
     ),
     "resources: {any_of: [{cpus: 2}, {cpus: x}]}": (
-        "task.yaml:2:40: resources.any_of[1].cpus:"
-        " CPUs are a number such as 2, 0.5, \"4+\" or \"500m\", got 'x'"
+        "task.yaml:2:40: resources.any_of[1].cpus: CPUs are a number such as 2, 0.5,"
+        ' "4+" or "500m", got "x"'
     ),
     "resources: {any_of: [], ordered: []}": (
         "task.yaml:2:25: resources.ordered: any_of and ordered exclude each other;"
         " keep one of them"
     ),
     'num_nodes: "2"': (
-        "task.yaml:2:12: num_nodes: expected a whole number of nodes, at least 1, got '2';"
-        " write it without quotes"
+        "task.yaml:2:12: num_nodes: expected a whole number of nodes, at least 1, got"
+        ' "2"; write it without quotes'
     ),
     "num_nodes: 0": (
         "task.yaml:2:12: num_nodes: expected a whole number of nodes, at least 1, got 0"
@@ -168,23 +171,24 @@ WRONG = {
         " a secret kept elsewhere; leave its value out"
     ),
     "resources: {local_disk: foo}": (
-        "task.yaml:2:25: resources.local_disk: expected a disk such as nvme:500+, got 'foo'"
+        "task.yaml:2:25: resources.local_disk: expected a disk such as nvme:500+, got"
+        ' "foo"'
     ),
     "config: {gcp: {foo: 1}}": "task.yaml:2:16: config.gcp.foo: unknown field",
     "secrets: hunter2": "task.yaml:2:10: secrets: expected variables such as TOKEN: null",
     "secrets: [hunter2]": "task.yaml:2:11: secrets[0]: expected secrets:NAME",
     "file_mounts: {/a: {sorce: x}}": (
-        "task.yaml:2:20: file_mounts./a.sorce: unknown field; did you mean 'source'?"
+        'task.yaml:2:20: file_mounts./a.sorce: unknown field; did you mean "source"?'
     ),
     "file_mounts: {/a: {store: gs}}": (
-        "task.yaml:2:27: file_mounts./a.store: expected one of S3, GCS, AZURE, R2, IBM, OCI,"
-        " NEBIUS, COREWEAVE, VASTDATA, HF, VOLUME, got 'gs'; did you mean 'GCS'?"
+        "task.yaml:2:27: file_mounts./a.store: expected one of S3, GCS, AZURE, R2, IBM,"
+        ' OCI, NEBIUS, COREWEAVE, VASTDATA, HF, VOLUME, got "gs"; did you mean "GCS"?'
     ),
     "file_mounts: {/a: 5}": (
         "task.yaml:2:19: file_mounts./a:"
         " expected a path, a URL such as s3://bucket, or a bucket's fields, got 5"
     ),
-    "workdir: {ref: main}": "task.yaml:2:10: workdir: the field 'url' is missing",
+    "workdir: {ref: main}": "task.yaml:2:10: workdir: missing field \"url\"",
     "service: {replicas: 1, replica_policy: {min_replicas: 1}}": (
         "task.yaml:2:24: service.replica_policy: excludes replicas; keep one of them"
     ),
@@ -208,7 +212,7 @@ WRONG = {
     ),
     "pool: {}": "task.yaml:2:7: pool: expected workers, or min_workers and max_workers",
     "pool: {min_workers: 1}": "task.yaml:2:7: pool: min_workers needs max_workers",
-    "config: {hooks: [{}]}": "task.yaml:2:18: config.hooks[0]: the field 'run' is missing",
+    "config: {hooks: [{}]}": "task.yaml:2:18: config.hooks[0]: missing field \"run\"",
     "config: {kubernetes: {custom_metadata: {name: x}}}": (
         "task.yaml:2:40: config.kubernetes.custom_metadata:"
         " expected labels and annotations, without name and namespace, got a map"

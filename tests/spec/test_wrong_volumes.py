@@ -29,8 +29,8 @@ WRONG = {
         " expected a volume's name, or {name: …, sub_path: …}, got nothing"
     ),
     "volumes: {/a: {sub_path: b}}": (
-        "task.yaml:2:15: volumes./a: the field 'name' is missing;"
-        " such as {name: my-volume, sub_path: runs/1}"
+        'task.yaml:2:15: volumes./a: missing field "name"; such as {name: my-volume,'
+        " sub_path: runs/1}"
     ),
     "volumes: {/a: {name: v, sub_path: ../b}}": (
         "task.yaml:2:35: volumes./a.sub_path: a path within a volume cannot hold .."
@@ -61,7 +61,7 @@ WRONG = {
         " and at most 63 characters; such as team or example.com/team"
     ),
     "volumes: {/a: {name: v, subpath: b}}": (
-        "task.yaml:2:25: volumes./a.subpath: unknown field; did you mean 'sub_path'?"
+        'task.yaml:2:25: volumes./a.subpath: unknown field; did you mean "sub_path"?'
     ),
     "volumes: {/a: 'my volume'}": (
         "task.yaml:2:15: volumes./a: 'my volume' can be no volume's name:"

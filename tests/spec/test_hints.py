@@ -1,0 +1,88 @@
+"""Mistakes that YAML or SkyPilot accept silently, each with what the user probably meant."""
+
+import pytest
+
+from kubectl_sky.plan import accelerators
+from kubectl_sky.spec import accelerator
+from tests.spec.documents import RUN, problems
+
+TWO = 'write "run: |" to keep the lines, or "run: >" to join them'
+WARNED = {
+    "run:\n  echo hi\n  python train.py\n": (
+        f"2:3: run: warning: YAML joins these 2 lines into one command; {TWO}"
+    ),
+    "run: cd /code\n  python train.py \\\n  --lr 1\n": (
+        f"1:6: run: warning: YAML joins these 3 lines into one command; {TWO}"
+    ),
+    f"{RUN}setup:\n  pip install a\n\n  pip install b\n": (
+        "3:3: setup: warning: YAML joins these 2 lines into one command;"
+        ' write "setup: |" to keep the lines, or "setup: >" to join them'
+    ),
+    f"{RUN}resources:\n  accelerators: H10O:8\n": (
+        '3:17: resources.accelerators: warning: unknown GPU "H10O"; did you mean "H100"?'
+    ),
+    f"{RUN}resources:\n  accelerators: A100-80G:8\n": (
+        '3:17: resources.accelerators: warning: unknown GPU "A100-80G";'
+        ' did you mean "A100-80GB"?'
+    ),
+    f"{RUN}resources:\n  accelerators: A100 :1\n": (
+        '3:17: resources.accelerators: warning: the space in "A100 :1" is ignored;'
+        ' write "A100:1"'
+    ),
+    f"{RUN}resources:\n  any_of:\n    - accelerators:\n        L4: 1\n        H10O: 8\n": (
+        '6:9: resources.any_of[0].accelerators.H10O: warning: unknown GPU "H10O";'
+        ' did you mean "H100"?'
+    ),
+    f"{RUN}resources:\n  accelerators: [L4, 'l4O:2']\n": (
+        '3:22: resources.accelerators[1]: warning: unknown GPU "l4O"; did you mean "L40"?'
+    ),
+}  # fmt: skip
+
+WRONG = {
+    f"{RUN}resources:\n  accelerators:\n    A100: 1\n    V100: x\n": (
+        '5:5: resources.accelerators.V100: the count must be a number, got "V100:x"'
+    ),
+    f"{RUN}resources:\n  accelerators:\n    - L4\n    - A:B:8\n": (
+        "5:7: resources.accelerators[1]: expected a count such as 1, a name such as V100,"
+        ' or both: "V100:2", got "A:B:8"'
+    ),
+    f"{RUN}envs:\n  A: 1\n  12: 3\n": (
+        "4:3: envs.12: expected a variable's name: letters, digits and _, no digit first"
+    ),
+    f"{RUN}rnu: echo hi\n": '2:1: rnu: unknown field; did you mean "run"?',
+}
+
+FINE = (
+    "run: python train.py\n  --lr 1\n  --epochs 2\n",
+    "run:\n  cd code &&\n  python train.py\n  | tee log\n",
+    "run: |\n  cd code\n  python train.py\n",
+    "run: >\n  python\n  train.py\n",
+    "run: 'a\n  b'\n",
+    f"{RUN}resources:\n  accelerators: RTX3080:1\n",
+    f"{RUN}resources:\n  accelerators: our-own-chip:1\n",
+    f"{RUN}resources:\n  accelerators: h100:1\n",
+    f"{RUN}resources:\n  accelerators: tpu-v5litepod-8\n",
+    f"{RUN}resources:\n  accelerators: 80GB+\n",
+)
+
+
+@pytest.mark.parametrize("text", WARNED)
+def test_probable_mistake_is_a_warning(text: str) -> None:
+    assert problems(text, "warning") == [f"task.yaml:{WARNED[text]}"]
+    assert problems(text) == []
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_invalid_value_is_reported_at_its_own_position(text: str) -> None:
+    assert problems(text) == [f"task.yaml:{WRONG[text]}"]
+
+
+@pytest.mark.parametrize("text", FINE)
+def test_text_that_may_be_meant_is_accepted(text: str) -> None:
+    assert problems(text) + problems(text, "warning") == []
+
+
+def test_every_model_of_the_table_can_be_suggested() -> None:
+    models = {model.name for family in accelerators.FAMILIES for model in family.models}
+    assert models <= set(accelerator.MODELS)
+    assert [name for name in accelerator.MODELS if accelerator.suggestion(name)] == []
