@@ -47,7 +47,7 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, .
         kinds.PVC.kind: lambda: core.list_claims(namespace),
         kinds.QUEUED_WORKLOAD.kind: lambda: kueue.listed(session, kinds.QUEUED_WORKLOAD, namespace),
     }
-    reads |= {kind.kind: labelled(kind) for kind in (*registry.KINDS, *registry.BESIDE)}
+    reads |= {kind.kind: labelled(kind) for kind in (*registry.KINDS, *registry.COMPANION_KINDS)}
     with ThreadPoolExecutor(len(reads)) as pool:
         results = dict(zip(reads, pool.map(_allowed, reads.values()), strict=True))
     unread = tuple(kind for kind, items in results.items() if items is None)
@@ -91,7 +91,9 @@ def _owned(
 def _served(kind: str, groups: Collection[str]) -> bool:
     """Return whether a cluster with these API groups serves a kind."""
     optional = {
-        item.kind: item.group for item in (*registry.KINDS, *registry.BESIDE) if "." in item.group
+        item.kind: item.group
+        for item in (*registry.KINDS, *registry.COMPANION_KINDS)
+        if "." in item.group
     }
     return optional.get(kind, "") in ("", *groups)
 

@@ -69,7 +69,7 @@ class Inside:
 
         The addresses are empty until all nodes have one.
         """
-        if self.task.workload.apart:
+        if self.task.workload.independent_nodes:
             return self.addresses.get(node.pod, ""), str(node.index)
         addresses = [self.addresses.get(peer.pod, "") for peer in self.task.nodes]
         return "\n".join(addresses) if all(addresses) else "", ""
@@ -112,7 +112,7 @@ def node(task: TaskStatus, rank: int) -> NodeStatus:
 def _all(task: TaskStatus) -> Sequence[NodeStatus]:
     """Return all nodes; of an array, only the running ones, if there are any."""
     running = [candidate for candidate in task.nodes if candidate.state is State.RUNNING]
-    return running if running and task.workload.apart else task.nodes
+    return running if running and task.workload.independent_nodes else task.nodes
 
 
 def _running(task: TaskStatus, found: NodeStatus) -> NodeStatus:

@@ -27,7 +27,7 @@ def parts(session: Session, namespace: str | None, selector: str) -> tuple[list[
 def workloads(session: Session, namespace: str | None, selector: str) -> list[Json]:
     """List the workloads of all backends, with one request per kind."""
     lists = _lists(session, registry.KINDS, namespace, selector)
-    return [item for items in lists for item in items if registry.top(item)]
+    return [item for items in lists for item in items if registry.is_root_object(item)]
 
 
 def served(session: Session) -> list[Kind]:

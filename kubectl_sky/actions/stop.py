@@ -40,7 +40,7 @@ def _stop(session: Session, task: TaskStatus) -> None:
             backend.kind,
             metadata,
             propagation=backend.propagation,
-            grace=backend.grace,
+            grace=backend.grace_period,
         )
 
     with ThreadPoolExecutor(_WORKERS) as pool:
@@ -58,8 +58,8 @@ def others(session: Session, task: TaskStatus) -> bool:
     the task.
     """
     failed, backend = task.first_failure, task.workload
-    if failed is None or backend.together or task.over:
-        return failed is not None and backend.together
+    if failed is None or backend.fail_fast or task.over:
+        return failed is not None and backend.fail_fast
     body = backend.stopping(failed.name)
     jobs = dict.fromkeys(node.job for node in task.nodes if not node.state.ended)
 
@@ -116,13 +116,15 @@ def _auxiliary(
         try:
             return objects.list_all(session, kind, namespace, label_selector=labels)
         except (NotServed, Forbidden) as error:
-            if kind in registry.BESIDE:  # a kind that is not served may be reported as forbidden
+            if (
+                kind in registry.COMPANION_KINDS
+            ):  # a kind that is not served may be reported as forbidden
                 return []
             if kind is kinds.SECRET and isinstance(error, Forbidden):
                 return None
             raise
 
-    all_kinds = (*AUXILIARY, *registry.BESIDE)
+    all_kinds = (*AUXILIARY, *registry.COMPANION_KINDS)
     with ThreadPoolExecutor(len(all_kinds)) as pool:
         lists = dict(zip(all_kinds, pool.map(listed, all_kinds), strict=True))
     unread = tuple(kind for kind, items in lists.items() if items is None)

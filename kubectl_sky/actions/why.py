@@ -50,7 +50,7 @@ def _in_queue(session: Session, task: TaskStatus) -> TaskStatus:
 
 def _in_gang(session: Session, task: TaskStatus) -> TaskStatus:
     """Add the reason why the gang scheduler has not started the nodes."""
-    kind = task.workload.beside
+    kind = task.workload.companion_kind
     if kind is None or not any(_unplaced(node) for node in task.nodes):
         return task
     selector = names.selector(task_id=task.id)
@@ -79,7 +79,7 @@ def _unexplained(node: NodeStatus) -> bool:
 
 
 def _with_event(task: TaskStatus, node: NodeStatus, latest: dict[str, Json]) -> NodeStatus:
-    event = latest.get(node.pod or task.workload.maker(node.job))
+    event = latest.get(node.pod or task.workload.pod_owner_name(node.job))
     if not event or not _unexplained(node):
         return node
     return replace(node, reason=event.get("reason", ""), message=event.get("message", ""))

@@ -125,7 +125,7 @@ def _death(task: TaskStatus, pod: Object) -> Death:
     # Stopped pods did not fail by themselves. The controllers of some backends delete them before
     # the object has failed.
     stopped = "deletionTimestamp" in pod["metadata"] and (
-        task.workload.together or (node is not None and node.reason == STOPPED)
+        task.workload.fail_fast or (node is not None and node.reason == STOPPED)
     )
     return Death(
         rank=rank,

@@ -99,11 +99,14 @@ def decide(
     created.
     """
     items, pods = list(filter(_labelled, items)), list(filter(_labelled, pods))
-    sizes = {id(item): len(registry.of(item).ranks(item)) for item in filter(registry.top, items)}
+    sizes = {
+        id(item): len(registry.of(item).ranks(item))
+        for item in filter(registry.is_root_object, items)
+    }
     claimants: dict[Key, list[Object]] = defaultdict(list)
     ignored: dict[Key, list[str]] = defaultdict(list)
     remaining = counts.ALL_NODES
-    for item in sorted(filter(registry.top, items), key=lambda item: sizes[id(item)]):
+    for item in sorted(filter(registry.is_root_object, items), key=lambda item: sizes[id(item)]):
         size = sizes[id(item)]
         if size > min(remaining, counts.NODES):
             limit = f"more than {counts.NODES:,} nodes" if size > counts.NODES else "too many nodes"
@@ -200,7 +203,7 @@ def _labelled(item: Object) -> bool:
     Each command selects by one or two of them; objects without the others are ignored by all.
     """
     labels = item["metadata"].get("labels") or {}
-    one_node = item.get("kind") == JOB.kind and names.NODE_IDX in registry.of(item).first
+    one_node = item.get("kind") == JOB.kind and names.NODE_IDX in registry.of(item).rank0_selector
     return (
         labels.get(names.TASK) == "true"
         and bool(labels.get(names.TASK_ID))
@@ -224,7 +227,7 @@ def between(items: Iterable[Object], pods: Iterable[Object]) -> dict[str, list[s
     missing = {key(pod) for pod in pods if _of_job(pod) and controller(pod) not in known_uids}
     names_by_label: dict[str, list[str]] = defaultdict(list)
     for item in objects:
-        label = registry.of(item).between
+        label = registry.of(item).owner_label
         if label and key(item) in missing:
             names_by_label[label].append(item["metadata"]["name"])
     return names_by_label
@@ -304,7 +307,7 @@ def _regular(item: Object) -> bool:
     if item.get("kind") != backend.kind.kind:
         return False
     expected = {names.task_object(stem, task_id)}
-    if names.NODE_IDX in backend.first:  # one object per node
+    if names.NODE_IDX in backend.rank0_selector:  # one object per node
         index = counts.whole(labels.get(names.NODE_IDX))
         num_nodes = counts.whole(annotations.get(names.NUM_NODES))
         if num_nodes and index >= num_nodes:

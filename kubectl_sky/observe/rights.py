@@ -105,7 +105,7 @@ def _installed() -> Iterator[Right]:
         if requires:
             yield from _rights(kind, "list watch", f"{_ANY_TASK}: {kind.plural}", optional=True)
             yield from _rights(kind, "create patch delete", f"submit, stop: {kind.plural}", True)
-    for kind in registry.BESIDE:
+    for kind in registry.COMPANION_KINDS:
         commands = f"submit, status, stop: {kind.plural}"
         yield from _rights(kind, "list create patch delete", commands, optional=True)
     yield from _rights(kinds.POD_METRICS, "list", "top", optional=True)

@@ -57,7 +57,9 @@ class TaskStatus:
         """
         states = [node.state for node in self.nodes]
         if State.FAILED in states:
-            return State.FAILED if self.over or not self.workload.apart else State.RUNNING
+            return (
+                State.FAILED if self.over or not self.workload.independent_nodes else State.RUNNING
+            )
         if not self.incomplete and all(state is State.COMPLETED for state in states):
             return State.COMPLETED
         if State.RUNNING in states or State.COMPLETED in states:
@@ -108,13 +110,15 @@ class TaskStatus:
     def ready(self) -> int:
         """How many nodes run or have completed; of independent nodes, how many have completed."""
         completed = self.count(State.COMPLETED)
-        return completed if self.workload.apart else completed + self.count(State.RUNNING)
+        return (
+            completed if self.workload.independent_nodes else completed + self.count(State.RUNNING)
+        )
 
     @property
     def restarts(self) -> int:
         """The number of node restarts; counts once if all nodes restart together."""
         counts = [node.restarts for node in self.nodes]
-        return max(counts) if self.workload.again_together else sum(counts)
+        return max(counts) if self.workload.restarts_all_nodes else sum(counts)
 
     @property
     def first_failure(self) -> NodeStatus | None:
@@ -178,7 +182,7 @@ class TaskStatus:
         if failure:
             code = "" if failure.exit_code is None else f" (exit code {failure.exit_code})"
             failed_count = f"{self.count(State.FAILED)} of {self.num_nodes} failed, first "
-            prefix = failed_count if self.workload.apart else ""
+            prefix = failed_count if self.workload.independent_nodes else ""
             return f"{prefix}{failure.name}: {failure.reason}{code}{self._again(' after ')}"
         if self.incomplete:
             word = "submitted" if self.missing is Missing.NOT_SUBMITTED else "found"
@@ -275,7 +279,7 @@ def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> Nod
     lost_labels = not pods and len(backend.ranks(item)) == 1 and item.get("status", {}).get("ready")
     if lost_labels and not status.state.ended:
         status = ready(status)
-    return retrying(status) if not status.state.ended and backend.follows(item, pods) else status
+    return retrying(status) if not status.state.ended and backend.will_retry(item, pods) else status
 
 
 def _in_turn(pods: list[Object]) -> list[Object]:

@@ -87,7 +87,7 @@ class Snapshot:
     def workloads(self) -> tuple[Object, ...]:
         """The objects that run the task."""
         objects = (item for kind in registry.KINDS for item in self.of(kind.kind))
-        return tuple(item for item in objects if registry.top(item))
+        return tuple(item for item in objects if registry.is_root_object(item))
 
     @cached_property
     def pods(self) -> Mapping[int, Object]:
@@ -176,7 +176,7 @@ def _of_task(task: TaskStatus) -> Iterator[tuple[Iterable[int], Symptom]]:
         node.index for node in task.nodes if node.state is State.RUNNING and node.exit_code is None
     ]
     pending = [node.name for node in task.nodes if node.state is State.PENDING]
-    if running and pending and not task.workload.apart:
+    if running and pending and not task.workload.independent_nodes:
         more = f" and {len(pending) - 4} more" if pending[4:] else ""
         yield running, Symptom(Source.BARRIER, "", ", ".join(pending[:4]) + more)
 
@@ -191,7 +191,7 @@ def _of_workloads(
             if condition.get("status") == "True" and condition.get("type") in _ENDINGS:
                 reason, message = condition.get("reason", ""), condition.get("message", "")
                 yield ranks, Symptom(Source.WORKLOAD, reason, message)
-        if field_of(item, registry.of(item).hold or SUSPEND):
+        if field_of(item, registry.of(item).suspend_path or SUSPEND):
             queue = item["metadata"].get("labels", {}).get(_QUEUE_NAME, "")
             yield ranks, Symptom(Source.WORKLOAD, "Suspended", queue)
     controllers = {item["metadata"]["name"]: item for item in seen.of(kinds.JOB.kind)}

@@ -22,7 +22,7 @@ def notes(task: TaskStatus, patient: bool, stopping: bool = False) -> list[str]:
         text = _failed(task, node, stopping) or _told(task, node, patient)
         if text:
             groups[text].append(node.name)
-    if task.workload.apart:  # independent nodes: one line per node, without duplicates
+    if task.workload.independent_nodes:  # independent nodes: one line per node, without duplicates
         lines = [
             text.replace("%s", name, 1) for text, members in groups.items() for name in members
         ]
@@ -34,9 +34,9 @@ def _failed(task: TaskStatus, node: NodeStatus, stopping: bool) -> str:
     """Return the line for a failed node and the effect on the other nodes."""
     if node.state is not State.FAILED or task.over or node.reason == STOPPED:
         return ""  # the failure that stopped it is reported instead
-    if task.workload.apart:
+    if task.workload.independent_nodes:
         return f"%s failed: {node.reason}"
-    others = "are being stopped" if stopping or task.workload.together else "go on"
+    others = "are being stopped" if stopping or task.workload.fail_fast else "go on"
     return f"%s failed: {node.reason}; the other nodes {others}"
 
 
@@ -48,9 +48,11 @@ def _told(task: TaskStatus, node: NodeStatus, patient: bool) -> str:
     if node.state is not State.PENDING:
         return ""
     if node.reason not in USUAL:
-        subject = "tasks" if task.workload.apart else "%s"  # an array may have hundreds of them
+        subject = (
+            "tasks" if task.workload.independent_nodes else "%s"
+        )  # an array may have hundreds of them
         return f"waiting for {subject}: {node.reason}{message}"
-    return "" if patient or task.workload.apart else "waiting for %s to start"
+    return "" if patient or task.workload.independent_nodes else "waiting for %s to start"
 
 
 def _some(found: list[str]) -> str:

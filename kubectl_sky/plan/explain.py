@@ -78,7 +78,7 @@ def explained(plan: Plan, origins: Origins) -> Plan:
     restarts = origins.resource("job_recovery", otherwise=DEFAULT)
     image = "settings: image" if settings.image else DEFAULT
     image = "settings: defaults" if settings.defaults and not settings.image else image
-    linger = origins.resource("autostop")
+    ttl = origins.resource("autostop")
     network = dict.fromkeys(plan.fabric.resources, origins.resource("network_tier"))
     return replace(
         plan,
@@ -97,7 +97,7 @@ def explained(plan: Plan, origins: Origins) -> Plan:
             plan.priority_class,
             origins.resource("priority_class", otherwise="settings: priority_classes"),
         ),
-        linger=plan.linger if plan.linger is None else Number(plan.linger, linger),
+        ttl_seconds=plan.ttl_seconds if plan.ttl_seconds is None else Number(plan.ttl_seconds, ttl),
         restarts=Number(plan.restarts, restarts),
         scripts=texts(
             plan.scripts, {f"{item}.sh": origins.field(item) for item in ("setup", "run")}

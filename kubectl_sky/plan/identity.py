@@ -20,7 +20,7 @@ class Identity:
     annotations: Mapping[str, str]
 
     @property
-    def whole(self) -> str:
+    def object_name(self) -> str:
         """Name of the objects that exist once per task."""
         return names.task_object(self.stem, self.id)
 

@@ -152,7 +152,7 @@ def joined(plan: Plan, member: Member) -> Plan:
         secrets={key: value for key, value in plan.secrets.items() if key not in member.env},
         storage=replace(plan.storage, fresh=claims),
         suspended=member.suspended,
-        linger=None if member.awaited else plan.linger,  # later tasks still need its result
+        ttl_seconds=None if member.awaited else plan.ttl_seconds,  # later tasks need its result
     )
     return _connected(updated, member) if member.service else updated
 
@@ -179,7 +179,7 @@ def _connected(plan: Plan, member: Member) -> Plan:
     """
     host = f"{names.dns_label(plan.title)}-"
     nodes = tuple(
-        replace(node, hostname=f"{host}{node.index}", told={**node.told, "KUBECTL_SKY_HOSTS": host})
+        replace(node, hostname=f"{host}{node.index}", env={**node.env, "KUBECTL_SKY_HOSTS": host})
         for node in plan.nodes
     )
     label_keys = (names.TASK, names.PIPELINE, names.USERNAME)

@@ -26,9 +26,9 @@ class Node:
     """The values for one node's object; a backend may use one entry for all nodes.
 
     `job` names the object, `hostname` is the pod's within the task, and `rank` is the node's. If
-    `hostname` or `rank` is None, the cluster sets it. `told` maps variables to values; `fields`
-    maps variables to the pod field that holds the value. `annotations` are those of the object, in
-    addition to the task's.
+    `hostname` or `rank` is None, the cluster sets it. `env` maps variables to values;
+    `env_from_fields` maps variables to the pod field that holds the value. `annotations` are those
+    of the object, in addition to the task's.
     """
 
     index: int
@@ -36,8 +36,8 @@ class Node:
     labels: Mapping[str, str]
     hostname: str | None = None
     rank: str | None = None
-    told: Mapping[str, str] = field(default_factory=dict)
-    fields: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    env_from_fields: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -72,7 +72,7 @@ class Plan:
     is the Service that exposes rank 0, and `fabric` is the fast network between nodes. A cluster
     node must meet one of the `terms`, if there are any.
 
-    `linger` is the number of seconds after which a finished Job is deleted; None keeps it. A failed
+    A finished Job is deleted after `ttl_seconds`; None keeps it. A failed
     node restarts up to `restarts` times. If the task `recovers`, disruptions by the cluster, such
     as evictions, and the `exit_codes` are not counted. `suspended` Jobs start when a client resumes
     them. `backend` is the name of the backend. `array` is set for an array of one-node tasks. The
@@ -102,7 +102,7 @@ class Plan:
     preferred: tuple[Preference, ...]
     tolerations: tuple[Toleration, ...]
     priority_class: str | None
-    linger: int | None
+    ttl_seconds: int | None
     restarts: int
     recovers: bool
     exit_codes: tuple[int, ...]
@@ -122,7 +122,7 @@ class Plan:
     mpi: Mpi | None = None
 
     @property
-    def meeting(self) -> "Plan | Group":
+    def service_owner(self) -> "Plan | Group":
         """The owner of the headless Service: the task, or the group that shares it."""
         return self.group or self
 
@@ -160,7 +160,7 @@ class Plan:
         return bool(self.fetch_requests or self.fetch_limits)
 
     @property
-    def near(self) -> str | None:
+    def topology_key(self) -> str | None:
         """The topology key that all nodes of the task must share; None if there is none."""
         if self.storage.together:
             return "kubernetes.io/hostname"
@@ -170,7 +170,7 @@ class Plan:
     @property
     def affine(self) -> bool:
         """Whether the pods need any affinity."""
-        return self.placed or self.near is not None
+        return self.placed or self.topology_key is not None
 
     @property
     def queue(self) -> str | None:

@@ -41,7 +41,7 @@ def resolve(
     requests = sizes.requests(placement, settings)
     options, customized = task.kubernetes, custom(task, resources, facts, settings)
     task_identity = identity(task, task_id, facts, resources, customized.queue)
-    login, object_name = registry.login(task, task_identity.whole), task_identity.whole
+    login, object_name = registry.login(task, task_identity.object_name), task_identity.object_name
     image = registry.image(resources.image, login) or defaults.image(placement, settings)
     stored = storage.stored(task, facts, settings, Named(object_name, task_identity.labels, image))
     cargo = bundle.cargo(task.files, object_name, facts, bool(stored.shelf))
@@ -67,7 +67,7 @@ def resolve(
         preferred=placement.preferred,
         tolerations=_tolerations(placement),
         priority_class=_class(customized, resources, settings),
-        linger=resources.linger,
+        ttl_seconds=resources.linger,
         restarts=resources.recovery.restarts if resources.recovery else 0,
         recovers=resources.recovery is not None,
         exit_codes=resources.recovery.exit_codes if resources.recovery else (),

@@ -69,9 +69,11 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
     backend = registry.named(plan.backend)
     auxiliary = [_manifest(environment, name, plan=plan) for name in _auxiliary(plan)]
     if plan.ports:
-        auxiliary.append(_manifest(environment, "ports.yaml.j2", plan=plan, first=backend.first))
-    if backend.beside:
-        auxiliary.append(_manifest(environment, backend.beside_template, plan=plan))
+        auxiliary.append(
+            _manifest(environment, "ports.yaml.j2", plan=plan, first=backend.rank0_selector)
+        )
+    if backend.companion_kind:
+        auxiliary.append(_manifest(environment, backend.companion_template, plan=plan))
     auxiliary += [
         _manifest(environment, "pvc.yaml.j2", claim=claim) for claim in plan.storage.fresh
     ]

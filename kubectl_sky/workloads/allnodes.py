@@ -14,9 +14,9 @@ class AllNodes(Workload):
     By default, the nodes are the indexes of an Indexed Job.
     """
 
-    first: Mapping[str, str] = completions.FIRST
-    together = True
-    hold: tuple[str, ...] = SUSPEND
+    rank0_selector: Mapping[str, str] = completions.FIRST
+    fail_fast = True
+    suspend_path: tuple[str, ...] = SUSPEND
     field = completions.FIELD  # pod field with the node's rank
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:
@@ -26,15 +26,15 @@ class AllNodes(Workload):
                 index=0,
                 job=plan.name,
                 labels=plan.labels,
-                told=self.told(plan),
-                fields=dict.fromkeys(environment.RANKS, self.field),
+                env=self.env(plan),
+                env_from_fields=dict.fromkeys(environment.RANKS, self.field),
                 annotations=self.annotations(plan),
             ),
         )
 
-    def told(self, plan: Plan) -> Mapping[str, str]:
+    def env(self, plan: Plan) -> Mapping[str, str]:
         """Return the variables of all pods: their host names start with the Job's name."""
-        return {"KUBECTL_SKY_HOSTS": f"{self.maker(plan.name)}-"} if plan.service else {}
+        return {"KUBECTL_SKY_HOSTS": f"{self.pod_owner_name(plan.name)}-"} if plan.service else {}
 
     def annotations(self, plan: Plan) -> Mapping[str, str]:
         """Return annotations of the object in addition to the task's."""

@@ -46,12 +46,12 @@ class AppWrapper(AllNodes):
     kind = kinds.APP_WRAPPER
     template = "appwrapper.yaml.j2"
     requires = "AppWrapper"
-    again_together = True
-    between = "workload.codeflare.dev/appwrapper"
+    restarts_all_nodes = True
+    owner_label = "workload.codeflare.dev/appwrapper"
 
     def annotations(self, plan: Plan) -> Mapping[str, str]:
         """Return the restart limit and delays, and the TTL after success."""
-        ttl = {} if plan.linger is None else {_SUCCESS: f"{plan.linger}s"}
+        ttl = {} if plan.ttl_seconds is None else {_SUCCESS: f"{plan.ttl_seconds}s"}
         return {_LIMIT: str(plan.restarts)} | _OWN | ttl
 
     def job(self, item: Object) -> Object:
@@ -87,7 +87,7 @@ class AppWrapper(AllNodes):
         """Every reset of the wrapper restarts all nodes."""
         return _resets(item) + 1
 
-    def follows(self, item: Object, pods: Sequence[Object]) -> bool:
+    def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
         """All nodes restart while the wrapper has resets left."""
         if not pods or pods[-1].get("status", {}).get("phase") != "Failed":
             return False

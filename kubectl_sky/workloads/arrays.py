@@ -22,9 +22,9 @@ class Array(Workload):
     name = "array"
     kind = kinds.JOB
     template = "array.yaml.j2"
-    first = completions.FIRST
-    named = False
-    apart = True
+    rank0_selector = completions.FIRST
+    selectable = False
+    independent_nodes = True
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:
         """Return one Job; its pods look up their number in the list by their index."""
@@ -36,7 +36,7 @@ class Array(Workload):
                 job=plan.name,
                 labels=node.labels,
                 rank=node.rank,
-                told={"KUBECTL_SKY_ARRAY": numbers},
+                env={"KUBECTL_SKY_ARRAY": numbers},
             ),
         )
 
@@ -63,10 +63,10 @@ class Array(Workload):
             return ended(Phase.FAILED, failed or {})
         return waiting(item)
 
-    def follows(self, item: Object, pods: Sequence[Object]) -> bool:
+    def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
         """Apply the Job's rules, which count failures per index."""
         limit = item.get("spec", {}).get("backoffLimitPerIndex") or 0
-        return recovery.follows(item, pods, limit)
+        return recovery.will_retry(item, pods, limit)
 
 
 def _numbers(item: Object) -> str:

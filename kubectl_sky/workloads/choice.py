@@ -30,7 +30,7 @@ class Choice:
 
 def questions(wanted: str | None, nodes: int) -> list[Kind]:
     """Return the kinds whose availability must be known before a choice."""
-    kinds = [registry.named(name).foreign for name in _candidates(wanted, nodes)]
+    kinds = [registry.named(name).required_kind for name in _candidates(wanted, nodes)]
     return [kind for kind in dict.fromkeys(kinds) if kind]
 
 
@@ -48,7 +48,7 @@ def choices(wanted: str | None, nodes: int, access: Mapping[Kind, Access]) -> It
     for name in _candidates(wanted, nodes):
         backend = registry.named(name)
         # Unknown availability, such as without a cluster, counts as absent.
-        kind = backend.foreign
+        kind = backend.required_kind
         status = access.get(kind, Access.ABSENT) if kind else Access.USABLE
         if status is Access.USABLE:
             reason = _MERITS[name] if nodes > 1 else "the task has one node"
@@ -64,7 +64,7 @@ def _candidates(wanted: str | None, nodes: int) -> list[str]:
 
 
 def _installed(backend: Workload, access: Mapping[Kind, Access]) -> None:
-    kind = backend.foreign
+    kind = backend.required_kind
     if kind and access.get(kind) is Access.ABSENT:
         alternatives = [name for name in registry.NAMED if not registry.named(name).requires]
         raise ClusterError(

@@ -10,14 +10,14 @@ from kubectl_sky.workloads.workload import Object, Workload, field
 
 def held(item: Object) -> bool:
     """Return whether an object is suspended."""
-    return field(item, registry.of(item).hold) is True
+    return field(item, registry.of(item).suspend_path) is True
 
 
 def unfit(backend: Workload, plan: Plan) -> str:
     """Return why a backend cannot run a pipeline's or group's task; empty if it can."""
-    if plan.suspended and not backend.hold:
+    if plan.suspended and not backend.suspend_path:
         return "it cannot hold a task until the one before it has succeeded"
-    if plan.group and not backend.hosts:
+    if plan.group and not backend.stable_hostnames:
         return "its pods cannot have the host names of a group's tasks"
     return ""
 
@@ -29,7 +29,7 @@ def copied(item: Mapping[str, Any], other: Object) -> dict[str, Any]:
     """
     if not held(item) or held(other):
         return dict(item)
-    path = registry.of(item).hold
+    path = registry.of(item).suspend_path
     return _with(item, path, field(other, path))
 
 
@@ -42,7 +42,7 @@ def released(backend: Workload, queueing: Mapping[str, str]) -> dict[str, Any]:
     if queueing:
         return {"metadata": {"labels": dict(queueing)}}
     body: Any = False
-    for step in reversed(backend.hold):
+    for step in reversed(backend.suspend_path):
         body = {step: body}
     return body if isinstance(body, dict) else {}
 

@@ -25,6 +25,6 @@ class Indexed(AllNodes):
             return ended(Phase.COMPLETED, complete or {})
         return whole(item, "Failed", "FailureTarget")
 
-    def follows(self, item: Object, pods: Sequence[Object]) -> bool:
+    def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
         """Apply the Job's rules, which count the failures of all nodes."""
         return recovery.shared(item, pods)

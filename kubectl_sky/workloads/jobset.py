@@ -19,12 +19,12 @@ class JobSet(AllNodes):
     kind = kinds.JOB_SET
     template = "jobset.yaml.j2"
     requires = "JobSet"
-    again_together = True
-    between = "jobset.sigs.k8s.io/jobset-name"
+    restarts_all_nodes = True
+    owner_label = "jobset.sigs.k8s.io/jobset-name"
 
     def fits(self, plan: Plan, facts: Facts) -> str:
         """JobSet rejects names that would make pod names too long."""
-        longest = len(f"{self.maker(plan.name)}-{len(plan.nodes) - 1}-xxxxx")
+        longest = len(f"{self.pod_owner_name(plan.name)}-{len(plan.nodes) - 1}-xxxxx")
         if longest <= _LONGEST:
             return ""
         return f"its pods' names would be {longest - _LONGEST} letters too long; shorten its name"
@@ -58,6 +58,6 @@ class JobSet(AllNodes):
         """Every restart of the JobSet restarts all nodes."""
         return (item.get("status", {}).get("restarts") or 0) + 1
 
-    def maker(self, name: str) -> str:
+    def pod_owner_name(self, name: str) -> str:
         """Return the JobSet's Job."""
         return f"{name}-{_GROUP}-0"

@@ -34,13 +34,13 @@ class MPIJob(AllNodes):
     name = "mpijob"
     kind = kinds.MPI_JOB
     template = "mpijob.yaml.j2"
-    first: Mapping[str, str] = MappingProxyType({_RANK: "0"})
+    rank0_selector: Mapping[str, str] = MappingProxyType({_RANK: "0"})
     requires = "the MPI operator"
-    again_together = True
-    between = "app"  # of the launcher's Job; the MPIJob owns the workers directly
-    hold = ("spec", "runPolicy", "suspend")
+    restarts_all_nodes = True
+    owner_label = "app"  # of the launcher's Job; the MPIJob owns the workers directly
+    suspend_path = ("spec", "runPolicy", "suspend")
     propagation = "Foreground"
-    grace = 5
+    grace_period = 5
     field = f"metadata.labels['{_RANK}']"
 
     def adapted(self, plan: Plan) -> Plan:
@@ -63,7 +63,7 @@ class MPIJob(AllNodes):
             service=None,
         )
 
-    def told(self, plan: Plan) -> Mapping[str, str]:
+    def env(self, plan: Plan) -> Mapping[str, str]:
         """Return the Service that resolves the nodes' host names, and the SSH key folder."""
         return {"KUBECTL_SKY_SERVICE": plan.name, "KUBECTL_SKY_KEYS": _KEYS}
 
@@ -81,7 +81,7 @@ class MPIJob(AllNodes):
         if plan.recovers:
             restarts = f"`run` starts again on rank 0, whatever ended it, {plan.restarts} times"
             messages.append(f"job_recovery: {restarts}")
-        if plan.linger is not None:
+        if plan.ttl_seconds is not None:
             messages.append("autostop: the pods are deleted, and the MPIJob stays until `stop`")
         return messages
 
@@ -100,18 +100,18 @@ class MPIJob(AllNodes):
         if succeeded:
             return ended(Phase.COMPLETED, succeeded)
         verdict = whole(item, "Failed")
-        return waiting(item, self.hold) if verdict.phase is Phase.ACTIVE else verdict
+        return waiting(item, self.suspend_path) if verdict.phase is Phase.ACTIVE else verdict
 
     def attempts(self, item: Object) -> int:
         """Return the number of pods of the launcher."""
         return sum(_launcher(item).get(kind) or 0 for kind in ("active", "failed", "succeeded"))
 
-    def follows(self, item: Object, pods: Sequence[Object]) -> bool:
+    def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
         """Apply the backoff limit of the launcher's Job."""
         limit = item.get("spec", {}).get("runPolicy", {}).get("backoffLimit") or 0
-        return recovery.follows(item, pods, limit, _launcher(item).get("failed") or 0)
+        return recovery.will_retry(item, pods, limit, _launcher(item).get("failed") or 0)
 
-    def maker(self, name: str) -> str:
+    def pod_owner_name(self, name: str) -> str:
         """Return the launcher's Job."""
         return f"{name}-launcher"
 

@@ -28,9 +28,9 @@ class PerNode(Workload):
 
     kind = kinds.JOB
     template = "job.yaml.j2"
-    first = MappingProxyType({names.NODE_IDX: "0"})
-    hosts = True
-    hold = SUSPEND
+    rank0_selector = MappingProxyType({names.NODE_IDX: "0"})
+    stable_hostnames = True
+    suspend_path = SUSPEND
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:
         """Return one Job for each node."""
@@ -67,6 +67,6 @@ class PerNode(Workload):
         status = item.get("status", {})
         return sum(status.get(kind) or 0 for kind in ("active", "failed", "succeeded"))
 
-    def follows(self, item: Object, pods: Sequence[Object]) -> bool:
+    def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
         """Apply the rules of the node's Job."""
         return recovery.shared(item, pods)

@@ -22,10 +22,10 @@ def uncounted(plan: Plan) -> str:
 def shared(item: Object, pods: Sequence[Object]) -> bool:
     """Return whether a pod is replaced by a Job that counts all pods' failures."""
     failures = item.get("status", {}).get("failed") or 0
-    return follows(item, pods, item.get("spec", {}).get("backoffLimit", 0), failures)
+    return will_retry(item, pods, item.get("spec", {}).get("backoffLimit", 0), failures)
 
 
-def follows(item: Object, pods: Sequence[Object], limit: int, known: int = 0) -> bool:
+def will_retry(item: Object, pods: Sequence[Object], limit: int, known: int = 0) -> bool:
     """Return whether the newest pod failed and is replaced, up to `limit` failures.
 
     `known` is the number of failures in the Job's status, which may lag behind the pods.

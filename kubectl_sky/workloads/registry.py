@@ -23,14 +23,17 @@ _ALL: tuple[Workload, ...] = (
 )
 BACKENDS: dict[str, Workload] = {backend.name: backend for backend in _ALL}
 OWN_QUEUES = frozenset(backend.name for backend in _ALL if backend.own_queues)
-NAMED = tuple(backend.name for backend in _ALL if backend.named)
+NAMED = tuple(backend.name for backend in _ALL if backend.selectable)
 
 # The kinds of task objects, with what must be installed for those that need it.
 KINDS: dict[Kind, str] = {
-    backend.kind: backend.requires if backend.foreign is backend.kind else "" for backend in _ALL
+    backend.kind: backend.requires if backend.required_kind is backend.kind else ""
+    for backend in _ALL
 }
 # Kinds of additional task objects, if installed.
-BESIDE: tuple[Kind, ...] = tuple(backend.beside for backend in _ALL if backend.beside)
+COMPANION_KINDS: tuple[Kind, ...] = tuple(
+    backend.companion_kind for backend in _ALL if backend.companion_kind
+)
 
 
 def named(name: str) -> Workload:
@@ -46,7 +49,7 @@ def of(item: Object) -> Workload:
     return BACKENDS.get(backend, BACKENDS[names.DEFAULT_BACKEND])
 
 
-def top(item: Object) -> bool:
+def is_root_object(item: Object) -> bool:
     """Return whether an object is a task's own, not one that a controller created."""
     owners = item["metadata"].get("ownerReferences", ())
     return not any(owner.get("controller") for owner in owners)

@@ -18,8 +18,8 @@ class Volcano(PerNode):
     requires = "Volcano"
     gang = True
     own_queues = True
-    beside = kinds.POD_GROUP
-    beside_template = "podgroup.yaml.j2"
+    companion_kind = kinds.POD_GROUP
+    companion_template = "podgroup.yaml.j2"
 
     def adapted(self, plan: Plan) -> Plan:
         """Use the queue for Volcano instead of Kueue."""

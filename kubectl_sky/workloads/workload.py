@@ -1,9 +1,10 @@
 """The backend interface: render plans into objects, and read the objects' status."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from kubectl_sky import counts, names
 from kubectl_sky.facts import Facts
@@ -37,59 +38,59 @@ class Verdict:
     at: str = ""
 
 
-class Workload(Protocol):
+class Workload(ABC):
     """One backend. The first attributes are required; the others have defaults."""
 
     name: str  # value of `--backend` and of the objects' annotation
     kind: Kind  # kind of the objects that run the task and own its other objects
     template: str  # renders one such object from `plan` and `node`
-    first: Mapping[str, str]  # the label that selects the pod of rank 0 among the task's pods
+    rank0_selector: Mapping[str, str]  # label that selects the task's pod of rank 0
 
     requires: str = ""  # what must be installed in the cluster; empty: nothing
-    beside: Kind | None = None  # kind of an additional object of the task; `requires` provides it
-    beside_template: str = ""  # renders that object from `plan`
-    named: bool = True  # whether users select it by name; if not, a field of the task does
+    companion_kind: Kind | None = None  # additional object of the task; `requires` provides it
+    companion_template: str = ""  # renders that object from `plan`
+    selectable: bool = True  # users select it by name; if not, a field of the task does
     gang: bool = False  # gang scheduling: all nodes start together or none
-    own_queues: bool = False  # whether `queue` names a queue of the backend instead of Kueue's
-    apart: bool = False  # whether nodes are independent tasks: a failure does not stop the others
-    together: bool = False  # whether the cluster stops the other nodes after a final failure
-    hosts: bool = False  # whether pods have the host names of the plan
-    hold: tuple[str, ...] = ()  # path of the field that suspends an object; empty: not supported
-    again_together: bool = False  # whether all nodes restart when one does
+    own_queues: bool = False  # `queue` names a queue of the backend instead of Kueue's
+    independent_nodes: bool = False  # a failed node does not stop the others
+    fail_fast: bool = False  # the cluster stops the other nodes after a final failure
+    stable_hostnames: bool = False  # pods have the host names of the plan
+    suspend_path: tuple[str, ...] = ()  # field that suspends an object; empty: not supported
+    restarts_all_nodes: bool = False  # all nodes restart when one does
     propagation: Literal["Background", "Foreground"] = "Background"  # deletion propagation
-    grace: int | None = None  # termination grace period in seconds; None: as in the pod spec
-    between: str = ""  # the label of controller-made Jobs that names the owning object
+    grace_period: int | None = None  # termination grace period in seconds; None: the pods'
+    owner_label: str = ""  # label of controller-made Jobs that names the owning object
 
     @property
-    def foreign(self) -> Kind | None:
+    def required_kind(self) -> Kind | None:
         """The kind that not every cluster serves; None if all do."""
-        return (self.beside or self.kind) if self.requires else None
+        return (self.companion_kind or self.kind) if self.requires else None
 
     def adapted(self, plan: Plan) -> Plan:
         """Return the plan with the changes that this backend needs."""
         return plan
 
+    @abstractmethod
     def pods(self, plan: Plan) -> tuple[Node, ...]:
         """Return one entry per object to render: its name and the variables of its pods."""
-        ...
 
+    @abstractmethod
     def node(self, item: Object, rank: int) -> Verdict:
         """Return the verdict of an object on one of its nodes."""
-        ...
 
+    @abstractmethod
     def ranks(self, item: Object) -> Sequence[int]:
         """Return the ranks of the nodes that an object runs."""
-        ...
 
+    @abstractmethod
     def rank(self, pod: Object) -> int:
         """Return the rank of a pod of the task."""
-        ...
 
     def attempts(self, item: Object) -> int:
         """Return how many pods an object created for its node; 0 if unknown."""
         return 0
 
-    def follows(self, item: Object, pods: Sequence[Object]) -> bool:
+    def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
         """Return whether a node's newest pod failed and the object will replace it.
 
         The pods are in the order of creation.
@@ -119,7 +120,7 @@ class Workload(Protocol):
         """Return the display name of a node, for notes and log prefixes."""
         return f"node-{rank}"
 
-    def maker(self, name: str) -> str:
+    def pod_owner_name(self, name: str) -> str:
         """Return the direct owner of an object's pods; its events explain missing pods."""
         return name
 

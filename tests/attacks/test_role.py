@@ -326,7 +326,7 @@ def test_every_right_of_the_role_has_a_proof() -> None:
 
 def test_rights_of_the_role_cover_every_backend() -> None:
     groups = {right.kind.group for right in rights.served([k.group for k in vars_of_kinds()])}
-    assert {kind.group for kind in (*registry.KINDS, *registry.BESIDE)} <= groups
+    assert {kind.group for kind in (*registry.KINDS, *registry.COMPANION_KINDS)} <= groups
     known = {
         (right.kind, right.verb) for right in rights.served([k.group for k in vars_of_kinds()])
     }

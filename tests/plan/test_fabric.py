@@ -50,7 +50,7 @@ def test_what_a_provider_s_network_needs(
     plan = make_plan(TASK, known)
     assert plan.limits == {"nvidia.com/gpu": "4"} | devices
     assert nccl(plan) == variables
-    assert plan.near == ("topology.kubernetes.io/zone" if known is AWS else None)
+    assert plan.topology_key == ("topology.kubernetes.io/zone" if known is AWS else None)
     (note,) = told(TASK, known)
     assert note.startswith("network_tier: best, as ")
     assert all(f"{name}: {count}" in note for name, count in devices.items())
@@ -62,7 +62,7 @@ def test_the_user_s_variables_win() -> None:
 
 
 def test_one_node_is_in_one_zone_anyway() -> None:
-    assert make_plan(replace(TASK, num_nodes=1), AWS).near is None
+    assert make_plan(replace(TASK, num_nodes=1), AWS).topology_key is None
 
 
 NOTHING = {

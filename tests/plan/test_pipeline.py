@@ -62,14 +62,14 @@ def test_a_plan_in_its_place() -> None:
     plan = make_plan(task, FACTS, Settings(), names.part_id("bcdf2345", 3))
     found = joined(plan, last)
     assert found.suspended
-    assert found.linger == 60
+    assert found.ttl_seconds == 60
     assert found.env["SKYPILOT_TASK_IDS"].split("\n")[2] == found.env["SKYPILOT_TASK_ID"]
     assert found.env["SKYPILOT_MANAGED_JOB_ID"] == "bcdf2345"
     assert set(found.secrets) == {"KUBECTL_SKY_TOKEN"}
     for labels in (found.labels, *(node.labels for node in found.nodes)):
         assert labels[names.PIPELINE] == "bcdf2345"
         assert labels[names.STAGE] == "3"
-    assert joined(plan, first).linger is None  # a later task waits for how it ends
+    assert joined(plan, first).ttl_seconds is None  # a later task waits for how it ends
 
 
 def test_the_tasks_of_a_group_share_a_service_and_have_host_names_in_it() -> None:
@@ -81,10 +81,10 @@ def test_the_tasks_of_a_group_share_a_service_and_have_host_names_in_it() -> Non
     assert {plan.service for plan in plans} == {"my-group-bcdf2345"}
     assert {plan.env["SKYPILOT_JOBGROUP_NAME"] for plan in plans} == {"my-group-bcdf2345"}
     assert [plan.nodes[0].hostname for plan in plans] == ["train-0", "p-1-0", "eval-0"]
-    assert plans[0].nodes[0].told["KUBECTL_SKY_HOSTS"] == "train-"
+    assert plans[0].nodes[0].env["KUBECTL_SKY_HOSTS"] == "train-"
     assert plans[0].group == plans[2].group
-    assert plans[0].meeting is plans[0].group
-    assert names.TASK_ID not in plans[0].meeting.labels
+    assert plans[0].service_owner is plans[0].group
+    assert names.TASK_ID not in plans[0].service_owner.labels
 
 
 def test_tasks_that_are_not_connected_have_no_host_names() -> None:
@@ -92,5 +92,5 @@ def test_tasks_that_are_not_connected_have_no_host_names() -> None:
     (place, *_) = members(pipeline, "bcdf2345", TASKS)
     plan = joined(make_plan(TASKS[0], FACTS, Settings(), names.part_id("bcdf2345", 1)), place)
     assert (plan.service, plan.nodes[0].hostname, plan.group) == (None, None, None)
-    assert plan.meeting is plan
+    assert plan.service_owner is plan
     assert plan.env["SKYPILOT_JOBGROUP_NAME"] == "g"
