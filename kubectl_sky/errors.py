@@ -16,7 +16,7 @@
     ├─ TaskFailed            4  the task itself failed
     └─ Interrupted         130  Ctrl-C
 
-A message is one line: what is wrong, then what to do next.
+Printed as two lines: `error:` what is wrong, `hint:` what to do next.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ MORE = f"and more: only the first {MAX_LISTED} problems are listed"
 
 
 class SkyError(Exception):
-    """An error that is shown to the user on one line, without a traceback."""
+    """An error that is shown to the user without a traceback."""
 
     exit_code = 1
     bare = False  # whether to print the message without the prefix "error: "

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from kubectl_sky.actions.draft import Draft
+from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.cluster import kubeconfig
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.errors import InvalidFiles, Problem
@@ -24,22 +24,22 @@ class _Named:
         return self.document.problem(self.path, message, hint)
 
 
-def choose(draft: Draft, connection: Connection) -> tuple[Draft, Connection]:
-    """Limit the draft and the connection to one context.
+def choose(task_file: TaskFile, connection: Connection) -> tuple[TaskFile, Connection]:
+    """Limit the tasks and the connection to one context.
 
     If a file names several contexts, use the first one that exists in the kubeconfig and that all
     tasks allow. Raises InvalidFiles if there is none.
     """
     contexts_by_task = [
-        {candidate.context for candidate in task.candidates} for task in draft.tasks
+        {candidate.context for candidate in task.candidates} for task in task_file.tasks
     ]
-    order = dict.fromkeys(option.context for task in draft.tasks for option in task.candidates)
+    order = dict.fromkeys(option.context for task in task_file.tasks for option in task.candidates)
     if not any(order):
-        return draft, connection
+        return task_file, connection
     named = [
-        _Named(context, part.document, path)
-        for part in draft.parts
-        for context, path in infra.contexts(part.document).items()
+        _Named(context, entry.document, path)
+        for entry in task_file.entries
+        for context, path in infra.contexts(entry.document).items()
     ]
     if connection.context:
         chosen: str | None = connection.context
@@ -60,9 +60,9 @@ def choose(draft: Draft, connection: Connection) -> tuple[Draft, Connection]:
             )
         chosen = usable[0]
         remark = _chosen(named, chosen) if chosen not in (None, kubeconfig_contexts.current) else ""
-    remarks = (*draft.remarks, remark) if remark else draft.remarks
-    parts = tuple(replace(part, task=staying(part.task, chosen)) for part in draft.parts)
-    return replace(draft, parts=parts, remarks=remarks), replace(connection, context=chosen)
+    remarks = (*task_file.remarks, remark) if remark else task_file.remarks
+    entries = tuple(replace(entry, task=staying(entry.task, chosen)) for entry in task_file.entries)
+    return replace(task_file, entries=entries, remarks=remarks), replace(connection, context=chosen)
 
 
 def _chosen(named: list[_Named], chosen: str | None) -> str:

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from kubectl_sky.actions import find, who
+from kubectl_sky.actions import find, identity
 from kubectl_sky.cluster import kubeconfig
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
@@ -42,7 +42,7 @@ def _ask(connection: Connection, question: Question) -> Answer:
     context = str(connection.context)
     try:
         session = Session.connect(connection)
-        user = None if question.everybody else who.user(session, question.user)
+        user = None if question.everybody else identity.user(session, question.user)
         namespace = None if question.all_namespaces else session.namespace
         statuses = find.tasks(session, find.Scope(namespace, user))
     except ClusterError as error:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from kubectl_sky.actions import given
+from kubectl_sky.actions import cli_values
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.spec.document import Document
 
@@ -24,10 +24,10 @@ def overridden(
 ) -> list[Document]:
     """Apply the flags to every task; `--name` goes to the header if there is one."""
     values = _Values(
-        files=tuple(given.variable_files(overrides.env_files, "--env-file")),
-        env=tuple(given.variables(overrides.env, "--env", environ)),
-        secret=tuple(given.variables(overrides.secret, "--secret", environ)),
-        secret_files=tuple(given.variable_files(overrides.secret_files, "--secret-file")),
+        files=tuple(cli_values.variable_files(overrides.env_files, "--env-file")),
+        env=tuple(cli_values.variables(overrides.env, "--env", environ)),
+        secret=tuple(cli_values.variables(overrides.secret, "--secret", environ)),
+        secret_files=tuple(cli_values.variable_files(overrides.secret_files, "--secret-file")),
     )
     fields = _fields(overrides)
     # A variable that is a secret in one task is a secret in all: they share the env file.

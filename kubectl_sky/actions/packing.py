@@ -1,14 +1,13 @@
-"""Pack the local files of tasks into archives, and describe them to the user."""
+"""Pack the local files of tasks into archives."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.facts import Archive
 from kubectl_sky.plan.bundle import KEEP, is_secret
-from kubectl_sky.plan.plan import Plan
 from kubectl_sky.spec import credentials, dangers
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.document import Document
@@ -105,43 +104,3 @@ def source(one: LocalFiles) -> Source:
     """Return the local source; relative paths start at the current folder."""
     path = Path(one.source).expanduser()
     return Source(path, PurePosixPath(one.path).name, with_parents=one.path == WORKDIR)
-
-
-def told(
-    plans: Sequence[Plan], archives: Iterable[Archive], there: int, again: bool
-) -> Iterator[str]:
-    """Yield one line on how many files are uploaded, their size, and the method.
-
-    `there` is the number of existing ConfigMaps; `again` is whether everything was sent before.
-    """
-    unique = {item.digest: item for item in archives}.values()
-    if not unique:
-        return
-    files, size = sum(item.files for item in unique), sum(item.size for item in unique)
-    routes = []
-    map_count = len({bundle.name for plan in plans for bundle in plan.cargo.bundles})
-    if map_count:
-        all_present = ", which is there already" if map_count == 1 else ", which are there already"
-        some_present = f", of which {there} are there already" if there else ""
-        maps = f"{map_count} ConfigMap{'s' * (map_count > 1)}"
-        routes.append(f"in {maps}{all_present if there == map_count else some_present}")
-    if any(plan.cargo.secret for plan in plans):
-        routes.append("in a Secret")
-    if any(plan.cargo.streamed for plan in plans):
-        later = len(plans) > 1 or any(
-            item.array or item.restarts or item.recovers for item in plans
-        )
-        condition = " that lack them" if again else ", while this runs" * later
-        volume = next((plan.storage.shelf for plan in plans if plan.cargo.shelf), "")
-        via_volume = f"once, for the volume {volume}, unless that has them"
-        routes.append(via_volume if volume else f"straight to the pods{condition}")
-    yield f"files: {files:,}, {_bytes(size)}, sent {' and '.join(routes)}"
-
-
-def _bytes(size: float) -> str:
-    """Format a size, such as 4.2 MB."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
-            break
-        size /= 1000
-    return f"{size:.0f} bytes" if unit == "bytes" else f"{size:.1f} {unit}"

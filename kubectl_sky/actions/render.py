@@ -1,13 +1,14 @@
 """`render`: build the manifests of submit without a cluster."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from kubectl_sky import private, settings, users
-from kubectl_sky.actions.draft import Draft
+from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
+from kubectl_sky.plan.explain import Origins, explained
 from kubectl_sky.render.manifests import Manifests, redacted
 from kubectl_sky.workloads.decide import Decision
 
@@ -22,21 +23,22 @@ def offline_facts(user: str | None, namespace: str | None, environ: Mapping[str,
 
 
 def render(
-    draft: Draft, decisions: Sequence[Decision], show_secrets: bool, explain: bool = False
+    task_file: TaskFile, decision: Decision, show_secrets: bool, explain: bool = False
 ) -> Manifests:
     """Render the manifests; secret values are redacted unless `show_secrets` is set.
 
     `explain` annotates each line with the field of the file that it comes from.
     """
-    plans = tuple(decision.plan for decision in decisions)
-    if not show_secrets:
-        plans = tuple(redacted(plan) for plan in plans)
+    plans = decision.plans if show_secrets else tuple(map(redacted, decision.plans))
     if explain:
+        settings = task_file.settings
         plans = tuple(
-            part.explained(decision, plan, draft.settings)
-            for part, decision, plan in zip(draft.parts, decisions, plans, strict=True)
+            explained(plan, Origins(entry.document, placement.resources, settings))
+            for entry, placement, plan in zip(
+                task_file.entries, decision.placements, plans, strict=True
+            )
         )
-    return draft.manifests(plans)
+    return task_file.render(plans)
 
 
 def write(manifests: Manifests, folder: Path) -> list[Path]:

@@ -3,14 +3,13 @@
 from typing import TYPE_CHECKING
 
 from kubectl_sky.cli import output
-from kubectl_sky.observe.escapes import harmless
+from kubectl_sky.observe.evidence import last_lines
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.find import Scope, Target
     from kubectl_sky.cluster.session import Session
-    from kubectl_sky.observe.evidence import Death, Evidence
+    from kubectl_sky.observe.evidence import Evidence
 
-_LINES = 10  # log lines shown, of those that are saved
 _OTHERS = 5  # nodes shown that failed after the first
 
 
@@ -43,8 +42,3 @@ def described(evidence: "Evidence") -> str:
     if lines:
         head += "; its last lines:"
     return "\n".join(["Kept on this machine:", head, *(f"  {line}" for line in lines), *more])
-
-
-def last_lines(death: "Death") -> list[str]:
-    """Return the last log lines of a failed pod, safe for a terminal."""
-    return [harmless(line.encode(errors="replace")).decode() for line in death.lines[-_LINES:]]

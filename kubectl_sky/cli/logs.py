@@ -1,4 +1,4 @@
-"""`kubectl sky logs`, and the log output of `submit`."""
+"""`kubectl sky logs`."""
 
 import os
 import re
@@ -8,70 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_sky.cli import commands, kept, options, output
+from kubectl_sky.cli import commands, kept, options
 from kubectl_sky.cli.printing import Printer
-from kubectl_sky.errors import Interrupted, TaskFailed, UserError
+from kubectl_sky.cli.ui import Terminal
+from kubectl_sky.errors import UserError
 from kubectl_sky.observe.logs import Form, Output
-from kubectl_sky.observe.nodes import State
-from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.logs import Request
-    from kubectl_sky.cluster.session import Session
-    from kubectl_sky.observe.evidence import Evidence
-    from kubectl_sky.observe.pipelines import PipelineStatus
     from kubectl_sky.regex import Regex
 
 
 _MOST_RANKS = 100_000
 _SYNTAX = "https://github.com/google/re2/wiki/Syntax"
-
-
-def follow(session: "Session", task: TaskStatus, request: "Request", printer: Printer) -> int:
-    """Follow a task until it finishes and return the exit code.
-
-    Ctrl-C leaves the task running.
-    """
-    from kubectl_sky.actions import evidence, logs
-
-    try:
-        final = logs.follow(session, task, request, printer, output.note)
-    except KeyboardInterrupt:
-        raise Interrupted(
-            f"interrupted; task {task.id} goes on",
-            f"`kubectl sky logs {task.id} -f` follows it, `kubectl sky stop {task.id}` stops it",
-        ) from None
-    return outcome(final, evidence.kept(session, final))
-
-
-def outcome(task: TaskStatus, evidence: "Evidence | None" = None) -> int:
-    """Return the exit code of a running or finished task.
-
-    `evidence` is that of deleted pods. Raises TaskFailed if the task failed.
-    """
-    if task.state is not State.FAILED:
-        return 0
-    raise TaskFailed(f"task {task.id} ({task.name}) failed: {reason(task, evidence)}")
-
-
-def reason(task: TaskStatus, evidence: "Evidence | None" = None) -> str:
-    """Describe how a task failed, with the last log lines of the first failed node.
-
-    If its pod is deleted, they come from the evidence.
-    """
-    failure = task.first_failure
-    if failure is None:
-        return task.note
-    deaths = evidence.deaths if evidence else ()
-    death = next((death for death in deaths if death.rank == failure.index), None)
-    if death and not failure.pod:
-        lines, title = kept.last_lines(death), f"; last lines of its deleted pod {death.pod}"
-    elif failure.exit_code is not None:
-        lines, title = failure.message.splitlines()[-5:], "; its last lines"
-    else:  # the message of the Job or the kubelet
-        message = " ".join(failure.message.split())
-        return f"{task.note}: {message}" if message else task.note
-    return f"{task.note}{title}:" + "".join(f"\n  {line}" for line in lines) if lines else task.note
 
 
 def ranks(context: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[int]:
@@ -181,20 +130,19 @@ def command(
 
     With -o json each line is an object with task, rank, pod, time and text.
     """
-    from kubectl_sky.actions import evidence, logs
+    from kubectl_sky.actions.follow import follow, show
 
     if flags["invert"] and not flags["grep"]:
         raise UserError("-v requires --grep", "add --grep REGEX")
-    printer = _printer(flags)
+    ui = Terminal(_printer(flags))
     request = _request(following, flags)
     session = where.session()
-    match = kept.find(session, options.scope(session, where, all_users), task)
-    if not isinstance(match, TaskStatus):
-        return _together(session, match, request, printer)
+    target = kept.find(session, options.scope(session, where, all_users), task)
     if following:
-        return follow(session, match, request, printer)
-    logs.show(session, match, request, printer, output.note)
-    return outcome(match, evidence.kept(session, match))
+        follow(session, target, request, ui, leads=False)
+    else:
+        show(session, target, request, ui)
+    return 0
 
 
 def _printer(flags: Mapping[str, Any]) -> Printer:
@@ -233,18 +181,3 @@ def _request(following: bool, flags: Mapping[str, Any]) -> "Request":
         container=flags["container"] or names.CONTAINER,
         most=flags["most"] or MOST,
     )
-
-
-def _together(
-    session: "Session", pipeline: "PipelineStatus", request: "Request", printer: Printer
-) -> int:
-    """Print the logs of a pipeline by stage; another client releases the stages."""
-    from kubectl_sky.actions import logs
-    from kubectl_sky.cli import pipelines
-
-    if request.options.follow:
-        return pipelines.follow(session, pipeline, request, printer, decides=False)
-    for task in pipeline.tasks:
-        output.note(pipeline.heading(task))
-        logs.show(session, task, request, printer, output.note)
-    return pipelines.outcome(pipeline)

@@ -164,9 +164,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return 2
     except SkyError as error:
-        return _tell(str(error), error.exit_code, bare=error.bare)
+        return _report(error)
     except (click.Abort, KeyboardInterrupt):
-        return _tell("interrupted", Interrupted.exit_code, bare=True)
+        return _report(Interrupted("interrupted"))
     except BrokenPipeError:  # the reader has closed the pipe, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -174,10 +174,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("KUBECTL_SKY_DEBUG"):
             raise
         message = f"internal error: {type(error).__name__}: {error}".splitlines()[0]
-        return _tell(f"{message}; run again with KUBECTL_SKY_DEBUG=1 and report what it prints", 1)
+        hint = "run again with KUBECTL_SKY_DEBUG=1 and report what it prints"
+        return _report(SkyError(message, hint))
     return code if isinstance(code, int) else 0
 
 
-def _tell(message: str, code: int, bare: bool = False) -> int:
-    note(message if bare else f"error: {message}")
-    return code
+def _report(error: SkyError) -> int:
+    """Print an error and what to do next, and return the exit code."""
+    note(error.what if error.bare else f"error: {error.what}")
+    if error.then:
+        note(f"hint: {error.then}")
+    return error.exit_code

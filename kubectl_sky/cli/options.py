@@ -284,10 +284,10 @@ def scope(session: "Session", where: Where, everybody: bool) -> "Scope":
 
     Asks the cluster for your identity if it is needed.
     """
-    from kubectl_sky.actions import find, who
+    from kubectl_sky.actions import find, identity
 
     namespace = None if where.all_namespaces else session.namespace
-    user = None if everybody else who.user(session, where.user)
+    user = None if everybody else identity.user(session, where.user)
     return find.Scope(namespace, user, output_of.warning)
 
 

@@ -53,11 +53,11 @@ def shown(text: str, stream: TextIO) -> str:
 
 
 @contextmanager
-def progress(label: str, total: int) -> Iterator[Callable[[object], None]]:
+def progress(label: str, total: int) -> Iterator[Callable[[int], object]]:
     """Show a progress bar if stderr is a terminal and there are many objects."""
     quick = total < _QUICK or not sys.stderr.isatty()
     with click.progressbar(length=total, label=label, file=sys.stderr, hidden=quick) as bar:
-        yield lambda done: bar.update(1)
+        yield bar.update
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import click
 
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli.ui import Terminal
 from kubectl_sky.errors import UserError
 
 
@@ -43,20 +44,19 @@ def command(
     if flags["explain"] and form == "json":
         raise UserError("--explain writes comments, and JSON has none", "leave out -o json")
     from kubectl_sky.actions import render as action
-    from kubectl_sky.actions.draft import draft
+    from kubectl_sky.actions.taskfile import Source, load
     from kubectl_sky.render import manifests
+    from kubectl_sky.workloads.decide import decide
 
-    task_file = draft(file, overrides, os.environ, sys.stdin.buffer, strict, output.transfer)
-    output.problems(task_file.warnings)
-    output.notes(task_file.review.reported)
+    source = Source(file, overrides, os.environ, sys.stdin.buffer, strict)
+    task_file = load(source, Terminal())
     facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
-    decisions = task_file.decide(facts)
-    for note in task_file.notes(decisions):
-        output.note(note)
+    decision = decide(task_file.entries, facts, task_file.settings)
+    output.notes((*task_file.remarks, *decision.notes))
     if flags["explain"] and any(task.kubernetes.pod for task in task_file.tasks):
         output.note("config.kubernetes.pod_config: the objects that it changes are not explained")
     rendered = action.render(
-        task_file, decisions, bool(flags["show_secrets"]), bool(flags["explain"])
+        task_file, decision, bool(flags["show_secrets"]), bool(flags["explain"])
     )
     if flags["output_dir"]:
         for path in action.write(rendered, Path(flags["output_dir"])):

@@ -2,22 +2,19 @@
 
 import os
 import sys
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from kubectl_sky.actions.overrides import Overrides
-from kubectl_sky.cli import commands, options, output, pipelines
-from kubectl_sky.cli.logs import follow
-from kubectl_sky.cli.printing import Printer
-from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli.ui import Terminal
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.submit import Prepared
-    from kubectl_sky.cluster.session import Session
+    from kubectl_sky.actions import submit
+    from kubectl_sky.actions.apply import Submitted
     from kubectl_sky.plan.plan import Plan
     from kubectl_sky.render.manifests import Manifests
 
@@ -64,121 +61,83 @@ def command(
     find each other as TASK-RANK.$SKYPILOT_JOBGROUP_NAME. When the `primary_tasks` have finished,
     this command stops the other tasks.
     """
-    from kubectl_sky.actions import context, submit
-    from kubectl_sky.actions.draft import draft
-    from kubectl_sky.cluster.session import Session
-    from kubectl_sky.render.manifests import redacted
+    from kubectl_sky.actions import submit, taskfile
 
-    task_file = draft(
-        file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"]), output.transfer
+    timeout = flags["wait_timeout"]
+    submit.submit(
+        submit.Options(
+            source=taskfile.Source(
+                file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"])
+            ),
+            connection=where.flags(),
+            user=where.user,
+            dry_run=cast("submit.DryRun", flags["dry_run"]),
+            show_secrets=bool(flags["show_secrets"]),
+            follow=not (flags["detach"] or form),
+            start_timeout=timeout.total_seconds() if isinstance(timeout, timedelta) else None,
+        ),
+        _Terminal(form, str(flags["dry_run"])),
     )
-    output.problems(task_file.warnings)
-    output.notes(task_file.review.reported)
-    task_file, connection = context.choose(task_file, where.flags())
-    session = Session.connect(connection)
-    prepared = submit.prepare(session, task_file, where.user)
-    for note in prepared.notes:
-        output.note(note)
-    if flags["dry_run"] == "none":
-        timeout = flags["wait_timeout"]
-        start_timeout = (
-            timeout.total_seconds() if isinstance(timeout, timedelta) else task_file.patience
-        )
-        return _submit(session, prepared, form, bool(flags["detach"]), start_timeout)
-    if flags["dry_run"] == "server":
-        submit.send(session, prepared, dry_run=True)
-    manifests = prepared.manifests
-    if not flags["show_secrets"]:
-        manifests = task_file.manifests([redacted(plan) for plan in prepared.plans])
-    output.out(_listed(manifests, form, options.DRY_RUNS[str(flags["dry_run"])]))
     return 0
 
 
-def _submit(
-    session: "Session",
-    prepared: "Prepared",
-    form: str | None,
-    detach: bool,
-    patience: float,
-) -> int:
-    from kubectl_sky.actions import courier, delivering, submit
+class _Terminal(Terminal):
+    """Print the results of a submit in the form that the user chose."""
 
-    progress = courier.Shown(output.transfer, output.note)
-    delivery = delivering.ready(session, prepared, progress, following=not (detach or form))
-    uids = submit.uids(prepared, prepared.present)
-    if not prepared.complete:
-        with output.progress("Sending", len(prepared.manifests.all)) as advance:
-            applied = submit.send(session, prepared, on_done=advance)
-        uids = submit.uids(prepared, [result.object for result in applied])
-    delivery = replace(delivery, known=uids)
-    output.out(_told(prepared, form))
-    sys.stdout.flush()
-    with delivering.delivered(delivery):
-        if delivery.following:
-            return _follow(session, prepared, uids, patience)
-        return _left(prepared)
+    def __init__(self, form: str | None, dry_run: str) -> None:
+        super().__init__()
+        self._form = form
+        self._suffix = options.DRY_RUNS[dry_run]
 
+    def preview(self, manifests: "Manifests") -> None:
+        """Print the objects of a dry run: names for people, else the output of `render`."""
+        from kubectl_sky.render.manifests import as_json, as_yaml
 
-def _left(prepared: "Prepared") -> int:
-    """Explain how to continue what no client follows."""
-    if any(plan.suspended for plan in prepared.plans):
-        output.note(pipelines.held(prepared.id, len(prepared.plans)))
-    if auxiliary := [plan.title for plan in prepared.plans if plan.auxiliary]:
-        output.note(pipelines.endless(prepared.id, auxiliary))
-    return 0
+        if self._form == "name":
+            output.out("\n".join(manifest.name.lower() for manifest in manifests.all))
+        elif self._form:
+            write = as_json if self._form == "json" else as_yaml
+            output.out(write(manifests.all).rstrip("\n"))
+        else:
+            lines = (f"{manifest.name} created{self._suffix}" for manifest in manifests.all)
+            output.out("\n".join(lines))
 
+    def submitted(self, submitted: "Submitted") -> None:
+        """Print the id: one line for people, fixed fields for programs."""
+        name = f"{submitted.decision.word}/{submitted.id}"
+        if self._form == "name":
+            output.out(name)
+        elif self._form:
+            output.out(output.data(self._fields(submitted), self._form))
+        else:
+            status = "unchanged" if submitted.unchanged else "submitted"
+            decision = submitted.decision
+            size = _size(decision.plans)
+            output.out(
+                f"{name} {status}: {decision.title}, {size} in namespace {decision.namespace}"
+            )
+        sys.stdout.flush()
 
-def _follow(
-    session: "Session", prepared: "Prepared", known: Collection[str], patience: float
-) -> int:
-    from kubectl_sky.actions import find, logs
-    from kubectl_sky.cluster.streams import LogOptions
-
-    scope = find.Scope(session.namespace, None, output.warning, known)
-    match = find.one(session, scope, prepared.id)
-    sys.stdout.flush()
-    request = logs.Request(LogOptions(follow=True), patience=patience)
-    if isinstance(match, TaskStatus):
-        return follow(session, match, request, Printer())
-    return pipelines.follow(session, match, request, Printer())
-
-
-def _told(prepared: "Prepared", form: str | None) -> str:
-    """Describe the submission: one line for people, fixed fields for programs."""
-    status = "unchanged" if prepared.complete else "submitted"
-    word = prepared.word
-    if form == "name":
-        return f"{word}/{prepared.id}"
-    if form:
-        phrase = "was submitted before" if prepared.complete else "submitted successfully"
-        message = f"{word.capitalize()} {phrase} with ID: {prepared.id}"
-        key = "pipeline_id" if prepared.together else "task_id"
-        result: dict[str, object] = {key: prepared.id, "status": status, "message": message}
-        if prepared.together:
-            result["task_ids"] = [plan.id for plan in prepared.plans]
-        result["dangers"] = [danger.as_json() for danger in prepared.dangers]
-        return output.data(result, form)
-    size = output.count(len(prepared.plans), "task")
-    if not prepared.together:
-        size = _size(prepared.plans[0])
-    location = f"in namespace {prepared.plans[0].namespace}"
-    return f"{word}/{prepared.id} {status}: {prepared.title}, {size} {location}"
+    def _fields(self, submitted: "Submitted") -> dict[str, object]:
+        decision = submitted.decision
+        status = "unchanged" if submitted.unchanged else "submitted"
+        phrase = "was submitted before" if submitted.unchanged else "submitted successfully"
+        key = "pipeline_id" if decision.together else "task_id"
+        result: dict[str, object] = {
+            key: submitted.id,
+            "status": status,
+            "message": f"{decision.word.capitalize()} {phrase} with ID: {submitted.id}",
+        }
+        if decision.together:
+            result["task_ids"] = [plan.id for plan in decision.plans]
+        return result | {"dangers": [danger.as_json() for danger in self.dangers]}
 
 
-def _size(plan: "Plan") -> str:
-    """Describe the size of a task: its nodes, or the tasks of an array."""
-    if not plan.array:
-        return output.count(len(plan.nodes), "node")
-    tasks = output.count(plan.array.count, "task")
-    return f"{tasks} of one node, {plan.array.at_once} at once"
-
-
-def _listed(shown: "Manifests", form: str | None, suffix: str) -> str:
-    """Format the objects of a dry run: names for people, else the output of `render`."""
-    from kubectl_sky.render.manifests import as_json, as_yaml
-
-    if form == "name":
-        return "\n".join(manifest.name.lower() for manifest in shown.all)
-    if form:
-        return (as_json if form == "json" else as_yaml)(shown.all).rstrip("\n")
-    return "\n".join(f"{manifest.name} created{suffix}" for manifest in shown.all)
+def _size(plans: "Sequence[Plan]") -> str:
+    """Describe the size: tasks, the nodes of a single task, or the tasks of an array."""
+    if len(plans) > 1:
+        return output.count(len(plans), "task")
+    if not plans[0].array:
+        return output.count(len(plans[0].nodes), "node")
+    tasks = output.count(plans[0].array.count, "task")
+    return f"{tasks} of one node, {plans[0].array.at_once} at once"

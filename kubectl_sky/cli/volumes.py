@@ -44,16 +44,16 @@ def create(
     form: str | None,
 ) -> None:
     """Create a volume of SIZE (10Gi, 1Ti; a number is GiB) that tasks mount by NAME."""
-    from kubectl_sky.actions import classes, draft, volumes, who
+    from kubectl_sky.actions import identity, preflight, taskfile, volumes
     from kubectl_sky.plan import claim
 
     modes = [mode.strip() for mode in access_modes.split(",") if mode.strip()]
     storage = claim.storage(size, storage_class, modes)
     session = where.session()
-    for note in classes.notes(session, [storage.storage_class]):
+    for note in preflight.storage_class_notes(session, [storage.storage_class]):
         output.note(note)
-    user = who.user(session, where.user)
-    volume = volumes.create(session, user, name, draft.new_id(), storage)
+    user = identity.user(session, where.user)
+    volume = volumes.create(session, user, name, taskfile.new_id(), storage)
     message = f"Volume created successfully with ID: {volume.id}"
     if form in ("json", "yaml"):
         result = {"volume_id": volume.id, "status": "created", "message": message}
@@ -80,16 +80,16 @@ def apply(file: str, dry_run: str, where: options.Where, form: str | None) -> No
     the same file again changes nothing. A larger size and other labels are applied if the cluster
     allows it. With use_existing, it only checks that the PVC exists.
     """
-    from kubectl_sky.actions import classes, draft, volumefile, volumes, who
+    from kubectl_sky.actions import identity, preflight, taskfile, volumefile, volumes
 
     results = []
     for spec in volumefile.read(file, sys.stdin.buffer):
         session = where.within(spec.context, spec.namespace).session()
         if spec.storage:
-            for note in classes.notes(session, [spec.storage.storage_class]):
+            for note in preflight.storage_class_notes(session, [spec.storage.storage_class]):
                 output.note(note)
-        user = who.user(session, where.user)
-        applied = volumes.apply(session, user, spec, draft.new_id(), dry_run)
+        user = identity.user(session, where.user)
+        applied = volumes.apply(session, user, spec, taskfile.new_id(), dry_run)
         results.append(_applied(applied, form, options.DRY_RUNS[dry_run]))
     if form in ("json", "yaml"):
         output.out(output.data(results[0] if len(results) == 1 else results, form))

@@ -52,7 +52,7 @@ def apply_all(
     *,
     dry_run: bool = False,
     workers: int = 16,
-    on_done: Callable[[Applied], None] | None = None,
+    on_done: Callable[[Applied], object] | None = None,
     send: Send = objects.send_apply,
 ) -> list[Applied]:
     """Apply stages in order, objects of a stage in parallel; return them in order.
@@ -76,7 +76,7 @@ def _stage(
     run: "_Run",
     stage: Sequence[Json],
     workers: int,
-    on_done: Callable[[Applied], None] | None,
+    on_done: Callable[[Applied], object] | None,
 ) -> list[Applied]:
     """Apply one stage; on an error, finish running requests and start no new ones."""
     with ThreadPoolExecutor(workers, thread_name_prefix="apply") as pool:

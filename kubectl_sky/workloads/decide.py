@@ -1,52 +1,150 @@
-"""Decide how a task runs: backend, plan and notes. A pure function."""
+"""Decide how the tasks of a file run: backend, plan and notes. Pure functions."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
-from kubectl_sky.errors import UserError
-from kubectl_sky.facts import Facts
+from kubectl_sky import names
+from kubectl_sky.errors import InvalidFiles, UserError
+from kubectl_sky.facts import Archive, Facts
+from kubectl_sky.plan import hidden, queueing
 from kubectl_sky.plan.notes import notes
-from kubectl_sky.plan.pipeline import Member, joined, queued_later
+from kubectl_sky.plan.pipeline import PARALLEL, Member, joined, queued_later
 from kubectl_sky.plan.placement import Placement, place
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.settings import Settings
-from kubectl_sky.spec.document import FieldError
+from kubectl_sky.spec.document import Document, FieldError
 from kubectl_sky.spec.task import Task
-from kubectl_sky.workloads import hold
+from kubectl_sky.workloads import hold, registry
 from kubectl_sky.workloads.choice import Choice, choices
 
 
 @dataclass(frozen=True)
-class Decision:
-    """The plan of a task, the placement behind it, and notes for the user."""
+class TaskEntry:
+    """A checked task of a file, with its id and its position in a pipeline or group.
 
-    plan: Plan
-    placement: Placement
+    `document` is the source of the task. `archives` are its local files by target path. `token`
+    authenticates its nodes to each other.
+    """
+
+    document: Document
+    task: Task
+    task_id: str
+    member: Member | None = None
+    archives: Mapping[str, Archive] = field(default_factory=dict)
+    token: str = field(default="", repr=False)
+
+    def backend(self, settings: Settings) -> str | None:
+        """Return the requested backend, or `auto`; None if it is not set."""
+        return self.task.backend or settings.backend
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Add the position in the file to an error about a field."""
+        try:
+            yield
+        except FieldError as error:
+            raise InvalidFiles([self.document.locate(error)]) from error
+
+    def is_queued(self, settings: Settings) -> bool:
+        """Return whether the task goes through a Kueue queue."""
+        has_own_queue = self.backend(settings) in registry.OWN_QUEUES
+        return not has_own_queue and bool(queueing.queue(self.task.kubernetes, settings))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How the tasks of a file run: a plan and a placement for each, and notes for the user."""
+
+    plans: tuple[Plan, ...]
+    placements: tuple[Placement, ...]
     notes: tuple[str, ...]
 
+    @property
+    def together(self) -> bool:
+        """Whether the tasks are a pipeline or a group."""
+        return names.PIPELINE in self.plans[0].labels
 
-def decide(
-    task: Task, task_id: str, facts: Facts, settings: Settings, member: Member | None = None
-) -> Decision:
-    """Decide everything that the file leaves open.
+    @property
+    def id(self) -> str:
+        """The id of the task, or of the pipeline or group."""
+        return self.plans[0].labels[names.PIPELINE] if self.together else self.plans[0].id
 
-    `member` is the position of the task in a pipeline or group. Raises UserError if no backend can
-    run the task.
+    @property
+    def label(self) -> str:
+        """The key of the label with the id."""
+        return names.PIPELINE if self.together else names.TASK_ID
+
+    @property
+    def word(self) -> str:
+        """The word for it in messages: task, pipeline or group."""
+        if not self.together:
+            return "task"
+        parallel = self.plans[0].annotations[names.EXECUTION] == PARALLEL
+        return "group" if parallel else "pipeline"
+
+    @property
+    def title(self) -> str:
+        """The name of the task, pipeline or group, as the user wrote it."""
+        plan = self.plans[0]
+        return plan.annotations[names.PIPELINE_NAME] if self.together else plan.title
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of all objects."""
+        return self.plans[0].namespace
+
+    @property
+    def workload_kinds(self) -> frozenset[str]:
+        """The kinds of the workload objects."""
+        return frozenset(registry.named(plan.backend).kind.kind for plan in self.plans)
+
+
+def decide(entries: Sequence[TaskEntry], facts: Facts, settings: Settings) -> Decision:
+    """Decide everything that a file leaves open.
+
+    Raises UserError for a missing Secret or queue, or if no backend can run a task, and
+    ClusterError for a queue without Kueue.
     """
+    missing = [message for entry in entries for message in hidden.missing(entry.task, facts)]
+    if missing:
+        raise UserError("\n".join(dict.fromkeys(missing)))
+    for entry in entries:
+        if entry.is_queued(settings):
+            queueing.check(entry.task, facts, settings)
+    tasks = []
+    for entry in entries:
+        with entry.located():
+            tasks.append(_task(entry, facts, settings))
+    plans = tuple(plan for plan, _, _ in tasks)
+    task_notes = (note for _, _, notes in tasks for note in notes)
+    return Decision(
+        plans,
+        placements=tuple(placement for _, placement, _ in tasks),
+        notes=(*dict.fromkeys(task_notes), *_without_gang(plans)),
+    )
+
+
+def _task(
+    entry: TaskEntry, facts: Facts, settings: Settings
+) -> tuple[Plan, Placement, Sequence[str]]:
+    """Decide how one task runs: with the first backend that can run it."""
+    task = entry.task
+    facts = replace(facts, archives=entry.archives, token=entry.token)
     placement = place(task, facts)
     reason = ""
-    for choice in choices(task.backend or settings.backend, task.num_nodes, facts.access):
+    for choice in choices(entry.backend(settings), task.num_nodes, facts.access):
         candidate = replace(task, backend=choice.backend.name)
-        plan = resolve(candidate, task_id, placement, facts, settings)
-        if member:
-            plan = joined(plan, member)
+        plan = resolve(candidate, entry.task_id, placement, facts, settings)
+        if entry.member:
+            plan = joined(plan, entry.member)
         plan = queued_later(choice.backend.adapted(plan))
         reason = choice.backend.fits(plan, facts) or hold.unfit(choice.backend, plan)
         if not reason:
             messages = [*notes(candidate, placement, facts, settings), *_notes(choice, plan)]
-            prefix = f"{task.name}: " if member else ""
-            return Decision(plan, placement, tuple(f"{prefix}{note}" for note in messages))
+            prefix = f"{task.name}: " if entry.member else ""
+            return plan, placement, [f"{prefix}{note}" for note in messages]
     message = f'backend "{choice.backend.name}" cannot run task "{plan.title}": {reason}'
     if task.backend:
         raise FieldError(("config", "kubectl_sky", "backend"), message)
@@ -56,3 +154,17 @@ def decide(
 def _notes(choice: Choice, plan: Plan) -> Sequence[str]:
     """Return notes on the chosen backend and on how it runs the plan."""
     return [note for note in (choice.note, *choice.backend.notes(plan)) if note]
+
+
+def _without_gang(plans: Sequence[Plan]) -> Iterator[str]:
+    """Warn about tasks of several nodes without gang scheduling.
+
+    Some of their nodes may start while there is no capacity for the rest.
+    """
+    for plan in plans:
+        if len(plan.nodes) > 1 and not registry.named(plan.backend).gang:
+            prefix = f"{plan.title}: " if len(plans) > 1 else ""
+            yield (
+                f"warning: {prefix}no gang scheduler: some of the {len(plan.nodes)} nodes may start"
+                " and then wait for the others"
+            )

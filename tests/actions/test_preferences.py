@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky import assets
-from kubectl_sky.actions.draft import draft
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.actions.preferences import preferences, read
 from kubectl_sky.actions.render import offline_facts, render
+from kubectl_sky.actions.taskfile import Source, load
+from kubectl_sky.actions.ui import Silent
 from kubectl_sky.errors import InvalidFiles
 from kubectl_sky.settings import Settings
+from kubectl_sky.workloads.decide import decide
 
 
 def wrong(text: bytes) -> list[str]:
@@ -80,14 +82,14 @@ def test_they_apply_where_the_task_is_silent_and_are_told(tmp_path: Path) -> Non
     (tmp_path / "settings.yaml").write_text("image: base:1\ndefaults: skypilot\n")
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
     task = io.BytesIO(b"run: x\nresources: {cpus: 1, accelerators: 2}\n")
-    drafted = draft("-", Overrides(), environ, task)
+    task_file = load(Source("-", Overrides(), environ, task), Silent())
     facts = offline_facts("alice", None, environ)
-    decisions = drafted.decide(facts)
-    assert drafted.notes(decisions) == (
+    decision = decide(task_file.entries, facts, task_file.settings)
+    assert decision.notes == (
         "settings: defaults: skypilot requests memory 4Gi",
         "settings: the image is base:1",
     )
-    (job,) = render(drafted, decisions, show_secrets=False).workload
+    (job,) = render(task_file, decision, show_secrets=False).workload
     (container,) = job.object["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "base:1"
     assert container["resources"]["requests"] == {"cpu": "1", "memory": "4Gi"}

@@ -8,13 +8,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubectl_sky import users
-from kubectl_sky.actions.draft import draft
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.actions.render import render
+from kubectl_sky.actions.taskfile import Source, load
+from kubectl_sky.actions.ui import Silent
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.facts import Facts
+from kubectl_sky.workloads.decide import decide
 from tests.contract.tasks import tasks
 
 BACKENDS = ("jobs", "indexed")  # a JobSet needs what makes them
@@ -29,9 +31,11 @@ EXAMPLES = settings(
 
 def rendered(task: Json, backend: str, namespace: str) -> list[Json]:
     text = yaml.safe_dump(task, sort_keys=False).encode()
-    drafted = draft("-", Overrides(task_id="fuzz0001", backend=backend), {}, io.BytesIO(text))
-    decisions = drafted.decide(Facts(users.named("tester"), namespace))
-    return [one.object for one in render(drafted, decisions, show_secrets=True).all]
+    overrides = Overrides(task_id="fuzz0001", backend=backend)
+    task_file = load(Source("-", overrides, {}, io.BytesIO(text)), Silent())
+    facts = Facts(users.named("tester"), namespace)
+    decision = decide(task_file.entries, facts, task_file.settings)
+    return [manifest.object for manifest in render(task_file, decision, show_secrets=True).all]
 
 
 @EXAMPLES

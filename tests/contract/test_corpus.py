@@ -2,9 +2,7 @@
 
 import io
 import os
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +10,16 @@ import pytest
 import yaml
 
 from kubectl_sky import users
-from kubectl_sky.actions.draft import draft
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.actions.render import render
+from kubectl_sky.actions.taskfile import Source, load
+from kubectl_sky.actions.ui import Silent
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, InvalidFiles, UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.render.manifests import Manifests
+from kubectl_sky.workloads.decide import decide
 from tests.spec.test_corpus import CORPUS, rows
 
 pytestmark = pytest.mark.outside
@@ -57,12 +57,6 @@ def open_values(tasks: list[dict[str, Any]], field: str) -> tuple[str, ...]:
     )
 
 
-@contextmanager
-def unseen(label: str, size: int) -> Iterator[Callable[[int], object]]:
-    """Nobody watches how files are packed."""
-    yield lambda size: None
-
-
 def make_files(task: dict[str, Any]) -> None:
     """Make the local files that a task names, where it looks for them."""
     for source in ((task.get("file_mounts") or {}) | {"": task.get("workdir")}).values():
@@ -82,9 +76,10 @@ def manifests(path: Path, namespace: str) -> Manifests:
         env=open_values(tasks, "envs"), secret=open_values(tasks, "secrets"), as_task=True
     )
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(Path.cwd())}
-    drafted = draft(str(path), overrides, environ, io.BytesIO(), progress=unseen)
-    decisions = drafted.decide(Facts(users.named("tester"), namespace))
-    return render(drafted, decisions, show_secrets=True)
+    task_file = load(Source(str(path), overrides, environ, io.BytesIO()), Silent())
+    facts = Facts(users.named("tester"), namespace)
+    decision = decide(task_file.entries, facts, task_file.settings)
+    return render(task_file, decision, show_secrets=True)
 
 
 @pytest.fixture

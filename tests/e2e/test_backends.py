@@ -145,7 +145,7 @@ def test_another_backend_is_another_task(sky: Command) -> None:
     assert sky("submit", "-", "--id", "backend1", stdin=script).returncode == 0
     done = sky("submit", "-", "--id", "backend1", "--backend", "indexed", stdin=script)
     assert done.returncode == 2
-    assert "--id backend1 is another task already" in done.stderr
+    assert "--id backend1 belongs to a different task" in done.stderr
     assert 'spec.completionMode: "NonIndexed" would become "Indexed"' in done.stderr
 
 

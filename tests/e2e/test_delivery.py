@@ -31,9 +31,9 @@ def test_what_is_too_large_is_sent_straight_to_the_pods(
     task = "workdir: code\nnum_nodes: 3\nfile_mounts: {~/again: code}\nrun: python3 seen.py\n"
     done = sky("submit", "-", "--id", "large001", stdin=task)
     assert done.returncode == 0, done.stderr
-    assert "6.0 MB, sent straight to the pods\n" in done.stderr
+    assert "6.0 MB, sent directly to the pods\n" in done.stderr
     again = sky("submit", "-", "--id", "large001", "--detach", stdin=task)
-    assert "6.0 MB, sent straight to the pods that lack them\n" in again.stderr
+    assert "6.0 MB, sent directly to the pods that lack them\n" in again.stderr
     assert files(kubectl) == []
     expected = seen(tmp_path / "code")
     for rank in range(3):
@@ -66,7 +66,7 @@ def test_later_stages_get_what_there_was_at_first(sky: Command, code: Path) -> N
     (code / "version").write_text("second\n")
     out, said = running.communicate(timeout=120)
     assert running.returncode == 0, said
-    assert "6.0 MB, sent straight to the pods, while this runs\n" in said
+    assert "6.0 MB, sent directly to the pods, while this command runs\n" in said
     assert out.splitlines()[-2:] == ["6000000", "first"]
 
 
@@ -75,7 +75,7 @@ def test_nobody_sends_to_later_stages_after_detaching(
 ) -> None:
     done = sky("submit", "-", "--detach", stdin=PIPELINE)
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"error: {code.name}: is too large for ConfigMaps, and the tasks that" in done.stderr
+    assert f"error: {code.name}: too large for a ConfigMap; submit must keep running" in done.stderr
     assert kubectl.json("get", "jobs")["items"] == []
 
 
@@ -134,7 +134,7 @@ def test_a_pod_that_dies_on_the_way(sky: Command, kubectl: Command, replaced: bo
         assert out.splitlines()[-1] == "6000000"
         return
     assert running.returncode == 4, said
-    assert "task killed01: a node ended without its files\n" in said
+    assert "task killed01: a node finished without its files\n" in said
     assert sky.json("status", "killed01")["status"] == "failed"
 
 
@@ -194,7 +194,7 @@ def test_interrupted_on_the_way_nothing_is_left(
     assert running.stderr
     running.send_signal(signal.SIGINT)
     assert running.wait(30) == 130
-    assert "task stream01 was removed: it lacks files" in running.stderr.read()
+    assert "task stream01 was deleted because its nodes lack files" in running.stderr.read()
     running.communicate()
     gone(kubectl, "stream01")
 
@@ -204,5 +204,5 @@ def test_deleted_on_the_way(sky: Command, kubectl: Command, tmp_path: Path) -> N
     assert running.stderr
     assert kubectl("delete", "jobs", "--all").returncode == 0
     assert running.wait(30) == 3
-    assert "task stream02 was deleted before its files had arrived" in running.stderr.read()
+    assert "task stream02 was deleted before its files were uploaded" in running.stderr.read()
     running.communicate()

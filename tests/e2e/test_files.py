@@ -71,7 +71,7 @@ def test_a_workdir_arrives_as_it_is(sky: Command, kubectl: Command, tmp_path: Pa
         assert lines == expected
     first = submitted(done)
     again = sky("submit", "-", "--num-nodes", "1", stdin=task)
-    assert "sent in 1 ConfigMap, which is there already\n" in again.stderr
+    assert "sent in 1 ConfigMap (already exists)\n" in again.stderr
     (name,) = files(kubectl)
     owners = kubectl.json("get", "configmap", name)["metadata"]["ownerReferences"]
     assert len(owners) == 4

@@ -90,7 +90,7 @@ def test_three_stages_pass_a_value_through_a_volume(
     assert again.stdout.startswith("pipeline/handon01 unchanged")
     other = sky("submit", file, *same, "--env", "START=21", "--detach")
     assert other.returncode == 2
-    assert "is another task already" in other.stderr
+    assert "belongs to a different task" in other.stderr
     assert not any(jobs(kubectl).values())
 
 
@@ -144,7 +144,7 @@ def test_a_detached_pipeline_goes_on_when_a_client_leads_it(sky: Command, kubect
     file = sky.write("pipeline.yaml", chain("echo one", "echo two", "echo three"))
     done = sky("submit", file, "--detach", "--id", "detach01")
     assert done.returncode == 0, done.stderr
-    assert "stages 2 to 3 are held" in done.stderr
+    assert "stages 2 to 3 are suspended" in done.stderr
     assert "kubectl sky wait detach01 --continue" in done.stderr
     first = sky.json("status", "detach01")["tasks"][0]["task_id"]
     assert sky("wait", first, "--timeout", "60s").returncode == 0

@@ -73,8 +73,8 @@ def test_a_queue_without_kueue(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", "--queue", "gold", "--id", "nobody01", stdin="run: 'true'\n")
     assert (done.returncode, done.stderr) == (
         3,
-        "error: the task is for the queue gold, and Kueue is not installed in the cluster;"
-        ' submit it without a queue: --queue "", or install Kueue: https://kueue.sigs.k8s.io\n',
+        "error: the task is for the queue gold, and Kueue is not installed in the cluster"
+        '\nhint: submit it without a queue: --queue "", or install Kueue: https://kueue.sigs.k8s.io\n',
     )
     assert kubectl("get", "jobs,configmaps", "-l", "task-id=nobody01", "-o", "name").stdout == ""
     listed = sky("queues", "list")
@@ -102,7 +102,7 @@ def test_a_queue_of_another_namespace(
     finally:
         kubectl("delete", "namespace", other, "--wait=false")
     assert (done.returncode, hers.returncode) == (2, 2)
-    there = f"error: there is no queue 'gold' in namespace {namespace}; the queues there are:"
+    there = f"error: there is no queue 'gold' in namespace {namespace}\nhint: the queues there are:"
     assert done.stderr == (
         f"{there} team-queue; one of this name is in {other}, and is for tasks there alone\n"
     )
@@ -112,7 +112,7 @@ def test_a_queue_of_another_namespace(
     wrong = sky("queues", "status", "gold")
     assert (wrong.returncode, wrong.stderr) == (
         2,
-        f"error: there is no queue 'gold' in namespace {namespace}; there are: team-queue\n",
+        f"error: there is no queue 'gold' in namespace {namespace}\nhint: there are: team-queue\n",
     )
 
 

@@ -45,7 +45,7 @@ def test_files_are_sent_once_and_are_there_for_later_tasks(
     shared(sky, tmp_path)
     first = sky("submit", "-", "--id", "shelf001", stdin=TASK)
     assert first.returncode == 0, first.stderr
-    assert "6.0 MB, sent once, for the volume code-" in first.stderr
+    assert "6.0 MB, sent once, to the volume code-" in first.stderr
     assert hashes(first.stdout) == [code] * 3
     (tmp_path / "code" / "data").touch()  # nothing that matters
     later = sky("submit", "-", "--id", "shelf002", "--detach", stdin=TASK)
@@ -58,7 +58,7 @@ def test_files_are_sent_once_and_are_there_for_later_tasks(
     (tmp_path / "code" / "data").write_bytes(other)
     changed = sky("submit", "-", stdin=TASK.replace("3", "1", 1))
     assert changed.returncode == 0, changed.stderr
-    assert "sent once, for the volume" in changed.stderr
+    assert "sent once, to the volume" in changed.stderr
     assert hashes(changed.stdout) == [hashlib.sha256(other).hexdigest()]
     claims = kubectl.json("get", "pods", "-l", "task-id=shelf002")["items"]
     mounts = claims[0]["spec"]["containers"][0]["volumeMounts"]
@@ -80,7 +80,7 @@ def test_a_volume_that_cannot_keep_them_is_told_and_they_are_sent(
     done = sky("submit", "-", "--id", "shelf003", stdin=TASK)
     assert done.returncode == 0, done.stderr
     assert 'settings: code_volume "single" is not used: it is ReadWriteOnce' in done.stderr
-    assert "sent straight to the pods" in done.stderr
+    assert "sent directly to the pods" in done.stderr
     (pod, *_) = kubectl.json("get", "pods", "-l", "task-id=shelf003")["items"]
     assert not [one for one in pod["spec"]["volumes"] if "persistentVolumeClaim" in one]
     settings(tmp_path, "code_volume: nowhere\n")

@@ -142,7 +142,7 @@ def test_another_task_under_the_same_id_is_refused(sky: Command, kubectl: Comman
     changed = HELLO.replace("hello from", "goodbye from")
     done = sky("submit", "-", "--id", "other001", "--env", "A=2", "--cpus", "1", stdin=changed)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "error: --id other001 is another task already; these fields differ:" in done.stderr
+    assert "error: --id other001 belongs to a different task; these fields differ:" in done.stderr
     assert 'containers[main].env[A].value: "1" would become "2"' in done.stderr
     assert "containers[main].resources.limits" in done.stderr
     assert "ConfigMap/hello-other001: data[run.sh]" in done.stderr

@@ -168,7 +168,7 @@ def test_queues_are_volcano_s(sky: Command, kubectl: Command) -> None:
     done = sky(*arguments, stdin=TASK)
     assert (done.returncode, done.stderr) == (
         2,
-        "error: Volcano has no queue 'gold'; no queue of Volcano is open\n",
+        'error: Volcano queue "gold" not found\nhint: no Volcano queue is open\n',
     )
     assert objects(kubectl, "volcano2") == []
     queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}

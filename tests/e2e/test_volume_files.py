@@ -131,7 +131,7 @@ def test_no_default_class_is_told_at_once(classless: Server, tmp_path: Path) -> 
         assert "name one: standard" in done.stderr
     named = sky("volumes", "apply", "-", stdin=VOLUME.replace("standard", "fast"))
     assert named.returncode == 0
-    assert "no StorageClass is called 'fast', there are standard" in named.stderr
+    assert 'StorageClass "fast" not found (available: standard)' in named.stderr
     subprocess.run([*kubectl, "delete", "sc", "standard"], check=True)
     bare = sky("volumes", "create", "v", "1Gi")
-    assert "the cluster has no StorageClass, so nothing would make the volume" in bare.stderr
+    assert "the cluster has no StorageClass to provision the volume" in bare.stderr

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubectl_sky.cli import doctor, logs, tasks
+from kubectl_sky.actions.follow import reason
+from kubectl_sky.cli import doctor, tasks
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import Missing
@@ -45,7 +46,7 @@ def _nodes(task: TaskStatus) -> str:
 def words(task: TaskStatus, world: World) -> list[str]:
     """Return what each command says of a failed task."""
     texts = [tasks.listing([task], "wide", []), tasks.details(task), tasks.line(task)]
-    return [*texts, doctor.described(judge(task, world.snapshot())), logs.reason(task)]
+    return [*texts, doctor.described(judge(task, world.snapshot())), reason(task)]
 
 
 @settings(max_examples=300, deadline=None)
@@ -98,7 +99,7 @@ def test_status_node_without_job_is_failed_everywhere(event: object) -> None:
     assert not task.over, "node-0 still runs, and can be stopped"
     assert task.nodes[1].job == "train-bcdf2345-node-1"
     assert tasks.line(task) == "task/bcdf2345 (train) failed: node-1: JobNotFound"
-    assert 'Job "train-bcdf2345-node-1" not found' in logs.reason(task)
+    assert 'Job "train-bcdf2345-node-1" not found' in reason(task)
     text = doctor.described(judge(task, world.snapshot()))
     assert "is failed: its Job was deleted or lost its labels" in text
     assert "node-1: its Job was deleted" in text

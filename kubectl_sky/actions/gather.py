@@ -1,50 +1,55 @@
 """Query the cluster for the facts that decide how a task runs."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from kubectl_sky import kinds
-from kubectl_sky.actions import kept, volumes, who
-from kubectl_sky.actions.draft import Draft
-from kubectl_sky.cluster import access, kueue
+from kubectl_sky.actions import identity, volumes
+from kubectl_sky.actions.taskfile import TaskFile
+from kubectl_sky.cluster import access, kueue, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import Forbidden, NotServed, Outdated
+from kubectl_sky.errors import Forbidden, NotFound, NotServed, Outdated
 from kubectl_sky.facts import Access, Facts, KnownClaim, Machine, Queues
 from kubectl_sky.kinds import Kind
 from kubectl_sky.plan import bundle, queueing
 from kubectl_sky.plan.placement import wants_machines
+from kubectl_sky.spec.task import Task
 from kubectl_sky.users import User
 from kubectl_sky.workloads.choice import AUTO, questions
 
 
-def gathered(session: Session, draft: Draft, user: str | None) -> Facts:
-    """Query the user, the PVCs by volume name, and the cluster nodes if needed."""
-    current_user = who.user(session, user)
-    nodes = machines(session) if any(map(wants_machines, draft.tasks)) else ()
+def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
+    """Query everything that decides how the tasks run. Decides nothing.
+
+    Cluster nodes, PVCs, Secrets and queues are queried only if a task needs them.
+    """
+    current_user = identity.user(session, user)
+    tasks, settings = task_file.tasks, task_file.settings
     explicit: dict[Kind, bool] = {}
-    for part in draft.parts:
-        backend = part.backend(draft.settings)
-        for kind in questions(backend, part.task.num_nodes):
+    for entry in task_file.entries:
+        backend = entry.backend(settings)
+        for kind in questions(backend, entry.task.num_nodes):
             explicit[kind] = explicit.get(kind, False) or backend != AUTO
+    is_queued = any(entry.is_queued(settings) for entry in task_file.entries)
     return Facts(
         user=current_user,
         namespace=session.namespace,
-        claims=_claims(session, draft, current_user),
-        secret_keys=kept.secret_keys(session, draft.tasks),
-        machines=nodes,
+        claims=_claims(session, task_file, current_user),
+        secret_keys=_secret_keys(session, tasks),
+        machines=machines(session) if any(map(wants_machines, tasks)) else (),
         access={
             kind: _access(session, kind, is_explicit) for kind, is_explicit in explicit.items()
         },
         context=session.context,
-        queues=_queues(session, draft) if _queued(draft) else None,
+        queues=_queues(session, task_file) if is_queued else None,
     )
 
 
-def _claims(session: Session, draft: Draft, user: User) -> Mapping[str, KnownClaim] | None:
+def _claims(session: Session, task_file: TaskFile, user: User) -> Mapping[str, KnownClaim] | None:
     """Return the PVCs by volume name; None if no task needs a volume."""
-    mounted = any(task.volumes for task in draft.tasks)
-    uses_code_volume = draft.settings.code_volume and any(
-        bundle.streamed(part.task.files, part.archives) for part in draft.parts
+    mounted = any(task.volumes for task in task_file.tasks)
+    uses_code_volume = task_file.settings.code_volume and any(
+        bundle.streamed(entry.task.files, entry.archives) for entry in task_file.entries
     )
     if not mounted and not uses_code_volume:
         return None
@@ -56,11 +61,21 @@ def _claims(session: Session, draft: Draft, user: User) -> Mapping[str, KnownCla
         return {}  # files can be uploaded without a volume
 
 
-def _queued(draft: Draft) -> bool:
-    return any(part.waits(draft.settings) for part in draft.parts)
+def _secret_keys(session: Session, tasks: Sequence[Task]) -> dict[str, tuple[str, ...]] | None:
+    """Return the keys of each existing Secret; None if reading them is forbidden."""
+    keys_by_name = {}
+    for name in dict.fromkeys(reference.name for task in tasks for reference in task.kept_secrets):
+        try:
+            secret = objects.get(session, kinds.SECRET, name)
+        except NotFound:
+            continue
+        except Forbidden:
+            return None
+        keys_by_name[name] = tuple(sorted(secret.get("data") or {}))
+    return keys_by_name
 
 
-def _queues(session: Session, draft: Draft) -> Queues:
+def _queues(session: Session, task_file: TaskFile) -> Queues:
     """Return the LocalQueues of the namespace that the user can see."""
     try:
         names = _names(session, kinds.LOCAL_QUEUE, session.namespace)
@@ -72,7 +87,8 @@ def _queues(session: Session, draft: Draft) -> Queues:
         classes = _names(session, kinds.QUEUE_PRIORITY)
     except NotServed:  # older Kueue versions lack this kind
         classes = None
-    requested = {queueing.queue(task.kubernetes, draft.settings) for task in draft.tasks}
+    settings = task_file.settings
+    requested = {queueing.queue(task.kubernetes, settings) for task in task_file.tasks}
     missing = requested - {None, *names} if names is not None else set()
     return Queues(names=names, classes=classes or (), elsewhere=_elsewhere(session, missing))
 

@@ -1,33 +1,34 @@
 """From a file of several tasks and flags to what is rendered."""
 
 import io
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kubectl_sky import names, users
-from kubectl_sky.actions.draft import Draft, draft
 from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.actions.taskfile import Source, TaskFile, load
+from kubectl_sky.actions.ui import Silent
 from kubectl_sky.errors import InvalidFiles
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.secret import Secret
+from kubectl_sky.workloads.decide import decide
 
 TWO = "name: one\nenvs: {A: null}\nrun: x\n---\nenvs: {B: null}\nsecrets: {S: null}\nrun: y\n"
 FACTS = Facts(users.named("alice"), "team")
 
 
-def drafted(text: str, tmp_path: Path, **flags: Any) -> Draft:
+def drafted(text: str, tmp_path: Path, **flags: Any) -> TaskFile:
     file = tmp_path / "tasks.yaml"
     file.write_text(text)
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
-    return draft(str(file), Overrides(**flags), environ, io.BytesIO())
+    return load(Source(str(file), Overrides(**flags), environ, io.BytesIO()), Silent())
 
 
-def plans(found: Draft) -> list[Plan]:
-    return [decision.plan for decision in found.decide(FACTS)]
+def plans(task_file: TaskFile) -> list[Plan]:
+    return list(decide(task_file.entries, FACTS, task_file.settings).plans)
 
 
 def refused(text: str, tmp_path: Path, **flags: Any) -> list[str]:
@@ -55,7 +56,9 @@ def test_flags_are_for_every_task(tmp_path: Path) -> None:
     assert (second.envs, second.secrets) == ({"B": "2", "A": "1"}, {"S": Secret("file")})
     assert {task.resources.image for task in found.tasks} == {"busybox"}
     assert found.id == "bcdf2345"
-    assert [part.task_id for part in found.parts] == [names.part_id("bcdf2345", n) for n in (1, 2)]
+    assert [part.task_id for part in found.entries] == [
+        names.part_id("bcdf2345", n) for n in (1, 2)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +79,7 @@ def test_names(tmp_path: Path, text: str, given: str | None, expected: list[str 
 
 def test_only_the_first_of_a_pipeline_is_not_held(tmp_path: Path) -> None:
     found = drafted("run: x\n---\nrun: y\n---\nrun: z\n", tmp_path, task_id="bcdf2345")
-    jobs = found.manifests(plans(found)).workload
+    jobs = found.render(plans(found)).workload
     assert [job.object["spec"].get("suspend", False) for job in jobs] == [False, True, True]
     stages = [job.object["metadata"]["labels"][names.STAGE] for job in jobs]
     assert stages == ["1", "2", "3"]
@@ -89,7 +92,7 @@ def test_the_tasks_of_a_group_have_one_service(tmp_path: Path) -> None:
         tmp_path,
         task_id="bcdf2345",
     )
-    rendered = found.manifests(plans(found))
+    rendered = found.render(plans(found))
     services = [item.name for item in rendered.auxiliary if item.object["kind"] == "Service"]
     assert services == ["Service/g-bcdf2345"]
     pods = [job.object["spec"]["template"]["spec"] for job in rendered.workload]
@@ -110,17 +113,15 @@ def test_settings_bound_what_is_brought(tmp_path: Path) -> None:
     (tmp_path / "tasks.yaml").write_text(f"workdir: {tmp_path}/code\nrun: x\n")
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
 
-    def brought(settings: str) -> Draft:
+    def with_settings(settings: str) -> TaskFile:
         (tmp_path / "settings.yaml").write_text(settings)
-        found = str(tmp_path / "tasks.yaml")
-        return draft(
-            found, Overrides(), environ, io.BytesIO(), progress=lambda *_: nullcontext(lambda _: 0)
-        )
+        path = str(tmp_path / "tasks.yaml")
+        return load(Source(path, Overrides(), environ, io.BytesIO()), Silent())
 
-    (part,) = brought("max_files: 2\n").parts
-    assert part.archives["~/sky_workdir"].files == 2
+    (entry,) = with_settings("max_files: 2\n").entries
+    assert entry.archives["~/sky_workdir"].files == 2
     with pytest.raises(InvalidFiles, match="workdir: holds more than 1 files, too much to send"):
-        brought("max_files: 1\n")
+        with_settings("max_files: 1\n")
 
 
 NO_ENDPOINT = (
@@ -148,7 +149,7 @@ UNPLANNABLE = {
 def test_refusal_of_render_has_the_position_in_the_file(text: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidFiles) as caught:
         found = drafted(text, tmp_path)
-        found.manifests(plans(found))
+        found.render(plans(found))
     (problem,) = caught.value.problems
     assert str(problem).partition("tasks.yaml:")[2].startswith(UNPLANNABLE[text])
     assert problem.line

@@ -1,0 +1,218 @@
+"""Send the objects of tasks in order, and let the workloads own the other objects."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+
+from kubectl_sky import names
+from kubectl_sky.actions.find import Target
+from kubectl_sky.actions.preflight import Existing, refuse_foreign
+from kubectl_sky.actions.ui import UI
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.apply import Applied, Send, apply_all
+from kubectl_sky.cluster.session import Answer, Json, Session
+from kubectl_sky.errors import Forbidden, NotFound, SkyError
+from kubectl_sky.observe import ownership, status
+from kubectl_sky.observe.pipelines import pipelines
+from kubectl_sky.render.manifests import Manifest
+from kubectl_sky.workloads import hold, registry
+from kubectl_sky.workloads.decide import Decision
+
+_WORKERS = 16
+
+_create = partial(objects.send_new, accept=refuse_foreign)
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """Tasks in the cluster: the decision, and the workloads as the API server returned them.
+
+    `unchanged` is whether an earlier submit had sent everything.
+    """
+
+    decision: Decision
+    workloads: tuple[Json, ...]
+    unchanged: bool = False
+
+    @property
+    def id(self) -> str:
+        """The id of the task, or of the pipeline or group."""
+        return self.decision.id
+
+    @property
+    def uids(self) -> frozenset[str]:
+        """The uids of the workloads."""
+        return frozenset(item["metadata"]["uid"] for item in self.workloads)
+
+    @property
+    def target(self) -> Target:
+        """The status of the task, pipeline or group, as far as its workloads show it."""
+        uids = self.uids
+        tasks = status.folded(ownership.decide(self.workloads, (), (), uids)).tasks
+        return pipelines(tasks, uids)[0] if self.decision.together else tasks[0]
+
+
+def apply(
+    session: Session, decision: Decision, existing: Existing, ui: UI, *, dry_run: bool = False
+) -> Submitted:
+    """Send what is missing, in order, and make the workloads own the rest.
+
+    If a step fails, the objects that this call created are deleted. A dry run is server-side.
+    Raises ClusterError.
+    """
+    if existing.complete and not dry_run:
+        return _submitted(decision, existing.objects, unchanged=True)
+    manifests = existing.manifests
+    _admit(session, manifests.workload)
+    workloads = [manifest.object for manifest in manifests.workload]
+    stages = [
+        [manifest.object for manifest in manifests.auxiliary],
+        # Suspended workloads come first: nothing runs until all objects exist.
+        [item for item in workloads if hold.held(item)],
+        [item for item in workloads if not hold.held(item)],
+    ]
+    with (
+        ui.progress("Sending", len(manifests.all)) as advance,
+        _shared(session, manifests.shared, existing.shared or {}, dry_run) as shared,
+    ):
+        applied = apply_all(
+            session,
+            stages,
+            dry_run=dry_run,
+            workers=_WORKERS,
+            on_done=lambda applied: advance(1),
+            send=_sender(existing),
+        )
+        if not dry_run:
+            _adopt(session, applied, shared, decision.workload_kinds)
+    return _submitted(decision, [result.object for result in applied])
+
+
+def _submitted(decision: Decision, items: Sequence[Json], *, unchanged: bool = False) -> Submitted:
+    workload_kinds = decision.workload_kinds
+    workloads = tuple(item for item in items if item["kind"] in workload_kinds)
+    return Submitted(decision, workloads, unchanged)
+
+
+def _admit(session: Session, workloads: Sequence[Manifest]) -> None:
+    """Dry-run the creation of a pod of each task, to report rejections early.
+
+    The API server accepts a Job whatever its pods are. A full quota, a policy or a webhook would
+    only show as a Job without pods. Users who can create Jobs but not pods skip this check.
+    """
+    by_task: dict[str, Json] = {}
+    for manifest in workloads:
+        by_task.setdefault(manifest.object["metadata"]["labels"][names.TASK_ID], manifest.object)
+    for item in by_task.values():
+        for template in registry.of(item).templates(item):
+            metadata = {
+                **template["metadata"],
+                "generateName": item["metadata"]["name"] + "-",
+                "namespace": item["metadata"]["namespace"],
+            }
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+            try:
+                objects.create(session, pod | {"spec": template["spec"]}, dry_run=True)
+            except Forbidden:
+                return
+
+
+def _sender(existing: Existing) -> Send:
+    """Return a function that creates an object.
+
+    It skips existing objects of the task: the preflight check has compared them already.
+    """
+    by_name = existing.by_name
+
+    def send(session: Session, manifest: Json, *, dry_run: bool) -> Answer:
+        item = by_name.get(f"{manifest['kind']}/{manifest['metadata']['name']}")
+        if item:
+            return Answer(HTTPStatus.OK, item, "", retried=False)
+        return _create(session, manifest, dry_run=dry_run)
+
+    return send
+
+
+@contextmanager
+def _shared(
+    session: Session, manifests: Sequence[Manifest], existing: Mapping[str, Json], dry_run: bool
+) -> Iterator[list[Json]]:
+    """Create the missing shared objects, then run the body with all of them.
+
+    If the body fails, the created objects are deleted unless another task uses them by then.
+    """
+    items = [manifest.object for manifest in manifests]
+    missing = [item for item in items if item["metadata"]["name"] not in existing]
+    applied = apply_all(session, [missing], dry_run=dry_run, workers=_WORKERS, send=_create)
+    try:
+        yield items
+    except (SkyError, KeyboardInterrupt):
+        for result in applied:
+            if result.created and not dry_run:
+                objects.delete_unchanged(session, result.object)
+        raise
+
+
+def _adopt(
+    session: Session,
+    applied: Sequence[Applied],
+    shared: Sequence[Json],
+    workload_kinds: Collection[str],
+) -> None:
+    """Make the workloads own the other objects, so that they are garbage-collected.
+
+    Objects that belong to no single task are owned by the workloads of all tasks. They are deleted
+    with their last owner.
+    """
+    owners: dict[str | None, list[Json]] = defaultdict(list)
+    owned = []
+    for item in (result.object for result in applied):
+        metadata = item["metadata"]
+        if item["kind"] in workload_kinds:
+            identity = {field: metadata[field] for field in ("name", "uid")}
+            owner = {"apiVersion": item["apiVersion"], "kind": item["kind"]} | identity
+            owners[metadata["labels"].get(names.TASK_ID)].append(owner)
+            owners[None].append(owner)
+        else:
+            owned.append(item)
+
+    def adopt(item: Json) -> None:
+        references = owners[item["metadata"]["labels"].get(names.TASK_ID)]
+        objects.amend(session, item, {"metadata": {"ownerReferences": references}})
+
+    try:
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            list(pool.map(adopt, owned))
+            list(pool.map(lambda item: _add_owners(session, item, owners[None]), shared))
+    except (SkyError, KeyboardInterrupt):
+        _undo(session, [result.object for result in applied if result.created], workload_kinds)
+        raise
+
+
+def _add_owners(session: Session, item: Json, owners: Sequence[Json]) -> None:
+    """Add workloads to the owners of a shared object.
+
+    Create it again if it was garbage-collected with its last owner.
+    """
+    body = {"metadata": {"ownerReferences": list(owners)}}
+    try:
+        # strategic merge: owners are added to the existing ones, by uid
+        objects.amend(session, item, body, "strategic")
+    except NotFound:
+        replacement = item | {"metadata": item["metadata"] | body["metadata"]}
+        answer = _create(session, replacement, dry_run=False)
+        if answer.status != HTTPStatus.CREATED:  # another task created it
+            objects.amend(session, item, body, "strategic")
+
+
+def _undo(session: Session, items: Sequence[Json], workload_kinds: Collection[str]) -> None:
+    """Delete the created objects, workloads first.
+
+    Otherwise a pod could start without the objects that it needs.
+    """
+    for item in sorted(items, key=lambda item: item["kind"] not in workload_kinds):
+        objects.delete_same(session, objects.known_kind(item), item["metadata"])

@@ -1,0 +1,143 @@
+"""Follow a task, pipeline or group until it finishes, and report how it ended."""
+
+from collections.abc import Callable, Sequence
+
+from kubectl_sky.actions import evidence, group, logs
+from kubectl_sky.actions.find import Target
+from kubectl_sky.actions.logs import Request, Screen
+from kubectl_sky.actions.pipeline import Lead, in_turn
+from kubectl_sky.actions.ui import UI
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import Interrupted, TaskFailed
+from kubectl_sky.observe.evidence import Evidence, last_lines
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.pipelines import PipelineStatus
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.plan.plan import Plan
+
+_LAST_LINES = 5
+
+
+def follow(
+    session: Session, target: Target, request: Request, ui: UI, *, leads: bool = True
+) -> None:
+    """Print the logs until the task, or all tasks of a pipeline or group, have finished.
+
+    A client that `leads` a pipeline resumes each task when the one before it has succeeded. If one
+    fails, the remaining tasks are cancelled. Auxiliary tasks of a group are stopped when the others
+    finish. Ctrl-C does not change the tasks. Raises TaskFailed, Interrupted, ClusterError.
+    """
+    try:
+        _check(session, _finished(session, target, request, ui, leads))
+    except KeyboardInterrupt:
+        raise _interrupted(target) from None
+
+
+def _finished(session: Session, target: Target, request: Request, ui: UI, leads: bool) -> Target:
+    if isinstance(target, TaskStatus):
+        return logs.follow(session, target, request, ui.logs, ui.note)
+    if not target.place.parallel:
+
+        def finish(task: TaskStatus) -> TaskStatus:
+            ui.note(target.heading(task))
+            return logs.follow(session, task, request, ui.logs, ui.note)
+
+        return in_turn(session, target, Lead(finish, ui.note, leads))
+    group.complete(target)
+    ui.notes(map(target.heading, target.tasks))
+    ending = group.Ending(session, target, ui.note, decides=leads)
+    statuses = logs.follow_all(session, target.tasks, request, Screen(ui.logs, ui.note), ending)
+    return group.as_ended(target, statuses)
+
+
+def show(session: Session, target: Target, request: Request, ui: UI) -> None:
+    """Print the existing logs; those of a pipeline by stage, with headings.
+
+    Raises TaskFailed if the task, or a task of the pipeline, has failed.
+    """
+    if isinstance(target, TaskStatus):
+        logs.show(session, target, request, ui.logs, ui.note)
+    else:
+        for task in target.tasks:
+            ui.note(target.heading(task))
+            logs.show(session, task, request, ui.logs, ui.note)
+    _check(session, target)
+
+
+def _interrupted(target: Target) -> Interrupted:
+    if isinstance(target, TaskStatus):
+        return Interrupted(
+            f"interrupted; task {target.id} goes on",
+            f"`kubectl sky logs {target.id} -f` follows it,"
+            f" `kubectl sky stop {target.id}` stops it",
+        )
+    suspended = "" if target.place.parallel else ", its later stages are suspended"
+    return Interrupted(
+        f"interrupted; {target.word} {target.id} goes on{suspended}",
+        f"`kubectl sky wait {target.id} --continue` goes on with it,"
+        f" `kubectl sky stop {target.id}` stops it",
+    )
+
+
+def _check(session: Session, target: Target) -> None:
+    """Raise TaskFailed if the task failed, or a task of the pipeline or group."""
+    if isinstance(target, PipelineStatus):
+        _check_pipeline(session, target)
+    elif target.state is State.FAILED:
+        text = reason(target, evidence.kept(session, target))
+        raise TaskFailed(f"task {target.id} ({target.name}) failed: {text}")
+
+
+def _check_pipeline(session: Session, pipeline: PipelineStatus) -> None:
+    failed = pipeline.failed
+    if not failed:
+        return
+    text = reason(failed, evidence.kept(session, failed))
+    if pipeline.place.parallel:
+        others = [task.name for task in pipeline.tasks if task.state is State.FAILED][1:]
+        suffix = f" (also failed: {', '.join(others)})" if others else ""
+        subject = f"task {failed.id} ({failed.name}) of group {pipeline.id} ({pipeline.name})"
+        raise TaskFailed(f"{subject} failed{suffix}: {text}")
+    missing = [str(stage) for stage in pipeline.missing if stage > pipeline.stage(failed)]
+    cancelled = f" (cancelled: stage {', '.join(missing)})" if missing else ""
+    raise TaskFailed(
+        f"{pipeline.word} {pipeline.id} ({pipeline.name}) failed"
+        f" at {pipeline.heading(failed)}{cancelled}: {text}"
+    )
+
+
+def reason(task: TaskStatus, record: Evidence | None = None) -> str:
+    """Describe how a task failed, with the last log lines of the first failed node.
+
+    If its pod is deleted, they come from the record.
+    """
+    failure = task.first_failure
+    if failure is None:
+        return task.note
+    deaths = record.deaths if record else ()
+    death = next((death for death in deaths if death.rank == failure.index), None)
+    if death and not failure.pod:
+        lines, title = last_lines(death), f"; last lines of its deleted pod {death.pod}"
+    elif failure.exit_code is not None:
+        lines, title = failure.message.splitlines()[-_LAST_LINES:], "; its last lines"
+    else:  # the message of the Job or the kubelet
+        message = " ".join(failure.message.split())
+        return f"{task.note}: {message}" if message else task.note
+    return f"{task.note}{title}:" + "".join(f"\n  {line}" for line in lines) if lines else task.note
+
+
+def without_client(target_id: str, plans: Sequence[Plan], note: Callable[[str], None]) -> None:
+    """Note what stays undone in a pipeline or group that no client follows."""
+    command = f"kubectl sky wait {target_id} --continue"
+    if any(plan.suspended for plan in plans):
+        later = "stage 2 is" if len(plans) == 2 else f"stages 2 to {len(plans)} are"
+        note(
+            f"{later} suspended: Kubernetes has no controller that resumes a stage when the one"
+            f" before it has succeeded. To resume them, run: {command}"
+        )
+    auxiliary = [plan.title for plan in plans if plan.auxiliary]
+    if auxiliary:
+        note(
+            f"{', '.join(auxiliary)} will keep running after the primary tasks: Kubernetes has no"
+            f" controller that stops auxiliary tasks. To stop them in time, run: {command}"
+        )

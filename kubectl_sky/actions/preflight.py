@@ -1,0 +1,317 @@
+"""Checks before a submit: what exists already, and what could never start. Sends nothing."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from kubectl_sky import kinds, names
+from kubectl_sky.actions import listing
+from kubectl_sky.actions.stop import AUXILIARY
+from kubectl_sky.actions.taskfile import TaskFile
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import Forbidden, NotFound, NotServed, UserError
+from kubectl_sky.observe import status
+from kubectl_sky.observe.difference import foreign
+from kubectl_sky.observe.pipelines import pipelines
+from kubectl_sky.plan import hidden, quota
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.render.manifests import Manifest, Manifests
+from kubectl_sky.workloads import hold
+from kubectl_sky.workloads.decide import Decision
+
+_WORKERS = 16
+_MAX_NAMES = 12  # maximum number of names in a message
+# Listed only if the task has some: not all users are allowed to.
+_NOT_LISTED = (kinds.SECRET, kinds.PVC)
+_DEFAULT_CLASS = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+
+
+@dataclass(frozen=True)
+class Existing:
+    """What the cluster has of the tasks already, and what remains to be sent.
+
+    `objects` are those of the tasks. `shared` has the metadata of the objects that other tasks may
+    use too, by name. `manifests` are as rendered, with what only the first submit decides.
+    `complete` is whether an earlier submit sent everything, or the pipeline has finished.
+    """
+
+    manifests: Manifests
+    objects: tuple[Json, ...] = ()
+    shared: Mapping[str, Json] | None = None
+    complete: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def by_name(self) -> dict[str, Json]:
+        """The objects of the tasks, by kind and name."""
+        return {_name(item): item for item in self.objects}
+
+
+def check(
+    session: Session, task_file: TaskFile, decision: Decision, manifests: Manifests
+) -> Existing:
+    """Compare the tasks with the cluster.
+
+    Raises UserError for tasks that could never start, and, with the fields that differ, for an id
+    that belongs to another task.
+    """
+    _check_capacity(session, decision.plans)
+    claims = [claim for plan in decision.plans for claim in plan.storage.fresh]
+    notes = storage_class_notes(session, [claim.storage_class for claim in claims])
+    shared = _shared(session, manifests.shared)
+    if not task_file.given_id:
+        return Existing(manifests, shared=shared, notes=notes)
+    items = _existing(session, decision, manifests)
+    manifests = _as_first_sent(manifests, items)
+    _refuse_other_task(session, decision, manifests, items)
+    complete = _is_complete(decision, manifests, items, shared)
+    return Existing(manifests, tuple(items), shared, complete, notes)
+
+
+def _check_capacity(session: Session, plans: Sequence[Plan]) -> None:
+    """Refuse tasks that could never start: quota too small, queue missing or closed.
+
+    Skipped without permission to list quotas and queues. Raises UserError, ClusterError.
+    """
+    if any(len(plan.nodes) > 1 for plan in plans):
+        with suppress(Forbidden):
+            quotas = objects.list_all(session, kinds.RESOURCE_QUOTA, session.namespace)
+            for plan in plans:
+                quota.check(plan, quotas)
+    queues = dict.fromkeys(plan.gang.queue for plan in plans if plan.gang and plan.gang.queue)
+    if not queues:
+        return
+    try:
+        items = objects.list_all(session, kinds.VOLCANO_QUEUE)
+    except (Forbidden, NotServed):
+        return
+    states = {item["metadata"]["name"]: _queue_state(item) for item in items}
+    open_queues = ", ".join(
+        sorted(name for name, state in states.items() if state == "Open")[:_MAX_NAMES]
+    )
+    hint = f"open queues: {open_queues}" if open_queues else "no Volcano queue is open"
+    for name in queues:
+        if name not in states:
+            raise UserError(f'Volcano queue "{name}" not found', hint)
+        if states[name] != "Open":
+            raise UserError(f'Volcano queue "{name}" is {states[name].lower()}', hint)
+
+
+def _queue_state(queue: dict[str, object]) -> str:
+    """Return the state of a queue; a queue without status counts as open."""
+    queue_status = queue.get("status")
+    return str((queue_status.get("state") if isinstance(queue_status, dict) else None) or "Open")
+
+
+def storage_class_notes(session: Session, requested: Iterable[str | None]) -> tuple[str, ...]:
+    """Return a note for each missing StorageClass; None means the default, "" no class.
+
+    Raises UserError if there is no default class: such a PVC would stay pending. Returns nothing
+    if the user is not allowed to list StorageClasses.
+    """
+    classes = {name for name in requested if name != ""}
+    if not classes:
+        return ()
+    try:
+        items = objects.list_all(session, kinds.STORAGE_CLASS)
+    except Forbidden:
+        return ()
+    existing = sorted(item["metadata"]["name"] for item in items)
+    default = any(
+        (item["metadata"].get("annotations") or {}).get(key) == "true"
+        for item in items
+        for key in _DEFAULT_CLASS
+    )
+    if None in classes and not default:
+        raise _no_default_class(existing)
+    available = f"available: {', '.join(existing)}" if existing else "the cluster has none"
+    return tuple(
+        f'StorageClass "{name}" not found ({available}); the volume stays pending until a'
+        " PersistentVolume of that class exists"
+        for name in sorted({name for name in classes if name} - set(existing))
+    )
+
+
+def _no_default_class(existing: Sequence[str]) -> UserError:
+    if not existing:
+        return UserError(
+            "the cluster has no StorageClass to provision the volume",
+            "install a provisioner, or use an existing PVC by its name",
+        )
+    return UserError(
+        "the cluster has no default StorageClass to provision the volume",
+        f"choose one of {', '.join(existing)} (config.storage_class_name in a file,"
+        f" --storage-class), or set a default:"
+        f" kubectl annotate storageclass {existing[0]} {_DEFAULT_CLASS[0]}=true",
+    )
+
+
+def _shared(session: Session, manifests: Sequence[Manifest]) -> dict[str, Json]:
+    """Return the metadata of existing shared objects by name, without those being deleted.
+
+    The name is a hash of the content, but any user can create an object with any name. Raises
+    UserError if the content of one does not match its name.
+    """
+
+    def fetch(manifest: Manifest) -> Json | None:
+        item, kind = manifest.object, objects.known_kind(manifest.object)
+        name, namespace = item["metadata"]["name"], item["metadata"].get("namespace")
+        try:
+            live = objects.get(session, kind, name, namespace)
+        except NotFound:
+            return None
+        if live["metadata"].get("deletionTimestamp"):
+            return None
+        refuse_foreign(item, live)
+        return dict(live["metadata"])
+
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        existing = filter(None, pool.map(fetch, manifests))
+        return {metadata["name"]: metadata for metadata in existing}
+
+
+def refuse_foreign(manifest: Json, live: Json) -> None:
+    """Raise UserError unless an existing object equals what would be created."""
+    reasons = foreign(manifest, live)
+    if live["metadata"].get("deletionTimestamp"):
+        reasons = ["it is being deleted"]
+    if reasons:
+        suffix = f" and {len(reasons) - 1} more" if reasons[1:] else ""
+        raise UserError(
+            f"{_name(manifest)} already exists and was not created by this task:"
+            f" {reasons[0]}{suffix}",
+            "delete it if it is yours, or submit with another --id",
+        )
+
+
+def _existing(session: Session, decision: Decision, manifests: Manifests) -> list[Json]:
+    """List the existing objects with the id, one request per kind.
+
+    Secrets are read by name: few users are allowed to list them.
+    """
+    auxiliary_objects = [manifest.object for manifest in manifests.auxiliary]
+    secrets = [item for item in auxiliary_objects if item["kind"] == kinds.SECRET.kind]
+    listed_kinds = dict.fromkeys(
+        objects.known_kind(item) for item in auxiliary_objects if item not in secrets
+    )
+    listed_kinds.update(dict.fromkeys(kind for kind in AUXILIARY if kind not in _NOT_LISTED))
+    namespace, selector = decision.namespace, f"{decision.label}={decision.id}"
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        lists = pool.map(
+            lambda kind: objects.list_all(session, kind, namespace, label_selector=selector),
+            listed_kinds,
+        )
+        auxiliary = [item for items in lists for item in items]
+        listed_names = set(map(_name, auxiliary))
+        unlisted = [item for item in auxiliary_objects if _name(item) not in listed_names]
+        auxiliary += filter(None, pool.map(lambda item: _with_name_of(session, item), unlisted))
+    return auxiliary + listing.workloads(session, namespace, selector)
+
+
+def _with_name_of(session: Session, item: Json) -> Json | None:
+    """Fetch the object with the name of a manifest; None if not found.
+
+    Raises UserError if it lacks our labels and differs from the manifest.
+    """
+    kind, metadata = objects.known_kind(item), item["metadata"]
+    with suppress(NotFound, Forbidden, NotServed):
+        live = objects.get(session, kind, metadata["name"], metadata.get("namespace"))
+        if names.TASK not in (live["metadata"].get("labels") or {}):
+            refuse_foreign(item, live)
+        return live
+    return None
+
+
+def _as_first_sent(manifests: Manifests, items: Sequence[Json]) -> Manifests:
+    """Keep what only the first submit decides: the token and the suspended state."""
+    existing = {_name(item): item for item in items}
+    return replace(
+        manifests,
+        auxiliary=tuple(
+            replace(manifest, object=_with_token(manifest.object, existing.get(manifest.name, {})))
+            for manifest in manifests.auxiliary
+        ),
+        workload=tuple(
+            replace(manifest, object=hold.copied(manifest.object, existing[manifest.name]))
+            if manifest.name in existing
+            else manifest
+            for manifest in manifests.workload
+        ),
+    )
+
+
+def _with_token(item: Json, live: Json) -> Json:
+    """Copy the token of the live object, if both objects have one."""
+    data, token = item.get("data") or {}, (live.get("data") or {}).get(hidden.TOKEN)
+    if item["kind"] != kinds.SECRET.kind or hidden.TOKEN not in data or token is None:
+        return item
+    return item | {"data": data | {hidden.TOKEN: token}}
+
+
+def _refuse_other_task(
+    session: Session, decision: Decision, manifests: Manifests, items: Sequence[Json]
+) -> None:
+    """Refuse an id that belongs to another task.
+
+    Otherwise the submit would change a running task.
+    """
+    expected = {manifest.name: manifest.object for manifest in manifests.own}
+    mismatches: list[str] = []
+    other_label = names.TASK_ID if decision.together else names.PIPELINE
+    selector = f"{other_label}={decision.id}"
+    for live in (*items, *listing.workloads(session, decision.namespace, selector)):
+        name = _name(live)
+        if live["metadata"].get("deletionTimestamp"):
+            raise UserError(
+                f"task {decision.id} is being deleted", "wait a moment, or use another --id"
+            )
+        if name not in expected:
+            mismatches.append(f"{name}: not part of this file")
+        else:
+            mismatches += [f"{name}: {field}" for field in foreign(expected[name], live)]
+    if not mismatches:
+        return
+    shown = "\n  ".join(mismatches[:_MAX_NAMES]) + (
+        f"\n  and {len(mismatches) - _MAX_NAMES} more" if mismatches[_MAX_NAMES:] else ""
+    )
+    raise UserError(
+        f"--id {decision.id} belongs to a different task; these fields differ:\n  {shown}",
+        f"use another --id, or stop that task first: kubectl sky stop {decision.id}",
+    )
+
+
+def _is_complete(
+    decision: Decision, manifests: Manifests, items: Sequence[Json], shared: Mapping[str, Json]
+) -> bool:
+    """Return whether an earlier submit sent every object, or the pipeline has finished.
+
+    A failed pipeline lacks its cancelled tasks, and they are not created again.
+    """
+    kinds_of_workloads = decision.workload_kinds
+    workloads = [item for item in items if item["kind"] in kinds_of_workloads]
+    auxiliary = [item for item in items if item["kind"] not in kinds_of_workloads]
+    if not all(item["metadata"].get("ownerReferences") for item in auxiliary):
+        return False
+    uids = {item["metadata"]["uid"] for item in items}
+    owns_shared = all(
+        uids & _owners(shared.get(manifest.object["metadata"]["name"], {}))
+        for manifest in manifests.shared
+    )
+    finished = pipelines(status.tasks(workloads, []))
+    return (len(items) == len(manifests.own) and owns_shared) or any(
+        pipeline.state.ended for pipeline in finished
+    )
+
+
+def _owners(metadata: Json) -> set[str]:
+    """Return the uids of the objects that keep an object alive."""
+    return {owner["uid"] for owner in metadata.get("ownerReferences") or ()}
+
+
+def _name(item: Json) -> str:
+    return f"{item['kind']}/{item['metadata']['name']}"
