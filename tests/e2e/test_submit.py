@@ -214,7 +214,7 @@ def test_a_failure_half_way_leaves_nothing(sky: Command, kubectl: Command) -> No
     assert (done.returncode, done.stdout) == (3, "")
     assert "quota few is full: count/jobs.batch: asked 1, used 2 of 2" in done.stderr
     assert "what was created has been removed again" in done.stderr
-    assert done.stderr.count("\n") == 2, "that all may not start at once, and this"
+    assert done.stderr.count("\n") == 3, "warning, error, hint"
     gone(kubectl, "quota001")
 
 

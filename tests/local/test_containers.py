@@ -131,9 +131,10 @@ def test_a_cluster_that_cannot_be_made_leaves_nothing(local: Local, driver: str)
     programs.change(local.programs, images=False)
     done = local("up", "--driver", driver)
     assert (done.returncode, done.stdout) == (3, "")
-    *said, error = done.stderr.splitlines()
-    assert "ERROR: failed to pull image" in said
-    assert error.startswith("error: `") and "failed (1); its output is above" in error
+    *output, error, hint = done.stderr.splitlines()
+    assert "ERROR: failed to pull image" in output
+    assert error.startswith("error: `") and error.endswith("failed (1)")
+    assert hint == "hint: its output is above"
     assert nodes(local) == {}
     assert json.loads(local("status", "-o", "json").stdout)["state"] == "absent"
 
