@@ -8,7 +8,7 @@ from typing import Any
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import hub
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
-from kubectl_sky.spec.files import is_url, whole
+from kubectl_sky.spec.files import copied_sources, is_url, whole
 from kubectl_sky.spec.mounts import wrong_path
 
 HUB = "hf"
@@ -34,7 +34,8 @@ STORES = {
     "https": WEB,
     "http": WEB,
 }
-_LOCAL = "a bucket is neither made nor filled by a task"
+_LOCAL = "no bucket is created or filled"
+_COPY = "mode: COPY uploads the local files to the nodes"
 _FILL = "fill it once with the store's own tool and write its URL as the source"
 
 
@@ -87,7 +88,7 @@ def buckets_of(data: Mapping[str, Any]) -> tuple[Bucket, ...]:
     return tuple(
         _bucket(whole(path), source)
         for path, source in entries(data.get("file_mounts"))
-        if isinstance(source, dict) or is_url(source)
+        if (isinstance(source, dict) and not copied_sources(source)) or is_url(source)
     )
 
 
@@ -125,7 +126,7 @@ def undone(document: Document) -> Iterator[tuple[Path, str, str]]:
     """Yield the buckets that are not supported: the path, the reason and a hint."""
     for path, source in entries(document.get("file_mounts")):
         field_path: Path = ("file_mounts", path)
-        if isinstance(source, dict):
+        if isinstance(source, dict) and not copied_sources(source):
             yield from _undone(field_path, source)
         elif is_url(source):
             yield from _unread(field_path, source)
@@ -136,11 +137,11 @@ def _undone(where: Path, source: Mapping[Data, Data]) -> Iterator[tuple[Path, st
     if str(source.get("store")).upper() == "VOLUME":
         yield (*where, "store"), "this is about disks of GCP machines", "write volumes"
     elif url is None and not str(name or "").split("/")[0]:
-        yield where, "the bucket has no name, and none is made", _FILL
+        yield where, "the bucket has no name, and none is created", _FILL
     elif url is None and str(source.get("store")).lower() == HUB:
         yield from _unread((*where, "name"), f"hf://{hub.BUCKETS}/{name}")
     elif url is not None and not is_url(url):
-        yield (*where, "source"), _LOCAL, _FILL
+        yield (*where, "source"), _LOCAL, _COPY
     elif isinstance(url, str):
         yield from _unread((*where, "source"), url)
 

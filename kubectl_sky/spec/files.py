@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 from kubectl_sky.errors import Problem
@@ -67,7 +68,7 @@ class LocalFiles:
 
     path: str
     source: str
-    field: tuple[str, ...]
+    field: Path
 
 
 def is_url(source: Data) -> bool:
@@ -100,7 +101,32 @@ def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
     for path, source in entries(mounts):
         if isinstance(source, str) and not is_url(source):
             files.append(LocalFiles(whole(path), source, ("file_mounts", path)))
+        target, field_path = whole(path), ("file_mounts", path, "source")
+        sources = copied_sources(source)
+        if isinstance(sources, str):
+            files.append(LocalFiles(target, sources, field_path))
+        elif sources:
+            files += (
+                LocalFiles(f"{target}/{PurePosixPath(item).name}", item, (*field_path, index))
+                for index, item in enumerate(sources)
+            )
     return tuple(files)
+
+
+def copied_sources(mount: Data) -> str | list[str] | None:
+    """Return the local folder, or the list of paths, of a bucket that the nodes only copy.
+
+    None if the nodes need a bucket: for a mount, or if it is not filled from local files.
+    """
+    if not isinstance(mount, dict) or str(mount.get("mode")).upper() != "COPY":
+        return None
+    source = mount.get("source")
+    if isinstance(source, str):
+        return source if source and not is_url(source) else None
+    is_local = isinstance(source, list) and all(
+        isinstance(item, str) and PurePosixPath(item).name and not is_url(item) for item in source
+    )
+    return source or None if is_local else None
 
 
 def whole(path: str) -> str:

@@ -13,7 +13,7 @@ import yaml
 
 from kubectl_sky import assets
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import buckets, image, infra, machine, secret
+from kubectl_sky.spec import buckets, files, image, infra, machine, secret
 from kubectl_sky.spec.document import Data, Document, Path, dotted, entries
 from kubectl_sky.spec.substitute import Filled
 
@@ -257,6 +257,11 @@ def _secrets(document: Document) -> Iterator[_Found]:
 def _buckets(document: Document) -> Iterator[_Found]:
     for path, reason, instead in buckets.undone(document):
         yield _Found(path, reason, instead, True)
+    for target, mount in entries(document.get("file_mounts")):
+        if files.copied_sources(mount):
+            field = next((name for name in ("name", "store") if mount.get(name)), "source")
+            reason = "no bucket is created; the nodes get the local files"
+            yield _Found(("file_mounts", target, field), reason, "", False)
 
 
 def _volumes(document: Document) -> Iterator[_Found]:

@@ -67,12 +67,12 @@ REFUSED = {
         f" Face's Hub; such as {hub.EXAMPLES}"
     ),
     "file_mounts: {/a: {name: b, source: ./x}}": (
-        "task.yaml:2:29: file_mounts./a.source: not carried out yet: a bucket is neither made nor"
-        " filled by a task; fill it once with the store's own tool and write its URL as the source"
+        "task.yaml:2:29: file_mounts./a.source: not carried out yet: no bucket is created or"
+        " filled; mode: COPY uploads the local files to the nodes"
     ),
     "file_mounts: {/a: {mode: MOUNT}}": (
         "task.yaml:2:15: file_mounts./a: not carried out yet: the bucket has no name, and none is"
-        " made; fill it once with the store's own tool and write its URL as the source"
+        " created; fill it once with the store's own tool and write its URL as the source"
     ),
     "file_mounts: {/a: {name: b, store: volume}}": (
         "task.yaml:2:29: file_mounts./a.store: not carried out yet: this is about disks of GCP"
@@ -93,6 +93,43 @@ REFUSED = {
 def test_what_cannot_be_carried_out(field: str) -> None:
     (document,) = read("run: x\n" + field)
     assert [str(one) for one in refusals(document)] == [REFUSED[field]]
+
+
+LOCAL: list[tuple[Any, list[tuple[str, str]]]] = [
+    ({"name": "b", "source": "./dir", "mode": "COPY"}, [("/a", "./dir")]),
+    ({"source": "~/dir", "store": "s3", "mode": "copy"}, [("/a", "~/dir")]),
+    (
+        {"name": "b", "source": ["./x.txt", "y/z"], "mode": "COPY"},
+        [("/a/x.txt", "./x.txt"), ("/a/z", "y/z")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("mount", "expected"), LOCAL)
+def test_copied_bucket_of_local_files_is_uploaded(
+    mount: Any, expected: list[tuple[str, str]]
+) -> None:
+    document = make_document(file_mounts={"/a": mount})
+    assert refusals(document) == []
+    task = task_of(document)
+    assert ([(item.path, item.source) for item in task.files], task.buckets) == (expected, ())
+    (warning,) = validate(document)
+    assert warning.path == f"file_mounts./a.{'name' if 'name' in mount else 'store'}"
+    assert warning.message == "ignored: no bucket is created; the nodes get the local files"
+
+
+@pytest.mark.parametrize(
+    "mount",
+    [
+        {"name": "b", "source": "./dir"},
+        {"name": "b", "source": "./dir", "mode": "MOUNT_CACHED"},
+        {"name": "b", "source": ["./dir", "s3://c"], "mode": "COPY"},
+        {"name": "b", "source": ["/"], "mode": "COPY"},
+    ],
+)
+def test_bucket_that_would_have_to_be_filled_is_refused(mount: Any) -> None:
+    (problem,) = refusals(make_document(file_mounts={"/a": mount}))
+    assert "no bucket is created or filled" in problem.message
 
 
 def test_a_bucket_goes_where_something_can_be_mounted() -> None:
