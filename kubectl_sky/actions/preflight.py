@@ -18,7 +18,7 @@ from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.plan import hidden, quota
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifest, Manifests
-from kubectl_sky.workloads import hold
+from kubectl_sky.workloads import hold, registry
 from kubectl_sky.workloads.decide import Decision
 
 _WORKERS = 16
@@ -83,7 +83,8 @@ def _check_capacity(session: Session, plans: Sequence[Plan]) -> None:
             quotas = objects.list_all(session, kinds.RESOURCE_QUOTA, session.namespace)
             for plan in plans:
                 quota.check(plan, quotas)
-    queues = dict.fromkeys(plan.gang.queue for plan in plans if plan.gang and plan.gang.queue)
+    own_queues = [plan.custom.queue for plan in plans if plan.backend in registry.OWN_QUEUES]
+    queues = dict.fromkeys(filter(None, own_queues))
     if not queues:
         return
     try:

@@ -15,13 +15,9 @@ if TYPE_CHECKING:
     from kubectl_sky.observe.rights import Right
     from kubectl_sky.observe.verdict import Verdict
 
-# Add-ons that tasks can use, by the API group that shows that they are installed.
-_ADDED = {
+# Add-ons that tasks can use in addition to those of the backends, by their API group.
+_ADD_ONS = {
     "kueue.x-k8s.io": "Kueue",
-    "jobset.x-k8s.io": "JobSet",
-    "kubeflow.org": "Kubeflow (MPIJob)",
-    "workload.codeflare.dev": "AppWrapper",
-    "scheduling.volcano.sh": "Volcano",
     "ray.io": "KubeRay",
     "metrics.k8s.io": "metrics",
 }
@@ -121,10 +117,13 @@ def _ranks(ranks: tuple[int, ...]) -> str:
 
 
 def _told(checkup: "Checkup") -> str:
+    from kubectl_sky.workloads import registry
+
     unknown = "unknown: you may not list them"
     node_count = unknown if checkup.machines is None else str(checkup.machines)
     storage = unknown if checkup.storage is None else checkup.storage
-    add_ons = [name for group, name in _ADDED.items() if group in checkup.groups]
+    all_add_ons = registry.ADD_ONS | _ADD_ONS
+    add_ons = [name for group, name in all_add_ons.items() if group in checkup.groups]
     facts = {
         "Context": checkup.context,
         "Server": f"{checkup.server} ({checkup.version})",

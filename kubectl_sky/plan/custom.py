@@ -15,7 +15,7 @@ class Custom:
     """The user's settings for pods and queues.
 
     The pods use the service account `account` and run on cluster nodes with the labels
-    `node_selector`. The task waits in the Kueue `queue`, if one is set, with the labels `queueing`.
+    `node_selector`. The task waits in the `queue`, if one is set; `queueing` are its Kueue labels.
     `config` is merged into every pod.
     """
 

@@ -168,7 +168,7 @@ def queued_later(plan: Plan) -> Plan:
     return replace(
         plan,
         annotations={**plan.annotations, **later},
-        custom=replace(plan.custom, queue=None, queueing={}),
+        custom=replace(plan.custom, queueing={}),
     )
 
 

@@ -8,9 +8,7 @@ from kubectl_sky.plan.accelerators import Term
 from kubectl_sky.plan.bundle import Cargo
 from kubectl_sky.plan.custom import Custom
 from kubectl_sky.plan.fabric import Fabric
-from kubectl_sky.plan.gang import Gang
 from kubectl_sky.plan.hidden import SecretVariable
-from kubectl_sky.plan.mpi import Mpi
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.registry import Login
@@ -76,8 +74,8 @@ class Plan:
     node restarts up to `restarts` times. If the task `recovers`, disruptions by the cluster, such
     as evictions, and the `exit_codes` are not counted. `suspended` Jobs start when a client resumes
     them. `backend` is the name of the backend. `array` is set for an array of one-node tasks. The
-    tasks of a `group` share the Service. `gang` is set for gang scheduling, `mpi` if mpirun starts
-    the programs.
+    tasks of a `group` share the Service. `scheduler` schedules the pods (None: the default one).
+    `confined` containers run without capabilities and cannot regain them.
 
     `pod_annotations` are those of the pods, `login` is for the registry of the image, and `custom`
     holds the user's settings for pods and queues. `cargo` is the user's local files.
@@ -118,21 +116,13 @@ class Plan:
     ports: Ports | None = None
     fabric: Fabric = field(default_factory=Fabric)
     group: Group | None = None
-    gang: Gang | None = None
-    mpi: Mpi | None = None
+    scheduler: str | None = None
+    confined: bool = False
 
     @property
     def service_owner(self) -> "Plan | Group":
         """The owner of the headless Service: the task, or the group that shares it."""
         return self.group or self
-
-    @property
-    def confined(self) -> bool:
-        """Whether containers run without capabilities and cannot regain them.
-
-        Not with mpirun: the sshd of such images may have a file capability.
-        """
-        return self.custom.non_root and not self.mpi
 
     @property
     def sized(self) -> bool:
@@ -175,7 +165,7 @@ class Plan:
     @property
     def queue(self) -> str | None:
         """The Kueue queue of the task."""
-        return self.custom.queue
+        return self.queueing.get(names.QUEUE)
 
     @property
     def queueing(self) -> Mapping[str, str]:

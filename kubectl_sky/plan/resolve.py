@@ -36,8 +36,7 @@ def resolve(
     task: Task, task_id: str, placement: Placement, facts: Facts, settings: Settings
 ) -> Plan:
     """Build the plan of a task; raise FieldError if anything it requires is missing."""
-    task = registry.hidden(task)
-    resources = placement.resources
+    task, resources = registry.hidden(task), placement.resources
     requests = sizes.requests(placement, settings)
     options, customized = task.kubernetes, custom(task, resources, facts, settings)
     task_identity = identity(task, task_id, facts, resources, customized.queue)
@@ -77,6 +76,7 @@ def resolve(
         scripts=_scripts(task, cargo, stored.fetches),
         pod_annotations={**options.annotations, **numbers(task), **stored.annotations},
         custom=customized,
+        confined=customized.non_root,
         cargo=cargo,
         service=object_name if task.num_nodes > 1 else None,
         ports=ports.ports(task, resources, object_name, settings),

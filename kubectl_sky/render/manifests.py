@@ -67,13 +67,17 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
     """
     environment = engine(templates)
     backend = registry.named(plan.backend)
+    context: dict[str, Plan | Mapping[str, object]] = {
+        "plan": plan,
+        "backend": backend.template_values(plan),
+    }
     auxiliary = [_manifest(environment, name, plan=plan) for name in _auxiliary(plan)]
     if plan.ports:
         auxiliary.append(
             _manifest(environment, "ports.yaml.j2", plan=plan, first=backend.rank0_selector)
         )
     if backend.companion_kind:
-        auxiliary.append(_manifest(environment, backend.companion_template, plan=plan))
+        auxiliary.append(_manifest(environment, backend.companion_template, **context))
     auxiliary += [
         _manifest(environment, "pvc.yaml.j2", claim=claim) for claim in plan.storage.fresh
     ]
@@ -83,7 +87,7 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
         ),
         auxiliary=tuple(auxiliary),
         workload=tuple(
-            _changed(_manifest(environment, backend.template, plan=plan, node=node), plan)
+            _changed(_manifest(environment, backend.template, **context, node=node), plan)
             for node in backend.pods(plan)
         ),
     )
@@ -152,7 +156,7 @@ def _changed(manifest: Manifest, plan: Plan) -> Manifest:
 def _manifest(
     environment: jinja2.Environment,
     name: str,
-    **context: Plan | Node | Claim | Bundle | Mapping[str, str],
+    **context: Plan | Node | Claim | Bundle | Mapping[str, object],
 ) -> Manifest:
     try:
         text, has_secret = writer.unsealed(environment.get_template(name).render(context))

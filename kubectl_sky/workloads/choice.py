@@ -11,12 +11,6 @@ from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Workload
 
 AUTO = "auto"
-# Backends for several nodes and their merits, best first; the last needs no extra kind.
-_MERITS = {
-    "jobset": "a JobSet, whose nodes fail together and start again together",
-    "indexed": "one Job for all nodes, which the cluster stops together when one fails",
-    "jobs": "one Job per node",
-}
 _LACKS = {Access.ABSENT: "{} is not installed", Access.FORBIDDEN: "you may not create {}s"}
 
 
@@ -51,7 +45,7 @@ def choices(wanted: str | None, nodes: int, access: Mapping[Kind, Access]) -> It
         kind = backend.required_kind
         status = access.get(kind, Access.ABSENT) if kind else Access.USABLE
         if status is Access.USABLE:
-            reason = _MERITS[name] if nodes > 1 else "the task has one node"
+            reason = backend.merit if nodes > 1 else "the task has one node"
             yield Choice(backend, f"backend {name}: {'; '.join([reason, *rejections])}")
         else:
             rejections.append(_LACKS[status].format(backend.kind.kind))
@@ -60,7 +54,7 @@ def choices(wanted: str | None, nodes: int, access: Mapping[Kind, Access]) -> It
 def _candidates(wanted: str | None, nodes: int) -> list[str]:
     if wanted != AUTO:
         return [wanted or names.DEFAULT_BACKEND]
-    return list(_MERITS) if nodes > 1 else [names.DEFAULT_BACKEND]
+    return list(registry.AUTOMATIC) if nodes > 1 else [names.DEFAULT_BACKEND]
 
 
 def _installed(backend: Workload, access: Mapping[Kind, Access]) -> None:

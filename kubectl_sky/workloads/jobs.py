@@ -7,3 +7,4 @@ class Jobs(PerNode):
     """It needs only Kubernetes."""
 
     name = "jobs"
+    merit = "one Job per node"

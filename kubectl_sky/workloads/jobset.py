@@ -16,6 +16,7 @@ class JobSet(AllNodes):
     """The nodes are indexes of the one Job that the JobSet creates and recreates."""
 
     name = "jobset"
+    merit = "a JobSet, whose nodes fail together and restart together"
     kind = kinds.JOB_SET
     template = "jobset.yaml.j2"
     requires = "JobSet"

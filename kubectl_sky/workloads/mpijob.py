@@ -7,7 +7,6 @@ from types import MappingProxyType
 from kubectl_sky import assets, counts, kinds
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.hidden import TOKEN
-from kubectl_sky.plan.mpi import Mpi
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads import recovery
 from kubectl_sky.workloads.allnodes import AllNodes
@@ -46,15 +45,9 @@ class MPIJob(AllNodes):
     def adapted(self, plan: Plan) -> Plan:
         """The operator creates the Service, and nodes connect by SSH."""
         scripts = {name: text for name, text in plan.scripts.items() if name not in _OTHERS}
-        gpus = int(plan.env["SKYPILOT_NUM_GPUS_PER_NODE"])
         return replace(
             plan,
-            mpi=Mpi(
-                slots=gpus or 1,
-                workers=len(plan.nodes) - 1,
-                restart="OnFailure" if plan.recovers else "Never",
-                keys=_KEYS,
-            ),
+            confined=False,  # the sshd of such images may have a file capability
             scripts=scripts | {name: assets.read("runtime", name) for name in _SCRIPTS},
             secrets={name: value for name, value in plan.secrets.items() if name != TOKEN},
             secret_variables=tuple(
@@ -62,6 +55,15 @@ class MPIJob(AllNodes):
             ),
             service=None,
         )
+
+    def template_values(self, plan: Plan) -> Mapping[str, object]:
+        """Return the MPI ranks per node, and the nodes in addition to rank 0."""
+        return {
+            "slots": int(plan.env["SKYPILOT_NUM_GPUS_PER_NODE"]) or 1,
+            "workers": len(plan.nodes) - 1,
+            "worker_restart": "OnFailure" if plan.recovers else "Never",
+            "ssh_keys": _KEYS,
+        }
 
     def env(self, plan: Plan) -> Mapping[str, str]:
         """Return the Service that resolves the nodes' host names, and the SSH key folder."""

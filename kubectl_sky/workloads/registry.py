@@ -12,6 +12,7 @@ from kubectl_sky.workloads.mpijob import MPIJob
 from kubectl_sky.workloads.volcano import Volcano
 from kubectl_sky.workloads.workload import Object, Workload
 
+# From plain Kubernetes on: `--backend auto` prefers the last one that it can use.
 _ALL: tuple[Workload, ...] = (
     Jobs(),
     Indexed(),
@@ -22,8 +23,9 @@ _ALL: tuple[Workload, ...] = (
     Array(),
 )
 BACKENDS: dict[str, Workload] = {backend.name: backend for backend in _ALL}
-OWN_QUEUES = frozenset(backend.name for backend in _ALL if backend.own_queues)
+OWN_QUEUES = frozenset(backend.name for backend in _ALL if backend.queue_kind)
 NAMED = tuple(backend.name for backend in _ALL if backend.selectable)
+AUTOMATIC = tuple(backend.name for backend in reversed(_ALL) if backend.merit)  # best first
 
 # The kinds of task objects, with what must be installed for those that need it.
 KINDS: dict[Kind, str] = {
@@ -34,12 +36,17 @@ KINDS: dict[Kind, str] = {
 COMPANION_KINDS: tuple[Kind, ...] = tuple(
     backend.companion_kind for backend in _ALL if backend.companion_kind
 )
+# What users can install for tasks, by the API group that shows that it is installed.
+ADD_ONS: dict[str, str] = {
+    backend.required_kind.group: backend.requires for backend in _ALL if backend.required_kind
+}
+QUEUE_KINDS: tuple[Kind, ...] = tuple(backend.queue_kind for backend in _ALL if backend.queue_kind)
 
 
 def named(name: str) -> Workload:
     """Return the backend of this name. Raises UserError."""
     if name not in BACKENDS:
-        raise UserError(f"there is no backend {name!r}", f"the backends are: {', '.join(NAMED)}")
+        raise UserError(f'backend "{name}" not found', f"choose one of: {', '.join(NAMED)}")
     return BACKENDS[name]
 
 

@@ -1,10 +1,10 @@
 """Volcano backend: one Job per node, gang-scheduled with a PodGroup."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kubectl_sky import kinds
 from kubectl_sky.plan import quota
-from kubectl_sky.plan.gang import Gang
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads.pernode import PerNode
 
@@ -17,7 +17,7 @@ class Volcano(PerNode):
     name = "volcano"
     requires = "Volcano"
     gang = True
-    own_queues = True
+    queue_kind = kinds.VOLCANO_QUEUE
     companion_kind = kinds.POD_GROUP
     companion_template = "podgroup.yaml.j2"
 
@@ -25,7 +25,15 @@ class Volcano(PerNode):
         """Use the queue for Volcano instead of Kueue."""
         return replace(
             plan,
-            gang=Gang("volcano", plan.queue, len(plan.nodes), quota.together(plan)),
+            scheduler="volcano",
             pod_annotations={**plan.pod_annotations, GROUP: plan.name},
-            custom=replace(plan.custom, queue=None, queueing={}),
+            custom=replace(plan.custom, queueing={}),
         )
+
+    def template_values(self, plan: Plan) -> Mapping[str, object]:
+        """Return the queue of the PodGroup, and what all nodes need together."""
+        return {
+            "queue": plan.custom.queue,
+            "members": len(plan.nodes),
+            "resources": quota.together(plan),
+        }

@@ -51,7 +51,8 @@ class Workload(ABC):
     companion_template: str = ""  # renders that object from `plan`
     selectable: bool = True  # users select it by name; if not, a field of the task does
     gang: bool = False  # gang scheduling: all nodes start together or none
-    own_queues: bool = False  # `queue` names a queue of the backend instead of Kueue's
+    queue_kind: Kind | None = None  # kind of its own queues; None: `queue` names one of Kueue
+    merit: str = ""  # why `--backend auto` chooses it for several nodes; empty: it does not
     independent_nodes: bool = False  # a failed node does not stop the others
     fail_fast: bool = False  # the cluster stops the other nodes after a final failure
     stable_hostnames: bool = False  # pods have the host names of the plan
@@ -69,6 +70,10 @@ class Workload(ABC):
     def adapted(self, plan: Plan) -> Plan:
         """Return the plan with the changes that this backend needs."""
         return plan
+
+    def template_values(self, plan: Plan) -> Mapping[str, object]:
+        """Return what the backend's own templates need in addition to the plan: `backend.KEY`."""
+        return {}
 
     @abstractmethod
     def pods(self, plan: Plan) -> tuple[Node, ...]:

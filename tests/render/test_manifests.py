@@ -15,9 +15,7 @@ from kubectl_sky.plan.accelerators import Rule
 from kubectl_sky.plan.buckets import Fetch, Inline
 from kubectl_sky.plan.custom import Custom
 from kubectl_sky.plan.fabric import Fabric
-from kubectl_sky.plan.gang import Gang
 from kubectl_sky.plan.hidden import SecretVariable
-from kubectl_sky.plan.mpi import Mpi
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.plan.ports import Ports
@@ -50,6 +48,8 @@ ELSEWHERE = {
     (Plan, "nodes"),
     (Plan, "id"),
     (Custom, "config"),
+    (Custom, "queue"),
+    (Custom, "queueing"),
     (Plan, "backend"),
     (Login, "server"),
     (Login, "username"),
@@ -67,9 +67,7 @@ ELSEWHERE = {
     [
         Plan,
         Custom,
-        Gang,
         Login,
-        Mpi,
         Node,
         Ports,
         Mount,

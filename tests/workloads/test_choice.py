@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from kubectl_sky import assets
+from kubectl_sky.cli.submit import command
 from kubectl_sky.errors import SkyError
 from kubectl_sky.facts import Access
 from kubectl_sky.kinds import Kind
@@ -37,7 +38,7 @@ def test_an_unknown_one_is_told_with_those_there_are() -> None:
     with pytest.raises(SkyError) as caught:
         chosen("slurm")
     assert str(caught.value) == (
-        f"there is no backend 'slurm'; the backends are: {', '.join(registry.NAMED)}"
+        f'backend "slurm" not found; choose one of: {", ".join(registry.NAMED)}'
     )
     assert caught.value.exit_code == 2
 
@@ -50,6 +51,16 @@ def test_the_schemas_know_the_backends(place: tuple[str, ...]) -> None:
     for key in place[1:]:
         found = found[key]
     assert found["enum"] == [AUTO, *registry.NAMED]
+
+
+def test_help_of_backend_lists_the_selectable_backends() -> None:
+    (option,) = (one for one in command.params if one.name == "backend")
+    names = f"jobs (default), {', '.join(registry.NAMED[1:])}, or auto."
+    assert option.help == f"Backend: {names}"
+
+
+def test_backend_that_auto_chooses_has_a_reason_and_an_order() -> None:
+    assert registry.AUTOMATIC == ("jobset", "indexed", "jobs")
 
 
 JOBSETS = registry.named("jobset").kind
