@@ -1,4 +1,4 @@
-"""Runs the practice cluster in the foreground: `python -m kubectl_sky.practice --dir DIR`."""
+"""Run the practice cluster in the foreground: `python -m kubectl_sky.practice --dir DIR`."""
 
 import argparse
 import asyncio
@@ -11,6 +11,7 @@ import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import uvicorn
 
@@ -27,84 +28,80 @@ from kubectl_sky.practice.server import Server
 from kubectl_sky.practice.state import Change, State
 from kubectl_sky.practice.verbs import Verbs
 
-_SAVE = 0.1  # seconds until a change is in the file
+_SAVE_SECONDS = 0.1  # from a change until it is saved
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_FOLDER_IN_USE, _PORT_IN_USE = 3, 4  # exit codes
 
 
-class _Http(uvicorn.Server):
+class _Uvicorn(uvicorn.Server):
     def capture_signals(self) -> contextlib.AbstractContextManager[None]:  # type: ignore[override]
-        return contextlib.nullcontext()  # they are ours
+        return contextlib.nullcontext()  # _serve handles them
 
 
 class _Saver:
-    """Writes the state to its file soon after each change."""
+    """Saves the state soon after each change."""
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         state.listeners.append(self._listen)
 
     def _listen(self, _: Change) -> None:
         if not self._timer:
-            self._timer = self._loop.call_later(_SAVE, self._save)
+            self._timer = asyncio.get_running_loop().call_later(_SAVE_SECONDS, self._save)
 
     def _save(self) -> None:
         self._timer = None
         self._state.save()
 
 
-def _read(arguments: Sequence[str]) -> argparse.Namespace:
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="kubectl_sky.practice", description=__doc__)
-    parser.add_argument("--dir", type=Path, required=True, help="where its state is kept")
-    parser.add_argument("--port", type=int, default=0, help="on 127.0.0.1; 0 is any that is free")
-    parser.add_argument("--nodes", type=int, default=1, help="how many nodes it shows")
-    parser.add_argument("--gpus", default="", help="pretend GPUs of each node, as A100:8")
+    parser.add_argument("--dir", type=Path, required=True, help="folder of the cluster's state")
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 (default: any)")
+    parser.add_argument("--nodes", type=int, default=1, help="number of nodes (default: 1)")
+    parser.add_argument("--gpus", default="", help="simulated GPUs of each node, such as A100:8")
     parser.add_argument(
-        "--user", action="append", default=[], help="one more user; may be repeated"
+        "--user", action="append", default=[], help="an additional user; can be repeated"
     )
     parser.add_argument(
-        "--no-namespaces", action="store_true", help="run pods without roots of their own"
+        "--no-namespaces", action="store_true", help="run pods without Linux namespaces"
     )
     return parser.parse_args(arguments)
 
 
-def _check(folder: Path) -> None:
-    """Exit if another user could change the state, and with it what runs as this user."""
+def _exit(code: int, message: str) -> NoReturn:
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _open_folder(folder: Path) -> None:
+    """Create and lock the folder, for as long as this process lives."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
     foreign = status.st_uid != os.geteuid() or status.st_mode & stat.S_IWOTH
-    if foreign or not stat.S_ISDIR(status.st_mode):
-        sys.exit(_fail(3, f"{folder} has to be a folder that only you can write to"))
-
-
-def _lock(folder: Path) -> int:
-    """Hold the folder as long as this process lives."""
+    if foreign or not stat.S_ISDIR(status.st_mode):  # others could run programs as this user
+        _exit(_FOLDER_IN_USE, f"{folder} has to be a folder that only you can write to")
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        sys.exit(_fail(3, f"another practice cluster runs in {folder}"))
-    return lock
+        _exit(_FOLDER_IN_USE, f"another practice cluster runs in {folder}")
 
 
 def _listen(port: int) -> socket.socket:
-    # asyncio answers without delay only where the protocol is named
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # asyncio sets TCP_NODELAY only where the protocol is given
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind(("127.0.0.1", port))
-        found.listen(2048)  # only now nobody else can have it
+        listener.bind(("127.0.0.1", port))
+        listener.listen(2048)  # only now the port is ours
     except OSError as error:
-        sys.exit(_fail(4, f"port {port}: {error.strerror}"))
-    return found
+        _exit(_PORT_IN_USE, f"port {port}: {error.strerror}")
+    return listener
 
 
-def _fail(code: int, message: str) -> int:
-    print(f"error: {message}", file=sys.stderr)
-    return code
-
-
-async def _run(options: argparse.Namespace, door: socket.socket) -> None:
+async def _serve(options: argparse.Namespace, listener: socket.socket) -> None:
     folder = options.dir
     api = Api(folder)
     _Saver(api.state)
@@ -131,18 +128,18 @@ async def _run(options: argparse.Namespace, door: socket.socket) -> None:
         timeout_graceful_shutdown=1,
         server_header=False,
     )
-    http = _Http(config)
+    http = _Uvicorn(config)
 
-    def end() -> None:
+    def stop() -> None:
         http.should_exit = True
         server.close()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, end)
-    serving = asyncio.create_task(http.serve([door]))
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    serving = asyncio.create_task(http.serve([listener]))
     while not (http.started or serving.done()):
         await asyncio.sleep(0.01)
-    url = f"https://127.0.0.1:{door.getsockname()[1]}"
+    url = f"https://127.0.0.1:{listener.getsockname()[1]}"
     tokens = {"sky-local": access.admin}
     tokens |= {name.partition("@")[0]: token for name, token in access.others.items()}
     certificate.write_kubeconfig(folder / "kubeconfig", url, cert, tokens)
@@ -153,13 +150,11 @@ async def _run(options: argparse.Namespace, door: socket.socket) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run until SIGTERM or SIGINT. Exits with 3 when the folder is taken, 4 when the port is."""
-    options = _read(arguments)
-    options.dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _check(options.dir)
-    _lock(options.dir)  # until the very end
-    with _listen(options.port) as door:
-        asyncio.run(_run(options, door))
+    """Run until SIGTERM or SIGINT. Exit with 3 if the folder is in use, 4 if the port is."""
+    options = _parse(arguments)
+    _open_folder(options.dir)
+    with _listen(options.port) as listener:
+        asyncio.run(_serve(options, listener))
 
 
 if __name__ == "__main__":

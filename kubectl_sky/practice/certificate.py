@@ -1,11 +1,7 @@
-"""The server's certificate and the kubeconfig of those who may talk to it.
-
-Without TLS kubectl would not send a token; the key never leaves the cluster's folder.
-"""
+"""The TLS certificate of the server, and the kubeconfig of its users."""
 
 import base64
 import json
-import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -15,19 +11,11 @@ _DAYS = 3650
 
 
 def create(folder: Path) -> tuple[Path, Path]:
-    """Return the files of the certificate and its key; make them the first time."""
+    """Return the files of the certificate and its key; create them the first time."""
     certificate, key = folder / "tls.crt", folder / "tls.key"
     if not (certificate.exists() and key.exists()):
         _make(certificate, key)
     return certificate, key
-
-
-def context(folder: Path) -> ssl.SSLContext:
-    """Return what a server needs to speak TLS."""
-    certificate, key = create(folder)
-    found = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    found.load_cert_chain(certificate, key)
-    return found
 
 
 def _make(certificate: Path, key: Path) -> None:
@@ -66,7 +54,7 @@ def _make(certificate: Path, key: Path) -> None:
 
 
 def write_kubeconfig(file: Path, server: str, certificate: Path, tokens: Mapping[str, str]) -> None:
-    """Write a context for each token; the first one is the current context."""
+    """Write a context for each token; the first is the current one."""
     authority = base64.b64encode(certificate.read_bytes()).decode()
     first = next(iter(tokens))
     config = {

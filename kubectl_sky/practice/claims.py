@@ -5,9 +5,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from kubectl_sky.practice import events, quantities, selection
+from kubectl_sky.practice import quantities, selection
 from kubectl_sky.practice.api import Api, now
-from kubectl_sky.practice.controller import Controller
+from kubectl_sky.practice.controller import Controller, record_event
 from kubectl_sky.practice.limits import DEFAULT_CLASS
 from kubectl_sky.practice.state import Change, Json, Key
 from kubectl_sky.practice.state import key as key_of
@@ -72,7 +72,7 @@ class Claims(Controller):
             self._settle(found)
         elif "deletionTimestamp" in found["metadata"]:
             if not self._used(key):
-                self.finalize(_CLAIMS, key, _CLAIM_GUARD)
+                self.remove_finalizer(_CLAIMS, key, _CLAIM_GUARD)
         elif not found["spec"].get("volumeName"):
             return self._seek(found)
         else:
@@ -182,10 +182,10 @@ class Claims(Controller):
             _discard(self.api.folder / "volumes" / name)
         left = self.api.state.get(_VOLUMES, "", name)
         if left and phase != "Bound" and "deletionTimestamp" in left["metadata"]:
-            self.finalize(_VOLUMES, ("", name), _VOLUME_GUARD)
+            self.remove_finalizer(_VOLUMES, ("", name), _VOLUME_GUARD)
 
     def _say(self, claim: Json, reason: str, message: str, kind: str = "Normal") -> None:
-        events.record(self.api, claim, reason, message, _SOURCE, kind)
+        record_event(self.api, claim, _SOURCE, reason, message, kind)
 
 
 def _discard(folder: Path) -> None:

@@ -1,92 +1,127 @@
-"""A loop that brings objects to where they should be, one key at a time."""
+"""Controllers: loops that reconcile objects one key at a time, and the events that they record."""
 
 import asyncio
 import sys
+import time
 import traceback
 from collections.abc import Iterable
 
-from kubectl_sky.practice.api import Api
+from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.problems import Problem
 from kubectl_sky.practice.state import Change, Json, Key
 
-_AGAIN = 1.0  # seconds until a key is looked at again after something was refused
+_RETRY_SECONDS = 1.0  # after a request of a controller was refused
+_MAX_EVENTS = 10_000  # whose repetitions are counted
 
 
 class Controller:
-    """Reconciles each key that a change makes worth a look; once for any number of changes."""
+    """Reconciles the keys that a change affects; once for any number of changes."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
         self._loop = asyncio.get_running_loop()
-        self._dirty: dict[Key, None] = {}
+        self._queue: dict[Key, None] = {}
         self._timers: dict[Key, asyncio.TimerHandle] = {}
-        self._expected: set[Key] = set()
+        self._delayed: set[Key] = set()
         api.state.listeners.append(self._listen)
 
     def keys(self, change: Change) -> Iterable[Key]:
-        """Return what a change makes worth a look."""
+        """Return the keys that a change affects."""
         raise NotImplementedError
 
     def reconcile(self, key: Key) -> float | None:
-        """Do what is to be done; return after how many seconds to look again, if at all."""
+        """Reconcile an object; return the seconds until the next time, if there is one."""
         raise NotImplementedError
 
     def replay(self, *storages: str) -> None:
-        """Look at what is there already, as if it had just come."""
+        """Treat existing objects as if they had just been added."""
         for storage in storages:
             for obj in self.api.state.all(storage):
                 self._listen(Change("ADDED", storage, self.api.state.version, obj))
 
-    def look(self, key: Key) -> None:
+    def enqueue(self, key: Key) -> None:
         """Reconcile a key soon."""
-        if not self._dirty:
-            self._loop.call_soon(self._work)
-        self._dirty[key] = None
+        if not self._queue:
+            self._loop.call_soon(self._reconcile_next)
+        self._queue[key] = None
 
-    def expect(self, key: Key, seconds: float) -> None:
-        """Reconcile a key after a while, once for all that happens until then."""
-        if key not in self._expected:
-            self._expected.add(key)
-            self._loop.call_later(seconds, self._due, key)
+    def enqueue_after(self, key: Key, seconds: float) -> None:
+        """Reconcile a key later, once for all changes until then."""
+        if key not in self._delayed:
+            self._delayed.add(key)
+            self._loop.call_later(seconds, self._delay_over, key)
 
-    def _due(self, key: Key) -> None:
-        self._expected.discard(key)
-        self.look(key)
-
-    def finalize(self, storage: str, place: Key, finalizer: str) -> None:
-        """Take a finalizer from an object, which may go then."""
+    def remove_finalizer(self, storage: str, key: Key, finalizer: str) -> None:
+        """Remove a finalizer from an object."""
 
         def edit(obj: Json) -> None:
-            left = [one for one in obj["metadata"].get("finalizers") or () if one != finalizer]
-            obj["metadata"].pop("finalizers", None)
-            if left:
-                obj["metadata"]["finalizers"] = left
+            finalizers = obj["metadata"].pop("finalizers", None) or ()
+            if remaining := [name for name in finalizers if name != finalizer]:
+                obj["metadata"]["finalizers"] = remaining
 
-        self.api.change(storage, place, edit)
+        self.api.change(storage, key, edit)
 
     def _listen(self, change: Change) -> None:
         for key in self.keys(change):
-            self.look(key)
+            self.enqueue(key)
 
-    def _work(self) -> None:
-        key = next(iter(self._dirty))
-        del self._dirty[key]
-        if self._dirty:
-            self._loop.call_soon(self._work)
+    def _delay_over(self, key: Key) -> None:
+        self._delayed.discard(key)
+        self.enqueue(key)
+
+    def _reconcile_next(self) -> None:
+        key = next(iter(self._queue))
+        del self._queue[key]
+        if self._queue:
+            self._loop.call_soon(self._reconcile_next)
         try:
-            again = self.reconcile(key)
+            delay = self.reconcile(key)
         except Problem as problem:
             print(f"{type(self).__name__} {key}: {problem}", file=sys.stderr)
-            again = _AGAIN
-        except Exception:  # noqa: BLE001 -- one object must not stop all others
+            delay = _RETRY_SECONDS
+        except Exception:  # noqa: BLE001 -- an object must not stop the others
             traceback.print_exc()
-            again = None
-        timer = self._timers.pop(key, None)
-        if timer:
+            delay = None
+        if timer := self._timers.pop(key, None):
             timer.cancel()
-        if again is not None:
-            self._timers[key] = self._loop.call_later(max(again, 0.0), self._later, key)
+        if delay is not None:
+            self._timers[key] = self._loop.call_later(max(delay, 0.0), self.enqueue, key)
 
-    def _later(self, key: Key) -> None:
-        self._timers.pop(key, None)
-        self.look(key)
+
+def record_event(
+    api: Api, obj: Json, source: str, reason: str, message: str, kind: str = "Normal"
+) -> None:
+    """Record an event of an object; a repeated event is only counted."""
+    metadata = obj["metadata"]
+    event_key = (metadata.get("uid", ""), reason, message)
+    namespace = metadata.get("namespace") or "default"
+    if api.change("events", (namespace, api.told.get(event_key, "")), _count_again):
+        return
+    if len(api.told) >= _MAX_EVENTS:
+        api.told.clear()
+    name = api.told[event_key] = f"{metadata['name']}.{time.time_ns():x}"  # sorts by time
+    about = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
+    about |= {key: metadata[key] for key in ("namespace", "uid") if metadata.get(key)}
+    body = {
+        "metadata": {"name": name, "namespace": namespace},
+        "involvedObject": about,
+        "reason": reason,
+        "message": message,
+        "type": kind,
+        "source": {"component": source},
+        "count": 1,
+        "firstTimestamp": now(),
+        "lastTimestamp": now(),
+        "reportingComponent": source,
+        "reportingInstance": "",
+    }
+    try:
+        api.create("events", body, namespace)
+    except Problem as problem:
+        if problem.code not in (403, 404):  # the namespace is being deleted
+            raise
+
+
+def _count_again(event: Json) -> None:
+    event["count"] += 1
+    event["lastTimestamp"] = now()

@@ -12,7 +12,6 @@ _SUBRESOURCES = {
     "pods": (
         ("log", "Pod", ["get"]),
         ("exec", "PodExecOptions", ["create", "get"]),
-        ("attach", "PodAttachOptions", ["create", "get"]),
         ("portforward", "PodPortForwardOptions", ["create", "get"]),
     ),
     "serviceaccounts": (("token", "TokenRequest", ["create"]),),

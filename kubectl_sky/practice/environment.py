@@ -1,4 +1,4 @@
-"""What a container is told: its command and variables, and what of a pod they may quote."""
+"""The command and the environment variables of containers."""
 
 import json
 import os
@@ -10,53 +10,53 @@ from math import ceil
 from pathlib import Path
 
 from kubectl_sky.practice import quantities
+from kubectl_sky.practice.container_init import HOME
 from kubectl_sky.practice.problems import Json
-from kubectl_sky.practice.sandbox import HOME
 from kubectl_sky.practice.state import State
 
-# Packages are fetched as the user fetches them: by the proxy and from the index of the machine.
-_PASSED = re.compile(
+# Packages are downloaded as the user downloads them: through the machine's proxy and index.
+_INHERITED = re.compile(
     r"(PIP_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|(https?|no|all)_proxy)$", re.IGNORECASE
 )
 _REFERENCE = re.compile(r"\$(?:\$|\(([-._a-zA-Z0-9]+)\))")
-_ENTRY = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
-_LISTS = {"status.podIPs": "podIPs", "status.hostIPs": "hostIPs"}
-# What well-known images run when the pod does not say it; images are not read here.
+_MAP_FIELD = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
+_IP_FIELDS = {"status.podIPs": "podIPs", "status.hostIPs": "hostIPs"}
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# The default commands of well-known images; images are not read here.
 _COMMANDS = {"python": ["python3"], "busybox": ["sh"], "alpine": ["sh"]}
 _COMMANDS |= {"debian": ["bash"], "ubuntu": ["bash"], "bash": ["bash"]}
 
 
 class ConfigError(Exception):
-    """Something that a container needs is not there."""
+    """Something that a container needs does not exist yet."""
 
     reason = "CreateContainerConfigError"
 
 
 class CreateError(ConfigError):
-    """A container that cannot be made."""
+    """A container cannot be created."""
 
     reason = "CreateContainerError"
 
 
 def contents(state: State, kind: str, key: tuple[str, str]) -> dict[str, bytes] | None:
-    """Return what a ConfigMap or a Secret has; None if it is not there."""
-    found = state.get(f"{kind.lower()}s", *key)
-    if found is None:
+    """Return the data of a ConfigMap or a Secret; None if it does not exist."""
+    obj = state.get(f"{kind.lower()}s", *key)
+    if obj is None:
         return None
-    data, encoded = found.get("data") or {}, found.get("binaryData") or {}
+    text, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     if kind == "Secret":
-        data, encoded = {}, data
-    texts = {name: text.encode() for name, text in data.items()}
-    return texts | {name: b64decode(text) for name, text in encoded.items()}
+        text, binary = {}, text
+    data = {name: value.encode() for name, value in text.items()}
+    return data | {name: b64decode(value) for name, value in binary.items()}
 
 
-def field_of(pod: Json, path: str) -> str:
-    """Return what a fieldRef stands for."""
-    entry = _ENTRY.fullmatch(path)
-    if entry:
+def field_value(pod: Json, path: str) -> str:
+    """Return the value of a fieldRef."""
+    if entry := _MAP_FIELD.fullmatch(path):
         return str((pod["metadata"].get(entry[1]) or {}).get(entry[2], ""))
-    if path in _LISTS:
-        return ",".join(one["ip"] for one in pod["status"].get(_LISTS[path], ()))
+    if path in _IP_FIELDS:
+        return ",".join(entry["ip"] for entry in pod["status"].get(_IP_FIELDS[path], ()))
     part, _, name = path.partition(".")
     value = pod[part].get(name) or ""
     if isinstance(value, dict):
@@ -64,40 +64,37 @@ def field_of(pod: Json, path: str) -> str:
     return str(value)
 
 
-def amount_of(pod: Json, container: Json, reference: Json, node: Json) -> str:
-    """Return what a resourceFieldRef stands for: a whole number of divisors, rounded up."""
-    named = reference.get("containerName")
-    if named:
-        container = next(one for one in pod["spec"]["containers"] if one["name"] == named)
-    part, _, name = reference["resource"].partition(".")
-    amount = (container.get("resources", {}).get(part) or {}).get(name)
-    if amount is None:
-        amount = node["status"]["allocatable"].get(name, "0") if part == "limits" else "0"
+def resource_value(pod: Json, container: Json, reference: Json, state: State) -> str:
+    """Return the value of a resourceFieldRef: a whole number of divisors, rounded up."""
+    if name := reference.get("containerName"):
+        container = next(one for one in pod["spec"]["containers"] if one["name"] == name)
+    part, _, resource = reference["resource"].partition(".")
+    amount = (container.get("resources", {}).get(part) or {}).get(resource)
+    if amount is None and part == "limits":
+        node = state.get("nodes", "", pod["spec"]["nodeName"]) or {"status": {}}
+        amount = node["status"].get("allocatable", {}).get(resource)
     divisor = quantities.parse(reference.get("divisor") or "1").value or 1
-    return str(ceil(quantities.parse(amount).value / divisor))
+    return str(ceil(quantities.parse(amount or "0").value / divisor))
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """Replace $(NAME); $$ is a dollar, and what is not known stays."""
-    return _REFERENCE.sub(lambda found: values.get(found[1], found[0]) if found[1] else "$", text)
+    """Replace $(NAME) unless it is unknown, and $$ by a dollar."""
+    return _REFERENCE.sub(lambda match: values.get(match[1], match[0]) if match[1] else "$", text)
 
 
-def own(pod: Json, container: Json, state: State) -> dict[str, str]:
-    """Return the variables that the pod gives a container. Raises ConfigError."""
-    values, found = _whole(pod, container, state), dict[str, str]()
+def variables(pod: Json, container: Json, state: State) -> dict[str, str]:
+    """Return the variables that the pod sets for a container. Raises ConfigError."""
+    values = _env_from(pod, container, state)
     for variable in container.get("env") or ():
-        value = variable.get("value", "")
+        value: str | None = expand(variable.get("value", ""), values)
         if variable.get("valueFrom"):
-            given = _value(variable["valueFrom"], pod, container, state)
-            if given is None:
-                continue
-            found[variable["name"]] = given
-        else:
-            found[variable["name"]] = expand(value, values | found)
-    return values | found
+            value = _value_from(variable["valueFrom"], pod, container, state)
+        if value is not None:
+            values[variable["name"]] = value
+    return values
 
 
-def _whole(pod: Json, container: Json, state: State) -> dict[str, str]:
+def _env_from(pod: Json, container: Json, state: State) -> dict[str, str]:
     values = {}
     for source in container.get("envFrom") or ():
         kind = "ConfigMap" if "configMapRef" in source else "Secret"
@@ -110,12 +107,11 @@ def _whole(pod: Json, container: Json, state: State) -> dict[str, str]:
     return values
 
 
-def _value(source: Json, pod: Json, container: Json, state: State) -> str | None:
+def _value_from(source: Json, pod: Json, container: Json, state: State) -> str | None:
     if "fieldRef" in source:
-        return field_of(pod, source["fieldRef"]["fieldPath"])
+        return field_value(pod, source["fieldRef"]["fieldPath"])
     if "resourceFieldRef" in source:
-        node = state.get("nodes", "", pod["spec"]["nodeName"])
-        return amount_of(pod, container, source["resourceFieldRef"], node or {"status": {}})
+        return resource_value(pod, container, source["resourceFieldRef"], state)
     kind = "ConfigMap" if "configMapKeyRef" in source else "Secret"
     reference = source.get("configMapKeyRef") or source["secretKeyRef"]
     key = (pod["metadata"]["namespace"], reference["name"])
@@ -129,27 +125,26 @@ def _value(source: Json, pod: Json, container: Json, state: State) -> str | None
     raise ConfigError(f"couldn't find key {reference['key']} in {kind} {'/'.join(key)}")
 
 
-def whole(pod: Json, given: Mapping[str, str], home: str = HOME) -> dict[str, str]:
-    """Return all variables of a container: those of the pod, and what every image has."""
+def with_defaults(pod: Json, values: Mapping[str, str]) -> dict[str, str]:
+    """Add the variables that every container has."""
     python = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable))).parent
-    system = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    base = {name: value for name, value in os.environ.items() if _PASSED.match(name)}
-    base |= {"PATH": f"{home}/.local/bin:{python}:{system}", "HOME": home}
-    base |= {"HOSTNAME": hostname(pod)}
-    base.setdefault("PIP_BREAK_SYSTEM_PACKAGES", "1")  # they go into the pod's own home
-    return {**base, **given}
+    defaults = {name: value for name, value in os.environ.items() if _INHERITED.match(name)}
+    defaults |= {"PATH": f"{HOME}/.local/bin:{python}:{_PATH}", "HOME": HOME}
+    defaults |= {"HOSTNAME": hostname(pod)}
+    defaults.setdefault("PIP_BREAK_SYSTEM_PACKAGES", "1")  # packages go into the container's home
+    return {**defaults, **values}
 
 
 def hostname(pod: Json) -> str:
-    """Return how a pod calls itself."""
+    """Return the host name of a pod."""
     return str(pod["spec"].get("hostname") or pod["metadata"]["name"])[:63]
 
 
-def command(container: Json, given: Mapping[str, str]) -> list[str]:
-    """Return what a container runs. Raises CreateError."""
-    written = [*(container.get("command") or ()), *(container.get("args") or ())]
-    if written:
-        return [expand(text, given) for text in written]
+def command(container: Json, values: Mapping[str, str]) -> list[str]:
+    """Return the command of a container. Raises CreateError."""
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    if words:
+        return [expand(word, values) for word in words]
     image = container["image"].rpartition("/")[2].partition("@")[0].partition(":")[0]
     if image not in _COMMANDS:
         raise CreateError("no command specified: images are not read by the practice cluster")

@@ -94,7 +94,7 @@ class Garbage(Controller):
             uid = obj["metadata"]["uid"]
             for place in list(self._dependents.get(uid, ())):
                 self._disown(place, {uid})
-            self.finalize(storage, key_of(obj), _ORPHAN)
+            self.remove_finalizer(storage, key_of(obj), _ORPHAN)
         elif _owners(obj) and not _going(obj):
             self._judge((storage, namespace, name), obj)
 
@@ -110,7 +110,7 @@ class Garbage(Controller):
             for owner in _owners(dependent) if dependent else ():
                 blocked |= owner["uid"] == uid and bool(owner.get("blockOwnerDeletion"))
         if not blocked:
-            self.finalize(storage, key_of(obj), _FOREGROUND)
+            self.remove_finalizer(storage, key_of(obj), _FOREGROUND)
 
     def _judge(self, place: Place, obj: Json) -> None:
         """Delete an object that has lost its owners; where it has another, let go of the lost."""
@@ -174,7 +174,7 @@ class Garbage(Controller):
             self.api.change(_CRDS, ("", name), _establish)
         elif self._empty([(name, obj) for obj in self.api.state.all(name)]):
             self.api.resources.forget(definition)
-            self.finalize(_CRDS, key_of(definition), _CLEANUP)
+            self.remove_finalizer(_CRDS, key_of(definition), _CLEANUP)
 
     def _forget_events(self) -> None:
         self._loop.call_later(60, self._forget_events)

@@ -4,9 +4,9 @@ import copy
 import time
 from collections.abc import Iterator
 
-from kubectl_sky.practice import events, job_view
+from kubectl_sky.practice import job_view
 from kubectl_sky.practice.api import Api, Deletion, now
-from kubectl_sky.practice.controller import Controller
+from kubectl_sky.practice.controller import Controller, record_event
 from kubectl_sky.practice.job_pods import new, surplus
 from kubectl_sky.practice.job_view import FINALIZER, IGNORED, End, View
 from kubectl_sky.practice.problems import Problem
@@ -53,7 +53,7 @@ class Jobs(Controller):
             if len(pods) < 20:
                 yield key
             else:
-                self.expect(key, min(len(pods) / 1000, 1))
+                self.enqueue_after(key, min(len(pods) / 1000, 1))
 
     def reconcile(self, key: Key) -> float | None:
         """Bring a Job nearer to its end."""
@@ -161,7 +161,7 @@ class Jobs(Controller):
                 self._refusals[key] = count + 1, time.time() + pause
                 if "is being terminated" not in problem.message:
                     text = f"Error creating: {problem.message}"
-                    events.record(self.api, job, "FailedCreate", text, _SOURCE, "Warning")
+                    record_event(self.api, job, _SOURCE, "FailedCreate", text, "Warning")
                 return pause
             self._refusals.pop(key, None)
             self._say(job, "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
@@ -241,11 +241,11 @@ class Jobs(Controller):
         if end[0] == "SuccessCriteriaMet":
             self._say(job, "Completed", "Job completed")
         else:
-            events.record(self.api, job, *end[1:], _SOURCE, "Warning")
+            record_event(self.api, job, _SOURCE, *end[1:], "Warning")
 
     def _release(self, pod: Json) -> None:
         if FINALIZER in (pod["metadata"].get("finalizers") or ()):
-            self.finalize("pods", key_of(pod), FINALIZER)
+            self.remove_finalizer("pods", key_of(pod), FINALIZER)
 
     def _delete(self, job: Json, pod: Json) -> None:
         if self.api.state.get("pods", *key_of(pod)):
@@ -253,7 +253,7 @@ class Jobs(Controller):
         self._say(job, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
 
     def _say(self, job: Json, reason: str, message: str) -> None:
-        events.record(self.api, job, reason, message, _SOURCE)
+        record_event(self.api, job, _SOURCE, reason, message)
 
 
 def _condition(kind: str, reason: str, message: str, status: str = "True") -> Json:

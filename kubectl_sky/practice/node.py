@@ -1,4 +1,4 @@
-"""The nodes of the practice cluster: this machine, by one or more names, and what runs on it."""
+"""The nodes of the practice cluster: this machine under one or more names, and its kubelet."""
 
 import asyncio
 import contextlib
@@ -11,20 +11,21 @@ from collections.abc import AsyncIterator, Mapping
 
 from starlette.websockets import WebSocket
 
-from kubectl_sky.practice import sandbox
-from kubectl_sky.practice.addresses import Addresses, Names
+from kubectl_sky.practice import problems, streaming
 from kubectl_sky.practice.api import Api, now
-from kubectl_sky.practice.containers import Place
-from kubectl_sky.practice.kubelet import Kubelet
-from kubectl_sky.practice.launcher import Launcher, StartError, Wires
-from kubectl_sky.practice.podlogs import LogOptions, Logs
-from kubectl_sky.practice.podstatus import ADDRESS
-from kubectl_sky.practice.remote import Remote
+from kubectl_sky.practice.containers import Container, NodeServices
+from kubectl_sky.practice.hosts import Addresses, HostsFiles
+from kubectl_sky.practice.logs import LogOptions, Logs, container_name
+from kubectl_sky.practice.pod_status import ADDRESS
+from kubectl_sky.practice.pods import Kubelet
 from kubectl_sky.practice.resources import Json
+from kubectl_sky.practice.runtime import Runtime
+from kubectl_sky.practice.state import key
 
 _NAME = "practice"
 _VERSION = "v1.36.0"
-_PODS = 110
+_MAX_PODS = 110
+_MAX_OPEN_FILES = 65536  # each container needs some
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _ARCHITECTURE = _MACHINES.get(platform.machine(), platform.machine())
 _CONDITIONS = (
@@ -33,9 +34,6 @@ _CONDITIONS = (
     ("PIDPressure", "False", "KubeletHasSufficientPID", "has sufficient PID available"),
     ("Ready", "True", "KubeletReady", "is posting ready status"),
 )
-_IMAGE = "is not pulled here: the practice cluster runs the programs of this machine"
-_PLAIN = "; this machine allows no namespaces, so paths of volumes mean them only where the pod's "
-_PLAIN += "command, arguments, variables and working directory say them"
 
 
 class Node:
@@ -47,132 +45,114 @@ class Node:
         self._api = api
         self._names = [_NAME, *(f"{_NAME}-{number}" for number in range(2, nodes + 1))]
         self._gpus = gpus
-        self._wanted = namespaces
-        self._launcher = Launcher()
-        self._addresses = Addresses()
-        self._logs = Logs(api.folder / "logs")
-        self._kubelet: Kubelet | None = None
+        self._use_namespaces = namespaces
+        self._root = api.folder / "root"
+        self._services = NodeServices(
+            api=api,
+            folder=api.folder / "pods",
+            runtime=Runtime(self._root),
+            logs=Logs(api.folder / "logs"),
+            addresses=Addresses(),
+            hosts_files=HostsFiles(api.state),
+        )
 
     async def start(self) -> None:
-        """Show the nodes, and run what is bound to them."""
-        _open_many_files()
-        api, folder, root = self._api, self._api.folder / "pods", self._api.folder / "root"
-        root.mkdir(exist_ok=True)
-        self._isolated = self._wanted and await self._can_isolate(str(root))
-        known = {pod["metadata"]["uid"] for pod in api.state.all("pods")}
-        for left in (one for one in folder.glob("*") if one.name not in known):
-            shutil.rmtree(left, ignore_errors=True)
-        for node in api.state.all("nodes"):
+        """Register the nodes and run the pods that are bound to them."""
+        _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, _MAX_OPEN_FILES), limit))
+        self._root.mkdir(exist_ok=True)
+        if self._use_namespaces:
+            await self._services.runtime.try_namespaces()
+        uids = {pod["metadata"]["uid"] for pod in self._api.state.all("pods")}
+        for folder in self._services.folder.glob("*"):
+            if folder.name not in uids:
+                shutil.rmtree(folder, ignore_errors=True)
+        for node in self._api.state.all("nodes"):
             if node["metadata"]["name"] not in self._names:
-                api.delete("nodes", ("", node["metadata"]["name"]))
+                self._api.delete("nodes", ("", node["metadata"]["name"]))
         for name in self._names:
             self._register(name)
-        shared = (self._launcher, self._logs, self._addresses, Names(api.state))
-        place = Place(api, folder, root, *shared, self._notice, self._isolated)
-        self._kubelet = Kubelet(api, place, self._names)
-        self._remote = Remote(self._launcher, self._kubelet.lives, isolated=self._isolated)
+        self._kubelet = Kubelet(self._services, self._names)
 
     async def stop(self) -> None:
-        """End all processes; what the objects say of them stays for the next start."""
-        lives = self._kubelet.lives if self._kubelet else {}
-        tasks = [life.task for life in lives.values()]
+        """Kill all programs; the objects keep their status for the next start."""
+        tasks = [worker.task for worker in self._kubelet.workers.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._launcher.close()
-        self._addresses.close()
+        await self._services.runtime.stop()
+        self._services.addresses.close()
 
     def log(self, pod: Json, query: Mapping[str, str]) -> AsyncIterator[bytes]:
-        """Return the log of a container as a query asks for it. Raises Problem."""
-        return self._logs.read(pod, query.get("container", ""), LogOptions.of(query))
+        """Return the log of a container. Raises Problem."""
+        return self._services.logs.read(pod, query.get("container", ""), LogOptions.of(query))
 
-    def check(self, verb: str, pod: Json, container: str) -> None:
-        """Raise Problem if a container does not run that `exec` or `attach` is about."""
-        self._remote.running(verb, pod, container)
+    def running_container(self, pod: Json, name: str) -> Container:
+        """Return a running container; by default the only one. Raises Problem."""
+        name, worker = container_name(pod, name), self._kubelet.workers.get(key(pod))
+        for container in worker.containers if worker else ():
+            if container.name == name and container.running:
+                return container
+        raise problems.Problem(404, "", f'container not found ("{name}")')
 
     async def execute(self, pod: Json, socket: WebSocket) -> None:
         """Run a program in a container. Raises Problem before the socket is accepted."""
-        await self._remote.execute(pod, socket)
-
-    async def attach(self, pod: Json, socket: WebSocket) -> None:
-        """Join the program of a container. Raises Problem before the socket is accepted."""
-        await self._remote.attach(pod, socket)
-
-    async def _can_isolate(self, root: str) -> bool:
-        """Try what every container needs."""
-        if sys.platform != "linux":
-            return False
-        request: Json = {"command": ["true"], "env": dict(os.environ), "cwd": "/", "tty": False}
-        request |= {"root": root, "steps": sandbox.steps([]), "hostname": _NAME}
-        wires = Wires(terminal=False, fed=False)
-        try:
-            process = await self._launcher.start(request, wires)
-            await process.ended
-            wires.abandon()
-        except StartError as error:
-            print(f"pods have no roots of their own: {error}", file=sys.stderr)
-            return False
-        return True
+        container = self.running_container(pod, socket.query_params.get("container", ""))
+        await streaming.execute(self._services.runtime, container, socket)
 
     def _register(self, name: str) -> None:
-        kind, _, count = self._gpus.rpartition(":") if ":" in self._gpus else (self._gpus, "", "1")
         labels = {"kubernetes.io/hostname": name}
         for prefix in ("", "beta."):
             labels[f"{prefix}kubernetes.io/arch"] = _ARCHITECTURE
             labels[f"{prefix}kubernetes.io/os"] = sys.platform
-        sizes = {
+        capacity = {
             "cpu": str(os.cpu_count()),
             "memory": f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') // 1024}Ki",
             "ephemeral-storage": f"{shutil.disk_usage(self._api.folder).total // 1024}Ki",
-            "pods": str(_PODS),
+            "pods": str(_MAX_PODS),
         }
-        if kind:
-            labels |= {"nvidia.com/gpu.product": kind, "nvidia.com/gpu.count": count}
+        if self._gpus:
+            product, _, count = self._gpus.partition(":")
+            labels |= {"nvidia.com/gpu.product": product, "nvidia.com/gpu.count": count or "1"}
             labels["nvidia.com/gpu.present"] = "true"
-            sizes["nvidia.com/gpu"] = count
+            capacity["nvidia.com/gpu"] = count or "1"
 
         def edit(node: Json) -> None:
-            kept = node["metadata"].get("labels") or {}
-            others = {key: text for key, text in kept.items() if not key.startswith("nvidia.com/")}
+            old = node["metadata"].get("labels") or {}
+            others = {key: value for key, value in old.items() if not key.startswith("nvidia.com/")}
             node["metadata"]["labels"] = others | labels
-            node["status"] = _status(name, sizes)
+            node["status"] = _status(name, capacity)
 
         if not self._api.state.get("nodes", "", name):
             self._api.create("nodes", {"metadata": {"name": name}, "spec": {}})
         self._api.change("nodes", ("", name), edit)
 
-    def _notice(self, pod: Json) -> tuple[str, str, str]:
-        """Return an event that says what is not as on other clusters."""
-        images = {f'"{one["image"]}"' for one in pod["spec"]["containers"]}
-        text = f"Container image {', '.join(sorted(images))} {_IMAGE}"
-        if self._isolated or not pod["spec"].get("volumes"):
-            return "NotPulled", text, "Normal"
-        return "NoNamespaces", text + _PLAIN, "Warning"
 
-
-def _status(name: str, sizes: Json) -> Json:
+def _status(name: str, capacity: Json) -> Json:
     system = {"PRETTY_NAME": platform.platform()}
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             system = platform.freedesktop_os_release()
+    conditions = [
+        {
+            "lastHeartbeatTime": now(),
+            "lastTransitionTime": now(),
+            "message": f"kubelet {text}",
+            "reason": reason,
+            "status": status,
+            "type": kind,
+        }
+        for kind, status, reason, text in _CONDITIONS
+    ]
     return {
         "addresses": [
             {"address": ADDRESS, "type": "InternalIP"},
             {"address": name, "type": "Hostname"},
         ],
-        "allocatable": sizes,
-        "capacity": sizes,
-        "conditions": [
-            {
-                "lastHeartbeatTime": now(),
-                "lastTransitionTime": now(),
-                "message": f"kubelet {text}",
-                "reason": reason,
-                "status": status,
-                "type": kind,
-            }
-            for kind, status, reason, text in _CONDITIONS
-        ],
+        "allocatable": capacity,
+        "capacity": capacity,
+        "conditions": conditions,
         "nodeInfo": {
             "architecture": _ARCHITECTURE,
             "bootID": "",
@@ -186,10 +166,3 @@ def _status(name: str, sizes: Json) -> Json:
             "systemUUID": "",
         },
     }
-
-
-def _open_many_files() -> None:
-    """Each container needs some."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 65536), most))

@@ -1,70 +1,146 @@
-"""The life of one pod on the node: its volumes, its containers in order, and its end."""
+"""The kubelet: runs the pods that are bound to its nodes, from their volumes to their deletion."""
 
 import asyncio
 import shutil
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
-from kubectl_sky.practice import events, podstatus
+from kubectl_sky.practice import pod_status
 from kubectl_sky.practice.api import Deletion, now
-from kubectl_sky.practice.containers import Container, Place
+from kubectl_sky.practice.containers import Container, NodeServices
+from kubectl_sky.practice.controller import Controller, record_event
 from kubectl_sky.practice.environment import ConfigError
 from kubectl_sky.practice.resources import Json
-from kubectl_sky.practice.state import key
+from kubectl_sky.practice.state import Change, Key, key
 from kubectl_sky.practice.volumes import Volumes
 
 _DEADLINE = "Pod was active on the node longer than the specified deadline"
+_NOT_PULLED = "is not pulled here: the practice cluster runs the programs of this machine"
+_NO_NAMESPACES = "; this machine allows no namespaces, so paths of volumes mean them only where the"
+_NO_NAMESPACES += " pod's command, arguments, variables and working directory say them"
 
 
-class PodLife:
-    """Brings a pod to life, and sees to it until its end."""
+class Kubelet(Controller):
+    """Starts a worker for each pod that is bound to its nodes, and stops those of deleted pods."""
 
-    def __init__(self, place: Place, pod: Json) -> None:
+    def __init__(self, services: NodeServices, names: Iterable[str]) -> None:
+        super().__init__(services.api)
+        self.workers: dict[Key, PodWorker] = {}
+        self._services = services
+        self._names = frozenset(names)
+        self._deleted: list[str] = []  # uids
+        for pod in self.api.state.all("pods"):
+            node = pod["spec"].get("nodeName")
+            if node and node not in self._names:  # there were more nodes last time
+                self.api.delete("pods", key(pod), Deletion(grace=0))
+            self.enqueue(key(pod))
+
+    def keys(self, change: Change) -> Iterable[Key]:
+        """Return the key of a pod."""
+        if change.storage != "pods":
+            return ()
+        if change.type == "DELETED":
+            self._deleted.append(change.object["metadata"]["uid"])
+        return (change.key,)
+
+    def reconcile(self, key: Key) -> None:
+        """Start the worker of a new pod, and stop that of a deleted one."""
+        pod, worker = self.api.state.get("pods", *key), self.workers.get(key)
+        deleted, self._deleted = self._deleted, []
+        active = {worker.uid for worker in self.workers.values()} if deleted else ()
+        for uid in deleted:
+            if uid not in active:
+                self._remove_files(uid)
+        if worker and (pod is None or pod["metadata"]["uid"] != worker.uid):
+            worker.stop(0)
+        elif pod and self._is_active(pod) and not worker:
+            worker = self.workers[key] = PodWorker(self._services, pod)
+            worker.task.add_done_callback(lambda _, worker=worker: self._ended(worker))  # type: ignore[misc]
+        if pod and worker and "deletionTimestamp" in pod["metadata"]:
+            worker.stop(pod["metadata"].get("deletionGracePeriodSeconds", 0))
+
+    def _is_active(self, pod: Json) -> bool:
+        bound = pod["spec"].get("nodeName") in self._names
+        return bound and pod["status"].get("phase") not in ("Succeeded", "Failed")
+
+    def _ended(self, worker: "PodWorker") -> None:
+        del self.workers[worker.key]
+        if worker.task.cancelled():
+            return
+        if error := worker.task.exception():
+            context = {"message": f"pod {worker.key}", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+        if not worker.exists:
+            self._remove_files(worker.uid)
+        self.enqueue(worker.key)
+
+    def _remove_files(self, uid: str) -> None:
+        shutil.rmtree(self._services.folder / uid, ignore_errors=True)
+        shutil.rmtree(self._services.logs.folder / uid, ignore_errors=True)
+
+
+class PodWorker:
+    """Runs one pod: its volumes, its containers in order, and its end."""
+
+    def __init__(self, services: NodeServices, pod: Json) -> None:
         self.key = key(pod)
         self.uid = pod["metadata"]["uid"]
-        self.ended = False
-        self._place = place
+        self._services = services
         self._pod = pod
+        self._ended = False
         self._failure: Json = {}
         self._address = ""
-        self._grace: float | None = None
+        self._grace_seconds: float | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._ending = asyncio.Event()
-        self._folder = place.folder / self.uid
-        self._first = self._containers("initContainers", "initContainerStatuses")
-        self._main = self._containers("containers", "containerStatuses")
-        self.task = asyncio.create_task(self._live())
+        self._folder = services.folder / self.uid
+        self._init_containers = self._containers("initContainers", "initContainerStatuses")
+        self._main_containers = self._containers("containers", "containerStatuses")
+        self.task = asyncio.create_task(self._run())
+
+    @property
+    def exists(self) -> bool:
+        """Whether the pod has not been removed from the API."""
+        pod = self._services.api.state.get("pods", *self.key)
+        return bool(pod and pod["metadata"]["uid"] == self.uid)
 
     @property
     def pod(self) -> Json:
-        """The pod as it is now, or as it was last."""
-        found = self._place.api.state.get("pods", *self.key)
-        if found and found["metadata"]["uid"] == self.uid:
-            self._pod = found
+        """The pod as it is in the API, or was last."""
+        pod = self._services.api.state.get("pods", *self.key)
+        if pod and pod["metadata"]["uid"] == self.uid:
+            self._pod = pod
         return self._pod
 
-    def container(self, name: str) -> Container | None:
-        """Return a container by its name."""
-        return next((one for one in (*self._first, *self._main) if one.name == name), None)
+    @property
+    def containers(self) -> list[Container]:
+        """All containers."""
+        return [*self._init_containers, *self._main_containers]
 
-    def end(self, grace: float) -> None:
-        """End all containers: ask them, and after so many seconds make them."""
-        if self._grace is not None and grace >= self._grace:
+    @property
+    def ending(self) -> bool:
+        """Whether no container may start any more."""
+        return self._ending.is_set()
+
+    def stop(self, grace_seconds: float) -> None:
+        """Send SIGTERM to all containers, and SIGKILL after the grace period."""
+        if self._grace_seconds is not None and grace_seconds >= self._grace_seconds:
             return
-        first, self._grace = self._grace is None, grace
+        is_first, self._grace_seconds = self._grace_seconds is None, grace_seconds
         self._ending.set()
-        self._later(grace, self._kill)
-        for one in (*self._first, *self._main) if first else ():
-            one.signal(signal.SIGTERM)
+        self._call_later(grace_seconds, lambda: self._kill(signal.SIGKILL))
+        if is_first:
+            self._kill(signal.SIGTERM)
 
-    def tell(self, reason: str, message: str, kind: str = "Normal") -> None:
-        """Record an event about the pod."""
-        events.record(self._place.api, self.pod, reason, message, "kubelet", kind)
+    def record(self, reason: str, message: str, kind: str = "Normal") -> None:
+        """Record an event of the pod."""
+        record_event(self._services.api, self.pod, "kubelet", reason, message, kind)
 
     def publish(self) -> None:
-        """Bring the status of the pod up to date."""
-        first, main = ([one.status for one in some] for some in (self._first, self._main))
+        """Update the status of the pod."""
+        init = [container.status for container in self._init_containers]
+        main = [container.status for container in self._main_containers]
 
         def edit(pod: Json) -> None:
             status = pod["status"]
@@ -72,119 +148,118 @@ class PodLife:
                 return
             if self._address:
                 status |= {"podIP": self._address, "podIPs": [{"ip": self._address}]}
-            status["hostIP"] = podstatus.ADDRESS
-            status["hostIPs"] = [{"ip": podstatus.ADDRESS}]
+            status["hostIP"] = pod_status.ADDRESS
+            status["hostIPs"] = [{"ip": pod_status.ADDRESS}]
             status.setdefault("startTime", now())
             status["observedGeneration"] = pod["metadata"].get("generation", 1)
-            status["containerStatuses"] = sorted(main, key=lambda one: str(one["name"]))
-            if first:
-                status["initContainerStatuses"] = first
-            status["phase"] = podstatus.phase(pod, first, main, ended=self.ended)
+            status["containerStatuses"] = sorted(main, key=lambda status: str(status["name"]))
+            if init:
+                status["initContainerStatuses"] = init
+            status["phase"] = pod_status.phase(pod, init, main, ended=self._ended)
             if self._failure and status["phase"] != "Running":
                 status |= self._failure | {"phase": "Failed"}
-            status["conditions"] = podstatus.conditions(pod, status["phase"], first, main)
+            status["conditions"] = pod_status.conditions(pod, status["phase"], init, main)
 
-        self._place.api.change("pods", self.key, edit)
+        self._services.api.change("pods", self.key, edit)
 
     async def pause(self, seconds: float) -> None:
-        """Wait, but no longer than until the pod shall end."""
+        """Sleep, or return early when the pod is stopped."""
         try:
             await asyncio.wait_for(self._ending.wait(), seconds)
         except TimeoutError:
             return
 
-    @property
-    def ending(self) -> bool:
-        """Whether nothing more of it shall start."""
-        return self._ending.is_set()
-
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         try:
-            self._begin()
-            volumes = await self._prepare()
+            self._admit()
+            volumes = await self._mount_volumes()
             self.publish()  # containers may ask for the address
-            if await self._run_first(volumes):
-                await asyncio.gather(*(one.run(volumes) for one in self._main))
-                await self._end_sidecars()
-            self.ended = True
+            if await self._run_init_containers(volumes):
+                await asyncio.gather(*(main.run(volumes) for main in self._main_containers))
+                await self._stop_sidecars()
+            self._ended = True
             self.publish()
         finally:
             for timer in self._timers:
                 timer.cancel()
-            self._place.names.remove(self._pod)
-            self._place.addresses.free(self._address)
-        self._finish()
+            self._services.hosts_files.remove(self._pod)
+            if self._address:
+                self._services.addresses.release(self._address)
+        if self.exists and "deletionTimestamp" in self.pod["metadata"]:
+            self._services.api.delete("pods", self.key, Deletion(grace=0))
 
-    def _begin(self) -> None:
+    def _admit(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         self.publish()
-        self._address = self._place.addresses.take()
-        self._place.names.add(self.pod, self._folder / "hosts", self._address)
+        self._address = self._services.addresses.take()
+        self._services.hosts_files.add(self.pod, self._folder / "hosts", self._address)
         seconds = self.pod["spec"].get("activeDeadlineSeconds")
         if seconds is not None:
-            began = datetime.fromisoformat(self.pod["status"]["startTime"])
-            left = seconds - (datetime.now(UTC) - began).total_seconds()
-            self._later(left, self._exceed)
-        self.tell(*self._place.notice(self.pod))
+            started = datetime.fromisoformat(self.pod["status"]["startTime"])
+            left = seconds - (datetime.now(UTC) - started).total_seconds()
+            self._call_later(left, self._exceed_deadline)
+        self._record_image()
 
-    def _later(self, seconds: float, do: Callable[[], None]) -> None:
+    def _record_image(self) -> None:
+        """Record how this pod differs from one on a real cluster."""
+        spec = self.pod["spec"]
+        images = {f'"{container["image"]}"' for container in spec["containers"]}
+        message = f"Container image {', '.join(sorted(images))} {_NOT_PULLED}"
+        if self._services.runtime.is_isolated or not spec.get("volumes"):
+            self.record("NotPulled", message)
+        else:
+            self.record("NoNamespaces", message + _NO_NAMESPACES, "Warning")
+
+    def _call_later(self, seconds: float, function: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
-        self._timers.append(loop.call_later(max(seconds, 0), do))
+        self._timers.append(loop.call_later(max(seconds, 0), function))
 
-    def _exceed(self) -> None:
+    def _exceed_deadline(self) -> None:
         self._failure = {"reason": "DeadlineExceeded", "message": _DEADLINE}
-        self.tell("DeadlineExceeded", _DEADLINE)
-        self.end(self.pod["spec"].get("terminationGracePeriodSeconds", 30))
+        self.record("DeadlineExceeded", _DEADLINE)
+        self._stop_gracefully()
 
-    async def _prepare(self) -> Volumes:
-        """Make the volumes; try again until what they need is there."""
-        volumes = Volumes(self._place.api.state, self.pod, self._folder / "volumes")
+    def _stop_gracefully(self) -> None:
+        self.stop(self.pod["spec"].get("terminationGracePeriodSeconds", 30))
+
+    async def _mount_volumes(self) -> Volumes:
+        """Set up the volumes; retry until what they need exists."""
+        volumes = Volumes(self._services.api.state, self.pod, self._folder / "volumes")
         delay = 0.5
         while not self.ending:
             try:
-                volumes.prepare()
+                volumes.set_up()
                 break
             except ConfigError as error:
-                self.tell("FailedMount", str(error), "Warning")
+                self.record("FailedMount", str(error), "Warning")
             await self.pause(delay)
             delay = min(delay * 2, 10)
         return volumes
 
-    async def _run_first(self, volumes: Volumes) -> bool:
-        """Run the init containers one after the other; return whether the others may start."""
-        for one in self._first:
-            if one.sidecar:
-                await one.begin(volumes)
-            elif await one.run(volumes) != 0:
+    async def _run_init_containers(self, volumes: Volumes) -> bool:
+        """Run them one after the other; return whether the main containers may start."""
+        for container in self._init_containers:
+            if container.is_sidecar:
+                await container.start_sidecar(volumes)
+            elif await container.run(volumes) != 0:
                 return False
             if self.ending:
                 return False
         return not self.ending
 
-    async def _end_sidecars(self) -> None:
-        sidecars: Sequence[Container] = [one for one in self._first if one.sidecar]
+    async def _stop_sidecars(self) -> None:
+        sidecars = [container for container in self._init_containers if container.is_sidecar]
         if sidecars:
-            self.end(self.pod["spec"].get("terminationGracePeriodSeconds", 30))
-            await asyncio.gather(*(one.over() for one in sidecars))
+            self._stop_gracefully()
+            await asyncio.gather(*(sidecar.wait() for sidecar in sidecars))
 
-    def _kill(self) -> None:
-        for one in (*self._first, *self._main):
-            one.signal(signal.SIGKILL)
+    def _kill(self, number: int) -> None:
+        for container in self.containers:
+            container.kill(number)
 
-    def _finish(self) -> None:
-        """Let go of a pod that is to be deleted; its logs and volumes go with it."""
-        found = self._place.api.state.get("pods", *self.key)
-        mine = found and found["metadata"]["uid"] == self.uid
-        if mine and found and "deletionTimestamp" in found["metadata"]:
-            self._place.api.delete("pods", self.key, Deletion(grace=0))
-
-    def _containers(self, part: str, statuses: str) -> list[Container]:
-        before = {one["name"]: one for one in self._pod["status"].get(statuses) or ()}
-        found = self._pod["spec"].get(part) or ()
-        return [Container(self, self._place, one, before.get(one["name"])) for one in found]
-
-
-def remove(place: Place, uid: str) -> None:
-    """Remove what is left of a pod that is gone."""
-    shutil.rmtree(place.folder / uid, ignore_errors=True)
-    shutil.rmtree(place.logs.folder / uid, ignore_errors=True)
+    def _containers(self, field: str, status_field: str) -> list[Container]:
+        statuses = {entry["name"]: entry for entry in self._pod["status"].get(status_field) or ()}
+        return [
+            Container(self, self._services, spec, statuses.get(spec["name"]))
+            for spec in self._pod["spec"].get(field) or ()
+        ]

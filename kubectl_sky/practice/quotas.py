@@ -30,7 +30,7 @@ class Quotas(Controller):
             yield change.key
         elif change.type != "MODIFIED" or _ended(change):
             for quota in self.api.state.all("resourcequotas", change.key[0] or "-"):
-                self.expect(key_of(quota), _PAUSE)
+                self.enqueue_after(key_of(quota), _PAUSE)
 
     def reconcile(self, key: Key) -> None:
         """Write down how much is used."""

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kubectl_sky.practice import events, quantities, selection
+from kubectl_sky.practice import quantities, selection
 from kubectl_sky.practice.api import Api, now
-from kubectl_sky.practice.controller import Controller
+from kubectl_sky.practice.controller import Controller, record_event
 from kubectl_sky.practice.quantities import ZERO, Quantity
 from kubectl_sky.practice.state import Change, Json, Key
 
@@ -181,14 +181,14 @@ class Scheduler(Controller):
 
         self.api.change("pods", (name[1], name[0]), edit)
         message = f"Successfully assigned {name[1]}/{name[0]} to {node}"
-        events.record(self.api, pod, "Scheduled", message, _SOURCE)
+        record_event(self.api, pod, _SOURCE, "Scheduled", message)
 
     def _refuse(self, pod: Json, reason: str, message: str) -> None:
         key = pod["metadata"]["namespace"], pod["metadata"]["name"]
         told = {"status": "False", "reason": reason, "message": message}
         new = self.api.change("pods", key, lambda pod: _condition(pod, told))
         if new is not pod and reason == "Unschedulable":
-            events.record(self.api, pod, "FailedScheduling", message, _SOURCE, "Warning")
+            record_event(self.api, pod, _SOURCE, "FailedScheduling", message, "Warning")
 
 
 def _condition(pod: Json, told: Json) -> None:

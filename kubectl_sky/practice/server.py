@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from kubectl_sky.practice import discovery, forwarding, options, problems, requests, tables
+from kubectl_sky.practice import discovery, options, problems, requests, streaming, tables
 from kubectl_sky.practice.access import Access, Attempt
 from kubectl_sky.practice.node import Node
 from kubectl_sky.practice.requests import Place, Request
@@ -22,7 +22,7 @@ from kubectl_sky.practice.watching import Watch, usual_time
 _LARGEST = 3 * 1024 * 1024
 _OPENAPI_2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _HEALTH = ("/healthz", "/livez", "/readyz")
-_JOINED = ("exec", "attach", "portforward")  # over a websocket
+_STREAMING = ("exec", "portforward")  # over a websocket
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
@@ -94,7 +94,7 @@ class Server:
         verb = _VERBS.get(request.method, "get" if one else "watch" if watched else "list")
         if request.method == "DELETE":
             verb = "delete" if one else "deletecollection"
-        if request.method == "POST" and place.subresource in _JOINED:
+        if request.method == "POST" and place.subresource in _STREAMING:
             verb = "create"
         resource, sub = place.resource, place.subresource
         name = f"{resource.plural}/{sub}" if sub else resource.plural
@@ -124,15 +124,15 @@ class Server:
             return _Lasting(lines, self._closing, "text/plain")
         if (name, request.method) == ("serviceaccounts/token", "POST"):
             return self._answer(self._verbs.token(place, request), request)
-        if place.resource.storage == "pods" and place.subresource in _JOINED:
+        if place.resource.storage == "pods" and place.subresource in _STREAMING:
             pod = self._verbs.get(place, _plain(request)).body
-            if place.subresource != "portforward":
-                self._node.check(place.subresource, pod, request.query.get("container", ""))
+            if place.subresource == "exec":
+                self._node.running_container(pod, request.query.get("container", ""))
             raise problems.bad_request("Upgrade request required")
         raise problems.no_path()
 
     async def _connect(self, socket: WebSocket) -> None:
-        """Run or join a program in a pod over a websocket."""
+        """Run a program in a pod, or forward ports, over a WebSocket."""
         try:
             user = self._access.user(socket.headers)
             place = requests.place(socket.url.path, self._api.resources)
@@ -140,10 +140,10 @@ class Server:
             request = Request(user, "GET", query, dict(socket.headers), b"", [])
             self._check(place, request)
             pod = self._verbs.get(place, _plain(request)).body
-            if place.resource.storage != "pods" or place.subresource not in _JOINED:
+            if place.resource.storage != "pods" or place.subresource not in _STREAMING:
                 raise problems.no_path()
-            ways = (self._node.execute, self._node.attach, forwarding.forward)
-            await ways[_JOINED.index(place.subresource)](pod, socket)
+            stream = self._node.execute if place.subresource == "exec" else streaming.forward
+            await stream(pod, socket)
         except problems.Problem as problem:
             await socket.send_denial_response(_refusal(problem))
 

@@ -1,4 +1,4 @@
-"""The volumes of pods: folders of this machine, and what is written into them."""
+"""The volumes of pods: folders of this machine, and files from ConfigMaps, Secrets and fields."""
 
 import shutil
 from pathlib import Path
@@ -6,15 +6,15 @@ from pathlib import Path
 from kubectl_sky.practice import environment
 from kubectl_sky.practice.environment import ConfigError
 from kubectl_sky.practice.problems import Json
-from kubectl_sky.practice.sandbox import Mount
+from kubectl_sky.practice.runtime import Mount
 from kubectl_sky.practice.state import State
 
-_MISSING = {
-    "configMap": "configmap references non-existent config",
-    "secret": "references non-existent secret",
-}
 Files = dict[str, tuple[bytes, int]]  # content and mode by path
-_CHECKS = {
+_MISSING_KEY = {
+    "configMap": "configmap references non-existent config key",
+    "secret": "references non-existent secret key",
+}
+_HOST_PATH_CHECKS = {
     "Directory": (Path.is_dir, "a directory"),
     "File": (Path.is_file, "a file"),
     "Socket": (Path.is_socket, "a socket file"),
@@ -24,16 +24,17 @@ _CHECKS = {
 
 
 class Volumes:
-    """The volumes of one pod, below a folder of its own."""
+    """The volumes of one pod."""
 
     def __init__(self, state: State, pod: Json, folder: Path) -> None:
         self._state = state
         self._pod = pod
         self._folder = folder
+        self._namespace = pod["metadata"]["namespace"]
         self._sources: dict[str, tuple[Path, bool]] = {}
 
-    def prepare(self) -> None:
-        """Make all of them. Raises ConfigError with the kubelet's words."""
+    def set_up(self) -> None:
+        """Create all volumes. Raises ConfigError with the kubelet's message."""
         for volume in self._pod["spec"].get("volumes") or ():
             name = volume["name"]
             try:
@@ -43,94 +44,89 @@ class Volumes:
                 raise ConfigError(text) from None
 
     def mounts(self, container: Json, values: dict[str, str]) -> list[Mount]:
-        """Return what a container has of them. Raises ConfigError."""
-        found = []
+        """Return the mounts of a container. Raises ConfigError."""
+        mounts = []
         for mount in container.get("volumeMounts") or ():
-            source, frozen = self._sources[mount["name"]]
-            within = environment.expand(mount.get("subPathExpr", ""), values)
-            within = within or mount.get("subPath", "")
-            path = source / within
+            source, read_only = self._sources[mount["name"]]
+            sub_path = environment.expand(mount.get("subPathExpr", ""), values)
+            path = source / (sub_path or mount.get("subPath", ""))
             if not path.resolve().is_relative_to(source.resolve()):
                 raise ConfigError(f'failed to prepare subPath for volumeMount "{mount["name"]}"')
-            if within and not path.exists():
+            if not path.exists():
                 path.mkdir(parents=True)
-            read_only = frozen or bool(mount.get("readOnly"))
-            found.append(Mount(mount["mountPath"], str(path.resolve()), read_only))
-        return found
+            read_only = read_only or bool(mount.get("readOnly"))
+            mounts.append(Mount(mount["mountPath"], str(path.resolve()), read_only))
+        return mounts
 
     def _source(self, volume: Json) -> tuple[Path, bool]:
+        """Return the folder of a volume, and whether it is read-only."""
         folder = self._folder / volume["name"]
         if "persistentVolumeClaim" in volume:
             claim = volume["persistentVolumeClaim"]
-            return self._claimed(claim["claimName"]), bool(claim.get("readOnly"))
+            return self._claim_folder(claim["claimName"]), bool(claim.get("readOnly"))
         if "hostPath" in volume:
-            return _host(volume["hostPath"]), False
-        if "emptyDir" in volume:
+            return _host_path(volume["hostPath"]), False
+        kind = next((kind for kind in volume if kind != "name"), "emptyDir")
+        if kind == "emptyDir":
             if not folder.is_dir():
                 folder.mkdir(parents=True)
                 folder.chmod(0o777)
             return folder, False
-        kind = next((kind for kind in volume if kind != "name"), "emptyDir")
         sources = volume[kind].get("sources") if kind == "projected" else [{kind: volume[kind]}]
-        files: Files = {}
-        mode = volume[kind].get("defaultMode", 0o644)
+        mode, files = volume[kind].get("defaultMode", 0o644), Files()
         for source in sources or ():
-            for one, body in source.items():
-                files |= self._files(one, body, mode)
+            for source_kind, body in source.items():
+                files |= self._files(source_kind, body, mode)
         _write(folder, files)
         return folder, True
 
-    def _claimed(self, name: str) -> Path:
-        namespace = self._pod["metadata"]["namespace"]
-        claim = self._state.get("persistentvolumeclaims", namespace, name)
+    def _claim_folder(self, name: str) -> Path:
+        claim = self._state.get("persistentvolumeclaims", self._namespace, name)
         if claim is None:
             raise ConfigError(f'persistentvolumeclaim "{name}" not found')
-        bound = self._state.get("persistentvolumes", "", claim["spec"].get("volumeName", ""))
-        if bound is None:
+        volume = self._state.get("persistentvolumes", "", claim["spec"].get("volumeName", ""))
+        if volume is None:
             raise ConfigError(f'persistentvolumeclaim "{name}" is not bound')
-        path = Path(bound["spec"].get("hostPath", bound["spec"].get("local", {}))["path"])
+        path = Path(volume["spec"].get("hostPath", volume["spec"].get("local", {}))["path"])
         path.mkdir(parents=True, exist_ok=True)
         return path
 
     def _files(self, kind: str, body: Json, mode: int) -> Files:
+        items = body.get("items") or ()
+        modes = {item["path"]: item.get("mode", mode) for item in items}
         if kind == "downwardAPI":
-            return {
-                item["path"]: (self._downward(item), item.get("mode", mode))
-                for item in body.get("items") or ()
-            }
+            return {item["path"]: (self._field(item), modes[item["path"]]) for item in items}
         if kind == "serviceAccountToken":
-            return {}  # nothing in a pod is somebody to this cluster
-        if kind not in ("configMap", "secret"):
+            return {}  # pods have no identity in this cluster
+        if kind not in _MISSING_KEY:
             raise ConfigError(f"{kind} volumes are not supported by the practice cluster")
-        name = body.get("secretName") or body["name"]
-        key = (self._pod["metadata"]["namespace"], name)
-        data = environment.contents(self._state, "Secret" if kind == "secret" else "ConfigMap", key)
-        if data is None and not body.get("optional"):
+        name, optional = body.get("secretName") or body["name"], body.get("optional")
+        object_kind = "Secret" if kind == "secret" else "ConfigMap"
+        data = environment.contents(self._state, object_kind, (self._namespace, name))
+        if data is None and not optional:
             raise ConfigError(f'{kind.lower()} "{name}" not found')
         data = data or {}
-        if not body.get("items"):
+        if not items:
             return {path: (content, mode) for path, content in data.items()}
-        for item in body["items"]:
-            if item["key"] not in data and not body.get("optional"):
-                raise ConfigError(f"{_MISSING[kind]} key: {item['key']}")
-        return {
-            item["path"]: (data[item["key"]], item.get("mode", mode))
-            for item in body["items"]
-            if item["key"] in data
-        }
+        for item in items:
+            if item["key"] not in data and not optional:
+                raise ConfigError(f"{_MISSING_KEY[kind]}: {item['key']}")
+        existing = [item for item in items if item["key"] in data]
+        return {item["path"]: (data[item["key"]], modes[item["path"]]) for item in existing}
 
-    def _downward(self, item: Json) -> bytes:
+    def _field(self, item: Json) -> bytes:
         if "fieldRef" in item:
-            return environment.field_of(self._pod, item["fieldRef"]["fieldPath"]).encode()
-        node = self._state.get("nodes", "", self._pod["spec"]["nodeName"]) or {}
-        first = self._pod["spec"]["containers"][0]
-        return environment.amount_of(self._pod, first, item["resourceFieldRef"], node).encode()
+            return environment.field_value(self._pod, item["fieldRef"]["fieldPath"]).encode()
+        container, reference = self._pod["spec"]["containers"][0], item["resourceFieldRef"]
+        value = environment.resource_value(self._pod, container, reference, self._state)
+        return value.encode()
 
 
-def _host(volume: Json) -> Path:
+def _host_path(volume: Json) -> Path:
     path, kind = Path(volume["path"]), volume.get("type") or ""
-    if kind in _CHECKS and not _CHECKS[kind][0](path):
-        raise ConfigError(f"hostPath type check failed: {path} is not {_CHECKS[kind][1]}")
+    if kind in _HOST_PATH_CHECKS and not _HOST_PATH_CHECKS[kind][0](path):
+        expected = _HOST_PATH_CHECKS[kind][1]
+        raise ConfigError(f"hostPath type check failed: {path} is not {expected}")
     if kind == "FileOrCreate":
         path.touch()
     elif not path.exists():

@@ -1,4 +1,4 @@
-"""Scenes: pods and Jobs that run; logs, exec, attach, wait; volumes, quotas, scheduling."""
+"""Scenes: pods and Jobs that run; logs, exec, wait; volumes, quotas, scheduling."""
 
 from tests.practice.conformance import Scene, Step
 from tests.practice.manifests import CLAIM, LIMITS, QUIET, QUOTA, config_map, job, pod, several
@@ -22,7 +22,6 @@ _CRASH = (
     .replace("restartPolicy: Never", "restartPolicy: Always")
     .replace("name: main", "name: main\n    volumeMounts: [{name: v, mountPath: /v}]")
 )
-_CAT = pod("cat", "cat").replace("name: main", "name: main\n    stdin: true")
 
 
 def _phase(name: str, phase: str) -> Step:
@@ -75,10 +74,9 @@ _LOGS = Scene(
 _EXEC = Scene(
     "exec",
     (
-        Step("create -f -", several(pod("a"), _TWO, pod("done", "true"), _CAT), shown=False),
+        Step("create -f -", several(pod("a"), _TWO, pod("done", "true")), shown=False),
         _ready("a"),
         _ready("two"),
-        _ready("cat"),
         _phase("done", "Succeeded"),
         Step("exec a -- echo hello"),
         Step("exec a -- sh -c 'echo out; echo err >&2; exit 7'"),
@@ -96,7 +94,6 @@ _EXEC = Scene(
         Step("exec a -- hostname"),
         Step("exec a -- sh -c 'echo x > /tmp/f; cat /tmp/f'"),
         Step("cp done:/etc/nosuch here"),
-        Step("attach cat -i", stdin="typed\n", ends=4),
         Step("port-forward absent 18080:80"),
     ),
 )  # fmt: skip

@@ -1,15 +1,15 @@
 """The node: its pods find each other, survive it as after a reboot, and never outlive it."""
 
-import asyncio
-import os
-import signal
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.practice.machine import Machine, machine, play
+from tests.cluster import practice
+from tests.practice.machine import Machine, container, play
+from tests.practice.test_leaks import Client
 from tests.practice.test_pods import conditions
-from tests.practice.world import until
+from tests.practice.world import Json, until
 
 
 def test_names(tmp_path: Path) -> None:
@@ -66,32 +66,58 @@ def test_reboot(tmp_path: Path) -> None:
     play(tmp_path, after)
 
 
-@pytest.mark.parametrize("how", ["stop", "kill"])
-def test_nothing_outlives_the_node(tmp_path: Path, how: str) -> None:
-    """Neither when it stops, nor when the process that starts its containers is killed."""
-    mark = tmp_path / "mark"
-    mark.mkdir()
+BEAT = "setsid sh -c 'while :; do date +%N > /mark/beat; sleep 0.02; done' & wait"
 
-    async def story() -> None:
-        async with machine(tmp_path / "d") as m:
-            volumes = [{"name": "v", "hostPath": {"path": str(mark)}}]
-            mounts = [{"name": "v", "mountPath": "/mark"}]
-            command = "setsid sh -c 'while :; do date +%N > /mark/beat; sleep 0.02; done' & wait"
-            m.pod("a", command, volumes=volumes, volumeMounts=mounts)
-            await until((mark / "beat").exists)
-            spawner = m.running._launcher._spawner
-            assert spawner
-            if how == "kill":
-                os.kill(spawner.pid, signal.SIGKILL)
-                assert (await m.ended("a"))["phase"] == "Failed"
-                m.pod("b", "true")  # there is another one
-                assert (await m.ended("b"))["phase"] == "Succeeded"
-                spawner.wait()
-        (mark / "beat").unlink()
-        await asyncio.sleep(0.2)
-        assert not (mark / "beat").exists()
 
-    asyncio.run(story())
+def beating_pod(folder: Path) -> Json:
+    """A pod whose background process writes to a file again and again."""
+    made = container("main", BEAT) | {"volumeMounts": [{"name": "v", "mountPath": "/mark"}]}
+    return {"containers": [made], "volumes": [{"name": "v", "hostPath": {"path": str(folder)}}]}
+
+
+def assert_no_beat(file: Path) -> None:
+    time.sleep(0.2)  # the kernel may still be killing it
+    file.unlink()
+    time.sleep(0.2)
+    assert not file.exists()
+
+
+def test_stop_of_the_node_ends_all_processes(tmp_path: Path) -> None:
+    async def story(m: Machine) -> None:
+        m.create("pods", "a", beating_pod(tmp_path))
+        await until((tmp_path / "beat").exists)
+
+    play(tmp_path / "d", story)
+    assert_no_beat(tmp_path / "beat")
+
+
+def test_kill_of_the_runtime_ends_all_processes_and_it_starts_again(tmp_path: Path) -> None:
+    async def story(m: Machine) -> None:
+        m.create("pods", "a", {"restartPolicy": "Never", **beating_pod(tmp_path)})
+        await until((tmp_path / "beat").exists)
+        init = m.running._services.runtime._init
+        assert init
+        init.kill()
+        assert (await m.ended("a"))["phase"] == "Failed"
+        m.pod("b", "true")
+        assert (await m.ended("b"))["phase"] == "Succeeded"
+
+    play(tmp_path / "d", story)
+    assert_no_beat(tmp_path / "beat")
+
+
+@pytest.mark.practice
+def test_kill_of_the_server_ends_all_processes(tmp_path: Path) -> None:
+    with practice.server() as server:
+        pod = {"metadata": {"name": "a"}, "spec": beating_pod(tmp_path)}
+        assert Client(server).ask("POST", "/api/v1/namespaces/default/pods", pod) == 201
+        deadline = time.monotonic() + 20
+        while not (tmp_path / "beat").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        server.process.kill()
+        server.process.wait()
+    assert_no_beat(tmp_path / "beat")
 
 
 def test_many(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The status of a pod as the kubelet writes it, out of what its containers do."""
+"""The status of a pod as the kubelet derives it from its containers."""
 
 from collections.abc import Sequence
 
@@ -37,31 +37,33 @@ def terminated(status: Json, code: int, reason: str = "", message: str = "") -> 
     return {"terminated": state | ({"message": message} if message else {})}
 
 
-def put(status: Json, state: Json) -> None:
-    """Give a container's status another state."""
+def set_state(status: Json, state: Json) -> None:
+    """Change the state of a container."""
     (kind,) = state
     if kind != "terminated" and "terminated" in status["state"]:
         status["lastState"] = status["state"]
     status |= {"state": state, "started": kind == "running", "ready": kind == "running"}
 
 
-def complete(container: Json, status: Json) -> bool:
+def _is_initialized(container: Json, status: Json) -> bool:
     """Whether an init container lets the next one start."""
     if container.get("restartPolicy") == "Always":
         return bool(status["started"])
     return bool(status["state"].get("terminated", {}).get("exitCode", 1) == 0)
 
 
-def phase(pod: Json, first: Sequence[Json], main: Sequence[Json], *, ended: bool) -> str:
-    """Return the phase of a pod; `ended` says that nothing of it will start again."""
+def phase(pod: Json, init: Sequence[Json], main: Sequence[Json], *, ended: bool) -> str:
+    """Return the phase of a pod; `ended` says that no container will start again."""
     policy = "Never" if ended else pod["spec"]["restartPolicy"]
-    for container, status in zip(pod["spec"].get("initContainers") or (), first, strict=True):
-        if not complete(container, status) and container.get("restartPolicy") != "Always":
+    for container, status in zip(pod["spec"].get("initContainers") or (), init, strict=True):
+        is_sidecar = container.get("restartPolicy") == "Always"
+        if not is_sidecar and not _is_initialized(container, status):
             failed = status["state"].get("terminated", {}).get("exitCode")
             return "Failed" if policy == "Never" and (failed or ended) else "Pending"
-    ends = [(one["state"].get("terminated") or one["lastState"].get("terminated")) for one in main]
-    running = [one for one in (*first, *main) if "running" in one["state"]]
-    if not all(end or "running" in one["state"] for end, one in zip(ends, main, strict=True)):
+    states = [(status["state"], status["lastState"]) for status in main]
+    ends = [state.get("terminated") or last.get("terminated") for state, last in states]
+    running = [status for status in (*init, *main) if "running" in status["state"]]
+    if any(not end and status not in running for end, status in zip(ends, main, strict=True)):
         return "Failed" if ended else "Pending"
     if running or policy == "Always":
         return "Running"
@@ -70,28 +72,28 @@ def phase(pod: Json, first: Sequence[Json], main: Sequence[Json], *, ended: bool
     return "Failed" if policy == "Never" else "Running"
 
 
-def conditions(pod: Json, new: str, first: Sequence[Json], main: Sequence[Json]) -> list[Json]:
-    """Return all conditions of a pod whose phase is `new`."""
-    pairs = zip(pod["spec"].get("initContainers") or (), first, strict=True)
-    incomplete = [one["name"] for one, status in pairs if not complete(one, status)]
+def conditions(pod: Json, phase: str, init: Sequence[Json], main: Sequence[Json]) -> list[Json]:
+    """Return all conditions of a pod in its new phase."""
+    pairs = zip(pod["spec"].get("initContainers") or (), init, strict=True)
+    incomplete = [spec["name"] for spec, status in pairs if not _is_initialized(spec, status)]
     unready = [status["name"] for status in main if not status["ready"]]
-    sandbox = bool(pod["status"].get("podIP")) and new not in _FINISHED
-    initialized = ("ContainersNotInitialized", "incomplete", incomplete)
-    ready: tuple[str, str, list[str]] = ("ContainersNotReady", "unready", unready)
-    told = {
-        "PodReadyToStartContainers": {"status": str(sandbox)},
-        "Initialized": _condition(*initialized),
-        "Ready": _condition(*ready),
-        "ContainersReady": _condition(*ready),
+    has_sandbox = bool(pod["status"].get("podIP")) and phase not in _FINISHED
+    ready = _condition("ContainersNotReady", "unready", unready)
+    new = {
+        "PodReadyToStartContainers": {"status": str(has_sandbox)},
+        "Initialized": _condition("ContainersNotInitialized", "incomplete", incomplete),
+        "Ready": ready,
+        "ContainersReady": ready,
     }
-    if new in _FINISHED:
-        told |= {kind: {"status": "False", "reason": _FINISHED[new]} for kind in list(told)[2:]}
-    if new == "Succeeded":
-        told["Initialized"]["reason"] = _FINISHED[new]
-    before = {one["type"]: one for one in pod["status"].get("conditions") or ()}
+    if phase in _FINISHED:
+        finished = {"status": "False", "reason": _FINISHED[phase]}
+        new |= {"Ready": finished, "ContainersReady": finished}
+    if phase == "Succeeded":
+        new["Initialized"]["reason"] = _FINISHED[phase]
+    old = {condition["type"]: condition for condition in pod["status"].get("conditions") or ()}
     return [
-        *(_since(before.get(kind), {"type": kind, **one}, pod) for kind, one in told.items()),
-        *(one for kind, one in before.items() if kind not in told),
+        *(_with_times(old.get(kind), {"type": kind, **body}, pod) for kind, body in new.items()),
+        *(condition for kind, condition in old.items() if kind not in new),
     ]
 
 
@@ -102,10 +104,10 @@ def _condition(reason: str, adjective: str, names: Sequence[str]) -> dict[str, s
     return {"status": "False", "reason": reason, "message": message}
 
 
-def _since(before: Json | None, condition: Json, pod: Json) -> Json:
-    same = before and before["status"] == condition["status"]
+def _with_times(old: Json | None, condition: Json, pod: Json) -> Json:
+    unchanged = old and old["status"] == condition["status"]
     return condition | {
         "lastProbeTime": None,
-        "lastTransitionTime": before["lastTransitionTime"] if before and same else now(),
+        "lastTransitionTime": old["lastTransitionTime"] if old and unchanged else now(),
         "observedGeneration": pod["metadata"].get("generation", 1),
     }

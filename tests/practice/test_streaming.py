@@ -1,4 +1,4 @@
-"""Exec and attach, as clients of both protocols speak them, and such that vanish."""
+"""`kubectl exec` in both protocols, and clients that vanish."""
 
 import asyncio
 import json
@@ -121,19 +121,6 @@ def test_program_that_is_not_there(server: Server) -> None:
     assert 'exec: "nope": executable file not found in $PATH' in told["message"]
 
 
-def test_attach(server: Server) -> None:
-    """Two clients see the same; what one types is read by the program."""
-
-    async def story() -> None:
-        first = dial(server, "attach", V5, stdin=1, stdout=1, stderr=1)
-        async with first as one, dial(server, "attach", V4, stdout=1) as two:
-            await one.send(b"\0word\n")
-            async with asyncio.timeout(5):
-                assert await one.recv() == await two.recv() == b"\1got word\n"
-
-    asyncio.run(story())
-
-
 @pytest.mark.parametrize(
     ("query", "code"),
     [({"container": "nosuch", "command": "true"}, 400), ({"stdout": 1}, 400)],
@@ -153,13 +140,12 @@ def test_clients_that_vanish(server: Server) -> None:
     if not Path("/proc/self/fd").exists():
         pytest.skip("this machine does not show a process's open files in /proc")
 
-    async def vanish(verb: str, **query: object) -> None:
-        async with dial(server, verb, V5, stdin=1, stdout=1, **query) as socket:
+    async def vanish(**query: object) -> None:
+        async with dial(server, "exec", V5, stdin=1, stdout=1, **query) as socket:
             socket.transport.abort()
 
     before = held(server)
     for script in ("sleep 1", "yes", "cat"):
         for terminal in (0, 1):
-            asyncio.run(vanish("exec", command=["sh", "-c", script], tty=terminal))
-    asyncio.run(vanish("attach"))
+            asyncio.run(vanish(command=["sh", "-c", script], tty=terminal))
     comes_back(server, before)
