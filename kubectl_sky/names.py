@@ -29,6 +29,7 @@ ORIGINAL_USER = "kubectl-sky/user"
 QUEUE = "kueue.x-k8s.io/queue-name"
 QUEUE_CLASS = "kueue.x-k8s.io/priority-class"
 NUM_NODES = "kubectl-sky/num-nodes"
+INTERACTIVE = "kubectl-sky/interactive"  # the nodes stay up until the task is stopped
 PIPELINE_NAME = "kubectl-sky/pipeline-name"
 STAGES = "kubectl-sky/stages"  # number of tasks
 EXECUTION = "kubectl-sky/execution"  # serial or parallel

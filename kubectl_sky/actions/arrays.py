@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kubectl_sky.errors import UserError
+from kubectl_sky.plan import interactive
 from kubectl_sky.spec.arrays import array
 from kubectl_sky.spec.document import printable
 from kubectl_sky.spec.task import Task
@@ -42,4 +43,4 @@ def _array(task: Task, text: str) -> Task:
             f"{flag} and backend {task.backend}: an array is one Indexed Job",
             "leave the backend out",
         )
-    return replace(task, array=numbers, backend=Array.name)
+    return interactive.ending(replace(task, array=numbers, backend=Array.name))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from kubectl_sky import names
 from kubectl_sky.actions import evidence, group, logs
 from kubectl_sky.actions.find import Target
 from kubectl_sky.actions.logs import Request, Screen
@@ -25,12 +26,23 @@ def follow(
 
     A client that `leads` a pipeline resumes each task when the one before it has succeeded. If one
     fails, the remaining tasks are cancelled. Auxiliary tasks of a group are stopped when the others
-    finish. Ctrl-C does not change the tasks. Raises TaskFailed, Interrupted, ClusterError.
+    finish. An interactive task is followed until its nodes are ready if the request says so. Ctrl-C
+    does not change the tasks. Raises TaskFailed, Interrupted, ClusterError.
     """
     try:
         _check(session, _finished(session, target, request, ui, leads))
     except KeyboardInterrupt:
         raise _interrupted(target) from None
+    if request.until_ready and isinstance(target, TaskStatus) and target.interactive:
+        ui.note(_way_in(target.id))
+
+
+def _way_in(task_id: str) -> str:
+    """Say how to use an interactive task, and how to stop it."""
+    return (
+        f'to get in, run "kubectl sky exec {task_id} -it -- bash";'
+        f' to stop it, run "kubectl sky stop {task_id}"'
+    )
 
 
 def _finished(session: Session, target: Target, request: Request, ui: UI, leads: bool) -> Target:
@@ -127,7 +139,9 @@ def reason(task: TaskStatus, record: Evidence | None = None) -> str:
 
 
 def without_client(target_id: str, plans: Sequence[Plan], note: Callable[[str], None]) -> None:
-    """Note what stays undone in a pipeline or group that no client follows."""
+    """Note what stays undone in what no client follows, and how to get into its nodes."""
+    if names.INTERACTIVE in plans[0].annotations:
+        note(_way_in(target_id))
     command = f"kubectl sky wait {target_id} --continue"
     if any(plan.suspended for plan in plans):
         later = "stage 2 is" if len(plans) == 2 else f"stages 2 to {len(plans)} are"

@@ -18,6 +18,7 @@ from kubectl_sky.observe.logs import Origin
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import notes
+from kubectl_sky.plan.interactive import READY
 from kubectl_sky.workloads.workload import QUEUED
 
 _EVENTS = 3.0  # seconds between checks of why a node does not start
@@ -43,7 +44,8 @@ class Request:
     """The nodes and log lines to read.
 
     `patience` is the start timeout of the first node in seconds. At most `most` logs are read in
-    parallel; the remaining ones follow.
+    parallel; the remaining ones follow. `until_ready` ends the logs of an interactive task when all
+    its nodes are ready.
     """
 
     options: LogOptions
@@ -51,6 +53,7 @@ class Request:
     patience: float = 300.0
     container: str = names.CONTAINER
     most: int = MOST
+    until_ready: bool = False
 
     def wants(self, node: NodeStatus) -> bool:
         """Return whether the log of a node is requested."""
@@ -102,19 +105,22 @@ def follow(
 ) -> TaskStatus:
     """Stream the logs until every node has finished, and return the finished task.
 
+    With `until_ready`, an interactive task is returned as soon as all its nodes are ready.
+
     Writes notes on what the task waits for. Raises SkyError when no node starts in time, and
     TaskFailed when the task is stopped meanwhile.
     """
     _known(task, request)
     watcher = _Watcher(session, task, request, note)
+    waits = request.until_ready and task.interactive
     with Following(session, request.options, request.most) as following:
         reader = Thread(target=following.add_all, args=(watcher.sources(),), daemon=True)
         reader.start()
         try:
-            _pump(following, task, write, watcher.heard)
+            is_ready = _pump(following, task, write, watcher.heard, until_ready=waits)
         finally:
             watcher.stop.set()
-    return watcher.ended()
+    return watcher.latest if is_ready else watcher.ended()
 
 
 def follow_all(
@@ -183,13 +189,24 @@ def _all_sources(
             yield source
 
 
-def _pump(following: Following, task: TaskStatus, write: Write, note: Note) -> None:
-    """Write batches as they arrive, with a prefix if the task has several nodes."""
+def _pump(
+    following: Following, task: TaskStatus, write: Write, note: Note, *, until_ready: bool = False
+) -> bool:
+    """Write batches as they arrive, with a prefix if the task has several nodes.
+
+    Returns whether all nodes of an interactive task are ready.
+    """
+    ready = set()
     for batch in following.batches():
         if batch and batch.note:
             note(batch.note)
         if batch and batch.lines:
             write(_origin(task, batch), batch.lines, batch.whole)
+            if until_ready and READY in (line.rstrip() for line in batch.lines):
+                ready.add(batch.source.rank)
+                if len(ready) == task.num_nodes:
+                    return True
+    return False
 
 
 def _origin(task: TaskStatus, batch: Batch) -> Origin:

@@ -75,7 +75,7 @@ def submit(
     with upload.to_pods(session, submitted, uploads, ui):
         if options.follow:
             timeout = options.start_timeout or task_file.start_timeout
-            request = Request(LogOptions(follow=True), patience=timeout)
+            request = Request(LogOptions(follow=True), patience=timeout, until_ready=True)
             follow(session, submitted.target, request, ui)
         else:
             without_client(submitted.id, decision.plans, ui.note)

@@ -49,6 +49,9 @@ def command(
     Prints the task's id at once. The exit code is that of the task: 4 if it failed. Ctrl-C leaves
     the task running. With -o, it only prints what was submitted.
 
+    A task without `run` stays up after `setup` until you stop it. This command returns when all its
+    nodes are ready, and `exec -it` and `port-forward` get you in.
+
     When a node has failed for good, the task's other nodes are stopped: by the cluster, or by this
     command while it follows, with the backends jobs and volcano.
 

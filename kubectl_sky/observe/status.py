@@ -43,6 +43,7 @@ class TaskStatus:
     uids: Mapping[str, str] = field(default_factory=dict)  # uids of its objects, by name
     rivals: tuple[str, ...] = ()  # objects that may also be the task
     missing: Missing = Missing.UNKNOWN  # why it has fewer `nodes` than requested, if it does
+    interactive: bool = False  # whether its nodes stay up until it is stopped
 
     def identity(self, name: str) -> dict[str, str]:
         """Return the name, namespace and uid of an object that runs the task."""
@@ -94,9 +95,10 @@ class TaskStatus:
 
     @property
     def next_step(self) -> str:
-        """How to go on with an incomplete task; empty for others."""
+        """How to go on with an incomplete or interactive task; empty for others."""
         if not self.incomplete:
-            return ""
+            running = self.interactive and self.state is State.RUNNING
+            return f"kubectl sky exec {self.id} -it -- bash" if running else ""
         submit_id = self.member.id if self.member else self.id
         return f"submit it again with --id {submit_id}, or run `kubectl sky stop {self.id}`"
 
@@ -243,6 +245,7 @@ def of(task: TaskObjects) -> TaskStatus:
         uids={item["metadata"]["name"]: item["metadata"].get("uid", "") for item in items},
         rivals=task.rivals,
         missing=task.missing,
+        interactive=names.INTERACTIVE in annotations,
     )
 
 

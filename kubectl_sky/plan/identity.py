@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kubectl_sky import names
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import priority, queueing
+from kubectl_sky.plan import interactive, priority, queueing
 from kubectl_sky.plan.plan import Node
 from kubectl_sky.spec.task import Resources, Task
 
@@ -88,6 +88,7 @@ def _annotations(task: Task, title: str, facts: Facts, resources: Resources) -> 
         names.ORIGINAL_NAME: title,
         names.ORIGINAL_USER: facts.user.name,
         names.NUM_NODES: str(task.num_nodes),
+        **interactive.annotations(task),
     }
     user_annotations = {**queueing.annotations(task.kubernetes), **priority.annotations(resources)}
     return user_annotations | ours | backend_annotation | numbers(task)

@@ -3,7 +3,17 @@
 from collections.abc import Iterator
 
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import accounts, buckets, defaults, fabric, ports, priority, queueing, storage
+from kubectl_sky.plan import (
+    accounts,
+    buckets,
+    defaults,
+    fabric,
+    interactive,
+    ports,
+    priority,
+    queueing,
+    storage,
+)
 from kubectl_sky.plan.placement import Placement
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Task
@@ -12,6 +22,7 @@ from kubectl_sky.spec.task import Task
 def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) -> Iterator[str]:
     """Yield notes on the chosen candidate, missing cluster features and defaults."""
     yield from placement.notes
+    yield from interactive.notes(task)
     context = placement.resources.context
     if context:  # cleared once a context has been chosen
         yield f"infra: submit sends it to context {context}; kubectl apply goes where you point it"

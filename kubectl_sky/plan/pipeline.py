@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_sky import counts, names
+from kubectl_sky.plan import interactive
 from kubectl_sky.plan.plan import Group, Plan
 from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Task
@@ -100,9 +101,12 @@ def member_of(metadata: Mapping[str, Any]) -> Member | None:
 
 
 def named(tasks: Sequence[Task], title: str) -> tuple[Task, ...]:
-    """Return the tasks, all with names: SkyPilot numbers unnamed ones from 0."""
+    """Return the tasks, all with names: SkyPilot numbers unnamed ones from 0.
+
+    Those without run end after setup.
+    """
     return tuple(
-        task if task.name else replace(task, name=f"{title}-{index}")
+        interactive.ending(task if task.name else replace(task, name=f"{title}-{index}"))
         for index, task in enumerate(tasks)
     )
 

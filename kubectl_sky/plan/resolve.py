@@ -10,6 +10,7 @@ from kubectl_sky.plan import (
     environment,
     fabric,
     hidden,
+    interactive,
     ports,
     priority,
     registry,
@@ -36,7 +37,7 @@ def resolve(
     task: Task, task_id: str, placement: Placement, facts: Facts, settings: Settings
 ) -> Plan:
     """Build the plan of a task; raise FieldError if anything it requires is missing."""
-    task, resources = registry.hidden(task), placement.resources
+    task, resources = registry.hidden(interactive.staying(task)), placement.resources
     requests = sizes.requests(placement, settings)
     options, customized = task.kubernetes, custom(task, resources, facts, settings)
     task_identity = identity(task, task_id, facts, resources, customized.queue)

@@ -101,9 +101,6 @@ def _commands(document: Document) -> Iterator[Problem]:
     for field, script in (("run", run), ("setup", setup)):
         if isinstance(script, str) and "\0" in script:
             yield document.problem((field,), "holds a NUL character, which no shell can read")
-    if not run and document.get("pool") is None:
-        hint = "submit needs run: |"
-        yield document.problem((), "the task has no command: run is missing", hint, "warning")
 
 
 # Rules, and the fields of which at least one must be set for them to apply.

@@ -131,7 +131,7 @@ def refusals(document: Document, as_task: bool = False) -> list[Problem]:
     """Return an error for each unsupported field that changes what the task does.
 
     Without these fields, the task would not do what the file says. `as_task` skips the fields of a
-    service or pool that the user runs as a task. A task without a command is an error too.
+    service or pool that the user runs as a task. A service without run is an error too.
     """
     problems = [
         document.problem(
@@ -140,8 +140,8 @@ def refusals(document: Document, as_task: bool = False) -> list[Problem]:
         for finding in _used(Filled(document), as_task)
         if finding.refuse
     ]
-    if not document.get("run") and not document.is_volume:
-        problems.append(document.problem((), "the task has no command", "add run: |"))
+    if document.get("service") is not None and not document.get("run"):
+        problems.append(document.problem((), "a service needs run", "add run: |"))
     return sorted(problems)
 
 
@@ -232,9 +232,13 @@ def _machines(document: Document) -> Iterator[_Found]:
             instead = "say what a node needs with cpus, memory and accelerators"
             reason = "the cluster chooses the nodes"
             yield _Found((*path, "instance_type"), reason, instead, False)
-        if autostop not in (None, False) and not machine.down(autostop):
-            reason = "a task ends by itself, and nothing idles"
-            instead = "with down: true what has ended is deleted"
+        if autostop not in (None, False) and not document.get("run"):
+            reason = "without run, the nodes stay up until the task is stopped"
+            instead = "for a time limit, add run: sleep 3600"
+            yield _Found((*path, "autostop"), reason, instead, False)
+        elif autostop not in (None, False) and not machine.down(autostop):
+            reason = "the task ends when run ends, so it is never idle"
+            instead = "add down: true to delete the finished task"
             yield _Found((*path, "autostop"), reason, instead, False)
         priority = values.get("priority_class")
         if priority and not _CLASS.fullmatch(str(priority)):

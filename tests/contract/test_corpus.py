@@ -32,7 +32,6 @@ _SEEN = "not carried out yet: a secret's value would be seen in the manifests"
 # What SkyPilot accepts and we do not run, each with the reason that is said.
 NOT_RENDERED = {
     "upstream__examples__docker__echo_app.yaml": _NAMELESS,
-    "upstream__examples__job_queue__cluster_docker.yaml": "the task has no command",
     "upstream__examples__oci__oci-mounts.yaml": _MAKE,
     "upstream__examples__playground__symlink_playground.yaml": _MAKE,
     "upstream__examples__spot__bert_qa.yaml": _NAMELESS,

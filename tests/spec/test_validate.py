@@ -26,13 +26,6 @@ def test_all_problems_at_once_in_order() -> None:
     assert lines == [1, 2, 4, 5, 6]
 
 
-def test_no_command() -> None:
-    expected = (
-        "task.yaml:1:1: warning: the task has no command: run is missing; submit needs run: |"
-    )
-    assert problems("name: x\n", "warning") == [expected]
-
-
 def test_a_kubernetes_manifest_is_called_one() -> None:
     text = "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"
     expected = "task.yaml:1:1: this is a Kubernetes Pod, not a task; kubectl apply is for those"

@@ -81,8 +81,8 @@ WARNED = {
         " aws, gcp; --context or infra: k8s/CONTEXT chooses another"
     ),
     "resources: {autostop: 10}": (
-        "task.yaml:2:13: resources.autostop: warning: ignored: a task ends by itself, and nothing"
-        " idles; with down: true what has ended is deleted"
+        "task.yaml:2:13: resources.autostop: warning: ignored: the task ends when run"
+        " ends, so it is never idle; add down: true to delete the finished task"
     ),
     "resources: {autostop: {down: true, hook: x}}": (
         "task.yaml:2:36: resources.autostop.hook: warning: ignored: no script runs before what has"

@@ -1,0 +1,36 @@
+"""A task without `run`: submit returns when its nodes are ready, and they stay up until stop."""
+
+import json
+
+import pytest
+
+from tests.e2e.conftest import Command, submitted
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_task_without_run_stays_up_until_it_is_stopped(
+    sky: Command, kubectl: Command, nodes: int
+) -> None:
+    script = f"name: dev\nnum_nodes: {nodes}\nsetup: echo installed; echo x > /tmp/made\n"
+    done = sky("submit", "-", stdin=script)
+    assert done.returncode == 0, done.stderr
+    task_id = submitted(done)
+    assert done.stdout.count("installed") == nodes
+    assert f"kubectl sky exec {task_id} -it -- bash" in done.stderr
+    assert f"kubectl sky stop {task_id}" in done.stderr
+
+    listed = sky("list", "-o", "json").stdout
+    (task,) = [item for item in json.loads(listed)["tasks"] if item["task_id"] == task_id]
+    assert task["status"] == "running"
+    assert "kubectl sky exec" in sky("status", task_id).stdout
+    rank = str(nodes - 1)
+    found = sky("exec", task_id, "--rank", rank, "--", "cat", "/tmp/made")
+    assert (found.returncode, found.stdout) == (0, "x\n"), found.stderr
+
+    again = sky("submit", "-", "--id", task_id, stdin=script)
+    assert again.returncode == 0, again.stderr
+    assert "unchanged" in again.stdout
+
+    assert sky("stop", task_id).returncode == 0
+    kubectl("wait", "--for=delete", "pod", "-l", f"task-id={task_id}", "--timeout=20s")
+    assert not kubectl("get", "pods", "-l", f"task-id={task_id}", "-o", "name").stdout
