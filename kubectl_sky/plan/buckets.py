@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_sky.plan import hub
@@ -121,11 +121,11 @@ def _of_store(bucket: Bucket, settings: Settings) -> Bucket:
         return bucket
     if not settings.default_store:
         raise FieldError(
-            ("file_mounts", bucket.path),
+            ("file_mounts", bucket.key or bucket.path),
             f'the store of bucket "{bucket.name}" is not set',
             "add store: s3 to it, or set in settings.yaml: default_store: s3",
         )
-    return Bucket(bucket.path, settings.default_store, bucket.place, bucket.mode, bucket.read_only)
+    return replace(bucket, store=settings.default_store)
 
 
 def _mounted(bucket: Bucket, name: str, store: Mapping[str, Any]) -> Brought:
@@ -136,7 +136,7 @@ def _mounted(bucket: Bucket, name: str, store: Mapping[str, Any]) -> Brought:
     csi = store.get("csi")
     if not csi:
         raise FieldError(
-            ("file_mounts", bucket.path),
+            ("file_mounts", bucket.key or bucket.path),
             f"no CSI driver or PVC is configured to mount {bucket.url} (mode: {bucket.mode})",
             "copy it with mode: COPY or --bucket-mode copy, or set in settings.yaml:"
             f" {_setting(bucket)}",
@@ -189,7 +189,7 @@ def _remote(bucket: Bucket, store: Mapping[str, Any]) -> dict[str, str]:
     fields |= {key.upper(): str(value) for key, value in (store.get("options") or {}).items()}
     if bucket.store in _ENDPOINTS and "ENDPOINT" not in fields:
         raise FieldError(
-            ("file_mounts", bucket.path),
+            ("file_mounts", bucket.key or bucket.path),
             f'the endpoint of store "{bucket.store}" is not set',
             f'set in settings.yaml: stores: {{{bucket.store}: {{endpoint: "https://…"}}}}',
         )

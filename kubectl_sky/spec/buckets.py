@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_sky.errors import Problem
@@ -56,6 +56,7 @@ class Bucket:
     mode: str = "COPY"
     read_only: bool = False
     account: str = ""
+    key: str = field(default="", compare=False)  # in file_mounts, as the user wrote it
 
     @property
     def name(self) -> str:
@@ -86,7 +87,7 @@ class Bucket:
 def buckets_of(data: Mapping[str, Any]) -> tuple[Bucket, ...]:
     """Return the buckets and URLs of a valid task."""
     return tuple(
-        _bucket(whole(path), source)
+        replace(_bucket(whole(path), source), key=path)
         for path, source in entries(data.get("file_mounts"))
         if (isinstance(source, dict) and not copied_sources(source)) or is_url(source)
     )
@@ -177,11 +178,11 @@ def _modes(document: Document) -> Iterator[Problem]:
 
 
 def _fields(document: Document, path: Path, mode: Data) -> Iterator[Problem]:
-    for field, required_mode in _NEEDS:
-        if document.get(*path, *field) is not None and str(mode).upper() != required_mode:
+    for steps, required_mode in _NEEDS:
+        if document.get(*path, *steps) is not None and str(mode).upper() != required_mode:
             message = f"means something in the mode {required_mode} only"
             yield document.problem(
-                (*path, *field), message, f"such as mode: {required_mode}", key=True
+                (*path, *steps), message, f"such as mode: {required_mode}", key=True
             )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import secret
-from kubectl_sky.spec.document import Data, Document, Path, entries
+from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.mounts import is_ours
 
 WORKDIR = "~/sky_workdir"  # the working directory of setup and run
@@ -197,6 +197,20 @@ def _file_mounts(document: Document) -> Iterator[Problem]:
             yield document.problem(field_path, "everybody could read what is before @", hint)
 
 
+def _lists(document: Document) -> Iterator[Problem]:
+    """Check the destinations of lists of local paths."""
+    mounts = dict(entries(document.get("file_mounts")))
+    destinations = {whole(path) for path in mounts}
+    for path, mount in mounts.items():
+        sources = copied_sources(mount)
+        for item in sources if isinstance(sources, list) else ():
+            destination = f"{whole(path)}/{PurePosixPath(item).name}"
+            if destination in destinations:
+                message = f"other files are uploaded to {printable(destination)}, too"
+                yield document.problem(("file_mounts", path, "source"), message)
+            destinations.add(destination)
+
+
 def _wrong(path: str) -> str:
     """Return the error of a destination; "" if it is valid."""
     parts = path.removeprefix("./").split("/")
@@ -214,4 +228,4 @@ def _wrong(path: str) -> str:
     return next((message for is_wrong, message in cases if is_wrong), "")
 
 
-RULES = (_workdir, _file_mounts)
+RULES = (_workdir, _file_mounts, _lists)

@@ -132,6 +132,23 @@ def test_bucket_that_would_have_to_be_filled_is_refused(mount: Any) -> None:
     assert "no bucket is created or filled" in problem.message
 
 
+@pytest.mark.parametrize(
+    "mounts",
+    [
+        "/a: {name: b, source: [x/f, y/f], mode: COPY}",
+        "/a/f: ./f, /a: {name: b, source: [f], mode: COPY}",
+    ],
+)
+def test_local_files_with_the_same_destination_are_refused(mounts: str) -> None:
+    (problem,) = problems(f"run: x\nfile_mounts: {{{mounts}}}\n")
+    assert problem.endswith("file_mounts./a.source: other files are uploaded to /a/f, too")
+
+
+def test_position_of_a_refused_bucket_is_that_of_its_relative_path() -> None:
+    (bucket,) = task_of(make_document(file_mounts={"data": "s3://b"})).buckets
+    assert (bucket.path, bucket.key) == ("~/sky_workdir/data", "data")
+
+
 def test_a_bucket_goes_where_something_can_be_mounted() -> None:
     assert problems("run: x\nfile_mounts: {'/a:b': 's3://b'}") == [
         'task.yaml:2:15: file_mounts."/a:b": a mount path cannot hold a colon'
