@@ -32,6 +32,7 @@ NUM_NODES = "kubectl-sky/num-nodes"
 INTERACTIVE = "kubectl-sky/interactive"  # the nodes stay up until the task is stopped
 PIPELINE_NAME = "kubectl-sky/pipeline-name"
 STAGES = "kubectl-sky/stages"  # number of tasks
+STAGE_NAMES = "kubectl-sky/stage-names"  # of its tasks, in order, separated by commas
 EXECUTION = "kubectl-sky/execution"  # serial or parallel
 AUXILIARY = "kubectl-sky/auxiliary-stages"  # stopped when the other tasks of a group have finished
 STOPPED_FOR = "kubectl-sky/stopped-for"  # the node whose failure stopped this one

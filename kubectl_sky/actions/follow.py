@@ -110,7 +110,11 @@ def _check_pipeline(session: Session, pipeline: PipelineStatus) -> None:
         suffix = f" (also failed: {', '.join(others)})" if others else ""
         subject = f"task {failed.id} ({failed.name}) of group {pipeline.id} ({pipeline.name})"
         raise TaskFailed(f"{subject} failed{suffix}: {text}")
-    missing = [str(stage) for stage in pipeline.missing if stage > pipeline.stage(failed)]
+    missing = [
+        f"{stage} {pipeline.title(stage)}".rstrip()
+        for stage in pipeline.missing
+        if stage > pipeline.stage(failed)
+    ]
     cancelled = f" (cancelled: stage {', '.join(missing)})" if missing else ""
     raise TaskFailed(
         f"{pipeline.word} {pipeline.id} ({pipeline.name}) failed"
@@ -126,16 +130,17 @@ def reason(task: TaskStatus, record: Evidence | None = None) -> str:
     failure = task.first_failure
     if failure is None:
         return task.note
-    deaths = record.deaths if record else ()
-    death = next((death for death in deaths if death.rank == failure.index), None)
-    if death and not failure.pod:
-        lines, title = last_lines(death), f"; last lines of its deleted pod {death.pod}"
+    note = task.note
+    if record and not failure.pod:
+        first = record.deaths[0]
+        note = f"{first.name}: {first.end}"
+        lines, title = last_lines(first), f"; last lines of its deleted pod {first.pod}"
     elif failure.exit_code is not None:
         lines, title = failure.message.splitlines()[-_LAST_LINES:], "; its last lines"
     else:  # the message of the Job or the kubelet
         message = " ".join(failure.message.split())
-        return f"{task.note}: {message}" if message else task.note
-    return f"{task.note}{title}:" + "".join(f"\n  {line}" for line in lines) if lines else task.note
+        return note if not message or message in note else f"{note}: {message}"
+    return f"{note}{title}:" + "".join(f"\n  {line}" for line in lines) if lines else note
 
 
 def without_client(target_id: str, plans: Sequence[Plan], note: Callable[[str], None]) -> None:

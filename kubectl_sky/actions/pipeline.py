@@ -44,8 +44,8 @@ def in_turn(session: Session, pipeline: PipelineStatus, lead: Lead) -> PipelineS
             release(session, task)
         elif task.held:
             lead.note(
-                f"{pipeline.heading(task)}, is held: the client that leads {pipeline.word}"
-                f" {pipeline.id}, or `kubectl sky wait {pipeline.id} --continue`, releases it"
+                f"{pipeline.heading(task)}, is suspended: the client that follows {pipeline.word}"
+                f" {pipeline.id}, or `kubectl sky wait {pipeline.id} --continue`, resumes it"
             )
         tasks[index] = lead.follow(task)
         if tasks[index].state is State.FAILED:
@@ -101,8 +101,8 @@ def _at(pipeline: PipelineStatus, stage: int) -> TaskStatus:
         if pipeline.stage(task) == stage:
             return task
     raise TaskFailed(
-        f"{pipeline.word} {pipeline.id} ({pipeline.name}) cannot go on:"
-        f" stage {stage} of {pipeline.place.stages} is gone",
+        f"{pipeline.word} {pipeline.id} ({pipeline.name}) cannot continue:"
+        f" stage {stage} of {pipeline.place.stages} not found",
         f"submit it again with --id {pipeline.id}",
     )
 

@@ -28,9 +28,9 @@ def listed(session: Session, target: find.Target) -> list[Exposed]:
     ]
     if not services:
         raise UserError(
-            f"no Service leads to {target.id} ({target.name}): it has no ports, which `ports` under"
-            " resources or --ports name, or is an array",
-            f"without one: kubectl sky port-forward {target.id} PORT",
+            f"{target.id} ({target.name}) has no Service: set resources.ports or --ports when you"
+            " submit it (not supported for arrays)",
+            f"without a Service: kubectl sky port-forward {target.id} PORT",
         )
     has_node_ports = any(service["spec"].get("type") == "NodePort" for _, service in services)
     cluster_nodes = _machines(session) if has_node_ports else []

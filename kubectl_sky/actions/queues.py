@@ -17,7 +17,7 @@ def listed(session: Session) -> list[QueueStatus]:
         raise
     except NotServed:
         raise ClusterError(
-            "Kueue is not installed in the cluster, so that there are no queues",
+            "Kueue is not installed in the cluster",
             "see https://kueue.sigs.k8s.io",
         ) from None
     cluster_queues = _seen(session, kinds.CLUSTER_QUEUE)
@@ -29,8 +29,8 @@ def one(session: Session, name: str) -> QueueStatus:
     """Return one queue. Raises UserError if it is not found in the namespace."""
     queues_by_name = {queue.name: queue for queue in listed(session)}
     if name not in queues_by_name:
-        hint = f"there are: {', '.join(queues_by_name)}" if queues_by_name else "it has none"
-        raise UserError(f"there is no queue {name!r} in namespace {session.namespace}", hint)
+        hint = f"queues: {', '.join(queues_by_name)}" if queues_by_name else ""
+        raise UserError(f'queue "{name}" not found in namespace "{session.namespace}"', hint)
     return queues_by_name[name]
 
 

@@ -75,11 +75,10 @@ def others(session: Session, task: TaskStatus) -> bool:
     return bool(body)
 
 
-def orphans(session: Session, scope: Scope, before: str) -> tuple[list[Json], tuple[Kind, ...]]:
+def orphans(session: Session, scope: Scope) -> tuple[list[Json], tuple[Kind, ...]]:
     """Return the objects of tasks without a workload, and the unreadable kinds.
 
-    Interrupted submits leave such objects. `before` is an RFC 3339 time in UTC: newer objects may
-    belong to a submit in progress.
+    Interrupted submits leave such objects, and a submit in progress has some as well.
     """
     labels = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
     alive = {_task(item) for item in listing.workloads(session, scope.namespace, labels)}
@@ -87,9 +86,7 @@ def orphans(session: Session, scope: Scope, before: str) -> tuple[list[Json], tu
     return [
         item
         for item in scope.own(auxiliary)
-        if _task(item) not in alive
-        and item["metadata"]["creationTimestamp"] < before
-        and not item["metadata"].get("ownerReferences")
+        if _task(item) not in alive and not item["metadata"].get("ownerReferences")
     ], unread
 
 

@@ -13,17 +13,24 @@ from kubectl_sky.observe.status import TaskStatus
 _UNDER_WAY = timedelta(minutes=10)  # younger objects may belong to a running submit
 
 
-@commands.command("clean", examples=["clean --dry-run", "clean --older-than 7d"])
+@commands.command("clean", examples=["clean --dry-run=client", "clean --older-than 7d"])
 @options.where_all
 @options.all_users
 @options.yes
 @click.option(
     "--older-than",
     type=options.DURATION,
-    help="Tasks that ended longer ago, too. Without it only orphans, of 10 minutes and older.",
+    help="Include tasks that finished longer ago (default: only orphans older than 10 minutes).",
 )
-@click.option("--orphans", is_flag=True, help="Only what interrupted submits left behind.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--orphans", is_flag=True, help="Delete only what interrupted submits left.")
+@click.option(
+    "--dry-run",
+    type=click.Choice(["none", "client"]),
+    is_flag=False,
+    flag_value="client",
+    default="none",
+    help="client: only print what would be deleted; the default without a value.",
+)
 def command(where: options.Where, all_users: bool, yes: bool, **flags: object) -> None:
     """Delete what interrupted submits left, and with --older-than finished tasks.
 
@@ -35,11 +42,13 @@ def command(where: options.Where, all_users: bool, yes: bool, **flags: object) -
     assert older_than is None or isinstance(older_than, timedelta)
     session = where.session()
     scope = options.scope(session, where, all_users)
-    orphans, forbidden_kinds = stop.orphans(
-        session, scope, _before(_UNDER_WAY if older_than is None else older_than)
-    )
+    without_task, forbidden_kinds = stop.orphans(session, scope)
+    limit = _before(_UNDER_WAY if older_than is None else older_than)
+    orphans = [item for item in without_task if item["metadata"]["creationTimestamp"] < limit]
     for kind in forbidden_kinds:
         output.note(f"{kind.plural} are not cleaned: you may not list them{_granting(kind)}")
+    if older_than is None:
+        _note_young(len(without_task) - len(orphans))
     finished: list[TaskStatus] = []
     if older_than is not None and not flags["orphans"]:
         cutoff = _before(older_than)
@@ -57,7 +66,7 @@ def command(where: options.Where, all_users: bool, yes: bool, **flags: object) -
         for items, noun in ((orphans, "orphan"), (finished, "task"))
         if items or noun == "orphan"
     )
-    if flags["dry_run"] or not (orphans or finished):
+    if flags["dry_run"] != "none" or not (orphans or finished):
         output.note(f"{summary} found")
         return
     if not yes:
@@ -65,6 +74,15 @@ def command(where: options.Where, all_users: bool, yes: bool, **flags: object) -
     stop.remove(session, orphans)
     stop.stop(session, finished)
     output.note(f"Removed {summary}")
+
+
+def _note_young(number: int) -> None:
+    """Note the orphans that are kept because of their age."""
+    if number:
+        output.note(
+            f"{output.count(number, 'orphan')} younger than 10 minutes kept: a running submit may"
+            " need them; include them with --orphans --older-than 0s"
+        )
 
 
 def _granting(kind: Kind) -> str:

@@ -32,7 +32,7 @@ def _extras(
     names = tuple(name.strip() for name in (value or "").split(",") if name.strip())
     for name in names:
         if name not in EXTRAS:
-            raise UserError(f"--with: no extra rights {name!r}", f"known: {', '.join(EXTRAS)}")
+            raise UserError(f'invalid value "{name}" for --with', f"values: {', '.join(EXTRAS)}")
     return names
 
 
@@ -94,7 +94,7 @@ def described(verdict: "Verdict") -> str:
         for finding in causes:
             lines += _cause(finding, task.num_nodes)
     if verdict.unread:
-        lines += ["", f"not looked at, as you may not list them: {', '.join(verdict.unread)}"]
+        lines += ["", f"not checked, because you may not list them: {', '.join(verdict.unread)}"]
     return "\n".join(lines)
 
 
@@ -128,9 +128,9 @@ def _told(checkup: "Checkup") -> str:
         "Context": checkup.context,
         "Server": f"{checkup.server} ({checkup.version})",
         "Namespace": checkup.namespace,
-        "Machines": node_count,
-        "Storage": storage or "no default storage class: volumes have to name one",
-        "Also there": ", ".join(add_ons) or "nothing that tasks could use",
+        "Nodes": node_count,
+        "Storage": storage or "no default StorageClass: set storage_class in each volume",
+        "Add-ons": ", ".join(add_ons) or "none that tasks use",
     }
     lines = output.fields(facts)
     if not checkup.missing:
@@ -144,7 +144,7 @@ def _told(checkup: "Checkup") -> str:
 def _need(right: "Right") -> str:
     if right.extra:
         return f"extra (--with {right.extra})"
-    return "optional" if right.optional else "needed"
+    return "optional" if right.optional else "required"
 
 
 def _checked(checkup: "Checkup") -> dict[str, object]:

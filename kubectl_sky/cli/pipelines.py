@@ -22,7 +22,10 @@ def details(pipeline: PipelineStatus) -> str:
     rows = {
         pipeline.stage(task): [task.id, task.name, str(task.state), tasks.nodes(task), task.note]
         for task in pipeline.tasks
-    } | {stage: ["", "", _absent(pipeline, stage), "", ""] for stage in pipeline.missing}
+    } | {
+        stage: ["", pipeline.title(stage), _absent(pipeline, stage), "", ""]
+        for stage in pipeline.missing
+    }
     table = output.table(
         ["STAGE", "ID", "NAME", "STATUS", "NODES", "NOTE"],
         [[str(stage), *rows[stage]] for stage in sorted(rows)],
@@ -33,5 +36,5 @@ def details(pipeline: PipelineStatus) -> str:
 def _absent(pipeline: PipelineStatus, stage: int) -> str:
     """Return the status of a stage whose task does not exist."""
     if stage in pipeline.place.auxiliary:
-        return "ended"
-    return "cancelled" if pipeline.failed else "gone"
+        return "stopped"
+    return "cancelled" if pipeline.failed else "not found"

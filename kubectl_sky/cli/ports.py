@@ -21,8 +21,8 @@ _NAMED = 3  # ports in the suggested command
 def command(task: str, where: options.Where, all_users: bool, form: str | None) -> None:
     """Show the endpoints of TASK's ports: at its Service, and outside the cluster.
 
-    The ports are those of `resources.ports`. The Service leads to rank 0. READY shows whether rank
-    0 has a running pod; it does not show whether the program is listening yet.
+    The ports are those of `resources.ports`. The Service leads to rank 0. POD-READY shows whether
+    rank 0 has a running pod; Kubernetes does not know whether a program listens on the port.
     """
     from kubectl_sky.actions import find, ports
 
@@ -43,7 +43,7 @@ def command(task: str, where: options.Where, all_users: bool, form: str | None) 
 
 def _table(found: Sequence["Exposed"], wide: bool) -> str:
     several = len(found) > 1
-    header = [*(["TASK"] if several else []), "PORT", "ENDPOINT", "OUTSIDE", "READY"]
+    header = [*(["TASK"] if several else []), "PORT", "ENDPOINT", "OUTSIDE", "POD-READY"]
     rows = [
         [
             *([exposed.task.name] if several else []),
@@ -67,8 +67,8 @@ def _table(found: Sequence["Exposed"], wide: bool) -> str:
 def _next(one: "Exposed") -> str:
     """Suggest what to run next."""
     if one.task.over:
-        return f"task {one.task.id} has ended: nothing answers at its ports"
+        return f"task {one.task.id} has finished: nothing listens on its ports"
     if not one.ready:
-        return f"rank 0 is not ready: kubectl sky status {one.task.id}"
+        return f"the pod of rank 0 is not ready: kubectl sky status {one.task.id}"
     port_list = " ".join(str(port.port) for port in one.endpoints[:_NAMED])
     return f"on this machine: kubectl sky port-forward {one.task.id} {port_list}"

@@ -31,7 +31,7 @@ def list_(where: options.Where, form: str | None) -> None:
         for queue in statuses:
             output.out(f"queue/{queue.name}")
     elif not statuses:
-        output.note("the namespace has no queues: who runs the cluster makes LocalQueues")
+        output.note("No queues found in the namespace; a cluster admin can create a LocalQueue.")
     else:
         rows = [
             [
@@ -65,7 +65,8 @@ def status(queue: str, where: options.Where, form: str | None) -> None:
     )
     if queue_status.others is None:
         output.note(
-            "the quota, and who waits in other namespaces, is not known: you may not see it"
+            "unknown: the quota and the pending workloads of other namespaces;"
+            " you may not list ClusterQueues"
         )
 
 
@@ -87,9 +88,9 @@ def _shares(queue: "QueueStatus") -> str:
         [
             share.flavor,
             share.resource,
-            share.used,
-            share.used_by_all or _UNKNOWN,
-            share.quota or _UNKNOWN,
+            share.readable(share.used) or _UNKNOWN,
+            share.readable(share.used_by_all) or _UNKNOWN,
+            share.readable(share.quota) or _UNKNOWN,
         ]
         for share in queue.shares
     ]

@@ -410,6 +410,21 @@ def _terminating(match: _Match) -> tuple[str, str]:
     return f"namespace {match['name']} is being deleted", "wait, or use another with -n"
 
 
+def _no_priority_class(match: _Match) -> tuple[str, str]:
+    return (
+        f'priority class "{match["name"]}" not found',
+        "set resources.priority_class to one of `kubectl get priorityclasses`",
+    )
+
+
+def _no_service_account(match: _Match) -> tuple[str, str]:
+    name, namespace = match["name"], match["namespace"]
+    return (
+        f'service account "{name}" not found in namespace "{namespace}"',
+        f"`kubectl get serviceaccounts -n {namespace}` lists the existing ones",
+    )
+
+
 def _limits(match: _Match) -> tuple[str, str]:
     return (
         f"a LimitRange of the namespace refused it: {match['why']}",
@@ -448,6 +463,14 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[_Match], tuple[str, str]]], ...] 
     (
         re.compile(r"unable to create new content in namespace (?P<name>\S+) because it is being"),
         _terminating,
+    ),
+    (re.compile(r"no PriorityClass with name (?P<name>\S+) was found"), _no_priority_class),
+    (
+        re.compile(
+            r"error looking up service account (?P<namespace>[^/\s]+)/(?P<name>[^:\s]+):"
+            r" serviceaccount .* not found"
+        ),
+        _no_service_account,
     ),
     (re.compile(r"is forbidden: (?P<why>(?:maximum|minimum|max limit|\[).+)"), _limits),
 )

@@ -8,7 +8,7 @@ from kubectl_sky.workloads.workload import QUEUED
 
 Object = Mapping[str, Any]
 
-_UNSEEN = "no scheduler of Volcano has looked at it"
+_UNSEEN = "no Volcano scheduler has handled it"
 _REASONS = {"": "Unseen", "Pending": QUEUED, "Inqueue": "Unschedulable", "Unknown": "Unschedulable"}
 
 

@@ -107,6 +107,12 @@ class PipelineStatus:
         """Return the task's stage, from 1."""
         return task.member.stage if task.member else 0
 
+    def title(self, stage: int) -> str:
+        """Return the name of a stage's task, also if it is deleted; empty if not known."""
+        names = {self.stage(task): task.name for task in self.tasks}
+        recorded = dict(enumerate(self.place.task_names, 1))
+        return names.get(stage) or recorded.get(stage, "")
+
     def heading(self, task: TaskStatus) -> str:
         """Return a task's stage and name: `stage 2 of 3: train, task/…`."""
         word = "task" if self.place.parallel else "stage"
@@ -121,12 +127,12 @@ class PipelineStatus:
         missing = [stage for stage in self.missing if stage not in self.place.auxiliary]
         if missing:
             existing = self.place.stages - len(missing)
-            return f"incomplete: {existing} of {self.place.stages} tasks are there"
+            return f"incomplete: {existing} of {self.place.stages} tasks found"
         waiting = [task for task in self.tasks if task.note and not task.held]
         if waiting:
             return f"stage {self.stage(waiting[0])}, {waiting[0].name}: {waiting[0].note}"
         ready = self.ready
-        return f"stage {self.stage(ready)}, {ready.name}, is held" if ready else ""
+        return f"stage {self.stage(ready)}, {ready.name}, is suspended" if ready else ""
 
     @property
     def ready(self) -> TaskStatus | None:

@@ -4,9 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kubectl_sky.spec.quantity import quantity
+
 Object = Mapping[str, Any]
 
 _WHY = "QuotaReserved"
+_BYTES = ("memory", "ephemeral-storage")  # resources that Kueue may sum up in bytes
 _ORDINALS = {1: "first", 2: "second", 3: "third"}
 
 
@@ -51,6 +54,10 @@ class Share:
     used: str
     used_by_all: str | None
     quota: str | None
+
+    def readable(self, amount: str | None) -> str | None:
+        """Return an amount of the resource in a unit that people compare: `204.8Mi`."""
+        return amount and (_in_unit(amount) if self.resource in _BYTES else amount)
 
     def as_json(self) -> dict[str, object]:
         """Return the share as JSON values."""
@@ -135,6 +142,17 @@ def _shares(used: Mapping[tuple[str, str], str], whole: Object | None) -> Iterab
         for flavor in group.get("flavors") or ()
         for resource in flavor.get("resources") or ()
     ]
+
+
+def _in_unit(amount: str) -> str:
+    """Return bytes in the largest binary unit that is not larger, with at most one decimal."""
+    try:
+        size = quantity(amount)
+    except ValueError:
+        return amount
+    units = [(unit, 1024**power) for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi"), 1)]
+    unit, factor = next((pair for pair in reversed(units) if size >= pair[1]), ("", 1))
+    return f"{float(round(size / factor, 1)):g}{unit}"
 
 
 def _used(item: Object) -> dict[tuple[str, str], str]:

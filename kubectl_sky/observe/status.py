@@ -181,6 +181,8 @@ class TaskStatus:
     def note(self) -> str:
         """A short explanation of the state: why the task is pending or failed."""
         failure = self.first_failure
+        if failure and failure.reason == STOPPED and not failure.pod:
+            return f"pods deleted: {failure.message}"  # so it is not known which node failed
         if failure:
             code = "" if failure.exit_code is None else f" (exit code {failure.exit_code})"
             failed_count = f"{self.count(State.FAILED)} of {self.num_nodes} failed, first "

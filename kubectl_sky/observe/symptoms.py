@@ -17,7 +17,7 @@ from kubectl_sky.workloads.workload import SUSPEND, Object
 from kubectl_sky.workloads.workload import field as field_of
 
 _ITEM = re.compile(r"(?:^|, )(\d+) (?=[A-Za-z])")
-_TOTAL = re.compile(r"^\d+/(\d+) nodes are available: ")
+_TOTAL = re.compile(r"^\d+/(\d+) nodes are (?:un)?available: ")  # Volcano: unavailable
 _PREEMPTION = re.compile(r"(?:\. no new claims to deallocate)?[.,] ?preemption: .*$", re.DOTALL)
 
 _QUEUE_NAME = "kueue.x-k8s.io/queue-name"
@@ -122,11 +122,17 @@ def _all(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
     """Yield each symptom with the ranks it affects."""
     pods = seen.pods
     yield from _of_queues(seen)
-    yield from _of_gangs(seen)
+    gangs = list(_of_gangs(seen))
+    yield from gangs
     yield from _of_workloads(seen, pods)
     for rank, pod in pods.items():
         parts = (_of_placing(pod), _of_containers(pod), _of_kubelet(seen, pod))
-        yield from (((rank,), symptom) for part in parts for symptom in part)
+        yield from (
+            ((rank,), symptom)
+            for part in parts
+            for symptom in part
+            if not (gangs and _lacks_capacity(symptom))  # the symptom of the gang has the sum
+        )
     for rank, lines in seen.logs.items():
         yield (rank,), Symptom(Source.LOG, "", "\n".join(lines))
     if seen.status:
@@ -240,6 +246,13 @@ def _of_kubelet(seen: Snapshot, pod: Object) -> Iterator[Symptom]:
         if event.get("reason") != "FailedScheduling":
             message = str(event.get("message", "")).replace(name, "the pod")
             yield Symptom(Source.POD_EVENT, event.get("reason", ""), message)
+
+
+def _lacks_capacity(symptom: Symptom) -> bool:
+    """Return whether a scheduler's reason is a lack of capacity, or only that the gang waits."""
+    if symptom.source is not Source.SCHEDULER:
+        return False
+    return not symptom.about or symptom.message.startswith("Insufficient")
 
 
 def _phase(pod: Object) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from kubectl_sky import names
-from kubectl_sky.observe.machines import amount_of, requested
+from kubectl_sky.observe.capacity import amount_of, requested
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.plan import tpu
 from kubectl_sky.plan.accelerators import FAMILIES, told

@@ -22,8 +22,8 @@ class Member:
 
     `id` and `title` are those of the pipeline or group. `auxiliary` are the stages of a group that
     are stopped some time after the other tasks finish, and `delay` is that time in seconds.
-    `all_tasks` are the SKYPILOT_TASK_IDs in order. `queueing` are the labels that put the task into
-    a queue when it is resumed.
+    `task_names` and `all_tasks` are the names and the SKYPILOT_TASK_IDs of all tasks, in order.
+    `queueing` are the labels that put the task into a queue when it is resumed.
     """
 
     id: str
@@ -33,6 +33,7 @@ class Member:
     parallel: bool = False
     auxiliary: tuple[int, ...] = ()
     delay: int = 0
+    task_names: tuple[str, ...] = ()
     all_tasks: tuple[str, ...] = ()
     service: str | None = None
     queueing: Mapping[str, str] = field(default_factory=dict)
@@ -58,6 +59,7 @@ class Member:
         values = {
             names.PIPELINE_NAME: self.title,
             names.STAGES: str(self.stages),
+            names.STAGE_NAMES: ",".join(name.replace(",", " ") for name in self.task_names),
             names.EXECUTION: PARALLEL if self.parallel else "serial",
         }
         if self.auxiliary:
@@ -96,6 +98,7 @@ def member_of(metadata: Mapping[str, Any]) -> Member | None:
         parallel=annotations.get(names.EXECUTION) == PARALLEL,
         auxiliary=tuple(counts.whole(stage) for stage in auxiliary if stage),
         delay=counts.whole(annotations.get(names.DELAY), _DELAY),
+        task_names=tuple(filter(None, annotations.get(names.STAGE_NAMES, "").split(",")[:_STAGES])),
         queueing={key: annotations[later] for key, later in _LATER.items() if later in annotations},
     )
 
@@ -135,6 +138,7 @@ def members(pipeline: Pipeline, pipeline_id: str, tasks: Sequence[Task]) -> tupl
                 number for number, seconds in enumerate(delays, 1) if seconds is not None
             ),
             delay=delay or 0,
+            task_names=tuple(titles),
             all_tasks=task_ids,
             service=service,
         )

@@ -138,7 +138,7 @@ def test_doctor_without_rights_names_those_that_are_missing(alice: Command) -> N
     assert done.returncode == 3
     assert "get configmaps" in done.stdout and "--role" in done.stdout
     assert "unknown: you may not list them" in done.stdout, "neither nodes nor storage classes"
-    assert "no default storage class" not in done.stdout
+    assert "no default StorageClass" not in done.stdout
 
 
 def test_role_names_neither_wildcards_nor_lists_of_secrets(

@@ -47,12 +47,19 @@ def test_the_first_failing_node_is_shown_when_its_pod_is_gone(
     assert "\x1b" not in shown.stdout
     kept = sky.json("status", "dying001")["metadata"]["evidence"]
     assert kept[0]["lines"][-2:] == ["60", "the cause \x1b[2J"]
+    logs = sky("logs", "dying001").stderr
+    assert "last lines of its deleted pod" in logs and "\n  the cause " in logs
+    assert "Job has reached" not in logs
     assert sky("stop", "dying001").returncode == 0
     gone(kubectl, "dying001")
     told = sky("status", "dying001")
     assert told.returncode == 2
     assert "first failed node-1: Error (exit code 7)" in told.stderr
     assert 'error: task "dying001" not found' in told.stderr
+    for command in (("status", "dying"), ("logs", "dying0"), ("logs", "dying")):
+        done = sky(*command)
+        assert done.returncode == 2
+        assert "first failed node-1: Error (exit code 7)" in done.stderr
 
 
 @pytest.mark.parametrize("before", [True, False])

@@ -87,7 +87,7 @@ def test_a_port_of_each_machine(sky: Command, kubectl: Command) -> None:
     shown = sky("ports", "quick")
     assert shown.stderr == "on this machine: kubectl sky port-forward webweb12 80 8000 8001\n"
     header, *rows = shown.stdout.splitlines()
-    assert header.split() == ["PORT", "ENDPOINT", "OUTSIDE", "READY"]
+    assert header.split() == ["PORT", "ENDPOINT", "OUTSIDE", "POD-READY"]
     for row, port in zip(rows, ports, strict=True):
         number, endpoint, outside, is_ready = row.split()
         assert (number, is_ready) == (str(port["port"]), "yes")
@@ -126,7 +126,7 @@ def test_without_ports(sky: Command) -> None:
     submit(sky, QUICK, "webweb14")
     done = sky("ports", "webweb14")
     assert done.returncode == 2
-    assert "error: no Service leads to webweb14 (quick): it has no ports" in done.stderr
+    assert "error: webweb14 (quick) has no Service" in done.stderr
 
 
 def test_a_forwarded_port_follows_the_pod(sky: Command, kubectl: Command, cluster: Cluster) -> None:

@@ -112,7 +112,7 @@ def test_a_queue_of_another_namespace(
     wrong = sky("queues", "status", "gold")
     assert (wrong.returncode, wrong.stderr) == (
         2,
-        f"error: there is no queue 'gold' in namespace {namespace}\nhint: there are: team-queue\n",
+        f'error: queue "gold" not found in namespace "{namespace}"\nhint: queues: team-queue\n',
     )
 
 

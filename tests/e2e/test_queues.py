@@ -218,7 +218,7 @@ def test_the_urgent_one_is_before_the_other(
         ["1", "Job/urgent-urgent03", "1000"],
         ["2", "Job/later-later002", "0"],
     ]
-    assert "who waits in other namespaces, is not known: you may not see it" in seen.stderr
+    assert "the quota and the pending workloads of other namespaces" in seen.stderr
     assert sky("stop", "inside01", "later002", "urgent03").returncode == 0
 
 

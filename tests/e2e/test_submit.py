@@ -201,11 +201,31 @@ def test_clean_finds_what_has_no_job(sky: Command, kubectl: Command) -> None:
     assert "ConfigMap/hello-orphan01" in done.stdout
     assert "alive001" not in done.stdout
     assert objects(kubectl, "orphan01")
-    assert sky("clean", "--yes").stdout == "", "young objects may belong to a submit under way"
+    assert "ConfigMap/hello-orphan01" in sky("clean", "--dry-run=client", "--older-than=0s").stdout
+    young = sky("clean", "--yes")
+    assert young.stdout == "", "young objects may belong to a submit under way"
+    assert "1 orphan younger than 10 minutes kept" in young.stderr
     done = sky("clean", "--orphans", "--yes", "--older-than", "0s")
     assert (done.returncode, done.stderr) == (0, "Removed 1 orphan\n")
     assert not objects(kubectl, "orphan01")
     assert len(objects(kubectl, "alive001")) == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("serviceAccountName", 'service account "nope" not found in namespace'),
+        ("priorityClassName", 'priority class "nope" not found'),
+    ],
+)
+def test_submit_object_of_the_pod_not_found_is_an_error(
+    sky: Command, kubectl: Command, spec: str, message: str
+) -> None:
+    config = f"config: {{kubernetes: {{pod_config: {{spec: {{{spec}: nope}}}}}}}}\n"
+    done = sky("submit", "-", "--id", "missing1", stdin=HELLO + config)
+    assert (done.returncode, done.stdout) == (3, ""), done.stderr
+    assert f"error: {message}" in done.stderr
+    assert objects(kubectl, "missing1") == []
 
 
 def test_a_failure_half_way_leaves_nothing(sky: Command, kubectl: Command) -> None:

@@ -85,10 +85,10 @@ def test_a_gang(sky: Command, kubectl: Command) -> None:
     assert sky.json("status", "volcano1")["metadata"]["job_status"] == "QUEUED"
     told = sky("status", "volcano1").stdout
     assert f"PodGroup gang-volcano1 is Pending in Volcano's queue default: {full}" in told
-    assert f"queue default has not let the task in: {full}" in sky("doctor", "volcano1").stdout
+    assert f"queue default has not admitted the task: {full}" in sky("doctor", "volcano1").stdout
     says(kubectl, "Inqueue", "2/2 tasks in gang unschedulable")
     told = sky("doctor", "volcano1").stdout
-    assert "no room for all nodes at once: 2/2 tasks in gang unschedulable" in told
+    assert "no capacity to start all 2 nodes at once" in told
 
     assert sky("stop", "volcano1").returncode == 0
     gone(kubectl, "volcano1")

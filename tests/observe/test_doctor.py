@@ -13,7 +13,7 @@ from kubectl_sky.observe.findings import Stage, diagnose
 from kubectl_sky.observe.rules import RULES
 from kubectl_sky.observe.symptoms import Snapshot, Source
 from kubectl_sky.observe.verdict import Step, judge
-from tests.builders import ID, make_job, make_pod, terminated
+from tests.builders import ID, make_job, make_pod, make_pod_group, terminated
 from tests.observe.said import SAID, Said, make_snapshot
 from tests.observe.troubles import REFUSALS, TROUBLES, Refusal, Trouble
 
@@ -90,3 +90,59 @@ def test_what_no_rule_knows_of_one_node_does_not_hide_behind_another() -> None:
 def test_nothing_that_a_cluster_says_breaks_it(message: str, source: Source, reason: str) -> None:
     if source is not Source.ENDED:
         diagnose(make_snapshot(Said("any", source, message, "", reason)), RULES)
+
+
+def make_gang(cpu: str, *cluster_nodes: str) -> Snapshot:
+    """A Volcano gang of two nodes with 1.5 CPUs each, which is not scheduled."""
+    jobs = [make_job(rank, 2) for rank in range(2)]
+    said = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/1 nodes are unavailable: 1 Insufficient cpu.",
+    }
+    pods = [make_pod(rank, "Pending", conditions=[said]) for rank in range(2)]
+    for pod in pods:
+        pod["spec"] = {"containers": [{"resources": {"requests": {"cpu": cpu, "memory": "0"}}}]}
+    group = make_pod_group("Inqueue", "2/2 tasks in gang unschedulable: pod group is not ready")
+    nodes = tuple({"status": {"allocatable": {"cpu": size}}} for size in cluster_nodes)
+    objects = {"Job": tuple(jobs), "Pod": tuple(pods), "PodGroup": (group,), "Node": nodes}
+    return Snapshot(ID, "default", objects)
+
+
+@pytest.mark.parametrize(
+    ("cluster_nodes", "words"),
+    [
+        (
+            ("2",),
+            "each requests 1.5 cpu; all cluster nodes together have 2 cpu: at most 1 of 2 fit;"
+            " short: 1 cpu",
+        ),
+        (("1", "2"), "together have 3 cpu: at most 1 of 2 fit"),
+        (
+            ("2", "2"),
+            "2/2 tasks in gang unschedulable: pod group is not ready (each requests 1.5 cpu;"
+            " all cluster nodes together have 4 cpu, partly in use)",
+        ),
+        ((), "at once: 2/2 tasks in gang unschedulable: pod group is not ready"),
+    ],
+)
+def test_doctor_gang_that_does_not_fit_says_what_is_short(
+    cluster_nodes: tuple[str, ...], words: str
+) -> None:
+    (finding,) = diagnose(make_gang("1500m", *cluster_nodes), RULES)
+    assert (finding.rule, finding.ranks) == ("gang-waits", (0, 1))
+    assert finding.what.startswith("Volcano has no capacity to start all 2 nodes at once: ")
+    assert finding.what.endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("label", "advice"),
+    [("disk", "kubectl get nodes --show-labels"), ("nvidia.com/gpu.product", "kubectl sky gpus")],
+)
+def test_doctor_selector_without_match_gets_fitting_advice(label: str, advice: str) -> None:
+    message = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
+    seen = make_snapshot(Said("labels", Source.SCHEDULER, message, ""))
+    seen.pods[0]["spec"]["nodeSelector"] = {label: "x"}
+    (finding,) = diagnose(seen, RULES)
+    assert (finding.rule, advice in finding.then) == ("labels", True)

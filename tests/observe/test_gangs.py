@@ -13,7 +13,7 @@ _FULL = "queue resource quota insufficient: insufficient nvidia.com/gpu"
 @pytest.mark.parametrize(
     ("found", "reason", "text"),
     [
-        (make_pod_group(), "Unseen", "PodGroup train-x: no scheduler of Volcano has looked at it"),
+        (make_pod_group(), "Unseen", "PodGroup train-x: no Volcano scheduler has handled it"),
         (
             make_pod_group("Pending"),
             "Queued",

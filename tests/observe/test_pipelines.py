@@ -1,10 +1,12 @@
 """The fold of tasks that belong together."""
 
+import re
 from typing import Any
 
 import pytest
 
 from kubectl_sky import names
+from kubectl_sky.cli.pipelines import details
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus, grouped, pipelines
 from kubectl_sky.observe.status import tasks
@@ -36,7 +38,7 @@ def fold(*jobs: Json) -> PipelineStatus:
         (
             [stage(1, "Complete"), stage(2, held=True), stage(3, held=True)],
             State.RUNNING,
-            "stage 2, train, is held",
+            "stage 2, train, is suspended",
         ),
         ([stage(n, "Complete") for n in (1, 2, 3)], State.COMPLETED, ""),
         (
@@ -52,7 +54,7 @@ def fold(*jobs: Json) -> PipelineStatus:
         (
             [stage(1, "Complete"), stage(3, "Complete")],
             State.RUNNING,
-            "incomplete: 2 of 3 tasks are there",
+            "incomplete: 2 of 3 tasks found",
         ),
     ],
 )
@@ -91,3 +93,21 @@ def test_tasks_that_belong_together_stand_together() -> None:
     whole = next(each for each in found if isinstance(each, PipelineStatus))
     assert whole.as_json()["tasks"] == [task.as_json() for task in whole.tasks]
     assert whole.missing == (3,)
+
+
+def test_pipeline_cancelled_stage_keeps_its_name() -> None:
+    task_names = ("prepare", "train, long", "report")
+    jobs = [stage(1, "Complete"), stage(2, "Failed")]
+    for job in jobs:
+        member = Member("bcdf2345", "chain", 1, 3, task_names=task_names)
+        job["metadata"]["annotations"] |= member.annotations
+    pipeline = fold(*jobs)
+    assert (pipeline.missing, pipeline.title(3)) == ((3,), "report")
+    assert re.search(r"^3 +report +cancelled$", details(pipeline), re.MULTILINE)
+
+
+def test_pipeline_of_an_older_version_has_no_names_of_deleted_stages() -> None:
+    jobs = [stage(1, "Complete"), stage(2, "Failed")]
+    for job in jobs:
+        del job["metadata"]["annotations"][names.STAGE_NAMES]
+    assert fold(*jobs).title(3) == ""

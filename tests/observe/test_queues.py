@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.observe import queues
+from kubectl_sky.observe.queues import Share
 from tests.builders import condition
 
 PENDING = condition("QuotaReserved", "Pending") | {"status": "False", "message": "no room"}
@@ -118,3 +119,22 @@ def test_workloads_that_say_little(workload: dict[str, Any]) -> None:
     (found,) = queues.waiting([bare])
     assert str(found) == "first of 1 in the queue "
     assert found.owner == "Workload/x"
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "readable"),
+    [
+        ("memory", "214748366", "204.8Mi"),
+        ("memory", "4Gi", "4Gi"),
+        ("memory", "0", "0"),
+        ("memory", "1073741824", "1Gi"),
+        ("ephemeral-storage", "100", "100"),
+        ("cpu", "500m", "500m"),
+        ("memory", "many", "many"),
+        ("memory", None, None),
+    ],
+)
+def test_share_memory_is_in_a_readable_unit(
+    resource: str, amount: str | None, readable: str | None
+) -> None:
+    assert Share("default", resource, "0", None, None).readable(amount) == readable

@@ -16,23 +16,26 @@ def insufficient(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
     resource = groups["resource"]
     pod = _pod(seen, symptom)
     request = requested(pod, resource) if pod else Fraction(0)
-    machines = seen.of("Node")
+    cluster_nodes = seen.of("Node")
     words = {"asked": _amount(request, resource)}
-    if not machines:
-        return words | {"have": "", "advice": "ask for less"}
-    largest = max(_allocatable(machine, resource) for machine in machines)
+    if not cluster_nodes:
+        return words | {"have": "", "advice": "request less"}
+    largest = max(_allocatable(cluster_node, resource) for cluster_node in cluster_nodes)
     if largest == 0:
-        return words | {"have": "; no machine has any", "advice": _NONE.get(resource, _ANY)}
+        return words | {"have": "; no cluster node has any", "advice": _NONE.get(resource, _ANY)}
     if request > largest:
         amount = _amount(largest, resource)
-        return words | {"have": f"; the largest machine has {amount}", "advice": "ask for less"}
+        return words | {
+            "have": f"; the largest cluster node has {amount}",
+            "advice": "request less",
+        }
     return words | {
-        "have": f"; machines have up to {_amount(largest, resource)}, and it is in use",
-        "advice": "wait until others end, or ask for less",
+        "have": f"; cluster nodes have up to {_amount(largest, resource)}, which is in use",
+        "advice": "wait until other workloads finish, or request less",
     }
 
 
-_ANY = "ask for less, or for what the cluster has"
+_ANY = "request less, or what the cluster has"
 _NONE = {
     "nvidia.com/gpu": "`kubectl sky gpus` shows the cluster's GPUs;"
     " without any, the device plugin may be missing",
@@ -45,8 +48,8 @@ def taints(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
     tolerations = pod.get("spec", {}).get("tolerations", ()) if pod else ()
     untolerated = [
         _taint(taint)
-        for machine in seen.of("Node")
-        for taint in machine.get("spec", {}).get("taints") or ()
+        for cluster_node in seen.of("Node")
+        for taint in cluster_node.get("spec", {}).get("taints") or ()
         if taint.get("effect") != "PreferNoSchedule" and not _bears(tolerations, taint)
     ]
     shown = _listed(untolerated)
@@ -78,21 +81,30 @@ def labels(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
     available = {
         key: sorted(
             {
-                str(machine["metadata"]["labels"][key])
-                for machine in seen.of("Node")
-                if key in (machine["metadata"].get("labels") or {})
+                str(cluster_node["metadata"]["labels"][key])
+                for cluster_node in seen.of("Node")
+                if key in (cluster_node["metadata"].get("labels") or {})
             }
         )
         for key in required
     }
-    present = [f"{key} is {_listed(values)}" for key, values in available.items() if values]
+    present = [f"{key}={_listed(values)}" for key, values in available.items() if values]
     if not seen.of("Node"):
         summary = ""
     elif present:
-        summary = f"; there, {' and '.join(present)}"
+        summary = f"; cluster nodes have {' and '.join(present)}"
     else:
-        summary = "; no machine has any of these labels"
-    return {"wanted": f": {' or '.join(texts)}" if texts else "", "have": summary}
+        summary = "; no cluster node has any of these labels"
+    gpus = any("gpu" in key or "accelerator" in key for key in required)
+    return {
+        "wanted": f": {' or '.join(texts)}" if texts else "",
+        "have": summary,
+        "advice": _GPU_LABELS if gpus else _LABELS,
+    }
+
+
+_GPU_LABELS = "use one of the GPU names that `kubectl sky gpus` shows"
+_LABELS = "see `kubectl get nodes --show-labels`, and change the node selector or affinity"
 
 
 def _wanted(pod: Object) -> Iterator[tuple[str, list[str]]]:
@@ -110,8 +122,54 @@ def unseen(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
     """Return what to do about a scheduler that does nothing."""
     name = symptom.message
     if name == "default-scheduler":
-        return {"advice": "tell who runs the cluster: its scheduler does not work"}
-    return {"advice": f"{name} is not installed, or does not run; submit without it"}
+        return {"advice": "ask a cluster admin: the scheduler does not work"}
+    return {"advice": f"check that {name} is installed and runs, or submit without it"}
+
+
+def of_gang(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
+    """Return what a gang requests, what the cluster nodes have, and what is short.
+
+    Without permission to list cluster nodes, the scheduler's own message is used.
+    """
+    pod, number = _pod(seen, symptom), len(symptom.ranks)
+    sizes = {name: requested(pod, name) for name in _requested_names(pod)} if pod else {}
+    requests = {name: size for name, size in sizes.items() if size}
+    cluster_nodes = seen.of("Node")
+    advice = "wait until other workloads finish, request less, or use fewer nodes"
+    words = {"number": str(number), "capacity": groups.get("why", ""), "advice": advice}
+    if not requests or not cluster_nodes:
+        return words
+    each = ", ".join(f"{_amount(size, name)} {name}" for name, size in requests.items())
+    fits = sum(_fits(cluster_node, requests) for cluster_node in cluster_nodes)
+    totals = {
+        name: sum((_allocatable(item, name) for item in cluster_nodes), Fraction(0))
+        for name in requests
+    }
+    have = ", ".join(f"{_amount(size, name)} {name}" for name, size in totals.items())
+    text = f"each requests {each}; all cluster nodes together have {have}"
+    if fits >= number:
+        return words | {"capacity": f"{words['capacity']} ({text}, partly in use)"}
+    short = [
+        f"{_amount(size * number - totals[name], name)} {name}"
+        for name, size in requests.items()
+        if size * number > totals[name]
+    ]
+    lack = f"; short: {', '.join(short)}" if short else ""
+    return words | {
+        "capacity": f": {text}: at most {fits} of {number} fit{lack}",
+        "advice": "request less, use fewer nodes, or ask a cluster admin for more cluster nodes",
+    }
+
+
+def _requested_names(pod: Object) -> list[str]:
+    """Return the names of the resources that the containers of a pod request."""
+    sizes = (container.get("resources", {}) for container in pod["spec"].get("containers", ()))
+    return sorted({name for size in sizes for part in size.values() for name in part or ()})
+
+
+def _fits(cluster_node: Object, requests: Mapping[str, Fraction]) -> int:
+    """Return how many pods with these requests fit on an empty cluster node."""
+    return min(int(_allocatable(cluster_node, name) / size) for name, size in requests.items())
 
 
 def _pod(seen: Snapshot, symptom: Symptom) -> Object | None:
@@ -132,8 +190,8 @@ def requested(pod: Object, resource: str) -> Fraction:
     )
 
 
-def _allocatable(machine: Object, resource: str) -> Fraction:
-    return amount_of(machine.get("status", {}).get("allocatable", {}).get(resource))
+def _allocatable(cluster_node: Object, resource: str) -> Fraction:
+    return amount_of(cluster_node.get("status", {}).get("allocatable", {}).get(resource))
 
 
 def amount_of(text: object) -> Fraction:
