@@ -1,0 +1,45 @@
+"""What `render` writes is what kubectl reads, and what `submit` sent."""
+
+import pytest
+
+from tests.e2e.conftest import Command
+
+TASK = """\
+name: reviewed
+num_nodes: 2
+resources: {cpus: 50m, memory: 64Mi, labels: {ready: "yes", version: "1.0"}, ports: 8080}
+envs:
+  YES: "yes"
+  FLOAT: 1e3
+  TIME: "12:30"
+  QUOTES: it's "quoted"
+  LINES: "kind: Secret\\n---\\n# no comment"
+  JSON: '{"a": [1, null]}'
+secrets: {TOKEN: "0x1F"}
+setup: |
+  # prepares
+      echo indented
+run: |2
+    if true; then
+  \techo "done"
+    fi
+"""
+
+
+@pytest.mark.parametrize("backend", ["jobs", "indexed"])
+def test_kubectl_diff_of_a_submitted_task_is_empty(
+    sky: Command, kubectl: Command, backend: str
+) -> None:
+    """Except for the Secret: its token is random, and `render` redacts values."""
+    flags = ("-", "--id", f"diff{backend[:3]}1", "--user", "tester", "--backend", backend)
+    done = sky("submit", *flags, "--detach", stdin=TASK)
+    assert done.returncode == 0, done.stderr
+    rendered = sky("render", *flags, stdin=TASK)
+    assert rendered.returncode == 0, rendered.stderr
+    documents = rendered.stdout.split("---\n")
+    others = [document for document in documents if "\nkind: Secret\n" not in document]
+    assert len(others) == len(documents) - 1
+    diff = kubectl("diff", "-f", "-", stdin="---\n".join(others))
+    assert (diff.returncode, diff.stdout) == (0, ""), diff.stderr
+    changed = "---\n".join(others).replace("8080", "8081")
+    assert kubectl("diff", "-f", "-", stdin=changed).returncode == 1
