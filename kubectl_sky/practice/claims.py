@@ -1,4 +1,4 @@
-"""Gives each claim a volume, which is a folder of this machine, and takes it back."""
+"""The PersistentVolume controller: binds PVCs to volumes, which are folders of this machine."""
 
 import asyncio
 import shutil
@@ -19,17 +19,17 @@ _CLASSES, _CLAIMS, _VOLUMES = (
     "persistentvolumeclaims",
     "persistentvolumes",
 )
-_CLAIM_GUARD, _VOLUME_GUARD = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
-_MINE = {"pv.kubernetes.io/provisioned-by": PROVISIONER}
-_BY_US = {"pv.kubernetes.io/bound-by-controller": "yes"}
-_AGAIN = 15.0  # seconds until a claim without a volume is looked at again
+_PVC_PROTECTION, _PV_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
+_PROVISIONED = {"pv.kubernetes.io/provisioned-by": PROVISIONER}
+_BOUND_BY_CONTROLLER = {"pv.kubernetes.io/bound-by-controller": "yes"}
+_RETRY_SECONDS = 15.0  # for a PVC without a volume
 
 
-def _waits(claim: Json) -> bool:
+def _is_pending(claim: Json) -> bool:
     return str(claim["status"].get("phase")) == "Pending"
 
 
-def _runs(pod: Json) -> bool:
+def _is_active(pod: Json) -> bool:
     return pod["status"].get("phase") not in ("Succeeded", "Failed")
 
 
@@ -40,7 +40,7 @@ def _claims_of(pod: Json) -> Iterator[Key]:
 
 
 class Claims(Controller):
-    """The controller of claims (keys with a namespace) and of volumes (those without)."""
+    """The controller of PVCs (keys with a namespace) and of volumes (without)."""
 
     def __init__(self, api: Api) -> None:
         super().__init__(api)
@@ -50,7 +50,7 @@ class Claims(Controller):
         self.replay(_CLAIMS, _VOLUMES)
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """A claim, those of a pod that ended, a volume and its claim, all claims of a class."""
+        """Return PVCs and volumes; also those of finished pods, and all that wait for a class."""
         storage, obj = change.storage, change.object
         if storage in (_CLAIMS, _VOLUMES):
             yield change.key
@@ -58,49 +58,49 @@ class Claims(Controller):
                 yield "", obj["spec"]["volumeName"]
             if obj["spec"].get("claimRef"):
                 yield obj["spec"]["claimRef"]["namespace"], obj["spec"]["claimRef"]["name"]
-        elif storage == "pods" and (change.type == "DELETED" or not _runs(obj)):
+        elif storage == "pods" and (change.type == "DELETED" or not _is_active(obj)):
             yield from _claims_of(obj)
         if storage == _CLASSES or (storage == _VOLUMES and change.type == "ADDED"):
-            yield from (key_of(one) for one in self.api.state.all(_CLAIMS) if _waits(one))
+            yield from (key_of(one) for one in self.api.state.all(_CLAIMS) if _is_pending(one))
 
     def reconcile(self, key: Key) -> float | None:
-        """Bind a claim, or see to what becomes of a volume."""
-        found = self.api.state.get(_CLAIMS if key[0] else _VOLUMES, *key)
-        if not found:
+        """Bind a PVC, or update a volume."""
+        obj = self.api.state.get(_CLAIMS if key[0] else _VOLUMES, *key)
+        if not obj:
             return None
         if not key[0]:
-            self._settle(found)
-        elif "deletionTimestamp" in found["metadata"]:
-            if not self._used(key):
-                self.remove_finalizer(_CLAIMS, key, _CLAIM_GUARD)
-        elif not found["spec"].get("volumeName"):
-            return self._seek(found)
+            self._update_volume(obj)
+        elif "deletionTimestamp" in obj["metadata"]:
+            if not self._in_use(key):
+                self.remove_finalizer(_CLAIMS, key, _PVC_PROTECTION)
+        elif not obj["spec"].get("volumeName"):
+            return self._provide(obj)
         else:
-            self._join(found)
+            self._complete(obj)
         return None
 
-    def _used(self, key: Key) -> bool:
+    def _in_use(self, key: Key) -> bool:
         return any(
             key in _claims_of(pod)
             for pod in self.api.state.all("pods", key[0])
-            if pod["spec"].get("nodeName") and _runs(pod)
+            if pod["spec"].get("nodeName") and _is_active(pod)
         )
 
-    def _seek(self, claim: Json) -> float | None:
-        """Find or make a volume for a claim."""
+    def _provide(self, claim: Json) -> float | None:
+        """Bind a PVC to an existing volume or a new one."""
         name = claim["spec"].get("storageClassName") or ""
-        fitting = [one for one in self.api.state.all(_VOLUMES) if _fits(one, claim)]
-        kind = self.api.state.get(_CLASSES, "", name) if name else None
-        if fitting:
-            self._bind(claim, min(fitting, key=_size)["metadata"]["name"])
-        elif kind and kind["provisioner"] == PROVISIONER:
-            self._make(claim, kind)
+        volumes = [pv for pv in self.api.state.all(_VOLUMES) if _matches(pv, claim)]
+        storage_class = self.api.state.get(_CLASSES, "", name) if name else None
+        if volumes:
+            self._bind(claim, min(volumes, key=_size)["metadata"]["name"])
+        elif storage_class and storage_class["provisioner"] == PROVISIONER:
+            self._provision(claim, storage_class)
         else:
-            self._say(claim, *_lacking(name, kind))
-            return _AGAIN
+            self._record(claim, *_missing_volume(name, storage_class))
+            return _RETRY_SECONDS
         return None
 
-    def _make(self, claim: Json, kind: Json) -> None:
+    def _provision(self, claim: Json, storage_class: Json) -> None:
         name = f"pvc-{claim['metadata']['uid']}"
         folder = self.api.folder / "volumes" / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -109,16 +109,16 @@ class Claims(Controller):
             "capacity": {"storage": claim["spec"]["resources"]["requests"]["storage"]},
             "claimRef": _reference(claim),
             "hostPath": {"path": str(folder)},
-            "persistentVolumeReclaimPolicy": kind["reclaimPolicy"],
-            "storageClassName": kind["metadata"]["name"],
+            "persistentVolumeReclaimPolicy": storage_class["reclaimPolicy"],
+            "storageClassName": storage_class["metadata"]["name"],
             "volumeMode": claim["spec"]["volumeMode"],
         }
-        annotations = {**_BY_US, **_MINE}
+        annotations = {**_BOUND_BY_CONTROLLER, **_PROVISIONED}
         metadata = {"name": name, "annotations": annotations}
         if not self.api.state.get(_VOLUMES, "", name):
             self.api.create(_VOLUMES, {"metadata": metadata, "spec": spec})
         message = f"Successfully provisioned volume {name} using {PROVISIONER}"
-        self._say(claim, "ProvisioningSucceeded", message)
+        self._record(claim, "ProvisioningSucceeded", message)
         self._bind(claim, name)
 
     def _bind(self, claim: Json, name: str) -> None:
@@ -129,25 +129,27 @@ class Claims(Controller):
         }
 
         def edit(claim: Json) -> None:
-            claim["metadata"].setdefault("annotations", {}).update(_BY_US | provisioners)
+            claim["metadata"].setdefault("annotations", {}).update(
+                _BOUND_BY_CONTROLLER | provisioners
+            )
             claim["spec"]["volumeName"] = name
 
         self.api.change(_CLAIMS, key_of(claim), edit)
 
-    def _join(self, claim: Json) -> None:
-        """Make a claim and the volume that it names know each other."""
+    def _complete(self, claim: Json) -> None:
+        """Complete the binding of a PVC to the volume in its spec."""
         key = key_of(claim)
         volume = self.api.state.get(_VOLUMES, "", claim["spec"]["volumeName"])
         if not volume:
             if claim["status"].get("phase") == "Bound":
                 self.api.change(_CLAIMS, key, lambda it: it["status"].update(phase="Lost"))
                 lost = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
-                self._say(claim, "ClaimLost", lost, "Warning")
+                self._record(claim, "ClaimLost", lost, "Warning")
             return
-        about = volume["spec"].get("claimRef")
-        if about and about.get("uid", claim["metadata"]["uid"]) != claim["metadata"]["uid"]:
+        reference = volume["spec"].get("claimRef")
+        if reference and reference.get("uid", claim["metadata"]["uid"]) != claim["metadata"]["uid"]:
             return
-        if not about or "uid" not in about:
+        if not reference or "uid" not in reference:
 
             def edit(volume: Json) -> None:
                 volume["spec"]["claimRef"] = _reference(claim)
@@ -155,41 +157,47 @@ class Claims(Controller):
             self.api.change(_VOLUMES, ("", volume["metadata"]["name"]), edit)
         modes, capacity = volume["spec"]["accessModes"], volume["spec"]["capacity"]
         status = {"accessModes": modes, "capacity": capacity, "phase": "Bound"}
-        done = {"pv.kubernetes.io/bind-completed": "yes"}
+        annotations = {"pv.kubernetes.io/bind-completed": "yes"}
 
         def bound(claim: Json) -> None:
-            claim["metadata"].setdefault("annotations", {}).update(done)
+            claim["metadata"].setdefault("annotations", {}).update(annotations)
             claim["status"] |= status
 
         self.api.change(_CLAIMS, key, bound)
 
-    def _settle(self, volume: Json) -> None:
-        name, about = volume["metadata"]["name"], volume["spec"].get("claimRef")
-        claim = self.api.state.get(_CLAIMS, about["namespace"], about["name"]) if about else None
-        bound = bool(claim and about and about.get("uid") == claim["metadata"]["uid"])
-        phase = "Bound" if bound else "Released" if about and "uid" in about else "Available"
+    def _update_volume(self, volume: Json) -> None:
+        name, reference = volume["metadata"]["name"], volume["spec"].get("claimRef")
+        claim = (
+            self.api.state.get(_CLAIMS, reference["namespace"], reference["name"])
+            if reference
+            else None
+        )
+        bound = bool(claim and reference and reference.get("uid") == claim["metadata"]["uid"])
+        phase = (
+            "Bound" if bound else "Released" if reference and "uid" in reference else "Available"
+        )
 
         def edit(volume: Json) -> None:
             if volume["status"].get("phase") != phase:
                 volume["status"] = {"phase": phase, "lastPhaseTransitionTime": now()}
 
         self.api.change(_VOLUMES, ("", name), edit)
-        ours = _MINE.items() <= (volume["metadata"].get("annotations") or {}).items()
+        provisioned = _PROVISIONED.items() <= (volume["metadata"].get("annotations") or {}).items()
         deletes = volume["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
-        if phase == "Released" and ours and deletes:
+        if phase == "Released" and provisioned and deletes:
             if "deletionTimestamp" not in volume["metadata"]:
                 self.api.delete(_VOLUMES, ("", name))
-            _discard(self.api.folder / "volumes" / name)
-        left = self.api.state.get(_VOLUMES, "", name)
-        if left and phase != "Bound" and "deletionTimestamp" in left["metadata"]:
-            self.remove_finalizer(_VOLUMES, ("", name), _VOLUME_GUARD)
+            _remove(self.api.folder / "volumes" / name)
+        remaining = self.api.state.get(_VOLUMES, "", name)
+        if remaining and phase != "Bound" and "deletionTimestamp" in remaining["metadata"]:
+            self.remove_finalizer(_VOLUMES, ("", name), _PV_PROTECTION)
 
-    def _say(self, claim: Json, reason: str, message: str, kind: str = "Normal") -> None:
+    def _record(self, claim: Json, reason: str, message: str, kind: str = "Normal") -> None:
         record_event(self.api, claim, _SOURCE, reason, message, kind)
 
 
-def _discard(folder: Path) -> None:
-    """Remove a folder, however much is in it, in a thread of its own: others go on meanwhile."""
+def _remove(folder: Path) -> None:
+    """Remove a folder in a thread, because it may be large."""
     loop = asyncio.get_running_loop()
     loop.run_in_executor(None, lambda: shutil.rmtree(folder, ignore_errors=True))
 
@@ -200,17 +208,18 @@ def _reference(claim: Json) -> Json:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **known}
 
 
-def _lacking(name: str, kind: Json | None) -> tuple[str, ...]:
-    """Say why there is no volume: reason, message and kind of an event."""
+def _missing_volume(name: str, storage_class: Json | None) -> tuple[str, ...]:
+    """Return the reason, message and type of an event."""
     if not name:
         why = "no persistent volumes available for this claim and no storage class is set"
         return "FailedBinding", why, "Normal"
-    if not kind:
+    if not storage_class:
         return "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found', "Warning"
     why = (
         "Waiting for a volume to be created either by the external provisioner"
-        f" '{kind['provisioner']}' or manually by the system administrator. If volume creation is"
-        " delayed, please verify that the provisioner is running and correctly registered."
+        f" '{storage_class['provisioner']}' or manually by the system administrator."
+        " If volume creation is delayed, please verify that the provisioner is running and"
+        " correctly registered."
     )
     return "ExternalProvisioning", why, "Normal"
 
@@ -219,12 +228,12 @@ def _size(volume: Json) -> int:
     return quantities.parse(volume["spec"]["capacity"]["storage"]).nanos
 
 
-def _fits(volume: Json, claim: Json) -> bool:
+def _matches(volume: Json, claim: Json) -> bool:
     spec, wanted = volume["spec"], claim["spec"]
-    about = spec.get("claimRef")
-    if about:
-        named: bool = (about["namespace"], about["name"]) == key_of(claim)
-        return named and about.get("uid", claim["metadata"]["uid"]) == claim["metadata"]["uid"]
+    reference = spec.get("claimRef")
+    if reference:
+        named: bool = (reference["namespace"], reference["name"]) == key_of(claim)
+        return named and reference.get("uid", claim["metadata"]["uid"]) == claim["metadata"]["uid"]
     least = quantities.parse(wanted["resources"]["requests"]["storage"]).nanos
     return (
         "deletionTimestamp" not in volume["metadata"]

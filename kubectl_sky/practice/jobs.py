@@ -1,29 +1,26 @@
-"""Runs Jobs: makes their pods, counts how they end, and says when a Job is over."""
+"""The Job controller: creates pods, counts how they end, and finishes Jobs."""
 
 import copy
 import time
 from collections.abc import Iterator
 
-from kubectl_sky.practice import job_view
+from kubectl_sky.practice import job_status
 from kubectl_sky.practice.api import Api, Deletion, now
 from kubectl_sky.practice.controller import Controller, record_event
-from kubectl_sky.practice.job_pods import new, surplus
-from kubectl_sky.practice.job_view import FINALIZER, IGNORED, End, View
+from kubectl_sky.practice.job_status import FAILURES, FINALIZER, IGNORED, INDEX, End, JobState
 from kubectl_sky.practice.problems import Problem
 from kubectl_sky.practice.state import Change, Json, Key
 from kubectl_sky.practice.state import key as key_of
 
 _SOURCE = "job-controller"
-_MANAGER = "kubernetes.io/job-controller"
-_AT_ONCE = 500  # pods made or deleted in one go
-_FINAL = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
-
-
-def _owner(pod: Json) -> Json:
-    for one in pod["metadata"].get("ownerReferences") or ():
-        if one.get("controller") and (one["kind"], one["apiVersion"]) == ("Job", "batch/v1"):
-            return dict(one)
-    return {}
+_BATCH_SIZE = 500  # pods created or deleted at a time
+_GENERATE_NAME_LENGTH = 58
+_FINAL_CONDITIONS = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
+_COMPLETED = (
+    "SuccessCriteriaMet",
+    "CompletionsReached",
+    "Reached expected number of succeeded pods",
+)
 
 
 class Jobs(Controller):
@@ -32,12 +29,12 @@ class Jobs(Controller):
     def __init__(self, api: Api) -> None:
         super().__init__(api)
         self._pods: dict[Key, dict[str, Json]] = {}  # by the key of their Job, by name
-        self._failures: dict[str, tuple[int, float]] = {}  # by uid: how many since when
-        self._refusals: dict[Key, tuple[int, float]] = {}  # how often, and until when to wait
+        self._failures: dict[str, tuple[int, float]] = {}  # by uid: number, and time of the last
+        self._refusals: dict[Key, tuple[int, float]] = {}  # number, and time of the next try
         self.replay("pods", "jobs.batch")
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """A Job, or the Job of a pod; the more pods it has, the more changes are taken together."""
+        """Return a Job, or the Job of a pod; later if it has many pods."""
         if change.storage == "jobs.batch":
             yield change.key
         owner = _owner(change.object) if change.storage == "pods" else {}
@@ -46,8 +43,8 @@ class Jobs(Controller):
             key = (namespace, owner["name"])
             pods = self._pods.setdefault(key, {})
             pods[name] = change.object
-            if change.type == "DELETED" or job_view.phase(change.object) in job_view.OVER:
-                self._refusals.pop(key, None)  # there may be room again
+            if change.type == "DELETED" or job_status.phase(change.object) in job_status.OVER:
+                self._refusals.pop(key, None)  # the quota may allow another pod now
             if change.type == "DELETED":
                 del pods[name]
             if len(pods) < 20:
@@ -56,190 +53,182 @@ class Jobs(Controller):
                 self.enqueue_after(key, min(len(pods) / 1000, 1))
 
     def reconcile(self, key: Key) -> float | None:
-        """Bring a Job nearer to its end."""
+        """Create and delete pods, and update the status."""
         job = self.api.state.get("jobs.batch", *key)
         uid = job["metadata"]["uid"] if job else ""
-        if job and job["spec"].get("managedBy", _MANAGER) != _MANAGER:
-            return None
-        over = not job or any(job_view.condition(job, kind) for kind in _FINAL.values())
+        conditions = _FINAL_CONDITIONS.values()
+        finished = not job or any(job_status.condition(job, kind) for kind in conditions)
         for pod in list(self._pods.get(key, {}).values()):
-            if over or _owner(pod)["uid"] != uid:
+            if finished or _owner(pod)["uid"] != uid:
                 self._release(pod)
         if not self._pods.get(key):
             self._pods.pop(key, None)
-        if job and not over:
+        if job and not finished:
             return self._sync(job)
         self._failures.pop(uid, None)
         self._refusals.pop(key, None)
         return self._expire(job) if job else None
 
     def _expire(self, job: Json) -> float | None:
-        limit = job["spec"].get("ttlSecondsAfterFinished")
-        if limit is None or "deletionTimestamp" in job["metadata"]:
+        """Delete a finished Job after its TTL."""
+        ttl = job["spec"].get("ttlSecondsAfterFinished")
+        if ttl is None or "deletionTimestamp" in job["metadata"]:
             return None
-        last = next(one for one in job["status"]["conditions"] if one["type"] in _FINAL.values())
-        left = job_view.moment(last["lastTransitionTime"]) + float(limit) - time.time()
+        conditions = [job_status.condition(job, kind) for kind in _FINAL_CONDITIONS.values()]
+        finished = next(condition for condition in conditions if condition)
+        end = job_status.timestamp(finished["lastTransitionTime"])
+        left = end + float(ttl) - time.time()
         if left <= 0:
             self.api.delete("jobs.batch", key_of(job), Deletion("Foreground"))
         return max(left, 0.0)
 
-    def _view(self, job: Json) -> View:
+    def _state(self, job: Json) -> JobState:
         uid = job["metadata"]["uid"]
         pods = self._pods.get(key_of(job), {}).values()
-        mine = [pod for pod in pods if _owner(pod)["uid"] == uid]
-        return View(
-            job, sorted(mine, key=lambda pod: (job_view.index(pod), pod["metadata"]["name"]))
-        )
+        own = [pod for pod in pods if _owner(pod)["uid"] == uid]
+        own.sort(key=lambda pod: (job_status.index(pod), pod["metadata"]["name"]))
+        return JobState(job, own)
 
     def _sync(self, job: Json) -> float | None:
         status = {"uncountedTerminatedPods": {}, **copy.deepcopy(job["status"])}
         if not status.get("startTime") and not job["spec"]["suspend"]:
             status["startTime"] = now()
-        view = self._view({**job, "status": status})
-        self._count_failures(view)
-        end, again = view.end(), view.time_left()
+        state = self._state({**job, "status": status})
+        self._count_failures(state)
+        end, delay = state.end(), state.time_left()
         if end:
-            for pod in view.active:
+            for pod in state.active:
                 self._delete(job, pod)
         elif "deletionTimestamp" not in job["metadata"]:
-            again = min(again, self._manage(view))
-            end = self._complete(view)
-            if not end:
-                self._suspended(view, status)
-        self._track(view, status, end)
-        return None if again == float("inf") else again
+            delay = min(delay, self._scale(state))
+            completions = state.spec.get("completions")
+            needed = 1 if completions is None else completions
+            if state.successes >= needed and not self._state(job).active:
+                end = _COMPLETED
+            else:
+                self._set_suspended(state, status)
+        self._update_status(state, status, end)
+        return None if delay == float("inf") else delay
 
-    def _count_failures(self, view: View) -> None:
-        """Remember how many pods failed since the last success, for the back-off."""
-        uid = view.job["metadata"]["uid"]
+    def _count_failures(self, state: JobState) -> None:
+        """Count the failed pods since the last success, for the back-off."""
+        uid = state.job["metadata"]["uid"]
         count, last = self._failures.get(uid, (0, 0.0))
-        if view.succeeded:
-            count, last = 0, max(map(job_view.ended, view.succeeded))
-        times = [when for when in map(job_view.ended, view.failed) if count or when > last]
-        if view.succeeded or times:
+        if state.succeeded:
+            count, last = 0, max(map(job_status.end_time, state.succeeded))
+        times = [end for end in map(job_status.end_time, state.failed) if count or end > last]
+        if state.succeeded or times:
             self._failures[uid] = (count + len(times), max(times, default=0.0))
 
-    def _manage(self, view: View) -> float:
-        """Make or delete pods; return after how many seconds to try again."""
-        job, spec, active = view.job, view.spec, view.active
-        wanted = 0
-        if not spec["suspend"]:
-            wanted = spec["parallelism"]
-            if spec.get("completions") is not None:
-                wanted = max(0, min(wanted, spec["completions"] - view.successes))
-            elif view.successes:
-                wanted = len(active)
-        too_many = surplus(view, max(0, len(active) - wanted))
-        for pod in too_many[:_AT_ONCE]:
+    def _scale(self, state: JobState) -> float:
+        """Create or delete pods; return the seconds until the next try."""
+        job, spec, active = state.job, state.spec, state.active
+        wanted = 0 if spec["suspend"] else spec["parallelism"]
+        if wanted and spec.get("completions") is not None:
+            wanted = max(0, min(wanted, spec["completions"] - state.successes))
+        elif wanted and state.successes:
+            wanted = len(active)
+        surplus = _surplus(state, max(0, len(active) - wanted))
+        for pod in surplus[:_BATCH_SIZE]:
             self._release(pod)
             self._delete(job, pod)
-        missing = wanted - len(active) - (len(view.terminating) if view.only_failed else 0)
-        if too_many or missing <= 0:
+        missing = wanted - len(active)
+        if surplus or missing <= 0:
             return float("inf")
         indexes = [-1] * missing
-        if view.indexed:
-            taken = view.done | view.given_up | {job_view.index(pod) for pod in active}
-            if view.only_failed:
-                taken |= {job_view.index(pod) for pod in view.terminating}
-            indexes = [one for one in range(spec["completions"]) if one not in taken][:missing]
-        return self._make(view, indexes[:_AT_ONCE])
+        if state.is_indexed:
+            taken = state.done | state.given_up | {job_status.index(pod) for pod in active}
+            indexes = [at for at in range(spec["completions"]) if at not in taken][:missing]
+        return self._create_pods(state, indexes[:_BATCH_SIZE])
 
-    def _make(self, view: View, indexes: list[int]) -> float:
-        job, key = view.job, key_of(view.job)
-        count, until = self._refusals.get(key, (0, 0.0))
-        if until > time.time():
-            return until - time.time()
-        waits = {one: self._wait(view, one) for one in set(indexes)}
-        ready = [one for one in indexes if not waits[one]]
+    def _create_pods(self, state: JobState, indexes: list[int]) -> float:
+        job, key = state.job, key_of(state.job)
+        count, next_try = self._refusals.get(key, (0, 0.0))
+        if next_try > time.time():
+            return next_try - time.time()
+        delays = {index: self._backoff(state, index) for index in set(indexes)}
+        ready = [index for index in indexes if not delays[index]]
         if not ready:
-            return min(waits.values(), default=float("inf"))
-        for one in ready:
+            return min(delays.values(), default=float("inf"))
+        for index in ready:
             try:
-                pod = self.api.create("pods", new(view, one), key[0])
+                pod = self.api.create("pods", _new_pod(state, index), key[0])
             except Problem as problem:
-                pause = min(2.0**count, 60.0)
-                self._refusals[key] = count + 1, time.time() + pause
+                delay = min(2.0**count, 60.0)
+                self._refusals[key] = count + 1, time.time() + delay
                 if "is being terminated" not in problem.message:
                     text = f"Error creating: {problem.message}"
                     record_event(self.api, job, _SOURCE, "FailedCreate", text, "Warning")
-                return pause
+                return delay
             self._refusals.pop(key, None)
-            self._say(job, "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
+            self._record(job, "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
         return float("inf")
 
-    def _wait(self, view: View, index: int) -> float:
-        if view.spec.get("backoffLimitPerIndex") is None:
-            return job_view.wait(*self._failures.get(view.job["metadata"]["uid"], (0, 0.0)))
-        pod = view.awaited.get(index)
+    def _backoff(self, state: JobState, index: int) -> float:
+        if state.spec.get("backoffLimitPerIndex") is None:
+            return job_status.backoff(*self._failures.get(state.job["metadata"]["uid"], (0, 0.0)))
+        pod = state.awaited.get(index)
         if not pod:
             return 0.0
-        count = job_view.failures(pod) + job_view.failures(pod, IGNORED) + 1
-        return job_view.wait(count, job_view.ended(pod))
+        count = job_status.failures(pod) + job_status.failures(pod, IGNORED) + 1
+        return job_status.backoff(count, job_status.end_time(pod))
 
-    def _complete(self, view: View) -> End | None:
-        left = self._view(view.job).active
-        enough = view.spec.get("completions")
-        if left or view.successes < (1 if enough is None else enough):
-            return None
-        return (
-            "SuccessCriteriaMet",
-            "CompletionsReached",
-            "Reached expected number of succeeded pods",
-        )
-
-    def _suspended(self, view: View, status: Json) -> None:
-        suspend = view.spec["suspend"]
-        word, verdict = ("Suspended", "True") if suspend else ("Resumed", "False")
-        old = [one for one in status.get("conditions") or () if one["type"] == "Suspended"]
-        if bool(old and old[0]["status"] == "True") == suspend:
+    def _set_suspended(self, state: JobState, status: Json) -> None:
+        suspend, kept = state.spec["suspend"], []
+        word, value = ("Suspended", "True") if suspend else ("Resumed", "False")
+        was_suspended = False
+        for condition in status.get("conditions") or ():
+            if condition["type"] == "Suspended":
+                was_suspended = condition["status"] == "True"
+            else:
+                kept.append(condition)
+        if was_suspended == suspend:
             return
-        new = _condition("Suspended", f"Job{word}", f"Job {word.lower()}", verdict)
-        others = [one for one in status.get("conditions") or () if one not in old]
-        status["conditions"] = [*others, new]
+        new = _condition("Suspended", f"Job{word}", f"Job {word.lower()}", value)
+        status["conditions"] = [*kept, new]
         status.pop("startTime", None)
         if not suspend:
             status["startTime"] = now()
-        self._say(view.job, word, new["message"])
+        self._record(state.job, word, new["message"])
 
-    def _track(self, view: View, status: Json, end: End | None) -> None:
-        """Count the pods that ended, let go of them, and write the status."""
+    def _update_status(self, state: JobState, status: Json, end: End | None) -> None:
+        """Count the pods that ended, remove their finalizers, and write the status."""
         failing = bool(end and end[0] == "FailureTarget")
-        lost = view.tracked if failing else view.failed
-        kept = [] if end else [pod["metadata"]["uid"] for pod in view.awaited.values()]
+        kept = [] if end else [pod["metadata"]["uid"] for pod in state.awaited.values()]
         failed = [
             pod
-            for pod in lost
-            if pod not in view.succeeded
+            for pod in (state.tracked if failing else state.failed)
+            if pod not in state.succeeded
             and pod["metadata"]["uid"] not in kept
-            and view.judge(pod)[0] != "Ignore"
+            and state.judge(pod)[0] != "Ignore"
         ]
-        everything = bool(end) or "deletionTimestamp" in view.job["metadata"]
-        for pod in view.pods if everything else [*view.succeeded, *view.failed]:
+        all_pods = bool(end) or "deletionTimestamp" in state.job["metadata"]
+        for pod in state.pods if all_pods else [*state.succeeded, *state.failed]:
             if pod["metadata"]["uid"] not in kept:
                 self._release(pod)
-        now = self._view(view.job)
+        current = self._state(state.job)
         status |= {
-            "active": len(now.active),
-            "ready": sum(bool(job_view.condition(pod, "Ready")) for pod in now.active),
-            "terminating": len(now.terminating),
-            "succeeded": view.successes,
+            "active": len(current.active),
+            "ready": sum(bool(job_status.condition(pod, "Ready")) for pod in current.active),
+            "terminating": len(current.terminating),
+            "succeeded": state.successes,
             "failed": status.get("failed", 0) + len(failed),
         }
-        if view.indexed:
-            status["completedIndexes"] = job_view.written(view.done)
+        if state.is_indexed:
+            status["completedIndexes"] = job_status.format_indexes(state.done)
         for name in ("active", "succeeded", "failed", "completedIndexes"):
             if not status.get(name):
                 status.pop(name, None)
-        if view.spec.get("backoffLimitPerIndex") is not None:
-            status["failedIndexes"] = job_view.written(view.given_up)
-        over = _finish(status, end)
-        self.api.change("jobs.batch", key_of(view.job), lambda job: job.update(status=status))
-        if over and end:
-            self._report(view.job, end)
+        if state.spec.get("backoffLimitPerIndex") is not None:
+            status["failedIndexes"] = job_status.format_indexes(state.given_up)
+        finished = _finish(status, end)
+        self.api.change("jobs.batch", key_of(state.job), lambda job: job.update(status=status))
+        if finished and end:
+            self._record_end(state.job, end)
 
-    def _report(self, job: Json, end: End) -> None:
+    def _record_end(self, job: Json, end: End) -> None:
         if end[0] == "SuccessCriteriaMet":
-            self._say(job, "Completed", "Job completed")
+            self._record(job, "Completed", "Job completed")
         else:
             record_event(self.api, job, _SOURCE, *end[1:], "Warning")
 
@@ -250,10 +239,18 @@ class Jobs(Controller):
     def _delete(self, job: Json, pod: Json) -> None:
         if self.api.state.get("pods", *key_of(pod)):
             self.api.delete("pods", key_of(pod))
-        self._say(job, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
+        self._record(job, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
 
-    def _say(self, job: Json, reason: str, message: str) -> None:
+    def _record(self, job: Json, reason: str, message: str) -> None:
         record_event(self.api, job, _SOURCE, reason, message)
+
+
+def _owner(pod: Json) -> Json:
+    """Return the reference to the Job that controls a pod, or nothing."""
+    for owner in pod["metadata"].get("ownerReferences") or ():
+        if owner.get("controller") and (owner["kind"], owner["apiVersion"]) == ("Job", "batch/v1"):
+            return dict(owner)
+    return {}
 
 
 def _condition(kind: str, reason: str, message: str, status: str = "True") -> Json:
@@ -262,15 +259,73 @@ def _condition(kind: str, reason: str, message: str, status: str = "True") -> Js
 
 
 def _finish(status: Json, end: End | None) -> bool:
-    """Write into a status how its Job ends; say whether it is over."""
+    """Add the conditions with which a Job ends; return whether it has finished."""
     if not end:
         return False
-    found = status.setdefault("conditions", [])
-    if not any(one["type"] == end[0] for one in found):
-        found.append(_condition(*end))
+    conditions = status.setdefault("conditions", [])
+    if not any(condition["type"] == end[0] for condition in conditions):
+        conditions.append(_condition(*end))
     if status["terminating"]:
         return False
-    found.append(_condition(_FINAL[end[0]], *end[1:]))
+    conditions.append(_condition(_FINAL_CONDITIONS[end[0]], *end[1:]))
     if end[0] == "SuccessCriteriaMet":
-        status["completionTime"] = found[-1]["lastTransitionTime"]
+        status["completionTime"] = conditions[-1]["lastTransitionTime"]
     return True
+
+
+def _surplus(state: JobState, count: int) -> list[Json]:
+    """Return active pods to delete: with invalid or repeated indexes, then those not started."""
+    invalid, valid = [], {}
+    for pod in state.active if state.is_indexed else ():
+        index = job_status.index(pod)
+        if index in valid or not 0 <= index < state.spec["completions"]:
+            invalid.append(pod)
+        else:
+            valid[index] = pod
+    others = list(valid.values()) if state.is_indexed else list(state.active)
+    phases = ("Pending", "Unknown", "Running")
+    others.sort(
+        key=lambda pod: (bool(pod["spec"].get("nodeName")), phases.index(job_status.phase(pod)))
+    )
+    return invalid + others[: max(0, count - len(invalid))]
+
+
+def _new_pod(state: JobState, index: int) -> Json:
+    """Return a new pod; without an index if it is -1."""
+    job, template = state.job["metadata"], state.spec["template"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["name"], "uid": job["uid"]}
+    metadata: Json = {
+        "generateName": f"{job['name']}-"[:_GENERATE_NAME_LENGTH],
+        "labels": template["metadata"].get("labels") or {},
+        "annotations": template["metadata"].get("annotations") or {},
+        "finalizers": [*(template["metadata"].get("finalizers") or ()), FINALIZER],
+        "ownerReferences": [owner | {"controller": True, "blockOwnerDeletion": True}],
+    }
+    if index == -1:
+        if not metadata["annotations"]:
+            del metadata["annotations"]
+        return {"metadata": metadata, "spec": template["spec"]}
+    suffix = f"-{index}-"
+    metadata["generateName"] = job["name"][: _GENERATE_NAME_LENGTH - len(suffix)] + suffix
+    metadata["labels"] = {**metadata["labels"], INDEX: str(index)}
+    counts = _failure_counts(state, index)
+    metadata["annotations"] = {**metadata["annotations"], INDEX: str(index), **counts}
+    spec = copy.deepcopy(template["spec"])
+    spec["hostname"] = f"{job['name']}-{index}"
+    for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
+        variables = container.setdefault("env", [])
+        if not any(variable["name"] == "JOB_COMPLETION_INDEX" for variable in variables):
+            source = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}
+            variables.append({"name": "JOB_COMPLETION_INDEX", "valueFrom": source})
+    return {"metadata": metadata, "spec": spec}
+
+
+def _failure_counts(state: JobState, index: int) -> dict[str, str]:
+    """Return the annotations that record how often an index has failed."""
+    if state.spec.get("backoffLimitPerIndex") is None:
+        return {}
+    counts = {FAILURES: 0, IGNORED: 0}
+    if last := state.awaited.get(index):
+        counts = {name: job_status.failures(last, name) for name in counts}
+        counts[IGNORED if state.judge(last)[0] == "Ignore" else FAILURES] += 1
+    return {name: str(count) for name, count in counts.items() if count or name == FAILURES}

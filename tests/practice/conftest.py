@@ -3,7 +3,7 @@
 import pytest
 
 from kubectl_sky.cluster.session import Connection, Session
-from kubectl_sky.practice import job_view
+from kubectl_sky.practice import job_status
 from tests.cluster.target import Cluster
 
 
@@ -27,4 +27,4 @@ def _minor(cluster: Cluster) -> str:
 @pytest.fixture
 def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pods follow failed ones at once."""
-    monkeypatch.setattr(job_view, "wait", lambda *_: 0.0)
+    monkeypatch.setattr(job_status, "backoff", lambda *_: 0.0)

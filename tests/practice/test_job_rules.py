@@ -1,11 +1,11 @@
-"""Failure policies, indexes and success policies of Jobs, as on a real cluster."""
+"""Failure policies and indexes of Jobs, as on a real cluster."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kubectl_sky.practice import job_view
+from kubectl_sky.practice import job_status
 from tests.practice.endings import complete, conditions, counts, failed
 from tests.practice.world import NS, Json, World, job, play, settle
 
@@ -57,7 +57,7 @@ def test_indexes(tmp_path: Path) -> None:
             assert pod["metadata"]["name"].startswith(f"a-{at}-")
             assert pod["spec"]["hostname"] == f"a-{at}"
             for part in ("labels", "annotations"):
-                assert pod["metadata"][part][job_view.INDEX] == str(at)
+                assert pod["metadata"][part][job_status.INDEX] == str(at)
             path = "metadata.labels['batch.kubernetes.io/job-completion-index']"
             source = {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}
             variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}
@@ -103,23 +103,8 @@ def test_backoff_limit_per_index(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_success_policy(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        rules = {"rules": [{"succeededIndexes": "0"}]}
-        w.create("jobs.batch", "a", indexed(successPolicy=rules))
-        await settle()
-        w.end(w.pods()[0])
-        await settle()
-        found = w.get("jobs.batch", "a")
-        told = ("True", "SuccessPolicy", "Matched rules at index 0")
-        assert conditions(found) == [("SuccessCriteriaMet", *told), ("Complete", *told)]
-        assert len(w.pods()) == 1
-
-    play(tmp_path, story)
-
-
 def test_written_indexes() -> None:
     for text, found in (("", set()), ("1", {1}), ("0,2-4,6,7", {0, 2, 3, 4, 6, 7})):
-        assert job_view.written(found) == text
-        assert job_view.indexes(text, 10) == found
-    assert job_view.indexes("0-9", 3) == {0, 1, 2}
+        assert job_status.format_indexes(found) == text
+        assert job_status.parse_indexes(text, 10) == found
+    assert job_status.parse_indexes("0-9", 3) == {0, 1, 2}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky.practice import job_view
+from kubectl_sky.practice import job_status
 from kubectl_sky.practice.api import Deletion
 from tests.practice.endings import BACKOFF, complete, conditions, failed
 from tests.practice.world import NS, World, job, play, settle, until
@@ -111,9 +111,9 @@ def test_back_off(tmp_path: Path) -> None:
 
 
 def test_back_off_doubles() -> None:
-    waits = [round(job_view.wait(count, time.time())) for count in (0, 1, 2, 3, 6, 7, 50)]
+    waits = [round(job_status.backoff(count, time.time())) for count in (0, 1, 2, 3, 6, 7, 50)]
     assert waits == [0, 10, 20, 40, 320, 600, 600]
-    assert job_view.wait(1, time.time() - 11) == 0
+    assert job_status.backoff(1, time.time() - 11) == 0
 
 
 def test_restarts_count_with_on_failure(tmp_path: Path) -> None:
