@@ -55,6 +55,13 @@ class Mount(NamedTuple):
     read_only: bool = False
 
 
+class _Protocol(asyncio.StreamReaderProtocol):
+    """Treats a terminal that has closed as the end of the stream; an error would discard data."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(None)
+
+
 class Process:
     """A program with its streams."""
 
@@ -108,7 +115,7 @@ class Process:
         """Connect our end of a stream; 0 is stdin."""
         loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
         file: IO[bytes] = os.fdopen(descriptor, "rb" if stream else "wb", buffering=0)
-        new_protocol = partial(asyncio.StreamReaderProtocol, reader)
+        new_protocol = partial(_Protocol, reader)
         if stream:
             self._transports.append((await loop.connect_read_pipe(new_protocol, file))[0])
             self.outputs.append((stream, reader))

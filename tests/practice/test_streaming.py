@@ -115,6 +115,13 @@ def test_terminal(server: Server) -> None:
     assert status(found)["details"]["causes"][0]["message"] == "3"
 
 
+def test_terminal_shows_all_output_of_a_program_that_ends_at_once(server: Server) -> None:
+    """The end of a terminal is an error for the one who reads it; it must not cost output."""
+    found = run(server, V5, "seq 20000", tty=1)
+    assert found[1].replace(b"\r", b"").splitlines()[-1] == b"20000"
+    assert len(found[1].splitlines()) == 20_000
+
+
 def test_program_that_is_not_there(server: Server) -> None:
     told = status(execute(server, V5, command=["nope"]))
     assert (told["reason"], told["code"]) == ("InternalError", 500)
