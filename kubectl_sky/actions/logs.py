@@ -1,7 +1,7 @@
 """`logs`: write the logs of all nodes of a task and return its outcome."""
 
-from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from queue import Queue
@@ -12,10 +12,10 @@ from kubectl_sky import names
 from kubectl_sky.actions import stop, why
 from kubectl_sky.actions.watch import glimpses
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.streams import MOST, Batch, Following, LogOptions, LogSource
+from kubectl_sky.cluster.streams import MOST, Batch, Following, LogOptions, LogSource, ended
 from kubectl_sky.errors import SkyError, Unreachable, UserError
 from kubectl_sky.observe.logs import Origin
-from kubectl_sky.observe.nodes import NodeStatus, State
+from kubectl_sky.observe.nodes import NodeStatus, Object, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import notes
 from kubectl_sky.plan.interactive import READY
@@ -238,6 +238,7 @@ class _Watcher:
         self.told: set[str] = set()
         self.next_look = self.begun + 1
         self.quiet = 0.0
+        self.container_ends: defaultdict[str, Event] = defaultdict(Event)  # by pod
 
     def ended(self) -> TaskStatus:
         """Return the finished task. Raises SkyError if the watch failed."""
@@ -267,6 +268,7 @@ class _Watcher:
             for glimpse in glimpses(self.session, self.latest, self.stop):
                 if glimpse:
                     self.latest = glimpse.task
+                    self._report_ends(glimpse.pods)
                     self.stopping = self.stopping or stop.others(self.session, self.latest)
                     yield from self._started()
                 if self.latest.over:
@@ -278,7 +280,19 @@ class _Watcher:
     def _started(self) -> Iterator[LogSource]:
         for node in self.latest.nodes:
             if node.started and self.request.wants(node):
-                yield LogSource(self.latest.namespace, node.pod, self.request.container, node.index)
+                yield LogSource(
+                    self.latest.namespace,
+                    node.pod,
+                    self.request.container,
+                    node.index,
+                    self.container_ends[node.pod],
+                )
+
+    def _report_ends(self, pods: Iterable[Object]) -> None:
+        """Report terminated containers to the readers of their logs."""
+        for pod in pods:
+            if ended(dict(pod), self.request.container):
+                self.container_ends[pod["metadata"]["name"]].set()
 
     def _tell(self) -> None:
         """Note once what nodes wait for, or that some failed while others still run."""

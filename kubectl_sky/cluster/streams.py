@@ -7,10 +7,10 @@ from contextlib import suppress
 from threading import Event, Lock, Thread
 
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.tail import Batch, LogOptions, LogSource, Tail
+from kubectl_sky.cluster.tail import Batch, LogOptions, LogSource, Tail, ended
 from kubectl_sky.errors import ClusterError
 
-__all__ = ["MOST", "Batch", "Following", "LogOptions", "LogSource"]
+__all__ = ["MOST", "Batch", "Following", "LogOptions", "LogSource", "ended"]
 
 _TICK = 0.5
 _AHEAD = 64  # batches of about 64 KiB at most, so that memory use is bounded

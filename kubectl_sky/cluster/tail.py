@@ -3,7 +3,7 @@
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Event
 from time import monotonic
@@ -28,12 +28,17 @@ _SILENCE = 150.0  # seconds without data before reconnecting: the connection may
 
 @dataclass(frozen=True)
 class LogSource:
-    """A container whose log is read; `rank` is the task's node, for the output."""
+    """A container whose log is read; `rank` is the task's node, for the output.
+
+    `ended` is set by a watch when the container has terminated for good. Without a watch, the pod
+    is requested instead.
+    """
 
     namespace: str
     pod: str
     container: str
     rank: int = 0
+    ended: Event | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ class Tail:
                     yield from self._read(follow=not (last or behind), last=last)
                     if last and (self._place.last == previous or not self._options.follow):
                         break
-                    last = self._ended()
+                    last = not behind and self._ended()
                     if last and not self._stop.wait(_SETTLING) and self._have_all():
                         break
                     if not (last or behind):
@@ -234,7 +239,13 @@ class Tail:
         return lines if self._options.timestamps else without_stamps(lines)
 
     def _ended(self) -> bool:
-        """Check whether the container is done. Raises NotFound if the pod is deleted."""
+        """Check whether the container is done. Raises NotFound if the pod is deleted.
+
+        A watch reports the end within moments; without its report the pod is requested.
+        """
+        reported = self._source.ended
+        if reported and not self._stop.is_set() and reported.wait(_AGAIN):
+            return True
         return ended(self._pod(), self._source.container)
 
     def _pod(self) -> Json:
