@@ -125,8 +125,8 @@ class Outdated(NotServed):
     """The cluster serves this kind only in other versions."""
 
     def __init__(self, plural: str, served: Sequence[str], needed: str, then: str) -> None:
-        versions = f"the cluster serves {plural} as {', '.join(served)} alone"
-        super().__init__(f"{versions}, and {needed} is needed", then)
+        versions = f"the cluster serves {plural} only as {', '.join(served)}"
+        super().__init__(f"{versions}, but {needed} is required", then)
 
 
 class Forbidden(ClusterError):

@@ -12,7 +12,7 @@ def named(name: str) -> "User":
     user = User(name.strip())
     if not user.label or not user.name.isprintable():
         raise UserError(
-            f"{name!r} cannot be a user's name",
+            f"{name!r} is not a valid user name",
             "it needs a letter or digit, and no control characters",
         )
     return user

@@ -120,7 +120,7 @@ def _access(session: Session, kind: Kind, named: bool) -> Access:
     if not access.serves(session, kind):
         versions = access.others(session, kind) if named else ()
         if versions:
-            hint = "have what serves them updated, or choose another backend"
+            hint = "update their controller, or choose another backend"
             raise Outdated(kind.plural, versions, kind.api_version, hint)
         return Access.ABSENT
     allowed = access.may(session, "create", kind)

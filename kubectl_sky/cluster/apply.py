@@ -53,12 +53,12 @@ def apply_all(
     dry_run: bool = False,
     workers: int = 16,
     on_done: Callable[[Applied], object] | None = None,
-    send: Send = objects.send_apply,
+    send: Send,
 ) -> list[Applied]:
     """Apply stages in order, objects of a stage in parallel; return them in order.
 
     On the first failure, and on Ctrl-C, the objects that this call created are deleted, and the
-    error says so; objects that already existed keep their changes. A dry run has nothing to undo.
+    error says so. A dry run has nothing to undo.
     `on_done` is called in the caller's thread; `send` sends one object. Raises ClusterError,
     UserError if a name is taken, or Interrupted on Ctrl-C.
     """
@@ -127,7 +127,6 @@ class _Run:
         """Delete what this run created; return a summary, empty if nothing was done."""
         if self.dry_run:
             return ""
-        updated = [applied.label for applied in self.done if not applied.created]
         created = [applied for applied in self.done if applied.created]
         with ThreadPoolExecutor(workers, thread_name_prefix="undo") as pool:
             created += [applied for applied in pool.map(self._found, self.unsure) if applied]
@@ -135,9 +134,8 @@ class _Run:
         remaining = [
             applied.label for applied, success in zip(created, removed, strict=True) if not success
         ]
-        parts = ["what was created has been removed again"] if created and not remaining else []
-        parts += [f"could not be removed again: {', '.join(remaining)}"] if remaining else []
-        parts += [f"already updated: {', '.join(updated)}"] if updated else []
+        parts = ["the created objects were deleted again"] if created and not remaining else []
+        parts += [f"could not be deleted:  {', '.join(remaining)}"] if remaining else []
         return "; ".join(parts)
 
     def _found(self, manifest: Json) -> Applied | None:

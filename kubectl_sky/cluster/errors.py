@@ -98,7 +98,7 @@ def redirected(call: Call, status: int, location: str) -> ClusterError:
     address = re.match(r"https?://[\w.:\[\]-]{1,255}(?=[/?#]|$)", location, re.ASCII)
     target = f" to {address[0]}" if address else ""
     return ClusterError(
-        f"{call.host} answers with a redirect{target} (HTTP {status}), which is not followed",
+        f"{call.host} returns a redirect{target} (HTTP {status}), which is not followed",
         "set the API server's own address in the kubeconfig",
     )
 
@@ -192,8 +192,7 @@ def _lacking(who: str, verb: str, resource: str, namespace: str | None) -> Forbi
     flag = f" -n {namespace}" if namespace else ""
     return Forbidden(
         f"forbidden: {who} may not {verb} {resource}{where}",
-        f"check with `kubectl auth can-i {verb} {resource}{flag}`,"
-        " or ask the cluster's administrator",
+        f"check with `kubectl auth can-i {verb} {resource}{flag}`, or ask a cluster admin",
     )
 
 
@@ -229,7 +228,7 @@ def _conflict(refusal: Refusal) -> ClusterError:
         )
     if "exceeded quota" in refusal.message or "object has been modified" not in refusal.message:
         return Conflict(refusal.message or f"{call.resource} {name}{where} is in conflict")
-    return Conflict(f"{call.resource} {name}{where} was changed by somebody else", "try again")
+    return Conflict(f"{call.resource} {name}{where} was changed by another client", "try again")
 
 
 def _gone(refusal: Refusal) -> ClusterError:
@@ -269,7 +268,7 @@ def _too_large(refusal: Refusal) -> ClusterError:
 
 def _busy(refusal: Refusal) -> ClusterError:
     return Unreachable(  # nothing was done; a retry may succeed
-        f"{refusal.call.host} has too much to do: {refusal.message or 'too many requests'}",
+        f"{refusal.call.host} is overloaded: {refusal.message or 'too many requests'}",
         "try again later",
     )
 
@@ -302,7 +301,7 @@ def _failed(refusal: Refusal) -> ClusterError:
 
 def _away(refusal: Refusal) -> ClusterError:
     return Unreachable(
-        f"{refusal.call.host} cannot serve now: {refusal.message or f'HTTP {refusal.status}'}",
+        f"{refusal.call.host} is unavailable: {refusal.message or f'HTTP {refusal.status}'}",
         "try again later",
     )
 
@@ -358,19 +357,19 @@ def _amounts(text: str) -> dict[str, str]:
 def _quota(match: _Match) -> tuple[str, str]:
     used, limited = _amounts(match["used"]), _amounts(match["limited"])
     parts = [
-        f"{what}: asked {amount}, used {used.get(what, '?')} of {limited.get(what, '?')}"
+        f"{what}: requested {amount}, used {used.get(what, '?')} of {limited.get(what, '?')}"
         for what, amount in _amounts(match["asked"]).items()
     ]
     return (
         f"quota {match['quota']} is full: {', '.join(parts)}",
-        "stop something, ask for less, or ask the cluster's administrator for more",
+        "stop a task, request less, or ask a cluster admin for a larger quota",
     )
 
 
 def _quota_wants(match: _Match) -> tuple[str, str]:
     return (
-        f"quota {match['quota']} wants {match['what']} to be set",
-        "say how much cpu and memory the task needs under resources",
+        f"quota {match['quota']} requires {match['what']}",
+        "set cpus and memory under resources",
     )
 
 
@@ -379,35 +378,35 @@ def _not_entitled(match: _Match) -> tuple[str, str]:
     return (
         f"user {match['user']} is not entitled to the contained resources:"
         f" creating {match['what']} in namespace {match['where']} is not allowed",
-        "ask the cluster's administrator for that right: `kubectl sky doctor --role` writes a Role",
+        "ask a cluster admin for this permission: `kubectl sky doctor --role` prints a Role",
     )
 
 
 def _webhook(match: _Match) -> tuple[str, str]:
-    return f"admission webhook {match['name']} refused it: {match['why']}", ""
+    return f"admission webhook {match['name']} denied the request: {match['why']}", ""
 
 
 def _webhook_down(match: _Match) -> tuple[str, str]:
     return (
         f"admission webhook {match['name']} does not answer",
-        "the cluster's administrator can repair it; try again later",
+        "ask a cluster admin to repair it, or try again later",
     )
 
 
 def _policy(match: _Match) -> tuple[str, str]:
-    return f"admission policy {match['name']} refused it: {match['why']}", ""
+    return f"admission policy {match['name']} denied the request: {match['why']}", ""
 
 
 def _pod_security(match: _Match) -> tuple[str, str]:
     return (
-        f"pod security level {match['level']} of the namespace refused it: {match['why']}",
+        f"Pod Security level {match['level']} of the namespace denied the pod: {match['why']}",
         "change the pod with config.kubernetes.pod_config (restricted needs runAsNonRoot: true),"
         " or use a namespace with another level",
     )
 
 
 def _terminating(match: _Match) -> tuple[str, str]:
-    return f"namespace {match['name']} is being deleted", "wait, or use another with -n"
+    return f"namespace {match['name']} is being deleted", "wait, or use another namespace with -n"
 
 
 def _no_priority_class(match: _Match) -> tuple[str, str]:
@@ -427,7 +426,7 @@ def _no_service_account(match: _Match) -> tuple[str, str]:
 
 def _limits(match: _Match) -> tuple[str, str]:
     return (
-        f"a LimitRange of the namespace refused it: {match['why']}",
+        f"a LimitRange of the namespace denied the request: {match['why']}",
         "see `kubectl describe limitrange`",
     )
 
@@ -493,7 +492,7 @@ def unreachable(call: Call, error: Exception) -> ClusterError:
 
 def unready(call: Call, refusal: ClusterError) -> ClusterError:
     """Return a retryable error for a refusal by a server that has just restarted."""
-    return Unreachable(f"{call.host} has just come back, and says: {refusal.what}", "try again")
+    return Unreachable(f"{call.host} has just restarted and returned: {refusal.what}", "try again")
 
 
 def _unresolved(call: Call, error: Exception) -> ClusterError:
@@ -529,7 +528,9 @@ def _connect_timed_out(call: Call, error: Exception) -> ClusterError:
 def _untrusted(call: Call, error: Exception) -> ClusterError:
     text = str(error)
     if "EOF" in text:
-        return Unreachable(f"cannot reach {call.host}: it hung up before TLS began", _CHECK)
+        return Unreachable(
+            f"cannot reach {call.host}: it closed the connection before TLS started", _CHECK
+        )
     why = next((why for word, why in _TLS if word in text), " ".join(text.split()))
     return ClusterError(f"no trusted connection to {call.host}: {why}", _TRUST)
 
@@ -566,7 +567,7 @@ def _damaged(call: Call, error: Exception) -> ClusterError:
 
 
 def _bad_address(call: Call, error: Exception) -> ClusterError:
-    return ClusterError(f"{call.server!r} is no server address", "it looks like https://HOST:PORT")
+    return ClusterError(f"{call.server!r} is not a server address", "use https://HOST:PORT")
 
 
 def _proxy(call: Call, error: Exception) -> ClusterError:

@@ -38,7 +38,7 @@ class Head:
         self.data += data[: self._kept - len(self.data)]
         self._left -= len(data)
         if self._left < 0:
-            raise ClusterError("the program in the pod writes messages without end")
+            raise ClusterError("the program in the pod writes too many messages")
 
     @property
     def line(self) -> str:
@@ -128,8 +128,8 @@ def _open(session: Session, program: Program, pipes: Pipes) -> WebSocket:
     if pipes.stdin is not None and not pipes.tty and websocket.protocol == V4:
         websocket.close()
         raise ClusterError(
-            "this cluster cannot be told where an input ends",
-            "that needs Kubernetes 1.30 or newer",
+            "this cluster does not support closing stdin",
+            "Kubernetes 1.30 or newer is required",
         )
     return websocket
 
@@ -263,9 +263,9 @@ _MISSING = re.compile(
 def _failed(program: Program, message: str) -> ClusterError | ProgramMissing:
     missing = _MISSING.search(message)
     if missing:
-        what = f"there is no program {missing['name']} in the image of pod {program.pod}"
+        what = f"program {missing['name']} not found in the image of pod {program.pod}"
         if "permission" in missing[0]:
-            what = f"{missing['name']} in pod {program.pod} is not a program that may be run"
+            what = f"{missing['name']} in pod {program.pod} is not executable"
         return ProgramMissing(what)
     return ClusterError(f"cannot run {program.command[0]} in pod {program.pod}: {message}")
 
@@ -285,7 +285,7 @@ def _refused(program: Program, error: ClusterError) -> ClusterError:
     if not match:
         return error
     why = f": it is {match['phase'].lower()}" if match["phase"] else ""
-    what = f"container {program.container} of pod {program.pod} does not run{why}"
+    what = f"container {program.container} of pod {program.pod} is not running{why}"
     return NotFound(what, f"see `kubectl describe pod {program.pod} -n {program.namespace}`")
 
 
@@ -300,4 +300,4 @@ def _stopped(program: Program, pipes: Pipes) -> ClusterError:
         return ClusterError(f"{what} was not waited for")
     if pipes.seconds is None:
         return ClusterError(f"{what} stalled: no data for {pipes.idle or 0:g} seconds", "try again")
-    return ClusterError(f"{what} has not ended within {pipes.seconds:g} seconds")
+    return ClusterError(f"{what} did not finish within {pipes.seconds:g} seconds")

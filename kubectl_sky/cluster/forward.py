@@ -75,7 +75,7 @@ class Forwarder:
             name, failed = failures[0]
             raise UserError(
                 f"cannot listen on {name} port {pair.local}: {(failed.strerror or '').lower()}",
-                f"choose another port: :{pair.remote} takes any that is free",
+                f"choose another port: :{pair.remote} picks a free port",
             )
 
     def serve(self) -> None:
@@ -147,7 +147,7 @@ class Forwarder:
             pod = self._target.pod()
             try:
                 if not pod:
-                    raise ClusterError("there is no pod yet")
+                    raise ClusterError("no pod yet")
                 path = objects.path(kinds.POD, *pod, "portforward")
                 return connect(self._session, path, {"ports": str(remote)}, PROTOCOLS)
             except Forbidden:
@@ -215,7 +215,7 @@ def _resolved(name: str) -> Sequence[str]:
     try:
         infos = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
-        raise UserError(f"--address {name}: no address of this machine") from None
+        raise UserError(f"--address {name}: not an address of this machine") from None
     return [str(infos[0][4][0])]
 
 

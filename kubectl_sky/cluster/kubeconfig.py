@@ -330,7 +330,7 @@ def _target(
             "the server's address has credentials in it", "set them as the kubeconfig's user"
         )
     if not server.lower().startswith(("http://", "https://")):
-        raise ClusterError(f"{server!r} is no server address", "it looks like https://HOST:PORT")
+        raise ClusterError(f"{server!r} is not a server address", "use https://HOST:PORT")
     authorization = ""
     if _encrypted(server):  # as in kubectl: no credentials in plain text
         authorization = str(configuration.api_key.get("BearerToken") or "").strip()

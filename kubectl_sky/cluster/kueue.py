@@ -21,4 +21,4 @@ def listed(session: Session, kind: Kind, namespace: str | None = None) -> list[J
             return objects.list_all(session, replace(kind, version=version), namespace)
     versions = [f"{kind.group}/{version}" for version in served]
     needed = " or ".join(f"{kind.group}/{version}" for version in kinds.KUEUE_VERSIONS)
-    raise Outdated("Kueue's kinds", versions, needed, "have Kueue updated")
+    raise Outdated("Kueue's kinds", versions, needed, "update Kueue")

@@ -15,7 +15,7 @@ __all__ = ["MOST", "Batch", "Following", "LogOptions", "LogSource", "ended"]
 _TICK = 0.5
 _AHEAD = 64  # batches of about 64 KiB at most, so that memory use is bounded
 _ENDED = "ended"
-_FULL = "{} logs are read at a time; the others follow when one of these has ended"
+_FULL = "reading {} logs at a time; the remaining logs follow as these end"
 MOST = 1000  # concurrent logs: each needs a connection and a thread
 
 

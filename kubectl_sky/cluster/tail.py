@@ -115,7 +115,7 @@ class Tail:
                 except Unreachable as error:
                     self._backoff.wait_or_raise(error)
         except NotFound:
-            yield from self._note(f"pod {self._source.pod} is gone")
+            yield from self._note(f"pod {self._source.pod} was deleted")
         yield from self._rest()
 
     def _read(self, *, follow: bool, last: bool) -> Iterator[Batch]:
@@ -130,7 +130,7 @@ class Tail:
             raise
         except NotFound:
             self._pod()  # if the pod exists, its kubelet does not know it yet
-            yield from self._idle("is not known to its node yet", last=last)
+            yield from self._idle("is not known to the kubelet yet", last=last)
             return
         except ClusterError as error:
             idle = _IDLE.search(error.what)
@@ -151,8 +151,8 @@ class Tail:
         yield from self._new(lines)
         if self._cutter.cut:
             yield from self._note(
-                f"pod {self._source.pod} writes a line of more than {LONGEST >> 20} MiB,"
-                " of which only the beginning is shown"
+                f"pod {self._source.pod} wrote a line longer than {LONGEST >> 20} MiB;"
+                " only its beginning is shown"
             )
         for note in notes:
             yield from self._unavailable(note)
@@ -201,7 +201,7 @@ class Tail:
     def _unavailable(self, line: bytes) -> Iterator[Batch]:
         why = line[:_TEXT].decode(errors="replace")
         pod = self._source.pod
-        yield from self._note(f"the log of pod {pod} is not available any more: {why}")
+        yield from self._note(f"the log of pod {pod} is no longer available: {why}")
 
     def _note(self, text: str) -> Iterator[Batch]:
         if text != self._told:  # do not repeat the same note after a retry

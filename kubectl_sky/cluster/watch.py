@@ -235,7 +235,7 @@ def _events(stream: Stream) -> Iterator[Json]:
         size += len(head)
         if size > MAX_EVENT:
             raise ClusterError(
-                f"a watch answered with an event of more than {MAX_EVENT >> 20} MiB",
+                f"a watch returned an event larger than {MAX_EVENT >> 20} MiB",
                 "check the server's address in the kubeconfig",
             )
         if not newline:
@@ -254,7 +254,7 @@ def _decode(line: bytes) -> Json:
     except (ValueError, RecursionError):
         event = None
     if not isinstance(event, dict) or not _is_event(event):
-        raise Unreachable("a watch answered with something that is no event", "try again")
+        raise Unreachable("a watch returned something other than an event", "try again")
     return event
 
 

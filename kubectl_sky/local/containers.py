@@ -56,9 +56,11 @@ class Containers(ABC):
         nodes = self.nodes()
         if nodes:
             if len(nodes) != wanted.nodes:
-                raise UserError(f"--nodes {wanted.nodes}: it was made with {len(nodes)}", _REMOVE)
+                raise UserError(
+                    f"--nodes {wanted.nodes}: the cluster was created with {len(nodes)}", _REMOVE
+                )
             if wanted.port:
-                raise UserError(f"--port {wanted.port}: its port was chosen already", _REMOVE)
+                raise UserError(f"--port {wanted.port}: the cluster already has a port", _REMOVE)
             self.resume()
         else:
             try:

@@ -25,7 +25,7 @@ def parse(text: str) -> dict[str, Any]:
     except yaml.YAMLError:
         config = None
     if not isinstance(config, dict) or not config.get("current-context"):
-        raise SkyError("the program that made the cluster gave no kubeconfig")
+        raise SkyError("the program that created the cluster returned no kubeconfig")
     return config
 
 
@@ -129,7 +129,7 @@ def _take(lock: Path) -> None:
             if time.monotonic() > deadline:
                 raise SkyError(
                     f"another program is changing {lock.with_suffix('')}",
-                    f"if there is none, remove {lock}",
+                    f"if none is running, remove {lock}",
                 ) from None
             time.sleep(0.1)
         else:
@@ -146,7 +146,7 @@ def _users(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     if not isinstance(config, dict) or not all(map(_listed, (config.get(s) for s in _SECTIONS))):
-        raise UserError(f"{path} is not a kubeconfig", "it is left as it is")
+        raise UserError(f"{path} is not a kubeconfig", "it was not changed")
     return config
 
 

@@ -75,7 +75,8 @@ class Place:
             raise _unsafe(error) from error
         except (ValueError, TypeError):
             raise SkyError(
-                f"{self._file} is damaged", f"end what may still run, and remove {self.folder}"
+                f"{self._file} is damaged",
+                f"stop any remaining processes, and remove {self.folder}",
             ) from None
 
     def write(self, record: Record) -> Record:

@@ -44,7 +44,7 @@ class Practice:
         """Start the process on the requested port, else on the last or any free one."""
         if not find_spec("uvicorn"):
             what = "the packages of the practice cluster are not installed"
-            raise UserError(what, "`pip install 'kubectl-sky[practice]'` does it")
+            raise UserError(what, "run: pip install 'kubectl-sky[practice]'")
         flags = ["--dir", str(self._process.folder), "--nodes", str(wanted.nodes)]
         flags += ["--gpus", str(wanted.gpus)] if wanted.gpus else []
         for port in self._ports(wanted.port):
@@ -52,9 +52,9 @@ class Practice:
                 return
         what = f"no port of {_PORT} to {_PORT + _TRIES - 1} is free"
         if wanted.port:
-            what = f"--port {wanted.port}: this port cannot be had, another program may have it"
-            raise UserError(what, "name another, or none to have one chosen")
-        raise ClusterError(what, "name one: --port")
+            what = f"--port {wanted.port}: this port is not available; another program may use it"
+            raise UserError(what, "choose another port, or leave out --port")
+        raise ClusterError(what, "choose one with --port")
 
     def stop(self) -> None:
         """Stop the process and keep the folder."""
@@ -104,7 +104,7 @@ class Practice:
         while not self._ready(port):
             code = process.poll()
             if code is not None:
-                output = self._process.last_words(before) or "it said nothing"
+                output = self._process.last_words(before) or "no output"
                 raise ClusterError(
                     f"the practice cluster did not start ({code}): {output}",
                     f"see {self._process.log}",

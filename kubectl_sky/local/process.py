@@ -84,11 +84,11 @@ class Background:
             if pid is None:
                 raise SkyError(
                     f"a process holds {self._lock}, and {self._pid} does not say which",
-                    f"`fuser {self._lock}` does; end it by hand",
+                    f"`fuser {self._lock}` shows it; stop it manually",
                 )
             ended = self._signal(pid, signal.SIGTERM, _TERM_SECONDS)
             if not ended and not self._signal(pid, signal.SIGKILL, _KILL_SECONDS):
-                raise SkyError(f"process {pid} does not end", f"see {self.log}")
+                raise SkyError(f"process {pid} did not stop", f"see {self.log}")
         self._pid.unlink(missing_ok=True)
 
     def last_words(self, since: int = 0) -> str:

@@ -13,7 +13,7 @@ import sh
 from kubectl_sky.errors import ClusterError, UserError
 
 _TIMEOUT = 60  # seconds for a query; commands that create clusters have their own limits
-_CLI = "or leave --driver away: the practice cluster needs nothing"
+_CLI = "or leave out --driver: the practice cluster needs no other program"
 
 
 def need(name: str, address: str) -> None:
@@ -51,7 +51,7 @@ class Shell:
             _run(command, self._environment(), **streams)
         except sh.ErrorReturnCode as error:
             raise ClusterError(
-                f"`{_shortened(command)}` failed ({error.exit_code})", "its output is above"
+                f"`{_shortened(command)}` failed ({error.exit_code})", "see its output above"
             ) from None
 
     def _environment(self) -> dict[str, str]:
@@ -62,7 +62,7 @@ def _ask(command: Sequence[str], environment: Mapping[str, str]) -> str:
     try:
         return str(_run(command, environment, _tty_out=False, _timeout=_TIMEOUT))
     except sh.TimeoutException:
-        what = f"`{_shortened(command)}` has not answered in {_TIMEOUT} s"
+        what = f"`{_shortened(command)}` did not respond within {_TIMEOUT} s"
     except sh.ErrorReturnCode as error:
         output = (error.stderr.strip() or error.stdout.strip()).decode(errors="replace")
         last_line = (output.splitlines() or ["no output"])[-1].strip()

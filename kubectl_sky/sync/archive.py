@@ -166,7 +166,7 @@ def _content(entry: Entry) -> Iterator[bytes]:
         raise Unsendable(Refusal(shown(entry.name), f"cannot be read: {reason}", "")) from error
     if remaining or _seen(status) != _seen(entry.status):
         reason = "changed while it was being read"
-        raise Unsendable(Refusal(shown(entry.name), reason, "try again when it is at rest"))
+        raise Unsendable(Refusal(shown(entry.name), reason, "try again when it no longer changes"))
     yield bytes(-entry.size % tarfile.BLOCKSIZE)
 
 
@@ -182,7 +182,7 @@ def _too_much(much: str, setting: str, largest: dict[bytes, int]) -> Refusal:
     """Return a refusal that suggests excluding the largest top-level entry."""
     name = max(largest, key=lambda candidate: largest[candidate])
     hint = (
-        f"leave out what the task does not need by .skyignore, such as {shown(name)}; volumes"
-        f" carry data, and {setting} in settings.yaml is another limit"
+        f"exclude what the task does not need with .skyignore, such as {shown(name)},"
+        f" use a volume for data, or raise {setting} in settings.yaml"
     )
-    return Refusal("", f"holds more than {much}, too much to send", hint)
+    return Refusal("", f"holds more than {much}, too much to upload", hint)

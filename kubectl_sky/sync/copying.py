@@ -24,7 +24,7 @@ def packed(source: Path, name: str, note: Note) -> Iterator[bytes]:
             archive_path = Path(name, *path.relative_to(source).parts)
             info = tar.gettarinfo(path, str(archive_path))
             if info is None or not (info.isreg() or info.isdir() or info.issym()):
-                note(f"left out, as it is neither file nor folder: {path.relative_to(folder)}")
+                note(f"skipped, neither a file nor a folder: {path.relative_to(folder)}")
                 continue
             info.uid = info.gid = 0
             info.uname = info.gname = ""

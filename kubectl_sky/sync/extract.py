@@ -47,12 +47,12 @@ class Notes:
         """Report that a member was skipped."""
         self._count += 1
         if self._count <= _NOTES:
-            self._note(f"left out {name.decode(errors='replace')[:_SHOWN]!r}: {why}")
+            self._note(f"skipped {name.decode(errors='replace')[:_SHOWN]!r}: {why}")
 
     def finish(self) -> None:
         """Report how many more members were skipped."""
         if self._count > _NOTES:
-            self._note(f"left out {self._count - _NOTES:,} more")
+            self._note(f"skipped {self._count - _NOTES:,} more")
 
 
 def extract(stream: BinaryIO, target: Path, note: Note, limits: Limits | None = None) -> None:
@@ -127,7 +127,7 @@ class _Tree:
         finally:
             self._up(0)
         if len(stream.read(_TRAILING)) == _TRAILING:
-            raise broken("it does not end")
+            raise broken("it did not stop")
 
     def _add(self, tar: TarStream, root: Member, member: Member) -> None:
         parts = _parts(member.name)
@@ -136,7 +136,7 @@ class _Tree:
             if not single_file and not (member.is_folder and not parts):
                 raise broken(f"it begins with {_shown(member.name)}")
         elif root.is_file or not parts:
-            raise _Left("it is not what was asked for")
+            raise _Left("it was not requested")
         path: Parts = (_ROOT, *(parts if root.is_folder else ()))
         if member.is_folder:
             self._enter(path)
@@ -182,7 +182,7 @@ class _Tree:
         try:
             descriptor = os.open(path[-1], _NEW, _mode(member.mode), dir_fd=folder)
         except FileExistsError:
-            raise _Left("it comes more than once") from None
+            raise _Left("it occurs more than once") from None
         with open(descriptor, "wb", buffering=0) as file:
             for block in tar.content():
                 _write(file.fileno(), block)
@@ -205,7 +205,7 @@ class _Tree:
                     )
                     return
             except FileExistsError:
-                raise _Left("it comes more than once") from None
+                raise _Left("it occurs more than once") from None
             except PermissionError:
                 raise _Left("hard links are not supported here") from None
             finally:
@@ -215,7 +215,7 @@ class _Tree:
     def _keep(self, path: Parts, text: bytes) -> None:
         """Save a symbolic link, to be created at the end, if it points inside the tree."""
         if not _inside(path[1:], text):
-            raise _Left("it is a link that leads out of what is copied")
+            raise _Left("it is a link that points outside of the copied files")
         self._held += len(text) + sum(map(len, path)) + 200  # memory of the Python objects
         if self._held > _LINKS:
             raise UserError("the tar stream has too many symbolic links")
@@ -225,7 +225,7 @@ class _Tree:
         try:
             os.symlink(text, path[-1], dir_fd=self._enter(path[:-1]))
         except FileExistsError:
-            self._notes.left_out(path[-1], "it comes more than once")
+            self._notes.left_out(path[-1], "it occurs more than once")
         except _Left as reason:
             self._notes.left_out(path[-1], str(reason))
 
@@ -234,7 +234,7 @@ def _parts(name: bytes) -> Parts:
     """Split a name into parts relative to the root."""
     parts = tuple(part for part in name.split(b"/") if part not in (b"", b"."))
     if name.startswith(b"/") or b".." in parts or b"\0" in name:
-        raise _Left("its path leads out of what is copied")
+        raise _Left("its path points outside of the copied files")
     if len(name) > _PATH or len(parts) > _DEPTH or any(len(part) > _NAME for part in parts):
         raise _Left("its path is too long")
     return parts

@@ -16,7 +16,7 @@ _KINDS = {
     stat.S_IFCHR: "a device",
 }
 MAX_DEPTH = 200  # nested folders
-_LEAVE_OUT = "leave it out by .skyignore"
+_LEAVE_OUT = "exclude it with .skyignore"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _entry(name: bytes, path: bytes, root: bytes) -> Entry | Refusal:
         return _unreadable(name, error)
     kind = _KINDS.get(stat.S_IFMT(status.st_mode))
     if kind:
-        return Refusal(shown(name), f"is {kind}, which cannot be sent", _LEAVE_OUT)
+        return Refusal(shown(name), f"is {kind}, which cannot be uploaded", _LEAVE_OUT)
     return Entry(name, path, status)
 
 
@@ -120,11 +120,11 @@ def _link(entry: Entry, root: bytes) -> Entry | Refusal:
     inside = destination == root or destination.startswith(root.rstrip(b"/") + b"/")
     if inside and not entry.target.startswith(b"/"):
         return entry
-    reason = f"is a link to {shown(entry.target)}, which is not sent with it"
+    reason = f"is a link to {shown(entry.target)}, which is not uploaded with it"
     if inside:
         reason = f"is a link to {shown(entry.target)}, which the nodes have elsewhere"
         return Refusal(shown(entry.name), reason, "make it a relative link")
-    return Refusal(shown(entry.name), reason, f"{_LEAVE_OUT}, or copy what it leads to")
+    return Refusal(shown(entry.name), reason, f"{_LEAVE_OUT}, or copy its target")
 
 
 def _unreadable(name: bytes, error: OSError) -> Refusal:

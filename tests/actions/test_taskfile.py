@@ -120,7 +120,7 @@ def test_settings_bound_what_is_brought(tmp_path: Path) -> None:
 
     (entry,) = with_settings("max_files: 2\n").entries
     assert entry.archives["~/sky_workdir"].files == 2
-    with pytest.raises(InvalidFiles, match="workdir: holds more than 1 files, too much to send"):
+    with pytest.raises(InvalidFiles, match="workdir: holds more than 1 files, too much to upload"):
         with_settings("max_files: 1\n")
 
 

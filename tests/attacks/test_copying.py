@@ -94,7 +94,7 @@ def test_member_that_leads_out_is_left_out(home: Path, case: str) -> None:
         "good": b"x",
         "after": b"z",
     }
-    assert len(notes) == 1 and notes[0].startswith("left out '")
+    assert len(notes) == 1 and notes[0].startswith("skipped '")
     assert len(notes[0]) < 400
 
 
@@ -251,7 +251,7 @@ def test_symlinks_without_end_are_refused(home: Path) -> None:
 def test_notes_without_end_are_counted(home: Path) -> None:
     files, notes = copied(home, folder(), *[entry(f"../{n}", b"x") for n in range(500)])
     assert files == {} and len(notes) == 11
-    assert notes[-1] == "left out 490 more"
+    assert notes[-1] == "skipped 490 more"
 
 
 @pytest.mark.parametrize(
@@ -300,8 +300,8 @@ def test_local_symlink_is_replaced_and_never_followed(home: Path) -> None:
     assert (
         notes
         == [
-            "left out 'keys': it exists here and is not a folder",
-            "left out 'kept': it exists here and is not a folder",
+            "skipped 'keys': it exists here and is not a folder",
+            "skipped 'kept': it exists here and is not a folder",
         ]
         or len(notes) == 2
     )

@@ -9,11 +9,21 @@ import pytest
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.apply import Applied, Send, apply_all
+from kubectl_sky.cluster.apply import Applied, apply_all
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Interrupted, Unreachable, UserError
 from tests.contract.makers import make_config_map, make_job
 from tests.contract.proxies import CuttingProxy
+
+
+def refuse(manifest: Json, live: Json) -> None:
+    """Accept what has the same data."""
+    if manifest.get("data") != live.get("data"):
+        raise UserError(f"{live['metadata']['name']} is another's")
+
+
+create = partial(objects.send_new, accept=refuse)
+create_all = partial(apply_all, send=create)
 
 
 def names(session: Session, namespace: str) -> list[str]:
@@ -29,33 +39,32 @@ def test_stages_in_order(session: Session, namespace: str) -> None:
         [make_config_map(f"b{index}", namespace) for index in range(20)],
     ]
     done: list[Applied] = []
-    applied = apply_all(session, stages, on_done=done.append)
+    applied = create_all(session, stages, on_done=done.append)
     wanted = [manifest["metadata"]["name"] for stage in stages for manifest in stage]
     assert [one.object["metadata"]["name"] for one in applied] == wanted
     assert all(one.created for one in applied)
     assert {one.label[:12] for one in done[:20]} == {"configmaps a"}
     assert {one.label[:12] for one in done[20:]} == {"configmaps b"}
-    assert not any(one.created for one in apply_all(session, stages))
+    assert not any(one.created for one in create_all(session, stages))
 
 
 def test_a_failure_removes_what_was_created(session: Session, namespace: str) -> None:
     objects.apply(session, make_config_map("old", namespace, data={"x": "1"}))
     stages = [
-        [make_config_map("new", namespace), make_config_map("old", namespace, data={"x": "2"})],
+        [make_config_map("new", namespace), make_config_map("old", namespace, data={"x": "1"})],
         [make_config_map("BAD", namespace), make_config_map("newer", namespace)],
         [make_config_map("never", namespace)],
     ]
     with pytest.raises(ClusterError) as error:
-        apply_all(session, stages)
+        create_all(session, stages)
     assert "ConfigMap BAD as invalid: metadata.name" in str(error.value)
-    assert "what was created has been removed again" in str(error.value)
-    assert "already updated: configmaps old" in str(error.value)
+    assert "the created objects were deleted again" in str(error.value)
     assert names(session, namespace) == ["old"]
 
 
 def test_jobs_go_with_their_pods(session: Session, namespace: str) -> None:
     with pytest.raises(ClusterError, match="removed again"):
-        apply_all(session, [[make_job("a", namespace)], [make_config_map("BAD", namespace)]])
+        create_all(session, [[make_job("a", namespace)], [make_config_map("BAD", namespace)]])
     deadline = time.monotonic() + 30
     while objects.list_all(session, kinds.JOB, namespace) or objects.list_all(
         session, kinds.POD, namespace
@@ -66,15 +75,15 @@ def test_jobs_go_with_their_pods(session: Session, namespace: str) -> None:
 
 def test_nothing_created_says_nothing(session: Session, namespace: str) -> None:
     with pytest.raises(ClusterError) as error:
-        apply_all(session, [[make_config_map("BAD", namespace)]])
+        create_all(session, [[make_config_map("BAD", namespace)]])
     assert "removed" not in str(error.value)
 
 
 def test_dry_run(session: Session, namespace: str) -> None:
-    applied = apply_all(session, [[make_config_map("a", namespace)]], dry_run=True)
+    applied = create_all(session, [[make_config_map("a", namespace)]], dry_run=True)
     assert applied[0].created
     with pytest.raises(ClusterError) as error:
-        apply_all(
+        create_all(
             session,
             [[make_config_map("a", namespace)], [make_config_map("BAD", namespace)]],
             dry_run=True,
@@ -87,8 +96,8 @@ def test_interrupt_removes_what_was_created(session: Session, namespace: str) ->
     def interrupt(done: Applied) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(Interrupted, match="what was created has been removed again") as error:
-        apply_all(
+    with pytest.raises(Interrupted, match="the created objects were deleted again") as error:
+        create_all(
             session,
             [[make_config_map(f"a{index}", namespace) for index in range(40)]],
             workers=2,
@@ -105,7 +114,7 @@ def test_another_object_of_the_name_is_left_alone(session: Session, namespace: s
             objects.create(session, make_config_map("a", namespace, data={"by": "another"}))
 
     with pytest.raises(ClusterError):
-        apply_all(
+        create_all(
             session,
             [[make_config_map("a", namespace)], [make_config_map("BAD", namespace)]],
             on_done=replace,
@@ -120,8 +129,8 @@ def test_what_cannot_be_removed_is_named(
         proxy.refusing = True
         proxy.cut()
 
-    with pytest.raises(Unreachable, match="could not be removed again: configmaps a, ") as error:
-        apply_all(
+    with pytest.raises(Unreachable, match="could not be deleted:  configmaps a, ") as error:
+        create_all(
             cut_session,
             [[make_config_map("a", namespace)], [make_config_map("b", namespace)]],
             on_done=lose,
@@ -152,21 +161,12 @@ def test_an_answer_that_was_lost_is_found_out(
         def request(self, *args: object, **more: object) -> object:
             return session.request(*args, **more)  # type: ignore[arg-type]
 
-    with pytest.raises(Unreachable, match="what was created has been removed again"):
-        apply_all(Lossy(), [[manifest]])  # type: ignore[arg-type]
+    with pytest.raises(Unreachable, match="the created objects were deleted again"):
+        create_all(Lossy(), [[manifest]])  # type: ignore[arg-type]
     assert names(session, namespace) == []
     [applied] = apply_all(Lossy(), [[manifest]], send=create)  # type: ignore[arg-type]
     assert applied.created, "this run has done so, whichever request it was"
     assert applied.object["metadata"]["uid"]
-
-
-def refuse(manifest: Json, live: Json) -> None:
-    """Accept what has the same data."""
-    if manifest.get("data") != live.get("data"):
-        raise UserError(f"{live['metadata']['name']} is another's")
-
-
-create = partial(objects.send_new, accept=refuse)
 
 
 def test_send_new_existing_object_is_accepted_or_refused(session: Session, namespace: str) -> None:
@@ -178,7 +178,7 @@ def test_send_new_existing_object_is_accepted_or_refused(session: Session, names
         assert applied.created is wanted
         assert applied.label == "configmaps a"
     kept = applied.object["metadata"]["uid"]
-    with pytest.raises(UserError, match="a is another's; what was created has been removed again"):
+    with pytest.raises(UserError, match="a is another's; the created objects were deleted again"):
         apply_all(session, [[make_config_map("b", namespace)], [other]], send=create)
     [live] = objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test")
     assert (live["data"], live["metadata"]["uid"]) == ({"x": "1"}, kept)
@@ -186,9 +186,8 @@ def test_send_new_existing_object_is_accepted_or_refused(session: Session, names
         apply_all(session, [[make_config_map("BAD", namespace)]], send=create)
 
 
-@pytest.mark.parametrize("send", [objects.send_apply, create])
 def test_nothing_is_left_unsaid(
-    cut_session: Session, session: Session, proxy: CuttingProxy, namespace: str, send: Send
+    cut_session: Session, session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
     """Connections break all the time: what was created is removed, or the error names it."""
     stop = threading.Event()
@@ -202,7 +201,7 @@ def test_nothing_is_left_unsaid(
         cutting = pool.submit(cut)
         try:
             with pytest.raises(ClusterError) as error:
-                apply_all(cut_session, [*stages, [make_config_map("BAD", namespace)]], send=send)
+                create_all(cut_session, [*stages, [make_config_map("BAD", namespace)]])
         finally:
             stop.set()
         cutting.result()

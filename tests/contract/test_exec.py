@@ -148,8 +148,8 @@ def test_terminal(
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (["nope"], "there is no program nope in the image of pod a"),
-        (["/no/such"], "there is no program /no/such in the image of pod a"),
+        (["nope"], "program nope not found in the image of pod a"),
+        (["/no/such"], "program /no/such not found in the image of pod a"),
     ],
 )
 def test_missing_programs(session: Session, namespace: str, command: list[str], told: str) -> None:
@@ -165,11 +165,11 @@ def test_pods_that_cannot(session: Session, namespace: str) -> None:
     with pytest.raises(NotFound, match="pod a has no container x"):
         executing.run(session, Program(namespace, pod, "x", ["true"]), Pipes())
     start(session, namespace, "done", "true")
-    with pytest.raises(NotFound, match="container main of pod done does not run"):
+    with pytest.raises(NotFound, match="container main of pod done is not running"):
         run(session, "done", "true")
     pending = make_pod("pending", namespace, "true", nodeSelector={"no": "such"})
     objects.create(session, pending)
-    with pytest.raises(NotFound, match="container main of pod pending does not run"):
+    with pytest.raises(NotFound, match="container main of pod pending is not running"):
         run(session, "pending", "true")
 
 
@@ -193,7 +193,7 @@ def test_what_reading_the_input_raises(session: Session, namespace: str) -> None
 def test_no_longer_than_allowed(session: Session, namespace: str) -> None:
     pod = start(session, namespace)
     begun = time.monotonic()
-    with pytest.raises(ClusterError, match="sleep in pod a has not ended within 1 seconds"):
+    with pytest.raises(ClusterError, match="sleep in pod a did not finish within 1 seconds"):
         run(session, pod, "sleep", "60", seconds=1)
     stop = threading.Event()
     threading.Timer(0.5, stop.set).start()

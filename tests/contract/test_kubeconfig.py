@@ -304,7 +304,7 @@ def test_insecure_together_with_authority_is_refused(tmp_path: Path, authority: 
 @pytest.mark.parametrize("server", ["here.invalid:6443", "ftp://here.invalid", "file:///etc", "x"])
 def test_server_without_scheme_is_refused(tmp_path: Path, server: str) -> None:
     path = make_config(tmp_path / "config", cluster={"server": server})
-    assert "is no server address; it looks like" in message(Connection(kubeconfig=str(path)))
+    assert "is not a server address; use https" in message(Connection(kubeconfig=str(path)))
 
 
 def test_server_with_password_is_refused_without_showing_it(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ CALL = Call("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
         (
             400,
             'admission webhook "check.example.com" denied the request: no root please',
-            "admission webhook check.example.com refused it: no root please",
+            "admission webhook check.example.com denied the request: no root please",
         ),
         (
             403,
@@ -32,13 +32,13 @@ CALL = Call("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
             422,
             "jobs.batch \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied"
             " request: too many",
-            "admission policy p refused it: too many",
+            "admission policy p denied the request: too many",
         ),
         (
             403,
             'pods "a" is forbidden: failed quota: q: must specify limits.cpu for: main;'
             " limits.memory for: main",
-            "quota q wants limits.cpu for: main; limits.memory for: main to be set",
+            "quota q requires limits.cpu for: main; limits.memory for: main",
         ),
         (
             403,
@@ -47,13 +47,13 @@ CALL = Call("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
             "namespace n is being deleted; wait",
         ),
         (429, "too many requests", "s:1 has too much to do"),
-        (503, "not ready", "s:1 cannot serve now: not ready; try again later"),
+        (503, "not ready", "s:1 is unavailable: not ready; try again later"),
         (
             500,
             "etcdserver: leader changed",
-            "s:1 cannot serve now: etcdserver: leader changed; try",
+            "s:1 is unavailable: etcdserver: leader changed; try",
         ),
-        (500, "rpc error: code = Unavailable desc = EOF", "s:1 cannot serve now: rpc error"),
+        (500, "rpc error: code = Unavailable desc = EOF", "s:1 is unavailable: rpc error"),
         (
             500,
             'Get "https://node-1:10250/containerLogs/n/p/main?follow=true": dial tcp: refused',

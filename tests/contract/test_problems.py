@@ -3,6 +3,7 @@
 import socket
 import ssl
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def test_forbidden_names_user_verb_resource_and_namespace(cluster: Any, namespac
         f"forbidden: user {cluster.users['alice']} may not list jobs.batch"
         f" in namespace {namespace};"
         f" check with `kubectl auth can-i list jobs.batch -n {namespace}`,"
-        " or ask the cluster's administrator"
+        " or ask a cluster admin"
     )
     with pytest.raises(Forbidden, match="may not list nodes in the whole cluster"):
         objects.list_all(alice, kinds.NODE)
@@ -126,7 +127,7 @@ def test_changed_by_somebody_else(session: Session, namespace: str) -> None:
     made = objects.create(session, make_config_map("a", namespace))
     objects.patch(session, kinds.CONFIG_MAP, "a", namespace, {"data": {"x": "1"}})
     old = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]}}
-    with pytest.raises(Conflict, match="was changed by somebody else; try again"):
+    with pytest.raises(Conflict, match="was changed by another client; try again"):
         objects.patch(session, kinds.CONFIG_MAP, "a", namespace, old)
 
 
@@ -160,10 +161,11 @@ def test_full_quota(session: Session, namespace: str) -> None:
         if found.get("status", {}).get("hard") or time.monotonic() > deadline:
             break
         time.sleep(0.2)
+    send = partial(objects.send_new, accept=lambda manifest, live: None)
     with pytest.raises(Refused) as error:
-        apply_all(session, [[make_job("a", namespace)]])
+        apply_all(session, [[make_job("a", namespace)]], send=send)
     assert told(error).startswith(
-        "quota few is full: count/jobs.batch: asked 1, used 0 of 0; stop something"
+        "quota few is full: count/jobs.batch: requested 1, used 0 of 0; stop a task"
     )
 
 
@@ -188,7 +190,7 @@ def test_limit_range(session: Session, namespace: str) -> None:
         try:
             objects.create(session, pod, dry_run=True)
         except Refused as error:
-            assert "a LimitRange of the namespace refused it" in str(error)
+            assert "a LimitRange of the namespace denied the request" in str(error)
             assert "maximum memory usage per Container is 64Mi" in str(error)
             return
         assert time.monotonic() < deadline

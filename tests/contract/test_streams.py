@@ -218,12 +218,12 @@ def test_deleted_pod(session: Session, namespace: str) -> None:
     objects.delete(session, kinds.POD, "a", namespace, grace=0)
     rest = list(reading)
     assert [line.text for line in rest if not line.note] == []
-    assert any(b"pod a is gone" in line.text for line in rest)
+    assert any(b"pod a was deleted" in line.text for line in rest)
 
 
 def test_unknown_pod_and_container(session: Session, namespace: str) -> None:
     [note] = lines(session, LogSource(namespace, "absent", "main"), FOLLOW)
-    assert (note.text, note.note) == (b"pod absent is gone", True)
+    assert (note.text, note.note) == (b"pod absent was deleted", True)
     source = run_pod(session, namespace, "true")
     finished(session, source)
     with pytest.raises(ClusterError, match=r"logs of pod a: .*container x is not valid"):

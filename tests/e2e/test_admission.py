@@ -103,7 +103,7 @@ def check(sky: Command, kubectl: Command, says: str, *hints: str) -> None:
     done = sky("submit", "-", "--backend", "jobs", "--id", "refused1", stdin=TASK)
     assert (done.returncode, done.stdout) == (3, ""), done.stderr
     last = done.stderr.splitlines()[-1]
-    assert last == "; ".join((f"error: {says}", "what was created has been removed again", *hints))
+    assert last == "; ".join((f"error: {says}", "the created objects were deleted again", *hints))
     gone(kubectl, "refused1")
 
 
@@ -130,7 +130,7 @@ def test_a_policy_that_refuses(sky: Command, kubectl: Command, namespace: str) -
         },
     }
     with rule(kubectl, policy, binding):
-        says = f"admission policy {namespace} refused it: no Jobs on Saturdays"
+        says = f"admission policy {namespace} denied the request: no Jobs on Saturdays"
         check(sky, kubectl, says)
 
 
@@ -141,11 +141,13 @@ def test_a_webhook_that_refuses(
     with rule(kubectl, webhook(namespace, refusing, 20)) as said:
         if "failed calling webhook" in said and cluster.driver != "machine":
             pytest.skip("the cluster's server does not reach what listens on this machine")
-        says = "admission webhook jobs.example.com refused it: one Job a day for each of you"
+        says = (
+            "admission webhook jobs.example.com denied the request: one Job a day for each of you"
+        )
         check(sky, kubectl, says)
 
 
 def test_a_webhook_that_does_not_answer(sky: Command, kubectl: Command, namespace: str) -> None:
     with rule(kubectl, webhook(namespace, {"url": "https://127.0.0.1:1/"}, 2)):
-        hint = "the cluster's administrator can repair it; try again later"
+        hint = "ask a cluster admin to repair it, or try again later"
         check(sky, kubectl, "admission webhook jobs.example.com does not answer", hint)

@@ -48,7 +48,7 @@ def test_who_may_not_make_what_is_wrapped(
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.splitlines()[-1] == (
         f"error: user {user} is not entitled to the contained resources: creating jobs in namespace"
-        f" {namespace} is not allowed; what was created has been removed again; ask the cluster's"
+        f" {namespace} is not allowed; the created objects were deleted again; ask the cluster's"
         " administrator for that right: `kubectl sky doctor --role` writes a Role"
     )
     gone(kubectl, "wrapped1")

@@ -186,10 +186,10 @@ def test_what_cannot_be_sent_is_told_with_its_place(sky: Command, tmp_path: Path
     done = sky("submit", task)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        r"task.yaml:2:10: workdir: a\nb is a pipe, which cannot be sent;"
-        " leave it out by .skyignore",
-        "task.yaml:2:10: workdir: out is a link to /etc, which is not sent with it;"
-        " leave it out by .skyignore, or copy what it leads to",
+        r"task.yaml:2:10: workdir: a\nb is a pipe, which cannot be uploaded;"
+        " exclude it with .skyignore",
+        "task.yaml:2:10: workdir: out is a link to /etc, which is not uploaded with it;"
+        " exclude it with .skyignore, or copy its target",
         "task.yaml:4:7: file_mounts./a: there is nothing of this name;"
         f" paths begin in the folder where the command runs, {tmp_path}",
     ]

@@ -63,7 +63,7 @@ def test_a_failed_submit_leaves_no_volume(sky: Command, kubectl: Command) -> Non
     kubectl("wait", "quota/few", "--for=jsonpath={.status.hard}", "--timeout=30s")
     done = sky("submit", "-", stdin=OWN)
     assert done.returncode == 3, done.stdout
-    assert "what was created has been removed again" in done.stderr
+    assert "the created objects were deleted again" in done.stderr
     kubectl("wait", "--for=delete", "pvc", "--all", "--timeout=90s", timeout=100)
     assert kubectl.json("get", "pvc")["items"] == []
 

@@ -86,7 +86,7 @@ def test_rbac_decides(sky: Command, cluster: Cluster, namespace: str) -> None:
         assert re.fullmatch(
             rf"error: forbidden: user {alice} may not {verb} (jobs\.batch|pods) in namespace"
             rf" {namespace}; check with `kubectl auth can-i [^`]*`,"
-            r" or ask the cluster's administrator\n",
+            r" or ask a cluster admin\n",
             done.stderr,
         ), done.stderr
     refused = sky("submit", "-", "--context", "alice", stdin=QUICK)

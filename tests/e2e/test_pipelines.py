@@ -219,5 +219,5 @@ def test_nothing_is_left_when_a_task_cannot_be_sent(sky: Command, kubectl: Comma
     done = sky("submit", sky.write("pipeline.yaml", chain("echo one", "echo two", "echo three")))
     assert (done.returncode, done.stdout) == (3, "")
     assert "quota" in done.stderr
-    assert "what was created has been removed again" in done.stderr
+    assert "the created objects were deleted again" in done.stderr
     nothing_left(kubectl)

@@ -123,8 +123,8 @@ def test_a_kueue_that_is_too_old(sky: Command, kubectl: Command) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (
         3,
         "",
-        "error: the cluster serves Kueue's kinds as kueue.x-k8s.io/v1alpha1 alone, and"
-        " kueue.x-k8s.io/v1beta2 or kueue.x-k8s.io/v1beta1 is needed; have Kueue updated\n",
+        "error: the cluster serves Kueue's kinds only as kueue.x-k8s.io/v1alpha1, but"
+        " kueue.x-k8s.io/v1beta2 or kueue.x-k8s.io/v1beta1 is required\nhint: update Kueue\n",
     )
     assert (listed.returncode, listed.stderr) == (3, done.stderr)
     assert kubectl("get", "jobs,configmaps", "-l", "task-id=nobody01", "-o", "name").stdout == ""

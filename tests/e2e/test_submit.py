@@ -232,8 +232,8 @@ def test_a_failure_half_way_leaves_nothing(sky: Command, kubectl: Command) -> No
     kubectl("create", "quota", "few", "--hard=count/jobs.batch=2")
     done = sky("submit", "-", "--id", "quota001", "--num-nodes", "4", stdin=HELLO)
     assert (done.returncode, done.stdout) == (3, "")
-    assert "quota few is full: count/jobs.batch: asked 1, used 2 of 2" in done.stderr
-    assert "what was created has been removed again" in done.stderr
+    assert "quota few is full: count/jobs.batch: requested 1, used 2 of 2" in done.stderr
+    assert "the created objects were deleted again" in done.stderr
     assert done.stderr.count("\n") == 3, "warning, error, hint"
     gone(kubectl, "quota001")
 
@@ -242,7 +242,7 @@ def test_a_quota_of_pods_is_told_before_anything_is_created(sky: Command, kubect
     kubectl("create", "quota", "cpu", "--hard=requests.cpu=1,limits.cpu=1")
     done = sky("submit", "-", "--id", "quota002", "--cpus", "2", stdin=HELLO)
     assert (done.returncode, done.stdout) == (3, "")
-    assert "quota cpu is full: limits.cpu: asked 2, used 0 of 1" in done.stderr
+    assert "quota cpu is full: limits.cpu: requested 2, used 0 of 1" in done.stderr
     assert objects(kubectl, "quota002") == []
     silent = sky("submit", "-", "--id", "quota003", stdin=HELLO)
     assert silent.returncode == 3

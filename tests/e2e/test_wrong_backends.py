@@ -53,8 +53,8 @@ def test_a_cluster_with_another_version(
         done = sky("submit", "-", "--backend", "mpijob", "--id", "oldone01", stdin=TASK)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == (
-        "error: the cluster serves mpijobs as kubeflow.org/v1 alone, and kubeflow.org/v2beta1 is"
-        " needed; have what serves them updated, or choose another backend\n"
+        "error: the cluster serves mpijobs only as kubeflow.org/v1, but kubeflow.org/v2beta1 is"
+        " required\nhint: update their controller, or choose another backend\n"
     )
     assert objects(kubectl, "oldone01") == []
 

@@ -96,7 +96,7 @@ def test_down_stops_and_up_starts_the_same(local: Local, driver: str) -> None:
     assert "was not running" in local("down").stderr
     done = local("up", "--nodes", "5")
     assert done.returncode == 2
-    assert "error: --nodes 5: it was made with 2\nhint: remove it with" in done.stderr
+    assert "error: --nodes 5: the cluster was created with 2\nhint: remove it with" in done.stderr
 
 
 def test_purge_removes_it(local: Local, driver: str) -> None:
@@ -134,7 +134,7 @@ def test_a_cluster_that_cannot_be_made_leaves_nothing(local: Local, driver: str)
     *output, error, hint = done.stderr.splitlines()
     assert "ERROR: failed to pull image" in output
     assert error.startswith("error: `") and error.endswith("failed (1)")
-    assert hint == "hint: its output is above"
+    assert hint == "hint: see its output above"
     assert nodes(local) == {}
     assert json.loads(local("status", "-o", "json").stdout)["state"] == "absent"
 
@@ -199,7 +199,7 @@ def test_port(local: Local, driver: str, port: object) -> None:
     assert local("down").returncode == 0
     done = local("up", "--port", "7001")
     assert done.returncode == 2
-    assert "its port was chosen already" in done.stderr
+    assert "the cluster already has a port" in done.stderr
 
 
 def test_minikube_chooses_its_port(local: Local) -> None:

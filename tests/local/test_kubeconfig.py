@@ -65,7 +65,7 @@ def test_own_of_one_that_is_not_whole(section: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "[", "- a", "a: b", "\t"])
 def test_parse_what_is_none(text: str) -> None:
-    with pytest.raises(SkyError, match="gave no kubeconfig"):
+    with pytest.raises(SkyError, match="returned no kubeconfig"):
         kubeconfig.parse(text)
 
 
@@ -123,7 +123,7 @@ def test_a_link_stays_a_link(users: Path, tmp_path: Path) -> None:
 )
 def test_a_damaged_file_is_left_as_it_is(users: Path, text: str) -> None:
     users.write_text(text)
-    with pytest.raises(UserError, match="is not a kubeconfig; it is left as it is"):
+    with pytest.raises(UserError, match="is not a kubeconfig; it was not changed"):
         kubeconfig.use(users, kubeconfig.own(given()))
     assert users.read_text() == text
     assert list(users.parent.iterdir()) == [users]
@@ -138,7 +138,7 @@ def test_waits_for_kubectl(users: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert time.monotonic() - begun > 0.25
     lock.touch()
     monkeypatch.setattr(kubeconfig, "_PATIENCE", 0.1)
-    with pytest.raises(SkyError, match=f"is changing {users}; if there is none, remove {lock}"):
+    with pytest.raises(SkyError, match=f"is changing {users}; if none is running, remove {lock}"):
         kubeconfig.use(users, kubeconfig.own(given()))
     assert lock.exists()
 

@@ -143,12 +143,15 @@ def sock(root: Path) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
-    "socket": (sock, "x is a socket, which cannot be sent"),
-    "pipe": (fifo, "x is a pipe, which cannot be sent"),
-    "out": (lambda root: (root / "x").symlink_to("../y"), "x is a link to ../y, which is not sent"),
+    "socket": (sock, "x is a socket, which cannot be uploaded"),
+    "pipe": (fifo, "x is a pipe, which cannot be uploaded"),
+    "out": (
+        lambda root: (root / "x").symlink_to("../y"),
+        "x is a link to ../y, which is not uploaded",
+    ),
     "root": (
         lambda root: (root / "x").symlink_to("/etc"),
-        "x is a link to /etc, which is not sent",
+        "x is a link to /etc, which is not uploaded",
     ),
     "elsewhere": (
         lambda root: (root / "x").symlink_to(root / "y"),
@@ -215,17 +218,17 @@ def test_too_much(tmp_path: Path) -> None:
     for number in range(8):
         (tmp_path / "data" / str(number)).write_bytes(bytes(100))
     (tmp_path / "code").write_bytes(bytes(10))
-    with pytest.raises(Unsendable, match="holds more than 5 files, too much to send") as refused:
+    with pytest.raises(Unsendable, match="holds more than 5 files, too much to upload") as refused:
         measure(Source(tmp_path), Limits(files=5))
     assert refused.value.refusals[0].hint == (
-        "leave out what the task does not need by .skyignore, such as data; volumes carry data,"
-        " and max_files in settings.yaml is another limit"
+        "exclude what the task does not need with .skyignore, such as data,"
+        " use a volume for data, or raise max_files in settings.yaml"
     )
     assert measure(Source(tmp_path), Limits(files=10)).files == 9
     os.truncate(tmp_path / "code", 5 << 30)
     with pytest.raises(Unsendable, match="holds more than 4 GiB") as refused:
         measure(Source(tmp_path))
-    assert "such as code; volumes carry data, and max_gib" in refused.value.refusals[0].hint
+    assert "such as code, use a volume for data, or raise max_gib" in refused.value.refusals[0].hint
     assert measure(Source(tmp_path), Limits(gib=6)).size == (5 << 30) + 800
 
 

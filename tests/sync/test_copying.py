@@ -24,7 +24,7 @@ def test_there_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.chdir(source)  # names of sockets are short
         line.bind("sock")
     stream = io.BytesIO(b"".join(packed(source, ".", notes.append)))
-    assert notes == ["left out, as it is neither file nor folder: from/sock"]
+    assert notes == ["skipped, neither a file nor a folder: from/sock"]
     target = tmp_path / "new"
     extract(stream, target, notes.append)
     assert len(notes) == 1
