@@ -149,6 +149,7 @@ shell=$(command -v bash || command -v sh)
 [ -n "${KUBECTL_SKY_MET-}" ] || bring_files
 # bash begins as SkyPilot's does, with ~/.bashrc and conda; a BASH_ENV of the user's own is left alone
 case $shell in *bash) export BASH_ENV="${BASH_ENV-$dir/profile.sh}" ;; esac
+[ ! -f "$dir/sudo.sh" ] || . "$dir/sudo.sh"
 stay_until=0
 if [ "$NUM_NODES" -eq 1 ]; then
   SKYPILOT_NODE_IPS=$POD_IP

@@ -91,6 +91,12 @@ def _class(own: Custom, resources: Resources, settings: Settings) -> str | None:
     return None if queued else priority.class_of(resources, settings)
 
 
+def _sudo(task: Task) -> dict[str, str]:
+    """Return the script that gives root a sudo, if the task's own scripts mention it."""
+    is_used = "sudo" in f"{task.setup} {task.run}"
+    return {"sudo.sh": assets.read("runtime", "sudo.sh")} if is_used else {}
+
+
 def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
     """Return tolerations for the usual taints of GPU and spot nodes.
 
@@ -124,6 +130,7 @@ def _scripts(task: Task, cargo: Cargo, fetches: Sequence[Fetch]) -> Mapping[str,
         scripts["setup.sh"] = task.setup
     if task.run:
         scripts["run.sh"] = task.run
+    scripts |= _sudo(task)
     size = sum(len(text.encode()) for text in scripts.values())
     if size > MAX_SCRIPTS:
         larger = max(("run", "setup"), key=lambda field: len(getattr(task, field) or ""))
