@@ -25,6 +25,7 @@ _GARBAGE = 50_000
 # Name and purpose, in the groups of --help. Each command is a module here, imported when it runs.
 _GROUPS = {
     "Write and review": {
+        "init": "Write a first task file",
         "validate": "Check task files and report every problem with its line",
         "render": "Print the manifests that submit would send",
         "submit": "Submit a task and follow its logs",
