@@ -71,9 +71,12 @@ def _modes(given: Sequence[str]) -> tuple[str, ...]:
     if unknown or not modes:
         valid = ", ".join(f"{mode} ({short})" for mode, short in ACCESS_MODES.items())
         raise UserError(
-            f"access mode {', '.join(unknown) or '(none)'}: there is no such mode",
+            f"access mode {', '.join(unknown) or '(none)'}: unknown access mode",
             f"choose of {valid}",
         )
     if "ReadWriteOncePod" in modes and len(modes) > 1:
-        raise UserError("access mode ReadWriteOncePod stands alone", "ask for it or for the others")
+        raise UserError(
+            "ReadWriteOncePod cannot be combined with other access modes",
+            "request it alone, or only the others",
+        )
     return modes

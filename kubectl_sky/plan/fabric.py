@@ -106,12 +106,12 @@ def notes(placement: Placement, facts: Facts) -> Iterator[str]:
         additions = f"{devices}{', '.join(network.env)} and the right to lock memory (IPC_LOCK)"
         yield f"network_tier: best, as {network.name} has it: {additions}"
     elif placement.device is None:
-        yield "network_tier: nothing is added to a task without GPUs"
+        yield "network_tier: ignored for a task without GPUs"
     elif not facts.machines:
-        yield "network_tier: it depends on the cluster's machines, which submit asks for"
+        yield "network_tier: depends on the cluster nodes; submit decides"
     else:
         providers = ", ".join(provider.name for provider in _PROVIDERS)
-        yield f"network_tier: no machine with these GPUs shows a fast network of {providers}"
+        yield f"network_tier: no cluster node with these GPUs has a fast network of {providers}"
 
 
 def _machines(placement: Placement, device: Device, facts: Facts) -> Iterator[Machine]:

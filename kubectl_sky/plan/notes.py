@@ -25,7 +25,7 @@ def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) ->
     yield from interactive.notes(task)
     context = placement.resources.context
     if context:  # cleared once a context has been chosen
-        yield f"infra: submit sends it to context {context}; kubectl apply goes where you point it"
+        yield f"infra: submit uses context {context}, kubectl apply the current one"
     if note := priority.note(placement.resources, settings):
         yield note
     yield from defaults.notes(placement, settings)

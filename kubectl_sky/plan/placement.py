@@ -278,12 +278,12 @@ def _chosen(candidates: tuple[Resources, ...], same: Iterable[int], facts: Facts
     if not rejected:
         return
     selected = " or ".join(_text(candidates[index]) for index in indices)
-    reason = "the cluster's nodes are not known here, and it is the first"
+    reason = "it is the first, and the cluster nodes are not known here"
     if facts.machines:
-        reason = "it is the first that a node of this cluster could hold"
+        reason = "it is the first that fits on a cluster node"
         if not _held(candidates, facts):
-            reason = "no node of this cluster could hold any of them, and it is the first"
-    yield f"of {len(candidates)} candidates {selected} is taken: {reason}"
+            reason = "it is the first, and none fits on a cluster node"
+    yield f"of {len(candidates)} candidates {selected} is chosen: {reason}"
 
 
 def _held(candidates: tuple[Resources, ...], facts: Facts) -> bool:
@@ -293,16 +293,16 @@ def _held(candidates: tuple[Resources, ...], facts: Facts) -> bool:
 
 def _missing(kinds: str, device: Device, facts: Facts) -> str:
     gpus = sorted({name for machine in facts.machines for name in _told(machine)})
-    hint = f"there are {', '.join(gpus)}" if gpus else "no node's labels name one"
-    return f"no node of this cluster is labelled as having {kinds}; {hint}; the task waits for one"
+    hint = f"there are {', '.join(gpus)}" if gpus else "no cluster node has GPU labels"
+    return f"no cluster node has a label for {kinds}; {hint}; the task waits for one"
 
 
 def _unsaid(kinds: str) -> str:
-    return f"this cluster's nodes do not say which GPUs they have; any is used for {kinds}"
+    return f"cluster nodes have no GPU labels; scheduling on any GPU for {kinds}"
 
 
 def _unknown(resources: Resources) -> str:
-    return f"{_gpu(resources)} is no GPU known by name; nodes that are labelled just so are meant"
+    return f"{_gpu(resources)} is not a known GPU; only cluster nodes with this label match"
 
 
 def _text(resources: Resources) -> str:

@@ -35,12 +35,10 @@ def check(task: Task, facts: Facts, settings: Settings) -> None:
         )
     if queues.names is not None and name not in queues.names:
         existing = ", ".join(sorted(queues.names)[:_MOST])
-        hint = (
-            f"the queues there are: {existing}" if existing else "the namespace has no LocalQueue"
-        )
+        hint = f"existing queues: {existing}" if existing else "the namespace has no LocalQueue"
         if queues.elsewhere:
             namespaces = ", ".join(sorted(queues.elsewhere)[:_MOST])
-            hint += f"; one of this name is in {namespaces}, and is for tasks there alone"
+            hint += f"; one of this name is in {namespaces}, and is only for tasks there"
         raise UserError(f"there is no queue {name!r} in namespace {facts.namespace}", hint)
 
 
@@ -71,9 +69,8 @@ def notes(task: Task, settings: Settings) -> Iterator[str]:
     """Yield notes on a queue from the settings, and on its limits with several nodes."""
     name = queue(task.kubernetes, settings)
     if name and not task.kubernetes.queue:
-        yield f"settings: the task waits in the queue {name}"
+        yield f"settings: the task is queued in {name}"
     if name and task.num_nodes > 1 and task.backend in (None, names.DEFAULT_BACKEND):
         yield (
-            "queue: each node is let in by itself, and waits for the others;"
-            " with --backend indexed they are let in together"
+            "queue: Kueue admits each node separately; use --backend indexed to admit them together"
         )

@@ -212,7 +212,7 @@ def _claim(document: Document) -> Iterator[Problem]:
     """Check a volume's name, infra and size."""
     name, infra, size = map(document.get, ("name", "infra", "size"))
     if not _VOLUME_NAME.fullmatch(str(name)):
-        message = "SkyPilot takes small letters, digits, - and . only"
+        message = "SkyPilot takes use lowercase letters, digits, - and . only"
         yield document.problem(("name",), message)
     if document.get("type") == "runpod-network-volume":
         if len(str(infra).split("/")) < 3:

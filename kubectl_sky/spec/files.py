@@ -140,7 +140,7 @@ def _workdir(document: Document) -> Iterator[Problem]:
         yield document.problem(("workdir",), "the path is empty", "'.' is the current folder")
     elif is_url(workdir):
         hint = "write workdir: {url: …}"
-        yield document.problem(("workdir",), "expected a folder of this machine", hint)
+        yield document.problem(("workdir",), "expected a local folder", hint)
     yield from _repository(document)
 
 
@@ -162,7 +162,7 @@ def _url(document: Document, path: Path, url: str) -> Iterator[Problem]:
         yield document.problem(path, f"{missing[0]} is not a secret of this task", hint)
     elif not account and _PASSWORD.match(url):
         hint = "write secrets: {GIT_TOKEN: null}"
-        yield document.problem(path, "everybody could read what is before @", hint)
+        yield document.problem(path, "the manifests would show the credentials before @", hint)
     elif not _GIT.fullmatch(bare):
         hint = "such as https://github.com/me/code.git or git@github.com:me/code.git"
         yield document.problem(path, "expected the URL of a git repository", hint)
@@ -182,10 +182,12 @@ def _file_mounts(document: Document) -> Iterator[Problem]:
         if path_error:
             yield document.problem(("file_mounts", path), path_error, key=True)
         elif path in volume_paths:
-            message = "a volume is mounted there, too"
+            message = "a volume has the same target"
             yield document.problem(("file_mounts", path), message, key=True)
         elif whole(path) in destinations:
-            yield document.problem(("file_mounts", path), "other files go there, too", key=True)
+            yield document.problem(
+                ("file_mounts", path), "other files have the same target", key=True
+            )
         destinations.add(whole(path))
         if source == "":
             yield document.problem(("file_mounts", path), "the path is empty")
@@ -193,8 +195,10 @@ def _file_mounts(document: Document) -> Iterator[Problem]:
         if isinstance(source, dict):
             field_path, source = (*field_path, "source"), source.get("source")
         if isinstance(source, str) and _PASSWORD.match(source):
-            hint = "a store's credentials are in the settings; files of the web have to be public"
-            yield document.problem(field_path, "everybody could read what is before @", hint)
+            hint = "a store's credentials are in the settings; web files must be public"
+            yield document.problem(
+                field_path, "the manifests would show the credentials before @", hint
+            )
 
 
 def _lists(document: Document) -> Iterator[Problem]:
@@ -219,11 +223,11 @@ def _wrong(path: str) -> str:
         (_URL.match(path), "files go to a path of the nodes, not to a URL"),
         (not path.isprintable(), "a path has no control characters"),
         (path.endswith("/"), "a destination does not end with /"),
-        (_HOME.match(path), "only ~/… can be a home directory's"),
-        (".." in parts or "." in parts, "a destination cannot hold . or .."),
+        (_HOME.match(path), "write a home directory as ~/…"),
+        (".." in parts or "." in parts, "a destination must not contain . or .."),
         ("" in parts[1:], "a path has no empty parts"),
         (is_ours(path), "the task's scripts and files are in this folder"),
-        (len(path) > 4096, "is longer than a path can be"),
+        (len(path) > 4096, "the path is too long"),
     )
     return next((message for is_wrong, message in cases if is_wrong), "")
 

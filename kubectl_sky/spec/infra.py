@@ -18,8 +18,8 @@ _SAME = {
     "infra": ("cloud", "region", "zone"),
     "cloud": ("infra",),
 }
-_IGNORED = "ignored: the task runs on kubectl's cluster"
-_CHOOSE = "--context or infra: k8s/CONTEXT chooses another"
+_IGNORED = "ignored: the task runs in kubectl's context"
+_CHOOSE = "choose another with --context or infra: k8s/CONTEXT"
 
 
 def merged(outer: Mapping[str, Data], item: Mapping[str, Data]) -> Mapping[str, Data]:
@@ -98,7 +98,7 @@ def _rule(document: Document) -> Iterator[Problem]:
     for field in dict.fromkeys(str(path[1]) for path in skipped):
         paths = [path for path in skipped if path[1] == field]
         providers = ", ".join(dict.fromkeys(_provider(whole(document, path)) for path in paths))
-        message = f"{len(paths)} left out, the task runs on kubectl's cluster: {providers}"
+        message = f"{len(paths)} ignored, the task runs in kubectl's context: {providers}"
         yield document.problem(("resources", field), message, _CHOOSE, "warning", key=True)
     for path, values in document.resources.maps:
         if path not in skipped:

@@ -99,7 +99,7 @@ def _custom(document: Document) -> Iterator[Problem]:
     yield from metadata.annotations(document, (*path, "annotations"))
     for key, _ in entries(document.get(*path)):
         if key not in ("labels", "annotations"):
-            message = "ignored: objects get labels and annotations only"
+            message = "ignored: only labels and annotations are applied"
             yield document.problem((*path, key), message, "leave it out", "warning", key=True)
 
 
@@ -112,12 +112,12 @@ def _identity(document: Document) -> Iterator[Problem]:
         if not isinstance(name, str) or name.upper() in ("", "NO_UPLOAD"):
             continue
         if name.upper() in NOBODY:
-            message = "ignored: neither your credentials nor SkyPilot's account are given to pods"
-            hint = "name a service account that is there"
+            message = "ignored: pods get neither your credentials nor SkyPilot's account"
+            hint = "name an existing service account"
             yield document.problem(field_path, message, hint, "warning")
         elif not _OBJECT.fullmatch(name):
-            message = f"'{printable(name)}' is no service account's name"
-            yield document.problem(field_path, message, "small letters, digits, - and .")
+            message = f'"{printable(name)}" is not a valid service account name'
+            yield document.problem(field_path, message, "use lowercase letters, digits, - and .")
 
 
 def _queue(document: Document) -> Iterator[Problem]:
@@ -129,8 +129,8 @@ def _queue(document: Document) -> Iterator[Problem]:
     for queue_path in paths:
         name = document.get(*KUBERNETES, *queue_path)
         if name and not _QUEUE.fullmatch(name):
-            message = f"'{printable(name)}' is no queue's name"
-            hint = "small letters, digits, - and ., at most 63 of them"
+            message = f'"{printable(name)}" is not a valid queue name'
+            hint = "use lowercase letters, digits, - and ., at most 63 of them"
             yield document.problem((*KUBERNETES, *queue_path), message, hint)
     if len(paths) > 1 and not document.source((*KUBERNETES, *paths[0])):
         message = "ignored: quota.queue names the queue"
@@ -141,7 +141,7 @@ def _dws(document: Document) -> Iterator[Problem]:
     path = (*KUBERNETES, "dws", "max_run_duration")
     has_queue = any(document.get(*KUBERNETES, *queue) for queue in _QUEUES)
     if document.get(*path) is not None and not has_queue:
-        message = "ignored: it is told to a queue, and the task names none"
+        message = "ignored: the task has no queue"
         yield document.problem(path, message, "add kueue.local_queue_name", "warning")
 
 
@@ -155,8 +155,8 @@ def _factor(document: Document) -> Iterator[Problem]:
 def _ports(document: Document) -> Iterator[Problem]:
     path = (*KUBERNETES, "ports")
     if document.get(*path) == "ingress":
-        message = "ignored: no Ingress is made, the ports' Service is as without it"
-        hint = "write an Ingress to that Service, or say --expose loadbalancer"
+        message = "ignored: no Ingress is created, and the Service is unchanged"
+        hint = "create an Ingress for that Service, or use --expose loadbalancer"
         yield document.problem(path, message, hint, "warning")
 
 

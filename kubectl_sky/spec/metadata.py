@@ -17,7 +17,7 @@ def labels(document: Document, path: Path) -> Iterator[Problem]:
     for key, value in entries(document.get(*path)):
         yield from _key(document, (*path, key), "label")
         if isinstance(value, str) and not _VALUE.fullmatch(value):
-            message = f"'{printable(value)}' is no label's value: letters, digits, - _ . only"
+            message = f'"{printable(value)}" is not a valid label value: letters, digits, - _ .'
             yield document.problem(
                 (*path, key), message, "at most 63 characters, ends with a letter or digit"
             )
@@ -39,8 +39,8 @@ def _key(document: Document, path: Path, kind: str) -> Iterator[Problem]:
     prefix, slash, name = key.rpartition("/")
     is_valid_prefix = not slash or (len(prefix) <= 253 and _PREFIX.fullmatch(prefix))
     if not is_valid_prefix or not _NAME.fullmatch(name):
-        message = f"is no Kubernetes {kind}: letters, digits, - _ . and at most 63 characters"
+        message = f"is not a valid {kind}: letters, digits, - _ . and at most 63 characters"
         yield document.problem(path, message, "such as team or example.com/team", key=True)
     elif names.is_ours(key):
-        message = f"ignored: by this {kind} the task is found again"
+        message = f"ignored: this {kind} identifies the task"
         yield document.problem(path, message, "choose another name", "warning", key=True)

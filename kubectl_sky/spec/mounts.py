@@ -48,7 +48,7 @@ def wrong_path(path: str) -> str:
         (path != "/" and path.endswith("/"), "a mount path does not end with /"),
         ("//" in path, "a mount path has no empty parts"),
         (is_ours(path), "the task's scripts and files are in this folder"),
-        (len(path) > 4096, "is longer than a path can be"),
+        (len(path) > 4096, "the path is too long"),
     )
     return next((message for is_wrong, message in cases if is_wrong), "")
 

@@ -15,14 +15,14 @@ from kubectl_sky.spec.variables import RESERVED
 POD_CONFIG: Path = ("config", "kubernetes", "pod_config")
 MAIN = (names.CONTAINER, "ray-node", None)  # names of the task's container in SkyPilot files
 
-_RETRY = "the cluster would start again what the task is to fail by"
+_RETRY = "the cluster would restart failed containers"
 _FIXED = {
     "restartPolicy": (_RETRY, "job_recovery is for that"),
-    "ephemeralContainers": ("no pod begins with such containers", "kubectl debug adds them"),
+    "ephemeralContainers": ("no pod can be created with them", "use kubectl debug"),
 }
 _FIXED_OF_MAIN = {
-    "command": ("this would run in place of setup and run", "put it into run"),
-    "args": ("this would change how setup and run are started", "put it into run"),
+    "command": ("this would replace setup and run", "move it to run"),
+    "args": ("this would change how setup and run are started", "move it to run"),
     "restartPolicy": (_RETRY, "job_recovery is for that"),
     "restartPolicyRules": (_RETRY, "job_recovery is for that"),
 }
@@ -46,14 +46,14 @@ def problems(document: Document) -> Iterator[Problem]:
     yield from _spec(document)
     for item in _items(document, (*POD_CONFIG, "spec", "volumes")):
         if item.fields.get("name") in (names.SCRIPTS, names.ROOM):
-            message = "the volume of this name holds what the task begins with"
+            message = "this name is reserved for a volume of the task"
             yield document.problem((*item.path, "name"), message, "choose another name")
     for item in _items(document, (*POD_CONFIG, "spec", "containers")):
         if item.fields.get("name") in MAIN:
             yield from _main(document, item)
         else:
-            message = "the task ends when this container has ended too"
-            hint = "among initContainers, with restartPolicy: Always, it ends with the task"
+            message = "the task completes only when this container does"
+            hint = "as an init container with restartPolicy: Always, it stops with the task"
             yield document.problem(item.path, message, hint, "warning")
 
 
@@ -64,7 +64,7 @@ def _metadata(document: Document) -> Iterator[Problem]:
     fields = document.get(*path)
     for key, value in fields.items() if isinstance(fields, dict) else ():
         if value is not None and key not in ("labels", "annotations"):
-            message = "ignored: a pod has this from its Job"
+            message = "ignored: the Job sets it for its pods"
             yield document.problem((*path, key), message, "leave it out", "warning", key=True)
 
 
@@ -75,7 +75,7 @@ def _spec(document: Document) -> Iterator[Problem]:
             yield document.problem((*path, field), message, hint, key=True)
     for field in _FOUND_BY:
         if document.get(*path, field) is not None and document.get("num_nodes") not in (None, 1):
-            message = "the nodes of the task find each other by it"
+            message = "the nodes of the task use it to find each other"
             yield document.problem((*path, field), message, "leave it out", key=True)
 
 
@@ -90,7 +90,7 @@ def _main(document: Document, container: _Item) -> Iterator[Problem]:
             yield document.problem((*item.path, "mountPath"), message, "choose another folder")
     for item in _items(document, (*container.path, "env")):
         if item.fields.get("name") in RESERVED:
-            message = "ignored: every node is told its own value"
+            message = "ignored: every node sets its own value"
             yield document.problem((*item.path, "name"), message, severity="warning")
 
 

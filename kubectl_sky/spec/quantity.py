@@ -38,7 +38,7 @@ def cpus(value: str | int | float) -> str:
         raise ValueError(f"more than {MAX_CPUS:,} CPUs; no machine has that")
     thousandths = count * 1000
     if thousandths.denominator != 1:
-        raise ValueError("Kubernetes counts CPUs in thousandths, no finer")
+        raise ValueError("CPUs have at most three decimal places in Kubernetes")
     if count.denominator == 1:
         return str(count.numerator)
     return f"{thousandths.numerator}m"
@@ -132,7 +132,7 @@ def _positive(found: Fraction | None, factor: Fraction | int | None, expected: s
     if found is None or factor is None:
         raise ValueError(expected)
     if found <= 0:
-        raise ValueError("has to be more than 0")
+        raise ValueError("must be more than 0")
     return found * factor
 
 

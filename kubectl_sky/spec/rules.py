@@ -53,14 +53,14 @@ def _fitting(table: Table, there: Iterable[Data]) -> list[Rule]:
 def _manifest(document: Document) -> Iterator[Problem]:
     kind = document.get("kind")
     if document.get("apiVersion") and isinstance(kind, str):
-        hint = "kubectl apply is for those"
+        hint = "use kubectl apply"
         yield document.problem((), f"this is a Kubernetes {kind}, not a task", hint)
 
 
 def _name(document: Document) -> Iterator[Problem]:
     name = document.get("name")
     if isinstance(name, str) and name and not _NAME.fullmatch(name):
-        message = "objects and labels get this name with dashes for what Kubernetes does not allow"
+        message = "in names of objects, dashes replace what Kubernetes does not allow"
         yield document.problem(("name",), message, severity="warning")
 
 
@@ -74,7 +74,7 @@ def header_problems(document: Document) -> list[Problem]:
     references += [(("termination_delay", name), name) for name, _ in entries(delays)]
     delay_names = (*document.names, "default")
     return [
-        document.problem(path, "no task of the file has this name", key=path[-1] == name)
+        document.problem(path, "no task in the file has this name", key=path[-1] == name)
         for path, name in references
         if name not in (delay_names if path[0] == "termination_delay" else document.names)
     ]
@@ -83,9 +83,9 @@ def header_problems(document: Document) -> list[Problem]:
 def _nodes(document: Document) -> Iterator[Problem]:
     nodes = document.get("num_nodes")
     if isinstance(nodes, float) and nodes.is_integer():  # JSON Schema accepts 2.0 as an integer
-        yield document.problem(("num_nodes",), "expected a whole number of nodes, without a point")
+        yield document.problem(("num_nodes",), "expected a whole number, without a decimal point")
     elif isinstance(nodes, int) and nodes > MAX_NODES:
-        yield document.problem(("num_nodes",), f"more than {MAX_NODES:,} nodes are not possible")
+        yield document.problem(("num_nodes",), f"more than {MAX_NODES:,} nodes are not supported")
 
 
 def _mounts(document: Document) -> Iterator[Problem]:
@@ -100,7 +100,7 @@ def _commands(document: Document) -> Iterator[Problem]:
     run, setup = document.get("run"), document.get("setup")
     for field, script in (("run", run), ("setup", setup)):
         if isinstance(script, str) and "\0" in script:
-            yield document.problem((field,), "holds a NUL character, which no shell can read")
+            yield document.problem((field,), "contains a NUL character, which no shell can read")
 
 
 # Rules, and the fields of which at least one must be set for them to apply.

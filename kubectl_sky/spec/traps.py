@@ -58,9 +58,8 @@ def _counts(document: Document) -> Iterator[Problem]:
         for key, value in entries(field_node.value):
             if value is None and _COUNTED.fullmatch(key) and _unquoted(field_node, key):
                 name, _, count = key.partition(":")
-                message = f"YAML reads this as one key {printable(key)!r} without a value"
-                hint = f"it is taken for {printable(name)}: {count}; a space after the colon"
-                hint += " says so"
+                message = f'YAML reads this as one key "{printable(key)}" without a value'
+                hint = f"it is read as {printable(name)}: {count}; add a space after the colon"
                 yield document.problem((*path, key), message, hint, "warning", key=True)
 
 

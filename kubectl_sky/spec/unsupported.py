@@ -17,13 +17,13 @@ from kubectl_sky.spec import buckets, files, image, infra, machine, secret
 from kubectl_sky.spec.document import Data, Document, Path, dotted, entries
 from kubectl_sky.spec.substitute import Filled
 
-REFUSED = "not carried out yet, submit refuses it"
+REFUSED = "not supported, submit rejects it"
 
 _CLASS = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _INSTEAD_OF_SECRETS: dict[Path, str] = {
     ("workdir", "url"): "only the login can be secrets: https://USER:${NAME}@HOST/PATH",
     ("workdir",): "write a variable of envs",
-    ("file_mounts",): "name the bucket itself; what opens it is in stores",
+    ("file_mounts",): "write the bucket's name; credentials belong in the settings, in stores",
     ("volumes",): "write a variable of envs",
 }
 REPLICA = "SKYPILOT_SERVE_REPLICA_ID"  # starts at 1
@@ -135,7 +135,7 @@ def refusals(document: Document, as_task: bool = False) -> list[Problem]:
     """
     problems = [
         document.problem(
-            finding.path, f"not carried out yet: {finding.reason}", finding.instead, key=True
+            finding.path, f"not supported: {finding.reason}", finding.instead, key=True
         )
         for finding in _used(Filled(document), as_task)
         if finding.refuse
@@ -159,7 +159,7 @@ def as_task(document: Document) -> tuple[Document, list[str]]:
     if document.get("service") is not None:
         document = document.override(("envs", REPLICA), "1", "--as-task")
     if document.get("pool") is not None and not document.get("run"):
-        notes.append("run: there is none, so the task ends after setup")
+        notes.append("the task has no run, so it ends after setup")
         document = document.override(("run",), ":\n", "--as-task")
     return document, notes
 
@@ -181,13 +181,13 @@ def _shown(filled: Filled) -> Iterator[_Found]:
 
     Fields of a service are skipped, because services are not supported.
     """
-    reason = "a secret's value would be seen in the manifests"
+    reason = "the manifests would show a secret's value"
     for path in filled.secret:
         if path[0] != "service":
             instead = _INSTEAD_OF_SECRETS.get(path, _INSTEAD_OF_SECRETS[path[:1]])
             yield _Found(path, reason, instead, True)
     for path in secret.aliases(filled.written):
-        yield _Found(path, reason, "write a value of its own in place of the alias", True)
+        yield _Found(path, reason, "write the value instead of the alias", True)
 
 
 def _formed(filled: Filled) -> Iterator[_Found]:
@@ -222,14 +222,14 @@ def _used_entries(document: Document) -> Iterator[tuple[Entry, Path, Data]]:
 def _tasks(document: Document) -> Iterator[_Found]:
     if document.is_volume:
         reason = "this is a volume, not a task"
-        yield _Found((), reason, "kubectl sky volumes apply makes volumes", True)
+        yield _Found((), reason, "create it with kubectl sky volumes apply", True)
 
 
 def _machines(document: Document) -> Iterator[_Found]:
     for path, values in document.resources.maps:
         instance_type, autostop = values.get("instance_type"), values.get("autostop")
         if instance_type is not None and not machine.shape(instance_type):
-            instead = "say what a node needs with cpus, memory and accelerators"
+            instead = "use cpus, memory and accelerators"
             reason = "the cluster chooses the nodes"
             yield _Found((*path, "instance_type"), reason, instead, False)
         if autostop not in (None, False) and not document.get("run"):
@@ -242,8 +242,8 @@ def _machines(document: Document) -> Iterator[_Found]:
             yield _Found((*path, "autostop"), reason, instead, False)
         priority = values.get("priority_class")
         if priority and not _CLASS.fullmatch(str(priority)):
-            reason = "no PriorityClass of Kubernetes can be called this"
-            instead = "small letters, digits, - and ."
+            reason = "invalid name of a PriorityClass"
+            instead = "use lowercase letters, digits, - and ."
             yield _Found((*path, "priority_class"), reason, instead, True)
 
 
@@ -274,7 +274,7 @@ def _volumes(document: Document) -> Iterator[_Found]:
         if isinstance(value, dict) and value.get("size") is None:
             for field in ("labels", "config"):
                 if value.get(field) is not None:
-                    reason = "the volume has what it was made with"
+                    reason = "an existing volume is not changed"
                     yield _Found(("volumes", path, field), reason, "", False)
 
 

@@ -66,15 +66,15 @@ def _names(document: Document) -> Iterator[Problem]:
             yield document.problem(("envs", name), expected, key=True)
     for field in ("envs", "secrets"):
         for name in RESERVED.intersection(map(str, _mapping(document, field))):
-            message = "ignored: every node is told its own value"
+            message = "ignored: every node sets its own value"
             yield document.problem((field, name), message, severity="warning", key=True)
 
 
 def _references(document: Document) -> Iterator[Problem]:
     for name, value in entries(document.get("secrets")):
         if name.startswith(REFERENCE) and value is not None:
-            message = f"a name that begins with {REFERENCE} stands for a secret kept elsewhere"
-            yield document.problem(("secrets", name), message, "leave its value out")
+            message = f"a name that begins with {REFERENCE} refers to an existing secret"
+            yield document.problem(("secrets", name), message, "remove the value")
 
 
 def _values(document: Document) -> Iterator[Problem]:
@@ -82,12 +82,12 @@ def _values(document: Document) -> Iterator[Problem]:
         for name, value in _mapping(document, field).items():
             path = (field, str(name))
             if isinstance(value, dict | list):
-                message = "the task sees this as Python writes it"
+                message = "the task gets this in Python's notation"
                 yield document.problem(
                     path, message, "write text, such as JSON in quotes", "warning"
                 )
             elif value is not None and "\0" in str(value):
-                yield document.problem(path, "holds a NUL character, which no variable can hold")
+                yield document.problem(path, "contains a NUL character")
 
 
 def _sizes(document: Document) -> Iterator[Problem]:
@@ -122,14 +122,14 @@ def _as_written(document: Document) -> Iterator[Problem]:
                 continue
             if value is not None and str(value) != value_node.text:
                 shown = f" {str(value)!r}" if field == "envs" else " something else"
-                message = f"YAML reads this as{shown}; that is what the task sees"
+                message = f"YAML reads this as{shown}; the task gets that value"
                 yield document.problem((field, str(name)), message, "put it in quotes", "warning")
 
 
 def _both(document: Document) -> Iterator[Problem]:
     envs, secrets = _mapping(document, "envs"), _mapping(document, "secrets")
     for name in envs.keys() & secrets.keys():
-        message = "is a secret too; the secret's value is used"
+        message = "is also a secret; the secret's value is used"
         yield document.problem(("envs", str(name)), message, severity="warning", key=True)
 
 
@@ -139,7 +139,7 @@ def _registry(document: Document) -> Iterator[Problem]:
     missing = [name for name in REGISTRY if name not in fields]
     for name in REGISTRY:
         if name in fields and missing:
-            message = f"logs in to a registry only beside {' and '.join(missing)}"
+            message = f"logs in to a registry only together with {' and '.join(missing)}"
             yield document.problem((fields[name], name), message, key=True)
     name = REGISTRY[2]
     server = document.get(fields.get(name, ""), name)

@@ -34,7 +34,7 @@ _ADVICE: Mapping[str, str] = MappingProxyType(
     {
         "CreateFailed": "the AppWrapper controller may not create it, or the cluster refuses it",
         "InsufficientPodsReady": "the nodes did not all start in time",
-        "MissingComponent": "somebody deleted its Job",
+        "MissingComponent": "a user deleted its Job",
     }
 )
 
@@ -80,7 +80,7 @@ class AppWrapper(AllNodes):
         if phase == "Failed":
             return _failed(item)
         if phase == "Suspending":
-            return Verdict(Phase.HELD, phase, "Kueue has taken its place away")
+            return Verdict(Phase.HELD, phase, "Kueue has evicted it")
         return waiting(item)
 
     def attempts(self, item: Object) -> int:

@@ -16,7 +16,7 @@ def held(item: Object) -> bool:
 def unfit(backend: Workload, plan: Plan) -> str:
     """Return why a backend cannot run a pipeline's or group's task; empty if it can."""
     if plan.suspended and not backend.suspend_path:
-        return "it cannot hold a task until the one before it has succeeded"
+        return "it cannot suspend a task until the previous one has succeeded"
     if plan.group and not backend.stable_hostnames:
         return "its pods cannot have the host names of a group's tasks"
     return ""

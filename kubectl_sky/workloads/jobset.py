@@ -28,7 +28,7 @@ class JobSet(AllNodes):
         longest = len(f"{self.pod_owner_name(plan.name)}-{len(plan.nodes) - 1}-xxxxx")
         if longest <= _LONGEST:
             return ""
-        return f"its pods' names would be {longest - _LONGEST} letters too long; shorten its name"
+        return f"the pod names would be {longest - _LONGEST} characters too long; shorten its name"
 
     def notes(self, plan: Plan) -> Sequence[str]:
         """All nodes restart together, so there is no note."""

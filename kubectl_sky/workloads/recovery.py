@@ -13,8 +13,8 @@ def uncounted(plan: Plan) -> str:
     """
     if plan.recovers and not plan.restarts:
         return (
-            "it counts what the cluster takes away as failures;"
-            " say how many there may be: job_recovery: {max_restarts_on_errors: 3}"
+            "it counts evictions as failures;"
+            " set the number of restarts: job_recovery: {max_restarts_on_errors: 3}"
         )
     return ""
 

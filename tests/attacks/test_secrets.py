@@ -137,10 +137,10 @@ def test_field_that_would_show_a_secret_is_refused_with_its_place(field: str, se
     text = f"run: x\nsecrets: {secrets}\n{field}\n"
     (document,) = read(text)
     said = [str(problem) for problem in refusals(document)]
-    assert [one.split(": not carried out")[0] for one in said] == [f"task.yaml:{SHOWN[field]}"]
-    assert "a secret's value would be seen in the manifests; " in said[0]
+    assert [one.split(": not supported")[0] for one in said] == [f"task.yaml:{SHOWN[field]}"]
+    assert "the manifests would show a secret's value; " in said[0]
     (warning,) = problems(text, "warning")
-    assert warning.startswith(f"task.yaml:{SHOWN[field]}: warning: not carried out yet, submit")
+    assert warning.startswith(f"task.yaml:{SHOWN[field]}: warning: not supported, submit")
     assert not leaks("".join(said))
 
 
@@ -161,7 +161,7 @@ def test_field_that_would_show_a_secret_is_refused_with_its_place(field: str, se
 def test_alias_of_a_secret_elsewhere_is_refused_with_its_place(text: str, place: str) -> None:
     text = f"run: x\n{text % MARKER}"
     (refusal,) = refusals(read(text)[0])
-    assert str(refusal).startswith(f"task.yaml:{place}: not carried out yet: a secret's value")
+    assert str(refusal).startswith(f"task.yaml:{place}: not supported: a secret's value")
     assert not leaks(str(refusal))
     assert not leaks("".join(problems(text, "warning")))
 
@@ -407,7 +407,7 @@ def test_login_of_a_repository_by_name_is_no_danger(offline: Command) -> None:
         ),
         (URL.replace("TOKEN", "NOBODY"), "NOBODY is not a secret of this task; write secrets: {NO"),
         ("https://x:${TOKEN}@-h/x", "expected the URL of a git repository"),
-        ("https://x:${TOKEN}@h\\@evil/x", "everybody could read what is before @"),
+        ("https://x:${TOKEN}@h\\@evil/x", "the manifests would show the credentials before @"),
         ("https://h#@evil/x", "expected the URL of a git repository"),
     ],
 )
@@ -419,7 +419,7 @@ def test_login_of_a_repository_that_could_leak_is_refused(url: str, message: str
     ]
     assert found
     assert found[0].startswith("task.yaml:4:")
-    assert message in found[0] or "a secret's value would be seen" in found[0]
+    assert message in found[0] or "the manifests would show" in found[0]
 
 
 def test_git_token_over_http_is_warned_about() -> None:
@@ -603,6 +603,6 @@ def test_field_that_would_show_a_secret_sends_nothing(sky: Command, objects: Any
     for words in ((), ("--dry-run=server",), ("--dry-run=client", "-o", "yaml")):
         done = sky("submit", "-", *words, stdin=task)
         assert (done.returncode, done.stdout) == (2, "")
-        assert "<stdin>:3:11: volumes./data: not carried out yet: a secret's value" in done.stderr
+        assert "<stdin>:3:11: volumes./data: not supported: a secret's value" in done.stderr
         assert not leaks(done.stderr)
     assert "leak" not in objects()

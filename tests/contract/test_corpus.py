@@ -26,9 +26,9 @@ from tests.spec.test_corpus import CORPUS, rows
 
 pytestmark = pytest.mark.outside
 
-_MAKE = "not carried out yet: no bucket is created or filled"
-_NAMELESS = "not carried out yet: the bucket has no name, and none is created"
-_SEEN = "not carried out yet: a secret's value would be seen in the manifests"
+_MAKE = "not supported: no bucket is created or filled"
+_NAMELESS = "not supported: the bucket has no name, and none is created"
+_SEEN = "not supported: the manifests would show a secret's value"
 # What SkyPilot accepts and we do not run, each with the reason that is said.
 NOT_RENDERED = {
     "upstream__examples__docker__echo_app.yaml": _NAMELESS,
@@ -40,10 +40,10 @@ NOT_RENDERED = {
     ),
     "upstream__examples__using_file_mounts_with_env_vars.yaml": f"{_SEEN}; {_MAKE}",
     "upstream__sky__recipes__examples__basic_volume.yaml": (
-        "not carried out yet: this is a volume, not a task"
+        "not supported: this is a volume, not a task"
     ),
     "upstream__tests__test_yamls__test_enable_all_default.yaml": (
-        "not carried out yet: containers cannot be built or run within the task"
+        "not supported: a task cannot build or run containers"
     ),
 }
 

@@ -73,5 +73,5 @@ def test_render_says_it_and_needs_no_kubeconfig(offline: Command) -> None:
     assert done.returncode == 0
     assert "west" not in done.stdout
     assert done.stderr == (
-        "infra: submit sends it to context west; kubectl apply goes where you point it\n"
+        "infra: submit uses context west, kubectl apply the current one\n"
     )

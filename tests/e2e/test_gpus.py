@@ -43,7 +43,7 @@ def test_a_named_gpu_runs_where_it_is(sky: Command, kubectl: Command) -> None:
         assert set(rule["values"]) <= products(kubectl), "only what the cluster has"
     else:
         assert "affinity" not in pod
-        assert "this cluster's nodes do not say which GPUs they have" in done.stderr
+        assert "cluster nodes have no GPU labels" in done.stderr
 
 
 def test_the_first_candidate_that_a_node_could_hold(sky: Command) -> None:
@@ -51,7 +51,7 @@ def test_the_first_candidate_that_a_node_could_hold(sky: Command) -> None:
     done = sky("submit", "-", stdin=HEAD + resources)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == ["gpus 1"]
-    told = "of 2 candidates A100:1 is taken: it is the first that a node of this cluster could hold"
+    told = "of 2 candidates A100:1 is chosen: it is the first that fits on a cluster node"
     assert told in done.stderr
 
 

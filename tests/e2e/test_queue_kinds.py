@@ -102,9 +102,9 @@ def test_a_queue_of_another_namespace(
     finally:
         kubectl("delete", "namespace", other, "--wait=false")
     assert (done.returncode, hers.returncode) == (2, 2)
-    there = f"error: there is no queue 'gold' in namespace {namespace}\nhint: the queues there are:"
+    there = f"error: there is no queue 'gold' in namespace {namespace}\nhint: existing queues:"
     assert done.stderr == (
-        f"{there} team-queue; one of this name is in {other}, and is for tasks there alone\n"
+        f"{there} team-queue; one of this name is in {other}, and is only for tasks there\n"
     )
     assert hers.stderr == f"{there} team-queue\n", "she may not look elsewhere"
     assert kubectl("get", "jobs,configmaps", "-l", "task-id=nobody01", "-o", "name").stdout == ""

@@ -289,7 +289,7 @@ def test_no_such_queue(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", "--queue", "silver", "--id", "silver01", stdin=TASK)
     assert done.returncode == 2
     assert "there is no queue 'silver' in namespace" in done.stderr
-    assert "the queues there are: gold" in done.stderr
+    assert "existing queues: gold" in done.stderr
     assert left(kubectl, "silver01") == []
 
 

@@ -19,7 +19,7 @@ def test_variables(sky: Command) -> None:
     """Nodes meet although the user calls the run what no name of an object could be."""
     done = sky("submit", "-", "--id", "told0001", stdin=TASK)
     assert done.returncode == 0, done.stderr
-    assert "envs.SKYPILOT_USER: warning: ignored: every node is told its own value" in done.stderr
+    assert "envs.SKYPILOT_USER: warning: ignored: every node sets its own value" in done.stderr
     lines = [
         line.removeprefix("node-1 | ") for line in done.stdout.splitlines() if "node-1 |" in line
     ]

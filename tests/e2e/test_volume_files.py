@@ -85,8 +85,8 @@ WRONG = {
     "name: v\ntype: k8s-pvc\nsize: 1Gi\ninfra: aws\n": "made in Kubernetes, not in aws",
     "name: '! v'\ntype: k8s-pvc\nsize: 1Gi\n": "<stdin>:1:7: name: '! v' can be no volume's name",
     "name: v\ntype: k8s-pvc\nsize: 1Gi\nconfig: {namespace: A}\n": "'A' can be no namespace",
-    "name: v\ntype: k8s-pvc\nsize: 1Gi\nlabels: {a b: c}\n": "is no Kubernetes label",
-    "name: v\ntype: k8s-pvc\nsize: '0'\n": "size: has to be more than 0",
+    "name: v\ntype: k8s-pvc\nsize: 1Gi\nlabels: {a b: c}\n": "is not a valid label",
+    "name: v\ntype: k8s-pvc\nsize: '0'\n": "size: must be more than 0",
     "run: x\n": "unknown field",
 }
 

@@ -66,13 +66,13 @@ def test_one_node_is_in_one_zone_anyway() -> None:
 
 
 NOTHING = {
-    "no machine with these GPUs shows": (
+    "no cluster node with these GPUs has": (
         facts("node.kubernetes.io/instance-type"),
         facts("ib.coreweave.cloud/fabric"),  # its device plugin is missing
         facts("topology.k8s.aws/zone-id", vpc_DOT_amazonaws_DOT_com__efa="0"),
         facts("nebius.com/gpu-name", gpus=2),
     ),
-    "it depends on the cluster's machines": (FACTS,),
+    "depends on the cluster nodes": (FACTS,),
 }
 
 
@@ -91,4 +91,4 @@ def test_tasks_that_do_not_ask_and_those_without_gpus() -> None:
     assert (make_plan(task, COREWEAVE).fabric.name, told(task, COREWEAVE)) == ("", [])
     task = make_task(2, Resources(fast=True))
     assert make_plan(task, COREWEAVE).fabric.name == ""
-    assert told(task, COREWEAVE) == ["network_tier: nothing is added to a task without GPUs"]
+    assert told(task, COREWEAVE) == ["network_tier: ignored for a task without GPUs"]

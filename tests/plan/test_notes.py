@@ -7,4 +7,4 @@ from tests.plan.test_resolve import FACTS, make_notes, make_task
 
 def test_a_context_is_for_submit() -> None:
     (note,) = make_notes(make_task(1, Resources(context="west")), FACTS, Settings())
-    assert note.startswith("infra: submit sends it to context west; ")
+    assert note.startswith("infra: submit uses context west, ")

@@ -55,7 +55,7 @@ def test_without_a_cluster_every_label_key_is_an_alternative() -> None:
 
 def test_a_name_that_is_not_known_is_told() -> None:
     (note,) = placed(gpus("H10")).notes
-    assert note == "H10:1 is no GPU known by name; nodes that are labelled just so are meant"
+    assert note == "H10:1 is not a known GPU; only cluster nodes with this label match"
 
 
 def test_with_a_cluster_only_what_it_has() -> None:
@@ -72,8 +72,7 @@ def test_with_a_cluster_only_what_it_has() -> None:
 def test_a_gpu_that_the_cluster_lacks() -> None:
     placement = placed(gpus("H100"), on=(make_machine(product="Tesla-T4"), make_machine(0)))
     assert placement.notes == (
-        "no node of this cluster is labelled as having H100:1; there are T4;"
-        " the task waits for one",
+        "no cluster node has a label for H100:1; there are T4; the task waits for one",
     )
     assert placement.terms == placed(gpus("H100")).terms
 
@@ -82,7 +81,7 @@ def test_a_cluster_whose_gpus_have_no_labels() -> None:
     placement = placed(gpus("H100"), on=(make_machine(),))
     assert placement.terms == ()
     assert placement.notes == (
-        "this cluster's nodes do not say which GPUs they have; any is used for H100:1",
+        "cluster nodes have no GPU labels; scheduling on any GPU for H100:1",
     )
 
 
@@ -116,7 +115,7 @@ def test_the_first_that_a_node_could_hold() -> None:
     placement = placed(gpus("H100:8"), gpus("T4:8"), gpus("T4:4"), on=(machine,))
     assert placement.resources == gpus("T4:4")
     assert placement.notes == (
-        "of 3 candidates T4:4 is taken: it is the first that a node of this cluster could hold",
+        "of 3 candidates T4:4 is chosen: it is the first that fits on a cluster node",
     )
     sizes = placed(Resources("64"), Resources("8", "1Ti"), Resources("8"), on=(machine,))
     assert sizes.resources == Resources("8")
@@ -125,12 +124,12 @@ def test_the_first_that_a_node_could_hold() -> None:
 def test_the_first_where_none_fits_or_nothing_is_known() -> None:
     candidates = gpus("H100:8"), gpus("T4:4")
     for on, why in (
-        ((), "the cluster's nodes are not known here, and it is the first"),
-        ((make_machine(0),), "no node of this cluster could hold any of them, and it is the first"),
+        ((), "it is the first, and the cluster nodes are not known here"),
+        ((make_machine(0),), "it is the first, and none fits on a cluster node"),
     ):
         placement = placed(*candidates, on=on)
         assert placement.resources == gpus("H100:8")
-        assert placement.notes[0] == f"of 2 candidates H100:8 is taken: {why}"
+        assert placement.notes[0] == f"of 2 candidates H100:8 is chosen: {why}"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +150,7 @@ def test_a_tpu_needs_both_its_labels() -> None:
     on = (make_machine(8, "google.com/tpu", tpu="tpu-v6e-slice", topology="2x4"),)
     assert placed(gpus("tpu-v6e-8"), on=on).notes == ()
     other = (make_machine(8, "google.com/tpu", tpu="tpu-v6e-slice", topology="4x4"),)
-    assert "no node of this cluster is labelled" in placed(gpus("tpu-v6e-8"), on=other).notes[0]
+    assert "no cluster node has a label" in placed(gpus("tpu-v6e-8"), on=other).notes[0]
 
 
 SPOT = Rule("cloud.google.com/gke-spot", ("true",))
@@ -187,7 +186,7 @@ def test_spot_candidates_without_spot_nodes_take_the_one_that_fits() -> None:
 def test_on_demand_is_taken_where_there_is_no_spot_node() -> None:
     placement = placed(Resources(spot=True), Resources(), on=(make_machine(),))
     assert placement.resources == Resources()
-    assert "the one without sizes is taken" in placement.notes[0]
+    assert "the one without sizes is chosen" in placement.notes[0]
 
 
 def test_the_taints_of_spot_nodes_are_borne() -> None:

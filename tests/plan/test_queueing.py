@@ -25,12 +25,12 @@ def test_the_task_s_queue_else_the_settings(asked: str | None, expected: str | N
 def test_what_is_told() -> None:
     mine = Kubernetes(queue="a")
     (note,) = queueing.notes(Task(), TEAM)
-    assert note == "settings: the task waits in the queue team"
+    assert note == "settings: the task is queued in team"
     assert list(queueing.notes(Task(kubernetes=mine), TEAM)) == []
     together = Task(kubernetes=mine, num_nodes=2, backend="indexed")
     assert list(queueing.notes(together, TEAM)) == []
     (note,) = queueing.notes(Task(kubernetes=mine, num_nodes=2), TEAM)
-    assert note.startswith("queue: each node is let in by itself")
+    assert note.startswith("queue: Kueue admits each node separately")
 
 
 def test_machines_made_to_order() -> None:
@@ -76,12 +76,12 @@ QUEUED = Task(kubernetes=Kubernetes(queue="gold"), resources=Resources(priority_
         (Queues(installed=False), "the queue gold, and Kueue is not installed"),
         (
             Queues(names=("silver", "blue")),
-            "there is no queue 'gold' in namespace team-a; the queues",
+            "there is no queue 'gold' in namespace team-a; existing queues",
         ),
         (Queues(names=()), "the namespace has no LocalQueue"),
         (
             Queues(names=(), elsewhere=("team-b",)),
-            "the namespace has no LocalQueue; one of this name is in team-b, and is for tasks",
+            "the namespace has no LocalQueue; one of this name is in team-b, and is only for tasks",
         ),
     ],
 )

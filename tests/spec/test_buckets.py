@@ -51,40 +51,40 @@ def test_as_people_write_them() -> None:
 
 REFUSED = {
     "file_mounts: {/a: 's4://b'}": (
-        "task.yaml:2:15: file_mounts./a: not carried out yet: no store is known by s4://;"
+        "task.yaml:2:15: file_mounts./a: not supported: no store is known by s4://;"
         f" such as {', '.join(STORES)}"
     ),
     "file_mounts: {/a: 'cos://us-east'}": (
-        "task.yaml:2:15: file_mounts./a: not carried out yet: the URL names no bucket;"
+        "task.yaml:2:15: file_mounts./a: not supported: the URL names no bucket;"
         " such as s3://my-bucket/data"
     ),
     "file_mounts: {/a: 'hf://model'}": (
-        "task.yaml:2:15: file_mounts./a: not carried out yet: this is no place on Hugging Face's"
+        "task.yaml:2:15: file_mounts./a: not supported: this is no place on Hugging Face's"
         f" Hub; such as {hub.EXAMPLES}"
     ),
     "file_mounts: {/a: {name: box, store: hf}}": (
-        "task.yaml:2:20: file_mounts./a.name: not carried out yet: this is no place on Hugging"
+        "task.yaml:2:20: file_mounts./a.name: not supported: this is no place on Hugging"
         f" Face's Hub; such as {hub.EXAMPLES}"
     ),
     "file_mounts: {/a: {name: b, source: ./x}}": (
-        "task.yaml:2:29: file_mounts./a.source: not carried out yet: no bucket is created or"
+        "task.yaml:2:29: file_mounts./a.source: not supported: no bucket is created or"
         " filled; mode: COPY uploads the local files to the nodes"
     ),
     "file_mounts: {/a: {mode: MOUNT}}": (
-        "task.yaml:2:15: file_mounts./a: not carried out yet: the bucket has no name, and none is"
+        "task.yaml:2:15: file_mounts./a: not supported: the bucket has no name, and none is"
         " created; fill it once with the store's own tool and write its URL as the source"
     ),
     "file_mounts: {/a: {name: b, store: volume}}": (
-        "task.yaml:2:29: file_mounts./a.store: not carried out yet: this is about disks of GCP"
+        "task.yaml:2:29: file_mounts./a.store: not supported: this is about disks of GCP"
         " machines; write volumes"
     ),
     "secrets: {KEY: x}\nfile_mounts: {/a: 'https://x.org/?k=$KEY'}": (
-        "task.yaml:3:15: file_mounts./a: not carried out yet: a secret's value would be seen in"
-        " the manifests; name the bucket itself; what opens it is in stores"
+        "task.yaml:3:15: file_mounts./a: not supported: the manifests would show a"
+        " secret's value; write the bucket's name; credentials belong in the settings, in stores"
     ),
     "secrets: {KEY: s3://x}\nfile_mounts: {/$KEY: $KEY}": (
-        'task.yaml:3:15: file_mounts."/$KEY": not carried out yet: a secret\'s value would be seen'
-        " in the manifests; name the bucket itself; what opens it is in stores"
+        'task.yaml:3:15: file_mounts."/$KEY": not supported: the manifests would show a'
+        " secret's value; write the bucket's name; credentials belong in the settings, in stores"
     ),
 }
 

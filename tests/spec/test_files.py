@@ -35,11 +35,11 @@ def test_places(place: str) -> None:
 WRONG = {
     "/a/": "a destination does not end with /",
     "": "the destination is empty",
-    "~": "only ~/… can be a home directory's",
-    "~root/a": "only ~/… can be a home directory's",
+    "~": "write a home directory as ~/…",
+    "~root/a": "write a home directory as ~/…",
     "s3://bucket": "files go to a path of the nodes, not to a URL",
-    "../a": "a destination cannot hold . or ..",
-    ".": "a destination cannot hold . or ..",
+    "../a": "a destination must not contain . or ..",
+    ".": "a destination must not contain . or ..",
     "/a//b": "a path has no empty parts",
     "/": "a destination does not end with /",
     "/etc/kubectl-sky/x": "the task's scripts and files are in this folder",
@@ -75,7 +75,10 @@ def test_repositories(url: str) -> None:
         ("{url: --upload-pack=x}", "workdir.url: expected the URL of a git repository"),
         ("{url: 'ext::sh -c x'}", "workdir.url: expected the URL of a git repository"),
         ("{url: /etc}", "workdir.url: expected the URL of a git repository"),
-        ("{url: 'https://me:pw@h/x'}", "workdir.url: everybody could read what is before @"),
+        (
+            "{url: 'https://me:pw@h/x'}",
+            "workdir.url: the manifests would show the credentials before @",
+        ),
         ("{url: 'https://h/x', ref: --x}", "workdir.ref: expected a branch, a tag or a commit"),
         ('{url: "https://h/x", ref: "a\\nb"}', "workdir.ref: expected a branch, a tag or a commit"),
     ],
@@ -87,16 +90,18 @@ def test_wrong_repositories(workdir: str, wrong: str) -> None:
 
 def test_two_in_one_place() -> None:
     (problem,) = said("file_mounts:\n  a: x\n  ~/sky_workdir/a: y")
-    assert problem == 'task.yaml:4:3: file_mounts."~/sky_workdir/a": other files go there, too'
+    assert (
+        problem == 'task.yaml:4:3: file_mounts."~/sky_workdir/a": other files have the same target'
+    )
     (problem,) = said("volumes: {/a: v}\nfile_mounts:\n  /a: x")
-    assert problem == "task.yaml:4:3: file_mounts./a: a volume is mounted there, too"
+    assert problem == "task.yaml:4:3: file_mounts./a: a volume has the same target"
 
 
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
         ("workdir: ''", "workdir: the path is empty; '.' is the current folder"),
-        ("workdir: https://x/y", "workdir: expected a folder of this machine; write workdir:"),
+        ("workdir: https://x/y", "workdir: expected a local folder; write workdir:"),
         ("file_mounts: {/a: ''}", "file_mounts./a: the path is empty"),
     ],
 )

@@ -172,7 +172,7 @@ WRONG = {
         " such as mode: MOUNT_CACHED"
     ),
     "envs: {SKYPILOT_DOCKER_USERNAME: u}": (
-        "task.yaml:2:8: envs.SKYPILOT_DOCKER_USERNAME: logs in to a registry only beside"
+        "task.yaml:2:8: envs.SKYPILOT_DOCKER_USERNAME: logs in to a registry only together with"
         " SKYPILOT_DOCKER_PASSWORD and SKYPILOT_DOCKER_SERVER"
     ),
     "pool: {workers: 1, upscale_delay_seconds: 5}": (

@@ -110,7 +110,7 @@ def test_map_of_regions_chooses_its_image(
 def test_map_of_regions_without_the_region_of_the_task_is_refused() -> None:
     (document,) = read(IMAGE_ID % "{us-east-1: a, us-west-2: b}, infra: aws/eu-west-1")
     assert [str(problem) for problem in refusals(document)] == [
-        "task.yaml:2:13: resources.image_id: not carried out yet:"
+        "task.yaml:2:13: resources.image_id: not supported:"
         " the cluster is in none of these regions; name one image"
     ]
 

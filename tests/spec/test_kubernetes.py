@@ -79,28 +79,30 @@ def test_patience() -> None:
 
 SAID = {
     "remote_identity: My_Account": (
-        "remote_identity: 'My_Account' is no service account's name; small letters, digits, - and ."
+        'remote_identity: "My_Account" is not a valid service account name;'
+        " use lowercase letters, digits, - and ."
     ),
     "remote_identity: {a: B}": (
-        "remote_identity.a: 'B' is no service account's name; small letters, digits, - and ."
+        'remote_identity.a: "B" is not a valid service account name;'
+        " use lowercase letters, digits, - and ."
     ),
     "remote_identity: LOCAL_CREDENTIALS": (
-        "remote_identity: warning: ignored: neither your credentials nor SkyPilot's account are"
-        " given to pods; name a service account that is there"
+        "remote_identity: warning: ignored: pods get neither your credentials nor SkyPilot's"
+        " account; name an existing service account"
     ),
     "kueue: {local_queue_name: My queue}": (
-        "kueue.local_queue_name: 'My queue' is no queue's name;"
-        " small letters, digits, - and ., at most 63 of them"
+        'kueue.local_queue_name: "My queue" is not a valid queue name;'
+        " use lowercase letters, digits, - and ., at most 63 of them"
     ),
     "{kueue: {local_queue_name: a}, quota: {queue: b}}": (
         "kueue.local_queue_name: warning: ignored: quota.queue names the queue; keep one of them"
     ),
     "{kueue: {local_queue_name: a, admission_timeout: 60}}": (
-        "kueue.admission_timeout: warning: ignored: a task waits in its queue for as long as it"
-        " takes; kubectl sky stop takes it out"
+        "kueue.admission_timeout: warning: ignored: a task has no time limit in its"
+        " queue; use kubectl sky stop"
     ),
     "dws: {enabled: true, max_run_duration: 1h}": (
-        "dws.max_run_duration: warning: ignored: it is told to a queue, and the task names none;"
+        "dws.max_run_duration: warning: ignored: the task has no queue;"
         " add kueue.local_queue_name"
     ),
     "set_pod_resource_limits: .nan": (
@@ -113,11 +115,11 @@ SAID = {
         "custom_metadata.labels.a: expected text, got 1; put it in quotes"
     ),
     "custom_metadata: {labels: {username: bob}}": (
-        "custom_metadata.labels.username: warning: ignored: by this label the task is found again;"
+        "custom_metadata.labels.username: warning: ignored: this label identifies the task;"
         " choose another name"
     ),
     "custom_metadata: {finalizers: [x]}": (
-        "custom_metadata.finalizers: warning: ignored: objects get labels and annotations only;"
+        "custom_metadata.finalizers: warning: ignored: only labels and annotations are applied;"
         " leave it out"
     ),
 }  # fmt: skip

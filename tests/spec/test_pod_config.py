@@ -33,23 +33,23 @@ WRONG = {
     "spek: {}": 'spek: unknown field; did you mean "spec"?',
     "metadata: {labels: {a: 1}}": "metadata.labels.a: expected text, got 1; put it in quotes",
     "metadata: {labels: {a b: x}}": (
-        'metadata.labels."a b": is no Kubernetes label: letters, digits, - _ .'
+        'metadata.labels."a b": is not a valid label: letters, digits, - _ .'
         " and at most 63 characters; such as team or example.com/team"
     ),
     "spec: {restartPolicy: Always}": (
-        "spec.restartPolicy: the cluster would start again what the task is to fail by;"
+        "spec.restartPolicy: the cluster would restart failed containers;"
         " job_recovery is for that"
     ),
-    "spec: {hostname: x}": "spec.hostname: the nodes of the task find each other by it;"
+    "spec: {hostname: x}": "spec.hostname: the nodes of the task use it to find each other;"
     " leave it out",
     "spec: {containers: [{command: [sh]}]}": (
-        "spec.containers[0].command: this would run in place of setup and run; put it into run"
+        "spec.containers[0].command: this would replace setup and run; move it to run"
     ),
     "spec: {containers: [{name: x}, {name: main, args: [a]}]}": (
-        "spec.containers[1].args: this would change how setup and run are started; put it into run"
+        "spec.containers[1].args: this would change how setup and run are started; move it to run"
     ),
     "spec: {volumes: [{name: scripts, emptyDir: {}}]}": (
-        "spec.volumes[0].name: the volume of this name holds what the task begins with;"
+        "spec.volumes[0].name: this name is reserved for a volume of the task;"
         " choose another name"
     ),
     "spec: {containers: [{volumeMounts: [{name: x, mountPath: /etc/kubectl-sky/}]}]}": (
@@ -78,22 +78,22 @@ def test_the_place_is_the_field_s_own() -> None:
 
 WARNED = {
     "metadata: {labels: {task-id: x, a: b}}": (
-        "metadata.labels.task-id: warning: ignored: by this label the task is found again;"
+        "metadata.labels.task-id: warning: ignored: this label identifies the task;"
         " choose another name"
     ),
     "metadata: {annotations: {kubectl-sky/name: x}}": (
-        "metadata.annotations.kubectl-sky/name: warning: ignored: by this annotation the task is"
-        " found again; choose another name"
+        "metadata.annotations.kubectl-sky/name: warning: ignored: this annotation"
+        " identifies the task; choose another name"
     ),
     "metadata: {name: x, creationTimestamp: null}": (
-        "metadata.name: warning: ignored: a pod has this from its Job; leave it out"
+        "metadata.name: warning: ignored: the Job sets it for its pods; leave it out"
     ),
     "spec: {containers: [{env: [{name: NODE_RANK, value: '1'}]}]}": (
-        "spec.containers[0].env[0].name: warning: ignored: every node is told its own value"
+        "spec.containers[0].env[0].name: warning: ignored: every node sets its own value"
     ),
     "spec: {containers: [{name: side, image: a, command: [b]}]}": (
-        "spec.containers[0]: warning: the task ends when this container has ended too;"
-        " among initContainers, with restartPolicy: Always, it ends with the task"
+        "spec.containers[0]: warning: the task completes only when this container does;"
+        " as an init container with restartPolicy: Always, it stops with the task"
     ),
 }
 

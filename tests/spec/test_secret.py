@@ -45,23 +45,23 @@ def test_values_are_not_what_is_kept() -> None:
 
 REFUSED = {
     "secrets: ['secrets:my.token']": (
-        "task.yaml:2:1: secrets[0]: not carried out yet: no variable can be called this;"
+        "task.yaml:2:1: secrets[0]: not supported: no variable can be called this;"
         " letters, digits and _, no digit first"
     ),
     "secrets: {'secrets:my-token': }": (
-        'task.yaml:2:11: secrets."secrets:my-token": not carried out yet: no variable can be'
+        'task.yaml:2:11: secrets."secrets:my-token": not supported: no variable can be'
         " called this; letters, digits and _, no digit first"
     ),
     "managed_secrets: [a-b]": (
-        "task.yaml:2:1: managed_secrets[0]: not carried out yet: no variable can be called this;"
+        "task.yaml:2:1: managed_secrets[0]: not supported: no variable can be called this;"
         " letters, digits and _, no digit first"
     ),
     "managed_secrets: [{'!': {mount_path: /x}}]": (
-        'task.yaml:2:20: managed_secrets[0]."!": not carried out yet: no Secret can be called'
+        'task.yaml:2:20: managed_secrets[0]."!": not supported: no Secret can be called'
         " this; letters, digits, - and ."
     ),
     "secrets: {my-token: }": (
-        "task.yaml:2:11: secrets.my-token: not carried out yet: no variable can be called this;"
+        "task.yaml:2:11: secrets.my-token: not supported: no variable can be called this;"
         " letters, digits and _, no digit first"
     ),
 }  # fmt: skip

@@ -193,24 +193,24 @@ def said(text: str) -> list[str]:
 
 REFUSED = {
     "resources: {image_id: {us-east-1: x, us-west-2: y}}": (
-        "task.yaml:2:13: resources.image_id: not carried out yet:"
+        "task.yaml:2:13: resources.image_id: not supported:"
         " the cluster is in none of these regions; name one image"
     ),
     "resources: {any_of: [{cpus: 1}, {volumes: [{path: /a}]}]}": (
-        "task.yaml:2:34: resources.any_of[1].volumes: not carried out yet: it is about disks of"
+        "task.yaml:2:34: resources.any_of[1].volumes: not supported: it is about disks of"
         " GCP machines; write volumes at the top level"
     ),
     "resources: {ordered: [{image_id: {us-east-1: x, us-west-2: y}}]}": (
-        "task.yaml:2:24: resources.ordered[0].image_id: not carried out yet:"
+        "task.yaml:2:24: resources.ordered[0].image_id: not supported:"
         " the cluster is in none of these regions; name one image"
     ),
     "resources: {priority_class: High}": (
-        "task.yaml:2:13: resources.priority_class: not carried out yet: no PriorityClass of"
-        " Kubernetes can be called this; small letters, digits, - and ."
+        "task.yaml:2:13: resources.priority_class: not supported: invalid name of a"
+        " PriorityClass; use lowercase letters, digits, - and ."
     ),
     "config: {kubernetes: {enable_docker: true}}": (
-        "task.yaml:2:23: config.kubernetes.enable_docker: not carried out yet:"
-        " containers cannot be built or run within the task; remove it"
+        "task.yaml:2:23: config.kubernetes.enable_docker: not supported:"
+        " a task cannot build or run containers; remove it"
     ),
 }  # fmt: skip
 
@@ -221,7 +221,7 @@ def test_refused_and_warned_of(field: str) -> None:
     assert said(text) == [REFUSED[field]]
     warned = [p for document in read(text) for p in validate(document)]
     assert [p.severity for p in warned] == ["warning"]
-    assert "not carried out yet, submit refuses it: " in warned[0].message
+    assert "not supported, submit rejects it: " in warned[0].message
 
 
 ACCEPTED = (
@@ -264,7 +264,7 @@ POOL = "setup: x\npool: {workers: 2}\n"
 def test_a_service_or_pool_is_refused_unless_it_may_run_as_a_task(text: str) -> None:
     (document,) = read(text)
     assert any("--as-task runs one" in line for line in said(text))
-    assert any("submit refuses it" in p.message for p in validate(document))
+    assert any("submit rejects it" in p.message for p in validate(document))
     assert validate(document, as_task=True) == []
     task, notes = as_task(document)
     assert refusals(task, as_task=True) == []
@@ -276,7 +276,7 @@ def test_what_a_service_and_a_pool_become() -> None:
     assert task_of(as_task(service)[0]).envs == {"SKYPILOT_SERVE_REPLICA_ID": "1"}
     idle, notes = as_task(pool)
     assert task_of(idle).run == ":\n"
-    assert notes[1] == "run: there is none, so the task ends after setup"
+    assert notes[1] == "the task has no run, so it ends after setup"
     task = make_document()
     assert as_task(task) == (task, [])
 
@@ -291,6 +291,6 @@ def test_a_service_is_checked_in_full_before_it_is_a_task() -> None:
 
 def test_a_volume_is_no_task() -> None:
     assert said("name: v\ntype: k8s-pvc\nsize: 1Gi\n") == [
-        "task.yaml:1:1: not carried out yet: this is a volume, not a task;"
-        " kubectl sky volumes apply makes volumes"
+        "task.yaml:1:1: not supported: this is a volume, not a task;"
+        " create it with kubectl sky volumes apply"
     ]

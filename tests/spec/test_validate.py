@@ -28,7 +28,7 @@ def test_all_problems_at_once_in_order() -> None:
 
 def test_a_kubernetes_manifest_is_called_one() -> None:
     text = "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"
-    expected = "task.yaml:1:1: this is a Kubernetes Pod, not a task; kubectl apply is for those"
+    expected = "task.yaml:1:1: this is a Kubernetes Pod, not a task; use kubectl apply"
     assert expected in problems(text)
 
 
@@ -101,7 +101,7 @@ def test_headers_and_volumes_are_recognised() -> None:
     ]
     group = "name: p\nexecution: parallel\nprimary_tasks: [t, x]"
     assert problems(group + task + "---\nrun: y\n---\nname: t\nrun: z\n") == [
-        "task.yaml:3:20: document 1: primary_tasks[1]: no task of the file has this name",
+        "task.yaml:3:20: document 1: primary_tasks[1]: no task in the file has this name",
         "task.yaml:8:1: document 3: a task of a parallel group needs a name; add name: …",
         "task.yaml:10:7: document 4: name: another task of the group has this name",
     ]

@@ -6,31 +6,31 @@ from tests.spec.documents import RUN, found_in, problems
 
 WARNED = {
     "name: my task": (
-        "task.yaml:2:7: name: warning: objects and labels get this name with dashes"
-        " for what Kubernetes does not allow"
+        "task.yaml:2:7: name: warning: in names of objects, dashes replace what"
+        " Kubernetes does not allow"
     ),
     "resources: {accelerators: 0.5}": (
         "task.yaml:2:27: resources.accelerators: warning: fractions of GPUs are not"
         " supported; each node gets 1"
     ),
     "envs: {X: yes}": (
-        "task.yaml:2:11: envs.X: warning: YAML reads this as 'True'; that is what the task sees;"
+        "task.yaml:2:11: envs.X: warning: YAML reads this as 'True'; the task gets that value;"
         " put it in quotes"
     ),
     "envs: {X: 0755}": (
-        "task.yaml:2:11: envs.X: warning: YAML reads this as '493'; that is what the task sees;"
+        "task.yaml:2:11: envs.X: warning: YAML reads this as '493'; the task gets that value;"
         " put it in quotes"
     ),
     "secrets: {X: 12:30}": (
         "task.yaml:2:14: secrets.X: warning: YAML reads this as something else;"
-        " that is what the task sees; put it in quotes"
+        " the task gets that value; put it in quotes"
     ),
     "envs: {X: [1]}": (
-        "task.yaml:2:11: envs.X: warning: the task sees this as Python writes it;"
+        "task.yaml:2:11: envs.X: warning: the task gets this in Python's notation;"
         " write text, such as JSON in quotes"
     ),
     "envs: {NODE_RANK: 5}": (
-        "task.yaml:2:8: envs.NODE_RANK: warning: ignored: every node is told its own value"
+        "task.yaml:2:8: envs.NODE_RANK: warning: ignored: every node sets its own value"
     ),
     "volumes: {/usr: v}": (
         "task.yaml:2:11: volumes./usr: warning: hides the image's own /usr,"
@@ -46,11 +46,11 @@ WARNED = {
     ),
     "resources: {instance_type: p4d.24xlarge}": (
         "task.yaml:2:13: resources.instance_type: warning: ignored: the cluster chooses the nodes;"
-        " say what a node needs with cpus, memory and accelerators"
+        " use cpus, memory and accelerators"
     ),
     "resources: {any_of: [{instance_type: 0CPU--1GB}]}": (
         "task.yaml:2:23: resources.any_of[0].instance_type: warning: ignored: the cluster chooses"
-        " the nodes; say what a node needs with cpus, memory and accelerators"
+        " the nodes; use cpus, memory and accelerators"
     ),
     "resources: {job_recovery: failover}": (
         "task.yaml:2:27: resources.job_recovery: warning: ignored: there is one cluster, and"
@@ -68,25 +68,25 @@ WARNED = {
         " strategy none nothing starts again; leave strategy out"
     ),
     "resources: {infra: aws/us-east-1}": (
-        "task.yaml:2:13: resources.infra: warning: ignored: the task runs on kubectl's cluster;"
-        " --context or infra: k8s/CONTEXT chooses another"
+        "task.yaml:2:13: resources.infra: warning: ignored: the task runs in kubectl's context;"
+        " choose another with --context or infra: k8s/CONTEXT"
     ),
     "resources: {region: us-east-1}": (
-        "task.yaml:2:13: resources.region: warning: ignored: the task runs on kubectl's cluster;"
-        " --context or infra: k8s/CONTEXT chooses another"
+        "task.yaml:2:13: resources.region: warning: ignored: the task runs in kubectl's context;"
+        " choose another with --context or infra: k8s/CONTEXT"
     ),
     "resources: {any_of: [{infra: aws/us-east-1, disk_tier: low}, {cloud: gcp, image_id: {a: b}},"
     " {infra: k8s}]}": (
-        "task.yaml:2:13: resources.any_of: warning: 2 left out, the task runs on kubectl's cluster:"
-        " aws, gcp; --context or infra: k8s/CONTEXT chooses another"
+        "task.yaml:2:13: resources.any_of: warning: 2 ignored, the task runs in kubectl's context:"
+        " aws, gcp; choose another with --context or infra: k8s/CONTEXT"
     ),
     "resources: {autostop: 10}": (
         "task.yaml:2:13: resources.autostop: warning: ignored: the task ends when run"
         " ends, so it is never idle; add down: true to delete the finished task"
     ),
     "resources: {autostop: {down: true, hook: x}}": (
-        "task.yaml:2:36: resources.autostop.hook: warning: ignored: no script runs before what has"
-        " ended is deleted; put it at the end of run"
+        "task.yaml:2:36: resources.autostop.hook: warning: ignored: no script runs"
+        " before a finished task is deleted; put it at the end of run"
     ),
     "resources: {memory: 0755}": (
         "task.yaml:2:21: resources.memory: warning: YAML reads 0755 as an octal number: 493;"
@@ -101,8 +101,9 @@ WARNED = {
         " write that number, or put it in quotes"
     ),
     "resources: {accelerators: {A100:8}}": (
-        "task.yaml:2:28: resources.accelerators.\"A100:8\": warning: YAML reads this as one key"
-        " 'A100:8' without a value; it is taken for A100: 8; a space after the colon says so"
+        'task.yaml:2:28: resources.accelerators."A100:8": warning: YAML reads this as'
+        ' one key "A100:8" without a value; it is read as A100: 8; add a space after'
+        " the colon"
     ),
 }  # fmt: skip
 

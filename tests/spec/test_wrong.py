@@ -50,7 +50,7 @@ WRONG = {
         "task.yaml:2:19: resources.cpus:"
         ' expected a number of CPUs such as 2, 0.5, "4+" or "500m", got true'
     ),
-    "resources: {cpus: -1}": "task.yaml:2:19: resources.cpus: has to be more than 0, got -1",
+    "resources: {cpus: -1}": "task.yaml:2:19: resources.cpus: must be more than 0, got -1",
     "resources: {memory: 16g}": (
         "task.yaml:2:21: resources.memory: memory is GiB such as 8, or has a unit:"
         ' "16GB", "512Mi", got "16g"'
@@ -94,18 +94,18 @@ WRONG = {
         ' best, got "hihg"; did you mean "high"?'
     ),
     "resources: {labels: {'a b': x}}": (
-        'task.yaml:2:22: resources.labels."a b": is no Kubernetes label: letters, digits, - _ .'
+        'task.yaml:2:22: resources.labels."a b": is not a valid label: letters, digits, - _ .'
         " and at most 63 characters; such as team or example.com/team"
     ),
     "resources: {labels: {a: b}, any_of: [{labels: [c]}]}": (
         "task.yaml:2:47: resources.any_of[0].labels: expected fields, got a list"
     ),
     "resources: {labels: {a: 'x y'}}": (
-        "task.yaml:2:25: resources.labels.a: 'x y' is no label's value: letters, digits, - _ ."
-        " only; at most 63 characters, ends with a letter or digit"
+        'task.yaml:2:25: resources.labels.a: "x y" is not a valid label value: letters,'
+        " digits, - _ .; at most 63 characters, ends with a letter or digit"
     ),
     "resources: {disk_size: 0}": (
-        "task.yaml:2:24: resources.disk_size: has to be more than 0, got 0"
+        "task.yaml:2:24: resources.disk_size: must be more than 0, got 0"
     ),
     "resources: {autostop: {idle: 5}}": (
         "task.yaml:2:24: resources.autostop.idle: unknown field"
@@ -133,10 +133,10 @@ WRONG = {
         "task.yaml:2:12: num_nodes: expected a whole number of nodes, at least 1, got 0"
     ),
     "num_nodes: 2.0": (
-        "task.yaml:2:12: num_nodes: expected a whole number of nodes, without a point"
+        "task.yaml:2:12: num_nodes: expected a whole number, without a decimal point"
     ),
     "num_nodes: 1000000000": (
-        "task.yaml:2:12: num_nodes: more than 10,000 nodes are not possible"
+        "task.yaml:2:12: num_nodes: more than 10,000 nodes are not supported"
     ),
     "name: 123": (
         "task.yaml:2:7: name: expected text such as my-task, got 123; put it in quotes"
@@ -153,7 +153,7 @@ WRONG = {
         "task.yaml:2:7: name: expected text such as my-task, got 2024-01-01; put it in quotes"
     ),
     "setup: [a]": "task.yaml:2:8: setup: expected a script: setup: |, got a list",
-    'setup: "a\\0b"': "task.yaml:2:8: setup: holds a NUL character, which no shell can read",
+    'setup: "a\\0b"': "task.yaml:2:8: setup: contains a NUL character, which no shell can read",
     "envs: {A-B: 1}": (
         "task.yaml:2:8: envs.A-B: expected a variable's name: letters, digits and _,"
         " no digit first"
@@ -163,12 +163,12 @@ WRONG = {
         " no digit first"
     ),
     'envs: {A: "x\\0"}': (
-        "task.yaml:2:11: envs.A: holds a NUL character, which no variable can hold"
+        "task.yaml:2:11: envs.A: contains a NUL character"
     ),
     "envs: [A]": "task.yaml:2:7: envs: expected variables such as A: 1, got a list",
     "secrets: {'secrets:A': x}": (
-        'task.yaml:2:24: secrets."secrets:A": a name that begins with secrets: stands for'
-        " a secret kept elsewhere; leave its value out"
+        'task.yaml:2:24: secrets."secrets:A": a name that begins with secrets: refers'
+        " to an existing secret; remove the value"
     ),
     "resources: {local_disk: foo}": (
         "task.yaml:2:25: resources.local_disk: expected a disk such as nvme:500+, got"

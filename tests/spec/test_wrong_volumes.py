@@ -57,7 +57,7 @@ WRONG = {
         "task.yaml:2:27: volumes./a.host_path: expected an absolute path such as /data"
     ),
     "volumes: {/a: {size: 1Gi, labels: {'!': b}}}": (
-        "task.yaml:2:36: volumes./a.labels.\"!\": is no Kubernetes label: letters, digits, - _ ."
+        "task.yaml:2:36: volumes./a.labels.\"!\": is not a valid label: letters, digits, - _ ."
         " and at most 63 characters; such as team or example.com/team"
     ),
     "volumes: {/a: {name: v, subpath: b}}": (

@@ -133,7 +133,7 @@ def test_who_failed_and_who_was_stopped() -> None:
     [
         ("CreateFailed", "the AppWrapper controller may not create it"),
         ("InsufficientPodsReady", "the nodes did not all start in time"),
-        ("MissingComponent", "somebody deleted its Job"),
+        ("MissingComponent", "a user deleted its Job"),
         ("NewReason", ""),
     ],
 )

@@ -124,4 +124,4 @@ def test_suspended() -> None:
 def test_names_that_its_pods_could_not_have() -> None:
     assert JobSet().fits(plan_of("x" * 39, nodes=2), FACTS) == ""
     reason = JobSet().fits(plan_of("x" * 40, nodes=1000), FACTS)
-    assert reason == "its pods' names would be 3 letters too long; shorten its name"
+    assert reason == "the pod names would be 3 characters too long; shorten its name"

@@ -92,9 +92,7 @@ def test_what_starts_again() -> None:
     restarts = [one["restartPolicy"] for one in spec["mpiReplicaSpecs"].values()]
     assert restarts == ["Never", "OnFailure"], "a worker comes back for the next launcher"
     assert BACKEND.fits(plan, FACTS) == ""
-    assert "it counts what the cluster takes away" in BACKEND.fits(
-        plan_of(recovery=Recovery()), FACTS
-    )
+    assert "it counts evictions" in BACKEND.fits(plan_of(recovery=Recovery()), FACTS)
     where, again, autostop = BACKEND.notes(plan)
     assert "rank 0 alone" in where
     assert again.endswith("whatever ended it, 2 times")
