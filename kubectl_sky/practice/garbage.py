@@ -1,4 +1,4 @@
-"""Removes what nobody needs any more: dependents, all of a namespace or a CRD, old events."""
+"""The garbage collector: deletes dependents, the content of namespaces and CRDs, and old events."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,15 +11,15 @@ from kubectl_sky.practice.state import key as key_of
 _CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
-# What each namespace has from its beginning, and again when somebody removes it.
-_ALWAYS = {"serviceaccounts": "default", "configmaps": "kube-root-ca.crt"}
-_TRUST = (
+# What each namespace contains; it is created again when it is deleted.
+_DEFAULT_OBJECTS = {"serviceaccounts": "default", "configmaps": "kube-root-ca.crt"}
+_CA_DESCRIPTION = (
     "Contains a CA bundle that can be used to verify the kube-apiserver when using internal"
     " endpoints such as the internal service IP or kubernetes.default.svc. No other usage is"
     " guaranteed across distributions of Kubernetes clusters."
 )
-_EVENTS_LAST = 3600  # seconds
-Place = tuple[str, str, str]  # kind, namespace and name
+_EVENT_TTL_SECONDS = 3600
+ObjectKey = tuple[str, str, str]  # kind, namespace and name
 
 
 def _owners(obj: Json) -> list[Json]:
@@ -30,55 +30,55 @@ def _finalizers(obj: Json) -> list[str]:
     return list(obj["metadata"].get("finalizers") or ())
 
 
-def _going(obj: Json) -> bool:
+def _is_deleted(obj: Json) -> bool:
     return "deletionTimestamp" in obj["metadata"]
 
 
 class Garbage(Controller):
-    """The garbage collector. Its keys are a kind, and a namespace and a name with `/` between."""
+    """The garbage collector. Its keys are a kind and `NAMESPACE/NAME`."""
 
     def __init__(self, api: Api) -> None:
         super().__init__(api)
-        self._places: dict[str, Place] = {}  # by uid
-        self._dependents: dict[str, set[Place]] = {}  # by the uid of their owner
+        self._object_keys: dict[str, ObjectKey] = {}  # by uid
+        self._dependents: dict[str, set[ObjectKey]] = {}  # by the uid of their owner
         for resource in api.resources.all():
             self.replay(resource.storage)
         self._forget_events()
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """What has owners, dependents or content, when something happens to it or to them."""
-        obj, place = change.object, (change.storage, *change.key)
+        """Return objects with owners, dependents or content that a change affects."""
+        obj, object_key = change.object, (change.storage, *change.key)
         uid = obj["metadata"]["uid"]
         gone, before = change.type == "DELETED", change.before
-        self._places[uid] = place
+        self._object_keys[uid] = object_key
         moved = before is None or _owners(before) != _owners(obj)
         for owner in _owners(before) if before and (gone or moved) else ():
-            self._dependents.get(owner["uid"], set()).discard(place)
+            self._dependents.get(owner["uid"], set()).discard(object_key)
             yield from self._keys(owner["uid"])
         for owner in () if gone else _owners(obj):
-            self._dependents.setdefault(owner["uid"], set()).add(place)
+            self._dependents.setdefault(owner["uid"], set()).add(object_key)
         if gone:
-            del self._places[uid]
+            del self._object_keys[uid]
             for dependent in self._dependents.pop(uid, ()):
                 yield _key(dependent)
-            yield from self._containers(place)
-        elif moved or _going(obj):
-            yield _key(place)
+            yield from self._containers(object_key)
+        elif moved or _is_deleted(obj):
+            yield _key(object_key)
 
     def _keys(self, uid: str) -> Iterator[Key]:
-        if uid in self._places:
-            yield _key(self._places[uid])
+        if uid in self._object_keys:
+            yield _key(self._object_keys[uid])
 
-    def _containers(self, place: Place) -> Iterator[Key]:
-        """Yield the namespace and the CRD of an object that went, if they wait for it."""
-        storage, namespace, own = place
+    def _containers(self, object_key: ObjectKey) -> Iterator[Key]:
+        """Return the namespace and the CRD of a deleted object, if they wait for that."""
+        storage, namespace, own = object_key
         for kind, name in (("namespaces", namespace), (_CRDS, storage)):
             found = self.api.state.get(kind, "", name)
-            if found and (_going(found) or _ALWAYS.get(storage) == own):
+            if found and (_is_deleted(found) or _DEFAULT_OBJECTS.get(storage) == own):
                 yield kind, f"/{name}"
 
     def reconcile(self, key: Key) -> None:
-        """Do what the deletion of an object or of its owners asks for."""
+        """Propagate the deletion of an object or of its owners."""
         storage, (namespace, _, name) = key[0], key[1].partition("/")
         obj = self.api.state.get(storage, namespace, name)
         if not obj:
@@ -87,63 +87,67 @@ class Garbage(Controller):
             self._namespace(name, obj)
         if storage == _CRDS:
             self._definition(name, obj)
-        finalizers = _finalizers(obj) if _going(obj) else []
+        finalizers = _finalizers(obj) if _is_deleted(obj) else []
         if _FOREGROUND in finalizers:
-            self._clear(storage, obj)
+            self._delete_dependents(storage, obj)
         elif _ORPHAN in finalizers:
             uid = obj["metadata"]["uid"]
-            for place in list(self._dependents.get(uid, ())):
-                self._disown(place, {uid})
+            for object_key in list(self._dependents.get(uid, ())):
+                self._disown(object_key, {uid})
             self.remove_finalizer(storage, key_of(obj), _ORPHAN)
-        elif _owners(obj) and not _going(obj):
-            self._judge((storage, namespace, name), obj)
+        elif _owners(obj) and not _is_deleted(obj):
+            self._check_owners((storage, namespace, name), obj)
 
-    def _clear(self, storage: str, obj: Json) -> None:
-        """Delete the dependents of an object that is to go after them."""
+    def _delete_dependents(self, storage: str, obj: Json) -> None:
+        """Delete the dependents of an object in foreground deletion."""
         blocked, uid = False, obj["metadata"]["uid"]
-        for place in list(self._dependents.get(uid, ())):
-            dependent = self.api.state.get(*place)
-            if dependent and not _going(dependent):
-                self._judge(place, dependent)
-        for place in self._dependents.get(uid, ()):
-            dependent = self.api.state.get(*place)
+        for object_key in list(self._dependents.get(uid, ())):
+            dependent = self.api.state.get(*object_key)
+            if dependent and not _is_deleted(dependent):
+                self._check_owners(object_key, dependent)
+        for object_key in self._dependents.get(uid, ()):
+            dependent = self.api.state.get(*object_key)
             for owner in _owners(dependent) if dependent else ():
                 blocked |= owner["uid"] == uid and bool(owner.get("blockOwnerDeletion"))
         if not blocked:
             self.remove_finalizer(storage, key_of(obj), _FOREGROUND)
 
-    def _judge(self, place: Place, obj: Json) -> None:
-        """Delete an object that has lost its owners; where it has another, let go of the lost."""
-        lost = {owner["uid"] for owner in _owners(obj) if not self._holds(owner["uid"], place[1])}
+    def _check_owners(self, object_key: ObjectKey, obj: Json) -> None:
+        """Delete an object without existing owners, or remove its references to missing ones."""
+        lost = {
+            owner["uid"]
+            for owner in _owners(obj)
+            if not self._owner_exists(owner["uid"], object_key[1])
+        }
         if lost == {owner["uid"] for owner in _owners(obj)}:
             policies = {_ORPHAN: "Orphan", _FOREGROUND: "Foreground"}
             kept = [policies[one] for one in _finalizers(obj) if one in policies]
-            self.api.delete(place[0], place[1:], Deletion((kept or ["Background"])[0]))
+            self.api.delete(object_key[0], object_key[1:], Deletion((kept or ["Background"])[0]))
         elif lost:
-            self._disown(place, lost)
+            self._disown(object_key, lost)
 
-    def _holds(self, uid: str, namespace: str) -> bool:
-        """Say whether an owner is there, in the namespace or in none, and does not go with all."""
-        place = self._places.get(uid)
-        owner = self.api.state.get(*place) if place else None
-        if not place or not owner or place[1] not in ("", namespace):
+    def _owner_exists(self, uid: str, namespace: str) -> bool:
+        """Return whether an owner exists and is not in foreground deletion."""
+        object_key = self._object_keys.get(uid)
+        owner = self.api.state.get(*object_key) if object_key else None
+        if not object_key or not owner or object_key[1] not in ("", namespace):
             return False
-        return not (_going(owner) and _FOREGROUND in _finalizers(owner))
+        return not (_is_deleted(owner) and _FOREGROUND in _finalizers(owner))
 
-    def _disown(self, place: Place, lost: set[str]) -> None:
+    def _disown(self, object_key: ObjectKey, lost: set[str]) -> None:
         def edit(obj: Json) -> None:
             left = [owner for owner in _owners(obj) if owner["uid"] not in lost]
             obj["metadata"]["ownerReferences"] = left
             if not left:
                 del obj["metadata"]["ownerReferences"]
 
-        self.api.change(place[0], place[1:], edit)
+        self.api.change(object_key[0], object_key[1:], edit)
 
     def _namespace(self, name: str, namespace: Json) -> None:
-        if not _going(namespace):
-            for storage, always in _ALWAYS.items():
+        if not _is_deleted(namespace):
+            for storage, always in _DEFAULT_OBJECTS.items():
                 if not self.api.state.get(storage, name, always):
-                    self.api.create(storage, self._first(always), name)
+                    self.api.create(storage, self._default_object(always), name)
             return
         storages = {one.storage for one in self.api.resources.all() if one.namespaced}
         if not self._empty(
@@ -152,25 +156,25 @@ class Garbage(Controller):
             return
         self.api.change("namespaces", ("", name), lambda it: it["spec"].update(finalizers=[]))
 
-    def _first(self, name: str) -> Json:
-        """Return what a namespace has from its beginning."""
+    def _default_object(self, name: str) -> Json:
+        """Return a default object of a namespace."""
         if name == "default":
             return {"metadata": {"name": name}}
         file = self.api.folder / "tls.crt"
-        metadata = {"name": name, "annotations": {"kubernetes.io/description": _TRUST}}
+        metadata = {"name": name, "annotations": {"kubernetes.io/description": _CA_DESCRIPTION}}
         data = {"ca.crt": file.read_text(encoding="utf-8") if file.exists() else ""}
         return {"metadata": metadata, "data": data}
 
     def _empty(self, content: list[tuple[str, Json]]) -> bool:
-        """Delete objects; say whether none is left."""
+        """Delete objects; return whether none remains."""
         state = self.api.state
         for storage, obj in content:
-            if not _going(obj) and state.get(storage, *key_of(obj)):
+            if not _is_deleted(obj) and state.get(storage, *key_of(obj)):
                 self.api.delete(storage, key_of(obj))
         return not any(state.get(storage, *key_of(obj)) for storage, obj in content)
 
     def _definition(self, name: str, definition: Json) -> None:
-        if not _going(definition):
+        if not _is_deleted(definition):
             self.api.change(_CRDS, ("", name), _establish)
         elif self._empty([(name, obj) for obj in self.api.state.all(name)]):
             self.api.resources.forget(definition)
@@ -178,19 +182,19 @@ class Garbage(Controller):
 
     def _forget_events(self) -> None:
         self._loop.call_later(60, self._forget_events)
-        oldest = datetime.fromtimestamp(datetime.now(UTC).timestamp() - _EVENTS_LAST, UTC)
+        oldest = datetime.fromtimestamp(datetime.now(UTC).timestamp() - _EVENT_TTL_SECONDS, UTC)
         for event in self.api.state.all("events"):
             last = event.get("lastTimestamp") or event["metadata"]["creationTimestamp"]
             if datetime.fromisoformat(last) < oldest:
                 self.api.delete("events", key_of(event))
 
 
-def _key(place: Place) -> Key:
-    return place[0], f"{place[1]}/{place[2]}"
+def _key(object_key: ObjectKey) -> Key:
+    return object_key[0], f"{object_key[1]}/{object_key[2]}"
 
 
 def _establish(definition: Json) -> None:
-    """Say that a CRD is served."""
+    """Publish that a CRD is served."""
     status, spec = definition.setdefault("status", {}), definition["spec"]
     status["acceptedNames"] = spec["names"]
     stored = [version["name"] for version in spec["versions"] if version.get("storage")]

@@ -1,4 +1,4 @@
-"""Gives each pod a node that has room for it, and says why where none has."""
+"""The scheduler: binds pods to nodes with enough resources, or records why no node fits."""
 
 import json
 from collections import Counter
@@ -13,19 +13,19 @@ from kubectl_sky.practice.state import Change, Json, Key
 
 _SOURCE = "default-scheduler"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_EVERYTHING = ("", "")  # the key of all pods that wait
-_SELECTS = ("nodeSelector", "affinity", "tolerations", "volumes")
+_ALL_PENDING: Key = ("", "")  # the key of all pending pods
+_CONSTRAINTS = ("nodeSelector", "affinity", "tolerations", "volumes")
 
 
 @dataclass(frozen=True)
 class _Refusal:
-    """Why a node does not fit; `for_good` if not even an empty one would."""
+    """Why a node does not fit; `permanent` if it would not even without other pods."""
 
     reasons: list[str]
-    for_good: bool = True
+    permanent: bool = True
 
 
-def _runs(pod: Json) -> bool:
+def _is_active(pod: Json) -> bool:
     return pod["status"].get("phase") not in ("Succeeded", "Failed")
 
 
@@ -35,56 +35,56 @@ class Scheduler(Controller):
     def __init__(self, api: Api) -> None:
         super().__init__(api)
         self._used: dict[str, dict[str, Quantity]] = {}  # by node
-        self._held: dict[str, tuple[str, dict[str, Quantity]]] = {}  # by uid of a pod
-        self._waiting: dict[Key, str] = {}  # pods with what they ask for: the same fares the same
+        self._requests: dict[str, tuple[str, dict[str, Quantity]]] = {}  # by uid of a pod
+        self._pending: dict[Key, str] = {}  # with their constraints: equal ones have equal results
         self.replay("nodes", "pods")
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """A new pod; and all that wait, when something may have become free."""
+        """Return a new pod, or all pending ones when resources may have become available."""
         obj, spec = change.object, change.object.get("spec", {})
         if change.storage == "pods":
-            running = change.type != "DELETED" and _runs(obj)
-            if spec.get("nodeName") and running != (obj["metadata"]["uid"] in self._held):
+            running = change.type != "DELETED" and _is_active(obj)
+            if spec.get("nodeName") and running != (obj["metadata"]["uid"] in self._requests):
                 self._count(obj, running)
-                yield _EVERYTHING
+                yield _ALL_PENDING
             if not spec.get("nodeName") and (
                 change.before is None or change.before["spec"] != spec
             ):
                 yield change.key
         elif change.storage in ("nodes", "persistentvolumeclaims"):
-            yield _EVERYTHING
+            yield _ALL_PENDING
 
     def _count(self, pod: Json, running: bool) -> None:
         uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
         used = self._used.get(node, {})
         if running:
             asked = quantities.needs(pod["spec"]) | {"pods": quantities.parse("1")}
-            self._held[uid] = node, asked
+            self._requests[uid] = node, asked
             self._used[node] = quantities.total(used, asked)
         else:
-            _, asked = self._held.pop(uid)
+            _, asked = self._requests.pop(uid)
             self._used[node] = {
                 name: amount - asked.get(name, ZERO) for name, amount in used.items()
             }
 
     def reconcile(self, key: Key) -> None:
-        """Find a node for a pod, or for those that wait."""
-        if key != _EVERYTHING:
-            self._place(key)
+        """Find a node for a pod, or for all pending ones."""
+        if key != _ALL_PENDING:
+            self._schedule(key)
             return
-        hopeless: set[str] = set()
-        for one, asked in list(self._waiting.items()):
-            if asked not in hopeless and not self._place(one):
-                hopeless.add(asked)
+        failed: set[str] = set()
+        for pod_key, constraints in list(self._pending.items()):
+            if constraints not in failed and not self._schedule(pod_key):
+                failed.add(constraints)
 
-    def _place(self, key: Key) -> bool:
-        """Say whether a pod waits no more."""
-        self._waiting.pop(key, None)
+    def _schedule(self, key: Key) -> bool:
+        """Bind a pod; return whether it is no longer pending."""
+        self._pending.pop(key, None)
         pod = self.api.state.get("pods", *key)
         if not pod or pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"]:
             return True
         spec = pod["spec"]
-        if spec["schedulerName"] != _SOURCE or not _runs(pod):
+        if spec["schedulerName"] != _SOURCE or not _is_active(pod):
             return True
         if spec.get("schedulingGates"):
             why = "Scheduling is blocked due to non-empty scheduling gates"
@@ -93,16 +93,17 @@ class Scheduler(Controller):
         asked = quantities.needs(spec) | {"pods": quantities.parse("1")}
         nodes = self.api.state.all("nodes")
         refusals = {
-            node["metadata"]["name"]: self._refusal(node, spec, asked) or self._apart(node, pod)
+            node["metadata"]["name"]: self._refusal(node, spec, asked)
+            or self._affinity_refusal(node, pod)
             for node in nodes
         }
         fits = [name for name, refusal in refusals.items() if not refusal]
-        unbound = self._unbound(key[0], spec)
+        unbound = self._pvc_problem(key[0], spec)
         if fits and not unbound:
             self._bind(pod, min(fits, key=self._load))
             return True
         shapes = [[one.get("resources") for one in spec["containers"]]]
-        self._waiting[key] = json.dumps([shapes, *map(spec.get, _SELECTS)], sort_keys=True)
+        self._pending[key] = json.dumps([shapes, *map(spec.get, _CONSTRAINTS)], sort_keys=True)
         message = _message([one for one in refusals.values() if one], len(nodes), unbound)
         self._refuse(pod, "Unschedulable", message)
         return False
@@ -115,60 +116,63 @@ class Scheduler(Controller):
             return _Refusal(["node(s) had untolerated taint(s)"])
         if not _selected(node, spec):
             return _Refusal(["node(s) didn't match Pod's node affinity/selector"])
-        there = quantities.amounts(node["status"].get("allocatable"))
+        allocatable = quantities.amounts(node["status"].get("allocatable"))
         used = self._used.get(node["metadata"]["name"], {})
         short = [
             name
             for name, amount in asked.items()
             if amount.nanos
-            and used.get(name, ZERO).nanos + amount.nanos > there.get(name, ZERO).nanos
+            and used.get(name, ZERO).nanos + amount.nanos > allocatable.get(name, ZERO).nanos
         ]
         if not short:
             return None
-        never = any(asked[name].nanos > there.get(name, ZERO).nanos for name in short)
+        never = any(asked[name].nanos > allocatable.get(name, ZERO).nanos for name in short)
         reasons = ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in short]
         return _Refusal(reasons, never)
 
-    def _apart(self, node: Json, pod: Json) -> _Refusal | None:
-        """Refuse a node away from the pods that a pod wants to be near; the first goes anywhere."""
+    def _affinity_refusal(self, node: Json, pod: Json) -> _Refusal | None:
+        """Apply the pod affinity; the first of several such pods fits anywhere."""
         affinity = (pod["spec"].get("affinity") or {}).get("podAffinity") or {}
         for term in affinity.get(_REQUIRED) or ():
-            mates = [
+            peers = [
                 one["spec"]["nodeName"]
                 for one in self.api.state.all("pods", pod["metadata"]["namespace"])
-                if one["spec"].get("nodeName") and _runs(one) and _meant(term, one)
+                if one["spec"].get("nodeName") and _is_active(one) and _matches(term, one)
             ]
-            if not mates and _meant(term, pod):
+            if not peers and _matches(term, pod):
                 continue
-            places = {self._domain(name, term) for name in mates}
+            places = {self._domain(name, term) for name in peers}
             if self._domain(node["metadata"]["name"], term) not in places:
                 return _Refusal(["node(s) didn't match pod affinity rules"])
         return None
 
     def _domain(self, node: str, term: Json) -> str:
-        found = self.api.state.get("nodes", "", node) or {"metadata": {}}
-        return str((found["metadata"].get("labels") or {}).get(term["topologyKey"]))
+        obj = self.api.state.get("nodes", "", node) or {"metadata": {}}
+        return str((obj["metadata"].get("labels") or {}).get(term["topologyKey"]))
 
     def _load(self, name: str) -> tuple[float, float]:
         node = self.api.state.get("nodes", "", name) or {}
-        there = quantities.amounts(node["status"].get("allocatable"))
+        allocatable = quantities.amounts(node["status"].get("allocatable"))
         used = self._used.get(name, {})
-        full = [used.get(one, ZERO).nanos / there[one].nanos for one in ("cpu", "memory")]
-        return max(full), used.get("pods", ZERO).nanos
+        shares = [
+            used.get(resource, ZERO).nanos / allocatable[resource].nanos
+            for resource in ("cpu", "memory")
+        ]
+        return max(shares), used.get("pods", ZERO).nanos
 
-    def _unbound(self, namespace: str, spec: Json) -> str:
-        """Say what is wrong with the claims of a pod."""
+    def _pvc_problem(self, namespace: str, spec: Json) -> str:
+        """Return why the PVCs of a pod prevent its start."""
         claims = [one.get("persistentVolumeClaim") or {} for one in spec.get("volumes") or ()]
         names = [one["claimName"] for one in claims if one]
-        found = {
+        pvcs = {
             name: self.api.state.get("persistentvolumeclaims", namespace, name) for name in names
         }
-        for name, claim in found.items():
+        for name, claim in pvcs.items():
             if not claim:
                 return f'persistentvolumeclaim "{name}" not found'
             if "deletionTimestamp" in claim["metadata"]:
                 return f'persistentvolumeclaim "{name}" is being deleted'
-        if any(claim and claim["status"].get("phase") != "Bound" for claim in found.values()):
+        if any(claim and claim["status"].get("phase") != "Bound" for claim in pvcs.values()):
             return "pod has unbound immediate PersistentVolumeClaims"
         return ""
 
@@ -185,23 +189,23 @@ class Scheduler(Controller):
 
     def _refuse(self, pod: Json, reason: str, message: str) -> None:
         key = pod["metadata"]["namespace"], pod["metadata"]["name"]
-        told = {"status": "False", "reason": reason, "message": message}
-        new = self.api.change("pods", key, lambda pod: _condition(pod, told))
-        if new is not pod and reason == "Unschedulable":
+        new = {"status": "False", "reason": reason, "message": message}
+        changed = self.api.change("pods", key, lambda pod: _condition(pod, new))
+        if changed is not pod and reason == "Unschedulable":
             record_event(self.api, pod, _SOURCE, "FailedScheduling", message, "Warning")
 
 
-def _condition(pod: Json, told: Json) -> None:
-    found = pod["status"].setdefault("conditions", [])
-    old: Json = next((one for one in found if one["type"] == "PodScheduled"), {})
-    if any(old.get(name) != value for name, value in told.items()):
+def _condition(pod: Json, new: Json) -> None:
+    conditions = pod["status"].setdefault("conditions", [])
+    old: Json = next((one for one in conditions if one["type"] == "PodScheduled"), {})
+    if any(old.get(name) != value for name, value in new.items()):
         times = {"lastProbeTime": None, "lastTransitionTime": now()}
-        if told["status"] == old.get("status"):
+        if new["status"] == old.get("status"):
             times["lastTransitionTime"] = old["lastTransitionTime"]
-        if told.get("reason") == "Unschedulable":
+        if new.get("reason") == "Unschedulable":
             times["observedGeneration"] = pod["metadata"]["generation"]
-        found[:] = [one for one in found if one is not old]
-        found.append({"type": "PodScheduled", **times, **told})
+        conditions[:] = [one for one in conditions if one is not old]
+        conditions.append({"type": "PodScheduled", **times, **new})
 
 
 def _message(refusals: list[_Refusal], nodes: int, unbound: str) -> str:
@@ -213,7 +217,7 @@ def _message(refusals: list[_Refusal], nodes: int, unbound: str) -> str:
     helpless = "Preemption is not helpful for scheduling"
     victims = "No preemption victims found for incoming pod"
     why = Counter(reason for one in refusals for reason in one.reasons)
-    preempted = Counter(helpless if one.for_good else victims for one in refusals)
+    preempted = Counter(helpless if one.permanent else victims for one in refusals)
     first, second = (
         ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
         for counts in (why, preempted)
@@ -233,7 +237,7 @@ def _tolerated(taint: Json, spec: Json) -> bool:
     return False
 
 
-def _meant(term: Json, pod: Json) -> bool:
+def _matches(term: Json, pod: Json) -> bool:
     selector = term.get("labelSelector")
     return selector is not None and selection.matches(selector, pod["metadata"].get("labels") or {})
 
