@@ -72,6 +72,4 @@ def test_render_says_it_and_needs_no_kubeconfig(offline: Command) -> None:
     done = offline("render", "-", stdin=TASK.format("infra: k8s/west"))
     assert done.returncode == 0
     assert "west" not in done.stdout
-    assert done.stderr == (
-        "infra: submit uses context west, kubectl apply the current one\n"
-    )
+    assert done.stderr == ("infra: submit uses context west, kubectl apply the current one\n")
