@@ -124,7 +124,8 @@ def copied_sources(mount: Data) -> str | list[str] | None:
     if isinstance(source, str):
         return source if source and not is_url(source) else None
     is_local = isinstance(source, list) and all(
-        isinstance(item, str) and PurePosixPath(item).name and not is_url(item) for item in source
+        isinstance(item, str) and PurePosixPath(item).name not in ("", "..") and not is_url(item)
+        for item in source
     )
     return source or None if is_local else None
 

@@ -125,6 +125,7 @@ def test_copied_bucket_of_local_files_is_uploaded(
         {"name": "b", "source": "./dir", "mode": "MOUNT_CACHED"},
         {"name": "b", "source": ["./dir", "s3://c"], "mode": "COPY"},
         {"name": "b", "source": ["/"], "mode": "COPY"},
+        {"name": "b", "source": [".."], "mode": "COPY"},
     ],
 )
 def test_bucket_that_would_have_to_be_filled_is_refused(mount: Any) -> None:
