@@ -1,4 +1,4 @@
-"""What may be done with objects, and what follows: for requests, controllers and the node."""
+"""Create, change and delete objects: for requests, controllers and the node."""
 
 import copy
 import secrets
@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from kubectl_sky.practice import defaults, problems, quota, validation
+from kubectl_sky.practice import admission, defaults, problems, validation
 from kubectl_sky.practice.resources import Json, Resource, Resources
 from kubectl_sky.practice.state import Key, State
 
-_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-_BEGINNING: dict[str, Json] = {
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_INITIAL_STATUS: dict[str, Json] = {
     "pods": {"phase": "Pending"},
     "namespaces": {"phase": "Active"},
     "persistentvolumeclaims": {"phase": "Pending"},
@@ -21,8 +21,8 @@ _BEGINNING: dict[str, Json] = {
     "services": {"loadBalancer": {}},
     "ingresses.networking.k8s.io": {"loadBalancer": {}},
 }
-# Those whose spec is counted; the others have no generation.
-_COUNTED = (
+# built-in kinds that have a generation
+_WITH_GENERATION = (
     "pods",
     "jobs.batch",
     "ingresses.networking.k8s.io",
@@ -30,13 +30,19 @@ _COUNTED = (
     "priorityclasses.scheduling.k8s.io",
     "customresourcedefinitions.apiextensions.k8s.io",
 )
-_OWN = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_SERVER_FIELDS = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+)
 _FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
 
 @dataclass(frozen=True)
 class Deletion:
-    """How to delete: what becomes of dependents, how long pods may take, and which object."""
+    """DeleteOptions: propagation, grace period in seconds, preconditions, dry run."""
 
     propagation: str = "Background"
     grace: int | None = None
@@ -45,64 +51,71 @@ class Deletion:
 
 
 def random_suffix() -> str:
-    """Return five characters as the real server makes them up."""
-    return "".join(secrets.choice(_LETTERS) for _ in range(5))
+    """Return five random characters, for generated names."""
+    return "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(5))
 
 
 def now() -> str:
-    """Return the time as objects have it, to the second."""
+    """Return the current time as timestamps of objects."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Api:
-    """The objects with their rules. Everything happens at once, in the thread of the event loop."""
+    """The objects with their rules. All methods run in the thread of the event loop."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.state = State(folder / "state.db")
         self.resources = Resources()
-        self.told: dict[tuple[str, str, str], str] = {}  # events: what they tell, and their names
+        self.told: dict[tuple[str, str, str], str] = {}  # names of recent events, by their content
         for definition in self.state.all("customresourcedefinitions.apiextensions.k8s.io"):
             self.resources.define(definition)
 
     def create(
         self, storage: str, body: Json, namespace: str = "", *, dry_run: bool = False
     ) -> Json:
-        """Create an object; return it as stored. Raises Problem."""
+        """Create an object of a controller; return it as stored. Raises Problem."""
         resource = self.resources.stored(storage)
-        return self.add(resource, copy.deepcopy(body), namespace, dry_run=dry_run)
+        return self.add(resource, copy.deepcopy(body), namespace, dry_run=dry_run, trusted=True)
 
-    def add(self, resource: Resource, obj: Json, namespace: str, *, dry_run: bool) -> Json:
-        """Create an object, which belongs to the state from then on. Raises Problem."""
+    def add(
+        self,
+        resource: Resource,
+        obj: Json,
+        namespace: str,
+        *,
+        dry_run: bool = False,
+        trusted: bool = False,
+    ) -> Json:
+        """Create an object; the caller must not change it any more. Raises Problem.
+
+        A trusted object is not checked against the schema of its kind, which takes milliseconds.
+        """
         metadata = obj.setdefault("metadata", {})
         obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
-        for name in (*_OWN, "resourceVersion"):
+        for name in (*_SERVER_FIELDS, "resourceVersion"):
             metadata.pop(name, None)
         if metadata.get("generateName") and not metadata.get("name"):
             metadata["name"] = metadata["generateName"] + random_suffix()
         if not metadata.get("name"):
-            cause = problems.Cause(
-                "FieldValueRequired",
-                "metadata.name",
-                "Required value: name or generateName is required",
-            )
+            cause = validation.required("metadata.name")
             raise problems.invalid(resource.qualified_kind, "", [cause])
         if resource.namespaced:
             metadata["namespace"] = namespace
             self._check_namespace(resource, metadata["name"], namespace)
         metadata |= {"uid": str(uuid4()), "creationTimestamp": now()}
-        if resource.custom or resource.storage in _COUNTED:
+        if resource.custom or resource.storage in _WITH_GENERATION:
             metadata["generation"] = 1
-        self._begin(resource, obj)
+        _set_status(resource, obj)
         defaults.fill(resource.storage, obj)
-        validation.check(obj, resource)
-        quota.check(self.state, resource.storage, obj)
+        validation.check(obj, resource, schema=not trusted)
+        admission.admit(self.state, resource.storage, obj)
         if self.state.get(resource.storage, metadata.get("namespace", ""), metadata["name"]):
             raise problems.exists(resource.storage, metadata["name"])
         return obj if dry_run else self._stored(resource.storage, obj)
 
     def change(self, storage: str, key: Key, edit: Callable[[Json], object]) -> Json | None:
-        """Let `edit` change a copy, and store it if it differs; None if there is no such object."""
+        """Edit a copy of an object and store it; None if the object does not exist."""
         old = self.state.get(storage, *key)
         if old is None:
             return None
@@ -111,27 +124,27 @@ class Api:
         return old if new == old else self.store(storage, old, new)
 
     def store(self, storage: str, old: Json, new: Json) -> Json:
-        """Store a new version of an object; remove it where this was what it waited for."""
+        """Store a new version of an object; remove it if its last finalizer is gone."""
         metadata = new["metadata"]
-        if "generation" in metadata and _asked(new) != _asked(old):
+        if "generation" in metadata and _desired(new) != _desired(old):
             metadata["generation"] = old["metadata"].get("generation", 0) + 1
-        if "deletionTimestamp" in metadata and not _awaited(storage, new):
+        if "deletionTimestamp" in metadata and not _blocked(storage, new):
             return self.state.drop(storage, new)
         return self._stored(storage, new)
 
     def delete(self, storage: str, key: Key, deletion: Deletion = Deletion()) -> Json:
-        """Begin to delete an object, or delete it; return it as it was left. Raises Problem."""
+        """Delete an object, or mark it as deleted; return its last version. Raises Problem."""
         old = self.state.get(storage, *key)
         if old is None:
             raise problems.not_found(storage, key[1])
         _check_preconditions(storage, old, deletion.preconditions)
         new = copy.deepcopy(old)
-        _mark(new, deletion.propagation, _grace(storage, old, deletion.grace))
+        _mark_deleted(new, deletion.propagation, _grace(storage, old, deletion.grace))
         if storage == "namespaces":
             new.setdefault("status", {})["phase"] = "Terminating"
         if deletion.dry_run or new == old:
             return new
-        if not _awaited(storage, new):
+        if not _blocked(storage, new):
             return self.state.drop(storage, new)
         return self._stored(storage, new)
 
@@ -141,37 +154,37 @@ class Api:
         return self.state.put(storage, obj)
 
     def _check_namespace(self, resource: Resource, name: str, namespace: str) -> None:
-        found = self.state.get("namespaces", "", namespace)
-        if not found:
+        existing = self.state.get("namespaces", "", namespace)
+        if not existing:
             raise problems.not_found("namespaces", namespace)
-        if "deletionTimestamp" in found["metadata"]:
-            why = f"unable to create new content in namespace {namespace} because it is being"
-            raise problems.forbidden(resource.storage, name, f"{why} terminated")
+        if "deletionTimestamp" in existing["metadata"]:
+            message = f"unable to create new content in namespace {namespace}"
+            message += " because it is being terminated"
+            raise problems.forbidden(resource.storage, name, message)
 
-    def _begin(self, resource: Resource, obj: Json) -> None:
-        """Let an object begin without a past."""
-        if resource.status:
-            obj.pop("status", None)
-        if resource.storage in _BEGINNING:
-            obj["status"] = dict(_BEGINNING[resource.storage])
-        elif resource.status and not resource.custom:
-            obj["status"] = {}
+
+def _set_status(resource: Resource, obj: Json) -> None:
+    """Give a new object its initial status."""
+    if resource.status:
+        obj.pop("status", None)
+    if resource.storage in _INITIAL_STATUS:
+        obj["status"] = dict(_INITIAL_STATUS[resource.storage])
+    elif resource.status and not resource.custom:
+        obj["status"] = {}
 
 
 def _check_preconditions(storage: str, obj: Json, preconditions: Json) -> None:
-    for name, wanted in preconditions.items():
-        if wanted and wanted != obj["metadata"].get(name):
-            label = "UID" if name == "uid" else "ResourceVersion"
-            why = f"the {label} in the precondition ({wanted}) does not match the {label} in record"
-            why += f" ({obj['metadata'].get(name)}). The object might have been deleted and then"
-            raise problems.conflict(storage, obj["metadata"]["name"], f"{why} recreated")
+    for field_name, value in preconditions.items():
+        if value and value != obj["metadata"].get(field_name):
+            message = f"the precondition {field_name} {value} does not hold"
+            raise problems.conflict(storage, obj["metadata"]["name"], message)
 
 
-def _mark(obj: Json, propagation: str, grace: int) -> None:
-    """Note in an object that it is being deleted, how, and when at the latest."""
+def _mark_deleted(obj: Json, propagation: str, grace: int) -> None:
+    """Set the deletion timestamp, the grace period and the finalizers of the propagation."""
     metadata = obj["metadata"]
-    ours = _FINALIZERS.values()
-    finalizers = [one for one in metadata.pop("finalizers", None) or () if one not in ours]
+    existing = metadata.pop("finalizers", None) or ()
+    finalizers = [name for name in existing if name not in _FINALIZERS.values()]
     if propagation in _FINALIZERS:
         finalizers.append(_FINALIZERS[propagation])
     if finalizers:
@@ -185,22 +198,23 @@ def _mark(obj: Json, propagation: str, grace: int) -> None:
             metadata["generation"] += 1
 
 
-def _grace(storage: str, obj: Json, asked: int | None) -> int:
-    """Only pods get time to end, and only those that a node runs."""
+def _grace(storage: str, obj: Json, requested: int | None) -> int:
+    """Return the grace period: only running pods have one."""
     if storage != "pods" or not obj["spec"].get("nodeName"):
         return 0
     if (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return 0
-    return int(obj["spec"].get("terminationGracePeriodSeconds", 30)) if asked is None else asked
+    default = int(obj["spec"].get("terminationGracePeriodSeconds", 30))
+    return default if requested is None else requested
 
 
-def _asked(obj: Json) -> Json:
-    """Return what somebody asked for; the node that a pod was given is not of it."""
+def _desired(obj: Json) -> Json:
+    """Return the spec without the node that the scheduler sets."""
     return {**(obj.get("spec") or {}), "nodeName": ""}
 
 
-def _awaited(storage: str, obj: Json) -> bool:
-    """Say whether an object that is being deleted waits for somebody."""
+def _blocked(storage: str, obj: Json) -> bool:
+    """Say whether an object cannot be removed yet: finalizers, or a grace period."""
     metadata = obj["metadata"]
     if metadata.get("finalizers") or (storage == "namespaces" and obj["spec"].get("finalizers")):
         return True

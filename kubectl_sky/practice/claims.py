@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kubectl_sky.practice import quantities, selection
+from kubectl_sky.practice.admission import DEFAULT_CLASS
 from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.controller import Controller, record_event
-from kubectl_sky.practice.limits import DEFAULT_CLASS
 from kubectl_sky.practice.state import Change, Json, Key
 from kubectl_sky.practice.state import key as key_of
 

@@ -1,161 +1,286 @@
-"""What the API fills in where a user was silent; what is written stays as it is."""
+"""Default values of objects, as the real API server sets them."""
 
 import base64
 import zlib
 from collections.abc import Callable
 
-from kubectl_sky.practice import problems
-from kubectl_sky.practice.pod_defaults import (
-    VOLUMES,
-    canonical,
-    default,
-    is_new,
-    part,
-    pod,
-    pod_spec,
-)
+from kubectl_sky.practice import problems, quantities
 from kubectl_sky.practice.state import Json
 
-_BAD_AMOUNT = (
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-)
+_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+# defaults of fields with these names, anywhere in a pod
+_BY_NAME: dict[str, Json] = {
+    "fieldRef": {"apiVersion": "v1"},
+    "resourceFieldRef": {"divisor": "0"},
+    "httpGet": {"path": "/", "scheme": "HTTP"},
+    "grpc": {"service": ""},
+    "serviceAccountToken": {"expirationSeconds": 3600},
+    "livenessProbe": _PROBE,
+    "readinessProbe": _PROBE,
+    "startupProbe": _PROBE,
+}
+# fields of a pod that are omitted when they are false
+_OMITTED = {"hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty", "readOnly"}
+_VOLUMES: dict[str, Json] = {
+    kind: {"defaultMode": 420} for kind in ("configMap", "secret", "downwardAPI", "projected")
+}
+_VOLUMES["hostPath"] = {"type": ""}
 _JOB_NAME = ("batch.kubernetes.io/job-name", "job-name")
 _JOB_UID = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
 
 def fill(storage: str, obj: Json) -> None:
-    """Complete an object of a kind, which has its name and uid already, in place.
+    """Set the defaults of an object that has a name and a uid. Raises Problem."""
+    filler = _FILLERS.get(storage)
+    try:
+        if filler:
+            filler(obj)
+    except ValueError as error:
+        message = f"{obj['kind']} cannot be decoded: {error} is not a quantity"
+        raise problems.bad_request(message) from None
 
-    Raises Problem where an amount cannot be read.
-    """
-    if storage in _FILLERS:
-        try:
-            _FILLERS[storage](obj)
-        except ValueError:
-            version = obj["apiVersion"].rpartition("/")[2]
-            what = f'{obj["kind"]} in version "{version}" cannot be handled as a {obj["kind"]}'
-            raise problems.bad_request(f"{what}: {_BAD_AMOUNT}") from None
+
+def _default(target: Json, **values: object) -> None:
+    """Set missing or empty fields."""
+    for name, value in values.items():
+        if target.get(name) in (None, ""):
+            target[name] = value
+
+
+def _is_new(obj: Json) -> bool:
+    """Say whether an object is being created."""
+    return "resourceVersion" not in obj["metadata"]
+
+
+def _part(target: Json, name: str) -> Json:
+    """Return a part of an object; add it if it is missing."""
+    _default(target, **{name: {}})
+    value: Json = target[name]
+    return value
+
+
+def _canonicalize(amounts: Json | None) -> None:
+    """Write quantities in their canonical form. Raises ValueError."""
+    amounts = amounts or {}
+    for name, amount in amounts.items():
+        amounts[name] = str(quantities.parse(amount))
+
+
+def _deep(value: object) -> None:
+    """Set the defaults of fields by their names."""
+    for inner in value if isinstance(value, list) else ():
+        _deep(inner)
+    if not isinstance(value, dict):
+        return
+    for name, inner in list(value.items()):
+        if inner is False and name in _OMITTED:
+            del value[name]
+        if isinstance(inner, dict):
+            _default(inner, **_BY_NAME.get(name, {}))
+            if name in ("limits", "requests"):
+                _canonicalize(inner)
+            if name == "emptyDir" and inner.get("sizeLimit"):
+                inner["sizeLimit"] = str(quantities.parse(inner["sizeLimit"]))
+        _deep(inner)
+
+
+def _pull_policy(image: str) -> str:
+    name = image.rpartition("/")[2]
+    latest = name.endswith(":latest") or not {":", "@"} & set(name)
+    return "Always" if latest else "IfNotPresent"
+
+
+def _containers(spec: Json) -> list[Json]:
+    """Return all containers of a pod, init containers first."""
+    return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+
+
+def _pod_spec(spec: Json) -> None:
+    """Set the defaults of a pod or a pod template."""
+    _default(spec, dnsPolicy="ClusterFirst", restartPolicy="Always", securityContext={})
+    _default(spec, terminationGracePeriodSeconds=30, schedulerName="default-scheduler")
+    if spec.get("serviceAccountName"):
+        spec["serviceAccount"] = spec["serviceAccountName"]
+    for container in _containers(spec):
+        _container(container)
+    for volume in spec.get("volumes") or ():
+        if len(volume) == 1:
+            volume["emptyDir"] = {}
+        for kind in _VOLUMES.keys() & volume:
+            _default(volume[kind], **_VOLUMES[kind])
+        claim = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+        if claim:
+            _part(claim, "metadata")
+            _default(_part(claim, "spec"), volumeMode="Filesystem")
+    _deep(spec)
+
+
+def _container(container: Json) -> None:
+    _default(container, imagePullPolicy=_pull_policy(container.get("image") or ""), resources={})
+    _default(container, terminationMessagePath="/dev/termination-log")
+    _default(container, terminationMessagePolicy="File")
+    for port in container.get("ports") or ():
+        _default(port, protocol="TCP")
+    for variable in container.get("env") or ():
+        if variable.get("value") == "":
+            del variable["value"]
+
+
+def _pod(obj: Json) -> None:
+    spec = _part(obj, "spec")
+    _pod_spec(spec)
+    _default(spec, enableServiceLinks=True, serviceAccountName="default", serviceAccount="default")
+    for container in _containers(spec):
+        resources = container["resources"]
+        if resources.get("limits"):
+            resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+    if _is_new(obj):
+        tolerations = spec.setdefault("tolerations", [])
+        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+            if not any(_tolerates(existing, key) for existing in tolerations):
+                short = {"key": key, "operator": "Exists", "effect": "NoExecute"}
+                tolerations.append(short | {"tolerationSeconds": 300})
+        obj["status"]["qosClass"] = _quality(spec)
+
+
+def _tolerates(toleration: Json, key: str) -> bool:
+    return (toleration.get("key") or key) == key and (
+        toleration.get("effect") or "NoExecute"
+    ) == "NoExecute"
+
+
+def _quality(spec: Json) -> str:
+    pairs = [
+        [(container["resources"].get(part) or {}).get(name) for part in ("limits", "requests")]
+        for container in _containers(spec)
+        for name in ("cpu", "memory")
+    ]
+    if not any(any(pair) for pair in pairs):
+        return "BestEffort"
+    return (
+        "Guaranteed" if all(limit and limit == request for limit, request in pairs) else "Burstable"
+    )
 
 
 def _job(job: Json) -> None:
-    spec, metadata = part(job, "spec"), job["metadata"]
-    template = part(spec, "template")
+    spec, metadata = _part(job, "spec"), job["metadata"]
+    template = _part(spec, "template")
     if spec.get("parallelism") is None:
-        default(spec, completions=1)
+        _default(spec, completions=1)
     limit = 6 if spec.get("backoffLimitPerIndex") is None else 2**31 - 1
     policy = spec.get("podFailurePolicy")
-    default(spec, parallelism=1, backoffLimit=limit, completionMode="NonIndexed", suspend=False)
-    default(spec, podReplacementPolicy="Failed" if policy else "TerminatingOrFailed")
-    default(spec, manualSelector=False)
+    _default(spec, parallelism=1, backoffLimit=limit, completionMode="NonIndexed", suspend=False)
+    _default(spec, podReplacementPolicy="Failed" if policy else "TerminatingOrFailed")
+    _default(spec, manualSelector=False)
     for rule in (policy or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
-            default(pattern, status="True")
-    labels = part(template, "metadata").get("labels")
-    if is_new(job) and not spec["manualSelector"]:
-        labels = part(template["metadata"], "labels")
-        default(labels, **dict.fromkeys(_JOB_NAME, metadata["name"]))
-        default(labels, **dict.fromkeys(_JOB_UID, metadata["uid"]))
-        default(part(part(spec, "selector"), "matchLabels"), **{_JOB_UID[0]: metadata["uid"]})
+            _default(pattern, status="True")
+    labels = _part(template, "metadata").get("labels")
+    if _is_new(job) and not spec["manualSelector"]:
+        labels = _part(template["metadata"], "labels")
+        _default(labels, **dict.fromkeys(_JOB_NAME, metadata["name"]))
+        _default(labels, **dict.fromkeys(_JOB_UID, metadata["uid"]))
+        _default(_part(_part(spec, "selector"), "matchLabels"), **{_JOB_UID[0]: metadata["uid"]})
     if labels and not metadata.get("labels"):
         metadata["labels"] = dict(labels)
-    pod_spec(part(template, "spec"))
+    _pod_spec(_part(template, "spec"))
 
 
 def _service(service: Json) -> None:
-    spec = part(service, "spec")
-    default(spec, sessionAffinity="None", type="ClusterIP")
+    spec = _part(service, "spec")
+    _default(spec, sessionAffinity="None", type="ClusterIP")
     kind, number = spec["type"], zlib.crc32(service["metadata"]["uid"].encode())
     if spec["sessionAffinity"] == "ClientIP":
-        default(part(part(spec, "sessionAffinityConfig"), "clientIP"), timeoutSeconds=10800)
+        _default(_part(_part(spec, "sessionAffinityConfig"), "clientIP"), timeoutSeconds=10800)
     open_to_all = kind in ("NodePort", "LoadBalancer")
     for at, port in enumerate(spec.get("ports") or ()):
-        default(port, protocol="TCP", targetPort=port.get("port"))
+        _default(port, protocol="TCP", targetPort=port.get("port"))
         if open_to_all:
-            default(port, nodePort=30000 + (number + at) % 2768)
+            _default(port, nodePort=30000 + (number + at) % 2768)
     if open_to_all:
-        default(spec, externalTrafficPolicy="Cluster")
+        _default(spec, externalTrafficPolicy="Cluster")
     if kind == "LoadBalancer":
-        default(spec, allocateLoadBalancerNodePorts=True)
+        _default(spec, allocateLoadBalancerNodePorts=True)
     if kind != "ExternalName":  # nothing listens there: headless Services are those that work here
-        default(spec, clusterIP=f"10.96.{number % 255}.{number // 255 % 254 + 1}")
-        default(spec, clusterIPs=[spec["clusterIP"]], internalTrafficPolicy="Cluster")
-        default(spec, ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
+        _default(spec, clusterIP=f"10.96.{number % 255}.{number // 255 % 254 + 1}")
+        _default(spec, clusterIPs=[spec["clusterIP"]], internalTrafficPolicy="Cluster")
+        _default(spec, ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
 
 
 def _claim(claim: Json) -> None:
-    spec = part(claim, "spec")
-    default(spec, volumeMode="Filesystem")
+    spec = _part(claim, "spec")
+    _default(spec, volumeMode="Filesystem")
     for amounts in (spec.get("resources") or {}).values():
-        canonical(amounts)
-    if is_new(claim):
+        _canonicalize(amounts)
+    if _is_new(claim):
         claim["metadata"].setdefault("finalizers", []).append("kubernetes.io/pvc-protection")
 
 
 def _volume(volume: Json) -> None:
-    spec = part(volume, "spec")
-    default(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
-    canonical(spec.get("capacity"))
-    for kind in VOLUMES.keys() & spec:
-        default(spec[kind], **VOLUMES[kind])
-    if is_new(volume):
+    spec = _part(volume, "spec")
+    _default(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+    _canonicalize(spec.get("capacity"))
+    for kind in _VOLUMES.keys() & spec:
+        _default(spec[kind], **_VOLUMES[kind])
+    if _is_new(volume):
         volume["metadata"].setdefault("finalizers", []).append("kubernetes.io/pv-protection")
 
 
 def _namespace(namespace: Json) -> None:
     name = namespace["metadata"]["name"]
-    part(namespace["metadata"], "labels")["kubernetes.io/metadata.name"] = name
-    if is_new(namespace):
-        part(namespace, "spec")["finalizers"] = ["kubernetes"]
+    _part(namespace["metadata"], "labels")["kubernetes.io/metadata.name"] = name
+    if _is_new(namespace):
+        _part(namespace, "spec")["finalizers"] = ["kubernetes"]
 
 
 def _secret(secret: Json) -> None:
-    default(secret, type="Opaque")
+    _default(secret, type="Opaque")
     for key, text in (secret.pop("stringData", None) or {}).items():
-        part(secret, "data")[key] = base64.b64encode(text.encode()).decode()
+        _part(secret, "data")[key] = base64.b64encode(text.encode()).decode()
 
 
 def _quota(quota: Json) -> None:
-    canonical(part(quota, "spec").get("hard"))
+    _canonicalize(_part(quota, "spec").get("hard"))
 
 
 def _limit_range(limits: Json) -> None:
-    for limit in part(limits, "spec").get("limits") or ():
+    for limit in _part(limits, "spec").get("limits") or ():
         if limit.get("type") == "Container":
             own, largest = limit.get("default") or {}, limit.get("max") or {}
             limit["default"] = {**largest, **own}
             asked, least = limit.get("defaultRequest") or {}, limit.get("min") or {}
             limit["defaultRequest"] = {**least, **limit["default"], **asked}
         for amounts in limit.values():
-            canonical(amounts if isinstance(amounts, dict) else {})
+            _canonicalize(amounts if isinstance(amounts, dict) else {})
 
 
 def _definition(definition: Json) -> None:
-    spec = part(definition, "spec")
-    default(part(spec, "conversion"), strategy="None")
-    names = part(spec, "names")
+    spec = _part(definition, "spec")
+    _default(_part(spec, "conversion"), strategy="None")
+    names = _part(spec, "names")
     kind = names.get("kind") or ""
-    default(names, singular=kind.lower(), listKind=f"{kind}List")
+    _default(names, singular=kind.lower(), listKind=f"{kind}List")
 
 
 def _binding(binding: Json) -> None:
     group = "rbac.authorization.k8s.io"
-    default(part(binding, "roleRef"), apiGroup=group)
+    _default(_part(binding, "roleRef"), apiGroup=group)
     for subject in binding.get("subjects") or ():
         if subject.get("kind") in ("User", "Group"):
-            default(subject, apiGroup=group)
+            _default(subject, apiGroup=group)
 
 
 def _policy(policy: Json) -> None:
-    spec = part(policy, "spec")
+    spec = _part(policy, "spec")
     rules = [*(spec.get("ingress") or ()), *(spec.get("egress") or ())]
     for port in (port for rule in rules for port in rule.get("ports") or ()):
-        default(port, protocol="TCP")
-    default(spec, policyTypes=["Ingress"] + ["Egress"] * bool(spec.get("egress")))
+        _default(port, protocol="TCP")
+    _default(spec, policyTypes=["Ingress"] + ["Egress"] * bool(spec.get("egress")))
 
 
 _RBAC = "rbac.authorization.k8s.io"
 _FILLERS: dict[str, Callable[[Json], None]] = {
-    "pods": pod,
+    "pods": _pod,
     "jobs.batch": _job,
     "services": _service,
     "persistentvolumeclaims": _claim,
@@ -168,10 +293,10 @@ _FILLERS: dict[str, Callable[[Json], None]] = {
     f"rolebindings.{_RBAC}": _binding,
     f"clusterrolebindings.{_RBAC}": _binding,
     "networkpolicies.networking.k8s.io": _policy,
-    "storageclasses.storage.k8s.io": lambda one: default(
-        one, reclaimPolicy="Delete", volumeBindingMode="Immediate"
+    "storageclasses.storage.k8s.io": lambda obj: _default(
+        obj, reclaimPolicy="Delete", volumeBindingMode="Immediate"
     ),
-    "priorityclasses.scheduling.k8s.io": lambda one: default(
-        one, preemptionPolicy="PreemptLowerPriority"
+    "priorityclasses.scheduling.k8s.io": lambda obj: _default(
+        obj, preemptionPolicy="PreemptLowerPriority"
     ),
 }

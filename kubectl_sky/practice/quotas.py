@@ -1,46 +1,41 @@
-"""Keeps count of what the ResourceQuotas limit."""
+"""The controller that writes the status of ResourceQuotas."""
 
 from collections.abc import Iterator
 
 from kubectl_sky.practice import quantities
+from kubectl_sky.practice.admission import FINISHED, used_by
 from kubectl_sky.practice.api import Api
 from kubectl_sky.practice.controller import Controller
-from kubectl_sky.practice.quota import OVER, used_by
 from kubectl_sky.practice.state import Change, Key
 from kubectl_sky.practice.state import key as key_of
 
-_PAUSE = 0.1  # seconds in which changes are counted together
-
-
-def _ended(change: Change) -> bool:
-    ends = [(one or {}).get("status", {}).get("phase") for one in (change.object, change.before)]
-    return change.storage == "pods" and ends[0] in OVER and ends[1] not in OVER
+_DELAY = 0.1  # seconds in which changes are counted together
 
 
 class Quotas(Controller):
-    """Keeps the counts in the status of each ResourceQuota."""
+    """Counts the use of each ResourceQuota."""
 
     def __init__(self, api: Api) -> None:
         super().__init__(api)
         self.replay("resourcequotas")
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """A quota, or those of the namespace of an object that came or went, or of a pod."""
+        """Return a changed quota, or the quotas of the namespace of an object that counts."""
+        phase = (change.object.get("status") or {}).get("phase")
         if change.storage == "resourcequotas":
             yield change.key
-        elif change.type != "MODIFIED" or _ended(change):
+        elif change.type != "MODIFIED" or (change.storage == "pods" and phase in FINISHED):
             for quota in self.api.state.all("resourcequotas", change.key[0] or "-"):
-                self.enqueue_after(key_of(quota), _PAUSE)
+                self.enqueue_after(key_of(quota), _DELAY)
 
     def reconcile(self, key: Key) -> None:
-        """Write down how much is used."""
+        """Write how much is used."""
         quota = self.api.state.get("resourcequotas", *key)
-        if not quota:
-            return
-        hard = quantities.amounts(quota["spec"].get("hard"))
-        used = used_by(self.api.state, quota, hard)
-        status = {
-            "hard": {name: str(amount) for name, amount in hard.items()},
-            "used": {name: str(used[name]) for name in hard},
-        }
-        self.api.change("resourcequotas", key, lambda quota: quota.update(status=status))
+        if quota:
+            hard = quantities.amounts(quota["spec"].get("hard"))
+            used = used_by(self.api.state, quota)
+            status = {
+                "hard": {name: str(amount) for name, amount in hard.items()},
+                "used": {name: str(amount) for name, amount in used.items()},
+            }
+            self.api.change("resourcequotas", key, lambda quota: quota.update(status=status))

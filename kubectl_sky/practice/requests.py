@@ -1,21 +1,38 @@
-"""A request to the API: its parts, and what is wrong with them."""
+"""API requests: the path, the query options, the headers and the decoded body."""
 
-import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl
 
-from kubectl_sky.practice import decoding, options, problems, protobuf, schemas, shapes
+import msgspec
+import yaml
+
+from kubectl_sky.practice import problems, protobuf, schemas, validation
 from kubectl_sky.practice.access import User
-from kubectl_sky.practice.patching import APPLY, Manager
+from kubectl_sky.practice.problems import Cause
 from kubectl_sky.practice.resources import Json, Resource, Resources
 
+APPLY = "application/apply-patch+yaml"
 _TRUE = ("true", "1", "True")
+_MEDIA_TYPES = ("application/json", "application/yaml", protobuf.TYPE)
+_NUMBERS = (
+    *("limit", "timeoutSeconds", "gracePeriodSeconds"),
+    *("tailLines", "sinceSeconds", "limitBytes"),
+)
+_SUPPORTED = {
+    "dryRun": ("All",),
+    "fieldValidation": ("Ignore", "Strict", "Warn"),
+    "propagationPolicy": ("Foreground", "Background", "Orphan"),
+    "resourceVersionMatch": ("Exact", "NotOlderThan"),
+}
+_MAX_MANAGER = 128
 
 
 @dataclass(frozen=True)
-class Place:
-    """What a path means: a kind, and an object of it or one of its parts."""
+class RequestInfo:
+    """What a path addresses: a resource, and an object or a subresource of it."""
 
     resource: Resource
     namespace: str = ""
@@ -25,134 +42,158 @@ class Place:
 
 @dataclass
 class Request:
-    """A request whose sender is known. `warnings` are for the sender, beside the answer."""
+    """An authenticated request. `warnings` are sent as headers of the response."""
 
     user: User
     method: str
-    query: dict[str, str]
-    headers: dict[str, str]
-    body: bytes
-    warnings: list[str]
+    query: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    warnings: list[str] = field(default_factory=list)
 
     def flag(self, name: str) -> bool:
-        """Return a yes or no of the query."""
+        """Return a boolean of the query."""
         return self.query.get(name, "") in _TRUE
 
     def number(self, name: str) -> int | None:
         """Return a number of the query. Raises Problem."""
-        return options.number(name, self.query)
+        return _number(name, self.query)
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing shall happen."""
+        """Whether nothing is stored."""
         return self.query.get("dryRun") == "All"
 
     @property
     def content_type(self) -> str:
-        """The body's type without its parameters."""
+        """The media type of the body, without parameters."""
         return self.headers.get("content-type", "").partition(";")[0].strip()
 
     @property
     def as_table(self) -> str:
-        """How much of each object a table's rows shall have; empty if no table is wanted."""
+        """The `includeObject` of a Table response; empty if no Table is accepted."""
         accepted = self.headers.get("accept", "").split(",")[0]
         return self.query.get("includeObject", "Metadata") if "as=Table" in accepted else ""
 
     @property
     def as_metadata(self) -> bool:
-        """Whether the answer shall have no more than its object's metadata."""
+        """Whether the client accepts a PartialObjectMetadata."""
         accepted = self.headers.get("accept", "").split(",")[0]
         return "as=PartialObjectMetadata;" in f"{accepted.replace(' ', '')};"
 
-    def read(self, group: str, version: str, kind: str) -> Json:
-        """Read the body in any form that there is. Raises Problem."""
-        if self.content_type == protobuf.TYPE:
-            return protobuf.decode(self.body, group, version, kind)
-        known = ("application/json", "application/yaml", protobuf.TYPE)
-        if self.content_type not in (*known, ""):
-            raise problems.unsupported(self.content_type, known)
-        found: Json = decoding.read(self.body, self.content_type, kind)
-        return found
-
-    def read_applied(self) -> Json:
-        """Read what is to be applied. Raises Problem."""
-        try:
-            found = decoding.yaml_value(self.body)
-        except ValueError as error:
-            text = f"error decoding YAML: error converting YAML to JSON: {error}"
-            raise problems.bad_request(text) from None
-        return found if isinstance(found, dict) else {}
-
-    def manager(self, place: Place) -> Manager:
-        """Return who writes."""
+    @property
+    def manager(self) -> str:
+        """The field manager of the request."""
         agent = self.headers.get("user-agent", "").partition("/")[0] or "unknown"
-        name = self.query.get("fieldManager") or agent
-        return Manager(name, place.resource, place.subresource, self.flag("force"))
+        return self.query.get("fieldManager") or agent
 
-    def object(self, place: Place, body: Json | None = None) -> Json:
-        """Return the object that was sent, which fits its path and its kind. Raises Problem."""
-        resource = place.resource
+    def decode(self, group: str, version: str, kind: str) -> Json:
+        """Decode the body: JSON, YAML, or protobuf of a kind. Raises Problem."""
+        if self.content_type not in (*_MEDIA_TYPES, APPLY, ""):
+            raise problems.unsupported(_MEDIA_TYPES)
+        try:
+            if self.content_type == protobuf.TYPE:
+                return protobuf.decode(self.body, group, version, kind)
+            value = decode_yaml(self.body) if "yaml" in self.content_type else decode(self.body)
+        except ValueError as error:
+            raise problems.bad_request(f"the body cannot be decoded: {error}") from None
+        if not isinstance(value, dict | None):
+            raise problems.bad_request("the body cannot be decoded: not an object")
+        return value or {}
+
+    def object(self, info: RequestInfo, body: Json | None = None) -> Json:
+        """Return the body, or another one, as an object of a kind and path. Raises Problem."""
+        resource = info.resource
         if body is None:
-            body = self.read(resource.group, resource.version, resource.kind)
-        wanted = (resource.api_version, resource.kind)
-        given = (body.get("apiVersion") or wanted[0], body.get("kind") or wanted[1])
-        if given[0] != wanted[0]:
-            text = (
-                f"the API version in the data ({given[0]}) does not match the expected API version"
-            )
-            raise problems.bad_request(f"{text} ({wanted[0]})")
-        if given[1] != wanted[1]:
-            text = (
-                f'{given[1]} in version "{resource.version}" cannot be handled as a {resource.kind}'
-            )
-            raise problems.bad_request(text)
-        body = self._known(body, resource)
+            body = self.decode(resource.group, resource.version, resource.kind)
+        expected = (resource.api_version, resource.kind)
+        given = (body.get("apiVersion") or expected[0], body.get("kind") or expected[1])
+        if given != expected:
+            why = f"expected {' '.join(expected)}, got {given[0]} {given[1]}"
+            raise problems.not_decoded(resource, why)
+        body = self._decoded(info, body)
         metadata = body.setdefault("metadata", {})
         if self.method == "PUT" and not metadata.get("name"):
-            text = f"the name of the object ({place.name} based on URL) was undeterminable"
-            raise problems.bad_request(f"{text}: name must be provided")
-        if place.name and metadata.setdefault("name", place.name) != place.name:
+            raise problems.bad_request("the name of the object must be provided")
+        if info.name and metadata.setdefault("name", info.name) != info.name:
             text = f"the name of the object ({metadata['name']}) does not match the name on the URL"
-            raise problems.bad_request(f"{text} ({place.name})")
-        if metadata.get("namespace", place.namespace) != place.namespace:
-            text = "the namespace of the provided object does not match the namespace sent on the"
-            raise problems.bad_request(f"{text} request")
+            raise problems.bad_request(f"{text} ({info.name})")
+        if metadata.get("namespace", info.namespace) != info.namespace:
+            text = "the namespace of the object does not match the namespace of the request"
+            raise problems.bad_request(text)
         return body
 
-    def _known(self, body: Json, resource: Resource) -> Json:
-        """Return an object without fields that its kind does not have; tell or refuse them."""
+    def _decoded(self, info: RequestInfo, body: Json) -> Json:
+        """Return an object without unknown fields; warn about them or refuse them."""
+        resource = info.resource
         schema = schemas.root(resource)
         mode = self.query.get("fieldValidation") or "Warn"
-        twice = decoding.repeated(self.body) if self.content_type == "application/json" else ()
-        found = [f'duplicate field "{path}"' for path in twice]
-        found += [f'unknown field "{path}"' for path in sorted(shapes.unknown(body, schema))]
-        if found and mode == "Strict":
-            text = f"strict decoding error: {', '.join(found)}"
-            raise shapes.not_decoded(resource, text)
+        pruned, unknown = schemas.prune(body, schema)
+        texts = [f'unknown field "{path}"' for path in sorted(unknown)]
+        if unknown and self.content_type == APPLY and not resource.custom:
+            raise _not_typed(info, f"{min(unknown)}: field not declared in schema")
+        if texts and mode == "Strict":
+            text = f"strict decoding error: {', '.join(texts)}"
+            raise problems.not_decoded(resource, text)
         if mode == "Warn":
-            self.warnings += found
-        body = shapes.pruned(body, schema)
-        if resource.custom:  # what is applied is its manager's own, and defaults are nobody's
-            return body if self.content_type == APPLY else dict(shapes.defaulted(body, schema))
-        why = shapes.mistyped(body, resource)
-        if why and self.method == "PATCH" and self.content_type != APPLY:
-            text = f"Invalid value: {json.dumps(json.dumps(body))}: {why}"
-            raise problems.invalid("", "", [problems.Cause("FieldValueInvalid", "patch", text)])
-        if why:
-            raise shapes.not_decoded(resource, why)
-        return body
+            self.warnings += texts
+        mistyped = validation.mistyped(pruned, resource)
+        if mistyped and self.content_type == APPLY:
+            raise _not_typed(info, mistyped)
+        if mistyped and self.method == "PATCH":
+            raise problems.invalid("", "", [validation.invalid("patch", None, mistyped)])
+        if mistyped:
+            raise problems.not_decoded(resource, mistyped)
+        if resource.custom and self.content_type != APPLY:  # defaults have no field manager
+            return dict(schemas.fill_defaults(pruned, schema))
+        return dict(pruned)
 
 
-def query(text: bytes) -> dict[str, str]:
-    """Read a query; of a parameter given twice the first counts, but for `command`."""
-    found: dict[str, str] = {}
+def _not_typed(info: RequestInfo, why: str) -> problems.Problem:
+    """An applied configuration that does not fit its schema; kubectl-sky explains the message."""
+    kind = f"{info.resource.group}/{info.resource.version}, Kind={info.resource.kind}"
+    path = f"{info.namespace}/{info.name}"
+    text = f"failed to create typed patch object ({path}; {kind}): .{why}"
+    return problems.Problem(500, "", text)
+
+
+def decode(body: bytes) -> Any:
+    """Decode JSON. Raises ValueError."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses aliases, with which a small document can become a huge object."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not supported")
+        return super().compose_node(parent, index)
+
+
+def decode_yaml(body: bytes) -> Any:
+    """Decode YAML, or JSON. Raises ValueError."""
+    if body.startswith(b"{"):
+        return decode(body)
+    try:
+        return yaml.load(body, _Loader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(str(error).partition("\n")[0]) from None
+
+
+def parse_query(text: bytes) -> dict[str, str]:
+    """Parse a query; the first of repeated parameters counts."""
+    query: dict[str, str] = {}
     for name, value in parse_qsl(text.decode(), keep_blank_values=True):
-        found.setdefault(name, value)
-    return found
+        query.setdefault(name, value)
+    return query
 
 
-def place(path: str, resources: Resources) -> Place:
-    """Read a path of objects. Raises Problem."""
+def parse_path(path: str, resources: Resources) -> RequestInfo:
+    """Parse the path of a resource. Raises Problem."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
@@ -164,25 +205,57 @@ def place(path: str, resources: Resources) -> Place:
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2] != "status":
         namespace, rest = rest[1], rest[2:]
     resource = resources.find(group, version, rest[0])
-    if len(rest) > 3 or (namespace and not resource.namespaced):
-        raise problems.no_path()
     name, subresource = [*rest[1:], "", ""][:2]
-    if name and resource.namespaced and not namespace:
+    cluster_scoped = namespace and not resource.namespaced
+    if len(rest) > 3 or cluster_scoped or (name and resource.namespaced and not namespace):
         raise problems.no_path()
-    return Place(resource, namespace, name, subresource)
+    return RequestInfo(resource, namespace, name, subresource)
+
+
+def check_options(method: str, query: Mapping[str, str]) -> None:
+    """Refuse invalid options of a query. Raises Problem."""
+    for name in _NUMBERS:
+        _number(name, query)
+    version = query.get("resourceVersion", "")
+    if method == "GET" and version and not version.isdigit():
+        raise problems.bad_request(f"invalid resource version: {version!r}")
+    causes = list(_invalid_options(query))
+    if causes:
+        raise problems.invalid("Options.meta.k8s.io", "", causes)
+
+
+def _invalid_options(query: Mapping[str, str]) -> Iterator[Cause]:
+    for name, supported in _SUPPORTED.items():
+        if query.get(name) and query[name] not in supported:
+            yield validation.not_supported(name, query[name], supported)
+    if len(query.get("fieldManager", "")) > _MAX_MANAGER:
+        text = f"Too long: may not be more than {_MAX_MANAGER} bytes"
+        yield Cause("FieldValueTooLong", "fieldManager", text)
+    if query.get("resourceVersionMatch") and not {"resourceVersion", "watch"} & query.keys():
+        yield validation.forbidden("resourceVersionMatch", "requires resourceVersion")
+    if query.get("tailLines", "").startswith("-"):
+        yield validation.invalid("tailLines", query["tailLines"], "must not be negative")
+
+
+def _number(name: str, query: Mapping[str, str]) -> int | None:
+    text = query.get(name, "")
+    try:
+        return int(text) if text else None
+    except ValueError:
+        raise problems.bad_request(f"{name}: {text!r} is not a number") from None
 
 
 def continue_token(namespace: str, name: str, version: str) -> str:
-    """Say from where a list goes on."""
+    """Encode where the next page of a list starts."""
     return urlsafe_b64encode("\0".join((namespace, name, version)).encode()).decode()
 
 
-def read_continue(token: str) -> list[str]:
-    """Read what `continue_token` wrote: namespace, name, version. Raises Problem."""
+def read_continue_token(token: str) -> list[str]:
+    """Decode a continue token: namespace, name, version. Raises Problem."""
     try:
         parts = urlsafe_b64decode(token.encode()).decode().split("\0")
     except (ValueError, UnicodeError):
         parts = []
     if len(parts) != 3:
-        raise problems.bad_request("invalid continue token: continue key is not valid")
+        raise problems.bad_request("invalid continue token")
     return parts

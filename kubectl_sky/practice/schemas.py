@@ -1,9 +1,11 @@
-"""What objects look like: the OpenAPI schemas of the real server, and those of CRDs."""
+"""OpenAPI schemas: those of the built-in kinds, from a real API server, and those of CRDs."""
 
 import gzip
 import json
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from kubectl_sky.practice.resources import Json, Resource
 
@@ -16,51 +18,33 @@ _ANY: Json = {"x-kubernetes-preserve-unknown-fields": True}
 @cache
 def definitions() -> Json:
     """Return the schemas of the built-in kinds, by their names, as the real server gives them."""
-    read: Json = json.loads(gzip.decompress(FILE.read_bytes()))
-    return read
+    decoded: Json = json.loads(gzip.decompress(FILE.read_bytes()))
+    return decoded
 
 
-def references(node: object) -> set[str]:
-    """Return the names of all schemas that a schema needs."""
-    found: set[str] = set()
-    todo = [node]
-    while todo:
-        node = todo.pop()
-        values = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-        todo += values
-        ref = node.get("$ref") if isinstance(node, dict) else None
-        if isinstance(ref, str) and ref.removeprefix(_REF) not in found:
-            found.add(ref.removeprefix(_REF))
-            todo.append(definitions()[ref.removeprefix(_REF)])
+def referenced(reference: str) -> Json:
+    """Return the schema that a `$ref` names."""
+    found: Json = definitions()[reference.removeprefix(_REF)]
     return found
 
 
 @cache
-def _named(group: str, version: str, kind: str) -> str:
-    wanted = {"group": group, "version": version, "kind": kind}
-    for name, schema in definitions().items():
-        if wanted in schema.get("x-kubernetes-group-version-kind", ()):
-            return str(name)
-    raise KeyError(kind)
-
-
-def name(resource: Resource) -> str:
-    """Return the name of a kind's schema."""
-    if resource.custom:
-        parts = [*reversed(resource.group.split(".")), resource.version, resource.kind]
-        return ".".join(parts)
-    return _named(resource.group, resource.version, resource.kind)
+def _built_in(group: str, version: str, kind: str) -> Json:
+    names = {"group": group, "version": version, "kind": kind}
+    schemas: Iterable[Json] = definitions().values()
+    return next(
+        schema for schema in schemas if names in schema.get("x-kubernetes-group-version-kind", ())
+    )
 
 
 def root(resource: Resource) -> Json:
     """Return the schema of a kind."""
     if not resource.custom:
-        found: Json = definitions()[name(resource)]
-        return found
+        return _built_in(resource.group, resource.version, resource.kind)
     schema = (resource.custom.get("schema") or {}).get("openAPIV3Schema") or _ANY
     text = {"type": "string"}
-    own = {"apiVersion": text, "kind": text, "metadata": {"$ref": _REF + _META}}
-    return {**schema, "properties": {**(schema.get("properties") or {}), **own}}
+    inherited = {"apiVersion": text, "kind": text, "metadata": {"$ref": _REF + _META}}
+    return {**schema, "properties": {**(schema.get("properties") or {}), **inherited}}
 
 
 def resolve(schema: Json) -> Json:
@@ -70,9 +54,8 @@ def resolve(schema: Json) -> Json:
         ref = schema.get("$ref") or (refs[0].get("$ref") if refs else None)
         if not ref:
             return schema
-        own = {key: value for key, value in schema.items() if key not in ("allOf", "$ref")}
-        name = ref.removeprefix(_REF)
-        schema = {**definitions()[name], **own, "x-name": name.rpartition(".")[2]}
+        siblings = {key: value for key, value in schema.items() if key not in ("allOf", "$ref")}
+        schema = {**referenced(ref), **siblings}
 
 
 def field(schema: Json, key: str) -> Json | None:
@@ -113,14 +96,38 @@ def default_key(schema: Json, key: str) -> object:
     return (field(items(schema), key) or {}).get("default", "")
 
 
-def go_type(schema: Json) -> str:
-    """Return the type of a value as the real server names it."""
-    if "x-name" in schema:
-        return f"v1.{schema['x-name']}"
-    kind = schema.get("type", "")
-    if kind == "array":
-        return f"[]{go_type(items(schema))}"
-    if kind == "object":
-        return f"map[string]{go_type(resolve(schema.get('additionalProperties') or {}))}"
-    plain = {"boolean": "bool", "integer": schema.get("format", "int32")}
-    return plain.get(kind, kind) or "interface {}"
+def prune(value: Any, schema: Json, path: str = "") -> tuple[Any, list[str]]:
+    """Return a value without unknown fields and nulls, and the paths of the unknown fields."""
+    unknown: list[str] = []
+    if isinstance(value, dict):
+        kept = {}
+        for key, inner in value.items():
+            here, below = f"{path}.{key}" if path else key, field(schema, key)
+            if below is None:
+                unknown.append(here)
+            elif inner is not None or below.get("nullable"):
+                kept[key], more = prune(inner, below, here)
+                unknown += more
+        return kept, unknown
+    if isinstance(value, list):
+        pairs = [prune(item, items(schema), f"{path}[{at}]") for at, item in enumerate(value)]
+        return [item for item, _ in pairs], [name for _, more in pairs for name in more]
+    return value, unknown
+
+
+def fill_defaults(value: Any, schema: Json) -> Any:
+    """Return a custom object with the defaults of its schema."""
+    if isinstance(value, dict):
+        properties = schema.get("properties") or {}
+        missing = {
+            key: below["default"]
+            for key, below in properties.items()
+            if key not in value and "default" in below
+        }
+        return {
+            key: fill_defaults(inner, field(schema, key) or {})
+            for key, inner in {**value, **missing}.items()
+        }
+    if isinstance(value, list):
+        return [fill_defaults(item, items(schema)) for item in value]
+    return value

@@ -1,34 +1,32 @@
-"""Label and field selectors, read as the API reads them."""
+"""Label selectors and field selectors."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kubectl_sky.practice import problems
 from kubectl_sky.practice.resources import Json, Resource
 
-Wanted = Callable[[Json], bool]
+Predicate = Callable[[Json], bool]
 
-BAD_KEY = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end"
-    " with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for"
-    " validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+_KEY = r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?"
+_VALUE = r"(?:[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?)?"
+_REQUIREMENT = re.compile(
+    rf"\s*(?:(?P<key>{_KEY})\s*(?P<operator>==?|!=)\s*(?P<value>{_VALUE})"
+    rf"|(?P<set_key>{_KEY})\s+(?P<set_operator>in|notin)\s*\((?P<values>[^()]*)\)"
+    rf"|(?P<absent>!?)\s*(?P<exists>{_KEY}))\s*(?:,|$)"
 )
-_KEY = r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-\w.]*[A-Za-z0-9])?"
-_VALUE = r"(?:[A-Za-z0-9](?:[-\w.]*[A-Za-z0-9])?)?"
-_REQUIREMENTS = (
-    (re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})\s*(?:,|$)"), "equal"),
-    (re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)\s*(?:,|$)"), "set"),
-    (re.compile(rf"(!?)\s*({_KEY})\s*(?:,|$)"), "exists"),
-)
-_PLACE = {"metadata.name": "", "metadata.namespace": ""}
-_ABOUT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_COMMON_FIELDS = {"metadata.name", "metadata.namespace"}
 _FIELDS = {
     "pods": {
         *("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"),
         *("status.phase", "status.podIP", "status.nominatedNodeName", "spec.hostNetwork"),
     },
-    "events": {*(f"involvedObject.{field}" for field in _ABOUT), "reason", "source", "type"}
-    | {"reportingComponent"},
+    "events": {
+        *("reason", "source", "type", "reportingComponent", "involvedObject.kind"),
+        *("involvedObject.namespace", "involvedObject.name", "involvedObject.uid"),
+        *("involvedObject.apiVersion", "involvedObject.resourceVersion"),
+        "involvedObject.fieldPath",
+    },
     "nodes": {"spec.unschedulable"},
     "namespaces": {"status.phase"},
     "secrets": {"type"},
@@ -37,110 +35,76 @@ _FIELDS = {
 }
 
 
-def labels(text: str) -> Wanted:
-    """Read a label selector. Raises Problem."""
-    tests = []
+def labels(text: str) -> Predicate:
+    """Parse a label selector. Raises Problem."""
+    requirements = []
     rest = text.strip("\0 ")
-    if any(len(name) > 63 for name in re.findall(r"[-\w.]+", rest)):
-        raise problems.bad_request(_why(max(re.findall(r"[-\w.]+", rest), key=len)))
     while rest:
-        for pattern, kind in _REQUIREMENTS:
-            match = pattern.match(rest)
-            if match:
-                tests.append(_requirement(kind, *match.groups()))
-                rest = rest[match.end() :].strip()
-                break
-        else:
-            raise problems.bad_request(_why(rest))
-
-    def wanted(obj: Json) -> bool:
-        own = obj["metadata"].get("labels") or {}
-        return all(test(own) for test in tests)
-
-    return wanted
-
-
-def _why(text: str) -> str:
-    """Say why a requirement cannot be read, as the real server does."""
-    words = [word for word in re.split(r"\s+|(!=|==|[=(),!])", text) if word]
-    values = iter(words[3:])
-    if words[1:2] and words[1] in ("=", "==", "!="):
-        return f"found '{next(values, '')}', expected: ',' or 'end of string'"
-    if words[1:2] and words[1] in ("in", "notin"):
-        found = words[2] if len(words) > 2 else ""
-        return f"unable to parse requirement: found '{found}' expected: '('"
-    if words[1:]:
-        operators = "in, notin, =, ==, !=, gt, lt"
-        return f"unable to parse requirement: found '{words[1]}', expected: {operators}"
-    return f'unable to parse requirement: <nil>: Invalid value: "{text}": {BAD_KEY}'
-
-
-def _requirement(kind: str, *parts: str) -> Callable[[dict[str, str]], bool]:
-    if kind == "exists":
-        absent, key = parts
-        return lambda own: (key in own) != bool(absent)
-    key, operator, text = parts
-    if kind == "equal":
-        if operator == "!=":
-            return lambda own: own.get(key) != text
-        return lambda own: own.get(key) == text
-    values = {value.strip() for value in text.split(",")}
-    if operator == "in":
-        return lambda own: own.get(key) in values
-    return lambda own: own.get(key) not in values
-
-
-def matches(selector: Json, own: dict[str, str]) -> bool:
-    """Say whether labels fit a selector of an object: matchLabels and matchExpressions."""
-    for key, value in (selector.get("matchLabels") or {}).items():
-        if own.get(key) != value:
-            return False
-    tests: dict[str, Callable[[str, list[str]], bool]] = {
-        "In": lambda key, values: own.get(key) in values,
-        "NotIn": lambda key, values: own.get(key) not in values,
-        "Exists": lambda key, _: key in own,
-        "DoesNotExist": lambda key, _: key not in own,
-        "Gt": lambda key, values: own.get(key, "").isdigit() and int(own[key]) > int(values[0]),
-        "Lt": lambda key, values: own.get(key, "").isdigit() and int(own[key]) < int(values[0]),
-    }
-    return all(
-        tests[one["operator"]](one["key"], one.get("values") or [])
-        for one in selector.get("matchExpressions") or ()
+        match = _REQUIREMENT.match(rest)
+        if not match:
+            raise problems.bad_request(f"unable to parse requirement: {rest!r}")
+        requirements.append(_requirement(**match.groupdict()))
+        rest = rest[match.end() :].strip()
+    return lambda obj: matches(
+        {"matchExpressions": requirements}, obj["metadata"].get("labels") or {}
     )
 
 
-def fields(text: str, resource: Resource) -> Wanted:
-    """Read a field selector. Raises Problem for fields that the kind cannot be selected by."""
-    tests = []
+def _requirement(**parts: str | None) -> Json:
+    if parts["exists"]:
+        operator = "DoesNotExist" if parts["absent"] else "Exists"
+        return {"key": parts["exists"], "operator": operator}
+    if parts["set_key"]:
+        operator = "In" if parts["set_operator"] == "in" else "NotIn"
+        values = [value.strip() for value in (parts["values"] or "").split(",")]
+        return {"key": parts["set_key"], "operator": operator, "values": values}
+    operator = "NotIn" if parts["operator"] == "!=" else "In"
+    return {"key": parts["key"], "operator": operator, "values": [parts["value"]]}
+
+
+def matches(selector: Json, labels: Mapping[str, str]) -> bool:
+    """Say whether labels match a selector with matchLabels and matchExpressions."""
+    equal: bool = (selector.get("matchLabels") or {}).items() <= labels.items()
+    expressions = selector.get("matchExpressions") or ()
+    return equal and all(_holds(expression, labels) for expression in expressions)
+
+
+def _holds(expression: Json, labels: Mapping[str, str]) -> bool:
+    operator: str = expression["operator"]
+    values: list[str] = expression.get("values") or []
+    value = labels.get(expression["key"])
+    if operator in ("Exists", "DoesNotExist"):
+        return (value is not None) == (operator == "Exists")
+    if operator in ("In", "NotIn"):
+        return (value in values) == (operator == "In")
+    number = value is not None and value.isdigit()
+    return number and bool((int(value or 0) - int(values[0])) * (1 if operator == "Gt" else -1) > 0)
+
+
+def fields(text: str, resource: Resource) -> Predicate:
+    """Parse a field selector. Raises Problem for fields that the kind does not support."""
+    requirements = []
     for part in filter(None, text.split(",")):
         match = re.fullmatch(r"\s*([\w.]+)\s*(==|=|!=)(.*)", part)
         if not match:
-            text = f"invalid selector: '{text}'; can't understand '{part}'"
-            raise problems.bad_request(text)
+            raise problems.bad_request(f"invalid selector: {part!r}")
         path, operator, value = match.groups()
-        known = _FIELDS.get(resource.storage)
-        if path not in _PLACE and path not in (known or ()):
-            text = f"field label not supported: {path}"
-            if known is None:
-                only = '"metadata.name", "metadata.namespace"'
-                text = f'"{path}" is not a known field selector: only {only}'
-            raise problems.bad_request(text)
-        tests.append((path.split("."), operator != "!=", value))
-
-    def wanted(obj: Json) -> bool:
-        return all((_at(obj, path) == value) is equal for path, equal, value in tests)
-
-    return wanted
+        if path not in _COMMON_FIELDS | _FIELDS.get(resource.storage, set()):
+            raise problems.bad_request(f"field label not supported: {path}")
+        requirements.append((path.split("."), operator != "!=", value))
+    return lambda obj: all(
+        (_value(obj, path) == value) is equal for path, equal, value in requirements
+    )
 
 
-def _at(obj: Json, path: list[str]) -> str:
-    found: object = obj
+def _value(obj: Json, path: list[str]) -> str:
     if path == ["status", "successful"]:
         path = ["status", "succeeded"]
+    value: object = obj
     for key in path:
-        found = found.get(key) if isinstance(found, dict) else None
-    if isinstance(found, bool):
-        return str(found).lower()
-    if path[0] == "source" and isinstance(found, dict):
-        found = found.get("component")
-    return "" if found is None else str(found)
+        value = value.get(key) if isinstance(value, dict) else None
+    if path[0] == "source" and isinstance(value, dict):
+        value = value.get("component")
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)

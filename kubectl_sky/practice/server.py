@@ -1,4 +1,4 @@
-"""The API over HTTP: paths to verbs, and answers in the forms that clients ask for."""
+"""The API over HTTP: routes requests to verbs, and encodes their results."""
 
 import asyncio
 import contextlib
@@ -11,15 +11,15 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from kubectl_sky.practice import discovery, options, problems, requests, streaming, tables
+from kubectl_sky.practice import discovery, problems, requests, streaming, tables
 from kubectl_sky.practice.access import Access, Attempt
 from kubectl_sky.practice.node import Node
-from kubectl_sky.practice.requests import Place, Request
+from kubectl_sky.practice.requests import Request, RequestInfo
 from kubectl_sky.practice.resources import Json
-from kubectl_sky.practice.verbs import Answer, Verbs, too_new
-from kubectl_sky.practice.watching import Watch, usual_time
+from kubectl_sky.practice.verbs import Result, Verbs
+from kubectl_sky.practice.watching import Watch, default_timeout
 
-_LARGEST = 3 * 1024 * 1024
+_MAX_BODY = 3 * 1024 * 1024
 _OPENAPI_2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _STREAMING = ("exec", "portforward")  # over a websocket
@@ -37,96 +37,88 @@ class Server:
         self._closing = asyncio.Event()
 
     def close(self) -> None:
-        """End the answers that would go on."""
+        """End all streams."""
         self._closing.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; what goes wrong is answered too."""
+        """Answer one request, also when it fails."""
         if scope["type"] == "websocket":
             await self._connect(WebSocket(scope, receive, send))
             return
         try:
             response = await self._respond(HttpRequest(scope, receive))
         except problems.Problem as problem:
-            below = self._api.resources.serves(scope["path"])
-            nothing = below and problem == problems.no_path()
-            response = _refusal(problems.no_resource() if nothing else problem)
-        except Exception as error:  # noqa: BLE001 -- a door: the client is told, the log too
+            not_served = problem == problems.no_path() and self._api.resources.serves(scope["path"])
+            response = _refusal(problems.no_resource() if not_served else problem)
+        except RecursionError:
+            response = _refusal(problems.bad_request("the body is nested too deeply"))
+        except Exception as error:  # noqa: BLE001 -- the client and the log get it
             traceback.print_exc()
-            told = problems.Problem(500, "InternalError", f"Internal error occurred: {error}")
-            response = _json(told.status(), 500)
+            text = f"Internal error occurred: {error}"
+            response = _refusal(problems.Problem(500, "InternalError", text))
         with contextlib.suppress(OSError):
             await response(scope, receive, send)
 
     async def _respond(self, http: HttpRequest) -> Response:
-        path = http.url.path
+        path, method = http.url.path, http.method
         if path in _HEALTH:
             return PlainTextResponse("ok")
         user = self._access.user(http.headers)
-        if path == "/openapi/v2":  # an empty document: clients that know v3 ask only in vain
+        if path == "/openapi/v2":  # an empty document: kubectl asks for v3 first
             return Response(b"", media_type=_OPENAPI_2)
-        told = discovery.answer(path, self._api.resources) if http.method == "GET" else None
-        if told:
-            return _json(told)
-        request = Request(
-            user,
-            http.method,
-            requests.query(http.scope["query_string"]),
-            dict(http.headers),
-            await _body(http),
-            [],
-        )
+        document = discovery.get(path, self._api.resources) if method == "GET" else None
+        if document:
+            return _json(document)
+        query = requests.parse_query(http.scope["query_string"])
+        request = Request(user, method, query, dict(http.headers), await _body(http))
         parts = path.strip("/").split("/")
-        kind = discovery.REVIEWS.get("/".join(parts[1:]))
-        if kind and http.method == "POST":
-            return self._answer(self._verbs.review(kind, parts[1], request), request)
-        place = requests.place(path, self._api.resources)
-        self._check(place, request)
-        options.check(http.method, request.query)
-        if place.subresource not in ("", "status"):
-            return await self._subresource(place, request)
-        if place.name == "" and http.method == "GET" and request.flag("watch"):
-            return self._watch(place, request)
-        return self._answer(self._verb(place, request)(place, request), request)
+        review = discovery.REVIEWS.get("/".join(parts[1:]))
+        if review and method == "POST":
+            return _encode(self._verbs.review(review, parts[1], request), request)
+        info = requests.parse_path(path, self._api.resources)
+        self._authorize(info, request)
+        requests.check_options(method, request.query)
+        if info.subresource not in ("", "status"):
+            return self._subresource(info, request)
+        if info.name == "" and method == "GET" and request.flag("watch"):
+            return self._watch(info, request)
+        return _encode(self._verb(info, method)(info, request), request)
 
-    def _check(self, place: Place, request: Request) -> None:
-        one, watched = bool(place.name), request.flag("watch")
-        verb = _VERBS.get(request.method, "get" if one else "watch" if watched else "list")
+    def _authorize(self, info: RequestInfo, request: Request) -> None:
+        watched = request.flag("watch")
+        read = "get" if info.name else "watch" if watched else "list"
+        verb = _VERBS.get(request.method, read)
         if request.method == "DELETE":
-            verb = "delete" if one else "deletecollection"
-        if request.method == "POST" and place.subresource in _STREAMING:
-            verb = "create"
-        resource, sub = place.resource, place.subresource
-        name = f"{resource.plural}/{sub}" if sub else resource.plural
-        attempt = Attempt(verb, resource.group, name, place.namespace, place.name)
+            verb = "delete" if info.name else "deletecollection"
+        plural, subresource = info.resource.plural, info.subresource
+        name = f"{plural}/{subresource}" if subresource else plural
+        attempt = Attempt(verb, info.resource.group, name, info.namespace, info.name)
         self._access.check(request.user, attempt)
 
-    def _verb(self, place: Place, request: Request) -> Callable[[Place, Request], Answer]:
+    def _verb(self, info: RequestInfo, method: str) -> Callable[[RequestInfo, Request], Result]:
         verbs = self._verbs
-        if place.subresource == "status" and not place.resource.status:
+        if info.subresource == "status" and not info.resource.status:
             raise problems.no_path()
-        if place.name:
-            found = {"GET": verbs.get, "PUT": verbs.update, "PATCH": verbs.patch}
-            if not place.subresource:
-                found["DELETE"] = verbs.delete
+        if info.name:
+            allowed = {"GET": verbs.get, "PUT": verbs.update, "PATCH": verbs.patch}
+            if not info.subresource:
+                allowed["DELETE"] = verbs.delete
         else:
-            found = {"GET": verbs.list, "POST": verbs.create, "DELETE": verbs.delete_all}
-        if request.method not in found:
+            allowed = {"GET": verbs.list, "POST": verbs.create, "DELETE": verbs.delete_collection}
+        if method not in allowed:
             raise problems.not_allowed()
-        return found[request.method]
+        return allowed[method]
 
-    async def _subresource(self, place: Place, request: Request) -> Response:
-        name = f"{place.resource.storage}/{place.subresource}"
+    def _subresource(self, info: RequestInfo, request: Request) -> Response:
+        name = f"{info.resource.storage}/{info.subresource}"
         if (name, request.method) == ("pods/log", "GET"):
-            options.check_log(place.name, request.query)
-            pod = self._verbs.get(place, _plain(request)).body
-            lines = self._node.log(pod, request.query)
-            return _Lasting(lines, self._closing, "text/plain")
+            pod = self._verbs.get(info, Request(request.user, "GET")).body
+            return _Stream(self._node.log(pod, request.query), self._closing, "text/plain")
         if (name, request.method) == ("serviceaccounts/token", "POST"):
-            return self._answer(self._verbs.token(place, request), request)
-        if place.resource.storage == "pods" and place.subresource in _STREAMING:
-            pod = self._verbs.get(place, _plain(request)).body
-            if place.subresource == "exec":
+            return _encode(self._verbs.token(info, request), request)
+        if info.resource.storage == "pods" and info.subresource in _STREAMING:
+            pod = self._verbs.get(info, Request(request.user, "GET")).body
+            if info.subresource == "exec":
                 self._node.running_container(pod, request.query.get("container", ""))
             raise problems.bad_request("Upgrade request required")
         raise problems.no_path()
@@ -135,62 +127,54 @@ class Server:
         """Run a program in a pod, or forward ports, over a WebSocket."""
         try:
             user = self._access.user(socket.headers)
-            place = requests.place(socket.url.path, self._api.resources)
-            query = requests.query(socket.scope["query_string"])
-            request = Request(user, "GET", query, dict(socket.headers), b"", [])
-            self._check(place, request)
-            pod = self._verbs.get(place, _plain(request)).body
-            if place.resource.storage != "pods" or place.subresource not in _STREAMING:
+            info = requests.parse_path(socket.url.path, self._api.resources)
+            request = Request(user, "GET", requests.parse_query(socket.scope["query_string"]))
+            self._authorize(info, request)
+            pod = self._verbs.get(info, Request(user, "GET")).body
+            if info.resource.storage != "pods" or info.subresource not in _STREAMING:
                 raise problems.no_path()
-            stream = self._node.execute if place.subresource == "exec" else streaming.forward
+            stream = self._node.execute if info.subresource == "exec" else streaming.forward
             await stream(pod, socket)
         except problems.Problem as problem:
             await socket.send_denial_response(_refusal(problem))
 
-    def _watch(self, place: Place, request: Request) -> Response:
-        version = request.query.get("resourceVersion", "")
-        begin = request.number("resourceVersion") or 0
-        state = self._api.state
-        if begin > state.version:
-            raise too_new(begin, state.version)
-        watch = Watch(state, place.resource, self._verbs.wanted(place, request))
-        initial = version in ("", "0") or request.flag("sendInitialEvents")
+    def _watch(self, info: RequestInfo, request: Request) -> Response:
+        version = request.number("resourceVersion") or 0
+        state, resource = self._api.state, info.resource
+        if version > state.version:
+            raise problems.too_new(version, state.version)
+        watch = Watch(state, resource, self._verbs.predicate(info, request))
+        initial = not version or request.flag("sendInitialEvents")
         try:
-            changes = [] if initial else state.since(place.resource.storage, begin)
+            watch.begin(
+                state.as_added(resource.storage)
+                if initial
+                else state.since(resource.storage, version)
+            )
         except problems.Problem as problem:
             watch.close()
             event = {"type": "ERROR", "object": problem.status()}
             return Response(json.dumps(event) + "\n", media_type="application/json")
-        watch.begin(state.as_added(place.resource.storage) if initial else changes)
-        seconds = request.number("timeoutSeconds") or usual_time()
 
-        def write(obj: Json) -> Json:
-            if obj["apiVersion"] != place.resource.api_version:
-                obj = {**obj, "apiVersion": place.resource.api_version}
+        def convert(obj: Json) -> Json:
+            if obj["apiVersion"] != resource.api_version:
+                obj = {**obj, "apiVersion": resource.api_version}
             if not request.as_table:
                 return obj
             metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
-            return tables.table(place.resource, [obj], metadata, request.as_table)
+            return tables.table(resource, [obj], metadata, request.as_table)
 
-        bookmarks = request.flag("allowWatchBookmarks")
         lines = watch.lines(
-            seconds, write, bookmarks=bookmarks, told=request.flag("sendInitialEvents")
+            request.number("timeoutSeconds") or default_timeout(),
+            convert,
+            bookmarks=request.flag("allowWatchBookmarks"),
+            initial_bookmark=request.flag("sendInitialEvents"),
         )
-        return _Lasting(lines, self._closing, "application/json")
-
-    def _answer(self, answer: Answer, request: Request) -> Response:
-        body = answer.body
-        if request.as_metadata and body["kind"] != "Status":
-            body = tables.partial(body)
-        response = _json(body, answer.code)
-        for text in request.warnings:
-            quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-            response.headers.append("warning", f'299 - "{quoted}"')
-        return response
+        return _Stream(lines, self._closing, "application/json")
 
 
-class _Lasting(StreamingResponse):
-    """A stream that ends when its reader goes or all ends, also while there is nothing to write."""
+class _Stream(StreamingResponse):
+    """A stream that ends when its reader leaves or the server closes, also while it is idle."""
 
     def __init__(self, blocks: AsyncIterator[bytes], closing: asyncio.Event, kind: str) -> None:
         super().__init__(blocks, media_type=kind)
@@ -198,7 +182,7 @@ class _Lasting(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         writing = asyncio.create_task(self.stream_response(send))
-        leaving = asyncio.create_task(_left(receive))
+        leaving = asyncio.create_task(_disconnected(receive))
         closing = asyncio.create_task(self._closing.wait())
         tasks = (writing, leaving, closing)
         try:
@@ -209,24 +193,31 @@ class _Lasting(StreamingResponse):
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _left(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-def _plain(request: Request) -> Request:
-    return Request(request.user, "GET", {}, {}, b"", [])
-
-
 async def _body(http: HttpRequest) -> bytes:
-    """Read a body that is not too large. Raises Problem."""
-    found = bytearray()
+    """Read a body of limited size. Raises Problem."""
+    body = bytearray()
     async for block in http.stream():
-        found += block
-        if len(found) > _LARGEST:
-            text = f"Request entity too large: limit is {_LARGEST}"
+        body += block
+        if len(body) > _MAX_BODY:
+            text = f"Request entity too large: limit is {_MAX_BODY}"
             raise problems.Problem(413, "RequestEntityTooLarge", text)
-    return bytes(found)
+    return bytes(body)
+
+
+def _encode(result: Result, request: Request) -> Response:
+    body = result.body
+    if request.as_metadata and body["kind"] != "Status":
+        body = tables.partial(body)
+    response = _json(body, result.code)
+    for text in request.warnings:
+        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+        response.headers.append("warning", f'299 - "{quoted}"')
+    return response
 
 
 def _refusal(problem: problems.Problem) -> Response:

@@ -1,4 +1,4 @@
-"""The objects of the practice cluster: in memory, with their history, and in a file."""
+"""The stored objects: in memory, with their history, and in an SQLite file."""
 
 import json
 import sqlite3
@@ -12,11 +12,11 @@ from kubectl_sky.practice import problems
 
 Json = dict[str, Any]
 Key = tuple[str, str]  # namespace and name
-_HISTORY = 2000  # changes of a kind that a watch can be resumed from
+_HISTORY = 2000  # changes per kind from which a watch can resume
 
 
 class Change(NamedTuple):
-    """What became of an object: ADDED, MODIFIED or DELETED. Nobody changes the objects."""
+    """A change of an object: ADDED, MODIFIED or DELETED. Its objects must not be changed."""
 
     type: str
     storage: str
@@ -39,8 +39,8 @@ def key(obj: Json) -> Key:
 class State:
     """All objects, by kind (`jobs.batch`) and by namespace and name.
 
-    An object that is stored is never changed again: a change stores a new one. Listeners are
-    called after each change, and must only take note of it.
+    A stored object is never changed: a change stores a new one. Listeners are called after each
+    change and must return at once.
     """
 
     def __init__(self, file: Path) -> None:
@@ -58,20 +58,22 @@ class State:
 
     def all(self, storage: str, namespace: str = "") -> list[Json]:
         """Return all objects of a kind, or those of a namespace, in no order."""
-        found = self._objects.get(storage, {})
-        if not namespace:
-            return list(found.values())
-        return [obj for (where, _), obj in found.items() if where == namespace]
+        objects = self._objects.get(storage, {}).items()
+        return [obj for key, obj in objects if not namespace or key[0] == namespace]
+
+    def storages(self) -> list[str]:
+        """Return the kinds that have had objects."""
+        return [*self._objects]
 
     def put(self, storage: str, obj: Json) -> Json:
-        """Store an object, which belongs to the state from then on, as its newest version."""
+        """Store a new version of an object; the caller must not change it any more."""
         before = self.get(storage, *key(obj))
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
         self._objects.setdefault(storage, {})[key(obj)] = obj
         self._unsaved[(storage, *key(obj))] = json.dumps(obj)
         kind = "MODIFIED" if before else "ADDED"
-        self._tell(Change(kind, storage, self.version, obj, before))
+        self._notify(Change(kind, storage, self.version, obj, before))
         return obj
 
     def drop(self, storage: str, obj: Json) -> Json:
@@ -81,18 +83,18 @@ class State:
         last = {**obj, "metadata": metadata}
         del self._objects[storage][key(obj)]
         self._unsaved[(storage, *key(obj))] = None
-        self._tell(Change("DELETED", storage, self.version, last, obj))
+        self._notify(Change("DELETED", storage, self.version, last, obj))
         return last
 
     def as_added(self, storage: str) -> list[Change]:
-        """Return all objects of a kind as if they had just come."""
+        """Return all objects of a kind as changes."""
         return [
             Change("ADDED", storage, int(obj["metadata"]["resourceVersion"]), obj)
             for obj in sorted(self.all(storage), key=key)
         ]
 
     def since(self, storage: str, version: int) -> list[Change]:
-        """Return the changes of a kind after a version. Raises Problem when it is too long ago."""
+        """Return the changes of a kind after a version. Raises Problem if it is too old."""
         history = self._history.get(storage)
         if version < self._oldest or (history and len(history) == _HISTORY):
             oldest = history[0].version if history else self._oldest
@@ -107,22 +109,22 @@ class State:
         """Write what has changed to the file."""
         unsaved, self._unsaved = self._unsaved, {}
         self._file.execute("BEGIN")
-        for where, text in unsaved.items():
+        for path, text in unsaved.items():
             if text is None:
                 self._file.execute(
-                    "DELETE FROM objects WHERE (kind, namespace, name) = (?,?,?)", where
+                    "DELETE FROM objects WHERE (kind, namespace, name) = (?,?,?)", path
                 )
             else:
-                self._file.execute("REPLACE INTO objects VALUES (?,?,?,?)", (*where, text))
+                self._file.execute("REPLACE INTO objects VALUES (?,?,?,?)", (*path, text))
         self._file.execute("REPLACE INTO counter VALUES (0, ?)", (self.version,))
         self._file.execute("COMMIT")
 
     @property
     def unsaved(self) -> bool:
-        """Whether the file is behind."""
+        """Whether the file is out of date."""
         return bool(self._unsaved)
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         history = self._history.setdefault(change.storage, deque(maxlen=_HISTORY))
         history.append(change)
         for listener in list(self.listeners):
@@ -141,6 +143,6 @@ class State:
         for storage, namespace, name, body in self._file.execute("SELECT * FROM objects"):
             self._objects.setdefault(storage, {})[namespace, name] = json.loads(body)
         row = self._file.execute("SELECT version FROM counter").fetchone()
-        # what was answered but not yet saved when it was killed must not come again
+        # versions that were answered but not saved before a crash must not be used again
         self.version = row[0] + 100_000 if row else 1
         self._oldest = self.version

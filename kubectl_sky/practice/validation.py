@@ -1,178 +1,388 @@
-"""What is wrong with an object, and with a change of it, beyond what its schema says."""
+"""Validate objects: the OpenAPI schema of their kind, rules across fields, immutable fields.
 
+Status codes, reasons and field paths are the real API server's; the sentences are not.
+"""
+
+import base64
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from kubectl_sky.practice import problems, rules, schemas, shapes
-from kubectl_sky.practice.pod_rules import BAD_LABEL, LABEL, invalid, required
+from jsonschema import Draft4Validator, FormatChecker, ValidationError, validators
+
+from kubectl_sky.practice import problems, quantities, schemas
 from kubectl_sky.practice.problems import Cause
 from kubectl_sky.practice.resources import Json, Resource
-from kubectl_sky.practice.selection import BAD_KEY
 
-_SUBDOMAIN = rf"{LABEL}(\.{LABEL})*"
-_LABELS = {"namespaces", "services", "pods.hostname"}  # kinds whose names are labels
-_DATA, _MOST_DATA = ("data", "binaryData", "stringData"), 1024 * 1024
-_FREE = {"rbac.authorization.k8s.io"}  # groups whose names may be any path segment
-_BAD_SUBDOMAIN = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.',"
-    " and must start and end with an alphanumeric character (e.g. 'example.com', regex used for"
-    rf" validation is '{LABEL}(\.{LABEL})*')"
-)
-_BAD_VALUE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.',"
-    " and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or"
-    " '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
-_BAD_DATA_KEY = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',"
-    "  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
-)
+Causes = Iterator[Cause]
+
+_DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+_QUALIFIED_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_NAMED_BY_LABEL = {"namespaces", "services"}
+_RBAC = "rbac.authorization.k8s.io"  # its names may be any path segment
+_DATA = ("data", "binaryData", "stringData")
+_MAX_DATA = 1024 * 1024
+_NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "hugepages-")
 
 
-def _metadata(obj: Json, resource: Resource) -> Iterator[Cause]:
-    metadata = obj["metadata"]
+def invalid(path: str, value: object, reason: str) -> Cause:
+    """A value that is not allowed."""
+    text = json.dumps(value, separators=(",", ":"))
+    return Cause("FieldValueInvalid", path, f"Invalid value: {text[:200]}: {reason}")
+
+
+def required(path: str) -> Cause:
+    """A missing value."""
+    return Cause("FieldValueRequired", path, "Required value")
+
+
+def not_supported(path: str, value: object, supported: Iterable[object]) -> Cause:
+    """A value that is not one of a list."""
+    known = ", ".join(map(json.dumps, supported))
+    text = f"Unsupported value: {json.dumps(value)}: supported values: {known}"
+    return Cause("FieldValueNotSupported", path, text)
+
+
+def forbidden(path: str, reason: str) -> Cause:
+    """A field that must not be set or changed."""
+    return Cause("FieldValueForbidden", path, f"Forbidden: {reason}")
+
+
+def mistyped(obj: Json, resource: Resource) -> str:
+    """Name the first value of a wrong type that prevents decoding; empty if all are right.
+
+    The types in a custom resource, but for its metadata, are checked by `check`.
+    """
+    for path, error in _schema_errors(obj, schemas.root(resource)):
+        if error.validator in _TYPES and (not resource.custom or path.startswith("metadata")):
+            return f"{path}: wrong type, {_type_name(error.instance)}"
+    return ""
+
+
+def check(obj: Json, resource: Resource, *, schema: bool = True) -> None:
+    """Refuse an invalid object. Raises Problem with all invalid fields."""
+    spec = obj.get("spec") or {}
+    causes = list(_metadata(obj["metadata"], resource))
+    if resource.storage in ("configmaps", "secrets"):
+        causes += _data(obj)
+    if resource.storage == "customresourcedefinitions.apiextensions.k8s.io":
+        causes += _definition(obj)
+    if resource.storage in _SPECS:
+        causes += _SPECS[resource.storage](spec)
+    paths = {cause.field for cause in causes}
+    for path, error in _schema_errors(obj, schemas.root(resource)) if schema else ():
+        reported = path in paths or path.rpartition("[")[0] in paths
+        unset = error.instance == "" or path.startswith("status")
+        if not reported and (resource.custom or not unset):
+            causes.append(_schema_cause(path, error))
+    if causes:
+        raise problems.invalid(resource.qualified_kind, obj["metadata"]["name"], causes)
+
+
+def _follow_reference(
+    validator: Any, reference: str, instance: Any, _: Json
+) -> Iterator[ValidationError]:
+    yield from validator.descend(instance, schemas.referenced(reference))
+
+
+def _check_type(
+    validator: Any, expected: str, instance: Any, schema: Json
+) -> Iterator[ValidationError]:
+    if instance is None and schema.get("nullable"):
+        return
+    if not validator.is_type(instance, expected):
+        yield ValidationError(f"expected {expected}")
+
+
+def _check_required(
+    _: Any, names: Sequence[str], instance: Any, __: Json
+) -> Iterator[ValidationError]:
+    missing = [name for name in names if name not in instance] if isinstance(instance, dict) else ()
+    yield from (ValidationError("missing", path=[name]) for name in missing)
+
+
+_FORMATS = FormatChecker(())
+_TYPES = ("type", "oneOf", "format")  # keywords of JSON schema that are about a value's type
+
+
+@_FORMATS.checks("byte", ValueError)
+def _is_base64(value: object) -> bool:
+    return isinstance(base64.b64decode("".join(str(value).split()), validate=True), bytes)
+
+
+# OpenAPI 3.0 schemas are JSON schemas of draft 4, with `nullable`.
+_SchemaValidator = validators.extend(  # type: ignore[no-untyped-call]
+    Draft4Validator,
+    {"$ref": _follow_reference, "type": _check_type, "required": _check_required},
+)
+
+
+def _schema_errors(obj: Json, schema: Json) -> Iterator[tuple[str, ValidationError]]:
+    for error in _SchemaValidator(schema, format_checker=_FORMATS).iter_errors(obj):
+        parts = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in error.absolute_path)
+        yield "".join(parts).removeprefix("."), error
+
+
+def _schema_cause(path: str, error: ValidationError) -> Cause:
+    if error.validator == "required":
+        return required(path)
+    if error.validator == "enum":
+        return not_supported(path, error.instance, error.schema["enum"])  # type: ignore[index]
+    if error.validator == "type":
+        text = f'Invalid value: "{_type_name(error.instance)}": must be of another type'
+        return Cause("FieldValueTypeInvalid", path, text)
+    return invalid(path, error.instance, f"must match {error.validator} {error.validator_value}")
+
+
+def _type_name(value: object) -> str:
+    names = {str: "string", bool: "boolean", dict: "object", list: "array", type(None): "null"}
+    return names.get(type(value), "number")
+
+
+def _metadata(metadata: Json, resource: Resource) -> Causes:
     name = metadata["name"]
-    is_label = resource.storage in _LABELS
-    limit = 63 if is_label else 253
-    pattern, message = (LABEL, BAD_LABEL) if is_label else (_SUBDOMAIN, _BAD_SUBDOMAIN)
-    if resource.group not in _FREE and not re.fullmatch(pattern, name):
-        yield Cause("FieldValueInvalid", "metadata.name", f'Invalid value: "{name}": {message}')
-    if len(name) > limit:
-        text = f'Invalid value: "{name}": must be no more than {limit} characters'
-        yield Cause("FieldValueInvalid", "metadata.name", text)
-    value_pattern = r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
-    for label in metadata.get("labels") or ():
-        if not re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", label.split("/")[-1]):
-            yield invalid("metadata.labels", label, BAD_KEY)
-    for value in (metadata.get("labels") or {}).values():
-        if not re.fullmatch(value_pattern, value):
-            text = f'Invalid value: "{value}": {_BAD_VALUE}'
-            yield Cause("FieldValueInvalid", "metadata.labels", text)
-        elif len(value) > 63:
-            text = f'Invalid value: "{value}": must be no more than 63 bytes'
-            yield Cause("FieldValueInvalid", "metadata.labels", text)
-
-
-def _data(obj: Json) -> Iterator[Cause]:
-    for field in _DATA:
-        for name in obj.get(field) or ():
-            if not re.fullmatch(r"[-._a-zA-Z0-9]+", name):
-                yield invalid(f"{field}[{name}]", name, _BAD_DATA_KEY)
-    size = sum(
-        _size(obj, field, value) for field in _DATA for value in (obj.get(field) or {}).values()
+    pattern, limit = (
+        (_DNS_LABEL, 63) if resource.storage in _NAMED_BY_LABEL else (_DNS_SUBDOMAIN, 253)
     )
-    if size > _MOST_DATA:
-        text = f"Too long: may not be more than {_MOST_DATA} bytes"
+    if len(name) > limit:
+        yield invalid("metadata.name", name, f"must be no more than {limit} characters")
+    elif resource.group != _RBAC and not re.fullmatch(pattern, name):
+        yield invalid("metadata.name", name, "must be a lowercase RFC 1123 name")
+    yield from _labels(metadata.get("labels") or {}, "metadata.labels")
+
+
+def _labels(labels: Json, path: str) -> Causes:
+    for key, value in labels.items():
+        prefix, _, name = key.rpartition("/")
+        if len(name) > 63 or len(prefix) > 253 or not re.fullmatch(_QUALIFIED_NAME, name):
+            yield invalid(path, key, "must be a valid label key")
+        if len(value) > 63 or not re.fullmatch(f"({_QUALIFIED_NAME})?", value):
+            yield invalid(path, value, "must be a valid label value")
+
+
+def _data(obj: Json) -> Causes:
+    size = 0
+    for field in _DATA:
+        for key, value in (obj.get(field) or {}).items():
+            size += len(value)
+            if not re.fullmatch(r"[-._a-zA-Z0-9]+", key):
+                yield invalid(f"{field}[{key}]", key, "must be a valid config key")
+            if field == "binaryData" or (field == "data" and obj.get("kind") == "Secret"):
+                size -= len(value) // 4 + value[-2:].count("=")  # base64
+    if size > _MAX_DATA:
+        text = f"Too long: may not be more than {_MAX_DATA} bytes"
         yield Cause("FieldValueTooLong", "[]", text)
 
 
-def _size(obj: Json, field: str, value: Any) -> int:
-    """Bytes of a value; some fields hold them in base64."""
-    text = str(value)
-    encoded = field == "binaryData" or (field == "data" and obj.get("kind") == "Secret")
-    return len(text) * 3 // 4 - text[-2:].count("=") if encoded else len(text)
-
-
-def _definition(obj: Json) -> Iterator[Cause]:
-    spec, name = obj.get("spec") or {}, obj["metadata"]["name"]
-    group, names = spec.get("group", ""), spec.get("names") or {}
-    if name != f"{names.get('plural')}.{group}":
-        yield invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
-    for field in ("group", "scope"):
-        if not spec.get(field):
-            yield required(f"spec.{field}")
-    for field in ("plural", "kind"):
-        if not names.get(field):
-            yield required(f"spec.names.{field}")
-    if sum(bool(one.get("storage")) for one in spec.get("versions") or ()) != 1:
-        why = "must have exactly one version marked as storage version"
-        yield Cause("FieldValueInvalid", "spec.versions", f"Invalid value: {{…}}: {why}")
-        text = "Invalid value: null: must have at least one stored version"
-        yield Cause("FieldValueInvalid", "status.storedVersions", text)
-
-
-def check(obj: Json, resource: Resource) -> None:
-    """Refuse an object whose values cannot be. Raises Problem with all that is wrong."""
-    found = list(_metadata(obj, resource))
+def _definition(obj: Json) -> Causes:
     spec = obj.get("spec") or {}
-    if resource.storage in ("configmaps", "secrets"):
-        found += _data(obj)
-    if resource.storage == "customresourcedefinitions.apiextensions.k8s.io":
-        found += _definition(obj)
-    if resource.custom:
-        found += shapes.causes(obj, schemas.root(resource))
-    else:
-        found += rules.broken(resource.storage, spec)
-    if found:
-        raise problems.invalid(resource.qualified_kind, obj["metadata"]["name"], found)
+    names = spec.get("names") or {}
+    if obj["metadata"]["name"] != f"{names.get('plural')}.{spec.get('group')}":
+        yield invalid("metadata.name", obj["metadata"]["name"], "must be <plural>.<group>")
+    if sum(bool(version.get("storage")) for version in spec.get("versions") or ()) != 1:
+        yield invalid("spec.versions", None, "exactly one version must be the storage version")
 
 
-_IMMUTABLE = {"jobs.batch": ("selector", "template", "completionMode", "podFailurePolicy")}
-_JOB_MAY = {"affinity", "nodeSelector", "tolerations", "schedulingGates"}
-_CLAIM_MUST = ("accessModes", "storageClassName", "volumeMode", "selector", "dataSource")
-_FORBIDDEN = {
-    "persistentvolumeclaims": (
-        "spec is immutable after creation except resources.requests and volumeAttributesClassName"
-        " for bound claims"
-    ),
-    "pods": (
-        "pod updates may not change fields other than `spec.containers[*].image`,"
-        "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only"
-        " additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to"
-        " be set to 1 if it was previously negative)"
-    ),
+def _label(path: str, value: str | None) -> Causes:
+    if value and not (re.fullmatch(_DNS_LABEL, value) and len(value) <= 63):
+        yield invalid(path, value, "must be a lowercase RFC 1123 label")
+
+
+def _names(items: Iterable[Json], path: str) -> Causes:
+    names = set()
+    for index, item in enumerate(items):
+        name, here = item.get("name"), f"{path}[{index}].name"
+        if name and name in names:
+            yield Cause("FieldValueDuplicate", here, f'Duplicate value: "{name}"')
+        yield from _label(here, name)
+        names.add(name)
+
+
+def _port(path: str, number: object) -> Causes:
+    if isinstance(number, int) and not 0 < number < 65536:
+        yield invalid(path, number, "must be between 1 and 65535, inclusive")
+
+
+def _pod(spec: Json, path: str = "spec") -> Causes:
+    volumes = spec.get("volumes") or []
+    yield from _names(volumes, f"{path}.volumes")
+    for index, volume in enumerate(volumes):
+        sources = [source for source in volume if source != "name"]
+        if len(sources) > 1:
+            yield forbidden(f"{path}.volumes[{index}].{sources[1]}", "a volume has one type")
+        if "secret" in volume and not volume["secret"].get("secretName"):
+            yield required(f"{path}.volumes[{index}].secret.secretName")
+    if not spec.get("containers"):
+        yield required(f"{path}.containers")
+    for group in ("initContainers", "containers"):
+        containers = spec.get(group) or []
+        yield from _names(containers, f"{path}.{group}")
+        for index, container in enumerate(containers):
+            yield from _container(container, volumes, f"{path}.{group}[{index}]")
+    for name in ("hostname", "subdomain"):
+        yield from _label(f"{path}.{name}", spec.get(name))
+
+
+def _container(container: Json, volumes: Iterable[Json], path: str) -> Causes:
+    if not container.get("image"):
+        yield required(f"{path}.image")
+    for index, port in enumerate(container.get("ports") or ()):
+        yield from _port(f"{path}.ports[{index}].containerPort", port.get("containerPort"))
+    for index, variable in enumerate(container.get("env") or ()):
+        name = variable.get("name") or ""
+        if "=" in name or not (name.isascii() and name.isprintable()):
+            yield invalid(f"{path}.env[{index}].name", name, "must be ASCII without '='")
+    names = {volume.get("name") for volume in volumes}
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
+        here = f"{path}.volumeMounts[{index}]"
+        if mount.get("name") not in names:
+            text = f"Not found: {json.dumps(mount.get('name'))}"
+            yield Cause("FieldValueNotFound", f"{here}.name", text)
+        if ".." in (mount.get("subPath") or "").split("/"):
+            yield invalid(f"{here}.subPath", mount["subPath"], "must not contain '..'")
+    yield from _resources(container.get("resources") or {}, f"{path}.resources")
+
+
+def _resources(resources: Json, path: str) -> Causes:
+    limits = quantities.amounts(resources.get("limits"))
+    requests = quantities.amounts(resources.get("requests"))
+    for part, amounts in (("limits", limits), ("requests", requests)):
+        for name, amount in amounts.items():
+            here, extended = f"{path}.{part}[{name}]", "/" in name
+            if not extended and not name.startswith(_NATIVE_RESOURCES):
+                yield invalid(here, name, "must be a standard resource or fully qualified")
+            if amount.nanos < 0 or (extended and amount.nanos % 10**9):
+                yield invalid(here, str(amount), "must be a whole number, not negative")
+    for name, amount in requests.items():
+        extended = "/" in name
+        if name not in limits:
+            yield from [required(f"{path}.limits")] if extended else ()
+        elif amount.nanos > limits[name].nanos or (extended and amount != limits[name]):
+            relation = "equal to" if extended else "less than or equal to"
+            reason = f"must be {relation} {name} limit of {limits[name]}"
+            yield invalid(f"{path}.requests", str(amount), reason)
+
+
+def _job(spec: Json) -> Causes:
+    for field in _JOB_COUNTS:
+        if (spec.get(field) or 0) < 0:
+            yield invalid(f"spec.{field}", spec[field], "must be greater than or equal to 0")
+    if spec.get("completionMode") == "Indexed":
+        if spec.get("completions") is None:
+            yield required("spec.completions")
+    elif spec.get("backoffLimitPerIndex") is not None:
+        reason = "requires indexed completion mode"
+        yield invalid("spec.backoffLimitPerIndex", spec["backoffLimitPerIndex"], reason)
+    for index, rule in enumerate((spec.get("podFailurePolicy") or {}).get("rules") or ()):
+        if not rule.get("onExitCodes") and not rule.get("onPodConditions"):
+            path = f"spec.podFailurePolicy.rules[{index}]"
+            yield invalid(path, None, "one of onExitCodes and onPodConditions is required")
+    yield from _job_template(spec, spec.get("template") or {})
+
+
+def _job_template(spec: Json, template: Json) -> Causes:
+    pod, labels = template.get("spec") or {}, (template.get("metadata") or {}).get("labels") or {}
+    yield from _labels(labels, "spec.template.labels")
+    if not (spec["selector"].get("matchLabels") or {}).items() <= labels.items():
+        yield invalid("spec.template.metadata.labels", labels, "`selector` must match them")
+    yield from _pod(pod, "spec.template.spec")
+    allowed = ("Never",) if spec.get("podFailurePolicy") else ("OnFailure", "Never")
+    if pod.get("restartPolicy") not in allowed:
+        yield not_supported("spec.template.spec.restartPolicy", pod.get("restartPolicy"), allowed)
+
+
+def _claim(spec: Json) -> Causes:
+    if not spec.get("accessModes"):
+        yield required("spec.accessModes")
+    for mode in spec.get("accessModes") or ():
+        if mode not in _ACCESS_MODES:
+            yield not_supported("spec.accessModes", mode, _ACCESS_MODES)
+    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if storage is None:
+        yield required("spec.resources[storage]")
+    elif quantities.parse(storage).nanos <= 0:
+        yield invalid("spec.resources[storage]", storage, "must be greater than zero")
+
+
+def _service(spec: Json) -> Causes:
+    ports = spec.get("ports") or ()
+    if not ports and spec.get("clusterIP") != "None" and spec.get("type") != "ExternalName":
+        yield required("spec.ports")
+    for index, port in enumerate(ports):
+        if len(ports) > 1 and not port.get("name"):
+            yield required(f"spec.ports[{index}].name")
+        for field in ("port", "targetPort"):
+            yield from _port(f"spec.ports[{index}].{field}", port.get(field) or 0)
+
+
+def _quota(spec: Json) -> Causes:
+    for name, amount in quantities.amounts(spec.get("hard")).items():
+        if amount.nanos < 0:
+            yield invalid(f"spec.hard[{name}]", str(amount), "must not be negative")
+
+
+_JOB_COUNTS = (
+    *("parallelism", "completions", "backoffLimit", "backoffLimitPerIndex", "maxFailedIndexes"),
+    *("activeDeadlineSeconds", "ttlSecondsAfterFinished"),
+)
+_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_SPECS: dict[str, Callable[[Json], Causes]] = {
+    "pods": _pod,
+    "jobs.batch": _job,
+    "persistentvolumeclaims": _claim,
+    "services": _service,
+    "resourcequotas": _quota,
 }
-_POD_MAY = {"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}
-_POD_MAY |= {"schedulingGates", "nodeName", "containers", "initContainers"}
+
+_JOB_IMMUTABLE = ("selector", "template", "completionMode", "podFailurePolicy")
+_SUSPENDED_JOB_MUTABLE = {"affinity", "nodeSelector", "tolerations", "schedulingGates"}
+_CLAIM_IMMUTABLE = ("accessModes", "storageClassName", "volumeMode", "selector", "dataSource")
+_POD_MUTABLE = {
+    *("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"),
+    *("schedulingGates", "nodeName"),
+}
 
 
 def check_change(old: Json, new: Json, resource: Resource) -> None:
-    """Refuse a change of what cannot be changed. Raises Problem."""
+    """Refuse a change of immutable fields. Raises Problem."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
-    found = []
-    fields: tuple[str, ...] = _IMMUTABLE.get(resource.storage, ())
-    if resource.storage == "jobs.batch" and before.get("completionMode") != "Indexed":
+    causes: list[Cause] = []
+    if resource.storage == "jobs.batch":
+        causes += _job_changes(old, before, after)
+    if resource.storage == "pods" and _frozen(before, "image", _POD_MUTABLE) != _frozen(
+        after, "image", _POD_MUTABLE
+    ):
+        causes.append(forbidden("spec", "pod updates may change only a few fields"))
+    if resource.storage == "persistentvolumeclaims" and any(
+        before.get(field) != after.get(field) for field in _CLAIM_IMMUTABLE
+    ):
+        causes.append(forbidden("spec", "spec is immutable after creation"))
+    if old.get("immutable") and (old.get("data"), True) != (new.get("data"), new.get("immutable")):
+        causes.append(forbidden("data", "field is immutable when `immutable` is set"))
+    if causes:
+        raise problems.invalid(resource.qualified_kind, new["metadata"]["name"], causes)
+
+
+def _job_changes(old: Json, before: Json, after: Json) -> Causes:
+    fields: tuple[str, ...] = _JOB_IMMUTABLE
+    if before.get("completionMode") != "Indexed":
         fields = (*fields, "completions")
-    # a suspended job may still be told where its pods go, and what they get
-    started = (old.get("status") or {}).get("startTime")
-    if resource.storage == "jobs.batch" and before.get("suspend") and not started:
-        before, after = ({**one, "template": _pinned(one)} for one in (before, after))
+    # where the pods of a suspended Job run, and what they get, may still change
+    if before.get("suspend") and not (old.get("status") or {}).get("startTime"):
+        pods = (spec["template"]["spec"] for spec in (before, after))
+        frozen = [_frozen(pod, "resources", _SUSPENDED_JOB_MUTABLE) for pod in pods]
+        before, after = {**before, "template": frozen[0]}, {**after, "template": frozen[1]}
     for field in fields:
         if before.get(field) != after.get(field):
-            shown = json.dumps(after.get(field), separators=(",", ":"))
-            text = f"Invalid value: {shown}: field is immutable"
-            at = "spec.template.spec" if field == "template" else f"spec.{field}"
-            found.append(Cause("FieldValueInvalid", at, text))
-    settled = _SETTLED.get(resource.storage)
-    if settled and settled(before) != settled(after):
-        text = f"Forbidden: {_FORBIDDEN[resource.storage]}"
-        found.append(Cause("FieldValueForbidden", "spec", text))
-    if old.get("immutable") and (old.get("data"), True) != (new.get("data"), new.get("immutable")):
-        text = "Forbidden: field is immutable when `immutable` is set"
-        found.append(Cause("FieldValueForbidden", "data", text))
-    if found:
-        raise problems.invalid(resource.qualified_kind, new["metadata"]["name"], found)
+            path = "spec.template.spec" if field == "template" else f"spec.{field}"
+            yield invalid(path, after.get(field), "field is immutable")
 
 
-def _pinned(job: Json) -> Json:
-    """Return what of a Job's pods is settled even while it is suspended."""
-    spec = job["template"].get("spec") or {}
-    rest = {key: value for key, value in spec.items() if key not in _JOB_MAY}
+def _frozen(pod: Json, container_field: str, mutable: set[str]) -> Json:
+    """Return the fields of a pod spec that must not change."""
+    rest = {key: value for key, value in pod.items() if key not in mutable}
     for group in ("containers", "initContainers"):
-        rest[group] = [{**one, "resources": None} for one in spec.get(group) or ()]
+        rest[group] = [{**container, container_field: ""} for container in pod.get(group) or ()]
     return rest
-
-
-def _frozen(spec: Json) -> Json:
-    rest = {key: value for key, value in spec.items() if key not in _POD_MAY}
-    for group in ("containers", "initContainers"):
-        rest[group] = [{**container, "image": ""} for container in spec.get(group) or ()]
-    return rest
-
-
-_SETTLED: dict[str, Callable[[Json], object]] = {
-    "persistentvolumeclaims": lambda spec: [spec.get(field) for field in _CLAIM_MUST],
-    "pods": _frozen,
-}

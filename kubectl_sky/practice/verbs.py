@@ -1,265 +1,257 @@
-"""The verbs of the API on objects: get, list, create, update, patch and delete."""
+"""The verbs of the API: get, list, create, update, patch, delete, and reviews and tokens."""
 
 import copy
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from kubectl_sky.practice import (
     defaults,
-    options,
-    patching,
+    patches,
     problems,
+    requests,
     schemas,
     selection,
-    shapes,
     tables,
     validation,
 )
 from kubectl_sky.practice.access import Access, Attempt
 from kubectl_sky.practice.api import Api, Deletion
-from kubectl_sky.practice.requests import Place, Request, continue_token, read_continue
+from kubectl_sky.practice.managed_fields import FieldManager
+from kubectl_sky.practice.requests import Request, RequestInfo
 from kubectl_sky.practice.resources import Json, Resource
-from kubectl_sky.practice.selection import Wanted
+from kubectl_sky.practice.selection import Predicate
 from kubectl_sky.practice.state import key
 
-_SHORTEST_TOKEN = 600
-_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_MIN_TOKEN_SECONDS = 600
+_IMMUTABLE = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-class Answer(NamedTuple):
-    """What a verb answers, with its HTTP code."""
+class Result(NamedTuple):
+    """The body of a response, and its HTTP code."""
 
     body: Json
     code: int = 200
 
 
 class Verbs:
-    """Carries out requests of users who may make them."""
+    """Carries out authorized requests."""
 
     def __init__(self, api: Api, access: Access) -> None:
         self.api = api
         self._access = access
 
-    def get(self, place: Place, request: Request) -> Answer:
-        """Return one object. Raises Problem."""
-        found = self._one(place)
+    def get(self, info: RequestInfo, request: Request) -> Result:
+        """Return an object. Raises Problem."""
+        obj = self._existing(info)
         if request.as_table:
-            return Answer(tables.table(place.resource, [found], {}, request.as_table))
-        return Answer(found)
+            return Result(tables.table(info.resource, [obj], {}, request.as_table))
+        return Result(obj)
 
-    def wanted(self, place: Place, request: Request) -> Wanted:
-        """Return which objects a list or watch is about. Raises Problem."""
+    def predicate(self, info: RequestInfo, request: Request) -> Predicate:
+        """Return a test for the objects that a list or watch selects. Raises Problem."""
         by_label = selection.labels(request.query.get("labelSelector", ""))
-        by_field = selection.fields(request.query.get("fieldSelector", ""), place.resource)
+        by_field = selection.fields(request.query.get("fieldSelector", ""), info.resource)
 
-        def wanted(obj: Json) -> bool:
-            mine = not place.namespace or obj["metadata"].get("namespace") == place.namespace
-            return mine and by_label(obj) and by_field(obj)
+        def selects(obj: Json) -> bool:
+            namespace = obj["metadata"].get("namespace")
+            return info.namespace in ("", namespace) and by_label(obj) and by_field(obj)
 
-        return wanted
+        return selects
 
-    def list(self, place: Place, request: Request) -> Answer:
-        """Return the objects that are wanted, a page of them if so asked. Raises Problem."""
-        resource, metadata = place.resource, {"resourceVersion": str(self.api.state.version)}
-        asked = request.number("resourceVersion") or 0
-        if asked > self.api.state.version:
-            raise too_new(asked, self.api.state.version)
-        wanted = self.wanted(place, request)
-        found = [
-            one for one in self.api.state.all(resource.storage, place.namespace) if wanted(one)
-        ]
-        found.sort(key=key)
+    def list(self, info: RequestInfo, request: Request) -> Result:
+        """Return the selected objects, or a page of them. Raises Problem."""
+        resource, metadata = info.resource, {"resourceVersion": str(self.api.state.version)}
+        version = request.number("resourceVersion") or 0
+        if version > self.api.state.version:
+            raise problems.too_new(version, self.api.state.version)
+        objects = sorted(self._selected(info, request), key=key)
         token = request.query.get("continue")
         if token:
-            namespace, name, metadata["resourceVersion"] = read_continue(token)
-            found = [one for one in found if key(one) > (namespace, name)]
+            namespace, name, metadata["resourceVersion"] = requests.read_continue_token(token)
+            objects = [obj for obj in objects if key(obj) > (namespace, name)]
         limit = request.number("limit") or 0
-        if 0 < limit < len(found):
-            more = len(found) - limit
-            found = found[:limit]
-            metadata["continue"] = continue_token(*key(found[-1]), metadata["resourceVersion"])
-            if not request.query.get("labelSelector") and not request.query.get("fieldSelector"):
-                metadata["remainingItemCount"] = more  # type: ignore[assignment]
+        if 0 < limit < len(objects):
+            remaining = len(objects) - limit
+            objects = objects[:limit]
+            version_of_list = metadata["resourceVersion"]
+            metadata["continue"] = requests.continue_token(*key(objects[-1]), version_of_list)
+            if not {"labelSelector", "fieldSelector"} & request.query.keys():
+                metadata["remainingItemCount"] = remaining  # type: ignore[assignment]
         if request.as_table:
-            return Answer(tables.table(resource, found, metadata, request.as_table))
-        own = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version}
-        return Answer(
-            {**own, "metadata": metadata, "items": [_item(one, resource) for one in found]}
-        )
+            return Result(tables.table(resource, objects, metadata, request.as_table))
+        header = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version}
+        items = [_item(obj, resource) for obj in objects]
+        return Result({**header, "metadata": metadata, "items": items})
 
-    def create(self, place: Place, request: Request) -> Answer:
-        """Create what was sent. Raises Problem."""
-        obj = request.object(place)
-        if place.resource.namespaced and not place.namespace:
+    def create(self, info: RequestInfo, request: Request) -> Result:
+        """Create an object. Raises Problem."""
+        obj = request.object(info)
+        if info.resource.namespaced and not info.namespace:
             raise problems.bad_request("an empty namespace may not be set during creation")
-        request.manager(place).record(None, obj)
-        created = self.api.add(place.resource, obj, place.namespace, dry_run=request.dry_run)
-        return Answer(created, 201)
+        _manager(info, request).update(None, obj)
+        created = self.api.add(info.resource, obj, info.namespace, dry_run=request.dry_run)
+        return Result(created, 201)
 
-    def update(self, place: Place, request: Request) -> Answer:
-        """Put what was sent in the place of what is there. Raises Problem."""
-        new = request.object(place)
-        return Answer(self._replace(place, request, self._one(place), new))
+    def update(self, info: RequestInfo, request: Request) -> Result:
+        """Replace an object. Raises Problem."""
+        new = request.object(info)
+        return Result(self._replace(info, request, self._existing(info), new))
 
-    def patch(self, place: Place, request: Request) -> Answer:
-        """Carry out a patch; an apply creates what is not there. Raises Problem."""
-        if request.content_type == patching.APPLY:
-            return self._apply(place, request)
-        old = self._one(place)
-        new = patching.patched(old, request.body, request.content_type, place.resource)
-        return Answer(self._replace(place, request, old, request.object(place, new)))
+    def patch(self, info: RequestInfo, request: Request) -> Result:
+        """Patch an object; an apply creates it if it does not exist. Raises Problem."""
+        if request.content_type == requests.APPLY:
+            return self._apply(info, request)
+        old = self._existing(info)
+        try:
+            patch = requests.decode(request.body)
+        except ValueError as error:
+            raise problems.bad_request(f"the patch cannot be decoded: {error}") from None
+        new = patches.patched(old, patch, request.content_type, info.resource)
+        return Result(self._replace(info, request, old, request.object(info, new)))
 
-    def delete(self, place: Place, request: Request) -> Answer:
-        """Delete one object. Raises Problem."""
-        last = self._one(place)
-        left = self.api.delete(place.resource.storage, key(last), _deletion(place, request))
-        gone = self.api.state.get(place.resource.storage, *key(last)) is None
-        if not gone or request.dry_run or place.resource.storage == "pods":
-            return Answer(left)
-        details = {"name": place.name, "group": place.resource.group, "kind": place.resource.plural}
-        details["uid"] = last["metadata"]["uid"]
+    def delete(self, info: RequestInfo, request: Request) -> Result:
+        """Delete an object. Raises Problem."""
+        obj, resource = self._existing(info), info.resource
+        remaining = self.api.delete(resource.storage, key(obj), _deletion(info, request))
+        exists = self.api.state.get(resource.storage, *key(obj)) is not None
+        if exists or request.dry_run or resource.storage == "pods":
+            return Result(remaining)
+        details = {"name": info.name, "group": resource.group, "kind": resource.plural}
+        details["uid"] = obj["metadata"]["uid"]
         details = {name: value for name, value in details.items() if value}
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-        return Answer({**status, "details": details})
+        return Result({**status, "details": details})
 
-    def delete_all(self, place: Place, request: Request) -> Answer:
-        """Delete all objects that are wanted; return them as they were. Raises Problem."""
-        answer, deletion = self.list(place, request), _deletion(place, request)
-        wanted = self.wanted(place, request)
-        for one in self.api.state.all(place.resource.storage, place.namespace):
-            if wanted(one):
-                self.api.delete(place.resource.storage, key(one), deletion)
-        return answer
+    def delete_collection(self, info: RequestInfo, request: Request) -> Result:
+        """Delete the selected objects; return them as they were. Raises Problem."""
+        result, deletion = self.list(info, request), _deletion(info, request)
+        for obj in self._selected(info, request):
+            self.api.delete(info.resource.storage, key(obj), deletion)
+        return result
 
-    def review(self, kind: str, group: str, request: Request) -> Answer:
-        """Answer who the sender is, or what he may. Raises Problem."""
-        body = request.read(group, "v1", kind)
-        body = {"kind": kind, "apiVersion": f"{group}/v1", "metadata": {}, **body}
+    def review(self, kind: str, group: str, request: Request) -> Result:
+        """Return who the sender is, or whether an action is allowed. Raises Problem."""
+        body = {**request.decode(group, "v1", kind), "kind": kind, "apiVersion": f"{group}/v1"}
         if kind == "SelfSubjectReview":
             user = {"username": request.user.name, "groups": list(request.user.groups)}
-            return Answer({**body, "status": {"userInfo": user}}, 201)
+            return Result({**body, "status": {"userInfo": user}}, 201)
         spec = body.get("spec") or {}
-        if not spec.get("resourceAttributes") and not spec.get("nonResourceAttributes"):
-            text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-            cause = problems.Cause(
-                "FieldValueInvalid", "spec.resourceAttributes", f"Invalid value: null: {text}"
-            )
+        attributes = spec.get("resourceAttributes") or {}
+        if not attributes and not spec.get("nonResourceAttributes"):
+            cause = validation.invalid("spec.resourceAttributes", None, "must be set")
             raise problems.invalid(f".{group}", "", [cause])
-        asked = spec.get("resourceAttributes") or {}
-        name = "/".join(filter(None, (asked.get("resource", "*"), asked.get("subresource"))))
-        attempt = Attempt(asked.get("verb", "*"), asked.get("group", ""), name)
-        attempt = attempt._replace(namespace=asked.get("namespace", ""), name=asked.get("name", ""))
+        name = "/".join(
+            filter(None, (attributes.get("resource", "*"), attributes.get("subresource")))
+        )
+        attempt = Attempt(attributes.get("verb", "*"), attributes.get("group", ""), name)
+        attempt = attempt._replace(
+            namespace=attributes.get("namespace", ""), name=attributes.get("name", "")
+        )
         allowed = self._access.allows(request.user, attempt)
-        return Answer({**body, "status": {"allowed": allowed}}, 201)
+        return Result({**body, "status": {"allowed": allowed}}, 201)
 
-    def token(self, place: Place, request: Request) -> Answer:
-        """Give a token of a service account. Raises Problem."""
-        account = self._one(place)
-        body = request.read("authentication.k8s.io", "v1", "TokenRequest")
+    def token(self, info: RequestInfo, request: Request) -> Result:
+        """Issue a token of a service account. Raises Problem."""
+        account = self._existing(info)
+        body = request.decode("authentication.k8s.io", "v1", "TokenRequest")
         seconds = int((body.get("spec") or {}).get("expirationSeconds") or 3600)
-        if seconds < _SHORTEST_TOKEN:
-            text = f"Invalid value: {seconds}: may not specify a duration less than 10 minutes"
-            cause = problems.Cause("FieldValueInvalid", "spec.expirationSeconds", text)
+        if seconds < _MIN_TOKEN_SECONDS:
+            cause = validation.invalid("spec.expirationSeconds", seconds, "less than 10 minutes")
             raise problems.invalid("TokenRequest.authentication.k8s.io", "", [cause])
         name = ":".join(("system:serviceaccount", *key(account)))
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{place.namespace}")
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{info.namespace}")
         token = self._access.token(name, groups, seconds)
-        until = datetime.fromtimestamp(datetime.now(UTC).timestamp() + seconds, UTC)
-        status = {"token": token, "expirationTimestamp": until.strftime("%Y-%m-%dT%H:%M:%SZ")}
-        return Answer({**body, "status": status}, 201)
+        expires = datetime.fromtimestamp(datetime.now(UTC).timestamp() + seconds, UTC)
+        status = {"token": token, "expirationTimestamp": expires.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        kind = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
+        return Result({**body, **kind, "status": status}, 201)
 
-    def _one(self, place: Place) -> Json:
-        found = self.api.state.get(place.resource.storage, place.namespace, place.name)
-        if found is None:
-            raise problems.not_found(place.resource.storage, place.name)
-        if found["apiVersion"] != place.resource.api_version:
-            return {**found, "apiVersion": place.resource.api_version}
-        return found
+    def _existing(self, info: RequestInfo) -> Json:
+        obj = self.api.state.get(info.resource.storage, info.namespace, info.name)
+        if obj is None:
+            raise problems.not_found(info.resource.storage, info.name)
+        if obj["apiVersion"] != info.resource.api_version:
+            return {**obj, "apiVersion": info.resource.api_version}
+        return obj
 
-    def _apply(self, place: Place, request: Request) -> Answer:
+    def _selected(self, info: RequestInfo, request: Request) -> Iterator[Json]:
+        objects = self.api.state.all(info.resource.storage, info.namespace)
+        return filter(self.predicate(info, request), objects)
+
+    def _apply(self, info: RequestInfo, request: Request) -> Result:
         if not request.query.get("fieldManager"):
-            cause = problems.Cause(
-                "FieldValueRequired", "fieldManager", "Required value: is required for apply patch"
-            )
+            cause = validation.required("fieldManager")
             raise problems.invalid("PatchOptions.meta.k8s.io", "", [cause])
-        body = request.read_applied()
-        resource = place.resource
-        wrong = () if resource.custom else shapes.untyped(body, schemas.root(resource))
-        for why in wrong:
-            where = "/".join(filter(None, (place.namespace, place.name)))
-            kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
-            raise problems.untyped(f"{where}; {kind}", why)
-        applied = request.object(place, body)
-        old = self.api.state.get(place.resource.storage, place.namespace, place.name)
-        new = request.manager(place).apply(old, applied)
+        resource = info.resource
+        applied = request.object(info)
+        old = self.api.state.get(resource.storage, info.namespace, info.name)
+        new = _manager(info, request).apply(old, applied, force=request.flag("force"))
         if resource.custom:
-            new = shapes.defaulted(new, schemas.root(resource))
+            new = schemas.fill_defaults(new, schemas.root(resource))
         if old is None:
-            new["metadata"]["name"] = place.name
-            created = self.api.add(place.resource, new, place.namespace, dry_run=request.dry_run)
-            return Answer(created, 201)
-        return Answer(self._replace(place, request, old, new, recorded=True))
+            new["metadata"]["name"] = info.name
+            created = self.api.add(resource, new, info.namespace, dry_run=request.dry_run)
+            return Result(created, 201)
+        return Result(self._replace(info, request, old, new, managed=True))
 
     def _replace(
-        self, place: Place, request: Request, old: Json, new: Json, *, recorded: bool = False
+        self, info: RequestInfo, request: Request, old: Json, new: Json, *, managed: bool = False
     ) -> Json:
-        """Store a new version of an object, of which a request may change only some parts."""
-        storage, name = place.resource.storage, place.name
+        """Store a new version of an object; keep what a request must not change."""
+        storage = info.resource.storage
         before, after = old["metadata"], new["metadata"]
         if after.get("resourceVersion", before["resourceVersion"]) != before["resourceVersion"]:
-            raise problems.modified(storage, name)
+            raise problems.modified(storage, info.name)
         if after.get("uid", before["uid"]) != before["uid"]:
-            why = f"Precondition failed: UID in precondition: {after['uid']}, UID in object meta:"
-            raise problems.conflict(storage, name, f"{why} {before['uid']}")
-        for field in (*_KEPT, "resourceVersion", "generation", "namespace", "generateName"):
+            raise problems.conflict(storage, info.name, f"the UID is {before['uid']}")
+        for field in (*_IMMUTABLE, "resourceVersion", "generation", "namespace", "generateName"):
             after.pop(field, None)
             if field in before:
                 after[field] = before[field]
-        if place.resource.status:
-            _keep_other_part(old, new, to_status=place.subresource == "status")
-        if not recorded:
+        if info.resource.status:
+            _keep_other_part(old, new, to_status=info.subresource == "status")
+        if not managed:
             after["managedFields"] = copy.deepcopy(before.get("managedFields") or [])
-            request.manager(place).record(old, new)
-        new = {"apiVersion": old["apiVersion"], "kind": old["kind"]} | new
-        new |= {"apiVersion": old["apiVersion"]}
+            _manager(info, request).update(old, new)
+        new = {**new, "apiVersion": old["apiVersion"], "kind": old["kind"]}
         defaults.fill(storage, new)
-        validation.check(new, place.resource)
-        validation.check_change(old, new, place.resource)
-        if request.dry_run or _same(old, new):
-            return old if not request.dry_run else new
-        return self.api.store(storage, old, new)
+        validation.check(new, info.resource)
+        validation.check_change(old, new, info.resource)
+        if request.dry_run:
+            return new
+        return old if _same(old, new) else self.api.store(storage, old, new)
 
 
-def too_new(asked: int, current: int) -> problems.Problem:
-    """Nothing is known yet of a version."""
-    text = f"Timeout: Too large resource version: {asked}, current: {current}"
-    return problems.Problem(504, "Timeout", text, {"retryAfterSeconds": 1})
+def _manager(info: RequestInfo, request: Request) -> FieldManager:
+    return FieldManager(request.manager, info.resource, info.subresource)
 
 
 def _keep_other_part(old: Json, new: Json, *, to_status: bool) -> None:
-    if to_status:
-        changed = {"status", "metadata"}
-        kept = {name: value for name, value in old.items() if name not in changed}
-        for name in set(new) - changed:
-            del new[name]
-        new.update(kept)
-        labels = {name: old["metadata"].get(name) for name in ("labels", "annotations")}
-        new["metadata"].update({name: value for name, value in labels.items() if value})
-    else:
+    """Let a request to an object change no status, and one to the status nothing else."""
+    if not to_status:
         new.pop("status", None)
         if "status" in old:
             new["status"] = old["status"]
+        return
+    changed = {"status", "metadata"}
+    kept = {name: value for name, value in old.items() if name not in changed}
+    for name in set(new) - changed:
+        del new[name]
+    new.update(kept)
+    labels = {name: old["metadata"].get(name) for name in ("labels", "annotations")}
+    new["metadata"].update({name: value for name, value in labels.items() if value})
 
 
 def _same(old: Json, new: Json) -> bool:
-    def plain(obj: Json) -> Json:
-        metadata = dict(obj["metadata"])
-        metadata["managedFields"] = [
-            {**one, "time": ""} for one in metadata.get("managedFields") or ()
-        ]
-        return {**obj, "metadata": metadata}
+    """Compare objects, but not the times of their managedFields."""
 
-    return old == new or plain(old) == plain(new)
+    def without_times(obj: Json) -> Json:
+        entries = obj["metadata"].get("managedFields") or ()
+        timeless = [{**entry, "time": ""} for entry in entries]
+        return {**obj, "metadata": {**obj["metadata"], "managedFields": timeless}}
+
+    return without_times(old) == without_times(new)
 
 
 def _item(obj: Json, resource: Resource) -> Json:
@@ -268,21 +260,18 @@ def _item(obj: Json, resource: Resource) -> Json:
     return {name: value for name, value in obj.items() if name not in ("apiVersion", "kind")}
 
 
-def _deletion(place: Place, request: Request) -> Deletion:
-    body = request.read("", "v1", "DeleteOptions") if request.body else {}
-    if not isinstance(body, dict):
-        raise problems.bad_request("the body is not DeleteOptions")
+def _deletion(info: RequestInfo, request: Request) -> Deletion:
+    body = request.decode("", "v1", "DeleteOptions") if request.body else {}
     propagation = body.get("propagationPolicy") or request.query.get("propagationPolicy")
     if not propagation and (body.get("orphanDependents") or request.flag("orphanDependents")):
         propagation = "Orphan"
-    if not propagation and place.resource.storage == "jobs.batch":
+    if not propagation and info.resource.storage == "jobs.batch":
         propagation = "Orphan"
         request.warnings.append(
-            "child pods are preserved by default when jobs are deleted; set"
-            " propagationPolicy=Background to remove them or set propagationPolicy=Orphan to"
-            " suppress this warning"
+            "child pods are preserved by default when jobs are deleted;"
+            " set propagationPolicy=Background to remove them"
         )
-    options.check("DELETE", {"propagationPolicy": propagation or ""})
+    requests.check_options("DELETE", {"propagationPolicy": propagation or ""})
     grace = body.get("gracePeriodSeconds", request.number("gracePeriodSeconds"))
     dry_run = request.dry_run or body.get("dryRun") == ["All"]
     return Deletion(propagation or "Background", grace, body.get("preconditions") or {}, dry_run)

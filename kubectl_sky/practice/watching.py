@@ -8,54 +8,59 @@ from collections.abc import AsyncIterator, Callable
 
 from kubectl_sky.practice import problems
 from kubectl_sky.practice.resources import Json, Resource
-from kubectl_sky.practice.selection import Wanted
+from kubectl_sky.practice.selection import Predicate
 from kubectl_sky.practice.state import Change, State
 
 _BOOKMARK = 60.0
-_BEHIND = 20_000  # changes that a reader may be behind; then he has to begin again
+_MAX_PENDING = 20_000  # changes; a slower reader has to list again
 
 
 class Watch:
     """One reader of the changes of a kind."""
 
-    def __init__(self, state: State, resource: Resource, wanted: Wanted) -> None:
+    def __init__(self, state: State, resource: Resource, selects: Predicate) -> None:
         self._state = state
         self._resource = resource
-        self._wanted = wanted
+        self._selects = selects
         self._pending: deque[Change] = deque()
         self._wake = asyncio.Event()
-        self._lost = False
+        self._overflowed = False
         state.listeners.append(self._listen)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._listen in self._state.listeners:
             self._state.listeners.remove(self._listen)
 
     def begin(self, changes: list[Change]) -> None:
-        """Begin with what has changed already."""
+        """Start with earlier changes."""
         self._pending.extend(changes)
 
     async def lines(
-        self, seconds: float, write: Callable[[Json], Json], *, bookmarks: bool, told: bool
+        self,
+        seconds: float,
+        convert: Callable[[Json], Json],
+        *,
+        bookmarks: bool,
+        initial_bookmark: bool,
     ) -> AsyncIterator[bytes]:
-        """Yield an event a line until the time is over. `write` makes of an object what is sent.
+        """Yield one event per line until the timeout. `convert` encodes an object.
 
-        `told` asks for a bookmark after the objects that are there already.
+        `initial_bookmark` asks for a bookmark after the existing objects.
         """
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         try:
             while (left := end - loop.time()) > 0:
-                lines = [self._event(change, write) for change in self._taken()]
-                if told:
+                lines = [self._event(change, convert) for change in self._take()]
+                if initial_bookmark:
                     lines.append(self.bookmark(initial=True))
-                    told = False
+                    initial_bookmark = False
                 if lines:
                     yield b"".join(lines)
-                if self._lost:
-                    gone = problems.expired(0, self._state.version)
-                    yield _line("ERROR", gone.status())
+                if self._overflowed:
+                    expired = problems.expired(0, self._state.version)
+                    yield _line("ERROR", expired.status())
                     return
                 try:
                     await asyncio.wait_for(self._wake.wait(), min(left, _BOOKMARK))
@@ -66,35 +71,35 @@ class Watch:
             self.close()
 
     def bookmark(self, *, initial: bool = False) -> bytes:
-        """Return the event that only tells how far this is."""
+        """Return an event that has only a resourceVersion."""
         metadata: Json = {"resourceVersion": str(self._state.version), "creationTimestamp": None}
         if initial:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         kind = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
         return _line("BOOKMARK", {**kind, "metadata": metadata})
 
-    def _taken(self) -> list[Change]:
+    def _take(self) -> list[Change]:
         self._wake.clear()
-        taken = list(self._pending)
+        changes = list(self._pending)
         self._pending.clear()
-        return taken
+        return changes
 
-    def _event(self, change: Change, write: Callable[[Json], Json]) -> bytes:
-        """What a change is to one who sees only some objects: they may come and go for him."""
-        now = change.type != "DELETED" and self._wanted(change.object)
-        before = change.before is not None and self._wanted(change.before)
+    def _event(self, change: Change, convert: Callable[[Json], Json]) -> bytes:
+        """Encode a change; for a reader with a selector an object may appear or disappear."""
+        now = change.type != "DELETED" and self._selects(change.object)
+        before = change.before is not None and self._selects(change.before)
         if not now and not before:
             return b""
         kind = change.type if now and before else "ADDED" if now else "DELETED"
-        return _line(kind, write(change.object))
+        return _line(kind, convert(change.object))
 
     def _listen(self, change: Change) -> None:
-        if change.storage != self._resource.storage or self._lost:
+        if change.storage != self._resource.storage or self._overflowed:
             return
         self._pending.append(change)
         self._wake.set()
-        if len(self._pending) > _BEHIND:
-            self._lost = True
+        if len(self._pending) > _MAX_PENDING:
+            self._overflowed = True
             self._pending.clear()
 
 
@@ -102,6 +107,6 @@ def _line(kind: str, obj: Json) -> bytes:
     return json.dumps({"type": kind, "object": obj}, separators=(",", ":")).encode() + b"\n"
 
 
-def usual_time() -> float:
-    """Return how long a watch lasts for which nobody said so, as on the real server."""
+def default_timeout() -> float:
+    """Return a timeout in seconds for a watch without timeoutSeconds, as the real server."""
     return random.uniform(1800, 3600)

@@ -140,7 +140,7 @@ class Stage:
                 check=False,
             )
             code, told = done.returncode, normal(done.stdout, self._names)
-            told += [f"! {line}" for line in normal(done.stderr, self._names)]
+            told += [f"! {line}" for line in normal(without_prose(done.stderr), self._names)]
         told = [line for line in told if not _OTHERS.search(line)]
         if not step.shown:
             told = []
@@ -181,6 +181,16 @@ class Stage:
         os.close(ours)
         code = running.wait(timeout=10)
         return code, re.sub(r"\x1b\[[?\d;]*[a-zA-Z]", "", screen.decode()).replace("\r", "")
+
+
+def without_prose(stderr: str) -> str:
+    """Return only the reasons of an API server's refusals, and that it warns."""
+    reasons = re.findall(r"Error from server \((\w+)\)", stderr)
+    reasons += ["Invalid"] * len(re.findall(r"^The .* is invalid:", stderr, re.MULTILINE))
+    if reasons:
+        return "\n".join(sorted(reasons))
+    stderr = re.sub(r"( is invalid| is not supported by [^:]*): .*", r"\1", stderr)
+    return re.sub(r"^Warning: .*$", "Warning", stderr, flags=re.MULTILINE)
 
 
 def compare(scene: Scene, real: Kubectl, other: Kubectl) -> dict[str, list[str]]:

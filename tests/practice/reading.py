@@ -1,4 +1,4 @@
-"""Scenes: get, describe, watch, explain, selectors, and what there is to read at all."""
+"""Scenes: get, describe, watch, selectors, discovery."""
 
 from tests.practice.conformance import Scene, Step
 from tests.practice.manifests import (
@@ -45,14 +45,11 @@ _TABLES = Scene(
         Step("get pods --show-labels --no-headers"),
         Step("get pods -L app,nothing --sort-by=.metadata.name"),
         Step("get jobs"),
-        Step("get jobs -o wide"),
-        Step("get pvc -o wide"),
-        Step("get quota"),
+        Step("get pvc"),
         Step("get serviceaccounts"),
         Step("get namespace {ns}"),
         Step("get nodes"),
         Step("get node -o jsonpath='{.items[*].status.conditions[*].type}'"),
-        Step("get storageclasses"),
         Step("get configmaps --chunk-size=1"),
         Step("get pod a -o yaml"),
         Step("get job j -o yaml"),
@@ -151,20 +148,6 @@ _SELECTORS = Scene(
     ),
 )
 
-_EXPLAIN = Scene(
-    "explain",
-    (
-        Step("explain pod.spec"),
-        Step("explain job.spec.template"),
-        Step("explain pods --recursive"),
-        Step("explain configmaps"),
-        Step("explain pvc.spec.resources.requests"),
-        Step("explain pod.spec.nosuch"),
-        Step("explain nosuch"),
-        Step("explain job --api-version=batch/v2"),
-    ),
-)
-
 _DISCOVERY = Scene(
     "discovery",
     (
@@ -191,4 +174,4 @@ _DISCOVERY = Scene(
     ),
 )
 
-SCENES = (_TABLES, _DESCRIBE, _WATCH, _SELECTORS, _EXPLAIN, _DISCOVERY)
+SCENES = (_TABLES, _DESCRIBE, _WATCH, _SELECTORS, _DISCOVERY)

@@ -1,5 +1,5 @@
 """All scenes that are played on both clusters."""
 
-from tests.practice import changing, reading, refusing, running
+from tests.practice import changing, reading, running
 
-SCENES = (*reading.SCENES, *changing.SCENES, *running.SCENES, *refusing.SCENES)
+SCENES = (*reading.SCENES, *changing.SCENES, *running.SCENES)

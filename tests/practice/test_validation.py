@@ -1,0 +1,155 @@
+"""Invalid objects are refused with the status code and the field paths of a real API server."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_sky.practice import validation
+from kubectl_sky.practice.problems import Problem
+from kubectl_sky.practice.resources import Resource
+from tests.practice.world import NS, Json, World, play
+
+
+def pod(resources: Json | None = None, container: Json | None = None, **spec: Any) -> Json:
+    main = {"name": "c", "image": "x", "resources": resources or {}, **(container or {})}
+    return {"containers": [main], **spec}
+
+
+def mount(**fields: Any) -> Json:
+    return pod(container={"volumeMounts": [{"name": "x", **fields}]}, volumes=[VOLUME])
+
+
+def job(template: Json | None = None, **spec: Any) -> Json:
+    return {"template": {"spec": {"restartPolicy": "Never", **pod(), **(template or {})}}, **spec}
+
+
+def codes(action: str = "FailJob", **rule: Any) -> Json:
+    return {"rules": [{"action": action, "onExitCodes": rule}]}
+
+
+C = "spec.containers[0]"
+GPU = "nvidia.com/gpu"
+POLICY = "spec.podFailurePolicy.rules[0]"
+TEMPLATE = "spec.template.spec"
+VOLUME = {"name": "x", "emptyDir": {}}
+RESTARTS = f"{TEMPLATE}.restartPolicy"
+
+PODS: list[tuple[Json, set[str]]] = [
+    ({}, {"spec.containers"}),
+    ({"containers": [{}]}, {f"{C}.name", f"{C}.image"}),
+    (pod({"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}), {f"{C}.resources.requests"}),
+    (pod({"requests": {"cpu": "-1"}}), {f"{C}.resources.requests[cpu]"}),
+    (pod({"requests": {"nosuch": "1"}}), {f"{C}.resources.requests[nosuch]"}),
+    (pod({"requests": {GPU: "1"}}), {f"{C}.resources.limits"}),
+    (pod({"limits": {GPU: "1"}, "requests": {GPU: "2"}}), {f"{C}.resources.requests"}),
+    (
+        pod({"limits": {GPU: "500m"}}),
+        {f"{C}.resources.limits[{GPU}]", f"{C}.resources.requests[{GPU}]"},
+    ),
+    (pod(restartPolicy="Sometimes"), {"spec.restartPolicy"}),
+    (pod(container={"imagePullPolicy": "Perhaps"}), {f"{C}.imagePullPolicy"}),
+    (pod(container={"name": "A_b"}), {f"{C}.name"}),
+    (pod(hostname="A_b"), {"spec.hostname"}),
+    (mount(), {f"{C}.volumeMounts[0].mountPath"}),
+    (mount(name="nosuch", mountPath="/a"), {f"{C}.volumeMounts[0].name"}),
+    (mount(mountPath="/a", subPath="../b"), {f"{C}.volumeMounts[0].subPath"}),
+    (pod(volumes=[VOLUME, VOLUME]), {"spec.volumes[1].name"}),
+    (pod(volumes=[{**VOLUME, "configMap": {"name": "x"}}]), {"spec.volumes[0].configMap"}),
+    (
+        pod(volumes=[{"name": "x", "persistentVolumeClaim": {}}]),
+        {"spec.volumes[0].persistentVolumeClaim.claimName"},
+    ),
+    (pod(volumes=[{"name": "x", "secret": {}}]), {"spec.volumes[0].secret.secretName"}),
+    (pod(container={"ports": [{"containerPort": 70000}]}), {f"{C}.ports[0].containerPort"}),
+    (pod(container={"env": [{"name": "a=b"}]}), {f"{C}.env[0].name"}),
+]
+JOBS: list[tuple[Json, set[str]]] = [
+    ({}, {f"{TEMPLATE}.containers", RESTARTS}),
+    (job({"restartPolicy": "Always"}), {RESTARTS}),
+    (job(ttlSecondsAfterFinished=-1), {"spec.ttlSecondsAfterFinished"}),
+    (job(completionMode="Sometimes"), {"spec.completionMode"}),
+    (job(backoffLimitPerIndex=1), {"spec.backoffLimitPerIndex"}),
+    (job(completionMode="Indexed", parallelism=2), {"spec.completions"}),
+    (job(selector={"matchLabels": {"a": "b"}}), {"spec.template.metadata.labels"}),
+    (job(podFailurePolicy={"rules": [{"action": "FailJob"}]}), {POLICY}),
+    (
+        job({"restartPolicy": "OnFailure"}, podFailurePolicy=codes(operator="In", values=[1])),
+        {RESTARTS},
+    ),
+    (job(podReplacementPolicy="x"), {"spec.podReplacementPolicy"}),
+]
+OTHERS: list[tuple[str, Json, set[str]]] = [
+    ("services", {}, {"spec.ports"}),
+    ("services", {"ports": [{"port": 0}]}, {"spec.ports[0].port", "spec.ports[0].targetPort"}),
+    (
+        "services",
+        {"ports": [{"port": 80}, {"port": 81}]},
+        {"spec.ports[0].name", "spec.ports[1].name"},
+    ),
+    (
+        "persistentvolumeclaims",
+        {"accessModes": ["x"], "resources": {"requests": {"storage": "0"}}},
+        {"spec.accessModes", "spec.resources[storage]"},
+    ),
+    ("resourcequotas", {"hard": {"cpu": "-1"}}, {"spec.hard[cpu]"}),
+]
+ALL = [
+    *(("pods", spec, fields) for spec, fields in PODS),
+    *(("jobs.batch", spec, fields) for spec, fields in JOBS),
+    *OTHERS,
+]
+
+
+@pytest.mark.parametrize(("storage", "spec", "fields"), ALL)
+def test_create_invalid_spec_names_the_fields(
+    tmp_path: Path, storage: str, spec: Json, fields: set[str]
+) -> None:
+    async def story(w: World) -> None:
+        obj = {"metadata": {"name": "a"}, "spec": copy.deepcopy(spec)}
+        with pytest.raises(Problem) as error:
+            w.api.add(w.api.resources.stored(storage), obj, NS)
+        assert (error.value.code, error.value.reason) == (422, "Invalid")
+        assert {cause["field"] for cause in error.value.details["causes"]} == fields
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("storage", "spec"),
+    [
+        ("pods", pod({"limits": {"cpu": "x"}})),
+        ("persistentvolumeclaims", {"resources": {"requests": {"storage": "1gi"}}}),
+        ("resourcequotas", {"hard": {"pods": "many"}}),
+    ],
+)
+def test_create_unreadable_quantity_is_a_bad_request(
+    tmp_path: Path, storage: str, spec: Json
+) -> None:
+    async def story(w: World) -> None:
+        with pytest.raises(Problem) as error:
+            w.create(storage, "a", spec)
+        assert error.value.code == 400
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("obj", "path"),
+    [
+        ({"metadata": []}, "metadata"),
+        ({"metadata": {"labels": {"a": 1}}}, "metadata.labels.a"),
+        ({"spec": {"containers": [{"image": 1}]}}, "spec.containers[0].image"),
+        ({"spec": {"containers": [{"ports": [{"containerPort": True}]}]}}, "containerPort"),
+        ({"spec": {"containers": [{"resources": {"limits": {"cpu": []}}}]}}, "limits.cpu"),
+    ],
+)
+def test_mistyped_names_the_field(obj: Json, path: str) -> None:
+    assert f"{path}: " in validation.mistyped(obj, Resource("", "v1", "Pod", "pods"))
+
+
+def test_mistyped_secret_names_the_key_and_not_the_value() -> None:
+    secrets = Resource("", "v1", "Secret", "secrets")
+    assert validation.mistyped({"data": {"a": "aGVsbG8="}}, secrets) == ""
+    assert validation.mistyped({"data": {"a": "%%hidden"}}, secrets) == "data.a: wrong type, string"
