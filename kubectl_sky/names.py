@@ -13,6 +13,7 @@ TASK_NAME = "task-name"
 USERNAME = "username"
 NODE_IDX = "node-idx"
 FILES = "kubectl-sky/files"  # of objects with local files, which tasks share
+RUNTIME = "kubectl-sky/runtime"  # of the scripts that tasks share
 PORTS = "kubectl-sky/ports"  # of the Service for rank 0 of a task
 VOLUME = "skypilot-volume"
 VOLUME_ID = "volume-id"

@@ -1,10 +1,9 @@
 #!/bin/sh
-# Copies a bucket, or a file of the web, into a room of the pod; runs before the task.
-# Needs sh, for the web one of curl, wget and python3, and for Hugging Face python3. What is fetched stands as `data` in
-# $KUBECTL_SKY_ROOM.
+# Downloads a bucket or a URL to $KUBECTL_SKY_ROOM/data, a volume of the pod; runs before the task.
+# Needs sh; for a URL also curl, wget or python3, for Hugging Face python3.
 set -u
-umask 0 # the task's user may be another one
-shown=${KUBECTL_SKY_SOURCE%%\?*} # what follows may be a signature
+umask 0 # the task may run as another user
+shown=${KUBECTL_SKY_SOURCE%%\?*} # the query may have a signature
 target=$KUBECTL_SKY_ROOM/data
 
 fail() { # MESSAGE: what `kubectl sky status` shows as the reason
@@ -13,7 +12,7 @@ fail() { # MESSAGE: what `kubectl sky status` shows as the reason
   exit 1
 }
 
-# Says what the last line of an output says, without time and level.
+# Prints the last line of an output without time and level.
 last() { echo "$1" | sed -n '$s|^[0-9/]* [0-9:]* [A-Z]* *: *||p'; }
 
 from_bucket() {
@@ -41,7 +40,7 @@ with urllib.request.urlopen(sys.argv[1]) as source, open(sys.argv[2], "wb") as t
 from_hub() {
   command -v python3 > /dev/null ||
     fail "$shown could not be copied: the image has no python3; stores: {hf: {image: …}} in the settings names another"
-  # how far it is goes to the log
+  # progress goes to the log
   { said=$(python3 "${0%/*}/hub.py" 2>&1 >&3) || fail "$shown could not be copied: $(echo "$said" | sed -n '$p')"; } 3>&1
 }
 

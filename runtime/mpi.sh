@@ -1,12 +1,12 @@
-# Joins the nodes of an MPIJob by ssh, with the keys that its operator made for it alone.
-# Rank 0 tells all addresses to the others and runs the task when all have been set up; the others
-# serve what mpirun starts there. Part of entry.sh, whose functions it uses and whose hooks it fills.
+# Connects the nodes of an MPIJob by ssh, with the keys that its operator created for it.
+# Rank 0 sends all addresses to the other nodes, waits for their setup, and runs the task. The other
+# nodes run sshd for the programs that mpirun starts there. Part of entry.sh; uses nodes.sh.
 
 mpi=$KUBECTL_SKY_FILES/mpi
-port=61138 # above the ephemeral ports; whoever listens on 22 is left alone
-lost_after=120
+port=61138 # above the ephemeral ports; an sshd of the image may use 22
+lost_after=120 # seconds
 
-host_of() { # RANK: its name, which the operator gave it
+host_of() { # RANK: the host name that the operator sets
   if [ "$1" -eq 0 ]; then
     echo "$KUBECTL_SKY_SERVICE-launcher.$KUBECTL_SKY_SERVICE"
   else
@@ -14,14 +14,14 @@ host_of() { # RANK: its name, which the operator gave it
   fi
 }
 
-program() { # NAME: its path; daemons may be outside of PATH, and want a whole one
+program() { # NAME: prints its path; sshd may be outside of PATH and requires an absolute path
   PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" command -v "$1" ||
     fail 1 "the image has no $1: an MPIJob needs openssh-server, openssh-client and an MPI"
 }
 
-# Keys that nobody else can read, and how to reach the nodes; ssh everywhere else is as ever.
+# Prepares keys that nobody else can read, and an ssh that reaches the nodes; other hosts stay as configured.
 prepare() {
-  rm -rf "$mpi" # of a container that was here before
+  rm -rf "$mpi" # of an earlier container
   mkdir -p "$mpi/bin" && chmod 700 "$mpi" || fail 1 "$mpi cannot be made"
   (umask 077 && cat "$KUBECTL_SKY_KEYS/id_rsa" > "$mpi/key") ||
     fail 1 "the keys of the MPIJob are not in $KUBECTL_SKY_KEYS"
@@ -33,7 +33,7 @@ prepare() {
   export PATH="$mpi/bin:$PATH"
 }
 
-# Writes how to reach the nodes, by name and, when they are known, by address.
+# Writes the ssh configuration of the nodes, by name and, once known, by address.
 configure() {
   {
     echo "Host $KUBECTL_SKY_SERVICE-* $(echo "${SKYPILOT_NODE_IPS-}" | tr '\n' ' ')"
@@ -52,7 +52,7 @@ configure() {
   } > "$mpi/config.new" && mv "$mpi/config.new" "$mpi/config"
 }
 
-# Listens for what the other nodes want to start here.
+# Starts sshd for the programs of the other nodes.
 listen() {
   cat > "$mpi/sshd" << EOF
 Port $port
@@ -72,17 +72,16 @@ LogLevel ERROR
 ForceCommand /bin/sh $dir/session.sh $mpi $shell
 EOF
   daemon=$(program sshd) || exit 1
-  [ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd 2> /dev/null # where it works without rights
+  [ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd 2> /dev/null # fails without privileges
   "$daemon" -D -e -f "$mpi/sshd" &
   listener=$!
 }
 
 meet_by_ssh() {
   prepare
-  deadline=$(($(date +%s) + longest))
+  deadline=$(($(date +%s) + timeout))
   if [ "$NODE_RANK" -eq 0 ]; then
-    meet_by_name
-    stay_until=0 # the operator keeps the names
+    meet_by_dns
     echo "$SKYPILOT_NODE_IPS" > "$mpi/nodes"
     on_all reach
   else
@@ -90,23 +89,23 @@ meet_by_ssh() {
     until [ -s "$mpi/nodes" ]; do
       kill -0 "$listener" 2> /dev/null || fail 1 "sshd ended: see the log"
       [ "$(date +%s)" -lt "$deadline" ] ||
-        fail 1 "gave up waiting for the other nodes after $longest seconds: no sign of rank 0"
+        fail 1 "gave up waiting for the other nodes after $timeout seconds: no sign of rank 0"
       nap
     done
     SKYPILOT_NODE_IPS=$(cat "$mpi/nodes")
   fi
   configure
-  export -p > "$mpi/environment" # of which ssh would not tell what comes by it
+  export -p > "$mpi/environment" # for programs that sshd starts
 }
 
-# Does a thing for each other node, so many at a time; ends this node with what one of them left.
+# Calls a function for each other node, 64 at a time. Fails with the problem that one of them reports.
 on_all() { # FUNCTION
   rm -f "$mpi"/problem-*
-  one=1
-  while [ "$one" -lt "$NUM_NODES" ]; do
-    "$1" "$one" &
-    [ $((one % 64)) -ne 0 ] || wait
-    one=$((one + 1))
+  rank=1
+  while [ "$rank" -lt "$NUM_NODES" ]; do
+    "$1" "$rank" &
+    [ $((rank % 64)) -ne 0 ] || wait
+    rank=$((rank + 1))
   done
   wait
   for problem in "$mpi"/problem-*; do
@@ -116,7 +115,7 @@ on_all() { # FUNCTION
   done
 }
 
-# Tells a node all addresses, and prints how far it is: nothing yet, ready, or failed CODE.
+# Sends all addresses to a node and prints its state: empty, `ready`, or `failed CODE`.
 ask() { # RANK
   "$mpi/bin/ssh" "$(host_of "$1")" "cat > $mpi/told && mv $mpi/told $mpi/nodes &&
     { [ ! -s $mpi/state ] || { cat $mpi/state && touch $mpi/heard; }; }" < "$mpi/nodes" 2> "$mpi/said-$1"
@@ -126,14 +125,14 @@ reach() { # RANK
   until ask "$1" > /dev/null; do
     if [ "$(date +%s)" -ge "$deadline" ]; then
       printf '1\ngave up waiting for the other nodes after %s seconds: no sign of rank %s: %s\n' \
-        "$longest" "$1" "$(sed -n '$p' "$mpi/said-$1")" > "$mpi/problem-$1"
+        "$timeout" "$1" "$(sed -n '$p' "$mpi/said-$1")" > "$mpi/problem-$1"
       return
     fi
     nap
   done
 }
 
-until_ready() { # RANK: a setup may take as long as it likes
+until_ready() { # RANK: without a timeout for its setup
   last=$(date +%s)
   while :; do
     if state=$(ask "$1"); then last=$(date +%s); fi
@@ -143,7 +142,7 @@ until_ready() { # RANK: a setup may take as long as it likes
         code=${state#failed }
         case $code in "" | *[!0-9]*) code=1 ;; esac
         printf '%s\nsetup failed with exit code %s on rank %s\n' "$code" "$code" "$1" > "$mpi/problem-$1"
-        sleep 3 # that node is to be the first that ends
+        sleep 3 # let that node end first
         return
         ;;
     esac
@@ -155,14 +154,14 @@ until_ready() { # RANK: a setup may take as long as it likes
   done
 }
 
-setup_failed() { # CODE: rank 0 is to know of it
+report_failed_setup() { # CODE
   [ "$NODE_RANK" -ne 0 ] && [ "$NUM_NODES" -gt 1 ] || return 0
   echo "failed $1" > "$mpi/state"
   deadline=$(($(date +%s) + 60))
   until [ -e "$mpi/heard" ] || [ "$(date +%s)" -ge "$deadline" ]; do nap; done
 }
 
-setup_done() {
+start_mpi() {
   variables_of_mpi
   [ "$NUM_NODES" -gt 1 ] || return 0
   if [ "$NODE_RANK" -eq 0 ]; then
@@ -172,11 +171,11 @@ setup_done() {
   echo ready > "$mpi/state"
   child=$listener
   wait "$child"
-  [ -n "$ending" ] || fail 1 "sshd ended: see the log"
+  [ -n "$stopping" ] || fail 1 "sshd ended: see the log"
   exit 143
 }
 
-# What tells each MPI where the nodes are; those that know the operator's variables need none.
+# Sets the variables by which each MPI finds the nodes, unless it reads the operator's.
 variables_of_mpi() {
   [ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   hosts=/etc/mpi/hostfile # the operator's; only rank 0 has it

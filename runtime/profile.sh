@@ -1,9 +1,8 @@
-# Read by bash before one of the user's scripts, which are written for SkyPilot's interactive shells:
-# what setup adds to ~/.bashrc, such as conda's hook or a PATH, is there in run.
+# Loads ~/.bashrc and conda before a script, like the interactive bash of SkyPilot.
 unset BASH_ENV
-PS1=${PS1-'$ '} # some files end at once without it
+PS1=${PS1-'$ '} # some ~/.bashrc return if it is not set
 if [ -r ~/.bashrc ]; then
-  # others end unless bash is interactive, by these lines of Debian's
+  # without the lines of Debian's that return unless bash is interactive
   eval "$(sed '/^case \$- in$/,/^esac$/d' ~/.bashrc 2> /dev/null)"
 fi
 if ! command -v conda > /dev/null || [ "$(type -t conda)" != function ]; then

@@ -1,6 +1,6 @@
 #!/bin/sh
-# session.sh FOLDER SHELL: runs what comes by ssh as the task's own programs run: with the variables
-# of the task, in its folder, and with what setup added to ~/.bashrc.
+# session.sh FOLDER SHELL: runs a command from ssh like the task's own programs: with the task's variables, in its working
+# directory, and with ~/.bashrc.
 [ ! -f "$1/environment" ] || . "$1/environment"
 cd "${PWD:-/}" || exit 1
 if [ -s "$1/nodes" ]; then

@@ -1,9 +1,9 @@
 #!/bin/sh
-# unpack.sh NUMBER: unpacks files of the task, a gzip'ed tar on stdin, where entry.sh wants them.
-# Says `send` on stdout when it reads, and `arrived` where they are there already. Ends with 75 where
-# entry.sh does not ask for them, or somebody else sends them, for long; with 74 where they broke off
-# and may be sent again. Says on stderr why it fails.
-# unpack.sh NUMBER shelf: takes them from the volume that keeps them, or ends with 75 at once.
+# unpack.sh NUMBER: unpacks an archive (gzipped tar) from stdin into the folder that files.sh requests.
+# Prints `send` when it reads stdin, `arrived` if the node has the archive already. Exit codes: 75 if
+# files.sh does not request it or another upload is running, 74 if the upload was interrupted and can be
+# retried. Prints the reason of a failure on stderr.
+# unpack.sh NUMBER shelf: unpacks it from the code cache volume, or exits with 75 at once.
 set -u
 here=$KUBECTL_SKY_FILES
 looks=0
@@ -34,7 +34,7 @@ try:
     archive = tarfile.open(fileobj=data, mode="r|")
     archive.extraction_filter = lambda member, path: member
     archive.extractall(sys.argv[1])
-    while data.read(65536):  # its checksum is at its end
+    while data.read(65536):  # the checksum is at the end
         pass
 except (EOFError, zlib.error, gzip.BadGzipFile, tarfile.ReadError):
     open(sys.argv[2], "w").close()
@@ -46,7 +46,7 @@ except OSError as error:
   fi
 }
 
-# Whether it failed because a disk is full, which not every tar says.
+# Returns whether the disk is full, which not every tar reports.
 full() {
   command -v head > /dev/null || return 1
   head -c 65536 /dev/zero > "$place/.kubectl-sky-$1" 2> /dev/null
@@ -70,16 +70,16 @@ print(digest.hexdigest())' "$1" "$limit"
   fi
 }
 
-# The code cache volume belongs to others too, who may change it at any time: put links, pipes or other
-# files there. So its folder is entered once and never through a link, a new file is opened once
-# and never through a link, and an existing file is copied first, checked and unpacked as a copy.
+# Other users may change the code cache volume at any time, and put links, pipes or other files there.
+# So its folder is entered once and never through a link, a new file is opened once and never through a
+# link, and an existing file is copied first; the copy is checked and unpacked.
 
-# Goes to our folder of the volume. Changes the folder: call it in a subshell.
+# Changes to our folder of the volume. Call it in a subshell.
 enter() {
   top=$(cd -P "$here/shelf" && pwd -P) && cd -P "$top/$cache" && [ "$(pwd -P)" = "$top/$cache" ]
 }
 
-# Copies the archive from the volume. Fails if that is no file, not the archive, or has no end.
+# Copies the archive from the volume. Fails if it is not a file, not the archive, or too long.
 fetch() {
   (
     umask 077
@@ -88,11 +88,11 @@ fetch() {
     $patience head -c "$limit" "$archive" > "$copy" || exit 1
     digest=$(hash_of "$copy")
     [ "${digest%% *}" = "$hash" ] || exit 1
-    touch -c "$archive" || : # only its owner may
+    touch -c "$archive" || : # only its owner can
   ) 2> /dev/null
 }
 
-# Passes the archive from stdin to stdout, and writes it to the volume if that is possible.
+# Copies the archive from stdin to stdout, and to the volume if possible.
 keep() {
   [ -n "$archive" ] || exec cat
   rm -f "$here/unkept-$number"
@@ -100,12 +100,12 @@ keep() {
     { : > "$here/unkept-$number" && cat; }
 }
 
-# Makes our folder of the volume, for everybody.
+# Creates our folder of the volume, writable for everyone.
 make_folder() {
   [ -d "$here/shelf/$cache" ] || (mkdir "$here/shelf/$cache" && enter && chmod 1777 .)
 }
 
-# Shows the others what was written, if it is complete, and removes what nobody used for a month.
+# Renames a complete archive to its final name, and removes archives that were not used for a month.
 publish() (
   enter || exit
   if [ -e "$here/unkept-$number" ] || [ -L "$part" ] || [ -d "$archive" ] || ! mv -f "$part" "$archive"; then
@@ -135,7 +135,7 @@ else
 fi
 code=$?
 rm -f "$copy"
-if [ -e "$here/damaged-$number" ]; then # it may come again, as a whole
+if [ -e "$here/damaged-$number" ]; then # the upload can be retried
   : > "$here/unkept-$number"
   echo "the files for $place broke off on the way" >&2
   rm -f "$here/damaged-$number"

@@ -7,15 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
+from random import uniform
+from time import sleep
 
-from kubectl_sky import names
+from kubectl_sky import kinds, names
 from kubectl_sky.actions.find import Target
 from kubectl_sky.actions.preflight import Existing, refuse_foreign
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.apply import Applied, Send, apply_all
 from kubectl_sky.cluster.session import Answer, Json, Session
-from kubectl_sky.errors import Forbidden, NotFound, SkyError
+from kubectl_sky.errors import Conflict, Forbidden, NotFound, SkyError
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.render.manifests import Manifest
@@ -23,6 +25,7 @@ from kubectl_sky.workloads import hold, registry
 from kubectl_sky.workloads.decide import Decision
 
 _WORKERS = 16
+_ATTEMPTS = 10  # to add an owner while other tasks add theirs
 
 _create = partial(objects.send_new, accept=refuse_foreign)
 
@@ -165,20 +168,22 @@ def _adopt(
 ) -> None:
     """Make the workloads own the other objects, so that they are garbage-collected.
 
-    Objects that belong to no single task are owned by the workloads of all tasks. They are deleted
-    with their last owner.
+    Objects that belong to no single task are owned by the workloads of all tasks, shared objects by
+    the tasks' ConfigMaps. They are deleted with their last owner.
     """
     owners: dict[str | None, list[Json]] = defaultdict(list)
     owned = []
     for item in (result.object for result in applied):
         metadata = item["metadata"]
         if item["kind"] in workload_kinds:
-            identity = {field: metadata[field] for field in ("name", "uid")}
-            owner = {"apiVersion": item["apiVersion"], "kind": item["kind"]} | identity
-            owners[metadata["labels"].get(names.TASK_ID)].append(owner)
-            owners[None].append(owner)
+            owners[metadata["labels"].get(names.TASK_ID)].append(_owner(item))
+            owners[None].append(_owner(item))
         else:
             owned.append(item)
+
+    # One owner per task keeps the list short: a task may have a thousand Jobs.
+    config_maps = [item for item in owned if item["kind"] == kinds.CONFIG_MAP.kind]
+    sharers = [_owner(item) for item in config_maps] or owners[None]
 
     def adopt(item: Json) -> None:
         references = owners[item["metadata"]["labels"].get(names.TASK_ID)]
@@ -187,26 +192,47 @@ def _adopt(
     try:
         with ThreadPoolExecutor(_WORKERS) as pool:
             list(pool.map(adopt, owned))
-            list(pool.map(lambda item: _add_owners(session, item, owners[None]), shared))
+            list(pool.map(lambda item: _add_owners(session, item, sharers), shared))
     except (SkyError, KeyboardInterrupt):
         _undo(session, [result.object for result in applied if result.created], workload_kinds)
         raise
 
 
+def _owner(item: Json) -> Json:
+    """Return an owner reference to an object."""
+    identity = {field: item["metadata"][field] for field in ("name", "uid")}
+    return {"apiVersion": item["apiVersion"], "kind": item["kind"]} | identity
+
+
 def _add_owners(session: Session, item: Json, owners: Sequence[Json]) -> None:
-    """Add workloads to the owners of a shared object.
+    """Add owners to a shared object.
 
     Create it again if it was garbage-collected with its last owner.
     """
     body = {"metadata": {"ownerReferences": list(owners)}}
     try:
-        # strategic merge: owners are added to the existing ones, by uid
-        objects.amend(session, item, body, "strategic")
+        _merge_owners(session, item, body)
     except NotFound:
         replacement = item | {"metadata": item["metadata"] | body["metadata"]}
         answer = _create(session, replacement, dry_run=False)
         if answer.status != HTTPStatus.CREATED:  # another task created it
+            _merge_owners(session, item, body)
+
+
+def _merge_owners(session: Session, item: Json, body: Json) -> None:
+    """Merge owners into the existing ones, by uid.
+
+    The API server resolves a few conflicts itself, but not those of many tasks at the same time.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
             objects.amend(session, item, body, "strategic")
+        except Conflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            sleep(uniform(0, 0.1 * 2 ** min(attempt, 4)))
+        else:
+            return
 
 
 def _undo(session: Session, items: Sequence[Json], workload_kinds: Collection[str]) -> None:

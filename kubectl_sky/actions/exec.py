@@ -32,18 +32,18 @@ __all__ = [
 _AT_ONCE = 32  # maximum number of parallel programs
 _LONGEST = 64 * 1024  # maximum bytes of an incomplete line that are buffered
 
-# Sets the variables and the directory as entry.sh does; the container has the rest.
+# Sets the variables and the directory as start.sh and entry.sh do; the container has the rest.
 _AS_TASK = """
-[ ! -d "${KUBECTL_SKY_FILES-}/user" ] || export HOME="$KUBECTL_SKY_FILES/user"
+own=${KUBECTL_SKY_FILES-/kubectl-sky}/user
+[ ! -d "$own" ] || export HOME="$own"
+export NUM_NODES="${NUM_NODES-1}" NODE_RANK="${NODE_RANK-0}"
+export SKYPILOT_NUM_NODES="${SKYPILOT_NUM_NODES-$NUM_NODES}" SKYPILOT_NODE_RANK="$NODE_RANK"
 [ -z "$1" ] || export SKYPILOT_NODE_IPS="$1"
 [ -z "$1" ] || export MASTER_ADDR="${MASTER_ADDR-${1%%
 *}}"
-export SKYPILOT_JOB_RANK="${2:-$SKYPILOT_JOB_RANK}"
+export SKYPILOT_NUM_JOBS="${SKYPILOT_NUM_JOBS-1}" SKYPILOT_JOB_RANK="${2:-0}"
 export PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}"
 shift 2
-# the home that files.sh takes where the image's cannot be written
-own=${KUBECTL_SKY_FILES-}/user
-[ -d ~/sky_workdir ] || [ ! -d "$own" ] || export HOME="$own"
 cd ~/sky_workdir 2> /dev/null
 exec "$@"
 """

@@ -22,6 +22,8 @@ from kubectl_sky.workloads import hold, registry
 from kubectl_sky.workloads.decide import Decision
 
 _WORKERS = 16
+# Parts of the fields that only another version of this program sets to other values.
+_VERSION_FIELDS = ("containers[main].command", "containers[main].args", "kubectl-sky-runtime-")
 _MAX_NAMES = 12  # maximum number of names in a message
 # Listed only if the task has some: not all users are allowed to.
 _NOT_LISTED = (kinds.SECRET, kinds.PVC)
@@ -277,12 +279,18 @@ def _refuse_other_task(
             mismatches += [f"{name}: {field}" for field in foreign(expected[name], live)]
     if not mismatches:
         return
+    hint = f"use another --id, or stop that task first: kubectl sky stop {decision.id}"
+    if any(part in mismatch for part in _VERSION_FIELDS for mismatch in mismatches):
+        raise UserError(
+            f"--id {decision.id} belongs to a task that another version of kubectl-sky submitted",
+            f"list, logs, wait --continue and stop work; {hint}",
+        )
     shown = "\n  ".join(mismatches[:_MAX_NAMES]) + (
         f"\n  and {len(mismatches) - _MAX_NAMES} more" if mismatches[_MAX_NAMES:] else ""
     )
     raise UserError(
         f"--id {decision.id} belongs to a different task; these fields differ:\n  {shown}",
-        f"use another --id, or stop that task first: kubectl sky stop {decision.id}",
+        hint,
     )
 
 

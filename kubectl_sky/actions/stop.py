@@ -82,11 +82,14 @@ def orphans(session: Session, scope: Scope) -> tuple[list[Json], tuple[Kind, ...
     """
     labels = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
     alive = {_task(item) for item in listing.workloads(session, scope.namespace, labels)}
+    namespaces = {namespace for namespace, _ in alive}
     auxiliary, unread = _auxiliary(session, scope.namespace, labels)
     return [
         item
         for item in scope.own(auxiliary)
-        if _task(item) not in alive and not item["metadata"].get("ownerReferences")
+        if _task(item) not in alive
+        and not item["metadata"].get("ownerReferences")
+        and not (_is_runtime(item) and item["metadata"]["namespace"] in namespaces)
     ], unread
 
 
@@ -94,6 +97,11 @@ def remove(session: Session, items: Sequence[Json]) -> None:
     """Delete orphans, unless a task has started to use them meanwhile."""
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(lambda item: objects.delete_unchanged(session, item), items))
+
+
+def _is_runtime(item: Json) -> bool:
+    """Return whether an object has the scripts that all tasks of a namespace may need."""
+    return names.RUNTIME in item["metadata"]["labels"]
 
 
 def _task(item: Json) -> tuple[str, str]:

@@ -130,7 +130,9 @@ def notes(
     if not unique:
         return
     files, size = sum(item.files for item in unique), sum(item.size for item in unique)
-    routes = list(_routes(plans, len(existing.shared or ()), existing.complete))
+    shared = (existing.shared or {}).values()
+    uploaded = sum(names.FILES in (item.get("labels") or {}) for item in shared)
+    routes = list(_routes(plans, uploaded, existing.complete))
     yield f"files: {files:,}, {_bytes(size)}, sent {' and '.join(routes)}"
 
 

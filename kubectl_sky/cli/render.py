@@ -27,6 +27,11 @@ from kubectl_sky.errors import UserError
 @click.option("--output-dir", metavar="DIR", help="Write one file per object into DIR.")
 @click.option("--show-secrets", is_flag=True, help="Print secret values instead of REDACTED.")
 @click.option(
+    "--no-runtime",
+    is_flag=True,
+    help="Leave out the ConfigMap with the scripts that all tasks share.",
+)
+@click.option(
     "--explain", is_flag=True, help="Add a comment to each line: the field that it comes from."
 )
 @click.option(
@@ -58,6 +63,8 @@ def command(
     rendered = action.render(
         task_file, decision, bool(flags["show_secrets"]), bool(flags["explain"])
     )
+    if flags["no_runtime"]:
+        rendered = rendered.without_runtime
     if flags["output_dir"]:
         for path in action.write(rendered, Path(flags["output_dir"])):
             output.out(str(path))

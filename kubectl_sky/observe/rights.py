@@ -78,7 +78,7 @@ _BUILT_IN: tuple[Right, ...] = (
     *_rights(kinds.POD, "get create", "port-forward", subresource="portforward"),
     *_rights(kinds.CONFIG_MAP, "create patch", "submit"),
     *_rights(kinds.CONFIG_MAP, "delete", "clean, submit that is undone"),
-    *_rights(kinds.CONFIG_MAP, "get", "submit of a task with files"),
+    *_rights(kinds.CONFIG_MAP, "get", "submit"),
     *_rights(kinds.CONFIG_MAP, "list", "submit --id, clean"),
     *_rights(kinds.SECRET, "create patch", "submit of a task with secrets or several nodes"),
     *_rights(kinds.SECRET, "delete", "clean, submit that is undone"),

@@ -49,11 +49,6 @@ class Fetch:
     volume: str
     tokens: tuple[SecretVariable, ...] = ()
 
-    @property
-    def scripts(self) -> tuple[str, ...]:
-        """The scripts that it runs, by template name."""
-        return ("fetch.sh", hub.SCRIPT) if "KUBECTL_SKY_TREE" in self.env else ("fetch.sh",)
-
 
 @dataclass(frozen=True)
 class Inline:

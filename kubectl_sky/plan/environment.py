@@ -26,18 +26,20 @@ def variables(
     """Return the variables that are the same on every node, the user's last.
 
     Reserved variables override the user's. A name that is also a secret gets the secret's value.
-    The pod template writes the variables that differ between nodes.
+    The pod template writes the variables that differ between nodes. The scripts set those that are
+    the same for all tasks of one node, or for all that are no array.
     """
     gpus = placement.device.count if placement.device else 0
+    count = str(task.num_nodes)
+    nodes = {"NUM_NODES": count, "SKYPILOT_NUM_NODES": count} if task.num_nodes > 1 else {}
+    jobs = {"SKYPILOT_NUM_JOBS": str(task.array.count)} if task.array else {}
     fixed = {
-        "NUM_NODES": str(task.num_nodes),
-        "SKYPILOT_NUM_NODES": str(task.num_nodes),
+        **nodes,
         "SKYPILOT_NUM_GPUS_PER_NODE": str(gpus),
         "SKYPILOT_TASK_ID": whole,
         "SKYPILOT_USER": facts.user.name,
         "SKYPILOT_CLUSTER_INFO": literal(_cluster_info(whole)),
-        "SKYPILOT_JOB_RANK": "0",
-        "SKYPILOT_NUM_JOBS": str(task.array.count if task.array else 1),
+        **jobs,
     }
     if task.num_nodes > 1 and settings.barrier_timeout:
         fixed["KUBECTL_SKY_BARRIER_TIMEOUT"] = str(settings.barrier_timeout)

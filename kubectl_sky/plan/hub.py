@@ -9,7 +9,6 @@ from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.spec import hub
 from kubectl_sky.spec.task import Task
 
-SCRIPT = "hub.py"
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")  # as read by the Hub's own tools
 _TOLD = ("HF_ENDPOINT", *TOKENS)
 

@@ -37,7 +37,7 @@ class Identity:
                 job=names.node_object(self.stem, self.id, index, count),
                 labels={**self.labels, names.NODE_IDX: str(index)},
                 hostname=f"node-{index}" if count > 1 else None,
-                rank=str(index),
+                rank=str(index) if count > 1 else None,
             )
             for index in range(count)
         )
@@ -84,11 +84,11 @@ def _annotations(task: Task, title: str, facts: Facts, resources: Resources) -> 
     """Return the values that labels cannot hold unchanged, and a non-default backend."""
     backend = task.backend or names.DEFAULT_BACKEND
     backend_annotation = {} if backend == names.DEFAULT_BACKEND else {names.BACKEND: backend}
-    ours = {
-        names.ORIGINAL_NAME: title,
-        names.ORIGINAL_USER: facts.user.name,
-        names.NUM_NODES: str(task.num_nodes),
-        **interactive.annotations(task),
+    originals = {
+        names.ORIGINAL_NAME: (title, names.label_value(title)),
+        names.ORIGINAL_USER: (facts.user.name, facts.user.label),
     }
+    ours = {key: original for key, (original, label) in originals.items() if original != label}
+    ours |= {names.NUM_NODES: str(task.num_nodes), **interactive.annotations(task)}
     user_annotations = {**queueing.annotations(task.kubernetes), **priority.annotations(resources)}
     return user_annotations | ours | backend_annotation | numbers(task)

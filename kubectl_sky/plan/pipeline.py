@@ -195,7 +195,9 @@ def _connected(plan: Plan, member: Member) -> Plan:
     group = Group(
         namespace=plan.namespace,
         labels={key: plan.labels[key] for key in label_keys},
-        annotations={key: plan.annotations[key] for key in annotation_keys},
+        annotations={
+            key: plan.annotations[key] for key in annotation_keys if key in plan.annotations
+        },
         selector={key: plan.labels[key] for key in label_keys[:2]},
     )
     return replace(plan, nodes=nodes, service=member.service, group=group)

@@ -12,6 +12,7 @@ from kubectl_sky.plan.hidden import SecretVariable
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.registry import Login
+from kubectl_sky.plan.runtime import Runtime, profile, runtime, start
 from kubectl_sky.plan.storage import Stored
 from kubectl_sky.secret import Secret
 from kubectl_sky.spec.arrays import Array
@@ -75,7 +76,8 @@ class Plan:
     as evictions, and the `exit_codes` are not counted. `suspended` Jobs start when a client resumes
     them. `backend` is the name of the backend. `array` is set for an array of one-node tasks. The
     tasks of a `group` share the Service. `scheduler` schedules the pods (None: the default one).
-    `confined` containers run without capabilities and cannot regain them.
+    `confined` containers run without capabilities and cannot regain them. A backend `uses_runtime`
+    if its nodes need more than a command of their own.
 
     `pod_annotations` are those of the pods, `login` is for the registry of the image, and `custom`
     holds the user's settings for pods and queues. `cargo` is the user's local files.
@@ -118,11 +120,12 @@ class Plan:
     group: Group | None = None
     scheduler: str | None = None
     confined: bool = False
+    uses_runtime: bool = False
 
     @property
-    def service_owner(self) -> "Plan | Group":
-        """The owner of the headless Service: the task, or the group that shares it."""
-        return self.group or self
+    def service_owner(self) -> Group:
+        """The metadata of the headless Service: the task's, or that of the group that shares it."""
+        return self.group or self.beside
 
     @property
     def sized(self) -> bool:
@@ -180,4 +183,31 @@ class Plan:
     @property
     def title(self) -> str:
         """The name as the user wrote it."""
-        return self.annotations[names.ORIGINAL_NAME]
+        return self.annotations.get(names.ORIGINAL_NAME) or self.labels[names.TASK_NAME]
+
+    @property
+    def start(self) -> str | None:
+        """The command of a task that only runs `run` on one node; others use the runtime."""
+        several = self.uses_runtime or len(self.nodes) > 1 or self.array
+        mounted = self.storage.links or self.storage.fetches
+        if several or mounted or self.scripts.keys() != {"run.sh"}:
+            return None
+        return start(self.image)
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The files of the task's ConfigMap."""
+        return {**self.scripts, **(profile(self.image) if self.start else {})}
+
+    @property
+    def runtime(self) -> Runtime | None:
+        """The scripts that all tasks share, if the task uses them."""
+        return None if self.start else runtime(self.namespace)
+
+    @property
+    def beside(self) -> Group:
+        """The metadata of the objects beside the workload, which has all annotations."""
+        annotations = {
+            key: text for key, text in self.annotations.items() if key == names.ORIGINAL_USER
+        }
+        return Group(self.namespace, self.labels, annotations, self.selector)

@@ -1,7 +1,5 @@
 """Build the plan from task, facts and settings, without any I/O."""
 
-from collections.abc import Mapping, Sequence
-
 from kubectl_sky import assets, names
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import (
@@ -18,7 +16,6 @@ from kubectl_sky.plan import (
     spot,
     storage,
 )
-from kubectl_sky.plan.buckets import Fetch
 from kubectl_sky.plan.bundle import Cargo
 from kubectl_sky.plan.custom import Custom, custom
 from kubectl_sky.plan.identity import identity, numbers
@@ -29,7 +26,6 @@ from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Resources, Task
 
-_ALWAYS = ("entry.sh", "files.sh", "profile.sh")
 MAX_SCRIPTS = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata
 
 
@@ -39,7 +35,7 @@ def resolve(
     """Build the plan of a task; raise FieldError if anything it requires is missing."""
     task, resources = registry.hidden(interactive.staying(task)), placement.resources
     requests = sizes.requests(placement, settings)
-    options, customized = task.kubernetes, custom(task, resources, facts, settings)
+    customized = custom(task, resources, facts, settings)
     task_identity = identity(task, task_id, facts, resources, customized.queue)
     login, object_name = registry.login(task, task_identity.object_name), task_identity.object_name
     image = registry.image(resources.image, login) or defaults.image(placement, settings)
@@ -61,7 +57,7 @@ def resolve(
         secrets=hidden.values(task, facts),
         secret_variables=hidden.variables(task, facts, object_name),
         requests=requests,
-        limits={**sizes.limits(placement, requests, options.limits), **network.resources},
+        limits={**sizes.limits(placement, requests, task.kubernetes.limits), **network.resources},
         storage=stored,
         terms=placement.terms,
         preferred=placement.preferred,
@@ -74,8 +70,8 @@ def resolve(
         shared_memory=placement.device is not None,
         backend=task.backend or names.DEFAULT_BACKEND,
         array=task.array,
-        scripts=_scripts(task, cargo, stored.fetches),
-        pod_annotations={**options.annotations, **numbers(task), **stored.annotations},
+        scripts=_scripts(task, cargo),
+        pod_annotations={**task.kubernetes.annotations, **numbers(task), **stored.annotations},
         custom=customized,
         confined=customized.non_root,
         cargo=cargo,
@@ -107,15 +103,10 @@ def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
     return devices + tuple(Toleration(rule.key, "Equal", rule.values[0]) for rule in rules)
 
 
-def _scripts(task: Task, cargo: Cargo, fetches: Sequence[Fetch]) -> Mapping[str, str]:
-    """Return the files that a node starts from. Raises FieldError if too large."""
-    scripts = {name: assets.read("runtime", name) for name in _ALWAYS}
-    for name in {name for fetch in fetches for name in fetch.scripts}:
-        scripts[name] = assets.read("runtime", name)
-    if cargo.places:
-        scripts |= {"unpack.sh": assets.read("runtime", "unpack.sh"), **cargo.lists}
+def _scripts(task: Task, cargo: Cargo) -> dict[str, str]:
+    """Return the files of this task that a node starts from. Raises FieldError if too large."""
+    scripts = dict(cargo.lists) if cargo.places else {}
     if task.repository:
-        scripts["clone.sh"] = assets.read("runtime", "clone.sh")
         repository = task.repository
         lines = (
             repository.url,
@@ -124,8 +115,6 @@ def _scripts(task: Task, cargo: Cargo, fetches: Sequence[Fetch]) -> Mapping[str,
             repository.login.password,
         )
         scripts["repository.txt"] = "".join(f"{line}\n" for line in lines)
-    if task.num_nodes > 1:
-        scripts["barrier.py"] = assets.read("runtime", "barrier.py")
     if task.setup:
         scripts["setup.sh"] = task.setup
     if task.run:

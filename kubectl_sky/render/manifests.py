@@ -9,11 +9,13 @@ from typing import Any
 import jinja2
 import yaml
 
+from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.kinds import SECRET, kind_of
 from kubectl_sky.plan.bundle import Bundle
 from kubectl_sky.plan.claim import Claim
 from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.plan.runtime import Runtime
 from kubectl_sky.render import pod_config, writer
 from kubectl_sky.render.engine import engine
 from kubectl_sky.secret import REDACTED, Secret
@@ -50,6 +52,18 @@ class Manifests:
     workload: tuple[Manifest, ...]
 
     @property
+    def without_runtime(self) -> "Manifests":
+        """The objects without the scripts that all tasks share."""
+        return replace(
+            self,
+            shared=tuple(
+                manifest
+                for manifest in self.shared
+                if names.RUNTIME not in manifest.object["metadata"].get("labels", {})
+            ),
+        )
+
+    @property
     def own(self) -> tuple[Manifest, ...]:
         """The objects that belong to this task only."""
         return self.auxiliary + self.workload
@@ -81,9 +95,14 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
     auxiliary += [
         _manifest(environment, "pvc.yaml.j2", claim=claim) for claim in plan.storage.fresh
     ]
+    runtimes = [plan.runtime] if plan.runtime else []
     return Manifests(
-        shared=tuple(
-            _manifest(environment, "files.yaml.j2", bundle=bundle) for bundle in plan.cargo.bundles
+        shared=(
+            *(_manifest(environment, "runtime.yaml.j2", runtime=item) for item in runtimes),
+            *(
+                _manifest(environment, "files.yaml.j2", bundle=bundle)
+                for bundle in plan.cargo.bundles
+            ),
         ),
         auxiliary=tuple(auxiliary),
         workload=tuple(
@@ -156,7 +175,7 @@ def _changed(manifest: Manifest, plan: Plan) -> Manifest:
 def _manifest(
     environment: jinja2.Environment,
     name: str,
-    **context: Plan | Node | Claim | Bundle | Mapping[str, object],
+    **context: Plan | Node | Claim | Bundle | Runtime | Mapping[str, object],
 ) -> Manifest:
     try:
         text, has_secret = writer.unsealed(environment.get_template(name).render(context))

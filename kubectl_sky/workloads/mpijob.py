@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from kubectl_sky import assets, counts, kinds
+from kubectl_sky import counts, kinds
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.hidden import TOKEN
 from kubectl_sky.plan.plan import Plan
@@ -23,8 +23,6 @@ from kubectl_sky.workloads.workload import (
 
 _RANK = "training.kubeflow.org/replica-index"  # 0 for the launcher if it is also a node
 _KEYS = "/etc/kubectl-sky-ssh"
-_SCRIPTS = ("mpi.sh", "session.sh")
-_OTHERS = ("barrier.py",)  # start barrier for nodes without SSH
 
 
 class MPIJob(AllNodes):
@@ -44,11 +42,10 @@ class MPIJob(AllNodes):
 
     def adapted(self, plan: Plan) -> Plan:
         """The operator creates the Service, and nodes connect by SSH."""
-        scripts = {name: text for name, text in plan.scripts.items() if name not in _OTHERS}
         return replace(
             plan,
             confined=False,  # the sshd of such images may have a file capability
-            scripts=scripts | {name: assets.read("runtime", name) for name in _SCRIPTS},
+            uses_runtime=True,
             secrets={name: value for name, value in plan.secrets.items() if name != TOKEN},
             secret_variables=tuple(
                 variable for variable in plan.secret_variables if variable.name != TOKEN

@@ -133,6 +133,7 @@ def packed(text: str) -> str:
         block = re.compile(rf"{re.escape(script.name)}: \|\n" + re.escape(indented))
         text = block.sub(f"{script.name}: <runtime/{script.name}>\n", text)
     text = re.sub(r'(files-\d{3}-\d{3}: )"?[\w+/=]+"?\n', r"\1…\n", text)
+    text = re.sub(r"(?<=kubectl-sky-runtime-)[0-9a-f]{8}", "…", text)
     hashes = r"(?<=: )files-[0-9a-f]{20}|(?<=sha256 )[0-9a-f]{64}|(?<=    \d{3} )[0-9a-f]{64}"
     return re.sub(hashes, "…", text)
 
@@ -143,7 +144,7 @@ def test_every_example_is_run() -> None:
 
 def test_golden(offline: Command, example: Path) -> None:
     """Rendering is byte-stable; `UPDATE_GOLDEN=1` writes the files anew, for review."""
-    flags = ("--id", "example1", "--user", "alice@example.com", "-n", "team-a")
+    flags = ("--id", "example1", "--user", "alice@example.com", "-n", "team-a", "--no-runtime")
     done = offline("render", str(example), *flags, *RUNS[example.stem].flags)
     assert done.returncode == 0, done.stderr
     golden, text = GOLDEN / f"{example.stem}.yaml", packed(done.stdout)

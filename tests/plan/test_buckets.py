@@ -42,7 +42,7 @@ def test_a_copy_is_a_container_before_the_task() -> None:
     assert (mount.path, mount.sub_path) == ("/kubectl-sky/home/bucket-0", "data")
     assert made.storage.links == {"in": "/kubectl-sky/home/bucket-0"}
     assert made.storage.rooms == ("bucket-0",)
-    assert "fetch.sh" in made.scripts
+    assert made.runtime and "fetch.sh" in made.runtime.scripts
 
 
 def test_the_web_is_fetched_in_the_task_s_image() -> None:
@@ -75,7 +75,7 @@ def test_hugging_face_is_asked_with_the_task_s_token() -> None:
     ]
     assert box.env["KUBECTL_SKY_TREE"] == "/api/buckets/me/box/tree"
     assert box.env["KUBECTL_SKY_RESOLVE"] == "/buckets/me/box/resolve"
-    assert {"fetch.sh", "hub.py"} < made.scripts.keys()
+    assert made.runtime and {"fetch.sh", "hub.py"} < made.runtime.scripts.keys()
 
 
 def test_the_image_and_the_token_are_the_settings_to_name() -> None:

@@ -138,7 +138,8 @@ def test_credentials_travel_in_a_secret(path: str, source: str, secret: bool) ->
     written = manifests.as_yaml(manifests.render(manifests.redacted(plan)).all)
     assert ("H2tleQ==" in written) != secret
     kinds = [one["kind"] for one in yaml.safe_load_all(written)]
-    assert kinds == (["ConfigMap", "Secret", "Job"] if secret else ["ConfigMap"] * 2 + ["Job"])
+    maps = ["ConfigMap"] * (2 if secret else 3)  # the first has the runtime
+    assert kinds == [*maps, *(["Secret"] if secret else []), "Job"]
 
 
 @pytest.mark.parametrize("size", [0, PART + 1])
@@ -152,12 +153,17 @@ def test_too_large_secrets(size: int) -> None:
 def test_the_pod_has_them_beside_its_scripts() -> None:
     plan = make(a=PART, b=PART)
     rendered = manifests.render(plan)
-    assert [one.object["kind"] for one in rendered.shared] == ["ConfigMap", "ConfigMap"]
-    assert "task-id" not in rendered.shared[0].object["metadata"]["labels"]
+    runtime, *bundles = (one.object for one in rendered.shared)
+    assert [one["metadata"]["name"] for one in bundles] == [one.name for one in plan.cargo.bundles]
+    assert all("task-id" not in one["metadata"]["labels"] for one in (runtime, *bundles))
     (volume,) = [
         one
         for one in rendered.workload[0].object["spec"]["template"]["spec"]["volumes"]
         if one["name"] == "scripts"
     ]
     sources = [one["configMap"]["name"] for one in volume["projected"]["sources"]]
-    assert sources == [plan.name, *(one.name for one in plan.cargo.bundles)]
+    assert sources == [
+        runtime["metadata"]["name"],
+        plan.name,
+        *(one.name for one in plan.cargo.bundles),
+    ]

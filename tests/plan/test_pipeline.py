@@ -92,5 +92,5 @@ def test_tasks_that_are_not_connected_have_no_host_names() -> None:
     (place, *_) = members(pipeline, "bcdf2345", TASKS)
     plan = joined(make_plan(TASKS[0], FACTS, Settings(), names.part_id("bcdf2345", 1)), place)
     assert (plan.service, plan.nodes[0].hostname, plan.group) == (None, None, None)
-    assert plan.service_owner is plan
+    assert plan.service_owner == plan.beside
     assert plan.env["SKYPILOT_JOBGROUP_NAME"] == "g"

@@ -71,7 +71,7 @@ def test_lines_say_their_fields() -> None:
     assert found["team: research"] == "task.yaml:5:12 resources.labels.team"
     assert found["backoffLimit: 2"] == "task.yaml:6:3 resources.job_recovery"
     assert found['nvidia.com/gpu: "2"'] == "task.yaml:7:3 resources.any_of"
-    assert found['value: "10"'] == "task.yaml:13:8 envs.EPOCHS"
+    assert found['- {name: EPOCHS, value: "10"}'] == "task.yaml:13:8 envs.EPOCHS"
     assert found["TOKEN: UkVEQUNURUQ="] == "task.yaml:14:11 secrets.TOKEN"
     assert found["run.sh: |"] == "task.yaml:17:1 run"
     assert found["name: train-bcdf2345-node-1"] == "task.yaml:1:1 name"
@@ -97,7 +97,7 @@ def test_what_the_file_does_not_say() -> None:
     assert found['cpu: "2"'] == "settings: defaults"
     assert found["priorityClassName: high"] == "settings: priority_classes"
     assert found["backoffLimit: 0"] == "default"
-    assert found["kubectl-sky/name: x"] == "--name name"
+    assert found["task-name: x"] == "--name name"
     assert said(make_document())["image: python:3.13-slim"] == "default"
 
 

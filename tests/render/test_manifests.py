@@ -45,6 +45,7 @@ FULL = Task(
 )
 ZONE = "topology.kubernetes.io/zone"
 ELSEWHERE = {
+    (Plan, "uses_runtime"),  # Plan.start tells
     (Plan, "nodes"),
     (Plan, "id"),
     (Custom, "config"),
@@ -92,13 +93,13 @@ def test_every_field_is_used_by_some_template(kind: type) -> None:
 def test_templates_only_tell(name: str) -> None:
     """No arithmetic, and no choice within a choice of their own: choices belong in the plan."""
     for expression in re.findall(r"{%-? *(?:if|elif|set) ([^%]*)%}", TEMPLATES[name]):
-        assert re.fullmatch(r"[a-z_.]+( is not none)? *-?", expression), expression
+        assert re.fullmatch(r"[a-z_.]+( is (not )?none)? *-?", expression), expression
 
 
 def test_the_whole_task() -> None:
     rendered = manifests.render(make_plan(FULL))
     kinds = [manifest.object["kind"] for manifest in rendered.all]
-    assert kinds == ["ConfigMap", "Secret", "Service", "Job", "Job"]
+    assert kinds == ["ConfigMap", "ConfigMap", "Secret", "Service", "Job", "Job"]
     again = list(yaml.safe_load_all(manifests.as_yaml(rendered.all)))
     assert again == [manifest.object for manifest in rendered.all]
     data = rendered.auxiliary[0].object["data"]

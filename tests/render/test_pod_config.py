@@ -35,7 +35,7 @@ def main_of(config: Json, **task: Any) -> Json:
 def test_the_task_s_container(name: Json) -> None:
     container = main_of({**name, "imagePullPolicy": "Never", "tty": True})
     assert (container["name"], container["imagePullPolicy"]) == ("main", "Never")
-    assert container["command"] == ["/bin/sh", "/etc/kubectl-sky/entry.sh"]
+    assert container["command"] == ["/bin/sh", "-c"]
 
 
 def test_another_container_stands_beside_it() -> None:
@@ -45,10 +45,10 @@ def test_another_container_stands_beside_it() -> None:
 
 def test_a_variable_takes_the_place_of_the_one_that_is_there() -> None:
     reference = {"secretKeyRef": {"name": "s", "key": "k"}}
-    env = [{"name": "A", "valueFrom": reference}, {"name": "NODE_RANK", "value": "7"}]
+    env = [{"name": "A", "valueFrom": reference}, {"name": "SKYPILOT_USER", "value": "7"}]
     found = {one["name"]: one for one in main_of({"env": env}, envs={"A": "1"})["env"]}
     assert found["A"] == {"name": "A", "valueFrom": reference}
-    assert found["NODE_RANK"] == {"name": "NODE_RANK", "value": "0"}
+    assert found["SKYPILOT_USER"] == {"name": "SKYPILOT_USER", "value": "alice@example.com"}
 
 
 def test_volumes_and_mounts() -> None:

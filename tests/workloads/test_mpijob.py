@@ -71,8 +71,8 @@ def test_the_mpijob() -> None:
     told = env["NODE_RANK"]["valueFrom"]["fieldRef"]["fieldPath"]
     assert told == f"metadata.labels['{RANK}']"
     assert [one.object["kind"] for one in rendered.auxiliary] == ["ConfigMap"], "no Service of ours"
-    assert {"mpi.sh", "session.sh", "run.sh"} < rendered.auxiliary[0].object["data"].keys()
-    assert "barrier.py" not in rendered.auxiliary[0].object["data"]
+    assert list(rendered.auxiliary[0].object["data"]) == ["run.sh"]
+    assert {"mpi.sh", "session.sh"} < rendered.shared[0].object["data"].keys()
 
 
 def test_a_slot_for_each_gpu() -> None:

@@ -1,0 +1,69 @@
+"""The scripts that run a task in its pods.
+
+A simple task has a short command in its manifest. All other tasks use the runtime: a ConfigMap that
+is the same for all tasks of a version in a namespace.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from kubectl_sky import assets, names
+from kubectl_sky.settings import DEFAULT_IMAGE
+
+_PROFILE = "profile.sh"
+_USES_PROFILE = ' BASH_ENV="${BASH_ENV-/etc/kubectl-sky/profile.sh}"'
+_START = "start.sh"
+_RUNTIME = (
+    "entry.sh",
+    "nodes.sh",
+    "barrier.py",
+    "files.sh",
+    "unpack.sh",
+    "clone.sh",
+    "links.sh",
+    "array.sh",
+    _PROFILE,
+    "mpi.sh",
+    "session.sh",
+    "fetch.sh",
+    "hub.py",
+)
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """The ConfigMap with the scripts; its name is a hash of its content."""
+
+    name: str
+    namespace: str
+    scripts: Mapping[str, str]
+    labels: Mapping[str, str] = field(
+        default_factory=lambda: {names.TASK: "true", names.RUNTIME: "true"}
+    )
+
+
+def runtime(namespace: str) -> Runtime:
+    """Return the runtime of this version."""
+    scripts = _scripts()
+    digest = hashlib.sha256()
+    for name, text in scripts.items():
+        digest.update(f"{name} {len(text)}\0{text}".encode())
+    return Runtime(f"kubectl-sky-runtime-{digest.hexdigest()[:8]}", namespace, scripts)
+
+
+def start(image: str) -> str:
+    """Return the command of a simple task."""
+    text = assets.read("runtime", _START)
+    return text if profile(image) else text.replace(_USES_PROFILE, "")
+
+
+def profile(image: str) -> Mapping[str, str]:
+    """Return the script that loads conda and ~/.bashrc; the default image has neither."""
+    return {} if image == DEFAULT_IMAGE else {_PROFILE: assets.read("runtime", _PROFILE)}
+
+
+@cache
+def _scripts() -> Mapping[str, str]:
+    return {name: assets.read("runtime", name) for name in _RUNTIME}

@@ -1,0 +1,70 @@
+"""The ConfigMap with the scripts that tasks share: who creates, owns and may plant it."""
+
+import time
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.conftest import Command, submitted
+
+SETUP = "name: {}\nsetup: echo ready\nrun: sleep 60\n"
+
+
+def runtimes(kubectl: Command) -> list[dict[str, Any]]:
+    found = kubectl.json("get", "configmaps", "-l", "kubectl-sky/runtime=true")
+    return list(found["items"])
+
+
+def test_tasks_share_the_runtime_until_the_last_one_is_stopped(
+    sky: Command, kubectl: Command
+) -> None:
+    ids = []
+    for name in ("one", "two"):
+        done = sky("submit", "-", "--detach", stdin=SETUP.format(name))
+        assert done.returncode == 0, done.stderr
+        ids.append(submitted(done))
+    (runtime,) = runtimes(kubectl)
+    owners = {f"{one['kind']}/{one['name']}" for one in runtime["metadata"]["ownerReferences"]}
+    names = zip(("one", "two"), ids, strict=True)
+    assert owners == {f"ConfigMap/{name}-{task_id}" for name, task_id in names}
+    again = sky("submit", "-", "--detach", "--id", ids[0], stdin=SETUP.format("one"))
+    assert again.returncode == 0, again.stderr
+    assert sky("stop", ids[0], "--yes").returncode == 0
+    until(kubectl, 1)
+    assert sky("clean", "--yes", "--all-users", "--older-than", "0s", "--orphans").returncode == 0
+    assert len(runtimes(kubectl)) == 1
+    assert sky("stop", ids[1], "--yes").returncode == 0
+    until(kubectl, 0)
+
+
+def until(kubectl: Command, owners: int) -> None:
+    """Wait until the runtime has so many owners, or none is left."""
+    deadline = time.monotonic() + 90
+    while True:
+        found = [one for item in runtimes(kubectl) for one in item["metadata"]["ownerReferences"]]
+        if len(found) == owners:
+            return
+        assert time.monotonic() < deadline, found
+        time.sleep(0.5)
+
+
+@pytest.mark.parametrize("key", ["entry.sh", "planted.sh"])
+def test_runtime_that_a_neighbour_planted_is_refused(
+    sky: Command, kubectl: Command, key: str
+) -> None:
+    rendered = sky("render", "-", stdin=SETUP.format("mine"))
+    planted = next(yaml.safe_load_all(rendered.stdout))
+    planted["data"][key] = "echo pwned"
+    assert kubectl("create", "-f", "-", stdin=yaml.safe_dump(planted)).returncode == 0
+    done = sky("submit", "-", "--detach", stdin=SETUP.format("mine"))
+    assert done.returncode == 2
+    name = planted["metadata"]["name"]
+    assert f"ConfigMap/{name} already exists and was not created by this task" in done.stderr
+    assert not kubectl.json("get", "jobs")["items"]
+
+
+def test_task_with_run_only_sends_no_runtime(sky: Command, kubectl: Command) -> None:
+    done = sky("submit", "-", stdin="name: hello\nrun: echo hi\n")
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["hi"])
+    assert runtimes(kubectl) == []

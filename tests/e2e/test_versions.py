@@ -1,0 +1,71 @@
+"""Tasks that an older version submitted, in the hands of this one."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import recorded
+from tests.e2e.conftest import ROOT, Command
+
+TASKS = Path(recorded.FOLDER) / "tasks"
+USER = "--user=alice@example.com"
+
+
+def create(kubectl: Command, items: list[dict[str, Any]]) -> None:
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    done = kubectl("create", "-f", "-", stdin=text)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(params=recorded.VERSIONS)
+def submitted(kubectl: Command, request: pytest.FixtureRequest) -> None:
+    """What a version sends for its tasks, owned by its Jobs."""
+    items = recorded.manifests(request.param)
+    create(kubectl, [item for item in items if item["kind"] == "Job"])
+    jobs = kubectl.json("get", "jobs")["items"]
+    owners: dict[str | None, list[dict[str, Any]]] = {None: []}
+    for job in jobs:
+        metadata = job["metadata"]
+        owner = {"apiVersion": "batch/v1", "kind": "Job"}
+        owner |= {"name": metadata["name"], "uid": metadata["uid"]}
+        owners.setdefault(metadata["labels"]["task-id"], []).append(owner)
+    owners[None] = owners[recorded.IDS["files"]]
+    rest = [item for item in items if item["kind"] != "Job"]
+    for item in rest:
+        task_id = item["metadata"]["labels"].get("task-id")
+        item["metadata"]["ownerReferences"] = owners[task_id]
+    create(kubectl, rest)
+
+
+@pytest.mark.usefixtures("submitted")
+def test_tasks_of_an_older_version_run_and_can_be_followed_and_stopped(
+    sky: Command, kubectl: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    ids = recorded.IDS
+    for name in ("hello", "ring", "files", "squares", "indexed"):
+        assert sky("wait", ids[name], USER).returncode == 0, name
+    assert sky("wait", ids["bad"], USER).returncode == 4
+    done = sky("wait", ids["chain"], "--continue", USER)
+    assert done.returncode == 0, done.stderr
+    listed = {item["name"]: item["status"] for item in sky.json("list", USER)["tasks"]}
+    assert listed.pop("bad") == "failed"
+    assert set(listed.values()) == {"completed"}
+    assert sky("logs", ids["hello"], USER).stdout == "hello\n"
+    assert "rank 2 of 3" in sky("logs", ids["ring"], USER).stdout
+    assert "main.py" in sky("logs", ids["files"], USER).stdout
+    assert sky.json("status", ids["bad"], USER)["metadata"]["nodes"][0]["exit_code"] == 3
+    for name in ("hello", "ring", "files"):
+        again = sky("submit", str(TASKS / f"{name}.yaml"), "--id", ids[name], USER)
+        assert again.returncode == 2, again.stderr
+        assert "another version of kubectl-sky submitted" in again.stderr
+    for task_id in ids.values():
+        assert sky("stop", task_id, USER, "--yes").returncode == 0
+    left = ("get", "jobs,configmaps,secrets,services", "-l", "skypilot-task=true", "-o", "name")
+    deadline = time.monotonic() + 90
+    while kubectl(*left).stdout:
+        assert time.monotonic() < deadline, kubectl(*left).stdout
+        time.sleep(0.5)

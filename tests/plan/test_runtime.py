@@ -1,0 +1,120 @@
+"""Which tasks use the shared runtime, and what the others carry."""
+
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_sky import assets
+from kubectl_sky.facts import Archive
+from kubectl_sky.plan.runtime import runtime
+from kubectl_sky.render import manifests
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.arrays import Array
+from kubectl_sky.spec.files import LocalFiles
+from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.spec.volume import VolumeMount
+from tests.plan.test_resolve import FACTS, make_plan
+
+HELLO = Task(name="hello", run="echo hi\n")
+FILES = (LocalFiles("/a", "a", ("file_mounts", "/a")),)
+ARCHIVES = {"/a": Archive(True, "digest", 1, 1, b"x")}
+
+
+def lines_of(task: Task, runtime: bool = True) -> list[str]:
+    rendered = manifests.render(make_plan(task, replace(FACTS, namespace="")))
+    items = (rendered if runtime else rendered.without_runtime).all
+    return manifests.as_yaml(items).splitlines()
+
+
+def test_manifests_of_one_node_have_at_most_75_lines() -> None:
+    assert len(lines_of(HELLO)) <= 75
+
+
+def test_manifests_of_three_nodes_in_one_job_have_at_most_160_lines() -> None:
+    ring = replace(HELLO, num_nodes=3, backend="indexed")
+    assert len(lines_of(ring, runtime=False)) <= 160
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"num_nodes": 2},
+        {"setup": "true\n"},
+        {"files": FILES},
+        {"array": Array("0-2", 3, 3)},
+        {"volumes": (VolumeMount("~/data", "data"),)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_task_with_more_than_run_uses_the_runtime(change: dict[str, Any]) -> None:
+    plan = make_plan(replace(HELLO, **change), replace(FACTS, archives=ARCHIVES))
+    assert plan.start is None
+    assert plan.runtime == runtime(plan.namespace)
+    assert plan.files == plan.scripts
+
+
+def test_task_with_run_only_has_a_command_and_no_shared_objects() -> None:
+    plan = make_plan(HELLO)
+    assert plan.runtime is None
+    assert plan.files == {"run.sh": "echo hi\n"}
+    rendered = manifests.render(plan)
+    assert rendered.shared == ()
+    (container,) = rendered.workload[0].object["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == [plan.start]
+
+
+def test_script_that_kubernetes_would_expand_stays_as_written() -> None:
+    """Kubernetes replaces `$(NAME)`, and no variable's name has a space."""
+    start = make_plan(HELLO).start or ""
+    assert all(" " in name for name in re.findall(r"\$\(([^)]*)\)", start))
+
+
+def test_image_of_the_user_loads_conda_and_bashrc() -> None:
+    plan = make_plan(replace(HELLO, resources=Resources(image="pytorch/pytorch")))
+    assert plan.files.keys() == {"run.sh", "profile.sh"}
+    assert "profile.sh" in (plan.start or "")
+    default = make_plan(HELLO, settings=Settings(image="ours:1"))
+    assert "profile.sh" in default.files
+    assert "profile.sh" not in (make_plan(HELLO).start or "")
+
+
+def test_runtime_has_one_name_per_content_in_all_namespaces() -> None:
+    found = runtime("team-a")
+    assert re.fullmatch("kubectl-sky-runtime-[0-9a-f]{8}", found.name)
+    assert found.name == runtime("team-b").name
+    assert "username" not in found.labels
+    (manifest,) = manifests.render(make_plan(replace(HELLO, num_nodes=2))).shared
+    assert manifest.object["data"] == found.scripts
+    assert manifest.object["immutable"] is True
+
+
+def test_runtime_has_every_script_but_those_that_tasks_carry() -> None:
+    names = {path.name for path in assets.folder("runtime").iterdir()}
+    assert names == {*runtime("").scripts, "start.sh", "sudo.sh"}
+
+
+def test_merged_manifests_have_the_runtime_once() -> None:
+    tasks = [replace(HELLO, setup="true\n"), replace(HELLO, num_nodes=2)]
+    merged = manifests.merged([manifests.render(make_plan(task)) for task in tasks])
+    assert len(merged.shared) == 1
+    assert merged.without_runtime.shared == ()
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "busybox sh"])
+def test_start_runs_the_script_and_returns_its_exit_code(shell: str, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text('echo "$NODE_RANK $SKYPILOT_NUM_NODES $MASTER_ADDR"; exit 7\n')
+    text = (make_plan(HELLO).start or "").replace("/etc/kubectl-sky", str(tmp_path))
+    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "POD_IP": "10.0.0.1"}
+    done = subprocess.run(
+        [*shell.split(), "-c", text],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (7, "0 1 10.0.0.1\n", "")
