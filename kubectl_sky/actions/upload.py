@@ -12,7 +12,7 @@ from threading import Event, Lock, Thread
 from time import monotonic
 
 from kubectl_sky import names
-from kubectl_sky.actions import find, packing
+from kubectl_sky.actions import find, packing, why
 from kubectl_sky.actions.apply import Submitted
 from kubectl_sky.actions.preflight import Existing
 from kubectl_sky.actions.stop import stop
@@ -29,6 +29,7 @@ from kubectl_sky.errors import (
     UserError,
 )
 from kubectl_sky.facts import Archive
+from kubectl_sky.observe import waiting
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.plan import Plan
@@ -40,6 +41,7 @@ from kubectl_sky.workloads.decide import Decision
 
 _INTERVAL = 0.3  # seconds between checks of the pods
 _NOTE_AFTER = 10.0  # seconds without a pod to send to, until a note is written
+_REASONS_INTERVAL = 3.0  # seconds between checks of why nodes do not start
 _MAX_PARALLEL = 32
 _RETRY_FOR = 30.0  # seconds for which an interrupted upload to a pod is retried
 _SCRIPT = f"{names.SCRIPTS_FOLDER}/unpack.sh"
@@ -276,6 +278,9 @@ class Uploader:
         self._uids = set(submitted.uids)  # of the workload objects
         self._received: set[str] = set()  # hashes of the archives that some node has received
         self._failed_at: dict[tuple[str, str], float] = {}  # first failure of an upload to a pod
+        self._tasks: list[TaskStatus] = []
+        self._next_reasons = monotonic() + _REASONS_INTERVAL
+        self._noted: set[str] = set()  # why nodes do not start
         self._running: dict[_Key, tuple[_Pending, Future[Outcome]]] = {}
         self._ended = Event()
         self._progress = Lock()
@@ -332,8 +337,22 @@ class Uploader:
                 notified = monotonic() - started_at > _NOTE_AFTER
                 if notified:
                     self._note_waiting()
+            if not self._lasting:  # otherwise the follower notes it
+                self._note_reasons()
             self._pause(stop)
             self._collect()
+
+    def _note_reasons(self) -> None:
+        """Note once why nodes do not start, such as an image that cannot be pulled."""
+        if monotonic() < self._next_reasons:
+            return
+        self._next_reasons = monotonic() + _REASONS_INTERVAL
+        for task in self._tasks:
+            prefix = f"{task.name}: " if len(self._tasks) > 1 else ""
+            for text in waiting.notes(why.explained(self._session, task), patient=True):
+                if text not in self._noted:
+                    self._noted.add(text)
+                    self._ui.note(f"{prefix}{text}")
 
     def _note_waiting(self) -> None:
         nodes = "the node starts" if self.missing == 1 else f"the {self.missing} nodes start"
@@ -363,7 +382,7 @@ class Uploader:
 
         Raises ClusterError.
         """
-        statuses = self._statuses()
+        statuses = self._tasks = self._statuses()
         self._uids.update(uid for task in statuses for uid in task.uids.values())
         tasks = {task.id: task for task in statuses}
         if not tasks and not self._lasting:

@@ -76,12 +76,12 @@ def command(where: options.Where, all_users: bool, form: str | None, **flags: ob
         return 0
     from kubectl_sky.actions import find
 
-    statuses = find.tasks(session, scope)
-    text = request.shown(statuses)
+    selected = request.selection.of(find.tasks(session, scope))
+    text = request.shown(selected)
     if text:
         output.out(text)
-        if form in (None, "wide"):
-            output.notes(tasks.incomplete(request.selection.of(statuses)))
+    if selected:
+        output.notes(tasks.incomplete(selected) if form in (None, "wide") else ())
     elif form != "name":
         location = "any namespace" if where.all_namespaces else f"namespace {session.namespace}"
         output.note(f"No tasks found in {location}.")

@@ -206,3 +206,30 @@ def test_deleted_on_the_way(sky: Command, kubectl: Command, tmp_path: Path) -> N
     assert running.wait(30) == 3
     assert "task stream02 was deleted before its files were uploaded" in running.stderr.read()
     running.communicate()
+
+
+SECRET_NOT_FOUND = (
+    "config: {kubernetes: {pod_config: {spec: {containers: [{env:"
+    " [{name: X, valueFrom: {secretKeyRef: {name: nope, key: k}}}]}]}}}}"
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        (SECRET_NOT_FOUND, "waiting for node-0: CreateContainerConfigError"),
+        ("resources: {cpus: 5000}", "waiting for node-0: Unschedulable: "),
+    ],
+    ids=["secret not found", "unschedulable"],
+)
+def test_submit_node_that_does_not_start_is_noted_while_files_wait(
+    sky: Command, code: Path, fields: str, reason: str
+) -> None:
+    task = sky.write("task.yaml", f"workdir: code\n{fields}\nrun: sh main.sh\n")
+    process = sky.start("submit", task, "--id", "awaits01")
+    assert process.stderr
+    lines = (line for line in process.stderr if reason in line)
+    assert next(lines, ""), process.communicate()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
