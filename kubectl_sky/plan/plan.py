@@ -128,16 +128,6 @@ class Plan:
         return self.group or self.beside
 
     @property
-    def sized(self) -> bool:
-        """Whether there are any requests or limits."""
-        return bool(self.requests or self.limits)
-
-    @property
-    def placed(self) -> bool:
-        """Whether the cluster nodes are restricted or preferred by labels."""
-        return bool(self.terms or self.preferred)
-
-    @property
     def fetch_requests(self) -> Mapping[str, str]:
         """The requests of a container that runs before the task: no devices."""
         return {name: size for name, size in self.requests.items() if name in _SIZES}
@@ -148,22 +138,12 @@ class Plan:
         return {name: size for name, size in self.limits.items() if name in _SIZES}
 
     @property
-    def fetch_sized(self) -> bool:
-        """Whether such a container has any requests or limits."""
-        return bool(self.fetch_requests or self.fetch_limits)
-
-    @property
     def topology_key(self) -> str | None:
         """The topology key that all nodes of the task must share; None if there is none."""
         if self.storage.together:
             return "kubernetes.io/hostname"
         zone = self.fabric.one_zone and len(self.nodes) > 1
         return "topology.kubernetes.io/zone" if zone else None
-
-    @property
-    def affine(self) -> bool:
-        """Whether the pods need any affinity."""
-        return self.placed or self.topology_key is not None
 
     @property
     def queue(self) -> str | None:

@@ -33,7 +33,9 @@ def engine(overrides: Path | None = None) -> jinja2.Environment:
         lstrip_blocks=True,
         auto_reload=False,  # templates do not change while a task is rendered
     )
-    environment.filters.update(block=writer.block, base64=writer.b64, indent=writer.indented)
+    environment.filters.update(
+        block=writer.block, base64=writer.b64, fields=writer.fields, nest=writer.nest
+    )
     return environment
 
 

@@ -6,12 +6,12 @@ else. A script is a literal block if it reads back unchanged.
 
 import base64
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import jinja2
 import yaml
-from jinja2.filters import do_indent
 from markupsafe import Markup
 
 from kubectl_sky.plan import traced
@@ -131,12 +131,18 @@ def block(text: str, indent: int) -> Markup:
     return Markup(_marked(Markup(head), origin) + Markup(f"\n{body}"))
 
 
-def indented(text: str, width: int = 4, first: bool = False, blank: bool = False) -> str:
-    """Indent all lines but the first, ten times as fast as Jinja's own filter."""
-    if not isinstance(text, Markup) or first or blank:
-        return do_indent(text, width, first, blank)
-    head, *lines = str(text).split("\n")
-    return Markup("\n".join([head, *(" " * width + line if line else "" for line in lines)]))
+def fields(values: Mapping[str, object], indent: int) -> Markup:
+    """Write a map with one field per line; `indent` is the number of spaces before its keys."""
+    lines = (f"{write(key)}: {write(value)}" for key, value in values.items())
+    return Markup(f"\n{' ' * indent}".join(lines) or "{}")
+
+
+def nest(text: str, indent: int) -> str:
+    """Indent all lines of a macro's output."""
+    if not isinstance(text, Markup):
+        return text  # a value, which is written later
+    padding = " " * indent
+    return Markup("\n".join(padding + line if line else "" for line in str(text).split("\n")))
 
 
 def document(value: object) -> str:

@@ -44,8 +44,8 @@ class MPIJob(AllNodes):
         """The operator creates the Service, and nodes connect by SSH."""
         return replace(
             plan,
-            confined=False,  # the sshd of such images may have a file capability
             uses_runtime=True,
+            confined=False,  # the sshd of such images may have a file capability
             secrets={name: value for name, value in plan.secrets.items() if name != TOKEN},
             secret_variables=tuple(
                 variable for variable in plan.secret_variables if variable.name != TOKEN

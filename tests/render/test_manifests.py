@@ -27,6 +27,7 @@ from kubectl_sky.spec.recovery import Recovery
 from kubectl_sky.spec.task import Accelerator, Kubernetes, Resources, Task, VolumeMount
 from kubectl_sky.spec.variables import RESERVED
 from kubectl_sky.spec.volume import Storage
+from kubectl_sky.workloads import registry
 from tests.plan.test_resolve import make_plan
 
 TEMPLATES = {
@@ -90,10 +91,33 @@ def test_every_field_is_used_by_some_template(kind: type) -> None:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_templates_only_tell(name: str) -> None:
-    """No arithmetic, and no choice within a choice of their own: choices belong in the plan."""
+def test_template_has_only_simple_conditions_and_no_arithmetic(name: str) -> None:
+    """Choices belong in the plan."""
     for expression in re.findall(r"{%-? *(?:if|elif|set) ([^%]*)%}", TEMPLATES[name]):
-        assert re.fullmatch(r"[a-z_.]+( is (not )?none)? *-?", expression), expression
+        assert re.fullmatch(r"[a-z_.]+( is (not )?none| or [a-z_.]+)* *-?", expression), expression
+    for expression in re.findall(r"{{-?(.*?)-?}}", TEMPLATES[name]):
+        code = re.sub(r'"[^"]*"|\*\*(?=\w)', "", expression)
+        assert not re.search(r"[-+*/%~<>]| (and|or|if|not) ", code), expression
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_template_has_no_if_within_an_if_but_in_a_loop(name: str) -> None:
+    open_blocks: list[str] = []
+    for word in re.findall(r"{%-? *(if|for|macro|endif|endfor|endmacro)\b", TEMPLATES[name]):
+        if word.startswith("end"):
+            assert open_blocks.pop() == word.removeprefix("end")
+            continue
+        assert word != "if" or open_blocks[-1:] != ["if"], f"{name}: nested if"
+        open_blocks.append(word)
+
+
+@pytest.mark.parametrize("backend", [name for name in registry.NAMED if name != "volcano"])
+def test_suspended_task_with_a_queue_is_suspended_once(backend: str) -> None:
+    asked = Kubernetes(queue="q")
+    plan = make_plan(Task(run="true", kubernetes=asked, backend=backend))
+    held = (plan, dataclasses.replace(plan, suspended=True))
+    texts = [manifests.render(each).workload[0].text for each in held]
+    assert [text.count("suspend: true") for text in texts] == [1, 1]
 
 
 def test_the_whole_task() -> None:

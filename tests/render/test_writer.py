@@ -187,6 +187,25 @@ def test_script_is_a_literal_block_as_it_was_written(text: str, written: str) ->
     assert yaml.safe_load(f"{rendered}\n") == {"run.sh": text}
 
 
+def test_fields_of_a_map_are_indented_and_their_values_written() -> None:
+    rendered = engine().from_string("a:\n  {{ v | fields(2) }}\nb: 1\n").render
+    assert rendered(v={"x/y": "true", "z": "1Gi"}) == 'a:\n  x/y: "true"\n  z: 1Gi\nb: 1'
+    assert rendered(v={}) == "a:\n  {}\nb: 1"
+    hostile = {text: text for text in SPECIAL}
+    assert yaml.safe_load(rendered(v=hostile)) == {"a": hostile, "b": 1}
+
+
+def test_macro_that_is_nested_is_indented_and_leaves_no_line_if_empty() -> None:
+    macro = "{% macro m(v) %}{% if v %}\nx:\n  y: {{ v }}\n{% endif %}{% endmacro %}"
+    template = engine().from_string(macro + "a:\n{{ m(v) | nest(2) -}}\n{{ m(v) | nest(0) -}}\n")
+    assert template.render(v="1") == 'a:\n  x:\n    y: "1"\nx:\n  y: "1"\n'
+    assert template.render(v="") == "a:\n"
+
+
+def test_string_that_is_nested_is_still_written_as_a_value() -> None:
+    assert engine().from_string("a: {{ v | nest(2) }}").render(v="b: c") == 'a: "b: c"'
+
+
 def test_undefined_values_fail() -> None:
     with pytest.raises(UndefinedError, match="nothing"):
         engine().from_string("{{ nothing }}").render()
