@@ -168,7 +168,7 @@ def test_logs_of_several_nodes(sky: Command) -> None:
     assert sky("logs", "logs0001", "--since", "1h").stdout == again.stdout
     wrong = sky("logs", "logs0001", "--rank", "7")
     assert wrong.returncode == 2
-    assert "task logs0001 has no rank 7; it has ranks 0 to 1" in wrong.stderr
+    assert "task logs0001 has no rank 7\nhint: it has ranks 0 to 1" in wrong.stderr
 
 
 def test_a_long_log_is_whole_and_in_order(sky: Command) -> None:

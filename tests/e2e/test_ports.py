@@ -116,7 +116,7 @@ def test_tasks_of_a_group_have_a_service_each(sky: Command) -> None:
         ["TASK", "PORT"],
         *([name, name[1:]] for name in PAIR),
     ]
-    assert shown.stderr.count("has ended: nothing answers at its ports") == 2
+    assert shown.stderr.count("has finished: nothing listens on its ports") == 2
 
 
 PAIR = ("p80", "p90")
