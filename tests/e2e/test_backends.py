@@ -165,7 +165,7 @@ def test_what_is_not_installed_is_told(sky: Command, kubectl: Command) -> None:
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == (
         "error: backend jobset needs JobSet, and the cluster does not serve jobsets"
-        " (jobset.x-k8s.io/v1alpha2); install it, or choose another backend: jobs, indexed\n"
+        " (jobset.x-k8s.io/v1alpha2)\nhint: install it, or choose another backend: jobs, indexed\n"
     )
     assert objects(kubectl, "absent01") == []
 

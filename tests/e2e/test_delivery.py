@@ -183,7 +183,7 @@ def never_started(sky: Command, folder: Path, task_id: str) -> subprocess.Popen[
     task = sky.write("task.yaml", "workdir: code\nresources: {cpus: 900}\nrun: 'true'\n")
     running = sky.start("submit", task, "--id", task_id)
     assert running.stderr
-    assert any("get them when they start" in line for line in running.stderr)
+    assert any("uploading files when" in line for line in running.stderr)
     return running
 
 

@@ -77,7 +77,7 @@ def test_all_ranks(sky: Command, several: str) -> None:
 
 def test_what_cannot_be(sky: Command, one: str) -> None:
     done = sky("exec", one, "--rank", "4", "--", "true")
-    assert (done.returncode, "has no rank 4; it has ranks 0 to 0" in done.stderr) == (2, True)
+    assert (done.returncode, "has no rank 4\nhint: it has ranks 0 to 0" in done.stderr) == (2, True)
     done = sky("exec", one, "-c", "side", "--", "true")
     assert (done.returncode, "has no container side" in done.stderr) == (3, True)
     done = sky("exec", one, "--all-ranks", "-i", "--", "true")

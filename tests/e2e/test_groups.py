@@ -113,7 +113,7 @@ def test_a_detached_group_runs_and_a_client_ends_it(sky: Command, kubectl: Comma
     file = sky.write("group.yaml", ALONE.format(delay=0, length=1, code=0))
     done = sky("submit", file, "--detach", "--id", "solo0003")
     assert done.returncode == 0
-    assert "helper will go on" in done.stderr
+    assert "helper will keep running" in done.stderr
     ended = ("--for=condition=Complete", "--timeout=90s", "-l", "task-name=main")
     assert kubectl("wait", "jobs", *ended).returncode == 0
     late = sky("wait", "solo0003", "--timeout", "3s")

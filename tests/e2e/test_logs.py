@@ -98,7 +98,7 @@ def test_flags_that_make_no_sense(sky: Command) -> None:
         ("--rank", "0-99999999"): "ranks are numbers and ranges",
         ("--rank", "a"): "'a': ranks are numbers and ranges",
         ("--grep", "("): "invalid regular expression",
-        ("-v",): "-v without --grep",
+        ("-v",): "-v requires --grep",
         ("-o", "yaml"): "'yaml' is not one of 'text', 'raw', 'json'",
         ("--max-log-requests", "0"): "--max-log-requests",
     }.items():

@@ -59,6 +59,6 @@ def test_without_the_operator(sky: Command, kubectl: Command) -> None:
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == (
         "error: backend mpijob needs the MPI operator, and the cluster does not serve mpijobs"
-        " (kubeflow.org/v2beta1); install it, or choose another backend: jobs, indexed\n"
+        " (kubeflow.org/v2beta1)\nhint: install it, or choose another backend: jobs, indexed\n"
     )
     assert objects(kubectl, "mpikind2") == []

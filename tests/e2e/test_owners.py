@@ -52,7 +52,7 @@ def test_only_the_owner_s_tasks_unless_all_users(sky: Command) -> None:
     for command in (("status", "theirs01"), ("stop", "theirs01"), ("logs", "theirs01")):
         done = sky(*command)
         assert done.returncode == 2
-        assert "task theirs01 belongs to other; add --all-users" in done.stderr
+        assert "task theirs01 belongs to other\nhint: add --all-users" in done.stderr
     assert sky("stop", "--all", "-y").stderr == "Stopped 0 tasks\n"
     assert sky("status", "theirs01", "--all-users").returncode == 0
     assert sky("stop", "--all", "--all-users", "-y").stderr == "Stopped 1 task\n"
@@ -85,7 +85,7 @@ def test_rbac_decides(sky: Command, cluster: Cluster, namespace: str) -> None:
         assert (done.returncode, done.stdout) == (3, ""), command
         assert re.fullmatch(
             rf"error: forbidden: user {alice} may not {verb} (jobs\.batch|pods) in namespace"
-            rf" {namespace}; check with `kubectl auth can-i [^`]*`,"
+            rf" {namespace}\nhint: check with `kubectl auth can-i [^`]*`,"
             r" or ask a cluster admin\n",
             done.stderr,
         ), done.stderr

@@ -79,7 +79,7 @@ def test_what_is_wrong_with_a_file_of_secrets_tells_none(sky: Command) -> None:
     sky.write("open.env", "TOKEN=s3cr3t\nOTHER\n")
     done = sky("submit", "-", "--secret-file", "open.env", stdin=TASK)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--secret-file open.env: a line has no value; write NAME=VALUE" in done.stderr
+    assert "--secret-file open.env: a line has no value\nhint: write NAME=VALUE" in done.stderr
     missing = sky("submit", "-", "--secret-file", "nothing.env", stdin=TASK)
     assert "--secret-file nothing.env: no such file or directory" in missing.stderr
     sky.write("nul.env", "TOKEN=s3cr3t\0x\nOTHER=y\nmy-name=z\n")

@@ -87,7 +87,7 @@ def test_a_volume_that_cannot_keep_them_is_told_and_they_are_sent(
     told = sky("submit", "-", "--dry-run=server", stdin=TASK).stderr
     assert '"nowhere" is not used: not found' in told
     shown = sky("render", "-", stdin=TASK).stdout
-    assert 'mountPath: "/kubectl-sky/shelf"' in shown and 'claimName: "nowhere"' in shown
+    assert "mountPath: /kubectl-sky/shelf" in shown and "claimName: nowhere" in shown
 
 
 @pytest.mark.usefixtures("code")

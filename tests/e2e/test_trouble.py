@@ -33,7 +33,7 @@ def only_line(sky: Command, arguments: tuple[str, ...]) -> str:
     """Run what has to fail by the cluster's fault; return its only line."""
     done = sky(*arguments, stdin=HELLO)
     assert (done.returncode, done.stdout) == (3, ""), done.stderr
-    assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
+    assert re.fullmatch(r"error: [^\n]+\n(hint: [^\n]+\n)?", done.stderr), done.stderr
     return done.stderr
 
 
