@@ -20,8 +20,8 @@ def applied(tasks: Sequence[Task], text: str | None) -> list[Task]:
         return list(tasks)
     if len(tasks) > 1:
         raise UserError(
-            f"--array {printable(text)} and {len(tasks)} tasks: an array is one task, many times",
-            "give the task a file of its own",
+            f"--array {printable(text)} and {len(tasks)} tasks: an array runs one task many times",
+            "put the task into a separate file",
         )
     return [_array(tasks[0], text)]
 
@@ -34,13 +34,13 @@ def _array(task: Task, text: str) -> Task:
         raise UserError(f"{flag}: {error}") from None
     if task.num_nodes > 1:
         raise UserError(
-            f"{flag} and num_nodes {task.num_nodes}: each task of an array has one node,"
+            f"{flag} and num_nodes {task.num_nodes}: each task of an array runs on one node,"
             " because an index of a Job is one pod",
-            "submit it once for each number instead",
+            "submit the task once per number instead",
         )
     if task.backend not in _SAME:
         raise UserError(
-            f"{flag} and backend {task.backend}: an array is one Indexed Job",
-            "leave the backend out",
+            f"{flag} and backend {task.backend}: arrays run as one Indexed Job",
+            "remove the backend",
         )
     return interactive.ending(replace(task, array=numbers, backend=Array.name))

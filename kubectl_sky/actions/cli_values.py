@@ -26,8 +26,8 @@ def variables(
         if not equals:
             if name not in environ:
                 raise UserError(
-                    f"{flag} {name}: has no value, and no such variable is set here",
-                    f"write {flag} {name}=VALUE",
+                    f"{flag} {name}: no value, and no environment variable of this name",
+                    f"use {flag} {name}=VALUE",
                 )
             value = environ[name]
             if not bounded.is_utf8(value):

@@ -43,7 +43,7 @@ def choose(task_file: TaskFile, connection: Connection) -> tuple[TaskFile, Conne
     ]
     if connection.context:
         chosen: str | None = connection.context
-        remark = "" if chosen in order else f"--context {chosen} is used, not {_places(named)}"
+        remark = "" if chosen in order else f"--context {chosen} is usedinstead of {_places(named)}"
     else:
         kubeconfig_contexts = kubeconfig.contexts(connection)
         existing = [
@@ -84,6 +84,6 @@ def _unknown(named: list[_Named], known: Collection[str]) -> list[Problem]:
 
 def _divided(named: list[_Named]) -> list[Problem]:
     return [
-        entry.problem("the tasks of a file go to one context", "--context says to which")
+        entry.problem("all tasks of a file must use one context", "choose it with --context")
         for entry in named
     ]

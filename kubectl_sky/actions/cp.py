@@ -110,11 +110,11 @@ class Node:
         if code == _NO_TAR:
             return UserError(
                 f"the image of {node} has no tar, which cp needs",
-                f"a single file goes with `kubectl sky exec {self.within.task.id} -i -- sh -c"
+                f"to copy a single file, use `kubectl sky exec {self.within.task.id} -i -- sh -c"
                 " 'cat > FILE' < FILE`",
             )
         if code == _NO_FOLDER:
-            return UserError(f"{path}: there is no such folder in {node} to put it in")
+            return UserError(f"{path}: no such target folder in {node}")
         if code == _NOTHING:
             return UserError(f"{path}: no such file or folder in {node}")
         return UserError(f"tar in {node} failed: {why or f'exit code {code}'}")
@@ -124,7 +124,7 @@ def local_target(source: str, target: str) -> Path:
     """Return the local path of a copy, named as the user typed it. Raises UserError."""
     words = [word for word in source.split("/") if word not in ("", ".")]
     if source.startswith("/") and not words:
-        raise UserError("the root folder cannot be copied as a whole", "name a folder in it")
+        raise UserError("the root folder cannot be copied as a whole", "choose a folder in it")
     path = Path(target)
     if path.is_dir():
         if not words or words[-1] == ".." or words == ["~"]:

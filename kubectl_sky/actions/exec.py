@@ -119,7 +119,7 @@ def _running(task: TaskStatus, found: NodeStatus) -> NodeStatus:
     if found.state.ended or not found.pod:
         state = "has ended" if found.state.ended else "has not started"
         raise UserError(
-            f"{found.name} of task {task.id} {state}, so nothing can be run in it",
+            f"{found.name} of task {task.id} {state}, so no command can run in it",
             f"see `kubectl sky status {task.id}`",
         )
     return found

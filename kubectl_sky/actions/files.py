@@ -9,7 +9,7 @@ from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.load import MAX_BYTES, load
 
 STDIN = "-"
-_HINTS = {errno.EISDIR: "name the task file in it", errno.EFBIG: "is it a task file?"}
+_HINTS = {errno.EISDIR: "use a task file in this folder", errno.EFBIG: "is it a task file?"}
 
 
 def documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:

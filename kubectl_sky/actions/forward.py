@@ -16,11 +16,11 @@ def pair(text: str) -> Pair:
     """Parse `8080`, `8888:8080` or `:8080`. Raises UserError."""
     match = _PAIR.fullmatch(text)
     if not match:
-        raise UserError(f"{text!r} is no port", "write 8080, 8888:8080 or :8080")
+        raise UserError(f"{text!r} is not a port", "use 8080, 8888:8080 or :8080")
     remote = int(match["remote"])
     local = remote if match["local"] is None else int(match["local"] or 0)
     if not 0 < remote < 65536 or not 0 <= local < 65536:
-        raise UserError(f"{text!r}: ports are from 1 to 65535")
+        raise UserError(f"{text!r}: ports range from 1 to 65535")
     return Pair(local, remote)
 
 
@@ -66,6 +66,6 @@ def _node(task: TaskStatus, rank: int) -> str:
         raise UserError(f"task {task.id} has no rank {rank}", f"it has ranks 0 to {last}")
     if match.state.ended:
         raise UserError(
-            f"{match.name} of task {task.id} has ended", f"see `kubectl sky status {task.id}`"
+            f"{match.name} of task {task.id} has finished", f"see `kubectl sky status {task.id}`"
         )
     return match.pod

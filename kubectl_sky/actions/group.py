@@ -48,7 +48,7 @@ class Ending:
             delay = task.member.delay if task.member and not now.failed_primary else 0
             if task.id not in self.stopped and monotonic() >= self.since + delay:
                 self.stopped.add(task.id)
-                self.note(f"{task.name}: ended, for the primary tasks have ended")
+                self.note(f"{task.name}: stopped, because the primary tasks have finished")
                 stop.stop(self.session, [task])
         return [task.id for task in spared]
 
@@ -71,8 +71,9 @@ def at_once(
             return replace(pipeline, tasks=tuple(tasks))
         if deadline is not None and monotonic() >= deadline:
             raise SkyError(
-                f"gave up waiting for group {pipeline.id} ({pipeline.name}): auxiliary tasks go on",
-                f"`kubectl sky wait {pipeline.id} --continue` ends them",
+                f"gave up waiting for group {pipeline.id} ({pipeline.name}):"
+                " its auxiliary tasks are still running",
+                f"`kubectl sky wait {pipeline.id} --continue` stops them",
             )
         sleep(_LOOK)
 

@@ -97,7 +97,7 @@ def status(place: Place) -> Status:
     """Return the status of the cluster."""
     record = place.read()
     if record is None:
-        return Status(State.ABSENT, note="`kubectl sky local up` makes one")
+        return Status(State.ABSENT, note="run `kubectl sky local up` to create one")
     driver = DRIVERS[record.driver](place)
     try:
         state, problem = driver.state(), ""
@@ -115,13 +115,15 @@ def _chosen(place: Place, asked: Asked) -> tuple[Record, State]:
     name = asked.driver or (record.driver if record else DEFAULT)
     if record and record.driver != name:
         if DRIVERS[record.driver](place).state() is not State.ABSENT:
-            message = f"the local cluster is one of {record.driver}"
+            message = f"the local cluster uses driver {record.driver}"
             raise UserError(f"--driver {name}: {message}", PURGE)
         record = None
     state = DRIVERS[name](place).state()
     if record is None:
         if state is not State.ABSENT:
-            message = f"there is a cluster {CLUSTER!r} already that was not made here"
+            message = (
+                f'a cluster "{CLUSTER}" already exists, which `kubectl sky local` did not create'
+            )
             raise UserError(f"{name}: {message}", "remove it, or choose another --driver")
         record = Record(name, nodes=1)
     return record, state
@@ -193,7 +195,7 @@ def _status(
     started: bool = False,
 ) -> Status:
     if state is State.STOPPED and record.up:
-        note = "it has ended without being told to; `kubectl sky local up` starts it again"
+        note = "it stopped unexpectedly; run `kubectl sky local up` to start it again"
     elif state in (State.STOPPED, State.ABSENT):
         note = "`kubectl sky local up` starts it again"
     return Status(

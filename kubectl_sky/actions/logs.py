@@ -76,7 +76,7 @@ def show(session: Session, task: TaskStatus, request: Request, write: Write, not
                 following.close()
             else:
                 reason = f": {node.reason}" if node.reason else ""
-                state = "has no log any more" if node.state.ended else "has not started"
+                state = "no longer has a log" if node.state.ended else "has not started"
                 note(f"{node.name} {state}{reason}")
             streams.popleft()
     finally:
@@ -246,7 +246,10 @@ class _Watcher:
             raise self.error
         task = self.latest
         if not task.over:  # a bug; it must not look like success
-            raise SkyError(f"lost sight of task {task.id}", f"see `kubectl sky status {task.id}`")
+            raise SkyError(
+                f"stopped following task {task.id} before it finished",
+                f"see `kubectl sky status {task.id}`",
+            )
         return task
 
     def origin(self, batch: Batch) -> Origin:
@@ -314,6 +317,6 @@ class _Watcher:
         if not begun and now > self.begun + self.request.patience:
             reason = self.latest.note or "no pod yet"
             raise SkyError(
-                f"task {self.latest.id} has not started in time: {reason}",
-                f"it stays there: see `kubectl sky status {self.latest.id}`, or stop it",
+                f"task {self.latest.id} did not start in time: {reason}",
+                f"it remains submitted; run `kubectl sky doctor {self.latest.id}` for the cause",
             )

@@ -63,15 +63,15 @@ class Packer:
 
     def _packed(self, one: LocalFiles) -> Archive:
         if self._progress is None:
-            hint = "submit from there"
-            raise Unsendable.whole("is on the machine of who asks, and not sent along", hint)
+            hint = "submit it with the command line"
+            raise Unsendable.whole("is a local path of the client", hint)
         try:
             origin = source(one)
             if not origin.path.exists():
-                hint = f"paths begin in the folder where the command runs, {Path.cwd()}"
-                raise Unsendable.whole("there is nothing of this name", hint)
+                hint = f"relative paths start at the current folder, {Path.cwd()}"
+                raise Unsendable.whole("no such file or folder", hint)
             if one.path == WORKDIR and not origin.path.is_dir():
-                raise Unsendable.whole("is a file", "name the folder that it is in")
+                raise Unsendable.whole("is a file", "use its folder")
             return self._archive(one, origin, self._progress)
         except (OSError, RuntimeError, ValueError) as error:  # no home directory; a NUL character
             reason = (getattr(error, "strerror", None) or str(error)).lower()

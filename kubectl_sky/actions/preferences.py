@@ -22,7 +22,9 @@ def preferences(environ: Mapping[str, str] = os.environ) -> Settings:
     except FileNotFoundError:
         return Settings()
     except private.Unsafe as error:
-        hint = f"run: chmod go-w {path}" if error.writable else "remove it, or make it yours"
+        hint = (
+            f"run: chmod go-w {path}" if error.writable else "remove it, or change its owner to you"
+        )
         raise InvalidFiles([Problem(str(path), 0, 0, "", error.reason, hint)]) from error
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -34,7 +36,9 @@ def read(text: bytes, file: str) -> Settings:
     """Parse the bytes of a settings file. Raises InvalidFiles."""
     documents = load(text, file, example="image: …", optional=True)
     problems = [problem for document in documents for problem in validate(document, "settings")]
-    problems += [document.problem((), "settings are one document") for document in documents[1:]]
+    problems += [
+        document.problem((), "settings must be a single document") for document in documents[1:]
+    ]
     if problems:
         raise InvalidFiles(problems)
     fields = documents[0].data if documents else {}

@@ -173,8 +173,8 @@ def _open(document: Document) -> Iterator[Problem]:
     for section, flag, values in sources:
         for name, value in entries(values):
             if value is None:
-                hint = f"give it with {flag} {name}=…"
-                yield document.problem((section, name), "the file leaves the value open", hint)
+                hint = f"set it with {flag} {name}=…"
+                yield document.problem((section, name), "the value is not set", hint)
 
 
 def _entries(
@@ -236,7 +236,8 @@ def new_id() -> str:
 def _checked_id(task_id: str | None) -> str | None:
     if task_id is not None and not names.ID.fullmatch(task_id):
         raise UserError(
-            f"--id {task_id}: an id is {names.ID_LENGTH} small letters and digits, a letter first",
-            "such as --id train001",
+            f"--id {task_id}: an id has {names.ID_LENGTH} lower-case letters and digits,"
+            " starting with a letter",
+            "for example: --id train001",
         )
     return task_id

@@ -45,8 +45,6 @@ def top(session: Session, task: TaskStatus) -> list[Use]:
             session, kinds.POD_METRICS
         ):  # a kind that is not served may be reported as forbidden
             raise
-        raise NotServed(
-            "the cluster measures nothing: it has no metrics API", "install metrics-server"
-        ) from error
+        raise NotServed("the cluster has no metrics API", "install metrics-server") from error
     pods = CoreManager(session).list_pods(task.namespace, selector)
     return usage.uses(task.nodes, pods, metrics)

@@ -9,8 +9,8 @@ from kubectl_sky.spec.validate import validate
 from kubectl_sky.spec.volume import VolumeFile, volume_of
 
 _ELSEWHERE = {
-    "k8s-hostpath": "a task mounts a directory of its machine by host_path",
-    "runpod-network-volume": "only RunPod has these",
+    "k8s-hostpath": "use host_path in a task to mount a directory of the cluster node",
+    "runpod-network-volume": "only RunPod supports it",
 }
 _KUBERNETES = ("", "k8s", "kubernetes")
 
@@ -32,9 +32,9 @@ def _refused(document: Document) -> list[Problem]:
     kind = document.get("type")
     if kind in _ELSEWHERE:
         message = f"volumes of the type {kind} are not made: {_ELSEWHERE[kind]}"
-        problems.append(document.problem(("type",), message, "write type: k8s-pvc"))
+        problems.append(document.problem(("type",), message, "use type: k8s-pvc"))
     infra = document.get("infra") or ""
     if infra.partition("/")[0].lower() not in _KUBERNETES:
-        message = f"volumes are made in Kubernetes, not in {infra}"
-        problems.append(document.problem(("infra",), message, "write infra: k8s, or leave it out"))
+        message = f"only Kubernetes volumes are supported, not {infra}"
+        problems.append(document.problem(("infra",), message, "use infra: k8s, or remove it"))
     return problems

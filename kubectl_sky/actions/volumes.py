@@ -36,8 +36,8 @@ def create(
     ]
     if existing:
         raise UserError(
-            f"you have a volume {name!r} already, {existing[0].id} of {existing[0].size}",
-            "choose another name or delete that one",
+            f'volume "{name}" already exists: {existing[0].id}, {existing[0].size}',
+            "choose another name, or delete that volume",
         )
     return volumes.volume(objects.create(session, manifest.object))
 
@@ -82,8 +82,8 @@ def _existing(session: Session, user: User, name: str, claims: Sequence[Json]) -
     match = volumes.known(claims, user).get(name)
     if not match:
         raise UserError(
-            f"there is no claim {name!r} in namespace {session.namespace}",
-            "leave use_existing out, and it is made",
+            f'PVC "{name}" not found in namespace "{session.namespace}"',
+            "remove use_existing to create it",
         )
     return next(pvc for pvc in claims if pvc["metadata"]["name"] == match.name)
 
@@ -102,9 +102,9 @@ def _changed(
     ]
     if refused:
         raise UserError(
-            f"you have a volume {wanted.name!r} already, {volume_id}, in which this cannot change:"
+            f'volume "{wanted.name}" already exists ({volume_id}), and these fields cannot change:'
             f" {'; '.join(map(str, refused))}",
-            "choose another name or delete that one",
+            "choose another name, or delete that volume",
         )
     if not changes:
         return AppliedVolume(volumes.volume(live), _SAME)
@@ -139,10 +139,11 @@ def find(session: Session, scope: Scope, text: str) -> VolumeStatus:
         return matches[0]
     if matches:
         ids = ", ".join(volume.id for volume in matches)
-        raise UserError(f"{text!r} may be any of these volumes: {ids}", "give a whole id")
-    of_user = f" of {scope.user.name}" if scope.user else ""
+        raise UserError(f'"{text}" matches {len(matches)} volumes: {ids}', "use the full id")
+    of_user = f" (owner: {scope.user.name})" if scope.user else ""
     raise UserError(
-        f"there is no volume {text!r}{of_user}", "`kubectl sky volumes list` shows those there are"
+        f'volume "{text}" not found{of_user}',
+        "run `kubectl sky volumes list` to see your volumes",
     )
 
 

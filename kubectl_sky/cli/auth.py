@@ -45,11 +45,11 @@ def whoami(where: options.Where, form: str | None) -> None:
         )
     else:
         output.out(user.name)
-        output.note(f"as said by {source}")
+        output.note(f"source: {source}")
 
 
 @command.command("logout", examples=["auth logout"])
 def logout() -> None:
     """Forget the user that `auth login` set."""
     name = settings.log_out()
-    output.out(f"Logged out {name}" if name else "Nobody was logged in")
+    output.out(f"Logged out {name}" if name else "No user was logged in")

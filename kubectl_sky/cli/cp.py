@@ -11,7 +11,9 @@ from kubectl_sky.errors import UserError
 )
 @click.argument("source")
 @click.argument("target")
-@click.option("--rank", type=click.IntRange(min=0), default=0, help="This node; else rank 0.")
+@click.option(
+    "--rank", type=click.IntRange(min=0), default=0, help="Rank of the node (default: 0)."
+)
 @options.where_all
 @options.all_users
 def command(source: str, target: str, rank: int, where: options.Where, all_users: bool) -> None:
@@ -29,7 +31,7 @@ def command(source: str, target: str, rank: int, where: options.Where, all_users
 
     source_place, target_place = cp.place(source), cp.place(target)
     if bool(source_place.task) == bool(target_place.task):
-        raise UserError("one of the two is in a task", "write TASK:PATH for it")
+        raise UserError("source or target must be in a task", "use TASK:PATH for it")
     session = where.session()
     task_name = source_place.task or target_place.task
     match = find.task(session, options.scope(session, where, all_users), task_name)

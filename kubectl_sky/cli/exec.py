@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 )
 @click.argument("task")
 @click.argument("program", nargs=-1, required=True, metavar="-- CMD...")
-@click.option("--rank", type=click.IntRange(min=0), help="In this node; 0 where nothing is said.")
-@click.option("--all-ranks", is_flag=True, help="In all nodes at once, with their prefixes.")
-@click.option("-i", "--stdin", "feeding", is_flag=True, help="Pass stdin on.")
-@click.option("-t", "--tty", is_flag=True, help="Give it a terminal; goes with -i.")
-@click.option("-c", "--container", default="", help="In a container that is not the task's own.")
+@click.option("--rank", type=click.IntRange(min=0), help="Rank of the node (default: 0).")
+@click.option(
+    "--all-ranks", is_flag=True, help="Run in all nodes in parallel, with a prefix for each."
+)
+@click.option("-i", "--stdin", "feeding", is_flag=True, help="Pass stdin to the command.")
+@click.option("-t", "--tty", is_flag=True, help="Allocate a terminal; requires -i.")
+@click.option("-c", "--container", default="", help="Container of the pod (default: the task's).")
 @options.where_all
 @options.all_users
 def command(
@@ -51,7 +53,7 @@ def command(
 
     rank, container, all_ranks = flags["rank"], flags["container"], flags["all_ranks"]
     if all_ranks and (rank is not None or flags["feeding"] or flags["tty"] or container):
-        raise UserError("--all-ranks goes without --rank, -i, -t and -c")
+        raise UserError("--all-ranks cannot be combined with --rank, -i, -t or -c")
     session = where.session()
     match = find.task(session, options.scope(session, where, all_users), task)
     target = action.inside(session, match)
@@ -79,9 +81,9 @@ def _pipes(feeding: bool, tty: bool) -> Iterator["Pipes"]:
 
     stdin = terminal.typed() if feeding else None
     if tty and not feeding:
-        output.note("-t goes with -i: there is no terminal without input")
+        output.note("-t requires -i")
     elif tty and not terminal.present():
-        output.note("no terminal for the program: stdin is none")
+        output.note("stdin is not a terminal; running without a TTY")
     elif tty:
         with terminal.raw() as sizes:
             yield Pipes(stdin, write, _error, tty=True, sizes=sizes)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @commands.command("gpus", examples=["gpus", "gpus -o json"])
 @options.where
-@click.option("--free", is_flag=True, help="Only machines that have some free.")
+@click.option("--free", is_flag=True, help="Only cluster nodes with free GPUs.")
 @options.output("json", "yaml")
 def command(where: options.Where, free: bool, form: str | None) -> None:
     """Show the cluster's accelerators by type, by cluster node and by user.
@@ -31,11 +31,11 @@ def command(where: options.Where, free: bool, form: str | None) -> None:
         output.out(output.data({"machines": [node.as_json() for node in machines]}, form))
     elif not machines:
         which = "free" if free else "there"
-        output.note(f"no accelerators are {which}: no machine of the cluster offers any")
+        output.note(f"no accelerators are {which}: no cluster node has any")
     else:
         output.out("\n\n".join(table for table in _tables(machines) if table))
         if any(machine.used is None for machine in machines):
-            output.note("what is used is not known: you may not list pods of all namespaces")
+            output.note("usage is unknown: you are not allowed to list pods in all namespaces")
 
 
 def _tables(machines: Sequence["Machine"]) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def _by_machine(machines: Sequence["Machine"]) -> str:
             str(node.total),
             _sum([node.used]),
             _sum([node.free]),
-            "" if node.ready else "takes no pods",
+            "" if node.ready else "cordoned",
         ]
         for node in machines
     ]

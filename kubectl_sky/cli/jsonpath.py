@@ -84,7 +84,7 @@ def _parts(template: str) -> tuple[_Part, ...]:
     if position != len(template) or len(stack) > 1:
         raise UserError(
             f"jsonpath: {template[position:] or template}: a brace or {{range}} is not closed",
-            "write it as for kubectl: -o jsonpath='{.status}'",
+            "use kubectl's syntax: -o jsonpath='{.status}'",
         )
     return tuple(stack[0][1])
 

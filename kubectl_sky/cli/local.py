@@ -27,10 +27,10 @@ def command() -> None:
 @click.option(
     "--driver",
     type=click.Choice(_DRIVERS),
-    help="What makes the cluster; else that of the cluster that is here, else practice.",
+    help="Program that runs the cluster (default: that of the existing cluster, else practice).",
 )
-@click.option("--nodes", type=click.IntRange(1, 100), help="Nodes of the cluster; else one.")
-@click.option("--gpus", metavar="KIND:N", help="Pretend GPUs of each node, A100:8; `none` again.")
+@click.option("--nodes", type=click.IntRange(1, 100), help="Number of cluster nodes (default: 1).")
+@click.option("--gpus", metavar="KIND:N", help="Simulated GPUs per node, such as A100:8, or none.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the API server on loopback.")
 @click.option(
     "--use", is_flag=True, help="Make it the current context of your kubeconfig, as kubectl does."
@@ -60,7 +60,7 @@ def up(
     else:
         path = shlex.quote(cluster.kubeconfig)
         output.out(f"export KUBECONFIG={path}")
-        output.note(f"That line makes a shell use it; or say: kubectl --kubeconfig {path}")
+        output.note(f"Run that line to use it in this shell, or: kubectl --kubeconfig {path}")
 
 
 @command.command("down", examples=["local down", "local down --purge"])
@@ -71,11 +71,11 @@ def down(purge: bool) -> None:
 
     previous = local.down(Place.find(), purge, _waiting)
     if previous.state is State.ABSENT and not previous.driver:
-        output.note("There is no local cluster")
+        output.note("No local cluster exists")
     elif purge:
-        output.note(f"The {previous.driver} cluster is removed")
+        output.note(f"The {previous.driver} cluster was removed")
     elif previous.state is State.RUNNING:
-        output.note(f"The {previous.driver} cluster is stopped; what is in it stays")
+        output.note(f"The {previous.driver} cluster was stopped; its data is kept")
     else:
         output.note(f"The {previous.driver} cluster was not running; {previous.note}")
 
@@ -98,4 +98,4 @@ def status(form: str | None) -> int:
 
 
 def _waiting() -> None:
-    output.note("waiting for another `kubectl sky local` that is at work")
+    output.note("waiting for another `kubectl sky local` to finish")

@@ -51,7 +51,7 @@ _GROUPS = {
     "Cluster": {
         "gpus": "Show the cluster's GPUs: total, used and free",
         "queues": "Show Kueue's queues and the tasks that wait in them",
-        "ports": "Show where the ports of a task are reached",
+        "ports": "Show the addresses of a task's ports",
         "local": "Run a local cluster",
     },
     "Other": {

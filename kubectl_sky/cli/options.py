@@ -62,7 +62,7 @@ class Where:
 def _one_of(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str | None:
     """Reject a flag given with different values, so that none wins silently."""
     if len(set(values)) > 1:
-        raise click.BadParameter(f"given as {' and as '.join(values)}: name one", context, option)
+        raise click.BadParameter(f"given more than once ({', '.join(values)})", context, option)
     return values[0] if values else None
 
 
@@ -297,9 +297,9 @@ def confirm(question: str, flag: str = "--yes") -> None:
     Raises UserError if the answer is no, or if stdin is not a terminal.
     """
     if not sys.stdin.isatty():
-        raise UserError(f"{question} Nobody is there to answer", f"say yes with {flag}")
+        raise UserError(f"{question} (stdin is not a terminal)", f"confirm with {flag}")
     if not click.confirm(question, err=True):
-        raise UserError("nothing was done")
+        raise UserError("cancelled")
 
 
 class Duration(click.ParamType[timedelta]):
@@ -318,7 +318,7 @@ class Duration(click.ParamType[timedelta]):
         if re.fullmatch(r"[0-9]{1,9}", text):
             return timedelta(seconds=int(text))
         if not re.fullmatch(r"(?:[0-9]{1,9}(?:\.[0-9]{1,6})?(?:ms|[smhd]))+", text):
-            self.fail(f"{text!r} is no duration; write 90s, 5m or 1h30m", param, ctx)
+            self.fail(f"{text!r} is not a duration; use 90s, 5m or 1h30m", param, ctx)
         parts = re.findall(r"([0-9.]+)(ms|[smhd])", text)
         return timedelta(seconds=sum(float(number) * self._UNITS[unit] for number, unit in parts))
 

@@ -10,13 +10,15 @@ from kubectl_sky.cli import commands, options, output
 )
 @click.argument("task")
 @click.argument("ports", nargs=-1, required=True, metavar="[LOCAL:]REMOTE...")
-@click.option("--rank", type=click.IntRange(min=0), default=0, help="Of this node; else of rank 0.")
+@click.option(
+    "--rank", type=click.IntRange(min=0), default=0, help="Rank of the node (default: 0)."
+)
 @click.option(
     "--address",
     default="localhost",
     show_default=True,
     metavar="ADDRESS,...",
-    help="Where to listen; 0.0.0.0 lets others in.",
+    help="Local address to listen on; 0.0.0.0 allows other machines.",
 )
 @options.where_all
 @options.all_users

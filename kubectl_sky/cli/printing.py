@@ -50,7 +50,7 @@ class Printer:
             self._keep(self._folder / _file(origin), block)
         except OSError as error:
             message = f"cannot write to {error.filename or self._folder}: {error.strerror}"
-            raise UserError(message, "name another folder with --output-dir") from None
+            raise UserError(message, "choose another folder with --output-dir") from None
 
     def _keep(self, path: Path, block: bytes) -> None:
         """Replace the file at the first write, then append.

@@ -47,7 +47,7 @@ def command(
     owner comes from this machine; `submit --dry-run=client -o yaml` asks the cluster for both.
     """
     if flags["explain"] and form == "json":
-        raise UserError("--explain writes comments, and JSON has none", "leave out -o json")
+        raise UserError("--explain writes comments, which JSON does not support", "remove -o json")
     from kubectl_sky.actions import render as action
     from kubectl_sky.actions.taskfile import Source, load
     from kubectl_sky.render import manifests
@@ -59,7 +59,7 @@ def command(
     decision = decide(task_file.entries, facts, task_file.settings)
     output.notes((*task_file.remarks, *decision.notes))
     if flags["explain"] and any(task.kubernetes.pod for task in task_file.tasks):
-        output.note("config.kubernetes.pod_config: the objects that it changes are not explained")
+        output.note("config.kubernetes.pod_config: objects that it changes are not annotated")
     rendered = action.render(
         task_file, decision, bool(flags["show_secrets"]), bool(flags["explain"])
     )

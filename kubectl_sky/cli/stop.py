@@ -8,7 +8,7 @@ from kubectl_sky.errors import UserError
 
 @commands.command("stop", examples=["stop train", "stop --all"])
 @click.argument("wanted", nargs=-1, metavar="[TASK...]")
-@click.option("--all", "everything", is_flag=True, help="All of your tasks in the namespace.")
+@click.option("--all", "everything", is_flag=True, help="Stop all your tasks in the namespace.")
 @options.where_all
 @options.all_users
 @options.yes
@@ -24,7 +24,7 @@ def command(
     from kubectl_sky.actions import find, stop
 
     if bool(wanted) == everything:
-        raise UserError("name the tasks to stop, or all of them with --all")
+        raise UserError("name the tasks to stop, or use --all")
     session = where.session()
     scope = options.scope(session, where, all_users)
     tasks = find.tasks(session, scope) if everything else find.many(session, scope, wanted)

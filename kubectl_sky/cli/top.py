@@ -46,7 +46,7 @@ def command(task: str, where: options.Where, all_users: bool, form: str | None) 
     ]
     output.out(output.table(["NODE", "CPU", "CPU%", "MEMORY", "MEMORY%", "HOST"], rows))
     if not samples:
-        output.note("nothing has been measured yet; it takes about a minute after a start")
+        output.note("no measurements yet; they take about a minute after a start")
 
 
 def _share(used: Fraction, asked: Fraction) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @options.output("json", "yaml")
 @options.strict
 @options.as_task
-@click.option("--compat", is_flag=True, help="Say whether SkyPilot 0.14 accepts each file too.")
+@click.option("--compat", is_flag=True, help="Also check whether SkyPilot 0.14 accepts each file.")
 def command(
     files: tuple[str, ...], form: str | None, strict: bool, as_task: bool, compat: bool
 ) -> int:
@@ -74,8 +74,8 @@ def _compat(report: "Report") -> dict[str, object]:
 
 def _told(report: "Report") -> str:
     if report.erroneous:
-        return f"{report.file}: has errors, so SkyPilot 0.14 was not considered"
+        return f"{report.file}: not compared with SkyPilot 0.14 because it has errors"
     if not report.differences:
-        return f"{report.file}: no reason is known why SkyPilot 0.14 would refuse it"
+        return f"{report.file}: SkyPilot 0.14 accepts it, as far as known"
     reasons = "".join(f"\n  {difference}" for difference in report.differences)
-    return f"{report.file}: SkyPilot 0.14 refuses it:{reasons}"
+    return f"{report.file}: SkyPilot 0.14 rejects it:{reasons}"

@@ -25,7 +25,7 @@ def command() -> None:
 )
 @click.argument("name")
 @click.argument("size")
-@click.option("--storage-class", help="Storage class; else the cluster's default.")
+@click.option("--storage-class", help="StorageClass (default: that of the cluster).")
 @click.option(
     "--access-modes",
     default="ReadWriteOnce",
@@ -112,7 +112,7 @@ def _applied(applied: "AppliedVolume", form: str | None, suffix: str) -> object:
 @options.where_all
 @options.all_users
 @options.output("wide", "json", "yaml", "name")
-@click.option("--details", is_flag=True, help="Show class, modes and claims too.")
+@click.option("--details", is_flag=True, help="Also show class, access modes and PVCs.")
 def list_volumes(where: options.Where, all_users: bool, form: str | None, details: bool) -> None:
     """List your volumes, newest first."""
     from kubectl_sky.actions import volumes
@@ -191,7 +191,7 @@ def _details(volume: VolumeStatus, users: list[str]) -> str:
 @options.where_all
 @options.all_users
 @click.option(
-    "-f", "--force", is_flag=True, help="Do not ask, and delete it even while it is used."
+    "-f", "--force", is_flag=True, help="Do not ask, and delete it even while it is in use."
 )
 def delete(volume: str, where: options.Where, all_users: bool, force: bool) -> None:
     """Delete VOLUME and its data."""
@@ -203,11 +203,11 @@ def delete(volume: str, where: options.Where, all_users: bool, force: bool) -> N
     if users and not force:
         raise UserError(
             f"volume {match.id} ({match.name}) is used by {', '.join(users)}",
-            "stop that first, or delete with --force: it goes when its last user has ended",
+            "stop these first, or use --force: it is deleted when the last one has finished",
         )
     if not force:
         question = f"Delete volume {match.name} ({match.id}, {match.size}) and its data?"
         options.confirm(question, "--force")
     volumes.delete(session, match)
-    suffix = f"; it goes when {', '.join(users)} has ended" if users else ""
+    suffix = f"; it is deleted when {', '.join(users)} has finished" if users else ""
     output.out(f"volume/{match.id} ({match.name}) deleted{suffix}")

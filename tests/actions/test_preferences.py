@@ -59,7 +59,7 @@ def test_everything_that_is_wrong_is_told_with_its_place() -> None:
         'settings.yaml:1:1: expected fields such as "image: …", got a list'
     ]
     assert wrong(b"image: x\n---\nimage: y\n") == [
-        "settings.yaml:3:1: document 2: settings are one document"
+        "settings.yaml:3:1: document 2: settings must be a single document"
     ]
 
 

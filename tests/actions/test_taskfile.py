@@ -39,9 +39,9 @@ def refused(text: str, tmp_path: Path, **flags: Any) -> list[str]:
 
 def test_every_open_value_is_told_with_its_document(tmp_path: Path) -> None:
     assert refused(TWO, tmp_path) == [
-        "2:11: document 1: envs.A: the file leaves the value open; give it with --env A=…",
-        "5:11: document 2: envs.B: the file leaves the value open; give it with --env B=…",
-        "6:14: document 2: secrets.S: the file leaves the value open; give it with --secret S=…",
+        "2:11: document 1: envs.A: the value is not set; set it with --env A=…",
+        "5:11: document 2: envs.B: the value is not set; set it with --env B=…",
+        "6:14: document 2: secrets.S: the value is not set; set it with --secret S=…",
     ]
 
 

@@ -106,7 +106,7 @@ def test_the_start_is_waited_for_as_long_as_the_file_says(sky: Command) -> None:
     file = sky.write("task.yaml", f"run: hostname\nconfig: {never}\n")
     done = sky("submit", file, timeout=60)
     assert done.returncode == 1
-    assert "has not started in time" in done.stderr
+    assert "did not start in time" in done.stderr
 
 
 def test_a_service_account(sky: Command, kubectl: Command) -> None:

@@ -52,7 +52,7 @@ def test_the_flag_wins(contexts: Command) -> None:
     flags = ("--context", "good", "--dry-run=server")
     done = contexts("submit", "-", *flags, stdin=TASK.format("infra: k8s/dead"))
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "--context good is used, not dead of <stdin>:3:10\n"
+    assert done.stderr == "--context good is used instead of dead of <stdin>:3:10\n"
     done = contexts("submit", "-", *flags, stdin=TASK.format("infra: k8s/good"))
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -97,7 +97,7 @@ def test_a_terminal(sky: Command, one: str) -> None:
     assert "got hallo" in screen
     done = sky("exec", one, "-it", "--", "echo", "plain")
     assert (done.returncode, done.stdout) == (0, "plain\n")
-    assert "stdin is none" in done.stderr
+    assert "stdin is not a terminal" in done.stderr
 
 
 # short sleeps: a shell tells of a signal only when its child has ended

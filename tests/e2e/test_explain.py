@@ -23,8 +23,8 @@ def test_it_can_be_applied(sky: Command, kubectl: Command) -> None:
 def test_what_cannot_be_explained(offline: Command) -> None:
     done = offline("render", "-", "--explain", "-o", "json", stdin=TASK)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--explain writes comments, and JSON has none" in done.stderr
+    assert "--explain writes comments, which JSON does not support" in done.stderr
     pods = TASK + "config: {kubernetes: {pod_config: {spec: {dnsPolicy: Default}}}}\n"
     done = offline("render", "-", "--explain", stdin=pods)
     assert done.returncode == 0
-    assert "pod_config: the objects that it changes are not explained" in done.stderr
+    assert "pod_config: objects that it changes are not annotated" in done.stderr

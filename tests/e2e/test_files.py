@@ -190,8 +190,8 @@ def test_what_cannot_be_sent_is_told_with_its_place(sky: Command, tmp_path: Path
         " exclude it with .skyignore",
         "task.yaml:2:10: workdir: out is a link to /etc, which is not uploaded with it;"
         " exclude it with .skyignore, or copy its target",
-        "task.yaml:4:7: file_mounts./a: there is nothing of this name;"
-        f" paths begin in the folder where the command runs, {tmp_path}",
+        "task.yaml:4:7: file_mounts./a: no such file or folder;"
+        f" relative paths start at the current folder, {tmp_path}",
     ]
     assert sky("render", task).returncode == 2
     assert sky("submit", task, "--workdir", task).stderr.startswith("--workdir: workdir: is a file")

@@ -88,7 +88,7 @@ def test_auxiliary_tasks_end_some_time_after_the_primary_ones(
     done = sky("submit", file, "--id", "solo0001")
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()[1:]) == ["helper | helping", "main | begun"]
-    assert "helper: ended, for the primary tasks have ended" in done.stderr
+    assert "helper: stopped, because the primary tasks have finished" in done.stderr
     assert set(jobs(kubectl)) == {"main"}
     assert sky.json("status", "solo0001")["status"] == "completed"
     assert re.search(r"2 +ended", sky("status", "solo0001").stdout)

@@ -94,14 +94,14 @@ def test_up_and_down(sky: Command) -> None:
     assert not gone(known["pid"])
     done = sky("local", "down")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == "The practice cluster is stopped; what is in it stays\n"
+    assert done.stderr == "The practice cluster was stopped; its data is kept\n"
     assert gone(known["pid"])
     assert status(sky)["state"] == "stopped"
     assert "was not running" in sky("local", "down").stderr
-    assert sky("local", "down", "--purge").stderr == "The practice cluster is removed\n"
+    assert sky("local", "down", "--purge").stderr == "The practice cluster was removed\n"
     assert not folder(sky).exists()
     assert status(sky)["state"] == "absent"
-    assert sky("local", "down").stderr == "There is no local cluster\n"
+    assert sky("local", "down").stderr == "No local cluster exists\n"
 
 
 def test_a_shell_that_uses_it(sky: Command) -> None:
@@ -195,7 +195,7 @@ def test_a_killed_process(sky: Command) -> None:
     while status(sky)["state"] == "running":
         assert time.monotonic() < deadline
     assert status(sky)["note"] == (
-        "it has ended without being told to; `kubectl sky local up` starts it again"
+        "it stopped unexpectedly; run `kubectl sky local up` to start it again"
     )
     assert "is ready" in up(sky).stderr
     assert "notes" in inside(sky, "volumes", "list").stdout

@@ -29,7 +29,7 @@ def test_who_is_who(sky: Command, cluster: Cluster) -> None:
     assert sky("auth", "logout").stdout == "Logged out tester\n"
     done = sky("auth", "whoami", "--context", "alice")
     assert done.stdout == f"{cluster.users['alice']}\n"
-    assert done.stderr == "as said by the cluster of context alice\n"
+    assert done.stderr == "source: the cluster of context alice\n"
 
 
 def test_names_that_look_alike_as_labels_are_told_apart(sky: Command, kubectl: Command) -> None:

@@ -269,7 +269,7 @@ def test_what_is_not_scheduled_is_told(sky: Command) -> None:
     assert done.returncode == 1
     assert "waiting for node-0: Unschedulable: 0/" in done.stderr
     assert "Insufficient cpu" in done.stderr
-    assert "has not started in time" in done.stderr
+    assert "did not start in time" in done.stderr
 
 
 def test_secrets_travel_only_in_secrets(sky: Command, kubectl: Command) -> None:

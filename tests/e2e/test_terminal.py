@@ -33,7 +33,7 @@ def test_stop_all_asks(sky: Command) -> None:
     code, screen = on_terminal(sky, "stop", "--all", types="n\n")
     assert code == 2
     assert "Stop 1 task of 1 user? [y/N]:" in screen
-    assert "nothing was done" in screen
+    assert "cancelled" in screen
     assert sky("status", "asked001").returncode == 0
     code, screen = on_terminal(sky, "stop", "--all", types="y\n")
     assert code == 0

@@ -54,7 +54,7 @@ def test_what_cannot_be_changed_is_told(sky: Command) -> None:
     assert sky("volumes", "apply", "-", stdin=VOLUME).returncode == 0
     done = sky("volumes", "apply", "-", stdin=VOLUME.replace("ReadWriteMany", "ReadWriteOnce"))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "in which this cannot change: spec.accessModes" in done.stderr
+    assert "these fields cannot change: spec.accessModes" in done.stderr
     smaller = sky("volumes", "apply", "-", stdin=VOLUME.replace("1Gi", "1Mi"))
     assert smaller.returncode == 2
     assert '"1Gi" would become "1Mi"' in smaller.stderr
@@ -64,7 +64,7 @@ def test_a_claim_that_is_there(sky: Command, kubectl: Command) -> None:
     use = "name: data\ntype: k8s-pvc\nuse_existing: true\n"
     missing = sky("volumes", "apply", "-", stdin=use)
     assert missing.returncode == 2
-    assert "there is no claim 'data' in namespace" in missing.stderr
+    assert 'PVC "data" not found in namespace' in missing.stderr
     labels = {"skypilot-name": "data"}
     body = {
         "apiVersion": "v1",
@@ -128,7 +128,7 @@ def test_no_default_class_is_told_at_once(classless: Server, tmp_path: Path) -> 
         done = sky(*arguments, stdin=text)
         assert (done.returncode, done.stdout) == (2, "")
         assert "the cluster has no default StorageClass" in done.stderr
-        assert "name one: standard" in done.stderr
+        assert "choose one of standard" in done.stderr
     named = sky("volumes", "apply", "-", stdin=VOLUME.replace("standard", "fast"))
     assert named.returncode == 0
     assert 'StorageClass "fast" not found (available: standard)' in named.stderr

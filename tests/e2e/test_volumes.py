@@ -117,7 +117,7 @@ def test_a_volume_in_use_says_by_which_task(sky: Command, kubectl: Command) -> N
     assert "Used by:    task/keeper01 (keeper)" in sky("volumes", "status", volume).stdout
     forced = sky("volumes", "delete", volume, "--force")
     assert forced.returncode == 0
-    assert "it goes when task/keeper01 (keeper) has ended" in forced.stdout
+    assert "it is deleted when task/keeper01 (keeper) has finished" in forced.stdout
     assert sky("stop", "keeper01").returncode == 0
     kubectl("wait", "--for=delete", "pvc", "--all", "--timeout=90s", timeout=100)
     assert sky.json("volumes", "list") == {"volumes": []}
@@ -127,13 +127,13 @@ def test_deleting_asks_and_finds(sky: Command) -> None:
     volume = create(sky, "notes", "1Gi")
     alone = sky("volumes", "delete", volume)
     assert alone.returncode == 2
-    assert "Nobody is there to answer" in alone.stderr
+    assert "stdin is not a terminal" in alone.stderr
     again = sky("volumes", "create", "notes", "1Gi")
     assert again.returncode == 2
-    assert f"you have a volume 'notes' already, {volume} of 1Gi" in again.stderr
+    assert f'volume "notes" already exists: {volume}, 1Gi' in again.stderr
     missing = sky("volumes", "delete", "nothing", "--force")
     assert missing.returncode == 2
-    assert "there is no volume 'nothing' of tester" in missing.stderr
+    assert 'volume "nothing" not found (owner: tester)' in missing.stderr
     foreign = sky("volumes", "delete", volume, "--force", "--user", "someone")
     assert foreign.returncode == 2
     assert sky("volumes", "delete", volume[:4], "--force").returncode == 0

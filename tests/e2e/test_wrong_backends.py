@@ -86,6 +86,6 @@ def test_more_nodes_than_a_quota_ever_allows(sky: Command, kubectl: Command) -> 
 def test_two_backends(sky: Command) -> None:
     done = sky("render", "-", "--backend", "jobs", "--backend", "indexed", stdin=TASK)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "given as jobs and as indexed: name one" in done.stderr
+    assert "given more than once (jobs, indexed)" in done.stderr
     done = sky("render", "-", "--backend", "jobs", "--backend", "jobs", stdin=TASK)
     assert done.returncode == 0, done.stderr

@@ -67,7 +67,7 @@ def test_up_again_changes_nothing(local: Local, driver: str) -> None:
             ("--port", "7"),
             "error: --port 7: the cluster runs at https://127.0.0.1:40000\nhint: take",
         ),
-        (("--driver", "practice"), "error: --driver practice: the local cluster is one of "),
+        (("--driver", "practice"), "error: --driver practice: the local cluster uses driver "),
     ],
 )
 def test_another_cluster_than_the_one_that_runs(
@@ -83,7 +83,7 @@ def test_another_cluster_than_the_one_that_runs(
 def test_down_stops_and_up_starts_the_same(local: Local, driver: str) -> None:
     assert local("up", "--driver", driver, "--nodes", "2").returncode == 0
     assert local("status").returncode == 0
-    assert f"The {driver} cluster is stopped" in local("down").stderr
+    assert f"The {driver} cluster was stopped" in local("down").stderr
     assert list(nodes(local).values()) == ["exited"] * 2
     status = local("status", "-o", "json")
     assert status.returncode == 3
@@ -104,13 +104,13 @@ def test_purge_removes_it(local: Local, driver: str) -> None:
     done = local("down", "--purge")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (
         0,
-        f"The {driver} cluster is removed",
+        f"The {driver} cluster was removed",
     )
     assert nodes(local) == {}
     assert not local.state.exists()
     assert yaml.safe_load(local.users.read_text())["contexts"] == []
     assert local("status").returncode == 3
-    assert local("down").stderr == "There is no local cluster\n"
+    assert local("down").stderr == "No local cluster exists\n"
 
 
 def test_pretend_gpus_on_each_node(local: Local, driver: str) -> None:
@@ -147,7 +147,7 @@ def test_somebody_elses_cluster_of_that_name(local: Local, driver: str) -> None:
         assert nodes(local) == {theirs: "running"}
     done = local("up", "--driver", driver)
     assert done.returncode == 2
-    assert "there is a cluster 'sky-local' already that was not made here" in done.stderr
+    assert 'a cluster "sky-local" already exists' in done.stderr
 
 
 def test_nothing_happens_behind_the_users_kubeconfig(local: Local, driver: str) -> None:

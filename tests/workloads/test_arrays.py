@@ -93,8 +93,8 @@ def test_what_many_wait_for_is_told_once() -> None:
 @pytest.mark.parametrize(
     ("task", "told"),
     [
-        (Task(num_nodes=3), "--array 0-9 and num_nodes 3: each task of an array has one node"),
-        (Task(backend="jobset"), "--array 0-9 and backend jobset: an array is one Indexed Job"),
+        (Task(num_nodes=3), "--array 0-9 and num_nodes 3: each task of an array runs on one node"),
+        (Task(backend="jobset"), "--array 0-9 and backend jobset: arrays run as one Indexed Job"),
     ],
 )
 def test_what_an_array_cannot_be(task: Task, told: str) -> None:
@@ -106,5 +106,5 @@ def test_what_an_array_cannot_be(task: Task, told: str) -> None:
 def test_what_is_no_array() -> None:
     task = Task(num_nodes=3)
     assert applied([task, task], None) == [task, task]
-    with pytest.raises(UserError, match="an array is one task, many times"):
+    with pytest.raises(UserError, match="an array runs one task many times"):
         applied([task, task], "0-9")
