@@ -39,7 +39,7 @@ def sky(
         (("render", "-", "--strict"), "run: a\nname: a b", 2, "<stdin>:2:7: name: error: "),
         (("submit", "-", "--strict"), "run: a\nname: a b", 2, "<stdin>:2:7: name: error: "),
         (("validate", "-", "--strict"), "run: a\nname: a b", 2, "<stdin>:2:7: name: error: "),
-        (("render", "-", "--id", "X"), "run: a", 2, "error: --id X: an id has 8 lower-case letters"),
+        (("render", "-", "--id", "X"), "run: a", 2, "error: --id X: an id has 8 lower-case"),
         (("render", "-", "--num-nodes", "0"), "run: a", 2, "--num-nodes: num_nodes: "),
         (("render", "-", "--cpus", "abc"), "run: a", 2, "--cpus: resources.cpus: "),
         (("render", "-", "--env", "NOPE"), "run: a", 2, "error: --env NOPE: no value"),
