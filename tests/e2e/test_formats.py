@@ -13,7 +13,7 @@ TASKS = {
     "pends001": "name: pends\nresources: {cpus: 5000}\nnum_nodes: 2\nrun: 'true'\n",
 }
 COMMANDS: tuple[tuple[str, ...], ...] = (
-    ("list", "-A"),
+    ("list",),
     *(("status", task_id) for task_id in TASKS),
     *(("doctor", task_id) for task_id in TASKS),
     ("wait", "good0001"),
