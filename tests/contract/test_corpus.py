@@ -38,7 +38,7 @@ NOT_RENDERED = {
     "upstream__examples__tpu__tpu_node_mnist.yaml": (
         '"tpu-v2-8": GKE has no TPU of this name for pods'
     ),
-    "upstream__examples__using_file_mounts_with_env_vars.yaml": f"{_SEEN}; {_MAKE}",
+    "upstream__examples__using_file_mounts_with_env_vars.yaml": f"{_MAKE}; {_SEEN}",
     "upstream__sky__recipes__examples__basic_volume.yaml": (
         "not supported: this is a volume, not a task"
     ),
