@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from threading import Lock
+from threading import Condition
 from time import monotonic
 from typing import Protocol
 
@@ -102,20 +102,43 @@ class _Run:
         self.begun = monotonic()
         self.done: list[Applied] = []
         self.unsure: list[Json] = []
-        self.lock = Lock()
+        self.running = 0
+        self.stopped = False
+        self.changed = Condition()
 
     def apply(self, manifest: Json) -> Applied:
+        with self.changed:
+            if self.stopped:
+                raise Interrupted("interrupted")
+            self.running += 1
+        try:
+            return self._apply(manifest)
+        finally:
+            with self.changed:
+                self.running -= 1
+                self.changed.notify_all()
+
+    def _apply(self, manifest: Json) -> Applied:
         try:
             answer = self.send(self.session, manifest, dry_run=self.dry_run)
         except Unreachable:
-            with self.lock:
+            with self.changed:
                 self.unsure.append(manifest)  # the answer may have been lost, not the request
             raise
         created = answer.status == HTTPStatus.CREATED or (answer.retried and self._is_new(answer))
         applied = Applied(answer.body, created)
-        with self.lock:
+        with self.changed:
             self.done.append(applied)
         return applied
+
+    def _stop(self) -> None:
+        """Start no new requests, and wait for those under way.
+
+        A pool whose start is interrupted does not wait for all of its threads.
+        """
+        with self.changed:
+            self.stopped = True
+            self.changed.wait_for(lambda: not self.running)
 
     def _is_new(self, answer: Answer) -> bool:
         """Check by the server's clock whether this run created the object."""
@@ -127,6 +150,7 @@ class _Run:
         """Delete what this run created; return a summary, empty if nothing was done."""
         if self.dry_run:
             return ""
+        self._stop()
         created = [applied for applied in self.done if applied.created]
         with ThreadPoolExecutor(workers, thread_name_prefix="undo") as pool:
             created += [applied for applied in pool.map(self._found, self.unsure) if applied]
@@ -153,13 +177,19 @@ class _Run:
         return Applied(answer.body, created=True) if self._is_new(answer) else None
 
     def _remove(self, applied: Applied) -> bool:
-        """Delete an object unless a newer one has the same name; False if that fails."""
+        """Delete an object unless a newer one has the same name; False if that fails.
+
+        Without a uid, nothing shows that the object of this name is the created one.
+        """
         metadata = applied.object["metadata"]
+        if "uid" not in metadata:
+            return False
         kind = objects.known_kind(applied.object)
         namespace = metadata.get("namespace") or self.session.namespace
-        body: Json = {"propagationPolicy": "Background"}
-        if "uid" in metadata:
-            body["preconditions"] = {"uid": metadata["uid"]}
+        body = {
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": metadata["uid"]},
+        }
         try:
             self.session.request(
                 "DELETE", objects.path(kind, namespace, metadata["name"]), body=body

@@ -1,0 +1,96 @@
+"""Actions over a cluster in memory: nothing waits longer than some milliseconds."""
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_sky.actions import group, submit, upload
+from kubectl_sky.actions.apply import Submitted
+from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.actions.taskfile import Source
+from kubectl_sky.actions.ui import Silent
+from kubectl_sky.cluster import backoff, streams, tail, watch
+from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.cluster.transport import Retries
+from kubectl_sky.observe.logs import Origin
+from kubectl_sky.render.manifests import Manifests
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster
+
+_SHORT = 0.01
+_WAITS = (
+    (backoff, "_FIRST_DELAY"),
+    (group, "_LOOK"),
+    (streams, "_TICK"),
+    (tail, "_AGAIN"),
+    (tail, "_SETTLING"),
+    (upload, "_INTERVAL"),
+    (watch, "_TICK"),
+)
+
+
+class Recorder(Silent):
+    """A user interface that keeps what it is given; `then` runs after everything is sent."""
+
+    def __init__(self) -> None:
+        self.noted: list[str] = []
+        self.lines: list[str] = []
+        self.results: list[Submitted] = []
+        self.previews: list[Manifests] = []
+        self.then: Callable[[], object] = lambda: None
+
+    def note(self, text: str) -> None:
+        self.noted.append(text)
+
+    def notes(self, items: Any) -> None:
+        self.noted += map(str, items)
+
+    def logs(self, origin: Origin, lines: Sequence[bytes], whole: bool) -> None:
+        self.lines += [f"{origin.prefix} {line.decode()}".strip() for line in lines]
+
+    def preview(self, manifests: Manifests) -> None:
+        self.previews.append(manifests)
+
+    def submitted(self, submitted: Submitted) -> None:
+        self.results.append(submitted)
+        self.then()
+
+
+@dataclass
+class Submitter:
+    """Submit a task text to the fake cluster, as one user."""
+
+    cluster: FakeCluster
+    folder: Path
+    ui: Recorder = field(default_factory=Recorder)
+
+    def __call__(
+        self, text: str, *, follow: bool = False, dry_run: submit.DryRun = "none", **flags: Any
+    ) -> Recorder:
+        file = self.folder / "task.yaml"
+        file.write_text(text)
+        environ = {"KUBECTL_SKY_CONFIG_HOME": str(self.folder)}
+        overrides = Overrides(**({"task_id": ID} | flags))
+        source = Source(str(file), overrides, environ, io.BytesIO())
+        options = submit.Options(source, Connection(), dry_run=dry_run, follow=follow)
+        submit.submit(options, self.ui, self.cluster.session)
+        return self.ui
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """An empty cluster in memory."""
+    for module, name in _WAITS:
+        monkeypatch.setattr(module, name, _SHORT)
+    monkeypatch.setattr(Retries, "pause", lambda self, retry_after: None)
+    return FakeCluster()
+
+
+@pytest.fixture
+def send(api: FakeCluster, tmp_path: Path) -> Submitter:
+    """Submit task texts to the cluster in memory."""
+    return Submitter(api, tmp_path)

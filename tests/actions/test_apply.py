@@ -1,0 +1,245 @@
+"""Apply over a cluster in memory: failures, lost answers, Ctrl-C and neighbours, step by step."""
+
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.errors import ClusterError, Interrupted, SkyError, UserError
+from tests.actions.conftest import Submitter
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster, interrupt, lost
+
+TWO = "name: train\nnum_nodes: 2\nrun: echo hello\n"
+CREATED = [
+    f"configmaps train-{ID}",
+    f"jobs train-{ID}-node-0",
+    f"jobs train-{ID}-node-1",
+    f"secrets train-{ID}",
+    f"services train-{ID}",
+]
+PATCHED = ["configmaps", "secrets", "services"]  # get their owners in the last step
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> str:
+    """A task whose local file goes to a ConfigMap that other tasks may use too."""
+    (tmp_path / "data.txt").write_text("some data")
+    return TWO + f"file_mounts: {{/data.txt: {tmp_path / 'data.txt'}}}\n"
+
+
+@pytest.mark.parametrize("status", [403, 422, 500])
+@pytest.mark.parametrize("request_", CREATED)
+def test_create_failure_leaves_nothing(
+    api: FakeCluster, send: Submitter, request_: str, status: int
+) -> None:
+    api.before(f"create {request_}", lambda: status)
+    with pytest.raises(ClusterError):
+        send(TWO)
+    assert api.names() == []
+    assert send.ui.results == []
+
+
+@pytest.mark.parametrize("resource", PATCHED)
+def test_adopt_failure_leaves_nothing(api: FakeCluster, send: Submitter, resource: str) -> None:
+    api.before(f"patch {resource}", lambda: 403)
+    with pytest.raises(ClusterError):
+        send(TWO)
+    assert api.names() == []
+
+
+@pytest.mark.parametrize("request_", CREATED)
+def test_create_connection_lost_after_it_took_effect_goes_on(
+    api: FakeCluster, send: Submitter, request_: str
+) -> None:
+    api.after(f"create {request_}", lost)
+    send(TWO)
+    assert api.names() == CREATED
+    assert api.count(f"create {request_}") == 1
+
+
+@pytest.mark.parametrize("request_", CREATED)
+def test_create_connection_lost_before_it_took_effect_is_sent_again(
+    api: FakeCluster, send: Submitter, request_: str
+) -> None:
+    api.before(f"create {request_}", lost)
+    send(TWO)
+    assert api.names() == CREATED
+    assert api.count(f"create {request_}") == 2
+
+
+@pytest.mark.parametrize("request_", CREATED[:3])
+def test_create_connection_lost_then_failure_leaves_nothing(
+    api: FakeCluster, send: Submitter, request_: str
+) -> None:
+    """What was created without an answer is removed too."""
+    api.after(f"create {request_}", lost)
+    api.before("patch services", lambda: 403)
+    with pytest.raises(ClusterError):
+        send(TWO)
+    assert api.names() == []
+
+
+def test_create_unreachable_after_it_took_effect_leaves_nothing(
+    api: FakeCluster, send: Submitter
+) -> None:
+    """Neither the answer nor the check after it arrives; the undo finds the object."""
+    request = f"create jobs train-{ID}-node-1"
+    api.after(request, lost)
+    for nth in range(1, 7):  # with its retries
+        api.before(f"get jobs train-{ID}-node-1", lost, nth)
+    with pytest.raises(ClusterError, match="what was created has been removed again"):
+        send(TWO)
+    assert api.names() == []
+
+
+def test_create_lost_and_not_allowed_to_read_names_what_may_exist(
+    api: FakeCluster, send: Submitter
+) -> None:
+    api.after("create secrets", lost)
+    api.before("get secrets", lambda: 403, nth=2)  # the first is that of the preflight check
+    api.before("get secrets", lambda: 403, nth=3)
+    with pytest.raises(ClusterError, match=f"could not be removed again: secrets train-{ID}"):
+        send(TWO)
+    assert api.names() == [f"secrets train-{ID}"]  # without its uid, it may be another's
+
+
+def test_create_too_many_requests_is_retried(api: FakeCluster, send: Submitter) -> None:
+    api.before("create jobs", lambda: 429)
+    send(TWO)
+    assert api.names() == CREATED
+    assert api.count("create jobs") == 3
+
+
+def test_list_expired_is_read_again(api: FakeCluster, send: Submitter) -> None:
+    api.before("list configmaps", lambda: 410)
+    send(TWO)
+    assert api.names() == CREATED
+
+
+@pytest.mark.parametrize("request_", CREATED)
+def test_create_interrupted_leaves_nothing(
+    api: FakeCluster, send: Submitter, request_: str
+) -> None:
+    api.after(f"create {request_}", interrupt)
+    with pytest.raises(Interrupted):
+        send(TWO)
+    assert api.names() == []
+
+
+@pytest.mark.parametrize("resource", PATCHED)
+def test_adopt_interrupted_leaves_nothing(api: FakeCluster, send: Submitter, resource: str) -> None:
+    api.after(f"patch {resource}", interrupt)
+    with pytest.raises((Interrupted, KeyboardInterrupt)):
+        send(TWO)
+    assert api.names() == []
+
+
+def test_admission_check_interrupted_sends_nothing(api: FakeCluster, send: Submitter) -> None:
+    api.after("create pods", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        send(TWO)
+    assert api.names() == []
+
+
+def test_create_name_taken_meanwhile_by_other_object_is_refused(
+    api: FakeCluster, send: Submitter
+) -> None:
+    foreign = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": f"train-{ID}"},
+        "data": {"run.sh": "other"},
+    }
+    api.before("create configmaps", lambda: api.put(foreign))
+    with pytest.raises(UserError, match="already exists and was not created by this task"):
+        send(TWO)
+    assert api.names() == [f"configmaps train-{ID}"]
+    assert api.get(kinds.CONFIG_MAP, f"train-{ID}")["data"] == {"run.sh": "other"}
+
+
+def shared_name(api: FakeCluster) -> str:
+    [name] = [name.split()[1] for name in api.names() if "configmaps files-" in name]
+    return name
+
+
+def test_shared_files_created_by_neighbour_meanwhile_are_used(
+    api: FakeCluster, send: Submitter, files: str
+) -> None:
+    neighbour = send(files, dry_run="client").previews[0].shared[0].object
+    api.before("create configmaps", lambda: api.put(neighbour))
+    ui = send(files)
+    owners = api.get(kinds.CONFIG_MAP, shared_name(api))["metadata"]["ownerReferences"]
+    assert {owner["uid"] for owner in owners} == ui.results[0].uids
+
+
+def test_shared_files_created_by_neighbour_are_kept_after_a_failure(
+    api: FakeCluster, send: Submitter, files: str
+) -> None:
+    neighbour = send(files, dry_run="client").previews[0].shared[0].object
+    api.before("create configmaps", lambda: api.put(neighbour))
+    api.before("create jobs", lambda: 403)
+    with pytest.raises(ClusterError):
+        send(files)
+    assert api.names() == [f"configmaps {shared_name(api)}"]
+
+
+def test_shared_files_with_other_content_are_refused(
+    api: FakeCluster, send: Submitter, files: str
+) -> None:
+    neighbour = send(files, dry_run="client").previews[0].shared[0].object
+    key = next(iter(neighbour["binaryData"]))
+    foreign = neighbour | {"binaryData": {key: "Zm9yZWlnbg=="}}
+    api.before("create configmaps", lambda: api.put(foreign))
+    with pytest.raises(UserError, match="was not created by this task"):
+        send(files)
+    assert api.names() == [f"configmaps {shared_name(api)}"]
+
+
+def test_shared_files_collected_between_check_and_adopt_are_created_again(
+    api: FakeCluster, send: Submitter, files: str
+) -> None:
+    api.put(send(files, dry_run="client").previews[0].shared[0].object)
+    name = shared_name(api)
+    api.before(f"patch configmaps {name}", lambda: api.remove(kinds.CONFIG_MAP, name))
+    ui = send(files)
+    owners = api.get(kinds.CONFIG_MAP, name)["metadata"]["ownerReferences"]
+    assert {owner["uid"] for owner in owners} == ui.results[0].uids
+
+
+def test_shared_files_created_here_are_deleted_after_a_failure(
+    api: FakeCluster, send: Submitter, files: str
+) -> None:
+    api.before("create jobs", lambda: 403)
+    with pytest.raises(ClusterError):
+        send(files)
+    assert api.names() == []
+
+
+def test_shared_files_created_here_are_kept_for_a_neighbour_after_a_failure(
+    api: FakeCluster, send: Submitter, files: str
+) -> None:
+    def neighbour() -> int:
+        item = api.get(kinds.CONFIG_MAP, shared_name(api))
+        item["metadata"]["ownerReferences"] = [{"uid": api.put(job)["metadata"]["uid"]}]
+        api.put(item)
+        return 403
+
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "other"}}
+    api.before("create jobs", neighbour)
+    with pytest.raises(SkyError):
+        send(files)
+    assert api.names() == [f"configmaps {shared_name(api)}", "jobs other"]
+
+
+def test_shared_files_last_with_their_last_owner(
+    api: FakeCluster, send: Submitter, files: str
+) -> None:
+    send(files)
+    send(files, task_id="cdfg2345")
+    api.remove(kinds.JOB, f"train-{ID}-node-0")
+    api.remove(kinds.JOB, f"train-{ID}-node-1")
+    assert shared_name(api)
+    api.remove(kinds.JOB, "train-cdfg2345-node-0")
+    api.remove(kinds.JOB, "train-cdfg2345-node-1")
+    assert api.names() == []

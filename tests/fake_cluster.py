@@ -1,0 +1,538 @@
+"""An API server in memory, below `Session.open`: for fast tests of what happens when.
+
+Paths, JSON, retries, streams and errors are the real ones. There are no controllers: a test starts
+and finishes Jobs, and runs something before or after the n-th request of a kind. Requests are named
+as in RBAC: `create jobs`, `get pods/log`, or with the object: `create jobs hello-x1`.
+"""
+
+import json
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from email.utils import formatdate
+from http import HTTPStatus
+from itertools import count
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import urllib3
+from urllib3.exceptions import ProtocolError
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.connection import Connection, Target
+from kubectl_sky.cluster.session import Outgoing, Session
+from kubectl_sky.cluster.transport import Attempt, Reply, Request
+from kubectl_sky.kinds import Kind, kind_of
+
+Json = dict[str, Any]
+Action = Callable[[], object]  # an int that it returns is the status of the answer
+
+_SERVER = "https://fake.example"
+_PATH = re.compile(
+    r"(?P<api>/api/v1|/apis/[^/]+/[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?"
+    r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[^/]+))?"
+)
+_EVERYWHERE = frozenset(
+    {
+        kinds.CONFIG_MAP,
+        kinds.EVENT,
+        kinds.JOB,
+        kinds.NODE,
+        kinds.POD,
+        kinds.PVC,
+        kinds.RESOURCE_QUOTA,
+        kinds.SECRET,
+        kinds.SELF_SUBJECT_ACCESS_REVIEW,
+        kinds.SELF_SUBJECT_REVIEW,
+        kinds.SERVICE,
+        kinds.STORAGE_CLASS,
+    }
+)
+_REASONS = {403: "Forbidden", 404: "NotFound", 409: "Conflict", 410: "Expired"}
+_VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
+
+
+def lost() -> None:
+    """Lose the connection: before a request it has no effect, after it only the answer is lost."""
+    raise ProtocolError("Connection aborted.", ConnectionResetError(104, "Connection reset"))
+
+
+def interrupt() -> None:
+    """Press Ctrl-C."""
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
+class Refusal(Exception):
+    """An answer with an error status."""
+
+    def __init__(self, status: int, message: str = "", reason: str = "", name: str = "x") -> None:
+        super().__init__(message)
+        body = {
+            "kind": "Status",
+            "reason": reason or _REASONS.get(status, ""),
+            "message": message or HTTPStatus(status).phrase,
+            "details": {"name": name},
+        }
+        self.reply = _reply(status, body)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A request, parsed."""
+
+    verb: str
+    path: str
+    kind: Kind
+    namespace: str
+    name: str
+    sub: str
+    query: dict[str, str]
+    body: Json
+    metadata_only: bool
+
+    def __str__(self) -> str:
+        resource = f"{self.kind.plural}/{self.sub}" if self.sub else self.kind.plural
+        dry = " (dry run)" if self.query.get("dryRun") == "All" else ""
+        name = self.name or self.body.get("metadata", {}).get("name", "")
+        return f"{self.verb} {resource} {name}".rstrip() + dry
+
+
+@dataclass
+class _Hook:
+    request: str
+    remaining: int
+    action: Action
+    late: bool
+
+
+class _Session(Session):
+    def __init__(self, cluster: "FakeCluster") -> None:
+        pool = urllib3.PoolManager()
+        target = Target(_SERVER, "fake", cluster.namespace, "", pool)
+        super().__init__(Connection(), target)
+        self._cluster = cluster
+
+    def open(self, outgoing: Outgoing, attempt: Attempt | None = None) -> Reply:
+        return super().open(outgoing, attempt or self._cluster.answer)
+
+
+class FakeCluster:
+    """Objects, watches and logs in memory; `requests` has what was asked, in order."""
+
+    def __init__(self, namespace: str = "default") -> None:
+        self.namespace = namespace
+        self.user = "alice"
+        self.requests: list[str] = []
+        self.forbidden: set[str] = set()  # such as "create pods"
+        self.kinds = set(_EVERYWHERE)
+        self._hooks: list[_Hook] = []
+        self._changed = threading.Condition(threading.RLock())
+        self._objects: dict[str, Json] = {}  # by path
+        self._events: list[tuple[str, str, Json]] = []  # type, path, object
+        self._logs: dict[str, list[tuple[str, bytes]]] = {}  # by pod: time and line
+        self._streams: list[_Stream] = []
+        self._numbers = count(1)
+
+    def session(self, connection: Connection | None = None) -> Session:
+        """Return a new client."""
+        return _Session(self)
+
+    def before(self, request: str, action: Action, nth: int = 1) -> None:
+        """Run something before the n-th such request; a status that it returns is the answer."""
+        self._hooks.append(_Hook(request, nth, action, late=False))
+
+    def after(self, request: str, action: Action, nth: int = 1) -> None:
+        """Run something when the n-th such request has taken effect, before it is answered."""
+        self._hooks.append(_Hook(request, nth, action, late=True))
+
+    def count(self, request: str) -> int:
+        """Return how many requests of this name were sent."""
+        return sum(_matches(text, request) for text in self.requests)
+
+    @property
+    def writes(self) -> list[str]:
+        """The requests that change something."""
+        verbs = {f"{verb} " for verb in _VERBS.values()}
+        return [
+            text
+            for text in self.requests
+            if any(map(text.startswith, verbs)) and "selfsubject" not in text
+        ]
+
+    # What controllers, the kubelet and other users do.
+
+    def names(self) -> list[str]:
+        """Return the existing objects: `configmaps hello-x1`."""
+        with self._changed:
+            return sorted(" ".join(path.split("/")[-2:]) for path in self._objects)
+
+    def get(self, kind: Kind, name: str) -> Json:
+        """Return an object; KeyError if it does not exist."""
+        with self._changed:
+            return _copy(self._objects[objects.path(kind, self.namespace, name)])
+
+    def put(self, item: Json) -> Json:
+        """Create or replace an object, and return it."""
+        kind = kind_of(item)
+        assert kind
+        path = objects.path(kind, self.namespace, item["metadata"]["name"])
+        with self._changed:
+            return self._store(path, item)
+
+    def change(self, kind: Kind, name: str, **fields: Any) -> None:
+        """Change top-level fields of an object."""
+        self.put(self.get(kind, name) | fields)
+
+    def remove(self, kind: Kind, name: str) -> None:
+        """Delete an object and its dependents."""
+        with self._changed:
+            self._remove(objects.path(kind, self.namespace, name))
+
+    def start(self, job: str) -> str:
+        """Let a Job create its next pod, which runs at once; return the name of the pod."""
+        owner = self.get(kinds.JOB, job)
+        pods = self._pods(job)
+        name = f"{job}-{len(pods)}"
+        reference = {"apiVersion": "batch/v1", "kind": "Job", "controller": True}
+        reference |= {"name": job, "uid": owner["metadata"]["uid"]}
+        template = _copy(owner["spec"]["template"])
+        template["metadata"] |= {"name": name, "ownerReferences": [reference]}
+        running = {"name": "main", "state": {"running": {"startedAt": _now()}}}
+        status = {"phase": "Running", "containerStatuses": [running]}
+        self.put({"apiVersion": "v1", "kind": "Pod", **template, "status": status})
+        self.change(kinds.JOB, job, status={"active": 1, "ready": 1, "failed": len(pods)})
+        return name
+
+    def finish(self, job: str, exit_code: int = 0, *, final: bool = True) -> None:
+        """Let the newest pod of a Job exit; the Job completes or fails if that is `final`."""
+        pod = self._pods(job)[-1]
+        reason = "Error" if exit_code else "Completed"
+        end = {"exitCode": exit_code, "reason": reason, "finishedAt": _now()}
+        main = {"name": "main", "state": {"terminated": end}}
+        phase = "Failed" if exit_code else "Succeeded"
+        self.change(kinds.POD, pod, status={"phase": phase, "containerStatuses": [main]})
+        if final:
+            condition = {
+                "type": "Failed" if exit_code else "Complete",
+                "status": "True",
+                "reason": "BackoffLimitExceeded" if exit_code else "CompletionsReached",
+                "lastTransitionTime": _now(),
+            }
+            self.change(kinds.JOB, job, status={"conditions": [condition]})
+
+    def log(self, pod: str, text: bytes) -> None:
+        """Let a pod write lines."""
+        with self._changed:
+            for line in text.splitlines(keepends=True):
+                stamp = f"2026-01-01T00:00:00.{next(self._numbers):09}Z"
+                self._logs.setdefault(pod, []).append((stamp, line))
+            self._changed.notify_all()
+
+    def break_streams(self) -> None:
+        """Lose the connection of every open watch and log."""
+        with self._changed:
+            for stream in self._streams:
+                stream.broken = True
+            self._changed.notify_all()
+
+    def _pods(self, job: str) -> list[str]:
+        with self._changed:
+            pods = [item for item in self._objects.values() if item["kind"] == "Pod"]
+        owned = [pod for pod in pods if pod["metadata"]["ownerReferences"][0]["name"] == job]
+        return [pod["metadata"]["name"] for pod in owned]
+
+    # The API
+
+    def answer(self, pool: urllib3.PoolManager, request: Request) -> Reply:
+        """Answer one request; an `Attempt` of the transport."""
+        url = urlsplit(request.url)
+        match = _PATH.fullmatch(url.path)
+        if url.path.startswith("/apis") and (not match or url.path.count("/") < 4):
+            self.requests.append(f"get {url.path}")
+            return self._discovery(url.path)
+        try:
+            asked = self._parsed(url.path, dict(parse_qsl(url.query)), request, match)
+            self.requests.append(str(asked))
+            status = self._run(str(asked), late=False)
+            if status:
+                raise Refusal(status)
+            if f"{asked.verb} {asked.kind.plural}" in self.forbidden:
+                raise Refusal(403, self._forbidden(asked), name=asked.name)
+            reply = self._handled(asked)
+            self._run(str(asked), late=True)
+        except Refusal as refusal:
+            return refusal.reply
+        return reply
+
+    def _parsed(
+        self, path: str, query: dict[str, str], request: Request, match: re.Match[str] | None
+    ) -> _Asked:
+        if not match:
+            raise Refusal(404, reason="-")
+        parts = {key: unquote(text or "") for key, text in match.groupdict().items()}
+        named = f"{parts['api']}/{parts['plural']}"
+        kind = next((kind for kind in self.kinds if objects.path(kind) == named), None)
+        if kind is None:
+            raise _not_served()
+        reading = ("watch" if "watch" in query else "list") if not parts["name"] else "get"
+        return _Asked(
+            _VERBS.get(request.method, reading),
+            path,
+            kind,
+            parts["namespace"],
+            parts["name"],
+            parts["sub"],
+            query,
+            json.loads(request.body or b"{}"),
+            "PartialObjectMetadata" in request.headers.get("Accept", ""),
+        )
+
+    def _run(self, request: str, *, late: bool) -> int | None:
+        """Run the hooks of a request; return the status that the first of them gives."""
+        with self._changed:
+            due = []
+            for hook in [hook for hook in self._hooks if hook.late is late]:
+                if _matches(request, hook.request):
+                    hook.remaining -= 1
+                    if hook.remaining == 0:
+                        due.append(hook)
+        statuses = [hook.action() for hook in due]
+        return next((status for status in statuses if isinstance(status, int)), None)
+
+    def _handled(self, asked: _Asked) -> Reply:
+        if asked.sub == "log":
+            return self._log_reply(asked)
+        if asked.verb == "watch":
+            return self._streamed(lambda stream: self._watched(asked, stream))
+        if asked.kind.plural.startswith("selfsubject"):
+            return _reply(201, {"status": self._review(asked)})
+        with self._changed:
+            status, body = getattr(self, f"_{asked.verb}")(asked)
+        if asked.metadata_only and asked.name:
+            body = {"kind": "PartialObjectMetadata", "metadata": body["metadata"]}
+        return _reply(status, body)
+
+    def _get(self, asked: _Asked) -> tuple[int, Json]:
+        return 200, self._existing(asked)
+
+    def _list(self, asked: _Asked) -> tuple[int, Json]:
+        items = [item for path, item in self._objects.items() if _selects(asked, path, item)]
+        return 200, {"metadata": {"resourceVersion": str(next(self._numbers))}, "items": items}
+
+    def _create(self, asked: _Asked) -> tuple[int, Json]:
+        metadata = asked.body["metadata"]
+        name = metadata.get("name") or f"{metadata['generateName']}x"
+        path = f"{asked.path}/{name}"
+        if path in self._objects:
+            raise Refusal(409, f'"{name}" already exists', "AlreadyExists", name)
+        item = asked.body | {"metadata": metadata | {"name": name, "namespace": asked.namespace}}
+        return 201, (item if asked.query.get("dryRun") else self._store(path, item))
+
+    def _patch(self, asked: _Asked) -> tuple[int, Json]:
+        live, body = self._existing(asked), asked.body
+        uid = body.get("metadata", {}).get("uid", live["metadata"]["uid"])
+        if uid != live["metadata"]["uid"]:
+            raise Refusal(409, "Precondition failed: UID in precondition", name=asked.name)
+        patched = _merged(live, body)
+        references = live["metadata"].get("ownerReferences", ())
+        if "ownerReferences" in body.get("metadata", {}):
+            by_uid = {
+                entry["uid"]: entry for entry in (*references, *body["metadata"]["ownerReferences"])
+            }
+            patched["metadata"]["ownerReferences"] = list(by_uid.values())
+        return 200, self._store(asked.path, patched)
+
+    def _delete(self, asked: _Asked) -> tuple[int, Json]:
+        metadata = self._existing(asked)["metadata"]
+        for field, value in (asked.body.get("preconditions") or {}).items():
+            if metadata[field] != value:
+                raise Refusal(409, f"Precondition failed: {field}", name=asked.name)
+        self._remove(asked.path)
+        return 200, {"kind": "Status", "metadata": {}}
+
+    def _existing(self, asked: _Asked) -> Json:
+        if asked.path not in self._objects:
+            raise Refusal(404, f'"{asked.name}" not found', name=asked.name)
+        return self._objects[asked.path]
+
+    def _store(self, path: str, item: Json) -> Json:
+        previous = self._objects.get(path)
+        number = next(self._numbers)
+        kept = previous["metadata"] if previous else {"uid": f"uid-{number}"}
+        identity = {key: kept.get(key, "") for key in ("uid", "creationTimestamp")}
+        identity["creationTimestamp"] = identity["creationTimestamp"] or _now()
+        identity |= {"resourceVersion": str(number), "namespace": self.namespace}
+        item = _copy(item | {"metadata": item["metadata"] | identity})
+        self._objects[path] = item
+        self._emit("MODIFIED" if previous else "ADDED", path, item)
+        return item
+
+    def _remove(self, path: str) -> None:
+        """Delete an object, then its dependents whose last owner it was."""
+        item = self._objects.pop(path)
+        version = {"resourceVersion": str(next(self._numbers))}
+        self._emit("DELETED", path, item | {"metadata": item["metadata"] | version})
+        uids = {item["metadata"]["uid"] for item in self._objects.values()}
+        for other, dependent in list(self._objects.items()):
+            owners = dependent["metadata"].get("ownerReferences")
+            if owners and other in self._objects and uids.isdisjoint(o["uid"] for o in owners):
+                self._remove(other)
+
+    def _emit(self, what: str, path: str, item: Json) -> None:
+        self._events.append((what, path, item))
+        self._changed.notify_all()
+
+    def _watched(self, asked: _Asked, stream: "_Stream") -> Iterator[bytes]:
+        since = int(asked.query.get("resourceVersion") or 0)
+        position = 0
+        while True:
+            with self._changed:
+                while len(self._events) == position and not stream.over:
+                    self._changed.wait()
+                if stream.over:
+                    return
+                what, path, item = self._events[position]
+            position += 1
+            new = int(item["metadata"]["resourceVersion"]) > since
+            if new and _selects(asked, path, item):
+                yield json.dumps({"type": what, "object": item}).encode() + b"\n"
+
+    def _log_reply(self, asked: _Asked) -> Reply:
+        pod = asked.path.removesuffix("/log")
+        with self._changed:
+            self._existing(replace(asked, path=pod))
+        return self._streamed(lambda stream: self._lines(asked, pod, stream))
+
+    def _lines(self, asked: _Asked, path: str, stream: "_Stream") -> Iterator[bytes]:
+        query, sent = asked.query, 0
+        lines = self._logs.setdefault(asked.name, [])
+        if "tailLines" in query:
+            sent = max(0, len(lines) - int(query["tailLines"]))
+        while True:
+            with self._changed:
+                while len(lines) == sent and query.get("follow") == "true" and not stream.over:
+                    pod = self._objects.get(path)
+                    if not pod or pod["status"]["phase"] != "Running":
+                        return
+                    self._changed.wait()
+                if len(lines) == sent or stream.over:
+                    return
+                stamp, line = lines[sent]
+            sent += 1
+            if stamp >= query.get("sinceTime", ""):
+                stamped = query.get("timestamps") == "true"
+                yield (f"{stamp} ".encode() if stamped else b"") + line
+
+    def _streamed(self, parts: Callable[["_Stream"], Iterator[bytes]]) -> Reply:
+        stream = _Stream(self._changed, parts)
+        self._streams.append(stream)
+        return Reply(200, urllib3.HTTPHeaderDict(), b"", stream)
+
+    def _review(self, asked: _Asked) -> Json:
+        attributes = asked.body.get("spec", {}).get("resourceAttributes", {})
+        action = f"{attributes.get('verb')} {attributes.get('resource')}"
+        return {"userInfo": {"username": self.user}, "allowed": action not in self.forbidden}
+
+    def _forbidden(self, asked: _Asked) -> str:
+        kind = asked.kind
+        return (
+            f'{kind.resource} is forbidden: User "{self.user}" cannot {asked.verb} resource'
+            f' "{kind.plural}" in API group "{kind.group}" in the namespace "{self.namespace}"'
+        )
+
+    def _discovery(self, path: str) -> Reply:
+        group, _, version = path.removeprefix("/apis").strip("/").partition("/")
+        served = [kind for kind in self.kinds if kind.group and group in ("", kind.group)]
+        if version:
+            resources = [{"name": kind.plural} for kind in served if kind.version == version]
+            return _reply(200, {"resources": resources}) if resources else _not_served().reply
+        versions: dict[str, list[Json]] = {}
+        for kind in served:
+            versions.setdefault(kind.group, []).append({"version": kind.version})
+        groups = [{"name": name, "versions": entries} for name, entries in versions.items()]
+        if group:
+            return _reply(200, groups[0]) if groups else _not_served().reply
+        return _reply(200, {"groups": groups})
+
+
+class _Stream:
+    """The body of a streaming answer; `read1` waits for the next part."""
+
+    def __init__(
+        self, changed: threading.Condition, parts: Callable[["_Stream"], Iterator[bytes]]
+    ) -> None:
+        self.closed = self.broken = False
+        self._changed = changed
+        self._parts = parts(self)
+
+    @property
+    def over(self) -> bool:
+        return self.closed or self.broken
+
+    def read1(self, size: int, decode_content: bool = True) -> bytes:
+        part = next(self._parts, b"")
+        if not part and self.broken:
+            lost()
+        return part
+
+    def shutdown(self) -> None:
+        with self._changed:
+            self.closed = True
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        self.shutdown()
+
+
+def _reply(status: int, body: Json) -> Reply:
+    headers = urllib3.HTTPHeaderDict({"Content-Type": "application/json"})
+    headers["Date"] = formatdate(usegmt=True)
+    return Reply(status, headers, json.dumps(body).encode())
+
+
+def _not_served() -> Refusal:
+    return Refusal(404, "404 page not found", reason="NotFound", name="")
+
+
+def _matches(text: str, request: str) -> bool:
+    return text == request or text.startswith(f"{request} ")
+
+
+def _selects(asked: _Asked, path: str, item: Json) -> bool:
+    namespace = asked.namespace or item["metadata"]["namespace"]
+    parent = path.rpartition("/")[0]
+    if parent != objects.path(asked.kind, namespace):
+        return False
+    labels = item["metadata"].get("labels") or {}
+    selector = asked.query.get("labelSelector", "")
+    for term in re.split(r",(?![^(]*\))", selector) if selector else ():
+        in_set = re.fullmatch(r"(\S+) in \((.*)\)", term)
+        key, _, value = (in_set[1], "", in_set[2]) if in_set else term.partition("=")
+        if labels.get(key) not in value.split(","):
+            return False
+    return True
+
+
+def _merged(live: Any, patch: Any) -> Any:
+    """Apply a JSON merge patch."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(live) if isinstance(live, dict) else {}
+    for key, value in patch.items():
+        result[key] = _merged(result.get(key), value)
+        if value is None:
+            del result[key]
+    return result
+
+
+def _copy(item: Json) -> Json:
+    copied: Json = json.loads(json.dumps(item))
+    return copied
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
