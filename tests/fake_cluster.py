@@ -423,7 +423,7 @@ class FakeCluster:
                     return
                 stamp, line = lines[sent]
             sent += 1
-            if stamp >= query.get("sinceTime", ""):
+            if stamp[:19] >= query.get("sinceTime", "")[:19]:
                 stamped = query.get("timestamps") == "true"
                 yield (f"{stamp} ".encode() if stamped else b"") + line
 

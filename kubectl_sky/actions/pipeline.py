@@ -13,7 +13,7 @@ from kubectl_sky.actions import group, stop, watch
 from kubectl_sky.actions.find import Target
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import SkyError, TaskFailed
+from kubectl_sky.errors import NotFound, SkyError, TaskFailed
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
@@ -110,7 +110,7 @@ def _at(pipeline: PipelineStatus, stage: int) -> TaskStatus:
 def release(session: Session, task: TaskStatus) -> None:
     """Resume a suspended task, or add it to its queue.
 
-    Raises SkyError if the task is incomplete.
+    Raises SkyError if the task is incomplete, and TaskFailed if it was deleted meanwhile.
     """
     if task.incomplete:
         raise SkyError(
@@ -118,5 +118,10 @@ def release(session: Session, task: TaskStatus) -> None:
             f"submit it again with --id {_id(task)}",
         )
     body = hold.released(task.workload, task.member.queueing if task.member else {})
-    for name in dict.fromkeys(node.job for node in task.nodes):
-        objects.patch_same(session, task.workload.kind, task.identity(name), body)
+    kind = task.workload.kind
+    try:
+        for name in dict.fromkeys(node.job for node in task.nodes):
+            objects.patch_same(session, kind, task.identity(name), body)
+    except NotFound:
+        message = f"its {kind.kind}s have been deleted"
+        raise TaskFailed(f"task {task.id} ({task.name}) was stopped: {message}") from None

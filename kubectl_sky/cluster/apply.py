@@ -159,7 +159,7 @@ class _Run:
             applied.label for applied, success in zip(created, removed, strict=True) if not success
         ]
         parts = ["the created objects were deleted again"] if created and not remaining else []
-        parts += [f"could not be deleted:  {', '.join(remaining)}"] if remaining else []
+        parts += [f"could not be deleted: {', '.join(remaining)}"] if remaining else []
         return "; ".join(parts)
 
     def _found(self, manifest: Json) -> Applied | None:

@@ -34,7 +34,10 @@ _WAITS = (
 
 
 class Recorder(Silent):
-    """A user interface that keeps what it is given; `then` runs after everything is sent."""
+    """A user interface that keeps what it is given.
+
+    `then` runs after everything is sent, and `on` has what runs when a log line is shown.
+    """
 
     def __init__(self) -> None:
         self.noted: list[str] = []
@@ -42,6 +45,7 @@ class Recorder(Silent):
         self.results: list[Submitted] = []
         self.previews: list[Manifests] = []
         self.then: Callable[[], object] = lambda: None
+        self.on: dict[str, Callable[[], object]] = {}
 
     def note(self, text: str) -> None:
         self.noted.append(text)
@@ -50,7 +54,10 @@ class Recorder(Silent):
         self.noted += map(str, items)
 
     def logs(self, origin: Origin, lines: Sequence[bytes], whole: bool) -> None:
-        self.lines += [f"{origin.prefix} {line.decode()}".strip() for line in lines]
+        for line in lines:
+            text = f"{origin.prefix} {line.decode()}".strip()
+            self.lines.append(text)
+            self.on.get(text, lambda: None)()
 
     def preview(self, manifests: Manifests) -> None:
         self.previews.append(manifests)

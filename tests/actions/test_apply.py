@@ -7,7 +7,7 @@ import pytest
 from kubectl_sky import kinds
 from kubectl_sky.errors import ClusterError, Interrupted, SkyError, UserError
 from tests.actions.conftest import Submitter
-from tests.builders import ID
+from tests.builders import ID, Json
 from tests.fake_cluster import FakeCluster, interrupt, lost
 
 TWO = "name: train\nnum_nodes: 2\nrun: echo hello\n"
@@ -19,6 +19,11 @@ CREATED = [
     f"services train-{ID}",
 ]
 PATCHED = ["configmaps", "secrets", "services"]  # get their owners in the last step
+
+
+def own(api: FakeCluster) -> list[str]:
+    """Return the objects of the task, without the scripts that all tasks share."""
+    return [name for name in api.names() if "-runtime-" not in name]
 
 
 @pytest.fixture
@@ -54,7 +59,7 @@ def test_create_connection_lost_after_it_took_effect_goes_on(
 ) -> None:
     api.after(f"create {request_}", lost)
     send(TWO)
-    assert api.names() == CREATED
+    assert own(api) == CREATED
     assert api.count(f"create {request_}") == 1
 
 
@@ -64,7 +69,7 @@ def test_create_connection_lost_before_it_took_effect_is_sent_again(
 ) -> None:
     api.before(f"create {request_}", lost)
     send(TWO)
-    assert api.names() == CREATED
+    assert own(api) == CREATED
     assert api.count(f"create {request_}") == 2
 
 
@@ -88,7 +93,7 @@ def test_create_unreachable_after_it_took_effect_leaves_nothing(
     api.after(request, lost)
     for nth in range(1, 7):  # with its retries
         api.before(f"get jobs train-{ID}-node-1", lost, nth)
-    with pytest.raises(ClusterError, match="what was created has been removed again"):
+    with pytest.raises(ClusterError, match="the created objects were deleted again"):
         send(TWO)
     assert api.names() == []
 
@@ -99,7 +104,7 @@ def test_create_lost_and_not_allowed_to_read_names_what_may_exist(
     api.after("create secrets", lost)
     api.before("get secrets", lambda: 403, nth=2)  # the first is that of the preflight check
     api.before("get secrets", lambda: 403, nth=3)
-    with pytest.raises(ClusterError, match=f"could not be removed again: secrets train-{ID}"):
+    with pytest.raises(ClusterError, match=f"could not be deleted: secrets train-{ID}"):
         send(TWO)
     assert api.names() == [f"secrets train-{ID}"]  # without its uid, it may be another's
 
@@ -107,14 +112,14 @@ def test_create_lost_and_not_allowed_to_read_names_what_may_exist(
 def test_create_too_many_requests_is_retried(api: FakeCluster, send: Submitter) -> None:
     api.before("create jobs", lambda: 429)
     send(TWO)
-    assert api.names() == CREATED
+    assert own(api) == CREATED
     assert api.count("create jobs") == 3
 
 
 def test_list_expired_is_read_again(api: FakeCluster, send: Submitter) -> None:
     api.before("list configmaps", lambda: 410)
     send(TWO)
-    assert api.names() == CREATED
+    assert own(api) == CREATED
 
 
 @pytest.mark.parametrize("request_", CREATED)
@@ -151,11 +156,17 @@ def test_create_name_taken_meanwhile_by_other_object_is_refused(
         "metadata": {"name": f"train-{ID}"},
         "data": {"run.sh": "other"},
     }
-    api.before("create configmaps", lambda: api.put(foreign))
+    api.before(f"create configmaps train-{ID}", lambda: api.put(foreign))
     with pytest.raises(UserError, match="already exists and was not created by this task"):
         send(TWO)
     assert api.names() == [f"configmaps train-{ID}"]
     assert api.get(kinds.CONFIG_MAP, f"train-{ID}")["data"] == {"run.sh": "other"}
+
+
+def shared(send: Submitter, text: str) -> Json:
+    """Return the ConfigMap with the local files of a task."""
+    manifests = send(text, dry_run="client").previews[0].shared
+    return next(item.object for item in manifests if "files-" in item.name)
 
 
 def shared_name(api: FakeCluster) -> str:
@@ -163,21 +174,26 @@ def shared_name(api: FakeCluster) -> str:
     return name
 
 
+def owners(api: FakeCluster, name: str) -> list[str]:
+    """Return the ConfigMaps of the tasks that keep a shared ConfigMap."""
+    references = api.get(kinds.CONFIG_MAP, name)["metadata"]["ownerReferences"]
+    return [reference["name"] for reference in references]
+
+
 def test_shared_files_created_by_neighbour_meanwhile_are_used(
     api: FakeCluster, send: Submitter, files: str
 ) -> None:
-    neighbour = send(files, dry_run="client").previews[0].shared[0].object
-    api.before("create configmaps", lambda: api.put(neighbour))
-    ui = send(files)
-    owners = api.get(kinds.CONFIG_MAP, shared_name(api))["metadata"]["ownerReferences"]
-    assert {owner["uid"] for owner in owners} == ui.results[0].uids
+    neighbour = shared(send, files)
+    api.before(f"create configmaps {neighbour['metadata']['name']}", lambda: api.put(neighbour))
+    send(files)
+    assert owners(api, shared_name(api)) == [f"train-{ID}"]
 
 
 def test_shared_files_created_by_neighbour_are_kept_after_a_failure(
     api: FakeCluster, send: Submitter, files: str
 ) -> None:
-    neighbour = send(files, dry_run="client").previews[0].shared[0].object
-    api.before("create configmaps", lambda: api.put(neighbour))
+    neighbour = shared(send, files)
+    api.before(f"create configmaps {neighbour['metadata']['name']}", lambda: api.put(neighbour))
     api.before("create jobs", lambda: 403)
     with pytest.raises(ClusterError):
         send(files)
@@ -187,10 +203,10 @@ def test_shared_files_created_by_neighbour_are_kept_after_a_failure(
 def test_shared_files_with_other_content_are_refused(
     api: FakeCluster, send: Submitter, files: str
 ) -> None:
-    neighbour = send(files, dry_run="client").previews[0].shared[0].object
+    neighbour = shared(send, files)
     key = next(iter(neighbour["binaryData"]))
     foreign = neighbour | {"binaryData": {key: "Zm9yZWlnbg=="}}
-    api.before("create configmaps", lambda: api.put(foreign))
+    api.before(f"create configmaps {neighbour['metadata']['name']}", lambda: api.put(foreign))
     with pytest.raises(UserError, match="was not created by this task"):
         send(files)
     assert api.names() == [f"configmaps {shared_name(api)}"]
@@ -199,12 +215,20 @@ def test_shared_files_with_other_content_are_refused(
 def test_shared_files_collected_between_check_and_adopt_are_created_again(
     api: FakeCluster, send: Submitter, files: str
 ) -> None:
-    api.put(send(files, dry_run="client").previews[0].shared[0].object)
+    api.put(shared(send, files))
     name = shared_name(api)
     api.before(f"patch configmaps {name}", lambda: api.remove(kinds.CONFIG_MAP, name))
-    ui = send(files)
-    owners = api.get(kinds.CONFIG_MAP, name)["metadata"]["ownerReferences"]
-    assert {owner["uid"] for owner in owners} == ui.results[0].uids
+    send(files)
+    assert owners(api, name) == [f"train-{ID}"]
+
+
+def test_shared_files_adopted_by_neighbour_at_the_same_time_have_both_owners(
+    api: FakeCluster, send: Submitter, files: str
+) -> None:
+    send(files, task_id="cdfg2345")
+    api.before(f"patch configmaps {shared_name(api)}", lambda: 409)
+    send(files)
+    assert owners(api, shared_name(api)) == ["train-cdfg2345", f"train-{ID}"]
 
 
 def test_shared_files_created_here_are_deleted_after_a_failure(

@@ -271,7 +271,7 @@ DETACHED = Proof(("submit", "-", "--detach"), SMALL)
 UNDONE = Proof(
     ("submit", "-", "--detach"),
     SMALL,
-    lambda done: "could not be removed again" in done.stderr,
+    lambda done: "could not be deleted" in done.stderr,
     ("create jobs.batch",),
 )
 AGAIN = Proof(("submit", "-", "--id", "present1", "--detach"), SMALL)

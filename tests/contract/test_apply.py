@@ -63,7 +63,7 @@ def test_a_failure_removes_what_was_created(session: Session, namespace: str) ->
 
 
 def test_jobs_go_with_their_pods(session: Session, namespace: str) -> None:
-    with pytest.raises(ClusterError, match="removed again"):
+    with pytest.raises(ClusterError, match="deleted again"):
         create_all(session, [[make_job("a", namespace)], [make_config_map("BAD", namespace)]])
     deadline = time.monotonic() + 30
     while objects.list_all(session, kinds.JOB, namespace) or objects.list_all(
@@ -129,7 +129,7 @@ def test_what_cannot_be_removed_is_named(
         proxy.refusing = True
         proxy.cut()
 
-    with pytest.raises(Unreachable, match="could not be deleted:  configmaps a, ") as error:
+    with pytest.raises(Unreachable, match="could not be deleted: configmaps a, ") as error:
         create_all(
             cut_session,
             [[make_config_map("a", namespace)], [make_config_map("b", namespace)]],

@@ -1,0 +1,192 @@
+"""Follow over a cluster in memory: what happens to the task while a client watches."""
+
+from threading import Thread
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.actions.follow import follow
+from kubectl_sky.actions.logs import Request
+from kubectl_sky.cluster.streams import LogOptions
+from kubectl_sky.errors import Interrupted, TaskFailed
+from tests.actions.conftest import Recorder, Submitter
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster, interrupt
+
+HELLO = "name: hello\nrun: echo hello\n"
+JOB = f"hello-{ID}"
+TWO = HELLO + "num_nodes: 2\n"
+PIPELINE = "name: both\n---\nname: one\nrun: 'true'\n---\nname: two\nrun: 'true'\n"
+
+
+def jobs(send: Submitter) -> list[str]:
+    return [plan.name for plan in send.ui.results[0].decision.plans]
+
+
+def test_follow_interrupted_leaves_the_task_running(api: FakeCluster, send: Submitter) -> None:
+    send.ui.then = lambda: api.start(JOB)
+    api.after("get pods/log", interrupt)
+    with pytest.raises(Interrupted, match=f"interrupted; task {ID} goes on"):
+        send(HELLO, follow=True)
+    assert api.names() == [f"configmaps {JOB}", f"jobs {JOB}", f"pods {JOB}-0"]
+
+
+def test_follow_failed_task_has_the_exit_code_in_its_error(
+    api: FakeCluster, send: Submitter
+) -> None:
+    def run() -> None:
+        api.log(api.start(JOB), b"last words\n")
+        api.finish(JOB, 3)
+
+    send.ui.then = run
+    with pytest.raises(TaskFailed, match=r"failed: node-0: Error \(exit code 3\)"):
+        send(HELLO, follow=True)
+    assert send.ui.lines == ["last words"]
+
+
+def test_follow_job_deleted_meanwhile_is_a_stopped_task(api: FakeCluster, send: Submitter) -> None:
+    send.ui.then = lambda: api.log(api.start(JOB), b"begun\n")
+    send.ui.on["begun"] = lambda: api.remove(kinds.JOB, JOB)
+    with pytest.raises(TaskFailed, match="was stopped: its Jobs have been deleted"):
+        send(HELLO, follow=True)
+
+
+def test_follow_lost_connections_repeat_and_lose_no_line(api: FakeCluster, send: Submitter) -> None:
+    def broken() -> None:
+        api.break_streams()
+        api.log(f"{JOB}-0", b"two\n")
+
+    send.ui.then = lambda: api.log(api.start(JOB), b"one\n")
+    send.ui.on["one"] = broken
+    send.ui.on["two"] = lambda: api.finish(JOB)
+    send(HELLO, follow=True)
+    assert send.ui.lines == ["one", "two"]
+
+
+def test_follow_expired_watch_lists_again(api: FakeCluster, send: Submitter) -> None:
+    def run() -> int:
+        api.log(api.start(JOB), b"one\n")
+        api.finish(JOB)
+        return 410
+
+    api.before("watch jobs", run)
+    send(HELLO, follow=True)
+    assert (send.ui.lines, api.count("list jobs") > 3) == (["one"], True)
+
+
+def test_follow_restarted_node_shows_the_logs_of_both_pods(
+    api: FakeCluster, send: Submitter
+) -> None:
+    def crash() -> None:
+        api.finish(JOB, 1, final=False)
+        api.log(api.start(JOB), b"second\n")
+
+    send.ui.then = lambda: api.log(api.start(JOB), b"first\n")
+    send.ui.on = {"first": crash, "second": lambda: api.finish(JOB)}
+    send(HELLO + "resources: {job_recovery: {max_restarts_on_errors: 2}}\n", follow=True)
+    assert send.ui.lines == ["first", "second"]
+
+
+def test_follow_failed_node_stops_the_others(api: FakeCluster, send: Submitter) -> None:
+    first, second = f"{JOB}-node-0", f"{JOB}-node-1"
+
+    def run() -> None:
+        api.start(first)
+        api.start(second)
+        api.finish(first, 1)
+
+    send.ui.then = run
+    api.after(f"patch jobs {second}", lambda: api.finish(second, 143))
+    with pytest.raises(TaskFailed, match="failed: node-0: Error"):
+        send(TWO, follow=True)
+    assert api.get(kinds.JOB, second)["spec"]["activeDeadlineSeconds"] == 1
+    assert api.count("patch jobs") == 1
+
+
+def test_follow_without_right_to_patch_leaves_the_other_nodes(
+    api: FakeCluster, send: Submitter
+) -> None:
+    first, second = f"{JOB}-node-0", f"{JOB}-node-1"
+
+    def run() -> None:
+        api.forbidden.add("patch jobs")
+        api.start(first)
+        api.log(api.start(second), b"begun\n")
+        api.finish(first, 1)
+
+    send.ui.then = run
+    send.ui.on["node-1 begun"] = lambda: api.finish(second)
+    with pytest.raises(TaskFailed, match="failed: node-0: Error"):
+        send(TWO, follow=True)
+
+
+def test_follow_pipeline_resumes_a_stage_when_the_one_before_has_succeeded(
+    api: FakeCluster, send: Submitter
+) -> None:
+    def first() -> None:
+        api.log(api.start(jobs(send)[0]), b"one\n")
+
+    def second() -> None:
+        assert api.get(kinds.JOB, jobs(send)[0])["status"]["conditions"]
+        api.log(api.start(jobs(send)[1]), b"two\n")
+
+    send.ui.then = first
+    api.after("patch jobs", second)
+    send.ui.on["one"] = lambda: api.finish(jobs(send)[0])
+    send.ui.on["two"] = lambda: api.finish(jobs(send)[1])
+    send(PIPELINE, follow=True)
+    assert send.ui.lines == ["one", "two"]
+    assert api.count("patch jobs") == 1
+
+
+def test_follow_pipeline_failed_stage_cancels_the_rest(api: FakeCluster, send: Submitter) -> None:
+    def run() -> None:
+        api.start(jobs(send)[0])
+        api.finish(jobs(send)[0], 1)
+
+    send.ui.then = run
+    with pytest.raises(TaskFailed, match=r"failed at stage 1 of 2: one, .*cancelled: stage 2"):
+        send(PIPELINE, follow=True)
+    assert not api.count("patch jobs")
+    assert [name for name in api.names() if "two" in name] == []
+
+
+def test_follow_pipeline_stage_deleted_meanwhile_is_a_stopped_task(
+    api: FakeCluster, send: Submitter
+) -> None:
+    def run() -> None:
+        api.start(jobs(send)[0])
+        api.remove(kinds.JOB, jobs(send)[1])
+        api.finish(jobs(send)[0])
+
+    send.ui.then = run
+    with pytest.raises(TaskFailed, match="was stopped: its Jobs have been deleted"):
+        send(PIPELINE, follow=True)
+
+
+def test_follow_pipeline_with_two_clients_runs_each_stage_once(
+    api: FakeCluster, send: Submitter
+) -> None:
+    """Both resume stage 2; the second time changes nothing."""
+    other = Recorder()
+    clients: list[Thread] = []
+
+    def run() -> None:
+        request = Request(LogOptions(follow=True))
+        target = send.ui.results[0].target
+        clients.append(Thread(target=follow, args=(api.session(), target, request, other)))
+        clients[0].start()
+        api.log(api.start(jobs(send)[0]), b"one\n")
+
+    def both() -> None:
+        if send.ui.lines[:1] == other.lines[:1] == ["one"]:
+            api.finish(jobs(send)[0])
+
+    send.ui.then = run
+    send.ui.on["one"] = other.on["one"] = both
+    api.after("patch jobs", lambda: api.log(api.start(jobs(send)[1]), b"two\n"))
+    api.after("patch jobs", lambda: api.finish(jobs(send)[1]), nth=2)
+    send(PIPELINE, follow=True)
+    clients[0].join(5)
+    assert send.ui.lines == other.lines == ["one", "two"]
+    assert api.count("patch jobs") == 2

@@ -1,0 +1,92 @@
+"""Stop and clean over a cluster in memory: objects that change between the look and the delete."""
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.actions import find, stop
+from kubectl_sky.actions.find import Scope
+from kubectl_sky.errors import Forbidden
+from kubectl_sky.observe.status import TaskStatus
+from tests.actions.conftest import Submitter
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster
+
+TWO = "name: train\nnum_nodes: 2\nrun: echo hello\n"
+JOBS = [f"train-{ID}-node-0", f"train-{ID}-node-1"]
+SCOPE = Scope("default", None)
+
+
+def task(api: FakeCluster) -> TaskStatus:
+    return find.task(api.session(), SCOPE, ID)
+
+
+def test_stop_deletes_only_the_jobs_and_their_dependents_follow(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send(TWO)
+    api.start(JOBS[0])
+    existing = task(api)
+    api.requests.clear()
+    stop.stop(api.session(), [existing])
+    assert sorted(api.requests) == [f"delete jobs {name}" for name in JOBS]
+    assert api.names() == []
+
+
+def test_stop_task_already_deleted_succeeds(api: FakeCluster, send: Submitter) -> None:
+    send(TWO)
+    existing = task(api)
+    stop.stop(api.session(), [existing])
+    stop.stop(api.session(), [existing])
+
+
+def test_stop_task_submitted_again_meanwhile_keeps_the_new_one(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send(TWO)
+    existing = task(api)
+    stop.stop(api.session(), [existing])
+    ui = send(TWO)
+    stop.stop(api.session(), [existing])
+    assert set(task(api).uids.values()) == ui.results[-1].uids
+
+
+def test_stop_incomplete_task_deletes_objects_without_an_owner(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send(TWO)
+    for name in (name for name in api.names() if "-runtime-" not in name):
+        plural, _, title = name.partition(" ")
+        kind = next(kind for kind in api.kinds if kind.plural == plural)
+        item = api.get(kind, title)
+        item["metadata"].pop("ownerReferences", None)
+        api.put(item)
+    api.remove(kinds.JOB, JOBS[1])
+    stop.stop(api.session(), [task(api)])
+    assert api.names() == []
+
+
+def test_stop_without_right_to_delete_is_an_error(api: FakeCluster, send: Submitter) -> None:
+    send(TWO)
+    api.forbidden.add("delete jobs")
+    with pytest.raises(Forbidden, match="may not delete"):
+        stop.stop(api.session(), [task(api)])
+
+
+def test_clean_orphan_adopted_meanwhile_is_kept(api: FakeCluster, send: Submitter) -> None:
+    """A submit in progress makes its Job the owner between the list and the delete."""
+    send(TWO)
+    for kind in (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE):
+        item = api.get(kind, f"train-{ID}")
+        del item["metadata"]["ownerReferences"]
+        api.put(item)
+    for name in JOBS:
+        api.remove(kinds.JOB, name)
+    orphans, _ = stop.orphans(api.session(), SCOPE)
+    assert len(orphans) == 3
+    service = api.get(kinds.SERVICE, f"train-{ID}")
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": JOBS[0]}}
+    service["metadata"]["ownerReferences"] = [{"uid": api.put(job)["metadata"]["uid"]}]
+    api.before("delete services", lambda: api.put(service))
+    stop.remove(api.session(), orphans)
+    assert f"services train-{ID}" in api.names()
+    assert f"configmaps train-{ID}" not in api.names()

@@ -1,0 +1,209 @@
+"""Uploads to pods over a cluster in memory; the exec channel is a function of the test."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster.exec import Program
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import (
+    ClusterError,
+    Forbidden,
+    Interrupted,
+    NotFound,
+    TaskFailed,
+    Unreachable,
+    UserError,
+)
+from kubectl_sky.plan import bundle
+from kubectl_sky.sync.delivery import Outcome
+from tests.actions.conftest import Submitter
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster, interrupt
+
+JOB = f"train-{ID}"
+NOT_READY, BROKEN_OFF = Outcome(75), Outcome(74)
+
+
+class Channel:
+    """Stands in for `delivery.send`: keeps what each pod gets, and gives the next outcome."""
+
+    def __init__(self) -> None:
+        self.pods: list[str] = []
+        self.sizes: list[int] = []
+        self.outcomes: list[Outcome | Callable[[], object]] = []
+
+    def __call__(
+        self, session: Session, program: Program, blocks: Iterator[bytes], stop: Event
+    ) -> Outcome:
+        self.pods.append(program.pod)
+        self.sizes.append(sum(map(len, blocks)))
+        outcome = self.outcomes.pop(0) if self.outcomes else Outcome()
+        result = outcome() if callable(outcome) else outcome
+        return result if isinstance(result, Outcome) else Outcome()
+
+
+@pytest.fixture
+def channel(monkeypatch: pytest.MonkeyPatch) -> Channel:
+    channel = Channel()
+    monkeypatch.setattr("kubectl_sky.sync.delivery.send", channel)
+    monkeypatch.setattr(bundle, "KEEP", 0)  # every file is too large for a ConfigMap
+    return channel
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> str:
+    (tmp_path / "data.txt").write_text("some data")
+    return f"name: train\nrun: cat /data.txt\nfile_mounts: {{/data.txt: {tmp_path}/data.txt}}\n"
+
+
+def test_upload_goes_to_the_pod_before_follow_begins(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str
+) -> None:
+    def unpacked() -> None:
+        assert not api.count("watch jobs")
+        api.log(f"{JOB}-0", b"some data\n")
+        api.finish(JOB)
+
+    send.ui.then = lambda: api.start(JOB)
+    channel.outcomes = [unpacked]
+    ui = send(task, follow=True)
+    assert channel.pods == [f"{JOB}-0"]
+    assert channel.sizes[0] > 0
+    assert ui.lines == ["some data"]
+
+
+def test_upload_ends_detached_submit_when_all_nodes_have_their_files(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str
+) -> None:
+    jobs = [f"{JOB}-node-0", f"{JOB}-node-1"]
+    send.ui.then = lambda: api.start(jobs[1])
+    channel.outcomes = [lambda: api.start(jobs[0])]
+    send(task + "num_nodes: 2\n")
+    assert channel.pods == [f"{jobs[1]}-0", f"{jobs[0]}-0"]
+
+
+def test_upload_to_a_restarted_pod_is_sent_again(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str
+) -> None:
+    def crash() -> None:
+        api.finish(JOB, 1, final=False)
+        api.start(JOB)
+
+    send.ui.then = lambda: api.start(JOB)
+    channel.outcomes = [crash, lambda: api.finish(JOB)]
+    recovery = "resources: {job_recovery: {max_restarts_on_errors: 2}}\n"
+    send(task + recovery, follow=True)
+    assert channel.pods == [f"{JOB}-0", f"{JOB}-1"]
+
+
+def test_upload_to_a_pod_of_a_later_stage_is_sent_when_it_starts(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str
+) -> None:
+    def started(index: int) -> None:
+        plan = send.ui.results[0].decision.plans[index]
+        api.start(plan.name)
+
+    def finished(index: int) -> None:
+        api.finish(send.ui.results[0].decision.plans[index].name)
+
+    send.ui.then = lambda: started(0)
+    channel.outcomes = [lambda: finished(0), lambda: finished(1)]
+    api.after("patch jobs", lambda: started(1))
+    send(f"name: both\n---\n{task}---\n{task.replace('train', 'test')}", follow=True)
+    assert [pod.partition("-")[0] for pod in channel.pods] == ["train", "test"]
+
+
+@pytest.mark.parametrize("outcome", [NOT_READY, BROKEN_OFF, Outcome(error=Unreachable("lost"))])
+def test_upload_broken_off_is_retried(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str, outcome: Outcome
+) -> None:
+    send.ui.then = lambda: api.start(JOB)
+    channel.outcomes = [outcome, outcome]
+    send(task)
+    assert channel.pods == [f"{JOB}-0"] * 3
+
+
+def test_upload_node_finished_without_files_fails_the_submit(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str
+) -> None:
+    def crash() -> Outcome:
+        api.finish(JOB, 1)
+        return NOT_READY
+
+    send.ui.then = lambda: api.start(JOB)
+    channel.outcomes = [crash]
+    with pytest.raises(TaskFailed, match=f"task {ID}: a node finished without its files"):
+        send(task)
+    assert f"jobs {JOB}" in api.names()  # for `status` and `logs`
+
+
+def test_upload_that_the_node_cannot_unpack_is_noted_and_not_repeated(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str
+) -> None:
+    def full() -> Outcome:
+        api.finish(JOB, 1)
+        return Outcome(1, "No space left on device")
+
+    send.ui.then = lambda: api.start(JOB)
+    channel.outcomes = [full]
+    with pytest.raises(TaskFailed):
+        send(task, follow=True)
+    [note] = [note for note in send.ui.noted if "could not unpack" in note]
+    assert note.endswith("data.txt: No space left on device")
+    assert channel.pods == [f"{JOB}-0"]
+
+
+def test_upload_without_right_to_exec_deletes_the_task(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str
+) -> None:
+    send.ui.then = lambda: api.start(JOB)
+    channel.outcomes = [Outcome(error=Forbidden("may not create pods/exec"))]
+    with pytest.raises(Forbidden, match="was deleted because its nodes lack files"):
+        send(task)
+    assert api.names() == []
+
+
+def test_upload_interrupted_deletes_the_task(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str
+) -> None:
+    send.ui.then = lambda: api.start(JOB)
+    channel.outcomes = [interrupt]
+    with pytest.raises(Interrupted, match="was deleted because its nodes lack files"):
+        send(task)
+    assert api.names() == []
+
+
+def test_upload_task_deleted_meanwhile_is_an_error(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str
+) -> None:
+    def stopped() -> Outcome:
+        api.remove(kinds.JOB, JOB)
+        return Outcome(error=NotFound("pod not found"))
+
+    send.ui.then = lambda: api.start(JOB)
+    channel.outcomes = [stopped]
+    with pytest.raises(ClusterError, match="was deleted before its files were uploaded"):
+        send(task)
+
+
+def test_upload_of_a_later_stage_needs_a_client(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str
+) -> None:
+    with pytest.raises(UserError, match="submit must keep running"):
+        send(f"name: both\n---\n{task}---\n{task.replace('train', 'test')}")
+    assert api.writes == []
+
+
+def test_upload_same_id_twice_goes_only_to_nodes_that_lack_files(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str
+) -> None:
+    send.ui.then = lambda: api.start(f"{JOB}-node-0") and api.start(f"{JOB}-node-1")
+    send(task + "num_nodes: 2\n")
+    api.finish(f"{JOB}-node-0")
+    send.ui.then = lambda: None
+    send(task + "num_nodes: 2\n")
+    assert channel.pods[2:] == [f"{JOB}-node-1-0"]
