@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.conftest import Command, submitted
 from tests.e2e.test_lifecycle import until_running
+from tests.polling import eventually
 
 ID = "mine0001"
 TASK = """
@@ -100,14 +101,12 @@ def foreign_pod(kubectl: Command, name: str, like: str, spec: dict[str, Any] | N
 
 
 def until_foreign_run(kubectl: Command, count: int) -> None:
-    deadline = time.monotonic() + 90
-    while True:
+    def check() -> bool:
         pods = kubectl.json("get", "pods", "--field-selector", "status.phase=Running")["items"]
         names = [pod["metadata"]["name"] for pod in pods]
-        if sum(name.startswith("evil") for name in names) >= count:
-            return
-        assert time.monotonic() < deadline, names
-        time.sleep(0.5)
+        return bool(sum(name.startswith("evil") for name in names) >= count)
+
+    eventually(check, 90)
 
 
 @pytest.fixture
@@ -156,18 +155,15 @@ def test_upload_reaches_the_nodes_of_the_task_only(
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "data").write_bytes(os.urandom(6_000_000))
     running = sky.start("submit", sky.write("task.yaml", WORKDIR), "--id", ID)
-    deadline = time.monotonic() + 90
-    while kubectl("get", "pod", "-l", f"task-id={ID}", "-o", "name").stdout.count("pod/") < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    get = ("get", "pod", "-l", f"task-id={ID}", "-o", "name")
+    eventually(lambda: kubectl(*get).stdout.count("pod/") == 2, 90)
     script = "--from-literal=unpack.sh=echo send; cat > /kubectl-sky/stolen"
     assert kubectl("create", "configmap", "evil-scripts", script).returncode == 0
     for node in (0, 1):
         foreign_pod(kubectl, f"evil-{node}", f"mine-{ID}-node-{node}", receiving())
     until_foreign_run(kubectl, 2)
-    while sky("exec", ID, "--all-ranks", "--", "ls", "data").stdout.count("data") < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
+    ls = ("exec", ID, "--all-ranks", "--", "ls", "data")
+    eventually(lambda: sky(*ls).stdout.count("data") == 2, 90)
     for node in (0, 1):
         done = kubectl("exec", f"evil-{node}", "--", "ls", "/kubectl-sky")
         assert (done.returncode, done.stdout) == (0, "")
@@ -371,8 +367,5 @@ def test_foreign_keys_do_not_become_files(sky: Command, kubectl: Command) -> Non
         item["metadata"].pop("namespace", None)
     create(kubectl, *items)
     task_id = items[-1]["metadata"]["labels"]["task-id"]
-    deadline = time.monotonic() + 90
-    while "from the real node" not in (done := sky("logs", task_id)).stdout:
-        assert time.monotonic() < deadline, done.stderr
-        time.sleep(0.5)
-    assert "pwned" not in done.stdout
+    eventually(lambda: "from the real node" in sky("logs", task_id).stdout, 90)
+    assert "pwned" not in sky("logs", task_id).stdout

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ import yaml
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import ROOT, Command
 from tests.e2e.test_submit import gone
+from tests.polling import eventually
 
 EXAMPLES = ROOT / "examples"
 LABEL = "pod-security.kubernetes.io/enforce"
@@ -95,13 +95,13 @@ def enforced(kubectl: Command, namespace: str, request: pytest.FixtureRequest) -
     assert labelled.returncode == 0, labelled.stderr
     spec = {"hostNetwork": True, "containers": [{"name": "a", "image": "a"}]}
     trial = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "trial"}, "spec": spec}
-    deadline = time.monotonic() + 60
-    while True:
+
+    def check() -> str:
         done = kubectl("create", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump(trial))
-        if f'violates PodSecurity "{level}' in done.stderr:
-            return level
-        assert time.monotonic() < deadline, done.stderr
-        time.sleep(0.2)
+        assert f'violates PodSecurity "{level}' in done.stderr, done.stderr
+        return level
+
+    return eventually(check)
 
 
 @pytest.mark.parametrize("enforced", ["baseline"], indirect=True)

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from kubectl_sky.workloads import registry
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command, Done
 from tests.e2e.test_lifecycle import submit, until_running
+from tests.polling import eventually
 
 Json = dict[str, Any]
 
@@ -101,10 +101,7 @@ def without(items: list[Json], *lost: Right) -> list[Json]:
 def wait_until_granted(alice: Command, right: Right, expected: bool) -> None:
     """Wait until the API server knows the Role as it is now."""
     wanted = {"right": str(right), "optional": right.optional, "extra": "", "for": right.commands}
-    deadline = time.monotonic() + 30
-    while (wanted in missing(alice)) is expected:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(lambda: (wanted in missing(alice)) is not expected)
 
 
 def missing(alice: Command) -> list[Json]:
@@ -118,10 +115,7 @@ def role(alice: Command, kubectl: Command) -> list[Json]:
     items = printed(alice)
     assert [item["kind"] for item in items] == ["Role", "RoleBinding"]
     grant(kubectl, items)
-    deadline = time.monotonic() + 30
-    while not all(row["optional"] for row in missing(alice)):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    eventually(lambda: all(row["optional"] for row in missing(alice)))
     return items
 
 
@@ -234,10 +228,7 @@ def test_extra_rights_are_in_the_role_if_asked_for(
     items[3]["roleRef"]["name"] = items[2]["metadata"]["name"]
     grant(kubectl, items)
     try:
-        deadline = time.monotonic() + 30
-        while missing(alice):
-            assert time.monotonic() < deadline, missing(alice)
-            time.sleep(0.2)
+        eventually(lambda: not missing(alice))
         assert "not cleaned" not in allowed(alice("clean", "-y")).stderr
         allowed(alice("gpus"))
         assert "unknown" not in allowed(alice("doctor")).stdout
@@ -398,10 +389,7 @@ def needed(name: str, alice: Command, role: list[Json], kubectl: Command) -> boo
 
 def until_counted(kubectl: Command) -> None:
     """Wait until the quota is in force."""
-    deadline = time.monotonic() + 30
-    while not kubectl.json("get", "quota", "small").get("status", {}).get("used"):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(lambda: kubectl.json("get", "quota", "small").get("status", {}).get("used"))
 
 
 def attempt(alice: Command, command: tuple[str, ...], stdin: str) -> Done:

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from tests.cluster.fixtures import ENVIRONMENT
 from tests.cluster.mounts import below
 from tests.cluster.place import Place
 from tests.cluster.target import Cluster
+from tests.polling import eventually
 
 ROOT = Path(__file__).parent.parent.parent
 ASK = """
@@ -48,7 +48,4 @@ def test_killed_asker(asked: tuple[subprocess.Popen[str], Place]) -> None:
     assert len(remains(place)) > 3
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 20
-    while remains(place) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert remains(place) == []
+    eventually(lambda: not remains(place), 20)

@@ -6,7 +6,6 @@ that one at a time runs on a machine.
 
 import base64
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,6 +19,7 @@ from tests.cluster.controllers import APPWRAPPER, require, settled
 from tests.cluster.process import defined, free, running
 from tests.cluster.shell import run
 from tests.cluster.target import Cluster
+from tests.polling import eventually
 
 WATCHED = {"kubectl-sky-tests/appwrapper": "asked"}  # the label of the namespaces that it is for
 _PORT = 9443
@@ -93,13 +93,12 @@ def _webhooks() -> Iterator[dict[str, Any]]:
 def _certified(cluster: Cluster, folder: Path) -> None:
     """Do what a kubelet does: write the Secret's certificate where the program looks for it."""
     kubectl = [str(cluster.kubectl), f"--kubeconfig={cluster.kubeconfig}"]
-    deadline = time.monotonic() + 120
-    while True:
-        read = run([*kubectl, "-n", _NAMESPACE, "get", "secret", _SECRET, "-o", "json"])
-        found = json.loads(read).get("data") or {}
-        if "tls.crt" in found:
-            break
-        assert time.monotonic() < deadline, "AppWrapper has made no certificate"
-        time.sleep(0.3)
+
+    def certificate() -> dict[str, str]:
+        text = run([*kubectl, "-n", _NAMESPACE, "get", "secret", _SECRET, "-o", "json"])
+        data: dict[str, str] = json.loads(text).get("data") or {}
+        return data if "tls.crt" in data else {}
+
+    found = eventually(certificate, 120, "AppWrapper has made no certificate")
     for name in ("tls.key", "tls.crt"):  # the last one is waited for
         (folder / name).write_bytes(base64.b64decode(found[name]))

@@ -1,7 +1,6 @@
 """Applying many objects: in order, side by side, and all or nothing."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -14,6 +13,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Interrupted, Unreachable, UserError
 from tests.contract.makers import make_config_map, make_job
 from tests.contract.proxies import CuttingProxy
+from tests.polling import eventually
 
 
 def refuse(manifest: Json, live: Json) -> None:
@@ -65,12 +65,14 @@ def test_a_failure_removes_what_was_created(session: Session, namespace: str) ->
 def test_jobs_go_with_their_pods(session: Session, namespace: str) -> None:
     with pytest.raises(ClusterError, match="deleted again"):
         create_all(session, [[make_job("a", namespace)], [make_config_map("BAD", namespace)]])
-    deadline = time.monotonic() + 30
-    while objects.list_all(session, kinds.JOB, namespace) or objects.list_all(
-        session, kinds.POD, namespace
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    eventually(
+        lambda: (
+            not (
+                objects.list_all(session, kinds.JOB, namespace)
+                or objects.list_all(session, kinds.POD, namespace)
+            )
+        )
+    )
 
 
 def test_nothing_created_says_nothing(session: Session, namespace: str) -> None:

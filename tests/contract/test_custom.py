@@ -1,7 +1,6 @@
 """Kinds that a cluster learns by a definition: defaults, and what the cluster says it serves."""
 
 import secrets
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -13,6 +12,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.kinds import Kind
 from tests.contract.test_objects import DEFINITIONS
+from tests.polling import eventually
 
 SCHEMA = {
     "type": "object",
@@ -48,10 +48,7 @@ def things(session: Session) -> Iterator[Kind]:
     assert not access.serves(session, kind)
     session.request("POST", DEFINITIONS, body=body)
     try:
-        deadline = time.monotonic() + 30
-        while not access.serves(session, kind):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        eventually(lambda: access.serves(session, kind))
         yield kind
     finally:
         session.request("DELETE", f"{DEFINITIONS}/{name}")
@@ -67,8 +64,8 @@ def applied(session: Session, kind: Kind, namespace: str, spec: Json) -> Json:
         "metadata": metadata,
         "spec": spec,
     }
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+
+    def apply() -> Json | None:
         with suppress(ClusterError):
             return session.request(
                 "PATCH",
@@ -77,8 +74,9 @@ def applied(session: Session, kind: Kind, namespace: str, spec: Json) -> Json:
                 body=body,
                 content_type="application/apply-patch+yaml",
             )
-        time.sleep(0.1)
-    raise AssertionError("the kind is not served in time")
+        return None
+
+    return eventually(apply, message="the kind is not served in time") or {}
 
 
 def test_a_default_is_nobody_s(session: Session, namespace: str, things: Kind) -> None:

@@ -18,6 +18,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, NotFound, ProgramMissing, SkyError, Unreachable
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
+from tests.polling import eventually
 
 BLOCK = bytes(range(256)) * 256
 
@@ -28,10 +29,7 @@ def start(session: Session, namespace: str, name: str = "a", script: str = "slee
 
 
 def until(session: Session, namespace: str, name: str, phase: str) -> str:
-    deadline = time.monotonic() + 60
-    while objects.get(session, kinds.POD, name, namespace)["status"]["phase"] != phase:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(lambda: objects.get(session, kinds.POD, name, namespace)["status"]["phase"] == phase)
     return name
 
 
@@ -53,10 +51,7 @@ def ticking() -> Iterator[bytes]:
 
 
 def assert_no_threads() -> None:
-    deadline = time.monotonic() + 30
-    while any(thread.name == "exec input" for thread in threading.enumerate()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: not any(thread.name == "exec input" for thread in threading.enumerate()))
 
 
 @pytest.mark.parametrize("protocols", [(V5, V4), (V4,)])

@@ -13,6 +13,7 @@ from kubectl_sky.errors import ClusterError
 from tests.contract.lines import lines, merged
 from tests.contract.proxies import CuttingProxy
 from tests.contract.test_streams import FOLLOW, finished, run_pod
+from tests.polling import eventually
 
 
 def test_merged_keeps_each_log_in_order(
@@ -43,10 +44,7 @@ def test_error_of_one_log_reaches_the_reader(session: Session, namespace: str) -
 
 
 def assert_no_threads() -> None:
-    deadline = time.monotonic() + 30
-    while any(thread.name.startswith("log ") for thread in threading.enumerate()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: not any(thread.name.startswith("log ") for thread in threading.enumerate()))
 
 
 def test_closing_hangs_up(session: Session, namespace: str) -> None:

@@ -5,7 +5,6 @@ import hashlib
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from kubectl_sky.cluster.websocket import connect
 from kubectl_sky.errors import ClusterError, NotFound, UserError
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
+from tests.polling import eventually
 
 PORT = 20_000 + os.getpid() % 10_000  # the practice cluster's pods share a network
 ECHO = """
@@ -46,10 +46,9 @@ def start(session: Session, namespace: str, name: str = "a") -> None:
     container |= {"image": "python:3.13-slim", "command": ["python3", "-c", ECHO]}
     container["env"] = [{"name": "PORT", "value": str(PORT)}, {"name": "WHO", "value": name}]
     objects.create(session, pod)
-    deadline = time.monotonic() + 60
-    while objects.get(session, kinds.POD, name, namespace)["status"]["phase"] != "Running":
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(
+        lambda: objects.get(session, kinds.POD, name, namespace)["status"]["phase"] == "Running"
+    )
 
 
 @contextmanager
@@ -89,10 +88,7 @@ def talk(port: int, data: bytes) -> bytes:
 
 
 def until_echo(port: int) -> None:
-    deadline = time.monotonic() + 60
-    while talk(port, b"x") != b"x":
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
+    eventually(lambda: talk(port, b"x") == b"x")
 
 
 def test_bytes_both_ways_and_many_at_once(session: Session, namespace: str) -> None:
@@ -119,10 +115,10 @@ def test_nobody_listens_there(session: Session, namespace: str) -> None:
     start(session, namespace)
     with forwarded(session, lambda: (namespace, "a"), remote=PORT - 1) as (port, notes):
         assert talk(port, b"x") == b""
-        deadline = time.monotonic() + 20
-        while not any(str(PORT - 1) in note and "refused" in note for note in notes):
-            assert time.monotonic() < deadline, notes
-            time.sleep(0.1)
+        eventually(
+            lambda: any(str(PORT - 1) in note and "refused" in note for note in notes),
+            20,
+        )
 
 
 def test_lost_connections_and_replaced_pods(

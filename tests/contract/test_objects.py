@@ -1,6 +1,5 @@
 """The verbs of the API, for objects of any kind."""
 
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -13,6 +12,7 @@ from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Answer, Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, UserError
 from tests.contract.makers import Json, make_config_map, make_job, make_pod
+from tests.polling import eventually
 
 
 def found(session: Session, namespace: str, **how: str) -> list[str]:
@@ -226,14 +226,15 @@ def mpi_jobs(session: Session) -> Iterator[None]:
     except Conflict:
         yield
         return
+
+    def served() -> bool:
+        with suppress(ClusterError):
+            objects.list_all(session, kinds.MPI_JOB)
+            return True
+        return False
+
     try:
-        deadline = time.monotonic() + 30
-        while True:
-            with suppress(ClusterError):
-                objects.list_all(session, kinds.MPI_JOB)
-                break
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        eventually(served)
         yield
     finally:
         session.request("DELETE", f"{DEFINITIONS}/{DEFINITION['metadata']['name']}")

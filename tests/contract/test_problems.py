@@ -13,9 +13,10 @@ import yaml
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.apply import apply_all
-from kubectl_sky.cluster.session import Connection, Session
+from kubectl_sky.cluster.session import Connection, Json, Session
 from kubectl_sky.errors import ClusterError, Conflict, Forbidden, NotFound, Refused, Unreachable
 from tests.contract.makers import make_config_map, make_job
+from tests.polling import eventually
 
 
 def connect(cluster: Any, **flags: Any) -> Session:
@@ -155,12 +156,9 @@ def test_full_quota(session: Session, namespace: str) -> None:
         "spec": {"hard": {"count/jobs.batch": "0"}},
     }
     session.request("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body=quota)
-    deadline = time.monotonic() + 30
-    while True:  # the quota counts once the controller has seen it
-        found = session.request("GET", f"/api/v1/namespaces/{namespace}/resourcequotas/few")
-        if found.get("status", {}).get("hard") or time.monotonic() > deadline:
-            break
-        time.sleep(0.2)
+    path = f"/api/v1/namespaces/{namespace}/resourcequotas/few"
+    # the quota counts once the controller has seen it
+    eventually(lambda: session.request("GET", path).get("status", {}).get("hard"))
     send = partial(objects.send_new, accept=lambda manifest, live: None)
     with pytest.raises(Refused) as error:
         apply_all(session, [[make_job("a", namespace)]], send=send)
@@ -185,16 +183,19 @@ def test_limit_range(session: Session, namespace: str) -> None:
             "containers": [{"name": "x", "image": "x", "resources": {"limits": {"memory": "1Gi"}}}]
         },
     }
-    deadline = time.monotonic() + 60
-    while True:  # the admission plugin reads LimitRanges from a cache
-        try:
-            objects.create(session, pod, dry_run=True)
-        except Refused as error:
-            assert "a LimitRange of the namespace denied the request" in str(error)
-            assert "maximum memory usage per Container is 64Mi" in str(error)
-            return
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    # the admission plugin reads LimitRanges from a cache
+    message = eventually(lambda: refusal(session, pod))
+    assert "a LimitRange of the namespace denied the request" in message
+    assert "maximum memory usage per Container is 64Mi" in message
+
+
+def refusal(session: Session, pod: Json) -> str:
+    """Return why a pod would be refused; empty if it would be created."""
+    try:
+        objects.create(session, pod, dry_run=True)
+    except Refused as error:
+        return str(error)
+    return ""
 
 
 def test_too_large(session: Session, namespace: str) -> None:
@@ -214,15 +215,8 @@ def test_pod_security(session: Session, namespace: str) -> None:
         "metadata": {"name": "a", "namespace": namespace},
         "spec": {"containers": [{"name": "x", "image": "x"}]},
     }
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            objects.create(session, pod, dry_run=True)
-        except Refused as error:
-            assert str(error).startswith("pod security level restricted:latest")
-            return
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    message = eventually(lambda: refusal(session, pod))
+    assert message.startswith("pod security level restricted:latest")
 
 
 def test_values_of_secrets_are_never_told(session: Session, namespace: str) -> None:

@@ -1,7 +1,6 @@
 """Following the logs of real pods: each line once and in order, whatever happens to the line."""
 
 import threading
-import time
 from collections.abc import Iterable
 
 import pytest
@@ -15,6 +14,7 @@ from kubectl_sky.errors import ClusterError, Unreachable
 from tests.contract.lines import Line, lines
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
+from tests.polling import eventually
 
 FOLLOW = LogOptions(follow=True)
 
@@ -25,13 +25,12 @@ def run_pod(session: Session, namespace: str, script: str, name: str = "a") -> L
 
 
 def finished(session: Session, source: LogSource) -> None:
-    deadline = time.monotonic() + 60
-    while True:
+    def check() -> bool:
         pod = objects.get(session, kinds.POD, source.pod, source.namespace)
-        if pod["status"]["phase"] in ("Succeeded", "Failed"):
-            return
-        assert time.monotonic() < deadline, pod["status"]
-        time.sleep(0.1)
+        assert pod["status"]["phase"] in ("Succeeded", "Failed"), pod["status"]
+        return True
+
+    eventually(check)
 
 
 def texts(found: Iterable[Line]) -> list[bytes]:
@@ -184,11 +183,8 @@ def test_restarted_container_goes_on(session: Session, namespace: str) -> None:
     source = LogSource(namespace, "a", "main")
     reading = lines(session, source, FOLLOW)
     assert [next(reading).text, next(reading).text] == [b"run", b"run"]
-    deadline = time.monotonic() + 30
-    while texts(before := list(lines(session, source, LogOptions(previous=True)))) != [b"run"]:
-        pod = objects.get(session, kinds.POD, "a", namespace)
-        assert time.monotonic() < deadline, (before, pod["status"])
-        time.sleep(0.2)
+    previous = LogOptions(previous=True)
+    eventually(lambda: texts(list(lines(session, source, previous))) == [b"run"])
     assert texts(reading) == []
 
 
@@ -198,10 +194,9 @@ def test_pod_that_does_not_start(session: Session, namespace: str) -> None:
     pod["spec"]["containers"][0]["envFrom"] = [secret]
     objects.create(session, pod)
     source = LogSource(namespace, "a", "main")
-    deadline = time.monotonic() + 30
-    while not objects.get(session, kinds.POD, "a", namespace)["status"].get("containerStatuses"):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(
+        lambda: objects.get(session, kinds.POD, "a", namespace)["status"].get("containerStatuses")
+    )
     [note] = lines(session, source, LogOptions())
     assert note.note
     assert note.text.startswith(b"pod a has no log: its container is waiting to start: ")

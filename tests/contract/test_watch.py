@@ -16,6 +16,7 @@ from kubectl_sky.errors import Expired, Forbidden, Unreachable
 from tests.cluster.target import Cluster
 from tests.contract.makers import make_config_map
 from tests.contract.proxies import CuttingProxy
+from tests.polling import eventually
 
 Told = list[tuple[str, str]]
 
@@ -81,10 +82,9 @@ def test_closing_ends_thread_and_connection(session: Session, namespace: str) ->
     seen = follow(session, namespace)
     until(seen, synced)
     seen.close()  # type: ignore[attr-defined]
-    deadline = time.monotonic() + 30
-    while any(thread.name.startswith("watch ") for thread in threading.enumerate()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(
+        lambda: not any(thread.name.startswith("watch ") for thread in threading.enumerate())
+    )
 
 
 def test_broken_connection_misses_nothing(

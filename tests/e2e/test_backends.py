@@ -1,13 +1,13 @@
 """Every backend: the same lines of submit, status, logs, wait and stop."""
 
 import re
-import time
 from datetime import datetime
 
 import pytest
 
 from tests.e2e.conftest import Command, submitted
 from tests.e2e.test_submit import gone, objects
+from tests.polling import eventually
 
 BACKENDS = ["jobs", "indexed"]
 LONG = "--timeout=100s"
@@ -230,10 +230,12 @@ def test_an_array_runs_so_many_at_once(sky: Command, kubectl: Command) -> None:
     script = "resources: {image_id: 'busybox:1.36'}\nrun: sleep 300\n"
     done = sky("submit", "-", "--array", "3-7%2", "--id", "array002", "-d", stdin=script)
     assert done.returncode == 0, done.stderr
-    deadline = time.monotonic() + 90
-    while (found := sky.json("status", "array002")["metadata"])["running_nodes"] < 2:
-        assert time.monotonic() < deadline
-    assert found["pending_nodes"] == 3
+
+    def counts() -> tuple[int, int]:
+        metadata = sky.json("status", "array002")["metadata"]
+        return metadata["running_nodes"], metadata["pending_nodes"]
+
+    eventually(lambda: counts() == (2, 3), 90)
     pods = kubectl.json("get", "pods", "-l", "task-id=array002")["items"]
     assert len(pods) == 2
     shown = ("sh", "-c", "echo $SKYPILOT_JOB_RANK of $SKYPILOT_NUM_JOBS, $SKYPILOT_NODE_IPS")

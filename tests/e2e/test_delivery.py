@@ -11,6 +11,7 @@ from tests.e2e.conftest import Command
 from tests.e2e.test_files import files, fill, seen
 from tests.e2e.test_recovery import ONCE, volume
 from tests.e2e.test_submit import gone
+from tests.polling import eventually
 
 
 @pytest.fixture
@@ -140,13 +141,8 @@ def test_a_pod_that_dies_on_the_way(sky: Command, kubectl: Command, replaced: bo
 
 def kill(kubectl: Command, task: str) -> None:
     """Delete a task's pod without grace while its files come in."""
-    pod = ""
-    while not pod:
-        found = kubectl(
-            *("get", "pods", "-l", f"task-id={task}"),
-            *("--field-selector", "status.phase=Running", "-o", "name"),
-        )
-        pod = found.stdout.strip()
+    selectors = ("-l", f"task-id={task}", "--field-selector", "status.phase=Running")
+    pod = eventually(lambda: kubectl("get", "pods", *selectors, "-o", "name").stdout.strip())
     comes = "until [ -e $KUBECTL_SKY_FILES/coming-000 ]; do sleep 0.01; done"
     assert kubectl("exec", pod, "--", "sh", "-c", comes).returncode == 0
     killed = kubectl("delete", pod, "--force", "--grace-period=0", "--wait=false")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from kubectl_sky.cluster.session import Connection, Session
 from tests.e2e.conftest import Command, submitted
 from tests.observe.test_doctor import SNAPSHOTS, dump
 from tests.observe.troubles import TROUBLES, Trouble
+from tests.polling import eventually
 
 Json = dict[str, Any]
 ID = "trouble1"
@@ -48,14 +48,15 @@ def task_of(sky: Command, trouble: Trouble) -> list[Json]:
 
 def verdict_of(sky: Command, trouble: Trouble) -> Json:
     """Ask until the verdict is there; how long a cluster takes for it differs."""
-    deadline = time.monotonic() + 60
-    while True:
+
+    def check() -> Json:
         verdict = sky.json("doctor", ID)
-        found = {finding["rule"]: finding for finding in verdict["findings"]}
-        if trouble.rule in found and trouble.says in found[trouble.rule]["what"]:
-            return dict(verdict)
-        assert time.monotonic() < deadline, json.dumps(verdict, indent=1)
-        time.sleep(0.5)
+        messages = {finding["rule"]: finding["what"] for finding in verdict["findings"]}
+        assert trouble.says in messages.get(trouble.rule, ""), json.dumps(verdict, indent=1)
+        assert trouble.rule in messages
+        return dict(verdict)
+
+    return eventually(check)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.name)

@@ -2,12 +2,12 @@
 
 import json
 import re
-import time
 
 import pytest
 import yaml
 
 from tests.e2e.conftest import Command, submitted
+from tests.polling import eventually
 
 BUSYBOX = "busybox:1.36"
 PYTHON = "python:3.13-slim"
@@ -33,14 +33,15 @@ def without(sky: Command, kubectl: Command, script: str, task_id: str, *ranks: i
 
 def given_up(sky: Command, task_id: str) -> dict[int, dict[str, object]]:
     """Return the nodes by rank when all have failed by themselves: `wait` would end the others."""
-    deadline = time.monotonic() + 90
-    while True:
-        found = sky.json("status", task_id)["metadata"]["nodes"]
-        if all(node["state"] == "failed" for node in found):
-            assert sky("wait", task_id, "--timeout", "90s").returncode == 4
-            return {node["index"]: node for node in found}
-        assert time.monotonic() < deadline, found
-        time.sleep(0.5)
+
+    def failed() -> dict[int, dict[str, object]]:
+        nodes = sky.json("status", task_id)["metadata"]["nodes"]
+        assert all(node["state"] == "failed" for node in nodes), nodes
+        return {node["index"]: node for node in nodes}
+
+    nodes = eventually(failed, 90)
+    assert sky("wait", task_id, "--timeout", "90s").returncode == 4
+    return nodes
 
 
 @pytest.mark.parametrize("image", [PYTHON, BUSYBOX], ids=["python", "busybox"])

@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.conftest import Command
 from tests.e2e.test_lifecycle import submit, until_running
 from tests.e2e.test_terminal import on_terminal
+from tests.polling import eventually
 
 TASK = """
 name: serve
@@ -34,10 +35,7 @@ def one(sky: Command) -> str:
 @pytest.fixture
 def several(sky: Command) -> str:
     submit(sky, TASK.format(nodes=3), "serve003")
-    deadline = time.monotonic() + 60
-    while sky.json("status", "serve003")["metadata"]["running_nodes"] != 3:
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
+    eventually(lambda: sky.json("status", "serve003")["metadata"]["running_nodes"] == 3)
     return "serve003"
 
 

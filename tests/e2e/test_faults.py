@@ -10,6 +10,7 @@ import pytest
 from tests.cluster.faults import Faults
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command
+from tests.polling import eventually
 
 RANKS, LINES, PIECE = 20, 16_000, 250
 FLOOD = f"""
@@ -63,10 +64,10 @@ class Reader:
     def more(self, lines: int) -> None:
         """Wait until each rank has written so many lines more, or all of its lines."""
         wanted = [min(number + lines, LINES) for number in self.seen]
-        deadline = time.monotonic() + 90
-        while any(map(int.__lt__, self.seen, wanted)) and self._process.poll() is None:
-            assert time.monotonic() < deadline, self.seen
-            time.sleep(0.1)
+        eventually(
+            lambda: not (any(map(int.__lt__, self.seen, wanted)) and self._process.poll() is None),
+            90,
+        )
 
     def end(self) -> str:
         """Wait for the end, and return what stands on stderr."""

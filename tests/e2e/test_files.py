@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.conftest import Command, submitted
 from tests.e2e.test_submit import gone
+from tests.polling import eventually
 
 # What of a folder is compared: names, modes, links and content.
 SEEN = """
@@ -79,10 +80,7 @@ def test_a_workdir_arrives_as_it_is(sky: Command, kubectl: Command, tmp_path: Pa
     gone(kubectl, first)
     assert files(kubectl) == [name]
     assert sky("stop", submitted(again)).returncode == 0
-    deadline = time.monotonic() + 30
-    while files(kubectl):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    eventually(lambda: not files(kubectl))
 
 
 def test_other_files_under_the_same_id_are_refused(

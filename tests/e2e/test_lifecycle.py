@@ -4,11 +4,13 @@ import json
 import re
 import signal
 import time
+from typing import Any
 
 import pytest
 
 from tests.e2e.conftest import Command, submitted
 from tests.e2e.test_submit import gone
+from tests.polling import eventually
 
 QUICK = "name: quick\nresources: {image_id: 'busybox:1.36'}\nrun: echo done\n"
 SLOW = "name: slow\nresources: {image_id: 'busybox:1.36'}\nrun: echo begun; sleep 300\n"
@@ -21,10 +23,7 @@ def submit(sky: Command, script: str, task_id: str, *flags: str) -> str:
 
 
 def until_running(sky: Command, task_id: str) -> None:
-    deadline = time.monotonic() + 60
-    while sky.json("status", task_id)["status"] != "running":
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
+    eventually(lambda: sky.json("status", task_id)["status"] == "running")
 
 
 def test_an_empty_list(sky: Command, namespace: str) -> None:
@@ -72,17 +71,14 @@ run: |
   sleep 300
 """
     submit(sky, script, "mixed001")  # and nobody follows it, who would end the third node
-    deadline = time.monotonic() + 90
-    while True:
-        found = sky.json("status", "mixed001")
-        counts = [
-            found["metadata"][f"{state}_nodes"]
-            for state in ("succeeded", "failed", "running", "pending")
-        ]
-        if counts == [1, 1, 1, 0]:
-            break
-        assert time.monotonic() < deadline, counts
-        time.sleep(0.5)
+
+    def mixed() -> Any:
+        task = sky.json("status", "mixed001")
+        states = ("succeeded", "failed", "running", "pending")
+        assert [task["metadata"][f"{state}_nodes"] for state in states] == [1, 1, 1, 0]
+        return task
+
+    found = eventually(mixed, 90)
     assert found["status"] == "failed"
     assert found["metadata"]["node_jobs"] == [f"mixed-mixed001-node-{rank}" for rank in range(3)]
     told = sky("status", "mixed001").stdout

@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 
 from tests.e2e.conftest import Command, submitted
+from tests.polling import eventually
 
 GOOD = "name: good\nresources: {image_id: 'busybox:1.36'}\nrun: echo done\n"
 BAD = "name: bad\nnum_nodes: 2\nresources: {image_id: 'busybox:1.36'}\nrun: exit 3\n"
@@ -43,10 +44,7 @@ def test_some_of_the_tasks(sky: Command) -> None:
 def test_status_says_how_long_and_in_which_words(sky: Command) -> None:
     bad = submitted(sky("submit", "-", "--detach", stdin=BAD))  # so that nobody stops the other
     template = 'jsonpath={.metadata.job_status}{" "}{.metadata.nodes[*].exit_code}'
-    deadline = time.monotonic() + 60
-    while (shown := sky("status", bad, "-o", template).stdout) != "FAILED 3 3\n":
-        assert time.monotonic() < deadline, shown
-        time.sleep(0.5)
+    eventually(lambda: sky("status", bad, "-o", template).stdout == "FAILED 3 3\n")
     told = sky("status", bad).stdout
     assert re.search(r"NODE +STATUS +EXIT +RESTARTS +FOR +REASON", told)
     assert re.search(r"\n0 +failed +3 +0 +\d+s +Error", told)

@@ -18,6 +18,7 @@ import yaml
 
 from kubectl_sky.cluster.session import Connection, Session
 from tests.e2e.conftest import Command, Done
+from tests.polling import eventually
 
 HELLO = "name: hello\nrun: echo hello from $(hostname)\n"
 
@@ -191,9 +192,7 @@ def test_a_killed_process(sky: Command) -> None:
     inside(sky, "volumes", "create", "notes", "1Gi")
     time.sleep(0.5)  # it writes down what changes soon, not at once
     os.kill(status(sky)["pid"], signal.SIGKILL)
-    deadline = time.monotonic() + 30
-    while status(sky)["state"] == "running":
-        assert time.monotonic() < deadline
+    eventually(lambda: status(sky)["state"] != "running")
     assert status(sky)["note"] == (
         "it stopped unexpectedly; run `kubectl sky local up` to start it again"
     )

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from tests.e2e.conftest import Command, Done
+from tests.polling import eventually
 
 HEADER = "name: chain\nexecution: serial\n"
 TASK = """---
@@ -34,11 +35,8 @@ def jobs(kubectl: Command) -> dict[str, bool]:
 
 def nothing_left(kubectl: Command) -> None:
     """Wait until no object of a task is there."""
-    deadline = time.monotonic() + 60
-    kinds = "jobs,configmaps,secrets,services"
-    while kubectl("get", kinds, "-l", "skypilot-task=true", "-o", "name").stdout:
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
+    get = ("get", "jobs,configmaps,secrets,services", "-l", "skypilot-task=true", "-o", "name")
+    eventually(lambda: not kubectl(*get).stdout)
 
 
 def names(sky: Command, pipeline: str) -> list[tuple[str, str]]:
@@ -132,10 +130,13 @@ def test_a_failing_stage_cancels_what_is_left(sky: Command, kubectl: Command) ->
     assert again.stdout.startswith("pipeline/fails001 unchanged")
     failed = sky.json("status", "fails001")["tasks"][1]["task_id"]
     assert sky("stop", failed).returncode == 0
-    deadline = time.monotonic() + 60
-    while "being deleted" in (retry := sky("submit", file, "--id", "fails001")).stderr:
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
+
+    def submit() -> Done:
+        done = sky("submit", file, "--id", "fails001")
+        assert "being deleted" not in done.stderr
+        return done
+
+    retry = eventually(submit)
     assert retry.stdout.splitlines() == [*retry.stdout.splitlines()[:1], "one", "bad"]
     assert retry.stdout.startswith("pipeline/fails001 submitted")
 
@@ -212,10 +213,9 @@ def test_nothing_is_left_when_a_task_cannot_be_sent(sky: Command, kubectl: Comma
         "spec: {hard: {count/jobs.batch: 2}}\n"
     )
     assert kubectl("apply", "-f", "-", stdin=quota).returncode == 0
-    deadline = time.monotonic() + 60
-    while "hard" not in kubectl("get", "quota", "two-jobs", "-o", "jsonpath={.status}").stdout:
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
+    eventually(
+        lambda: "hard" in kubectl("get", "quota", "two-jobs", "-o", "jsonpath={.status}").stdout
+    )
     done = sky("submit", sky.write("pipeline.yaml", chain("echo one", "echo two", "echo three")))
     assert (done.returncode, done.stdout) == (3, "")
     assert "quota" in done.stderr

@@ -1,7 +1,6 @@
 """Ports of a task: the Service to rank 0, where it is reached, and that nothing of it is left."""
 
 import os
-import time
 
 import pytest
 
@@ -10,6 +9,7 @@ from tests.e2e.conftest import Command
 from tests.e2e.test_lifecycle import submit
 from tests.e2e.test_port_forward import fetched
 from tests.e2e.test_submit import gone
+from tests.polling import eventually
 
 PORT = 33_000 + os.getpid() % 2_000  # the practice cluster's pods share a network
 SERVER = f"""
@@ -42,10 +42,7 @@ run: |
 
 
 def ready(sky: Command, task_id: str) -> None:
-    deadline = time.monotonic() + 60
-    while not sky.json("ports", task_id)["ready"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
+    eventually(lambda: sky.json("ports", task_id)["ready"])
 
 
 def led_to(kubectl: Command, service: str) -> list[str]:
@@ -139,10 +136,7 @@ def test_a_forwarded_port_follows_the_pod(sky: Command, kubectl: Command, cluste
         url = f"http://{running.stderr.readline().split()[2]}"
         first = fetched(url)
         assert kubectl("delete", "pod", "-l", "task-id=webweb15", "--wait=false").returncode == 0
-        deadline = time.monotonic() + 90
-        while fetched(url) == first:
-            assert time.monotonic() < deadline
-            time.sleep(0.3)
+        eventually(lambda: fetched(url) != first, 90)
     finally:
         running.terminate()
         running.communicate(timeout=20)

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import time
 from collections.abc import Callable
 
 import pytest
@@ -18,6 +17,7 @@ from tests.e2e.test_examples import ROOT, check_run
 from tests.e2e.test_ports import led_to
 from tests.e2e.test_submit import gone, objects
 from tests.observe.troubles import REFUSALS, Refusal
+from tests.polling import eventually
 
 pytestmark = pytest.mark.usefixtures("kueue", "gold")
 
@@ -60,10 +60,7 @@ def user_queue(kueue: None, kubectl: Command, namespace: str) -> str:
 
 
 def until(told: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not told():
-        assert time.monotonic() < end, "too late"
-        time.sleep(0.3)
+    eventually(told, seconds, message="too late")
 
 
 def left(kubectl: Command, task_id: str) -> list[str]:

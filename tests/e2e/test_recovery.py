@@ -1,9 +1,10 @@
 """A node that fails and starts again: its status, its logs, its end."""
 
 import json
-import time
+from typing import Any
 
 from tests.e2e.conftest import Command, submitted
+from tests.polling import eventually
 
 ONCE = """
 name: again
@@ -72,10 +73,13 @@ def test_an_evicted_pod_is_followed_by_another(
 def test_between_two_attempts_the_task_is_not_over(sky: Command) -> None:
     done = sky("submit", "-", "--detach", stdin=ONCE % volume(sky, "marks-b"))
     task = submitted(done)
-    deadline = time.monotonic() + 60
-    while (node := sky.json("status", task)["metadata"]["nodes"][0]).get("reason") != "Retrying":
-        assert time.monotonic() < deadline, json.dumps(node)
-        time.sleep(0.3)
+
+    def retrying() -> Any:
+        node = sky.json("status", task)["metadata"]["nodes"][0]
+        assert node.get("reason") == "Retrying", node
+        return node
+
+    node = eventually(retrying)
     assert (node["state"], node["exit_code"], node["restarts"]) == ("pending", 3, 0)
     assert sky("wait", task, "--timeout", "60s").returncode == 0
 

@@ -1,7 +1,6 @@
 """The workflows of the document that the project began with, through kubectl, as written."""
 
 import re
-import time
 
 import pytest
 
@@ -9,6 +8,7 @@ from tests import seed
 from tests.cluster.images import STANDINS
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command, submitted
+from tests.polling import eventually
 
 # The Service that the example's MASTER_ADDR names: the user's own, found by the task's labels.
 MASTER = """\
@@ -85,7 +85,4 @@ def test_multi_node_distributed_training(kubectl: Command) -> None:
 def until(fact: object, seconds: float = 60) -> None:
     """Wait for something to become true."""
     assert callable(fact)
-    deadline = time.monotonic() + seconds
-    while not fact():
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
+    eventually(fact, seconds)

@@ -2,11 +2,11 @@
 
 import json
 import signal
-import time
 
 import pytest
 
 from tests.e2e.conftest import Command, submitted
+from tests.polling import eventually
 
 HELLO = "name: hello\nrun: echo hello from $NODE_RANK of $NUM_NODES\n"
 
@@ -171,9 +171,7 @@ def test_killed_in_the_middle_nothing_is_beyond_repair(sky: Command, kubectl: Co
     script = "name: many\nnum_nodes: 40\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
     path = sky.write("many.yaml", script)
     running = sky.start("submit", path, "--id", "killed01", "--detach")
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and not objects(kubectl, "killed01"):
-        pass
+    eventually(lambda: objects(kubectl, "killed01"))
     running.send_signal(signal.SIGKILL)
     running.communicate()
     left = objects(kubectl, "killed01")
@@ -187,10 +185,7 @@ def test_killed_in_the_middle_nothing_is_beyond_repair(sky: Command, kubectl: Co
 
 def gone(kubectl: Command, task_id: str, seconds: float = 90) -> None:
     """Wait until nothing of a task is left."""
-    deadline = time.monotonic() + seconds
-    while objects(kubectl, task_id):
-        assert time.monotonic() < deadline, objects(kubectl, task_id)
-        time.sleep(0.2)
+    eventually(lambda: not objects(kubectl, task_id), seconds)
 
 
 def test_clean_finds_what_has_no_job(sky: Command, kubectl: Command) -> None:

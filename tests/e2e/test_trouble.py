@@ -3,7 +3,6 @@
 import json
 import re
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from kubectl_sky.cluster.session import Connection, Session
 from tests.cluster.target import Cluster
 from tests.contract.proxies import FrontProxy
 from tests.e2e.conftest import Command
+from tests.polling import eventually
 
 HELLO = "name: hello\nrun: echo hello\n"
 EVERY = (
@@ -136,17 +136,19 @@ def test_list_in_every_format_shows_the_same_states(sky: Command) -> None:
     template = (
         'jsonpath={range .tasks[*]}{.task_id}{" "}{.metadata.nodes[*].job_status}{"\\n"}{end}'
     )
-    deadline = time.monotonic() + 90
     wanted = [
         "fail0001 FAILED",
         "half0001 SUCCEEDED RUNNING",
         "half0002 SUCCEEDED RUNNING",
         "over0001 SUCCEEDED",
     ]
-    while (seen := sorted(filter(None, sky("list", "-o", template).stdout.splitlines()))) != wanted:
-        assert time.monotonic() < deadline, seen
-        time.sleep(0.5)
 
+    def check() -> bool:
+        rows = sorted(filter(None, sky("list", "-o", template).stdout.splitlines()))
+        assert rows == wanted
+        return True
+
+    eventually(check, 90)
     states = [line.split()[:4] for line in sky("list").stdout.splitlines()]
     assert [line.split()[:4] for line in sky("list", "-o", "wide").stdout.splitlines()] == states
     assert sky("list", "--status", "running", "-o", "name").returncode == 0

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from tests.e2e.conftest import Command
+from tests.polling import eventually
 
 PAIR = """
 name: pair
@@ -18,10 +19,7 @@ def started(sky: Command, task_id: str, *flags: str) -> None:
     """Submit PAIR and wait until both nodes run."""
     done = sky("submit", "-", "--id", task_id, "--detach", *flags, stdin=PAIR)
     assert done.returncode == 0, done.stderr
-    deadline = time.monotonic() + 90
-    while sky.json("status", task_id)["metadata"]["running_nodes"] < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
+    eventually(lambda: sky.json("status", task_id)["metadata"]["running_nodes"] == 2, 90)
 
 
 def texts(sky: Command, task_id: str) -> dict[str, str]:

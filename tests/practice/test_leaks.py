@@ -15,6 +15,7 @@ import pytest
 
 from tests.cluster import practice
 from tests.cluster.practice import Server
+from tests.polling import eventually
 
 pytestmark = pytest.mark.practice
 
@@ -96,10 +97,13 @@ def held(server: Server) -> Held:
 
 def comes_back(server: Server, before: Held, seconds: float = 10) -> None:
     """Wait until the server holds no more than before."""
-    deadline = time.monotonic() + seconds
-    while (now := held(server)).files > before.files or now.threads > before.threads:
-        assert time.monotonic() < deadline, f"before {before}, now {now}"
-        time.sleep(0.1)
+
+    def check() -> bool:
+        now = held(server)
+        assert now.files <= before.files and now.threads <= before.threads
+        return True
+
+    eventually(check, seconds)
 
 
 def config_map(name: str, size: int = 1) -> dict[str, object]:

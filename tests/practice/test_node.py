@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import practice
+from tests.polling import eventually
 from tests.practice.machine import Machine, container, play
 from tests.practice.test_leaks import Client
 from tests.practice.test_pods import conditions
@@ -111,10 +112,7 @@ def test_kill_of_the_server_ends_all_processes(tmp_path: Path) -> None:
     with practice.server() as server:
         pod = {"metadata": {"name": "a"}, "spec": beating_pod(tmp_path)}
         assert Client(server).ask("POST", "/api/v1/namespaces/default/pods", pod) == 201
-        deadline = time.monotonic() + 20
-        while not (tmp_path / "beat").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        eventually(lambda: (tmp_path / "beat").exists(), 20)
         server.process.kill()
         server.process.wait()
     assert_no_beat(tmp_path / "beat")

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import ssl
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
@@ -15,6 +14,7 @@ from websockets.typing import Subprotocol
 
 from tests.cluster import practice
 from tests.cluster.practice import Server
+from tests.polling import eventually
 from tests.practice.machine import container
 from tests.practice.test_leaks import Client, comes_back, held
 from tests.practice.world import Json
@@ -31,10 +31,7 @@ def server() -> Iterator[Server]:
     with practice.server() as found:
         spec = {"containers": [container("main", READER) | {"stdin": True}]}
         assert Client(found).ask("POST", PODS, {"metadata": {"name": "a"}, "spec": spec}) == 201
-        deadline = time.monotonic() + 60
-        while not _log(found).startswith(b"HTTP/1.1 200"):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        eventually(lambda: _log(found).startswith(b"HTTP/1.1 200"))
         yield found
 
 
