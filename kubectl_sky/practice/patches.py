@@ -22,6 +22,9 @@ def patched(old: Json, patch: Any, content_type: str, resource: Resource) -> Jso
         raise problems.Problem(422, "Invalid", "the patch does not fit the object") from None
     if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
         raise problems.bad_request("the patch removes the metadata of the object")
+    for field in ("labels", "annotations", "ownerReferences", "finalizers"):
+        if not new["metadata"].get(field, True):  # the API leaves empty metadata out
+            del new["metadata"][field]
     return copy.deepcopy(new)
 
 
