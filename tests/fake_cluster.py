@@ -27,6 +27,8 @@ from kubectl_sky.cluster.connection import Connection, Target
 from kubectl_sky.cluster.session import Outgoing, Session
 from kubectl_sky.cluster.transport import Attempt, Reply, Request
 from kubectl_sky.kinds import Kind, kind_of
+from kubectl_sky.practice import problems, selection
+from kubectl_sky.practice.problems import Problem
 
 Json = dict[str, Any]
 Action = Callable[[], object]  # an int that it returns is the status of the answer
@@ -52,7 +54,7 @@ _EVERYWHERE = frozenset(
         kinds.STORAGE_CLASS,
     }
 )
-_REASONS = {403: "Forbidden", 404: "NotFound", 409: "Conflict", 410: "Expired"}
+_REASONS = {403: "Forbidden", 409: "Conflict", 410: "Expired", 429: "TooManyRequests"}
 _VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -64,20 +66,6 @@ def lost() -> None:
 def interrupt() -> None:
     """Press Ctrl-C."""
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-
-
-class Refusal(Exception):
-    """An answer with an error status."""
-
-    def __init__(self, status: int, message: str = "", reason: str = "", name: str = "x") -> None:
-        super().__init__(message)
-        body = {
-            "kind": "Status",
-            "reason": reason or _REASONS.get(status, ""),
-            "message": message or HTTPStatus(status).phrase,
-            "details": {"name": name},
-        }
-        self.reply = _reply(status, body)
 
 
 @dataclass(frozen=True)
@@ -259,25 +247,25 @@ class FakeCluster:
             self.requests.append(str(asked))
             status = self._run(str(asked), late=False)
             if status:
-                raise Refusal(status)
+                raise Problem(status, _REASONS.get(status, ""), HTTPStatus(status).phrase)
             if f"{asked.verb} {asked.kind.plural}" in self.forbidden:
-                raise Refusal(403, self._forbidden(asked), name=asked.name)
+                raise problems.forbidden(asked.kind.resource, asked.name, self._missing(asked))
             reply = self._handled(asked)
             self._run(str(asked), late=True)
-        except Refusal as refusal:
-            return refusal.reply
+        except Problem as problem:
+            return _reply(problem.code, problem.status())
         return reply
 
     def _parsed(
         self, path: str, query: dict[str, str], request: Request, match: re.Match[str] | None
     ) -> _Asked:
         if not match:
-            raise Refusal(404, reason="-")
+            raise problems.no_path()
         parts = {key: unquote(text or "") for key, text in match.groupdict().items()}
         named = f"{parts['api']}/{parts['plural']}"
         kind = next((kind for kind in self.kinds if objects.path(kind) == named), None)
         if kind is None:
-            raise _not_served()
+            raise problems.no_path()
         reading = ("watch" if "watch" in query else "list") if not parts["name"] else "get"
         return _Asked(
             _VERBS.get(request.method, reading),
@@ -328,7 +316,7 @@ class FakeCluster:
         name = metadata.get("name") or f"{metadata['generateName']}x"
         path = f"{asked.path}/{name}"
         if path in self._objects:
-            raise Refusal(409, f'"{name}" already exists', "AlreadyExists", name)
+            raise problems.exists(asked.kind.resource, name)
         item = asked.body | {"metadata": metadata | {"name": name, "namespace": asked.namespace}}
         return 201, (item if asked.query.get("dryRun") else self._store(path, item))
 
@@ -336,7 +324,7 @@ class FakeCluster:
         live, body = self._existing(asked), asked.body
         uid = body.get("metadata", {}).get("uid", live["metadata"]["uid"])
         if uid != live["metadata"]["uid"]:
-            raise Refusal(409, "Precondition failed: UID in precondition", name=asked.name)
+            raise problems.conflict(asked.kind.resource, asked.name, "UID in precondition")
         patched = _merged(live, body)
         references = live["metadata"].get("ownerReferences", ())
         if "ownerReferences" in body.get("metadata", {}):
@@ -350,13 +338,13 @@ class FakeCluster:
         metadata = self._existing(asked)["metadata"]
         for field, value in (asked.body.get("preconditions") or {}).items():
             if metadata[field] != value:
-                raise Refusal(409, f"Precondition failed: {field}", name=asked.name)
+                raise problems.conflict(asked.kind.resource, asked.name, field)
         self._remove(asked.path)
         return 200, {"kind": "Status", "metadata": {}}
 
     def _existing(self, asked: _Asked) -> Json:
         if asked.path not in self._objects:
-            raise Refusal(404, f'"{asked.name}" not found', name=asked.name)
+            raise problems.not_found(asked.kind.resource, asked.name)
         return self._objects[asked.path]
 
     def _store(self, path: str, item: Json) -> Json:
@@ -437,25 +425,25 @@ class FakeCluster:
         action = f"{attributes.get('verb')} {attributes.get('resource')}"
         return {"userInfo": {"username": self.user}, "allowed": action not in self.forbidden}
 
-    def _forbidden(self, asked: _Asked) -> str:
-        kind = asked.kind
+    def _missing(self, asked: _Asked) -> str:
         return (
-            f'{kind.resource} is forbidden: User "{self.user}" cannot {asked.verb} resource'
-            f' "{kind.plural}" in API group "{kind.group}" in the namespace "{self.namespace}"'
+            f'User "{self.user}" cannot {asked.verb} resource "{asked.kind.plural}"'
+            f' in API group "{asked.kind.group}" in the namespace "{self.namespace}"'
         )
 
     def _discovery(self, path: str) -> Reply:
+        absent = _reply(404, problems.no_path().status())
         group, _, version = path.removeprefix("/apis").strip("/").partition("/")
         served = [kind for kind in self.kinds if kind.group and group in ("", kind.group)]
         if version:
             resources = [{"name": kind.plural} for kind in served if kind.version == version]
-            return _reply(200, {"resources": resources}) if resources else _not_served().reply
+            return _reply(200, {"resources": resources}) if resources else absent
         versions: dict[str, list[Json]] = {}
         for kind in served:
             versions.setdefault(kind.group, []).append({"version": kind.version})
         groups = [{"name": name, "versions": entries} for name, entries in versions.items()]
         if group:
-            return _reply(200, groups[0]) if groups else _not_served().reply
+            return _reply(200, groups[0]) if groups else absent
         return _reply(200, {"groups": groups})
 
 
@@ -494,10 +482,6 @@ def _reply(status: int, body: Json) -> Reply:
     return Reply(status, headers, json.dumps(body).encode())
 
 
-def _not_served() -> Refusal:
-    return Refusal(404, "404 page not found", reason="NotFound", name="")
-
-
 def _matches(text: str, request: str) -> bool:
     return text == request or text.startswith(f"{request} ")
 
@@ -507,14 +491,7 @@ def _selects(asked: _Asked, path: str, item: Json) -> bool:
     parent = path.rpartition("/")[0]
     if parent != objects.path(asked.kind, namespace):
         return False
-    labels = item["metadata"].get("labels") or {}
-    selector = asked.query.get("labelSelector", "")
-    for term in re.split(r",(?![^(]*\))", selector) if selector else ():
-        in_set = re.fullmatch(r"(\S+) in \((.*)\)", term)
-        key, _, value = (in_set[1], "", in_set[2]) if in_set else term.partition("=")
-        if labels.get(key) not in value.split(","):
-            return False
-    return True
+    return selection.labels(asked.query.get("labelSelector", ""))(item)
 
 
 def _merged(live: Any, patch: Any) -> Any:

@@ -185,7 +185,7 @@ STEPS = (
     Step("doctor"),
     Step("doctor allall01", says="list them: Node\n"),
     Step("ports longlong"),
-    Step("wait longlong --timeout 5s", codes=(1,)),
+    Step("wait longlong --timeout 2s", codes=(1,)),
     Step("exec longlong -- true"),
     Step("cp code longlong:/tmp"),
     Step("cp longlong:/tmp/code back"),

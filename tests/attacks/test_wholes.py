@@ -60,8 +60,8 @@ def test_foreign_task_with_the_labels_of_a_whole_is_no_part_of_it(
     whole = sky.json("status", ID)
     assert [task["task_id"] for task in whole["tasks"]] == [first, second]
     assert whole["execution"] == ("parallel" if execution else "serial")
-    waited = sky("wait", ID, "--continue", "--timeout", "4s")
-    assert "ended, for the primary tasks" not in waited.stderr
+    waited = sky("wait", ID, "--continue", "--timeout", "2s")
+    assert "because the primary tasks have finished" not in waited.stderr
     assert sorted(task["task_id"] for task in sky.json("list")["tasks"]) == sorted(
         [first, second, "b2222222"]
     )

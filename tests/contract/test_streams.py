@@ -65,7 +65,7 @@ def test_bytes_are_kept(session: Session, namespace: str) -> None:
 
 
 def test_tail_since_and_timestamps(session: Session, namespace: str) -> None:
-    source = run_pod(session, namespace, "echo one; sleep 3; echo two; echo three")
+    source = run_pod(session, namespace, "echo one; echo two; echo three")
     finished(session, source)
     assert texts(lines(session, source, LogOptions(tail=2))) == [b"two", b"three"]
     assert texts(lines(session, source, LogOptions(tail=0))) == []
@@ -132,7 +132,7 @@ def test_a_connection_that_is_dead_and_does_not_end(
 def test_cut_while_nothing_is_written(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
-    source = run_pod(session, namespace, "echo one; sleep 3; echo two")
+    source = run_pod(session, namespace, "echo one; sleep 2; echo two")
     reading = lines(cut_session, source, FOLLOW)
     assert next(reading).text == b"one"
     proxy.cut()
@@ -175,7 +175,7 @@ def test_server_that_stays_away(
 
 
 def test_restarted_container_goes_on(session: Session, namespace: str) -> None:
-    script = "echo run; [ -e /data/ran ] || { touch /data/ran; sleep 2; exit 3; }; sleep 8"
+    script = "echo run; [ -e /data/ran ] || { touch /data/ran; sleep 2; exit 3; }; sleep 3"
     pod = make_pod("a", namespace, script, restartPolicy="OnFailure")
     pod["spec"]["volumes"] = [{"name": "data", "emptyDir": {}}]
     pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]

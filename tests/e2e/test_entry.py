@@ -113,7 +113,7 @@ def test_the_variables_of_setup(sky: Command) -> None:
 
 ORPHANS = """
   for i in 1 2 3 4 5; do (sh -c 'sleep 0.2 & exit 0' &); done
-  sleep 2
+  sleep 1
   cat /proc/[0-9]*/status | grep -c '^State:.*Z'
   true
 """

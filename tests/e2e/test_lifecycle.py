@@ -142,7 +142,7 @@ LINES = """
 num_nodes: 2
 resources: {image_id: "busybox:1.36"}
 run: |
-  for i in 1 2 3; do echo "line $i of $NODE_RANK"; sleep 1; done
+  for i in 1 2 3; do echo "line $i of $NODE_RANK"; sleep 0.3; done
   printf 'no newline'
 """
 
@@ -192,7 +192,7 @@ def test_logs_of_what_has_not_started(sky: Command) -> None:
     done = sky("logs", "never001")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.startswith("node-0 has not started")
-    late = sky("logs", "never001", "-f", "--wait-timeout", "6s")
+    late = sky("logs", "never001", "-f", "--wait-timeout", "3s")
     assert late.returncode == 1
     assert "waiting for node-0: Unschedulable: 0/1 nodes are available: 1 Insufficient cpu" in (
         late.stderr

@@ -16,7 +16,7 @@ from tests.polling import eventually
 
 GOOD = "name: good\nresources: {image_id: 'busybox:1.36'}\nrun: echo done\n"
 BAD = "name: bad\nnum_nodes: 2\nresources: {image_id: 'busybox:1.36'}\nrun: exit 3\n"
-SLOW = "name: slow\nresources: {image_id: 'busybox:1.36'}\nrun: sleep 6\n"
+SLOW = "name: slow\nresources: {image_id: 'busybox:1.36'}\nrun: sleep 3\n"
 
 
 def ended(sky: Command, text: str) -> str:
@@ -109,7 +109,7 @@ def test_all_contexts(sky: Command) -> None:
 
 def test_ended_tasks_are_cleaned(sky: Command) -> None:
     good = ended(sky, GOOD)
-    slow = submitted(sky("submit", "-", "--detach", stdin=SLOW.replace("6", "300")))
+    slow = submitted(sky("submit", "-", "--detach", stdin=SLOW.replace("sleep 3", "sleep 300")))
     time.sleep(2)
     assert sky("clean", "-y").stderr == "0 orphans found\n"
     told = sky("clean", "--older-than", "1s", "--dry-run")

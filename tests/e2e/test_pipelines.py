@@ -162,7 +162,7 @@ def test_a_detached_pipeline_goes_on_when_a_client_leads_it(sky: Command, kubect
 def test_an_interrupted_pipeline_is_continued_by_the_same_submit(
     sky: Command, kubectl: Command
 ) -> None:
-    file = sky.write("pipeline.yaml", chain("echo one; sleep 6", "echo two"))
+    file = sky.write("pipeline.yaml", chain("echo one; sleep 3", "echo two"))
     stopped = started(sky, "submit", file, "--id", "ctrlc001", until="one")
     assert stopped.returncode == 130
     assert "wait ctrlc001 --continue" in stopped.stderr

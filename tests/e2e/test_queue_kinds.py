@@ -22,7 +22,7 @@ config:
   kubernetes:
     kueue: {local_queue_name: team-queue}
     set_pod_resource_limits: 2
-    provision_timeout: 8
+    provision_timeout: 5
 """
 
 
@@ -134,7 +134,7 @@ def test_a_kueue_that_is_too_old(sky: Command, kubectl: Command) -> None:
 def test_a_task_waits_in_its_queue_until_it_is_let_in(sky: Command, kubectl: Command) -> None:
     file = sky.write("task.yaml", QUEUED)
     running = sky.start("submit", file, "--id", "wait2345")
-    time.sleep(9)  # longer than provision_timeout: who waits in a queue is not late
+    time.sleep(6.5)  # longer than provision_timeout: who waits in a queue is not late
     assert running.poll() is None
     seen = sky("status", "wait2345")
     assert "pending (QUEUED) — node-0: Queued" in seen.stdout

@@ -260,7 +260,7 @@ def test_dry_runs_leave_nothing(sky: Command, kubectl: Command) -> None:
 
 
 def test_what_is_not_scheduled_is_told(sky: Command) -> None:
-    done = sky("submit", "-", "--cpus", "500", "--wait-timeout", "8s", stdin=HELLO)
+    done = sky("submit", "-", "--cpus", "500", "--wait-timeout", "4s", stdin=HELLO)
     assert done.returncode == 1
     assert "waiting for node-0: Unschedulable: 0/" in done.stderr
     assert "Insufficient cpu" in done.stderr

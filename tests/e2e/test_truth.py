@@ -90,7 +90,7 @@ def test_list_submit_killed_half_way_is_incomplete(sky: Command, kubectl: Comman
     assert note in listed.stderr and "--id pair0003" in listed.stderr
     assert note in sky("status", "pair0003").stdout
     assert note in sky("doctor", "pair0003").stdout
-    waited = sky("wait", "pair0003", "--timeout", "3s")
+    waited = sky("wait", "pair0003", "--timeout", "1s")
     assert waited.returncode == 1
     assert note in waited.stderr
     done = sky("submit", "-", "--id", "pair0003", "--detach", stdin=PAIR)
