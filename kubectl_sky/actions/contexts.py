@@ -44,7 +44,7 @@ def _ask(connection: Connection, question: Question) -> Answer:
         session = Session.connect(connection)
         user = None if question.everybody else identity.user(session, question.user)
         namespace = None if question.all_namespaces else session.namespace
-        statuses = find.tasks(session, find.Scope(namespace, user))
+        statuses = find.list_tasks(session, find.Scope(namespace, user))
     except ClusterError as error:
         return Answer(context, error=str(error))
     session.close()

@@ -68,9 +68,9 @@ def _owned(
     """Return the objects and pods that really belong to a task, and its status by them."""
     workloads = [item for kind in registry.KINDS for item in read.get(kind.kind, ())]
     pods, uids = read.get(kinds.POD.kind, ()), set(task.uids.values())
-    jobs = listing.makers(session, task.namespace, workloads, pods)
+    jobs = listing.list_intermediate_jobs(session, task.namespace, workloads, pods)
     decided = ownership.decide(workloads, pods, jobs, uids)
-    owned = listing.explained(session, task.namespace, decided).tasks
+    owned = listing.explain_missing(session, task.namespace, decided).tasks
     current = next((item for item in map(status.of, owned) if uids & {*item.uids.values()}), None)
     owned_uids = {
         pod["metadata"]["uid"] for owned_task in owned for pod in owned_task.all_pods

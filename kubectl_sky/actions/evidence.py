@@ -16,39 +16,41 @@ from kubectl_sky.observe.evidence import LINES, LOGS, Death, Evidence
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.private import Folder
 
-_FILES = 100  # maximum number of tasks with evidence
-_SECONDS = 14 * 86_400  # retention time
-_LONGEST = 8_000_000  # maximum bytes read from a file
+_MAX_FILES = 100  # maximum number of tasks with evidence
+_RETENTION_SECONDS = 14 * 86_400  # retention time
+_MAX_FILE_BYTES = 8_000_000  # maximum bytes read from a file
 
 
-class Keeper:
+class EvidenceRecorder:
     """Save evidence of the failed pods of one task as soon as they are seen."""
 
     def __init__(self, session: Session, environ: Mapping[str, str] = os.environ) -> None:
         self._session = session
         self._folder = _folder(environ)
-        self._found: dict[str, Death] = {}
-        self._written = 0
-        self._silent: set[str] = set()  # cluster nodes that did not answer a log request
+        self._failures: dict[str, Death] = {}
+        self._saved_count = 0
+        self._unresponsive_nodes: set[str] = (
+            set()
+        )  # cluster nodes that did not answer a log request
 
-    def see(self, task: TaskStatus, pods: Iterable[Mapping[str, Any]]) -> None:
+    def record_failures(self, task: TaskStatus, pods: Iterable[Mapping[str, Any]]) -> None:
         """Record newly failed pods; read the logs of the first ones only."""
         for death in evidence.deaths(task, pods):
-            if death.pod not in self._found:
-                early = len(self._found) < LOGS
-                self._found[death.pod] = self._with_lines(task, death) if early else death
-        if len(self._found) > self._written and (len(self._found) <= LOGS or task.over):
+            if death.pod not in self._failures:
+                early = len(self._failures) < LOGS
+                self._failures[death.pod] = self._with_lines(task, death) if early else death
+        if len(self._failures) > self._saved_count and (len(self._failures) <= LOGS or task.over):
             self._write(task)
 
     def _with_lines(self, task: TaskStatus, death: Death) -> Death:
         """Add the last log lines, if they can be read."""
-        if death.host in self._silent:
+        if death.host in self._unresponsive_nodes:
             return death
         core = CoreManager(self._session)
         try:
             lines = core.last_lines(task.namespace, death.pod, names.CONTAINER, LINES)
         except Unreachable:  # the API server or the cluster node is unreachable
-            self._silent.add(death.host)
+            self._unresponsive_nodes.add(death.host)
             return death
         except ClusterError:  # the pod is deleted or never started
             return death
@@ -56,7 +58,7 @@ class Keeper:
 
     def _write(self, task: TaskStatus) -> None:
         """Merge the evidence into the file of the task; ignore write errors."""
-        self._written = len(self._found)
+        self._saved_count = len(self._failures)
         name = _file(self._session.server, task.namespace, task.id)
         evidence_so_far = _read(self._folder, name)
         if evidence_so_far is None or not evidence_so_far.of(task):
@@ -64,12 +66,12 @@ class Keeper:
                 task.id, task.name, task.namespace, self._session.server, task.created_at
             )
         with suppress(OSError):
-            updated = evidence_so_far.having(self._found.values())
+            updated = evidence_so_far.having(self._failures.values())
             self._folder.write(name, json.dumps(updated.as_json()).encode())
-            self._folder.prune(_FILES, seconds=_SECONDS)
+            self._folder.prune(_MAX_FILES, seconds=_RETENTION_SECONDS)
 
 
-def kept(
+def of_deleted_pods(
     session: Session, task: TaskStatus, environ: Mapping[str, str] = os.environ
 ) -> Evidence | None:
     """Return the evidence of deleted pods of a task; None without any."""
@@ -80,17 +82,17 @@ def kept(
     return lost if lost.deaths else None
 
 
-def remembered(
+def of_deleted_task(
     session: Session,
     namespace: str | None,
-    wanted: str,
+    reference: str,
     environ: Mapping[str, str] = os.environ,
 ) -> Evidence | None:
     """Return the evidence of a deleted task by its id, name or prefix of the id.
 
     Of several, the newest task counts.
     """
-    folder, text = _folder(environ), wanted.removeprefix("task/")
+    folder, text = _folder(environ), reference.removeprefix("task/")
     records = [
         record
         for record in (_read(folder, name) for name in folder.names())
@@ -115,6 +117,6 @@ def _file(server: str, namespace: str, task_id: str) -> str:
 def _read(folder: Folder, name: str) -> Evidence | None:
     """Read an evidence file; None if it is invalid or unreadable."""
     try:
-        return evidence.read(json.loads(folder.read(name, _LONGEST)))
+        return evidence.read(json.loads(folder.read(name, _MAX_FILE_BYTES)))
     except (OSError, ValueError, RecursionError):
         return None

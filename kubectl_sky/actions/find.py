@@ -28,21 +28,21 @@ def _silent(text: str) -> None:
 class Scope:
     """Limit a search to a namespace (None: all) and a user (None: all users).
 
-    `warn` is called for objects that only claim to belong to a task. `known` holds the uids of
+    `warn` is called for objects that only claim to belong to a task. `known_uids` holds the uids of
     objects that certainly belong to the user.
     """
 
     namespace: str | None
     user: User | None
     warn: Callable[[str], object] = _silent
-    known: Collection[str] = ()
+    known_uids: Collection[str] = ()
 
     @property
     def labels(self) -> dict[str, str]:
         """Return the label selector entry for the user, if any."""
         return {names.USERNAME: self.user.label} if self.user else {}
 
-    def own(self, items: Iterable[Json]) -> list[Json]:
+    def filter_owned(self, items: Iterable[Json]) -> list[Json]:
         """Filter objects by owner.
 
         Labels are not enough: two similar user names can have the same label.
@@ -51,7 +51,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Location:
     """The label and namespace that locate an id."""
 
     label: str
@@ -59,42 +59,43 @@ class _Place:
     namespace: str
 
 
-def tasks(session: Session, scope: Scope) -> list[TaskStatus]:
+def list_tasks(session: Session, scope: Scope) -> list[TaskStatus]:
     """List the tasks in a scope, newest first, with one parallel request per kind."""
-    return _fold(session, scope, {names.TASK: "true"} | scope.labels)
+    return _statuses(session, scope, {names.TASK: "true"} | scope.labels)
 
 
-def task(session: Session, scope: Scope, wanted: str) -> TaskStatus:
+def get_task(session: Session, scope: Scope, reference: str) -> TaskStatus:
     """Return the task that matches. Raises UserError unless exactly one does."""
-    target = one(session, scope, wanted)
+    target = get(session, scope, reference)
     if isinstance(target, TaskStatus):
         return target
     ids = ", ".join(f"{task.id} ({task.name})" for task in target.tasks)
     raise UserError(f"{target.word} {target.id} has several tasks: {ids}", "choose one of them")
 
 
-def one(session: Session, scope: Scope, wanted: str) -> Target:
+def get(session: Session, scope: Scope, reference: str) -> Target:
     """Return the matching task, pipeline or group.
 
     Raises UserError when nothing or more than one thing matches.
     """
-    return targets(session, scope, [wanted])[0]
+    return get_targets(session, scope, [reference])[0]
 
 
-def targets(session: Session, scope: Scope, wanted: Sequence[str]) -> list[Target]:
+def get_targets(session: Session, scope: Scope, references: Sequence[str]) -> list[Target]:
     """Return the matching tasks, pipelines and groups in order, without duplicates."""
     locations = [
-        _identify(session, scope, re.sub("^(task|pipeline|group)/", "", text)) for text in wanted
+        _identify(session, scope, re.sub("^(task|pipeline|group)/", "", text))
+        for text in references
     ]
-    return [_seen(session, scope, location) for location in dict.fromkeys(locations)]
+    return [_fetch(session, scope, location) for location in dict.fromkeys(locations)]
 
 
-def many(session: Session, scope: Scope, wanted: Sequence[str]) -> list[TaskStatus]:
+def get_tasks(session: Session, scope: Scope, references: Sequence[str]) -> list[TaskStatus]:
     """Return the matching tasks in order, without duplicates.
 
     A pipeline or group is replaced by its tasks.
     """
-    matches = targets(session, scope, wanted)
+    matches = get_targets(session, scope, references)
     tasks = [task for target in matches for task in tasks_of(target)]
     return list({(task.namespace, task.id): task for task in tasks}.values())
 
@@ -104,25 +105,25 @@ def tasks_of(target: Target) -> Sequence[TaskStatus]:
     return [target] if isinstance(target, TaskStatus) else target.tasks
 
 
-def again(session: Session, seen: TaskStatus) -> TaskStatus | None:
+def refetch(session: Session, task: TaskStatus) -> TaskStatus | None:
     """Fetch the current status of a task; None if it was deleted."""
-    labels = {names.TASK: "true", names.TASK_ID: seen.id}
-    scope = Scope(seen.namespace, None, known=frozenset(seen.uids.values()))
-    return next(iter(decided(_fold(session, scope, labels))), None)
+    labels = {names.TASK: "true", names.TASK_ID: task.id}
+    scope = Scope(task.namespace, None, known_uids=frozenset(task.uids.values()))
+    return next(iter(refuse_ambiguous(_statuses(session, scope, labels))), None)
 
 
-def labelled(
-    session: Session, namespace: str, label: str, value: str, known: Collection[str] = ()
+def list_by_label(
+    session: Session, namespace: str, label: str, value: str, known_uids: Collection[str] = ()
 ) -> list[TaskStatus]:
-    """Fetch the tasks with a label; `known` holds the uids of their objects."""
-    scope = Scope(namespace, None, known=known)
-    folded = _fold(session, scope, {names.TASK: "true", label: value})
+    """Fetch the tasks with a label; `known_uids` holds the uids of their objects."""
+    scope = Scope(namespace, None, known_uids=known_uids)
+    folded = _statuses(session, scope, {names.TASK: "true", label: value})
     if label == names.PIPELINE:
-        folded = [task for pipeline in pipelines(folded, known) for task in pipeline.tasks]
-    return decided(folded)
+        folded = [task for pipeline in pipelines(folded, known_uids) for task in pipeline.tasks]
+    return refuse_ambiguous(folded)
 
 
-def decided(tasks: list[TaskStatus]) -> list[TaskStatus]:
+def refuse_ambiguous(tasks: list[TaskStatus]) -> list[TaskStatus]:
     """Return the tasks. Raises UserError if the owner of an object is ambiguous."""
     for task in tasks:
         if task.rivals:
@@ -134,86 +135,91 @@ def decided(tasks: list[TaskStatus]) -> list[TaskStatus]:
     return tasks
 
 
-def _seen(session: Session, scope: Scope, place: _Place) -> Target:
-    labels = {names.TASK: "true", place.label: place.id}
-    folded = _fold(session, replace(scope, namespace=place.namespace), labels)
+def _fetch(session: Session, scope: Scope, location: _Location) -> Target:
+    labels = {names.TASK: "true", location.label: location.id}
+    folded = _statuses(session, replace(scope, namespace=location.namespace), labels)
     targets: Sequence[Target] = folded
-    if place.label == names.PIPELINE:
-        matches = targets = pipelines(folded, scope.known)
+    if location.label == names.PIPELINE:
+        matches = targets = pipelines(folded, scope.known_uids)
         members = {task.id for pipeline in matches for task in pipeline.tasks}
         for task in folded if matches else ():
             if task.id not in members:
-                scope.warn(f"task {task.id} is ignored: it is not part of {place.id}")
+                scope.warn(f"task {task.id} is ignored: it is not part of {location.id}")
     if not targets:
-        raise _missing(place.id, scope)
-    decided(list(tasks_of(targets[0])))
+        raise _not_found(location.id, scope)
+    refuse_ambiguous(list(tasks_of(targets[0])))
     return targets[0]
 
 
-def _fold(session: Session, scope: Scope, labels: dict[str, str]) -> list[TaskStatus]:
-    folded = _folded(session, scope, *_parts(session, scope, labels))
+def _statuses(session: Session, scope: Scope, labels: dict[str, str]) -> list[TaskStatus]:
+    folded = _fold(session, scope, *_list_objects(session, scope, labels))
     for text in folded.ignored:
         scope.warn(text)
     return folded.tasks
 
 
-def _folded(
+def _fold(
     session: Session, scope: Scope, items: Sequence[Json], pods: Sequence[Json]
 ) -> status.Folded:
-    jobs = listing.makers(session, scope.namespace, items, pods)
-    owned = ownership.decide(items, pods, jobs, scope.known)
-    return status.folded(listing.explained(session, scope.namespace, owned))
+    jobs = listing.list_intermediate_jobs(session, scope.namespace, items, pods)
+    owned = ownership.decide(items, pods, jobs, scope.known_uids)
+    return status.folded(listing.explain_missing(session, scope.namespace, owned))
 
 
-def _parts(session: Session, scope: Scope, labels: dict[str, str]) -> tuple[list[Json], list[Json]]:
+def _list_objects(
+    session: Session, scope: Scope, labels: dict[str, str]
+) -> tuple[list[Json], list[Json]]:
     """List the workloads and pods in scope."""
-    items, pods = listing.parts(session, scope.namespace, _selector(labels))
-    return scope.own(items), scope.own(pods)
+    items, pods = listing.list_workloads_and_pods(session, scope.namespace, _selector(labels))
+    return scope.filter_owned(items), scope.filter_owned(pods)
 
 
 def _selector(labels: dict[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
-def _identify(session: Session, scope: Scope, text: str) -> _Place:
+def _identify(session: Session, scope: Scope, text: str) -> _Location:
     """Locate a task or pipeline by id, id prefix or name; tasks take precedence."""
     for label in (names.TASK_ID, names.PIPELINE) if names.ID.fullmatch(text) else ():
-        found = listing.workloads(session, scope.namespace, f"{label}={text}")
-        if found:
-            return _own(scope, _Place(label, text, ""), found)
+        items = listing.list_workloads(session, scope.namespace, f"{label}={text}")
+        if items:
+            return _locate_owned(scope, _Location(label, text, ""), items)
     selector = _selector({names.TASK: "true"} | scope.labels)
-    tasks = status.tasks(scope.own(listing.workloads(session, scope.namespace, selector)), [])
+    tasks = status.tasks(
+        scope.filter_owned(listing.list_workloads(session, scope.namespace, selector)), []
+    )
     candidates: list[Target] = [*tasks, *pipelines(tasks)]
     matches = [candidate for candidate in candidates if candidate.name == text] or [
         candidate for candidate in candidates if candidate.id.startswith(text)
     ]
     if not matches:
-        raise _missing(text, scope)
+        raise _not_found(text, scope)
     if len(matches) > 1:
-        ids = ", ".join(found.id for found in matches[:8]) + (" …" if matches[8:] else "")
+        ids = ", ".join(candidate.id for candidate in matches[:8]) + (" …" if matches[8:] else "")
         raise UserError(f'"{text}" matches {len(matches)} tasks: {ids}', "use the full id")
     match = matches[0]
     label = names.TASK_ID if isinstance(match, TaskStatus) else names.PIPELINE
-    return _Place(label, match.id, match.namespace)
+    return _Location(label, match.id, match.namespace)
 
 
-def _own(scope: Scope, place: _Place, found: Sequence[Json]) -> _Place:
-    owned = scope.own(found)
+def _locate_owned(scope: Scope, location: _Location, items: Sequence[Json]) -> _Location:
+    owned = scope.filter_owned(items)
     namespaces = sorted({item["metadata"]["namespace"] for item in owned})
     if len(namespaces) > 1:
         raise UserError(
-            f"task {place.id} exists in the namespaces {', '.join(namespaces[:8])}",
+            f"task {location.id} exists in the namespaces {', '.join(namespaces[:8])}",
             "choose one of them with --namespace",
         )
     if not owned:
-        owner = status.tasks(found, [])[0].user
+        owner = status.tasks(items, [])[0].user
         raise UserError(
-            f"task {place.id} belongs to {owner}", "add --all-users to include other users' tasks"
+            f"task {location.id} belongs to {owner}",
+            "add --all-users to include other users' tasks",
         )
-    return replace(place, namespace=owned[0]["metadata"]["namespace"])
+    return replace(location, namespace=owned[0]["metadata"]["namespace"])
 
 
-def _missing(text: str, scope: Scope) -> UserError:
+def _not_found(text: str, scope: Scope) -> UserError:
     where = f'in namespace "{scope.namespace}"' if scope.namespace else "in any namespace"
     owner = f" (owner: {scope.user.name})" if scope.user else ""
     return TaskNotFound(

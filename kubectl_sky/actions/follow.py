@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from kubectl_sky import names
 from kubectl_sky.actions import evidence, group, logs
 from kubectl_sky.actions.find import Target
-from kubectl_sky.actions.logs import Request, Screen
-from kubectl_sky.actions.pipeline import Lead, in_turn
+from kubectl_sky.actions.logs import LogOutput, LogRequest
+from kubectl_sky.actions.pipeline import PipelineClient, follow_stages
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Interrupted, TaskFailed
@@ -20,7 +20,7 @@ _LAST_LINES = 5
 
 
 def follow(
-    session: Session, target: Target, request: Request, ui: UI, *, leads: bool = True
+    session: Session, target: Target, request: LogRequest, ui: UI, *, leads: bool = True
 ) -> None:
     """Print the logs until the task, or all tasks of a pipeline or group, have finished.
 
@@ -30,14 +30,14 @@ def follow(
     does not change the tasks. Raises TaskFailed, Interrupted, ClusterError.
     """
     try:
-        _check(session, _finished(session, target, request, ui, leads))
+        _check(session, _follow_to_end(session, target, request, ui, leads))
     except KeyboardInterrupt:
         raise _interrupted(target) from None
     if request.until_ready and isinstance(target, TaskStatus) and target.interactive:
-        ui.note(_way_in(target.id))
+        ui.note(_access_hint(target.id))
 
 
-def _way_in(task_id: str) -> str:
+def _access_hint(task_id: str) -> str:
     """Say how to use an interactive task, and how to stop it."""
     return (
         f'to get in, run "kubectl sky exec {task_id} -it -- bash";'
@@ -45,7 +45,9 @@ def _way_in(task_id: str) -> str:
     )
 
 
-def _finished(session: Session, target: Target, request: Request, ui: UI, leads: bool) -> Target:
+def _follow_to_end(
+    session: Session, target: Target, request: LogRequest, ui: UI, leads: bool
+) -> Target:
     if isinstance(target, TaskStatus):
         return logs.follow(session, target, request, ui.logs, ui.note)
     if not target.place.parallel:
@@ -54,15 +56,17 @@ def _finished(session: Session, target: Target, request: Request, ui: UI, leads:
             ui.note(target.heading(task))
             return logs.follow(session, task, request, ui.logs, ui.note)
 
-        return in_turn(session, target, Lead(finish, ui.note, leads))
-    group.complete(target)
+        return follow_stages(session, target, PipelineClient(finish, ui.note, leads))
+    group.check_complete(target)
     ui.notes(map(target.heading, target.tasks))
-    ending = group.Ending(session, target, ui.note, decides=leads)
-    statuses = logs.follow_all(session, target.tasks, request, Screen(ui.logs, ui.note), ending)
-    return group.as_ended(target, statuses)
+    stop_auxiliary = group.AuxiliaryStopper(session, target, ui.note, leads=leads)
+    statuses = logs.follow_all(
+        session, target.tasks, request, LogOutput(ui.logs, ui.note), stop_auxiliary
+    )
+    return group.without_stopped(target, statuses)
 
 
-def show(session: Session, target: Target, request: Request, ui: UI) -> None:
+def show(session: Session, target: Target, request: LogRequest, ui: UI) -> None:
     """Print the existing logs; those of a pipeline by stage, with headings.
 
     Raises TaskFailed if the task, or a task of the pipeline, has failed.
@@ -96,7 +100,7 @@ def _check(session: Session, target: Target) -> None:
     if isinstance(target, PipelineStatus):
         _check_pipeline(session, target)
     elif target.state is State.FAILED:
-        text = reason(target, evidence.kept(session, target))
+        text = reason(target, evidence.of_deleted_pods(session, target))
         raise TaskFailed(f"task {target.id} ({target.name}) failed: {text}")
 
 
@@ -104,7 +108,7 @@ def _check_pipeline(session: Session, pipeline: PipelineStatus) -> None:
     failed = pipeline.failed
     if not failed:
         return
-    text = reason(failed, evidence.kept(session, failed))
+    text = reason(failed, evidence.of_deleted_pods(session, failed))
     if pipeline.place.parallel:
         others = [task.name for task in pipeline.tasks if task.state is State.FAILED][1:]
         suffix = f" (also failed: {', '.join(others)})" if others else ""
@@ -146,7 +150,7 @@ def reason(task: TaskStatus, record: Evidence | None = None) -> str:
 def without_client(target_id: str, plans: Sequence[Plan], note: Callable[[str], None]) -> None:
     """Note what stays undone in what no client follows, and how to get into its nodes."""
     if names.INTERACTIVE in plans[0].annotations:
-        note(_way_in(target_id))
+        note(_access_hint(target_id))
     command = f"kubectl sky wait {target_id} --continue"
     if any(plan.suspended for plan in plans):
         later = "stage 2 is" if len(plans) == 2 else f"stages 2 to {len(plans)} are"

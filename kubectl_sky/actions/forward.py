@@ -41,7 +41,7 @@ def serve(
     _node(seen, rank)
 
     def pod() -> tuple[str, str] | None:
-        latest = find.again(session, seen)
+        latest = find.refetch(session, seen)
         if latest is None:
             raise UserError(f"task {seen.id} was stopped")
         name = _node(latest, rank)

@@ -13,13 +13,13 @@ from kubectl_sky.errors import SkyError, TaskFailed
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
 
-_LOOK = 0.5  # seconds
+_POLL_INTERVAL = 0.5  # seconds
 
 Note = Callable[[str], None]
-Ended = Callable[[TaskStatus], TaskStatus]  # waits for the task to finish
+WaitForTask = Callable[[TaskStatus], TaskStatus]  # returns it when it has finished
 
 
-class Ending:
+class AuxiliaryStopper:
     """Stop auxiliary tasks after their delay, or at once if a primary task failed.
 
     When called with the current tasks, it returns the ids of those that may disappear. Either this
@@ -27,46 +27,50 @@ class Ending:
     """
 
     def __init__(
-        self, session: Session, pipeline: PipelineStatus, note: Note, *, decides: bool
+        self, session: Session, pipeline: PipelineStatus, note: Note, *, leads: bool
     ) -> None:
         self.session = session
         self.pipeline = pipeline
         self.note = note
-        self.decides = decides
-        self.since: float | None = None
+        self.leads = leads
+        self.primaries_ended_at: float | None = None
         self.stopped: set[str] = set()
 
     def __call__(self, tasks: Sequence[TaskStatus]) -> Collection[str]:
         """Stop the auxiliary tasks whose delay has passed."""
-        now = replace(self.pipeline, tasks=tuple(tasks))
-        if not now.primaries_ended:
+        current = replace(self.pipeline, tasks=tuple(tasks))
+        if not current.primaries_ended:
             return ()
-        if self.since is None:
-            self.since = monotonic()
-        spared = [task for task in tasks if now.auxiliary(task) and not task.over]
-        for task in spared if self.decides else ():
-            delay = task.member.delay if task.member and not now.failed_primary else 0
-            if task.id not in self.stopped and monotonic() >= self.since + delay:
+        if self.primaries_ended_at is None:
+            self.primaries_ended_at = monotonic()
+        remaining = [task for task in tasks if current.auxiliary(task) and not task.over]
+        for task in remaining if self.leads else ():
+            delay = task.member.delay if task.member and not current.failed_primary else 0
+            if task.id not in self.stopped and monotonic() >= self.primaries_ended_at + delay:
                 self.stopped.add(task.id)
                 self.note(f"{task.name}: stopped, because the primary tasks have finished")
                 stop.stop(self.session, [task])
-        return [task.id for task in spared]
+        return [task.id for task in remaining]
 
 
-def at_once(
-    session: Session, pipeline: PipelineStatus, ended: Ended, end: Ending, deadline: float | None
+def wait_for_group(
+    session: Session,
+    pipeline: PipelineStatus,
+    wait_for_task: WaitForTask,
+    stop_auxiliary: AuxiliaryStopper,
+    deadline: float | None,
 ) -> PipelineStatus:
     """Wait until the tasks of a group have finished, and return the finished group.
 
     Raises TaskFailed when a task is missing that was not stopped with the group, and SkyError after
     the deadline, which is on the monotonic clock.
     """
-    complete(pipeline)
-    tasks = [task if pipeline.auxiliary(task) else ended(task) for task in pipeline.tasks]
+    check_complete(pipeline)
+    tasks = [task if pipeline.auxiliary(task) else wait_for_task(task) for task in pipeline.tasks]
     while True:
-        refreshed = [_again(session, pipeline, task) for task in tasks]
+        refreshed = [_refetch_auxiliary(session, pipeline, task) for task in tasks]
         tasks = [task for task in refreshed if task]
-        end(tasks)
+        stop_auxiliary(tasks)
         if all(task.state.ended for task in tasks):
             return replace(pipeline, tasks=tuple(tasks))
         if deadline is not None and monotonic() >= deadline:
@@ -75,10 +79,10 @@ def at_once(
                 " its auxiliary tasks are still running",
                 f"`kubectl sky wait {pipeline.id} --continue` stops them",
             )
-        sleep(_LOOK)
+        sleep(_POLL_INTERVAL)
 
 
-def complete(pipeline: PipelineStatus) -> None:
+def check_complete(pipeline: PipelineStatus) -> None:
     """Raise TaskFailed if a task is missing that is not auxiliary."""
     missing = [stage for stage in pipeline.missing if stage not in pipeline.place.auxiliary]
     if missing:
@@ -88,16 +92,18 @@ def complete(pipeline: PipelineStatus) -> None:
         )
 
 
-def _again(session: Session, pipeline: PipelineStatus, task: TaskStatus) -> TaskStatus | None:
+def _refetch_auxiliary(
+    session: Session, pipeline: PipelineStatus, task: TaskStatus
+) -> TaskStatus | None:
     """Refetch a running auxiliary task; None if it was deleted.
 
     Other tasks are final and returned as they are.
     """
     if task.state.ended or not pipeline.auxiliary(task):
         return task
-    return find.again(session, task)
+    return find.refetch(session, task)
 
 
-def as_ended(pipeline: PipelineStatus, tasks: Sequence[TaskStatus]) -> PipelineStatus:
+def without_stopped(pipeline: PipelineStatus, tasks: Sequence[TaskStatus]) -> PipelineStatus:
     """Return a finished group without the auxiliary tasks that were stopped."""
     return replace(pipeline, tasks=tuple(task for task in tasks if task.state.ended))

@@ -13,24 +13,26 @@ from kubectl_sky.observe.nodes import Object
 from kubectl_sky.observe.ownership import Missing, Ownership, TaskObjects
 from kubectl_sky.workloads import registry
 
-NAMED = 100  # maximum number of values in a label selector
+MAX_LABEL_VALUES = 100  # maximum number of values in a label selector
 
 
-def parts(session: Session, namespace: str | None, selector: str) -> tuple[list[Json], list[Json]]:
+def list_workloads_and_pods(
+    session: Session, namespace: str | None, selector: str
+) -> tuple[list[Json], list[Json]]:
     """List workloads and pods in parallel."""
-    *workload_lists, pods = _lists(
+    *workload_lists, pods = _list_kinds(
         session, (*registry.KINDS, kinds.POD), namespace, selector, needed.shape
     )
     return [item for items in workload_lists for item in items], pods
 
 
-def workloads(session: Session, namespace: str | None, selector: str) -> list[Json]:
+def list_workloads(session: Session, namespace: str | None, selector: str) -> list[Json]:
     """List the workloads of all backends, with one request per kind."""
-    lists = _lists(session, registry.KINDS, namespace, selector)
+    lists = _list_kinds(session, registry.KINDS, namespace, selector)
     return [item for items in lists for item in items if registry.is_root_object(item)]
 
 
-def served(session: Session) -> list[Kind]:
+def served_kinds(session: Session) -> list[Kind]:
     """Return the workload kinds that this cluster serves."""
     return [
         kind
@@ -39,9 +41,9 @@ def served(session: Session) -> list[Kind]:
     ]
 
 
-def _lists(
+def _list_kinds(
     session: Session,
-    wanted: Iterable[Kind],
+    kinds_to_list: Iterable[Kind],
     namespace: str | None,
     selector: str,
     shapes: Callable[[Kind], type | None] = lambda kind: None,
@@ -64,12 +66,12 @@ def _lists(
                 raise
             return []
 
-    all_kinds = list(wanted)
+    all_kinds = list(kinds_to_list)
     with ThreadPoolExecutor(len(all_kinds)) as pool:
         return list(pool.map(listed, all_kinds))
 
 
-def explained(session: Session, namespace: str | None, owned: Ownership) -> Ownership:
+def explain_missing(session: Session, namespace: str | None, owned: Ownership) -> Ownership:
     """Find out why nodes of tasks have no object; reads nothing if no task lacks one.
 
     Without permission to list Services, it stays unknown.
@@ -78,7 +80,7 @@ def explained(session: Session, namespace: str | None, owned: Ownership) -> Owne
     if not lacking:
         return owned
     pipeline = any(names.PIPELINE in _labels(task.items[0]) for task in lacking)
-    selector = f"{names.TASK}=true" if pipeline else _with_ids(lacking)
+    selector = f"{names.TASK}=true" if pipeline else _task_id_selector(lacking)
     try:
         services = objects.list_all(
             session, kinds.SERVICE, namespace, label_selector=selector, shape=needed.Maker
@@ -90,7 +92,7 @@ def explained(session: Session, namespace: str | None, owned: Ownership) -> Owne
     if not deleted:
         return decided
     # The submit may have finished between the two requests: read the objects again.
-    current = workloads(session, namespace, _with_ids(deleted))
+    current = list_workloads(session, namespace, _task_id_selector(deleted))
     return ownership.confirmed(decided, current)
 
 
@@ -99,19 +101,23 @@ def _labels(item: Object) -> Object:
     return labels
 
 
-def _with_ids(tasks: Sequence[TaskObjects]) -> str:
+def _task_id_selector(tasks: Sequence[TaskObjects]) -> str:
     """Return a selector of these tasks, or of all tasks if there are too many."""
     ids = sorted({task.key[1] for task in tasks})
-    return f"{names.TASK_ID} in ({','.join(ids)})" if len(ids) <= NAMED else f"{names.TASK}=true"
+    return (
+        f"{names.TASK_ID} in ({','.join(ids)})"
+        if len(ids) <= MAX_LABEL_VALUES
+        else f"{names.TASK}=true"
+    )
 
 
-def makers(
+def list_intermediate_jobs(
     session: Session, namespace: str | None, items: Sequence[Json], pods: Sequence[Json]
 ) -> list[Json]:
     """List the Jobs between pods and workloads; empty if no backend creates any."""
     jobs: list[Json] = []
     for label, named in ownership.between(items, pods).items():
-        values = f" in ({','.join(sorted(set(named)))})" if len(named) <= NAMED else ""
+        values = f" in ({','.join(sorted(set(named)))})" if len(named) <= MAX_LABEL_VALUES else ""
         jobs += objects.list_all(
             session, kinds.JOB, namespace, label_selector=f"{label}{values}", shape=needed.Maker
         )

@@ -9,8 +9,8 @@ from threading import Event, Thread
 from time import monotonic
 
 from kubectl_sky import names
-from kubectl_sky.actions import stop, why
-from kubectl_sky.actions.watch import glimpses
+from kubectl_sky.actions import pending, stop
+from kubectl_sky.actions.watch import watch_task
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import MOST, Batch, Following, LogOptions, LogSource, ended
 from kubectl_sky.errors import SkyError, Unreachable, UserError
@@ -21,18 +21,18 @@ from kubectl_sky.observe.waiting import notes
 from kubectl_sky.plan.interactive import READY
 from kubectl_sky.workloads.workload import QUEUED
 
-_EVENTS = 3.0  # seconds between checks of why a node does not start
-_USUAL = 2.0  # seconds that a start may take before a note is written
-_AHEAD = 4  # logs read in parallel while they are written one after the other
-_SELDOM = 10.0  # seconds between notes while nodes start one after the other
+_EVENTS_INTERVAL = 3.0  # seconds between checks of why a node does not start
+_USUAL_START_SECONDS = 2.0  # seconds that a start may take before a note is written
+_PREFETCHED_LOGS = 4  # logs read in parallel while they are written one after the other
+_NOTE_INTERVAL = 10.0  # seconds between notes while nodes start one after the other
 
 Write = Callable[[Origin, Sequence[bytes], bool], object]
 Note = Callable[[str], None]
-Look = Callable[[Sequence[TaskStatus]], Collection[str]]
+OnUpdate = Callable[[Sequence[TaskStatus]], Collection[str]]
 
 
 @dataclass(frozen=True)
-class Screen:
+class LogOutput:
     """The functions that write log lines and notes."""
 
     write: Write
@@ -40,19 +40,19 @@ class Screen:
 
 
 @dataclass(frozen=True)
-class Request:
+class LogRequest:
     """The nodes and log lines to read.
 
-    `patience` is the start timeout of the first node in seconds. At most `most` logs are read in
+    `start_timeout` is that of the first node in seconds. At most `max_streams` logs are read in
     parallel; the remaining ones follow. `until_ready` ends the logs of an interactive task when all
     its nodes are ready.
     """
 
     options: LogOptions
     ranks: Collection[int] = ()
-    patience: float = 300.0
+    start_timeout: float = 300.0
     container: str = names.CONTAINER
-    most: int = MOST
+    max_streams: int = MOST
     until_ready: bool = False
 
     def wants(self, node: NodeStatus) -> bool:
@@ -60,16 +60,16 @@ class Request:
         return not self.ranks or node.index in self.ranks
 
 
-def show(session: Session, task: TaskStatus, request: Request, write: Write, note: Note) -> None:
+def show(session: Session, task: TaskStatus, request: LogRequest, write: Write, note: Note) -> None:
     """Write the existing logs node by node, and prefetch the next ones."""
-    _known(task, request)
+    _check_ranks(task, request)
     nodes = deque(filter(request.wants, task.nodes))
     streams: deque[tuple[NodeStatus, Following | None]] = deque()
     try:
         while nodes or streams:
-            while nodes and len(streams) < _AHEAD:
+            while nodes and len(streams) < _PREFETCHED_LOGS:
                 node = nodes.popleft()
-                streams.append((node, _begin(session, task, request, node)))
+                streams.append((node, _start_reading(session, task, request, node)))
             node, following = streams[0]
             if following:
                 _pump(following, task, write, note)
@@ -85,8 +85,8 @@ def show(session: Session, task: TaskStatus, request: Request, write: Write, not
                 following.close()
 
 
-def _begin(
-    session: Session, task: TaskStatus, request: Request, node: NodeStatus
+def _start_reading(
+    session: Session, task: TaskStatus, request: LogRequest, node: NodeStatus
 ) -> Following | None:
     """Start to read the log of a node; None if the node has not started."""
     if not node.started:
@@ -101,7 +101,7 @@ def _begin(
 
 
 def follow(
-    session: Session, task: TaskStatus, request: Request, write: Write, note: Note
+    session: Session, task: TaskStatus, request: LogRequest, write: Write, note: Note
 ) -> TaskStatus:
     """Stream the logs until every node has finished, and return the finished task.
 
@@ -110,82 +110,87 @@ def follow(
     Writes notes on what the task waits for. Raises SkyError when no node starts in time, and
     TaskFailed when the task is stopped meanwhile.
     """
-    _known(task, request)
-    watcher = _Watcher(session, task, request, note)
+    _check_ranks(task, request)
+    follower = TaskFollower(session, task, request, note)
     waits = request.until_ready and task.interactive
-    with Following(session, request.options, request.most) as following:
-        reader = Thread(target=following.add_all, args=(watcher.sources(),), daemon=True)
+    with Following(session, request.options, request.max_streams) as following:
+        reader = Thread(target=following.add_all, args=(follower.sources(),), daemon=True)
         reader.start()
         try:
-            is_ready = _pump(following, task, write, watcher.heard, until_ready=waits)
+            is_ready = _pump(following, task, write, follower.note_about_log, until_ready=waits)
         finally:
-            watcher.stop.set()
-    return watcher.latest if is_ready else watcher.ended()
+            follower.stop.set()
+    return follower.latest if is_ready else follower.result()
 
 
 def follow_all(
-    session: Session, tasks: Sequence[TaskStatus], request: Request, screen: Screen, look: Look
+    session: Session,
+    tasks: Sequence[TaskStatus],
+    request: LogRequest,
+    screen: LogOutput,
+    on_update: OnUpdate,
 ) -> list[TaskStatus]:
     """Follow parallel tasks and return them when they have finished.
 
     Lines and notes are prefixed with the task name.
 
-    `look` is called with the current tasks at least twice a second. Tasks whose ids it returns may
-    disappear. Raises the same errors as `follow`, after all tasks have finished.
+    `on_update` is called with the current tasks at least twice a second. Tasks whose ids it returns
+    may disappear. Raises the same errors as `follow`, after all tasks have finished.
     """
     for task in tasks:
-        _known(task, request)
-    watchers = {
-        task.id: _Watcher(session, task, request, _named(screen.note, task)) for task in tasks
+        _check_ranks(task, request)
+    followers = {
+        task.id: TaskFollower(session, task, request, _prefixed(screen.note, task))
+        for task in tasks
     }
-    owners: dict[str, _Watcher] = {}
-    with Following(session, request.options, request.most) as following:
-        sources = _all_sources(list(watchers.values()), owners)
+    owners: dict[str, TaskFollower] = {}
+    with Following(session, request.options, request.max_streams) as following:
+        sources = _all_sources(list(followers.values()), owners)
         Thread(target=following.add_all, args=(sources,), daemon=True).start()
         try:
             for batch in following.batches():
-                spared = look([watcher.latest for watcher in watchers.values()])
-                if batch and batch.note and owners[batch.source.pod].latest.id not in spared:
+                may_disappear = on_update([follower.latest for follower in followers.values()])
+                if batch and batch.note and owners[batch.source.pod].latest.id not in may_disappear:
                     screen.note(batch.note)
                 if batch and batch.lines:
                     origin = owners[batch.source.pod].origin(batch)
                     screen.write(origin, batch.lines, batch.whole)
         finally:
-            for watcher in watchers.values():
-                watcher.stop.set()
-    spared = look([watcher.latest for watcher in watchers.values()])
+            for follower in followers.values():
+                follower.stop.set()
+    may_disappear = on_update([follower.latest for follower in followers.values()])
     return [
-        watcher.latest if task_id in spared else watcher.ended()
-        for task_id, watcher in watchers.items()
+        follower.latest if task_id in may_disappear else follower.result()
+        for task_id, follower in followers.items()
     ]
 
 
-def _named(note: Note, task: TaskStatus) -> Note:
+def _prefixed(note: Note, task: TaskStatus) -> Note:
     return lambda text: note(f"{task.name}: {text}")
 
 
 def _all_sources(
-    watchers: Sequence["_Watcher"], owners: dict[str, "_Watcher"]
+    followers: Sequence["TaskFollower"], owners: dict[str, "TaskFollower"]
 ) -> Iterator[LogSource]:
     """Yield the logs of several tasks as they appear; map pods to their watchers."""
-    queue: Queue[tuple[_Watcher, LogSource | None]] = Queue()
+    queue: Queue[tuple[TaskFollower, LogSource | None]] = Queue()
 
-    def watch(watcher: _Watcher) -> None:
+    def watch(follower: TaskFollower) -> None:
         try:
-            for source in watcher.sources():
-                queue.put((watcher, source))
+            for source in follower.sources():
+                queue.put((follower, source))
         finally:
-            queue.put((watcher, None))
+            queue.put((follower, None))
 
-    for watcher in watchers:
-        Thread(target=watch, args=(watcher,), daemon=True).start()
-    active = len(watchers)
+    for follower in followers:
+        Thread(target=watch, args=(follower,), daemon=True).start()
+    active = len(followers)
     while active:
-        watcher, source = queue.get()
+        follower, source = queue.get()
         if source is None:
             active -= 1
         else:
-            owners[source.pod] = watcher
+            owners[source.pod] = follower
             yield source
 
 
@@ -215,7 +220,7 @@ def _origin(task: TaskStatus, batch: Batch) -> Origin:
     return Origin(task.id, batch.source.rank, title, batch.source.pod, prefix)
 
 
-def _known(task: TaskStatus, request: Request) -> None:
+def _check_ranks(task: TaskStatus, request: LogRequest) -> None:
     unknown = sorted(set(request.ranks) - {node.index for node in task.nodes})
     if unknown:
         raise UserError(
@@ -223,10 +228,10 @@ def _known(task: TaskStatus, request: Request) -> None:
         )
 
 
-class _Watcher:
+class TaskFollower:
     """Watch a task in a thread: its logs, what it waits for, and its outcome."""
 
-    def __init__(self, session: Session, task: TaskStatus, request: Request, note: Note) -> None:
+    def __init__(self, session: Session, task: TaskStatus, request: LogRequest, note: Note) -> None:
         self.session = session
         self.request = request
         self.note = note
@@ -234,13 +239,13 @@ class _Watcher:
         self.error: SkyError | None = None
         self.stop = Event()
         self.stopping = False  # whether nodes are being stopped because another one failed
-        self.begun = monotonic()
-        self.told: set[str] = set()
-        self.next_look = self.begun + 1
-        self.quiet = 0.0
-        self.container_ends: defaultdict[str, Event] = defaultdict(Event)  # by pod
+        self.started_at = monotonic()
+        self.noted: set[str] = set()
+        self.next_events_check = self.started_at + 1
+        self.quiet_until = 0.0
+        self.terminated_events: defaultdict[str, Event] = defaultdict(Event)  # by pod
 
-    def ended(self) -> TaskStatus:
+    def result(self) -> TaskStatus:
         """Return the finished task. Raises SkyError if the watch failed."""
         if self.error:
             raise self.error
@@ -257,7 +262,7 @@ class _Watcher:
         origin = _origin(self.latest, batch)
         return replace(origin, prefix=f"{self.latest.name} {origin.prefix}".rstrip())
 
-    def heard(self, text: str) -> None:
+    def note_about_log(self, text: str) -> None:
         """Pass on a note about a log, unless nodes are being stopped.
 
         Missing pods are expected then.
@@ -268,15 +273,17 @@ class _Watcher:
     def sources(self) -> Iterator[LogSource]:
         """Yield the log of each node as it starts, until the task has finished."""
         try:
-            for glimpse in glimpses(self.session, self.latest, self.stop):
-                if glimpse:
-                    self.latest = glimpse.task
-                    self._report_ends(glimpse.pods)
-                    self.stopping = self.stopping or stop.others(self.session, self.latest)
+            for snapshot in watch_task(self.session, self.latest, self.stop):
+                if snapshot:
+                    self.latest = snapshot.task
+                    self._report_terminated(snapshot.pods)
+                    self.stopping = self.stopping or stop.stop_surviving_nodes(
+                        self.session, self.latest
+                    )
                     yield from self._started()
                 if self.latest.over:
                     return
-                self._tell()
+                self._note_progress()
         except SkyError as error:
             self.error = error
 
@@ -288,33 +295,33 @@ class _Watcher:
                     node.pod,
                     self.request.container,
                     node.index,
-                    self.container_ends[node.pod],
+                    self.terminated_events[node.pod],
                 )
 
-    def _report_ends(self, pods: Iterable[Object]) -> None:
+    def _report_terminated(self, pods: Iterable[Object]) -> None:
         """Report terminated containers to the readers of their logs."""
         for pod in pods:
             if ended(dict(pod), self.request.container):
-                self.container_ends[pod["metadata"]["name"]].set()
+                self.terminated_events[pod["metadata"]["name"]].set()
 
-    def _tell(self) -> None:
+    def _note_progress(self) -> None:
         """Note once what nodes wait for, or that some failed while others still run."""
         waiting = [node for node in self.latest.nodes if node.state is State.PENDING]
-        begun = any(node.started or node.restarts for node in self.latest.nodes)
+        has_started = any(node.started or node.restarts for node in self.latest.nodes)
         now = monotonic()
         if any(node.reason == QUEUED for node in waiting):
-            self.begun = now  # time in a queue does not count towards the start timeout
-        if waiting and now >= self.next_look:
-            self.next_look = now + _EVENTS
+            self.started_at = now  # time in a queue does not count towards the start timeout
+        if waiting and now >= self.next_events_check:
+            self.next_events_check = now + _EVENTS_INTERVAL
             with suppress(Unreachable):  # the watch retries an unreachable server
-                self.latest = why.explained(self.session, self.latest)
-        quiet = now < max(self.begun + _USUAL, self.quiet)
+                self.latest = pending.explain_pending(self.session, self.latest)
+        quiet = now < max(self.started_at + _USUAL_START_SECONDS, self.quiet_until)
         for text in notes(self.latest, quiet, self.stopping):
-            if text not in self.told:
-                self.told.add(text)
-                self.quiet = now + _SELDOM
+            if text not in self.noted:
+                self.noted.add(text)
+                self.quiet_until = now + _NOTE_INTERVAL
                 self.note(text)
-        if not begun and now > self.begun + self.request.patience:
+        if not has_started and now > self.started_at + self.request.start_timeout:
             reason = self.latest.note or "no pod yet"
             raise SkyError(
                 f"task {self.latest.id} did not start in time: {reason}",

@@ -24,79 +24,81 @@ Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Lead:
+class PipelineClient:
     """How a client follows a pipeline, and whether it resumes and cancels tasks."""
 
     follow: Follow
     note: Note
-    decides: bool = True  # resumes and cancels tasks; otherwise another client does
+    leads: bool = True  # resumes and cancels tasks; otherwise another client does
 
 
-def in_turn(session: Session, pipeline: PipelineStatus, lead: Lead) -> PipelineStatus:
+def follow_stages(
+    session: Session, pipeline: PipelineStatus, client: PipelineClient
+) -> PipelineStatus:
     """Follow a pipeline stage by stage, and return the finished pipeline.
 
     Raises TaskFailed when a task is stopped meanwhile.
     """
     tasks = list(pipeline.tasks)
     for index in range(pipeline.place.stages):
-        task = _at(pipeline, index + 1)
-        if task.held and lead.decides:
-            release(session, task)
+        task = _task_of_stage(pipeline, index + 1)
+        if task.held and client.leads:
+            resume(session, task)
         elif task.held:
-            lead.note(
+            client.note(
                 f"{pipeline.heading(task)}, is suspended: the client that follows {pipeline.word}"
                 f" {pipeline.id}, or `kubectl sky wait {pipeline.id} --continue`, resumes it"
             )
-        tasks[index] = lead.follow(task)
+        tasks[index] = client.follow(task)
         if tasks[index].state is State.FAILED:
-            if lead.decides:
+            if client.leads:
                 stop.stop(session, tasks[index + 1 :])
                 tasks = tasks[: index + 1]
             break
     return replace(pipeline, tasks=tuple(tasks))
 
 
-def all_ended(
+def wait_for_all(
     session: Session,
     targets: Sequence[Target],
     timeout: float | None,
     note: Note,
-    decides: bool = False,
+    leads: bool = False,
 ) -> list[Target]:
     """Wait for all tasks and pipelines. Raises SkyError after `timeout` seconds."""
     deadline = None if timeout is None else monotonic() + timeout
 
-    def ended(task: TaskStatus) -> TaskStatus:
+    def wait_for_task(task: TaskStatus) -> TaskStatus:
         if task.incomplete:
             note(f"{task.name}: {task.note}; {task.next_step}")
-        finished = watch.ended(session, task, deadline)
-        if not finished.over and stop.others(session, finished):
+        finished = watch.wait_until_finished(session, task, deadline)
+        if not finished.over and stop.stop_surviving_nodes(session, finished):
             note(f"{finished.name}: {finished.note}; the other nodes are being stopped")
         return finished
 
-    lead = Lead(ended, note, decides)
+    client = PipelineClient(wait_for_task, note, leads)
     return [
-        lead.follow(target)
+        client.follow(target)
         if isinstance(target, TaskStatus)
-        else _whole(session, target, lead, deadline)
+        else _wait_for_pipeline(session, target, client, deadline)
         for target in targets
     ]
 
 
-def _whole(
-    session: Session, pipeline: PipelineStatus, lead: Lead, end: float | None
+def _wait_for_pipeline(
+    session: Session, pipeline: PipelineStatus, client: PipelineClient, deadline: float | None
 ) -> PipelineStatus:
     if not pipeline.place.parallel:
-        return in_turn(session, pipeline, lead)
-    ending = group.Ending(session, pipeline, lead.note, decides=lead.decides)
-    return group.at_once(session, pipeline, lead.follow, ending, end)
+        return follow_stages(session, pipeline, client)
+    stop_auxiliary = group.AuxiliaryStopper(session, pipeline, client.note, leads=client.leads)
+    return group.wait_for_group(session, pipeline, client.follow, stop_auxiliary, deadline)
 
 
-def _id(task: TaskStatus) -> str:
+def _submitted_id(task: TaskStatus) -> str:
     return task.member.id if task.member else task.id
 
 
-def _at(pipeline: PipelineStatus, stage: int) -> TaskStatus:
+def _task_of_stage(pipeline: PipelineStatus, stage: int) -> TaskStatus:
     for task in pipeline.tasks:
         if pipeline.stage(task) == stage:
             return task
@@ -107,7 +109,7 @@ def _at(pipeline: PipelineStatus, stage: int) -> TaskStatus:
     )
 
 
-def release(session: Session, task: TaskStatus) -> None:
+def resume(session: Session, task: TaskStatus) -> None:
     """Resume a suspended task, or add it to its queue.
 
     Raises SkyError if the task is incomplete, and TaskFailed if it was deleted meanwhile.
@@ -115,7 +117,7 @@ def release(session: Session, task: TaskStatus) -> None:
     if task.incomplete:
         raise SkyError(
             f"task {task.id} ({task.name}) is {task.note}",
-            f"submit it again with --id {_id(task)}",
+            f"submit it again with --id {_submitted_id(task)}",
         )
     body = hold.released(task.workload, task.member.queueing if task.member else {})
     kind = task.workload.kind

@@ -213,7 +213,7 @@ def _existing(session: Session, decision: Decision, manifests: Manifests) -> lis
         listed_names = set(map(_name, auxiliary))
         unlisted = [item for item in auxiliary_objects if _name(item) not in listed_names]
         auxiliary += filter(None, pool.map(lambda item: _with_name_of(session, item), unlisted))
-    return auxiliary + listing.workloads(session, namespace, selector)
+    return auxiliary + listing.list_workloads(session, namespace, selector)
 
 
 def _with_name_of(session: Session, item: Json) -> Json | None:
@@ -267,7 +267,7 @@ def _refuse_other_task(
     mismatches: list[str] = []
     other_label = names.TASK_ID if decision.together else names.PIPELINE
     selector = f"{other_label}={decision.id}"
-    for live in (*items, *listing.workloads(session, decision.namespace, selector)):
+    for live in (*items, *listing.list_workloads(session, decision.namespace, selector)):
         name = _name(live)
         if live["metadata"].get("deletionTimestamp"):
             raise UserError(

@@ -21,7 +21,7 @@ _WORKERS = 16
 
 def stop(session: Session, tasks: Sequence[TaskStatus]) -> None:
     """Delete the workloads of the tasks; their dependents are garbage-collected."""
-    decided = find.decided(list(tasks))
+    decided = find.refuse_ambiguous(list(tasks))
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(lambda task: _stop(session, task), decided))
 
@@ -51,7 +51,7 @@ def _stop(session: Session, task: TaskStatus) -> None:
         _delete(session, [item for item in remaining if owner.owns(item["metadata"])])
 
 
-def others(session: Session, task: TaskStatus) -> bool:
+def stop_surviving_nodes(session: Session, task: TaskStatus) -> bool:
     """Stop the remaining nodes after a failure; return whether they are stopping.
 
     Sends nothing if the backend does this in the cluster, or if the user is not allowed to change
@@ -63,37 +63,37 @@ def others(session: Session, task: TaskStatus) -> bool:
     body = backend.stopping(failed.name)
     jobs = dict.fromkeys(node.job for node in task.nodes if not node.state.ended)
 
-    def end(name: str) -> None:
+    def stop_node(name: str) -> None:
         with suppress(NotFound):
             objects.patch_same(session, backend.kind, task.identity(name), body)
 
     try:
         with ThreadPoolExecutor(_WORKERS) as pool:
-            list(pool.map(end, jobs if body else ()))
+            list(pool.map(stop_node, jobs if body else ()))
     except Forbidden:
         return False
     return bool(body)
 
 
-def orphans(session: Session, scope: Scope) -> tuple[list[Json], tuple[Kind, ...]]:
+def list_orphans(session: Session, scope: Scope) -> tuple[list[Json], tuple[Kind, ...]]:
     """Return the objects of tasks without a workload, and the unreadable kinds.
 
     Interrupted submits leave such objects, and a submit in progress has some as well.
     """
     labels = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
-    alive = {_task(item) for item in listing.workloads(session, scope.namespace, labels)}
+    alive = {_task(item) for item in listing.list_workloads(session, scope.namespace, labels)}
     namespaces = {namespace for namespace, _ in alive}
     auxiliary, unread = _auxiliary(session, scope.namespace, labels)
     return [
         item
-        for item in scope.own(auxiliary)
+        for item in scope.filter_owned(auxiliary)
         if _task(item) not in alive
         and not item["metadata"].get("ownerReferences")
         and not (_is_runtime(item) and item["metadata"]["namespace"] in namespaces)
     ], unread
 
 
-def remove(session: Session, items: Sequence[Json]) -> None:
+def delete_orphans(session: Session, items: Sequence[Json]) -> None:
     """Delete orphans, unless a task has started to use them meanwhile."""
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(lambda item: objects.delete_unchanged(session, item), items))

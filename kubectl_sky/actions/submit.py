@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 from kubectl_sky.actions import context, gather, preflight, taskfile, upload
 from kubectl_sky.actions.apply import Submitted, apply
 from kubectl_sky.actions.follow import follow, without_client
-from kubectl_sky.actions.logs import Request
+from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
@@ -75,7 +75,7 @@ def submit(
     with upload.to_pods(session, submitted, uploads, ui):
         if options.follow:
             timeout = options.start_timeout or task_file.start_timeout
-            request = Request(LogOptions(follow=True), patience=timeout, until_ready=True)
+            request = LogRequest(LogOptions(follow=True), start_timeout=timeout, until_ready=True)
             follow(session, submitted.target, request, ui)
         else:
             without_client(submitted.id, decision.plans, ui.note)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kubectl_sky import names
-from kubectl_sky.actions import arrays, files, settled
+from kubectl_sky.actions import arrays, files, task_checks
 from kubectl_sky.actions.flags import overridden
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.actions.packing import Packer
@@ -104,7 +104,7 @@ def load(source: Source, ui: UI) -> TaskFile:
     problems = [
         problem
         for document in documents
-        for problem in settled.problems(document, settings, as_task)
+        for problem in task_checks.problems(document, settings, as_task)
     ]
     remarks: list[str] = []
     if as_task:
@@ -160,7 +160,7 @@ def _check_plannable(entries: Sequence[TaskEntry], settings: Settings) -> None:
     problems = [
         problem
         for entry in entries
-        for problem in settled.refusals(entry.document, entry.task, settings)
+        for problem in task_checks.refusals(entry.document, entry.task, settings)
     ]
     if problems:
         raise InvalidFiles(sorted(problems))

@@ -12,7 +12,7 @@ from threading import Event, Lock, Thread
 from time import monotonic
 
 from kubectl_sky import names
-from kubectl_sky.actions import find, packing, why
+from kubectl_sky.actions import find, packing, pending
 from kubectl_sky.actions.apply import Submitted
 from kubectl_sky.actions.preflight import Existing
 from kubectl_sky.actions.stop import stop
@@ -349,7 +349,7 @@ class Uploader:
         self._next_reasons = monotonic() + _REASONS_INTERVAL
         for task in self._tasks:
             prefix = f"{task.name}: " if len(self._tasks) > 1 else ""
-            for text in waiting.notes(why.explained(self._session, task), patient=True):
+            for text in waiting.notes(pending.explain_pending(self._session, task), patient=True):
                 if text not in self._noted:
                     self._noted.add(text)
                     self._ui.note(f"{prefix}{text}")
@@ -373,7 +373,7 @@ class Uploader:
 
     def _statuses(self) -> list[TaskStatus]:
         decision = self._submitted.decision
-        return find.labelled(
+        return find.list_by_label(
             self._session, decision.namespace, decision.label, decision.id, self._uids
         )
 

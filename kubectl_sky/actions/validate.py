@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from kubectl_sky.actions import files, settled
+from kubectl_sky.actions import files, task_checks
 from kubectl_sky.actions.preferences import preferences
 from kubectl_sky.actions.review import Review, review
 from kubectl_sky.errors import InvalidFiles, Problem
@@ -58,9 +58,9 @@ def _read(
         return error.problems, ()
     problems: list[Problem] = []
     for document in documents:
-        found = settled.problems(document, settings, as_task)
+        found = task_checks.problems(document, settings, as_task)
         if not any(problem.severity == "error" for problem in found):
-            found += settled.warnings(document, settings, as_task)
+            found += task_checks.warnings(document, settings, as_task)
         problems += sorted(found)
     return tuple(problems), documents
 

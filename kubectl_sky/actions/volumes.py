@@ -62,7 +62,7 @@ def apply(
         return AppliedVolume(volumes.volume(_existing(session, user, wanted.name, claims)), _SAME)
     matches = [
         pvc
-        for pvc in Scope(session.namespace, user).own(claims)
+        for pvc in Scope(session.namespace, user).filter_owned(claims)
         if pvc["metadata"].get("labels", {}).get(names.VOLUME) == "true"
         and volumes.volume(pvc).name == wanted.name
     ]
@@ -123,7 +123,7 @@ def listing(session: Session, scope: Scope) -> list[VolumeStatus]:
     """Return the volumes of a scope, newest first."""
     labels = ",".join(f"{k}={v}" for k, v in ({names.VOLUME: "true"} | scope.labels).items())
     claims = objects.list_all(session, kinds.PVC, scope.namespace, label_selector=labels)
-    return volumes.volumes(scope.own(claims))
+    return volumes.volumes(scope.filter_owned(claims))
 
 
 def find(session: Session, scope: Scope, text: str) -> VolumeStatus:

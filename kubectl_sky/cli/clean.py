@@ -42,7 +42,7 @@ def command(where: options.Where, all_users: bool, yes: bool, **flags: object) -
     assert older_than is None or isinstance(older_than, timedelta)
     session = where.session()
     scope = options.scope(session, where, all_users)
-    without_task, forbidden_kinds = stop.orphans(session, scope)
+    without_task, forbidden_kinds = stop.list_orphans(session, scope)
     limit = _before(_UNDER_WAY if older_than is None else older_than)
     orphans = [item for item in without_task if item["metadata"]["creationTimestamp"] < limit]
     for kind in forbidden_kinds:
@@ -52,7 +52,7 @@ def command(where: options.Where, all_users: bool, yes: bool, **flags: object) -
     finished: list[TaskStatus] = []
     if older_than is not None and not flags["orphans"]:
         cutoff = _before(older_than)
-        tasks = find.tasks(session, scope)
+        tasks = find.list_tasks(session, scope)
         finished = [task for task in tasks if task.over and task.updated_at < cutoff]
     for item in orphans:
         metadata = item["metadata"]
@@ -71,7 +71,7 @@ def command(where: options.Where, all_users: bool, yes: bool, **flags: object) -
         return
     if not yes:
         options.confirm(f"Delete {summary}?")
-    stop.remove(session, orphans)
+    stop.delete_orphans(session, orphans)
     stop.stop(session, finished)
     output.note(f"Removed {summary}")
 

@@ -34,7 +34,7 @@ def command(source: str, target: str, rank: int, where: options.Where, all_users
         raise UserError("source or target must be in a task", "use TASK:PATH for it")
     session = where.session()
     task_name = source_place.task or target_place.task
-    match = find.task(session, options.scope(session, where, all_users), task_name)
+    match = find.get_task(session, options.scope(session, where, all_users), task_name)
     node = cp.Node(session, exec.inside(session, match), exec.node(match, rank), output.note)
     if source_place.task:
         node.get(source_place.path, target_place.path)

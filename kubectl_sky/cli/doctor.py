@@ -78,7 +78,7 @@ def command(
         checkup = doctor.checkup(session)
         output.out(output.data(_checked(checkup), form) if form else _told(checkup))
         return 0 if checkup.well else 3
-    match = find.task(session, options.scope(session, where, all_users), task)
+    match = find.get_task(session, options.scope(session, where, all_users), task)
     verdict = doctor.examine(session, match)
     output.out(output.data(verdict.as_json(), form) if form else described(verdict))
     return 0

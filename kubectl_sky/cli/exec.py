@@ -55,7 +55,7 @@ def command(
     if all_ranks and (rank is not None or flags["feeding"] or flags["tty"] or container):
         raise UserError("--all-ranks cannot be combined with --rank, -i, -t or -c")
     session = where.session()
-    match = find.task(session, options.scope(session, where, all_users), task)
+    match = find.get_task(session, options.scope(session, where, all_users), task)
     target = action.inside(session, match)
     if all_ranks:
         out = action.Stream(write, sys.stdout.isatty())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import commands, options, output, redraw, tasks
+from kubectl_sky.cli import commands, live_text, options, output, tasks
 from kubectl_sky.observe import selection
 from kubectl_sky.observe.selection import Selection
 from kubectl_sky.observe.status import TaskStatus
@@ -76,7 +76,7 @@ def command(where: options.Where, all_users: bool, form: str | None, **flags: ob
         return 0
     from kubectl_sky.actions import find
 
-    selected = request.selection.of(find.tasks(session, scope))
+    selected = request.selection.of(find.list_tasks(session, scope))
     text = request.shown(selected)
     if text:
         output.out(text)
@@ -113,8 +113,8 @@ def _follow(session: "Session", scope: "Scope", asked: _Asked) -> None:
     """Show the tasks again after each change."""
     from kubectl_sky.actions import watch
 
-    screen = redraw.Screen()
-    for statuses in watch.tasks(session, scope):
+    screen = live_text.LiveText()
+    for statuses in watch.watch_tasks(session, scope):
         if statuses is not None:
             screen.show(asked.shown(statuses) or "No tasks found.")
 

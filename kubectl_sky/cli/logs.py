@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_sky.cli import commands, kept, options
+from kubectl_sky.cli import commands, options, saved_evidence
 from kubectl_sky.cli.printing import Printer
 from kubectl_sky.cli.ui import Terminal
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.logs import Form, Output
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.logs import Request
+    from kubectl_sky.actions.logs import LogRequest
     from kubectl_sky.regex import Regex
 
 
@@ -137,7 +137,9 @@ def command(
     ui = Terminal(_printer(flags))
     request = _request(following, flags)
     session = where.session()
-    target = kept.find(session, options.scope(session, where, all_users), task)
+    target = saved_evidence.get_or_show_evidence(
+        session, options.scope(session, where, all_users), task
+    )
     if following:
         follow(session, target, request, ui, leads=False)
     else:
@@ -159,14 +161,14 @@ def _stamped(flags: Mapping[str, Any]) -> bool:
     return bool(flags["timestamps"]) or flags["form"] == Output.JSON
 
 
-def _request(following: bool, flags: Mapping[str, Any]) -> "Request":
+def _request(following: bool, flags: Mapping[str, Any]) -> "LogRequest":
     from kubectl_sky import names
     from kubectl_sky.actions import logs
     from kubectl_sky.cluster.streams import MOST, LogOptions
 
     since, timeout = flags["since"], flags["wait_timeout"]
     assert isinstance(timeout, timedelta)
-    return logs.Request(
+    return logs.LogRequest(
         LogOptions(
             follow=following,
             tail=flags["tail"],
@@ -177,7 +179,7 @@ def _request(following: bool, flags: Mapping[str, Any]) -> "Request":
             previous=bool(flags["previous"]),
         ),
         ranks=flags["rank"],
-        patience=timeout.total_seconds(),
+        start_timeout=timeout.total_seconds(),
         container=flags["container"] or names.CONTAINER,
-        most=flags["most"] or MOST,
+        max_streams=flags["most"] or MOST,
     )

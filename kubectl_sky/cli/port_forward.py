@@ -44,7 +44,7 @@ def command(
     pairs = [forward.pair(text) for text in ports]
     addresses = [item.strip() for item in address.split(",") if item.strip()]
     session = where.session()
-    match = find.task(session, options.scope(session, where, all_users), task)
+    match = find.get_task(session, options.scope(session, where, all_users), task)
     try:
         forward.serve(session, match, rank, (addresses, pairs), output.note)
     except KeyboardInterrupt:  # the normal way to stop

@@ -28,7 +28,7 @@ def command(task: str, where: options.Where, all_users: bool, form: str | None) 
 
     session = where.session()
     exposed_tasks = ports.listed(
-        session, find.one(session, options.scope(session, where, all_users), task)
+        session, find.get(session, options.scope(session, where, all_users), task)
     )
     if form == "name":
         output.out("\n".join(f"service/{exposed.service}" for exposed in exposed_tasks))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import commands, kept, options, output, pipelines, redraw, tasks
+from kubectl_sky.cli import commands, live_text, options, output, pipelines, saved_evidence, tasks
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
@@ -33,47 +33,51 @@ def command(
 
     A pipeline or group is shown with all its tasks.
     """
-    from kubectl_sky.actions import evidence, why
+    from kubectl_sky.actions import evidence, pending
 
     session = where.session()
-    match = kept.find(session, options.scope(session, where, all_users), task)
+    match = saved_evidence.get_or_show_evidence(
+        session, options.scope(session, where, all_users), task
+    )
     if watch and isinstance(match, TaskStatus):
-        _follow(session, match, form)
+        _watch(session, match, form)
         return
     if isinstance(match, TaskStatus):
-        match = why.explained(session, match)
-        output.out(_shown(match, form, evidence.kept(session, match)))
+        match = pending.explain_pending(session, match)
+        output.out(_format(match, form, evidence.of_deleted_pods(session, match)))
         return
-    output.out(_shown(match, form))
+    output.out(_format(match, form))
 
 
-def _shown(
-    found: "TaskStatus | PipelineStatus", form: str | None, left: "Evidence | None" = None
+def _format(
+    target: "TaskStatus | PipelineStatus", form: str | None, record: "Evidence | None" = None
 ) -> str:
     if form == "name":
-        return tasks.name(found)
+        return tasks.name(target)
     if form:
-        return output.data(_as_json(found, left), form)
-    if isinstance(found, TaskStatus):
-        return tasks.details(found) + (f"\n\n{kept.described(left)}" if left else "")
-    return pipelines.details(found)
+        return output.data(_as_json(target, record), form)
+    if isinstance(target, TaskStatus):
+        return tasks.details(target) + (
+            f"\n\n{saved_evidence.format_evidence(record)}" if record else ""
+        )
+    return pipelines.details(target)
 
 
-def _as_json(found: "TaskStatus | PipelineStatus", left: "Evidence | None") -> dict[str, object]:
-    value = found.as_json()
+def _as_json(target: "TaskStatus | PipelineStatus", record: "Evidence | None") -> dict[str, object]:
+    value = target.as_json()
     metadata = value.get("metadata")
-    if left and isinstance(metadata, dict):
-        metadata["evidence"] = [death.as_json() for death in left.deaths]
+    if record and isinstance(metadata, dict):
+        metadata["evidence"] = [death.as_json() for death in record.deaths]
     return value
 
 
-def _follow(session: "Session", task: TaskStatus, form: str | None) -> None:
+def _watch(session: "Session", task: TaskStatus, form: str | None) -> None:
     """Show the task again after each change, until all its nodes have finished."""
-    from kubectl_sky.actions import watch, why
+    from kubectl_sky.actions import pending, watch
 
-    screen = redraw.Screen()
-    for snapshot in watch.glimpses(session, task):
+    screen = live_text.LiveText()
+    for snapshot in watch.watch_task(session, task):
         if snapshot:
-            screen.show(_shown(why.explained(session, snapshot.task), form))
+            screen.show(_format(pending.explain_pending(session, snapshot.task), form))
             if snapshot.task.over:
                 return

@@ -7,14 +7,14 @@ from kubectl_sky.errors import UserError
 
 
 @commands.command("stop", examples=["stop train", "stop --all"])
-@click.argument("wanted", nargs=-1, metavar="[TASK...]")
+@click.argument("references", nargs=-1, metavar="[TASK...]")
 @click.option("--all", "everything", is_flag=True, help="Stop all your tasks in the namespace.")
 @options.where_all
 @options.all_users
 @options.yes
 @options.output("json", "yaml", "name")
 def command(
-    wanted: tuple[str, ...],
+    references: tuple[str, ...],
     everything: bool,
     where: options.Where,
     all_users: bool,
@@ -23,11 +23,15 @@ def command(
     """Stop TASKs and delete their objects, logs included."""
     from kubectl_sky.actions import find, stop
 
-    if bool(wanted) == everything:
+    if bool(references) == everything:
         raise UserError("name the tasks to stop, or use --all")
     session = where.session()
     scope = options.scope(session, where, all_users)
-    tasks = find.tasks(session, scope) if everything else find.many(session, scope, wanted)
+    tasks = (
+        find.list_tasks(session, scope)
+        if everything
+        else find.get_tasks(session, scope, references)
+    )
     if everything and tasks and not flags["yes"]:
         users = len({task.user for task in tasks})
         options.confirm(

@@ -17,7 +17,7 @@ def command(task: str, where: options.Where, all_users: bool, form: str | None) 
     from kubectl_sky.actions import find, usage
 
     session = where.session()
-    match = find.task(session, options.scope(session, where, all_users), task)
+    match = find.get_task(session, options.scope(session, where, all_users), task)
     samples = usage.top(session, match)
     if form:
         values = [

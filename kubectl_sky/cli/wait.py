@@ -12,7 +12,7 @@ from kubectl_sky.observe.status import TaskStatus
 @commands.command(
     "wait", examples=["wait train", "wait train --timeout 1h", "wait PIPELINE --continue"]
 )
-@click.argument("wanted", nargs=-1, required=True, metavar="TASK...")
+@click.argument("references", nargs=-1, required=True, metavar="TASK...")
 @options.where_all
 @options.all_users
 @click.option(
@@ -20,18 +20,18 @@ from kubectl_sky.observe.status import TaskStatus
 )
 @click.option(
     "--continue",
-    "decides",
+    "leads",
     is_flag=True,
     help="Release each stage of a pipeline when the one before it has succeeded, and cancel what"
     " is left when one fails, as submit does while it follows.",
 )
 @options.output("json", "yaml", "name")
 def command(
-    wanted: tuple[str, ...],
+    references: tuple[str, ...],
     where: options.Where,
     all_users: bool,
     timeout: timedelta | None,
-    decides: bool,
+    leads: bool,
     form: str | None,
 ) -> int:
     """Wait until TASKs, or all tasks of pipelines, have completed or failed.
@@ -44,12 +44,12 @@ def command(
     With --continue, it resumes pipelines that were submitted with --detach or interrupted.
     """
     from kubectl_sky.actions import find
-    from kubectl_sky.actions.pipeline import all_ended
+    from kubectl_sky.actions.pipeline import wait_for_all
 
     session = where.session()
-    targets = find.targets(session, options.scope(session, where, all_users), wanted)
+    targets = find.get_targets(session, options.scope(session, where, all_users), references)
     limit = timeout.total_seconds() if timeout else None
-    finished = all_ended(session, targets, limit, output.note, decides)
+    finished = wait_for_all(session, targets, limit, output.note, leads)
     if form == "name":
         output.out("\n".join(tasks.name(target) for target in finished))
     elif form:

@@ -25,22 +25,22 @@ def tasks(api: FakeCluster, send: Submitter) -> None:
 @pytest.mark.usefixtures("tasks")
 @pytest.mark.parametrize("text", [ID, ID[:4], "hello", f"task/{ID}"])
 def test_find_by_id_prefix_and_name(api: FakeCluster, text: str) -> None:
-    assert find.task(api.session(), ALICE, text).id == ID
+    assert find.get_task(api.session(), ALICE, text).id == ID
 
 
 @pytest.mark.usefixtures("tasks")
 def test_find_prefix_of_two_tasks_is_refused(api: FakeCluster) -> None:
     with pytest.raises(UserError, match='"bcd" matches 2 tasks'):
-        find.task(api.session(), ALICE, "bcd")
+        find.get_task(api.session(), ALICE, "bcd")
 
 
 @pytest.mark.usefixtures("tasks")
 def test_find_task_of_other_user_is_refused(api: FakeCluster) -> None:
     bob = Scope("default", users.named("bob"))
     with pytest.raises(UserError, match=f"task {ID} belongs to alice"):
-        find.task(api.session(), bob, ID)
+        find.get_task(api.session(), bob, ID)
     with pytest.raises(TaskNotFound, match='task "hello" not found in namespace "default"'):
-        find.task(api.session(), bob, "hello")
+        find.get_task(api.session(), bob, "hello")
 
 
 @pytest.mark.usefixtures("tasks")
@@ -48,27 +48,30 @@ def test_find_task_of_other_user_is_refused(api: FakeCluster) -> None:
 def test_find_task_deleted_between_two_requests_is_not_found(api: FakeCluster, text: str) -> None:
     api.after("list jobs", lambda: api.remove(kinds.JOB, f"hello-{ID}"))
     with pytest.raises(TaskNotFound, match="not found in namespace"):
-        find.task(api.session(), ALICE, text)
+        find.get_task(api.session(), ALICE, text)
 
 
 @pytest.mark.usefixtures("tasks")
 def test_again_deleted_task_is_none(api: FakeCluster) -> None:
-    seen = find.task(api.session(), ALICE, ID)
+    seen = find.get_task(api.session(), ALICE, ID)
     api.remove(kinds.JOB, f"hello-{ID}")
-    assert find.again(api.session(), seen) is None
+    assert find.refetch(api.session(), seen) is None
 
 
 def test_find_pipeline_by_its_id_and_name(api: FakeCluster, send: Submitter) -> None:
     send(PIPELINE)
     for text in (ID, "both", f"pipeline/{ID}"):
-        assert [task.name for task in find.many(api.session(), ALICE, [text])] == ["one", "two"]
+        assert [task.name for task in find.get_tasks(api.session(), ALICE, [text])] == [
+            "one",
+            "two",
+        ]
     with pytest.raises(UserError, match=f"pipeline {ID} has several tasks"):
-        find.task(api.session(), ALICE, ID)
+        find.get_task(api.session(), ALICE, ID)
 
 
 @pytest.mark.usefixtures("tasks")
 def test_find_served_kinds_are_discovered_once_per_session(api: FakeCluster) -> None:
     session = api.session()
-    find.tasks(session, ALICE)
-    find.tasks(session, ALICE)
+    find.list_tasks(session, ALICE)
+    find.list_tasks(session, ALICE)
     assert api.requests.count("get /apis") == 2 + 1  # the two submits had sessions of their own

@@ -6,7 +6,7 @@ import pytest
 
 from kubectl_sky import kinds
 from kubectl_sky.actions.follow import follow
-from kubectl_sky.actions.logs import Request
+from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Interrupted, TaskFailed
 from tests.actions.conftest import Recorder, Submitter
@@ -172,7 +172,7 @@ def test_follow_pipeline_with_two_clients_runs_each_stage_once(
     clients: list[Thread] = []
 
     def run() -> None:
-        request = Request(LogOptions(follow=True))
+        request = LogRequest(LogOptions(follow=True))
         target = send.ui.results[0].target
         clients.append(Thread(target=follow, args=(api.session(), target, request, other)))
         clients[0].start()

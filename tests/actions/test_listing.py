@@ -23,7 +23,7 @@ def requested(groups: bytes, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     server = HostileServer(serve)
     session = Session.connect(Connection(server=server.url))
     for _ in range(2):
-        assert listing.parts(session, "default", "a=b") == ([], [])
+        assert listing.list_workloads_and_pods(session, "default", "a=b") == ([], [])
     server.close()
     paths = [head.split()[1].partition("?")[0] for head in server.requests]
     return sorted(path.rpartition("/")[2] for path in paths)

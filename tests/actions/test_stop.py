@@ -17,7 +17,7 @@ SCOPE = Scope("default", None)
 
 
 def task(api: FakeCluster) -> TaskStatus:
-    return find.task(api.session(), SCOPE, ID)
+    return find.get_task(api.session(), SCOPE, ID)
 
 
 def test_stop_deletes_only_the_jobs_and_their_dependents_follow(
@@ -81,12 +81,12 @@ def test_clean_orphan_adopted_meanwhile_is_kept(api: FakeCluster, send: Submitte
         api.put(item)
     for name in JOBS:
         api.remove(kinds.JOB, name)
-    orphans, _ = stop.orphans(api.session(), SCOPE)
+    orphans, _ = stop.list_orphans(api.session(), SCOPE)
     assert len(orphans) == 3
     service = api.get(kinds.SERVICE, f"train-{ID}")
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": JOBS[0]}}
     service["metadata"]["ownerReferences"] = [{"uid": api.put(job)["metadata"]["uid"]}]
     api.before("delete services", lambda: api.put(service))
-    stop.remove(api.session(), orphans)
+    stop.delete_orphans(api.session(), orphans)
     assert f"services train-{ID}" in api.names()
     assert f"configmaps train-{ID}" not in api.names()

@@ -88,7 +88,7 @@ def test_a_failure_is_explained(
 def record(sky: Command, name: str) -> None:
     """Keep what the cluster said, for the tests that have none."""
     session = Session.connect(Connection(kubeconfig=sky.environment["KUBECONFIG"]))
-    task = find.task(session, find.Scope(session.namespace, None), ID)
+    task = find.get_task(session, find.Scope(session.namespace, None), ID)
     seen, _ = doctor.snapshot(session, task)
     (SNAPSHOTS / f"{name}.json").write_text(dump(seen, session.namespace))
     session.close()

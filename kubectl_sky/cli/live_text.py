@@ -10,7 +10,7 @@ from kubectl_sky.cli.output import shown
 _CLEAR, _HOME, _END_OF_LINE, _BELOW = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
 
 
-class Screen:
+class LiveText:
     """Output that shows a text repeatedly."""
 
     def __init__(self) -> None:
