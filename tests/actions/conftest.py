@@ -24,7 +24,7 @@ from tests.fake_cluster import FakeCluster
 _SHORT = 0.01
 _WAITS = (
     (backoff, "_FIRST_DELAY"),
-    (group, "_LOOK"),
+    (group, "_POLL_INTERVAL"),
     (streams, "_TICK"),
     (tail, "_AGAIN"),
     (tail, "_SETTLING"),
