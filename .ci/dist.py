@@ -51,10 +51,12 @@ def build(work: Path) -> Path:
     """Run PyInstaller and return the folder that it made."""
     (work / "plugin").mkdir()
     command = [sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level=ERROR"]
-    places = [f"--workpath={work}", f"--distpath={work / 'dist'}"]
+    unpack_paths = [f"--workpath={work}", f"--distpath={work / 'dist'}"]
     same = {"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": EPOCH}
     recipe = str(ROOT / ".ci" / "plugin.spec")
-    subprocess.run([*command, *places, recipe], cwd=ROOT, env={**os.environ, **same}, check=True)
+    subprocess.run(
+        [*command, *unpack_paths, recipe], cwd=ROOT, env={**os.environ, **same}, check=True
+    )
     return work / "dist" / "kubectl-sky"
 
 

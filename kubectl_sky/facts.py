@@ -10,7 +10,7 @@ from kubectl_sky.users import User
 
 
 @dataclass(frozen=True)
-class Machine:
+class ClusterNode:
     """A cluster node: its labels, and its allocatable Kubernetes quantities."""
 
     labels: Mapping[str, str]
@@ -41,7 +41,7 @@ class Queues:
 
 
 @dataclass(frozen=True)
-class KnownClaim:
+class ExistingPvc:
     """A PVC: its object name, and its access modes as Kubernetes writes them."""
 
     name: str
@@ -67,20 +67,20 @@ class Archive:
 class Facts:
     """The user, the namespace, its PVCs, and the cluster nodes.
 
-    `claims` has each PVC by all of its names: the volume name from the user or from SkyPilot, and
-    the object name. It is None if not queried. Any other name is taken as a PVC's object name.
+    `pvcs` has each PVC by all of its names: the volume name from the user or from SkyPilot, and the
+    object name. It is None if not queried. Any other name is taken as a PVC's object name.
     `secret_keys` has the keys of each existing Secret that the task names. It is None if not
-    queried, or if reading Secrets is forbidden. `machines` is empty if the nodes are not known.
-    `access` has the kinds that were queried. `context` is empty without a cluster. `archives` has
-    the task's local files, by target path. `queues` is None if not queried. `token` is a random
-    secret for the task's nodes.
+    queried, or if reading Secrets is forbidden. `cluster_nodes` is empty if the nodes are not
+    known. `access` has the kinds that were queried. `context` is empty without a cluster.
+    `archives` has the task's local files, by target path. `queues` is None if not queried. `token`
+    is a random secret for the task's nodes.
     """
 
     user: User
     namespace: str
-    claims: Mapping[str, KnownClaim] | None = None
+    pvcs: Mapping[str, ExistingPvc] | None = None
     secret_keys: Mapping[str, tuple[str, ...]] | None = None
-    machines: tuple[Machine, ...] = ()
+    cluster_nodes: tuple[ClusterNode, ...] = ()
     access: Mapping[Kind, Access] = field(default_factory=lambda: MappingProxyType({}))
     context: str = ""
     archives: Mapping[str, Archive] = field(default_factory=lambda: MappingProxyType({}))

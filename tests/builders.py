@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubectl_sky.facts import Machine
+from kubectl_sky.facts import ClusterNode
 
 Json = dict[str, Any]
 
@@ -82,10 +82,10 @@ def make_pod(
     }
 
 
-def make_machine(gpus: int = 8, resource: str = "nvidia.com/gpu", **labels: str) -> Machine:
+def make_machine(gpus: int = 8, resource: str = "nvidia.com/gpu", **labels: str) -> ClusterNode:
     """A node as a plan sees it; the labels are short names of the keys in LABELS."""
     sizes = {"cpu": "16", "memory": "64Gi"} | ({resource: str(gpus)} if gpus else {})
-    return Machine({LABELS[name]: value for name, value in labels.items()}, sizes)
+    return ClusterNode({LABELS[name]: value for name, value in labels.items()}, sizes)
 
 
 def terminated(code: int, reason: str = "", at: str = "2026-01-01T00:05:00Z") -> Json:

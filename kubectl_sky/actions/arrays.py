@@ -43,4 +43,4 @@ def _array(task: Task, text: str) -> Task:
             f"{flag} and backend {task.backend}: arrays run as one Indexed Job",
             "remove the backend",
         )
-    return interactive.ending(replace(task, array=numbers, backend=Array.name))
+    return interactive.exit_after_setup(replace(task, array=numbers, backend=Array.name))

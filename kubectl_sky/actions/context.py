@@ -7,7 +7,7 @@ from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.cluster import kubeconfig
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.errors import InvalidFiles, Problem
-from kubectl_sky.plan.placement import staying
+from kubectl_sky.plan.placement import without_other_contexts
 from kubectl_sky.spec import infra
 from kubectl_sky.spec.document import Document, Path
 
@@ -61,7 +61,10 @@ def choose(task_file: TaskFile, connection: Connection) -> tuple[TaskFile, Conne
         chosen = usable[0]
         remark = _chosen(named, chosen) if chosen not in (None, kubeconfig_contexts.current) else ""
     remarks = (*task_file.remarks, remark) if remark else task_file.remarks
-    entries = tuple(replace(entry, task=staying(entry.task, chosen)) for entry in task_file.entries)
+    entries = tuple(
+        replace(entry, task=without_other_contexts(entry.task, chosen))
+        for entry in task_file.entries
+    )
     return replace(task_file, entries=entries, remarks=remarks), replace(connection, context=chosen)
 
 

@@ -9,10 +9,10 @@ from kubectl_sky.cluster import access, kueue, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed, Outdated
-from kubectl_sky.facts import Access, Facts, KnownClaim, Machine, Queues
+from kubectl_sky.facts import Access, ClusterNode, ExistingPvc, Facts, Queues
 from kubectl_sky.kinds import Kind
-from kubectl_sky.plan import bundle, queueing
-from kubectl_sky.plan.placement import wants_machines
+from kubectl_sky.plan import local_files, queueing
+from kubectl_sky.plan.placement import needs_cluster_nodes
 from kubectl_sky.spec.task import Task
 from kubectl_sky.users import User
 from kubectl_sky.workloads.choice import AUTO, questions
@@ -34,9 +34,9 @@ def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
     return Facts(
         user=current_user,
         namespace=session.namespace,
-        claims=_claims(session, task_file, current_user),
+        pvcs=_existing_pvcs(session, task_file, current_user),
         secret_keys=_secret_keys(session, tasks),
-        machines=machines(session) if any(map(wants_machines, tasks)) else (),
+        cluster_nodes=cluster_nodes(session) if any(map(needs_cluster_nodes, tasks)) else (),
         access={
             kind: _access(session, kind, is_explicit) for kind, is_explicit in explicit.items()
         },
@@ -45,11 +45,13 @@ def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
     )
 
 
-def _claims(session: Session, task_file: TaskFile, user: User) -> Mapping[str, KnownClaim] | None:
+def _existing_pvcs(
+    session: Session, task_file: TaskFile, user: User
+) -> Mapping[str, ExistingPvc] | None:
     """Return the PVCs by volume name; None if no task needs a volume."""
     mounted = any(task.volumes for task in task_file.tasks)
     uses_code_volume = task_file.settings.code_volume and any(
-        bundle.streamed(entry.task.files, entry.archives) for entry in task_file.entries
+        local_files.large_files(entry.task.files, entry.archives) for entry in task_file.entries
     )
     if not mounted and not uses_code_volume:
         return None
@@ -64,7 +66,9 @@ def _claims(session: Session, task_file: TaskFile, user: User) -> Mapping[str, K
 def _secret_keys(session: Session, tasks: Sequence[Task]) -> dict[str, tuple[str, ...]] | None:
     """Return the keys of each existing Secret; None if reading them is forbidden."""
     keys_by_name = {}
-    for name in dict.fromkeys(reference.name for task in tasks for reference in task.kept_secrets):
+    for name in dict.fromkeys(
+        reference.name for task in tasks for reference in task.existing_secrets
+    ):
         try:
             secret = objects.get(session, kinds.SECRET, name)
         except NotFound:
@@ -127,14 +131,14 @@ def _access(session: Session, kind: Kind, named: bool) -> Access:
     return Access.USABLE if allowed else Access.FORBIDDEN
 
 
-def machines(session: Session) -> tuple[Machine, ...]:
+def cluster_nodes(session: Session) -> tuple[ClusterNode, ...]:
     """Return the cluster nodes; empty without permission to list them."""
     try:
         nodes = CoreManager(session).list_nodes()
     except Forbidden:
         return ()
     return tuple(
-        Machine(
+        ClusterNode(
             labels=node["metadata"].get("labels") or {},
             allocatable=(node.get("status") or {}).get("allocatable") or {},
         )

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.local import kubeconfig
-from kubectl_sky.local.driver import CLUSTER, Driver, Gpus, State, Wanted
+from kubectl_sky.local.driver import CLUSTER, ClusterSpec, ClusterState, Driver, Gpus
 from kubectl_sky.local.drivers import DEFAULT, DRIVERS
-from kubectl_sky.local.place import Place, Record
+from kubectl_sky.local.state_dir import Record, StateDir
 
 DOWN = "take it down first: `kubectl sky local down`"
 PURGE = "remove it first: `kubectl sky local down --purge`"
@@ -31,7 +31,7 @@ class Asked:
 class Status:
     """The status of the cluster. `note` is a hint for the user."""
 
-    state: State
+    state: ClusterState
     driver: str = ""
     nodes: int = 0
     gpus: str = ""
@@ -49,78 +49,78 @@ class Status:
         return {**fields, "context": CLUSTER if self.server else "", **dict(self.details)}
 
 
-def up(place: Place, asked: Asked, use: bool, waiting: Callable[[], None]) -> Status:
+def up(state_dir: StateDir, asked: Asked, use: bool, waiting: Callable[[], None]) -> Status:
     """Start the cluster and write its kubeconfig; `use` merges it into the user's.
 
     Raises UserError if a cluster with other options is running.
     """
-    with place.lock(waiting):
-        record, state = _chosen(place, asked)
-        driver = DRIVERS[record.driver](place)
-        running = state is State.RUNNING
+    with state_dir.lock(waiting):
+        record, state = _chosen(state_dir, asked)
+        driver = DRIVERS[record.driver](state_dir)
+        running = state is ClusterState.RUNNING
         if running:
-            _check(place, record, asked)
+            _check(state_dir, record, asked)
         else:
-            record = _start(place, driver, record, asked)
-        config = kubeconfig.own(driver.kubeconfig())
-        kubeconfig.write(place.kubeconfig, config)
+            record = _start(state_dir, driver, record, asked)
+        config = kubeconfig.sky_local_only(driver.kubeconfig())
+        kubeconfig.write(state_dir.kubeconfig, config)
         if use:
-            record = _use(place, record, config)
-        return _status(place, record, driver, State.RUNNING, started=not running)
+            record = _use(state_dir, record, config)
+        return _status(state_dir, record, driver, ClusterState.RUNNING, started=not running)
 
 
-def down(place: Place, purge: bool, waiting: Callable[[], None]) -> Status:
+def down(state_dir: StateDir, purge: bool, waiting: Callable[[], None]) -> Status:
     """Stop the cluster, or delete it with `purge`. Return the status before."""
-    with place.lock(waiting):
-        record = place.read()
+    with state_dir.lock(waiting):
+        record = state_dir.read()
         if record is None:
             if purge:
-                place.purge()
-            return Status(State.ABSENT)
-        driver = DRIVERS[record.driver](place)
+                state_dir.purge()
+            return Status(ClusterState.ABSENT)
+        driver = DRIVERS[record.driver](state_dir)
         state = driver.state()
-        before = _status(place, record, driver, state)
+        before = _status(state_dir, record, driver, state)
         if purge:
-            if state is not State.ABSENT:
+            if state is not ClusterState.ABSENT:
                 driver.delete()
             if record.used_in:
                 kubeconfig.forget(Path(record.used_in), record.before)
-            place.purge()
+            state_dir.purge()
         else:
-            if state is State.RUNNING:
+            if state is ClusterState.RUNNING:
                 driver.stop()
-            place.change(up=False)
+            state_dir.change(up=False)
         return before
 
 
-def status(place: Place) -> Status:
+def status(state_dir: StateDir) -> Status:
     """Return the status of the cluster."""
-    record = place.read()
+    record = state_dir.read()
     if record is None:
-        return Status(State.ABSENT, note="run `kubectl sky local up` to create one")
-    driver = DRIVERS[record.driver](place)
+        return Status(ClusterState.ABSENT, note="run `kubectl sky local up` to create one")
+    driver = DRIVERS[record.driver](state_dir)
     try:
         state, problem = driver.state(), ""
     except SkyError as error:
-        state, problem = State.UNKNOWN, str(error)
-    return _status(place, record, driver, state, problem)
+        state, problem = ClusterState.UNKNOWN, str(error)
+    return _status(state_dir, record, driver, state, problem)
 
 
-def _chosen(place: Place, asked: Asked) -> tuple[Record, State]:
+def _chosen(state_dir: StateDir, asked: Asked) -> tuple[Record, ClusterState]:
     """Return the selected cluster and its state.
 
     Raises UserError if another cluster exists already.
     """
-    record = place.read()
+    record = state_dir.read()
     name = asked.driver or (record.driver if record else DEFAULT)
     if record and record.driver != name:
-        if DRIVERS[record.driver](place).state() is not State.ABSENT:
+        if DRIVERS[record.driver](state_dir).state() is not ClusterState.ABSENT:
             message = f"the local cluster uses driver {record.driver}"
             raise UserError(f"--driver {name}: {message}", PURGE)
         record = None
-    state = DRIVERS[name](place).state()
+    state = DRIVERS[name](state_dir).state()
     if record is None:
-        if state is not State.ABSENT:
+        if state is not ClusterState.ABSENT:
             message = (
                 f'a cluster "{CLUSTER}" already exists, which `kubectl sky local` did not create'
             )
@@ -129,22 +129,22 @@ def _chosen(place: Place, asked: Asked) -> tuple[Record, State]:
     return record, state
 
 
-def _start(place: Place, driver: Driver, record: Record, asked: Asked) -> Record:
+def _start(state_dir: StateDir, driver: Driver, record: Record, asked: Asked) -> Record:
     nodes = asked.nodes or record.nodes
     gpus = _gpus(asked, record)
-    record = place.write(
+    record = state_dir.write(
         Record(
             record.driver, nodes, str(gpus) if gpus else None, False, record.used_in, record.before
         )
     )
     try:
-        driver.start(Wanted(nodes, gpus, asked.port))
+        driver.start(ClusterSpec(nodes, gpus, asked.port))
     except BaseException:
         with suppress(SkyError):
-            if driver.state() is State.ABSENT:
-                place.forget()
+            if driver.state() is ClusterState.ABSENT:
+                state_dir.forget()
         raise
-    place.change(up=True)
+    state_dir.change(up=True)
     return record
 
 
@@ -153,7 +153,7 @@ def _gpus(asked: Asked, record: Record) -> Gpus | None:
     return Gpus.read(text) if text and text != "none" else None
 
 
-def _check(place: Place, record: Record, asked: Asked) -> None:
+def _check(state_dir: StateDir, record: Record, asked: Asked) -> None:
     """Raise UserError if the running cluster does not match the flags."""
     gpus = _gpus(asked, record)
     if asked.nodes not in (None, record.nodes):
@@ -161,50 +161,50 @@ def _check(place: Place, record: Record, asked: Asked) -> None:
     if (str(gpus) if gpus else None) != record.gpus:
         message = f"the cluster runs with {record.gpus or 'none'}"
         raise UserError(f"--gpus {asked.gpus}: {message}", DOWN)
-    server = _server(place)
+    server = _server(state_dir)
     if asked.port and server and urlsplit(server).port != asked.port:
         raise UserError(f"--port {asked.port}: the cluster runs at {server}", DOWN)
 
 
-def _use(place: Place, record: Record, config: dict[str, Any]) -> Record:
+def _use(state_dir: StateDir, record: Record, config: dict[str, Any]) -> Record:
     """Merge the context into the user's kubeconfig.
 
     Does nothing if that is the kubeconfig of the cluster itself.
     """
-    path = kubeconfig.of_user()
-    if path == place.kubeconfig:
+    path = kubeconfig.user_path()
+    if path == state_dir.kubeconfig:
         return record
     before = kubeconfig.use(path, config)
-    place.change(used_in=str(path), before=record.before if before == CLUSTER else before)
-    return place.read() or record
+    state_dir.change(used_in=str(path), before=record.before if before == CLUSTER else before)
+    return state_dir.read() or record
 
 
-def _server(place: Place) -> str:
+def _server(state_dir: StateDir) -> str:
     try:
-        return kubeconfig.server(kubeconfig.read(place.kubeconfig))
+        return kubeconfig.server(kubeconfig.read(state_dir.kubeconfig))
     except SkyError:
         return ""
 
 
 def _status(
-    place: Place,
+    state_dir: StateDir,
     record: Record,
     driver: Driver,
-    state: State,
+    state: ClusterState,
     note: str = "",
     started: bool = False,
 ) -> Status:
-    if state is State.STOPPED and record.up:
+    if state is ClusterState.STOPPED and record.up:
         note = "it stopped unexpectedly; run `kubectl sky local up` to start it again"
-    elif state in (State.STOPPED, State.ABSENT):
+    elif state in (ClusterState.STOPPED, ClusterState.ABSENT):
         note = "`kubectl sky local up` starts it again"
     return Status(
         state,
         record.driver,
         record.nodes,
         record.gpus or "",
-        _server(place),
-        str(place.kubeconfig),
+        _server(state_dir),
+        str(state_dir.kubeconfig),
         record.used_in or "",
         note,
         tuple(driver.details().items()),

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.facts import Archive
-from kubectl_sky.plan.bundle import KEEP, is_secret
+from kubectl_sky.plan.local_files import MAX_TOTAL_BYTES, may_hold_credentials
 from kubectl_sky.spec import credentials, dangers
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.document import Document
@@ -20,7 +20,9 @@ from kubectl_sky.sync.tree import Entry, Source
 # Shows progress: takes a label and the total bytes, yields a callback for the bytes processed.
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
 
-_HOPELESS = 16 * KEEP  # bytes; more than this is very unlikely to fit into ConfigMaps when packed
+_HOPELESS = (
+    16 * MAX_TOTAL_BYTES
+)  # bytes; more than this is very unlikely to fit into ConfigMaps when packed
 
 
 class Packer:
@@ -87,16 +89,16 @@ class Packer:
                 names.append(name)
 
         before, packed = archive.measure(found, self._limits, notice), Seen()
-        if names and found.path.is_dir() and not is_secret(one):
+        if names and found.path.is_dir() and not may_hold_credentials(one):
             self._credentials[one] = names
-        cache = NO_CACHE if names or is_secret(one) else self._cache
-        cached = cache.find(found, KEEP, before)
+        cache = NO_CACHE if names or may_hold_credentials(one) else self._cache
+        cached = cache.find(found, MAX_TOTAL_BYTES, before)
         if cached:
             return cached
-        max_kept = KEEP if before.size < _HOPELESS else 0
+        max_kept = MAX_TOTAL_BYTES if before.size < _HOPELESS else 0
         with progress(f"Packing {one.source}", before.size) as advance:
             packed_archive = archive.pack(found, max_kept, advance, packed)
-        cache.keep(found, KEEP, packed, packed_archive)
+        cache.keep(found, MAX_TOTAL_BYTES, packed, packed_archive)
         return packed_archive
 
 

@@ -15,7 +15,7 @@ from kubectl_sky.errors import Forbidden, NotFound, NotServed, UserError
 from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import foreign
 from kubectl_sky.observe.pipelines import pipelines
-from kubectl_sky.plan import hidden, quota
+from kubectl_sky.plan import resource_quota, secret_env
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifest, Manifests
 from kubectl_sky.workloads import hold, registry
@@ -63,7 +63,7 @@ def check(
     that belongs to another task.
     """
     _check_capacity(session, decision.plans)
-    claims = [claim for plan in decision.plans for claim in plan.storage.fresh]
+    claims = [claim for plan in decision.plans for claim in plan.storage.new_pvcs]
     notes = storage_class_notes(session, [claim.storage_class for claim in claims])
     shared = _shared(session, manifests.shared)
     if not task_file.given_id:
@@ -84,8 +84,8 @@ def _check_capacity(session: Session, plans: Sequence[Plan]) -> None:
         with suppress(Forbidden):
             quotas = objects.list_all(session, kinds.RESOURCE_QUOTA, session.namespace)
             for plan in plans:
-                quota.check(plan, quotas)
-    own_queues = [plan.custom.queue for plan in plans if plan.backend in registry.OWN_QUEUES]
+                resource_quota.check(plan, quotas)
+    own_queues = [plan.pod_options.queue for plan in plans if plan.backend in registry.OWN_QUEUES]
     queues = dict.fromkeys(filter(None, own_queues))
     if not queues:
         return
@@ -250,10 +250,10 @@ def _as_first_sent(manifests: Manifests, items: Sequence[Json]) -> Manifests:
 
 def _with_token(item: Json, live: Json) -> Json:
     """Copy the token of the live object, if both objects have one."""
-    data, token = item.get("data") or {}, (live.get("data") or {}).get(hidden.TOKEN)
-    if item["kind"] != kinds.SECRET.kind or hidden.TOKEN not in data or token is None:
+    data, token = item.get("data") or {}, (live.get("data") or {}).get(secret_env.TOKEN)
+    if item["kind"] != kinds.SECRET.kind or secret_env.TOKEN not in data or token is None:
         return item
-    return item | {"data": data | {hidden.TOKEN: token}}
+    return item | {"data": data | {secret_env.TOKEN: token}}
 
 
 def _refuse_other_task(

@@ -8,7 +8,7 @@ from kubectl_sky import private, settings, users
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan.explain import Origins, explained
+from kubectl_sky.plan.explain import Origins, with_origins
 from kubectl_sky.render.manifests import Manifests, redacted
 from kubectl_sky.workloads.decide import Decision
 
@@ -33,7 +33,7 @@ def render(
     if explain:
         settings = task_file.settings
         plans = tuple(
-            explained(plan, Origins(entry.document, placement.resources, settings))
+            with_origins(plan, Origins(entry.document, placement.resources, settings))
             for entry, placement, plan in zip(
                 task_file.entries, decision.placements, plans, strict=True
             )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.plan import check
+from kubectl_sky.plan.refusals import find_refusals
 from kubectl_sky.settings import DEFAULT_IMAGE, Settings
 from kubectl_sky.spec import programs, unsupported
 from kubectl_sky.spec.document import Document
@@ -35,4 +35,4 @@ def warnings(document: Document, settings: Settings, as_task: bool = False) -> l
 
 def refusals(document: Document, task: Task, settings: Settings) -> list[Problem]:
     """Return an error for each field of a task that no plan is possible for."""
-    return [document.locate(error) for error in check.refusals(task, settings)]
+    return [document.locate(error) for error in find_refusals(task, settings)]

@@ -17,7 +17,7 @@ from kubectl_sky.actions.review import Review, judged, review
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.facts import Archive
-from kubectl_sky.plan.pipeline import members, named, title_of
+from kubectl_sky.plan.pipeline import members, title_of, with_names
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.private import Folder
 from kubectl_sky.render import manifests
@@ -189,7 +189,7 @@ def _entries(
         task = tasks[0] if header is None else replace(tasks[0], name=str(header))
         return (TaskEntry(task_documents[0], task, file_id, token=_token()),)
     pipeline = replace(pipeline, name=overrides.name or pipeline.name)
-    named_tasks = named(tasks, title_of(pipeline, file_id))
+    named_tasks = with_names(tasks, title_of(pipeline, file_id))
     positions = members(pipeline, file_id, named_tasks)
     return tuple(
         TaskEntry(document, task, names.part_id(file_id, position.stage), position, token=_token())

@@ -107,9 +107,15 @@ def snapshot(
     Raises UserError for files that no client would send to the later stages.
     """
     items = tuple(
-        Upload(plan.id, number, files, archives[plan.id][files.path], bool(plan.cargo.shelf))
+        Upload(
+            plan.id,
+            number,
+            files,
+            archives[plan.id][files.path],
+            bool(plan.file_transfer.code_volume),
+        )
         for plan in decision.plans
-        for number, files in plan.cargo.streamed.items()
+        for number, files in plan.file_transfer.large_files.items()
     )
     if items and not following and any(plan.suspended for plan in decision.plans):
         raise UserError(
@@ -140,20 +146,24 @@ def notes(
 
 def _routes(plans: Sequence[Plan], existing: int, complete: bool) -> Iterator[str]:
     """Yield the methods by which files are sent; `existing` counts the ConfigMaps."""
-    total = len({bundle.name for plan in plans for bundle in plan.cargo.bundles})
+    total = len(
+        {config_map.name for plan in plans for config_map in plan.file_transfer.config_maps}
+    )
     if total:
         maps = f"{total} ConfigMap{'s' * (total > 1)}"
         all_exist = f"already exist{'s' * (total == 1)}"
         suffix = f" ({all_exist if existing == total else f'{existing} already exist'})"
         yield f"in {maps}{suffix if existing else ''}"
-    if any(plan.cargo.secret for plan in plans):
+    if any(plan.file_transfer.secret for plan in plans):
         yield "in a Secret"
-    if any(plan.cargo.streamed for plan in plans):
+    if any(plan.file_transfer.large_files for plan in plans):
         later = len(plans) > 1 or any(
             plan.array or plan.restarts or plan.recovers for plan in plans
         )
         condition = " that lack them" if complete else ", while this command runs" * later
-        volume = next((plan.storage.shelf for plan in plans if plan.cargo.shelf), "")
+        volume = next(
+            (plan.storage.code_volume for plan in plans if plan.file_transfer.code_volume), ""
+        )
         via_volume = f"once, to the volume {volume}, unless it has them"
         yield via_volume if volume else f"directly to the pods{condition}"
 

@@ -8,11 +8,11 @@ from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import UserError
-from kubectl_sky.facts import KnownClaim
+from kubectl_sky.facts import ExistingPvc
 from kubectl_sky.observe import volumes
 from kubectl_sky.observe.difference import Difference, differences
 from kubectl_sky.observe.volumes import VolumeStatus
-from kubectl_sky.plan.claim import claim
+from kubectl_sky.plan.pvc import new_pvc
 from kubectl_sky.render import manifests
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.volume import Storage, VolumeFile
@@ -29,8 +29,8 @@ def create(
 
     Raises UserError for an invalid or existing name, before anything is sent.
     """
-    pvc = claim(user, session.namespace, name, volume_id, storage)
-    manifest = manifests.claim(pvc)
+    pvc = new_pvc(user, session.namespace, name, volume_id, storage)
+    manifest = manifests.pvc(pvc)
     existing = [
         volume for volume in listing(session, Scope(session.namespace, user)) if volume.name == name
     ]
@@ -67,8 +67,8 @@ def apply(
         and volumes.volume(pvc).name == wanted.name
     ]
     if not matches:
-        planned = claim(user, session.namespace, wanted.name, volume_id, wanted.storage)
-        manifest = manifests.claim(planned).object
+        planned = new_pvc(user, session.namespace, wanted.name, volume_id, wanted.storage)
+        manifest = manifests.pvc(planned).object
         live = (
             manifest
             if dry_run == "client"
@@ -94,8 +94,8 @@ def _changed(
     assert wanted.storage
     metadata = live["metadata"]
     volume_id = metadata["labels"][names.VOLUME_ID]
-    planned = claim(user, metadata["namespace"], wanted.name, volume_id, wanted.storage)
-    manifest = manifests.claim(replace(planned, name=metadata["name"])).object
+    planned = new_pvc(user, metadata["namespace"], wanted.name, volume_id, wanted.storage)
+    manifest = manifests.pvc(replace(planned, name=metadata["name"])).object
     changes = differences(manifest, live)
     refused = [
         change for change in changes if not change.path.startswith(_CHANGEABLE) or _shrinks(change)
@@ -158,6 +158,6 @@ def delete(session: Session, volume: VolumeStatus) -> None:
     objects.delete_same(session, kinds.PVC, metadata)
 
 
-def claims(session: Session, user: User) -> dict[str, KnownClaim]:
+def claims(session: Session, user: User) -> dict[str, ExistingPvc]:
     """Return the PVCs of the namespace, by each name that a user can use for them."""
     return volumes.known(objects.list_all(session, kinds.PVC, session.namespace), user)

@@ -5,8 +5,8 @@ import shlex
 import click
 
 from kubectl_sky.cli import commands, options, output
-from kubectl_sky.local.driver import CLUSTER, State
-from kubectl_sky.local.place import Place
+from kubectl_sky.local.driver import CLUSTER, ClusterState
+from kubectl_sky.local.state_dir import StateDir
 
 _DRIVERS = ("practice", "kind", "k3d", "minikube")
 _NOT_RUNNING = 3
@@ -49,7 +49,7 @@ def up(
     from kubectl_sky.actions import local
 
     request = local.Asked(driver, nodes, gpus, port)
-    cluster = local.up(Place.find(), request, use, _waiting)
+    cluster = local.up(StateDir.find(), request, use, _waiting)
     size = output.count(cluster.nodes, "node") + (
         f" with {cluster.gpus} each" if cluster.gpus else ""
     )
@@ -69,12 +69,12 @@ def down(purge: bool) -> None:
     """Stop the cluster; its contents are kept for the next start."""
     from kubectl_sky.actions import local
 
-    previous = local.down(Place.find(), purge, _waiting)
-    if previous.state is State.ABSENT and not previous.driver:
+    previous = local.down(StateDir.find(), purge, _waiting)
+    if previous.state is ClusterState.ABSENT and not previous.driver:
         output.note("No local cluster exists")
     elif purge:
         output.note(f"The {previous.driver} cluster was removed")
-    elif previous.state is State.RUNNING:
+    elif previous.state is ClusterState.RUNNING:
         output.note(f"The {previous.driver} cluster was stopped; its data is kept")
     else:
         output.note(f"The {previous.driver} cluster was not running; {previous.note}")
@@ -86,7 +86,7 @@ def status(form: str | None) -> int:
     """Show the cluster. Exits with 0 if it is running, otherwise with 3."""
     from kubectl_sky.actions import local
 
-    cluster = local.status(Place.find())
+    cluster = local.status(StateDir.find())
     if form:
         output.out(output.data(cluster.as_json(), form))
     else:
@@ -94,7 +94,7 @@ def status(form: str | None) -> int:
         for name, value in cluster.as_json().items():
             if value:
                 output.out(f"{labels.get(name, name.capitalize()) + ':':<12}{value}")
-    return 0 if cluster.state is State.RUNNING else _NOT_RUNNING
+    return 0 if cluster.state is ClusterState.RUNNING else _NOT_RUNNING
 
 
 def _waiting() -> None:

@@ -45,10 +45,10 @@ def create(
 ) -> None:
     """Create a volume of SIZE (10Gi, 1Ti; a number is GiB) that tasks mount by NAME."""
     from kubectl_sky.actions import identity, preflight, taskfile, volumes
-    from kubectl_sky.plan import claim
+    from kubectl_sky.plan import pvc
 
     modes = [mode.strip() for mode in access_modes.split(",") if mode.strip()]
-    storage = claim.storage(size, storage_class, modes)
+    storage = pvc.storage(size, storage_class, modes)
     session = where.session()
     for note in preflight.storage_class_notes(session, [storage.storage_class]):
         output.note(note)

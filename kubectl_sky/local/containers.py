@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from kubectl_sky.errors import ClusterError, UserError
-from kubectl_sky.local.driver import Gpus, State, Wanted
+from kubectl_sky.local.driver import ClusterSpec, ClusterState, Gpus
 from kubectl_sky.local.program import Shell
 
 GPU = "nvidia.com/gpu"
@@ -19,7 +19,7 @@ class Containers(ABC):
         self.shell = shell
 
     @abstractmethod
-    def need(self) -> None:
+    def require(self) -> None:
         """Raise SkyError unless the program can run on this machine."""
 
     @abstractmethod
@@ -27,7 +27,7 @@ class Containers(ABC):
         """Return for each node whether it is running; empty if there is no cluster."""
 
     @abstractmethod
-    def create(self, wanted: Wanted) -> None:
+    def create(self, spec: ClusterSpec) -> None:
         """Create the cluster and wait until it is ready."""
 
     @abstractmethod
@@ -42,40 +42,40 @@ class Containers(ABC):
     def kubectl(self) -> list[str]:
         """Return the command of the program's own kubectl for this cluster."""
 
-    def state(self) -> State:
+    def state(self) -> ClusterState:
         """Return the cluster's state: RUNNING only if all nodes are running."""
-        self.need()
+        self.require()
         nodes = self.nodes()
         if not nodes:
-            return State.ABSENT
-        return State.RUNNING if all(nodes) else State.STOPPED
+            return ClusterState.ABSENT
+        return ClusterState.RUNNING if all(nodes) else ClusterState.STOPPED
 
-    def start(self, wanted: Wanted) -> None:
+    def start(self, spec: ClusterSpec) -> None:
         """Create the cluster or start the existing one. Delete it if creation fails."""
-        self.need()
+        self.require()
         nodes = self.nodes()
         if nodes:
-            if len(nodes) != wanted.nodes:
+            if len(nodes) != spec.nodes:
                 raise UserError(
-                    f"--nodes {wanted.nodes}: the cluster was created with {len(nodes)}", _REMOVE
+                    f"--nodes {spec.nodes}: the cluster was created with {len(nodes)}", _REMOVE
                 )
-            if wanted.port:
-                raise UserError(f"--port {wanted.port}: the cluster already has a port", _REMOVE)
+            if spec.port:
+                raise UserError(f"--port {spec.port}: the cluster already has a port", _REMOVE)
             self.resume()
         else:
             try:
-                self.create(wanted)
+                self.create(spec)
             except BaseException:  # includes Ctrl-C
                 self.delete()
                 raise
-        if wanted.gpus:
-            self._pretend(wanted.gpus)
+        if spec.gpus:
+            self._simulate_gpus(spec.gpus)
 
     def details(self) -> dict[str, str | int]:
         """Return no further details."""
         return {}
 
-    def _pretend(self, gpus: Gpus) -> None:
+    def _simulate_gpus(self, gpus: Gpus) -> None:
         """Add GPUs to each node's status, as a device plugin does; lost on restart."""
         status = {"status": {"capacity": {GPU: str(gpus.count)}}}
         labels = {f"{GPU}.product": gpus.name, f"{GPU}.count": str(gpus.count)}

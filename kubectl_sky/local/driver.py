@@ -12,7 +12,7 @@ CLUSTER = "sky-local"  # name of the cluster, its context and its containers
 _GPUS = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,61})(?::([1-9][0-9]{0,3}))?")
 
 
-class State(StrEnum):
+class ClusterState(StrEnum):
     """The state of a local cluster."""
 
     RUNNING = "running"
@@ -42,7 +42,7 @@ class Gpus:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ClusterSpec:
     """Requested settings of a cluster. Without a port, any free one is used."""
 
     nodes: int = 1
@@ -53,10 +53,10 @@ class Wanted:
 class Driver(Protocol):
     """A driver of local clusters. All its errors are SkyErrors."""
 
-    def state(self) -> State:
+    def state(self) -> ClusterState:
         """Return the cluster's state. Raises SkyError if it cannot be determined."""
 
-    def start(self, wanted: Wanted) -> None:
+    def start(self, spec: ClusterSpec) -> None:
         """Create the cluster, or start the stopped one, and wait until it is ready."""
 
     def stop(self) -> None:

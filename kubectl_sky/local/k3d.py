@@ -6,19 +6,19 @@ from typing import Any
 
 from kubectl_sky.local import kubeconfig, program
 from kubectl_sky.local.containers import Containers
-from kubectl_sky.local.driver import CLUSTER, Wanted
+from kubectl_sky.local.driver import CLUSTER, ClusterSpec
 
-_WAIT = ("--wait", "--timeout", "180s")
+_WAIT_FLAGS = ("--wait", "--timeout", "180s")
 _ROLES = {"server", "agent"}  # not the load balancer
 
 
 class K3d(Containers):
     """Create, start, stop and delete clusters with k3d."""
 
-    def need(self) -> None:
+    def require(self) -> None:
         """Raise SkyError unless k3d and a Docker engine are available."""
-        program.need("k3d", "https://k3d.io")
-        program.need_docker()
+        program.require("k3d", "https://k3d.io")
+        program.require_docker()
 
     def nodes(self) -> Sequence[bool]:
         """List all clusters and select ours: querying a missing cluster is an error."""
@@ -31,18 +31,18 @@ class K3d(Containers):
             if node["role"] in _ROLES
         ]
 
-    def create(self, wanted: Wanted) -> None:
+    def create(self, spec: ClusterSpec) -> None:
         """Create one server and agents, on 127.0.0.1: k3d's default is all interfaces."""
-        nodes = ["--servers", "1", "--agents", str(wanted.nodes - 1)]
-        port = ["--api-port", f"127.0.0.1:{wanted.port or 'random'}"]
+        nodes = ["--servers", "1", "--agents", str(spec.nodes - 1)]
+        port = ["--api-port", f"127.0.0.1:{spec.port or 'random'}"]
         kubeconfig_flag = "--kubeconfig-update-default=false"
         self.shell.watch(
-            "k3d", "cluster", "create", CLUSTER, *nodes, *port, kubeconfig_flag, *_WAIT
+            "k3d", "cluster", "create", CLUSTER, *nodes, *port, kubeconfig_flag, *_WAIT_FLAGS
         )
 
     def resume(self) -> None:
         """Start the containers."""
-        self.shell.watch("k3d", "cluster", "start", CLUSTER, *_WAIT)
+        self.shell.watch("k3d", "cluster", "start", CLUSTER, *_WAIT_FLAGS)
 
     def stop(self) -> None:
         """Stop the containers."""

@@ -8,47 +8,55 @@ from typing import Any
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.local import kubeconfig, program
 from kubectl_sky.local.containers import Containers
-from kubectl_sky.local.driver import CLUSTER, Wanted
+from kubectl_sky.local.driver import CLUSTER, ClusterSpec
 
-_SECONDS = 180.0  # until ready, after the images are pulled
+_READY_SECONDS = 180.0  # until ready, after the images are pulled
 _LABEL = f"label=io.x-k8s.kind.cluster={CLUSTER}"
 
 
 class Kind(Containers):
     """Create and delete clusters with kind; start and stop them with Docker."""
 
-    def need(self) -> None:
+    def require(self) -> None:
         """Raise SkyError unless kind and a Docker engine are available."""
-        program.need("kind", "https://kind.sigs.k8s.io")
-        program.need_docker()
+        program.require("kind", "https://kind.sigs.k8s.io")
+        program.require_docker()
 
     def nodes(self) -> Sequence[bool]:
         """Return the state of the Docker containers with kind's label."""
         return [state == "running" for _, state in self._containers()]
 
-    def create(self, wanted: Wanted) -> None:
+    def create(self, spec: ClusterSpec) -> None:
         """Create the cluster from a kind configuration with its nodes and port."""
-        workers = [{"role": "worker"}] * (wanted.nodes - 1)
+        workers = [{"role": "worker"}] * (spec.nodes - 1)
         configuration = {
             "kind": "Cluster",
             "apiVersion": "kind.x-k8s.io/v1alpha4",
             "nodes": [{"role": "control-plane"}, *workers],
-            "networking": {"apiServerAddress": "127.0.0.1", "apiServerPort": wanted.port or 0},
+            "networking": {"apiServerAddress": "127.0.0.1", "apiServerPort": spec.port or 0},
         }
-        create = ["kind", "create", "cluster", "--name", CLUSTER, "--wait", f"{_SECONDS:.0f}s"]
+        create = [
+            "kind",
+            "create",
+            "cluster",
+            "--name",
+            CLUSTER,
+            "--wait",
+            f"{_READY_SECONDS:.0f}s",
+        ]
         self.shell.watch(*create, "--config", "-", stdin=json.dumps(configuration))
 
     def resume(self) -> None:
         """Start the containers and wait for the API server."""
         self.shell.ask("docker", "start", *self._names())
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + _READY_SECONDS
         while True:
             try:
                 self.shell.ask(*self.kubectl(), "get", "--raw", "/readyz")
             except ClusterError as error:
                 if time.monotonic() > deadline:
                     raise ClusterError(
-                        f"the cluster is not ready after {_SECONDS:.0f} s: {error.what}",
+                        f"the cluster is not ready after {_READY_SECONDS:.0f} s: {error.what}",
                         f"`docker logs {CLUSTER}-control-plane` may say why",
                     ) from None
                 time.sleep(1)

@@ -15,7 +15,7 @@ from kubectl_sky.local.driver import CLUSTER
 
 _SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 _EMPTY = {"apiVersion": "v1", "kind": "Config"}
-_PATIENCE = 5.0  # seconds to wait while another program writes the same file
+_LOCK_TIMEOUT_SECONDS = 5.0  # seconds to wait while another program writes the same file
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -37,11 +37,11 @@ def read(path: Path) -> dict[str, Any]:
         raise SkyError(f"cannot read {path}: {error.strerror}") from None
 
 
-def own(config: Mapping[str, Any]) -> dict[str, Any]:
+def sky_local_only(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return only the current context of a kubeconfig, renamed to `sky-local`."""
-    context = _named(config, "contexts", config["current-context"])
-    cluster = _named(config, "clusters", context["cluster"])
-    user = _named(config, "users", context["user"])
+    context = _entry(config, "contexts", config["current-context"])
+    cluster = _entry(config, "clusters", context["cluster"])
+    user = _entry(config, "users", context["user"])
     renamed = {**context, "cluster": CLUSTER, "user": CLUSTER}
     return {
         **_EMPTY,
@@ -53,8 +53,8 @@ def own(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def server(config: Mapping[str, Any]) -> str:
-    """Return the server address of a kubeconfig made by `own`."""
-    address: str = _named(config, "clusters", CLUSTER)["server"]
+    """Return the server address of a kubeconfig made by `sky_local_only`."""
+    address: str = _entry(config, "clusters", CLUSTER)["server"]
     return address
 
 
@@ -63,7 +63,7 @@ def write(path: Path, config: Mapping[str, Any]) -> None:
     private.replace(path, yaml.safe_dump(dict(config), sort_keys=False).encode())
 
 
-def of_user(environ: Mapping[str, str] = os.environ) -> Path:
+def user_path(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the file to which kubectl would write a new context."""
     paths = [path for path in (environ.get("KUBECONFIG") or "").split(os.pathsep) if path]
     return Path(paths[0] if paths else "~/.kube/config").expanduser().absolute()
@@ -71,12 +71,12 @@ def of_user(environ: Mapping[str, str] = os.environ) -> Path:
 
 def use(path: Path, config: Mapping[str, Any]) -> str | None:
     """Set the context as current in the user's kubeconfig; return the previous one."""
-    with _editing(path) as users:
-        before: str | None = users.get("current-context")
-        _drop(users)
+    with _editing(path) as user_config:
+        before: str | None = user_config.get("current-context")
+        _remove_context(user_config)
         for section in _SECTIONS:
-            users[section].extend(config[section])
-        users["current-context"] = CLUSTER
+            user_config[section].extend(config[section])
+        user_config["current-context"] = CLUSTER
     return before
 
 
@@ -84,14 +84,14 @@ def forget(path: Path, before: str | None) -> None:
     """Remove the context from the user's kubeconfig; restore the previous one."""
     if not path.exists():
         return
-    with _editing(path) as users:
-        _drop(users)
-        if users.get("current-context") == CLUSTER:
-            context_names = [item.get("name") for item in users["contexts"]]
-            users["current-context"] = before if before in context_names else ""
+    with _editing(path) as user_config:
+        _remove_context(user_config)
+        if user_config.get("current-context") == CLUSTER:
+            context_names = [item.get("name") for item in user_config["contexts"]]
+            user_config["current-context"] = before if before in context_names else ""
 
 
-def _named(config: Mapping[str, Any], section: str, name: str) -> dict[str, Any]:
+def _entry(config: Mapping[str, Any], section: str, name: str) -> dict[str, Any]:
     for item in config.get(section) or []:
         if item["name"] == name:
             value: dict[str, Any] = item[_SECTIONS[section]]
@@ -99,7 +99,7 @@ def _named(config: Mapping[str, Any], section: str, name: str) -> dict[str, Any]
     raise SkyError(f"the kubeconfig of the cluster lacks {name!r} among its {section}")
 
 
-def _drop(config: dict[str, Any]) -> None:
+def _remove_context(config: dict[str, Any]) -> None:
     for section in _SECTIONS:
         remaining = [item for item in config.get(section) or [] if item.get("name") != CLUSTER]
         config[section] = remaining
@@ -110,9 +110,9 @@ def _editing(path: Path) -> Iterator[dict[str, Any]]:
     """Edit the user's kubeconfig atomically, with kubectl's lock file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.with_name(path.name + ".lock")
-    _take(lock)
+    _acquire(lock)
     try:
-        config = _users(path)
+        config = _read_user(path)
         yield config
         # Write to the target of a symbolic link and keep the link.
         write(path.resolve(), config)
@@ -120,8 +120,8 @@ def _editing(path: Path) -> Iterator[dict[str, Any]]:
         lock.unlink(missing_ok=True)
 
 
-def _take(lock: Path) -> None:
-    deadline = time.monotonic() + _PATIENCE
+def _acquire(lock: Path) -> None:
+    deadline = time.monotonic() + _LOCK_TIMEOUT_SECONDS
     while True:
         try:
             lock.touch(mode=0o600, exist_ok=False)
@@ -136,7 +136,7 @@ def _take(lock: Path) -> None:
             return
 
 
-def _users(path: Path) -> dict[str, Any]:
+def _read_user(path: Path) -> dict[str, Any]:
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8")) or dict(_EMPTY)
     except FileNotFoundError:
@@ -145,12 +145,14 @@ def _users(path: Path) -> dict[str, Any]:
         config = None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
-    if not isinstance(config, dict) or not all(map(_listed, (config.get(s) for s in _SECTIONS))):
+    if not isinstance(config, dict) or not all(
+        map(_is_section, (config.get(s) for s in _SECTIONS))
+    ):
         raise UserError(f"{path} is not a kubeconfig", "it was not changed")
     return config
 
 
-def _listed(section: object) -> bool:
+def _is_section(section: object) -> bool:
     if section is None:
         return True
     return isinstance(section, list) and all(isinstance(item, dict) for item in section)

@@ -7,7 +7,7 @@ from typing import Any
 from kubectl_sky.errors import UserError
 from kubectl_sky.local import kubeconfig, program
 from kubectl_sky.local.containers import Containers
-from kubectl_sky.local.driver import CLUSTER, Wanted
+from kubectl_sky.local.driver import CLUSTER, ClusterSpec
 
 _PROFILE = ("--profile", CLUSTER)
 _RUNNING = {"OK", "Running"}  # newer and older versions
@@ -16,9 +16,9 @@ _RUNNING = {"OK", "Running"}  # newer and older versions
 class Minikube(Containers):
     """Create, start, stop and delete a minikube profile."""
 
-    def need(self) -> None:
+    def require(self) -> None:
         """Raise UserError unless minikube is installed; it checks its own requirements."""
-        program.need("minikube", "https://minikube.sigs.k8s.io")
+        program.require("minikube", "https://minikube.sigs.k8s.io")
 
     def nodes(self) -> Sequence[bool]:
         """Return the profile's state for each node: minikube reports one for all."""
@@ -26,11 +26,11 @@ class Minikube(Containers):
         matches = [profile for profile in profiles["valid"] if profile["Name"] == CLUSTER]
         return [profile["Status"] in _RUNNING for profile in matches for _ in _nodes(profile)]
 
-    def create(self, wanted: Wanted) -> None:
+    def create(self, spec: ClusterSpec) -> None:
         """Create the cluster; minikube does not let the user choose the port."""
-        if wanted.port:
-            raise UserError(f"--port {wanted.port}: minikube chooses its port itself")
-        self._start("--nodes", str(wanted.nodes))
+        if spec.port:
+            raise UserError(f"--port {spec.port}: minikube chooses its port itself")
+        self._start("--nodes", str(spec.nodes))
 
     def resume(self) -> None:
         """Start the existing profile."""

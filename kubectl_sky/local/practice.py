@@ -14,17 +14,17 @@ from urllib.parse import urlsplit
 
 from kubectl_sky.errors import ClusterError, SkyError, UserError
 from kubectl_sky.local import kubeconfig
-from kubectl_sky.local.driver import State, Wanted
+from kubectl_sky.local.driver import ClusterSpec, ClusterState
 from kubectl_sky.local.process import Background
 
 _PROGRAM = (sys.executable, "-m", "kubectl_sky.practice")
 _HOST = "127.0.0.1"
 _PORT = 6445  # usually free, and close to the usual API server ports
-_TRIES = 100
-_PORTS = range(_PORT, _PORT + _TRIES)
-_TAKEN = 4  # the program's exit code when the port is in use
-_SECONDS = 30.0
-_STEP = 0.02
+_MAX_PORTS = 100
+_PORTS = range(_PORT, _PORT + _MAX_PORTS)
+_PORT_IN_USE_EXIT_CODE = 4  # the program's exit code when the port is in use
+_START_TIMEOUT_SECONDS = 30.0
+_POLL_SECONDS = 0.02
 
 
 class Practice:
@@ -34,25 +34,25 @@ class Practice:
         self._process = process
         self._file = process.folder / "kubeconfig"
 
-    def state(self) -> State:
+    def state(self) -> ClusterState:
         """Return RUNNING if the process is alive, STOPPED if only its files exist."""
         if self._process.alive():
-            return State.RUNNING
-        return State.STOPPED if self._file.exists() else State.ABSENT
+            return ClusterState.RUNNING
+        return ClusterState.STOPPED if self._file.exists() else ClusterState.ABSENT
 
-    def start(self, wanted: Wanted) -> None:
+    def start(self, spec: ClusterSpec) -> None:
         """Start the process on the requested port, else on the last or any free one."""
         if not find_spec("uvicorn"):
             what = "the packages of the practice cluster are not installed"
             raise UserError(what, "run: pip install 'kubectl-sky[practice]'")
-        flags = ["--dir", str(self._process.folder), "--nodes", str(wanted.nodes)]
-        flags += ["--gpus", str(wanted.gpus)] if wanted.gpus else []
-        for port in self._ports(wanted.port):
+        flags = ["--dir", str(self._process.folder), "--nodes", str(spec.nodes)]
+        flags += ["--gpus", str(spec.gpus)] if spec.gpus else []
+        for port in self._ports(spec.port):
             if self._started(port, [*flags, "--port", str(port)]):
                 return
-        what = f"no port of {_PORT} to {_PORT + _TRIES - 1} is free"
-        if wanted.port:
-            what = f"--port {wanted.port}: this port is not available; another program may use it"
+        what = f"no port of {_PORT} to {_PORT + _MAX_PORTS - 1} is free"
+        if spec.port:
+            what = f"--port {spec.port}: this port is not available; another program may use it"
             raise UserError(what, "choose another port, or leave out --port")
         raise ClusterError(what, "choose one with --port")
 
@@ -74,10 +74,10 @@ class Practice:
         pid_entry: dict[str, str | int] = {"pid": pid} if pid else {}
         return {**pid_entry, "log": str(self._process.log), "folder": str(self._process.folder)}
 
-    def _ports(self, wanted: int | None) -> Iterator[int]:
+    def _ports(self, port: int | None) -> Iterator[int]:
         """Yield ports that seem free; another program may still take one first."""
         last_port = self._last_port()
-        candidates = [wanted] if wanted else [*([last_port] if last_port else []), *_PORTS]
+        candidates = [port] if port else [*([last_port] if last_port else []), *_PORTS]
         yield from filter(_free, candidates)
 
     def _started(self, port: int, flags: list[str]) -> bool:
@@ -88,39 +88,39 @@ class Practice:
             self._wait(process, port, before)
         except BaseException as error:  # includes Ctrl-C
             process.kill()
-            if process.wait() == _TAKEN and isinstance(error, ClusterError):
+            if process.wait() == _PORT_IN_USE_EXIT_CODE and isinstance(error, ClusterError):
                 return False
             raise
         return True
 
     def _last_port(self) -> int | None:
         try:
-            return urlsplit(kubeconfig.server(kubeconfig.own(self.kubeconfig()))).port
+            return urlsplit(kubeconfig.server(kubeconfig.sky_local_only(self.kubeconfig()))).port
         except SkyError:
             return None
 
     def _wait(self, process: subprocess.Popen[bytes], port: int, before: int) -> None:
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + _START_TIMEOUT_SECONDS
         while not self._ready(port):
             code = process.poll()
             if code is not None:
-                output = self._process.last_words(before) or "no output"
+                output = self._process.last_log_line(before) or "no output"
                 raise ClusterError(
                     f"the practice cluster did not start ({code}): {output}",
                     f"see {self._process.log}",
                 )
             if time.monotonic() > deadline:
                 raise ClusterError(
-                    f"the practice cluster is not ready after {_SECONDS:.0f} s",
+                    f"the practice cluster is not ready after {_START_TIMEOUT_SECONDS:.0f} s",
                     f"see {self._process.log}",
                 )
-            time.sleep(_STEP)
+            time.sleep(_POLL_SECONDS)
 
     def _ready(self, port: int) -> bool:
         """Check readiness, once the kubeconfig has been rewritten for this port."""
         if self._last_port() != port or not self._process.alive():
             return False
-        return _answers(kubeconfig.own(self.kubeconfig()))
+        return _answers(kubeconfig.sky_local_only(self.kubeconfig()))
 
 
 def _free(port: int) -> bool:

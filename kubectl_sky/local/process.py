@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_sky.errors import SkyError
-from kubectl_sky.local.place import private_folder
+from kubectl_sky.local.state_dir import private_folder
 
 _PROC = Path("/proc/self/fd")
-_TERM_SECONDS = 15.0
-_KILL_SECONDS = 5.0
-_STEP = 0.02
+_TERM_TIMEOUT_SECONDS = 15.0
+_KILL_TIMEOUT_SECONDS = 5.0
+_POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,12 @@ class Background:
                     f"a process holds {self._lock}, and {self._pid} does not say which",
                     f"`fuser {self._lock}` shows it; stop it manually",
                 )
-            ended = self._signal(pid, signal.SIGTERM, _TERM_SECONDS)
-            if not ended and not self._signal(pid, signal.SIGKILL, _KILL_SECONDS):
+            ended = self._signal(pid, signal.SIGTERM, _TERM_TIMEOUT_SECONDS)
+            if not ended and not self._signal(pid, signal.SIGKILL, _KILL_TIMEOUT_SECONDS):
                 raise SkyError(f"process {pid} did not stop", f"see {self.log}")
         self._pid.unlink(missing_ok=True)
 
-    def last_words(self, since: int = 0) -> str:
+    def last_log_line(self, since: int = 0) -> str:
         """Return the last line of the log after byte `since`, or an empty string."""
         try:
             with self.log.open("rb") as log:
@@ -108,7 +108,7 @@ class Background:
         while not _ended(pid):  # the lock is released before the process has ended
             if time.monotonic() > deadline:
                 return False
-            time.sleep(_STEP)
+            time.sleep(_POLL_SECONDS)
         return True
 
 
@@ -141,8 +141,8 @@ def _opens(pid: int, file: Path) -> bool:
     return str(pid) in result.stdout.split()
 
 
-def _same(link: Path, wanted: os.stat_result) -> bool:
+def _same(link: Path, status: os.stat_result) -> bool:
     try:
-        return os.path.samestat(link.stat(), wanted)
+        return os.path.samestat(link.stat(), status)
     except OSError:  # closed in the meantime
         return False

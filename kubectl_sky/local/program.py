@@ -16,15 +16,15 @@ _TIMEOUT = 60  # seconds for a query; commands that create clusters have their o
 _CLI = "or leave out --driver: the practice cluster needs no other program"
 
 
-def need(name: str, address: str) -> None:
+def require(name: str, address: str) -> None:
     """Raise UserError unless a program is on the PATH."""
     if not shutil.which(name):
         raise UserError(f"{name} is not installed", f"see {address}, {_CLI}")
 
 
-def need_docker() -> None:
+def require_docker() -> None:
     """Raise SkyError unless a Docker engine is running."""
-    need("docker", "https://docs.docker.com/engine/install")
+    require("docker", "https://docs.docker.com/engine/install")
     try:
         _ask(["docker", "version", "--format", "{{.Server.Version}}"], os.environ)
     except ClusterError as error:

@@ -9,7 +9,7 @@ from kubectl_sky import names
 from kubectl_sky.observe.capacity import amount_of, requested
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.plan import tpu
-from kubectl_sky.plan.accelerators import FAMILIES, told
+from kubectl_sky.plan.accelerators import FAMILIES, from_labels
 from kubectl_sky.workloads.workload import Object
 
 RESOURCES = (*(family.resource for family in FAMILIES), tpu.RESOURCE)
@@ -87,7 +87,7 @@ def _machine(node: Object, resource: str, users: dict[str, int], known: bool) ->
     allocatable = node.get("status", {}).get("allocatable", {})
     return Machine(
         name=node["metadata"]["name"],
-        model=next(told(labels), "") or labels.get(tpu.ACCELERATOR, ""),
+        model=next(from_labels(labels), "") or labels.get(tpu.ACCELERATOR, ""),
         resource=resource,
         total=int(amount_of(allocatable.get(resource))),
         used=sum(users.values()) if known else None,

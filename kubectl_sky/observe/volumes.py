@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_sky import names
-from kubectl_sky.facts import KnownClaim
+from kubectl_sky.facts import ExistingPvc
 from kubectl_sky.users import User
 
 Object = Mapping[str, Any]
@@ -68,7 +68,7 @@ def volume(claim: Object) -> VolumeStatus:
     )
 
 
-def known(claims: Iterable[Object], user: User) -> dict[str, KnownClaim]:
+def known(claims: Iterable[Object], user: User) -> dict[str, ExistingPvc]:
     """Return the PVCs of a namespace by every name that the user can use for them.
 
     If names conflict, the user's volume comes first, then SkyPilot's, then the PVC with that name.
@@ -78,12 +78,12 @@ def known(claims: Iterable[Object], user: User) -> dict[str, KnownClaim]:
     oldest_first = sorted(
         claims, key=lambda claim: str(claim["metadata"].get("creationTimestamp", ""))
     )
-    by_claim_name: dict[str, KnownClaim] = {}
-    by_volume_name: dict[str, KnownClaim] = {}
-    by_skypilot: dict[str, list[KnownClaim]] = {}
+    by_claim_name: dict[str, ExistingPvc] = {}
+    by_volume_name: dict[str, ExistingPvc] = {}
+    by_skypilot: dict[str, list[ExistingPvc]] = {}
     for claim in oldest_first:
         modes = tuple(claim.get("spec", {}).get("accessModes", ()))
-        known_claim = KnownClaim(claim["metadata"]["name"], modes)
+        known_claim = ExistingPvc(claim["metadata"]["name"], modes)
         labels = claim["metadata"].get("labels") or {}
         by_claim_name[known_claim.name] = known_claim
         if labels.get(names.VOLUME) == "true" and user.owns(claim["metadata"]):

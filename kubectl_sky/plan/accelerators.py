@@ -246,16 +246,19 @@ def models(name: str) -> tuple[Model, ...]:
     return matching or (Model(name),)
 
 
-def known(name: str) -> bool:
+def is_known(name: str) -> bool:
     """Return whether the table has the name."""
     return (
         any(model.memory or model.products for model in models(name)) or family_of(name) == NEURON
     )
 
 
-def matches(asked: str, model: str) -> bool:
+def matches(requested_name: str, model: str) -> bool:
     """Return whether a model fits a request: A100 accepts A100-80GB, not vice versa."""
-    requested, candidate = _ALIASES.get(asked.upper(), asked).upper(), model.upper()
+    requested, candidate = (
+        _ALIASES.get(requested_name.upper(), requested_name).upper(),
+        model.upper(),
+    )
     return candidate == requested or candidate.startswith(f"{requested}-")
 
 
@@ -276,7 +279,7 @@ def _sized(family: Family, name: str, memory: re.Match[str]) -> tuple[Model, ...
     return matching
 
 
-def told(labels: Mapping[str, str]) -> Iterator[str]:
+def from_labels(labels: Mapping[str, str]) -> Iterator[str]:
     """Yield the accelerators that the labels of a cluster node name."""
     for family in FAMILIES:
         for key in family.labels:

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_sky.plan import hub
-from kubectl_sky.plan.hidden import SecretVariable
+from kubectl_sky.plan.secret_env import SecretEnvVar
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.buckets import HUB, WEB, Bucket
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
 
-ROOM = "/kubectl-sky/fetched"  # target folder in the container that copies a bucket
+DOWNLOAD_PATH = "/kubectl-sky/fetched"  # target folder in the container that copies a bucket
 _S3 = {"TYPE": "s3", "PROVIDER": "Other", "ENV_AUTH": "true"}
 # rclone's remote settings for each store that do not depend on the user.
 _REMOTES: dict[str, Mapping[str, str]] = {
@@ -36,7 +36,7 @@ _ANONYMOUS = {"ENV_AUTH": "false"}
 
 
 @dataclass(frozen=True)
-class Fetch:
+class Download:
     """An init container that copies data into a volume of the pod.
 
     Its variables come from `secret` and, for `tokens`, from secrets of the task.
@@ -47,11 +47,11 @@ class Fetch:
     env: Mapping[str, str]
     secret: str | None
     volume: str
-    tokens: tuple[SecretVariable, ...] = ()
+    tokens: tuple[SecretEnvVar, ...] = ()
 
 
 @dataclass(frozen=True)
-class Inline:
+class CsiVolume:
     """An inline CSI volume with the pod's lifetime; `secret` is the driver's."""
 
     name: str
@@ -62,55 +62,61 @@ class Inline:
 
 
 @dataclass(frozen=True)
-class Brought:
+class BucketVolume:
     """A bucket in a volume of the pod: copied, an inline CSI volume, or a PVC."""
 
     bucket: Bucket
     volume: str
     sub_path: str | None
-    fetch: Fetch | None = None
-    inline: Inline | None = None
-    claim: str | None = None
+    download: Download | None = None
+    csi_volume: CsiVolume | None = None
+    pvc: str | None = None
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-def brought(
-    task: Task, settings: Settings, image: str, variables: Sequence[SecretVariable]
-) -> tuple[Brought, ...]:
+def bucket_volumes(
+    task: Task, settings: Settings, image: str, variables: Sequence[SecretEnvVar]
+) -> tuple[BucketVolume, ...]:
     """Decide how each bucket reaches the nodes.
 
     Web files and Hugging Face files are fetched with the task's `image`, the latter with the token
     among its secret `variables`. Raises FieldError if a required setting is missing.
     """
     volumes = []
-    for index, bucket in enumerate(_of_store(declared, settings) for declared in task.buckets):
+    for index, bucket in enumerate(_with_store(declared, settings) for declared in task.buckets):
         name, store = f"bucket-{index}", settings.stores.get(bucket.store) or {}
-        if bucket.store != WEB and not copied(bucket, settings):
+        if bucket.store != WEB and not is_copied(bucket, settings):
             volumes.append(_mounted(bucket, name, store))
             continue
         if bucket.store == WEB:
-            fetch = Fetch(name, image, _env(bucket, ""), None, name)
+            download = Download(name, image, _env(bucket, ""), None, name)
         elif bucket.store == HUB:
             env = _env(bucket, "") | hub.env(bucket.place, task, store)
             tokens = hub.tokens(variables, store)
-            fetch = Fetch(name, store.get("image") or image, env, store.get("secret"), name, tokens)
+            download = Download(
+                name, store.get("image") or image, env, store.get("secret"), name, tokens
+            )
         else:
-            fetch = _copier(bucket, name, settings, store)
-        volumes.append(Brought(bucket, name, "data", fetch))
+            download = _program_download(bucket, name, settings, store)
+        volumes.append(BucketVolume(bucket, name, "data", download))
     return tuple(volumes)
 
 
-def _copier(bucket: Bucket, name: str, settings: Settings, store: Mapping[str, Any]) -> Fetch:
+def _program_download(
+    bucket: Bucket, name: str, settings: Settings, store: Mapping[str, Any]
+) -> Download:
     env = _env(bucket, settings.fetch_program) | _remote(bucket, store)
-    return Fetch(name, store.get("image") or settings.fetch_image, env, store.get("secret"), name)
+    return Download(
+        name, store.get("image") or settings.fetch_image, env, store.get("secret"), name
+    )
 
 
-def copied(bucket: Bucket, settings: Settings) -> bool:
+def is_copied(bucket: Bucket, settings: Settings) -> bool:
     """Return whether a bucket is copied instead of mounted."""
     return bucket.mode == "COPY" or settings.bucket_mode == "copy"
 
 
-def _of_store(bucket: Bucket, settings: Settings) -> Bucket:
+def _with_store(bucket: Bucket, settings: Settings) -> Bucket:
     """Return the bucket with its store, by default the store in the settings."""
     if bucket.store:
         return bucket
@@ -123,45 +129,46 @@ def _of_store(bucket: Bucket, settings: Settings) -> Bucket:
     return replace(bucket, store=settings.default_store)
 
 
-def _mounted(bucket: Bucket, name: str, store: Mapping[str, Any]) -> Brought:
+def _mounted(bucket: Bucket, name: str, store: Mapping[str, Any]) -> BucketVolume:
     """Mount a bucket through its PVC, if configured, or the store's CSI driver."""
-    claim = (store.get("claims") or {}).get(bucket.name)
-    if claim:
-        return Brought(bucket, name, bucket.prefix or None, claim=claim)
+    pvc = (store.get("claims") or {}).get(bucket.name)
+    if pvc:
+        return BucketVolume(bucket, name, bucket.prefix or None, pvc=pvc)
     csi = store.get("csi")
     if not csi:
         raise FieldError(
             ("file_mounts", bucket.key or bucket.path),
             f"no CSI driver or PVC is configured to mount {bucket.url} (mode: {bucket.mode})",
             "copy it with mode: COPY or --bucket-mode copy, or set in settings.yaml:"
-            f" {_setting(bucket)}",
+            f" {_example_setting(bucket)}",
         )
     placeholders = {"{bucket}": bucket.name, "{prefix}": bucket.prefix, "{account}": bucket.account}
     attributes = {
-        key: _filled(text, placeholders) for key, text in (csi.get("attributes") or {}).items()
+        key: _fill_placeholders(text, placeholders)
+        for key, text in (csi.get("attributes") or {}).items()
     }
-    inline = Inline(name, csi["driver"], attributes, csi.get("secret"), bucket.read_only)
+    csi_volume = CsiVolume(name, csi["driver"], attributes, csi.get("secret"), bucket.read_only)
     sub_path = None if "{prefix}" in str(csi.get("attributes")) else bucket.prefix or None
     annotations = csi.get("annotations") or {}
-    return Brought(bucket, name, sub_path, inline=inline, annotations=annotations)
+    return BucketVolume(bucket, name, sub_path, csi_volume=csi_volume, annotations=annotations)
 
 
-def _setting(bucket: Bucket) -> str:
+def _example_setting(bucket: Bucket) -> str:
     """Return the setting that mounts a bucket: GKE's driver, or a PVC of the user."""
     if bucket.store == "gcs":
         return f"stores: {{gcs: {{csi: {_GCSFUSE}}}}}"
     return f"stores: {{{bucket.store}: {{claims: {{{json.dumps(bucket.name)}: my-pvc}}}}}}"
 
 
-def _filled(text: str, known: Mapping[str, str]) -> str:
-    for placeholder, value in known.items():
+def _fill_placeholders(text: str, placeholders: Mapping[str, str]) -> str:
+    for placeholder, value in placeholders.items():
         text = text.replace(placeholder, value)
     return text
 
 
 def _env(bucket: Bucket, program: str) -> dict[str, str]:
     """Return the script's variables; values are never part of a script."""
-    variables = {"KUBECTL_SKY_SOURCE": bucket.url, "KUBECTL_SKY_ROOM": ROOM}
+    variables = {"KUBECTL_SKY_SOURCE": bucket.url, "KUBECTL_SKY_ROOM": DOWNLOAD_PATH}
     if program:
         variables["KUBECTL_SKY_PROGRAM"] = program
         variables["KUBECTL_SKY_PLACE"] = bucket.place
@@ -194,7 +201,7 @@ def _remote(bucket: Bucket, store: Mapping[str, Any]) -> dict[str, str]:
 def notes(buckets: Sequence[Bucket], settings: Settings) -> Iterator[str]:
     """Yield notes on buckets that are copied although the file mounts them."""
     for bucket in buckets:
-        if bucket.mode != "COPY" and copied(bucket, settings):
+        if bucket.mode != "COPY" and is_copied(bucket, settings):
             yield (
                 f"file_mounts.{bucket.path}: {bucket.url} is copied, not mounted; what the task"
                 " writes there stays in its pod and is lost with it"

@@ -17,7 +17,7 @@ RANKS = ("NODE_RANK", "SKYPILOT_NODE_RANK")  # variables with a node's own rank
 
 def variables(
     task: Task,
-    whole: str,
+    object_name: str,
     placement: Placement,
     facts: Facts,
     links: Mapping[str, str],
@@ -36,37 +36,39 @@ def variables(
     fixed = {
         **nodes,
         "SKYPILOT_NUM_GPUS_PER_NODE": str(gpus),
-        "SKYPILOT_TASK_ID": whole,
+        "SKYPILOT_TASK_ID": object_name,
         "SKYPILOT_USER": facts.user.name,
-        "SKYPILOT_CLUSTER_INFO": literal(_cluster_info(whole)),
+        "SKYPILOT_CLUSTER_INFO": literal(_cluster_info(object_name)),
         **jobs,
     }
     if task.num_nodes > 1 and settings.barrier_timeout:
         fixed["KUBECTL_SKY_BARRIER_TIMEOUT"] = str(settings.barrier_timeout)
     secret_names = {
         *task.secrets,
-        *(reference.key for reference in task.kept_secrets if not reference.path),
+        *(reference.key for reference in task.existing_secrets if not reference.path),
     }
     provided = {
         key: value for key, value in fixed.items() if key in RESERVED or key not in secret_names
     }
-    user_values = {key: value for key, value in given(task.envs).items() if key not in secret_names}
+    user_values = {
+        key: value for key, value in without_reserved(task.envs).items() if key not in secret_names
+    }
     return provided | {key: literal(value) for key, value in user_values.items()} | _links(links)
 
 
-def _cluster_info(whole: str) -> str:
+def _cluster_info(object_name: str) -> str:
     """Return SkyPilot's cluster info as JSON; Kubernetes has no regions or zones."""
-    info = {"cluster_name": whole, "cloud": "Kubernetes", "region": None, "zone": None}
+    info = {"cluster_name": object_name, "cloud": "Kubernetes", "region": None, "zone": None}
     return json.dumps(info)
 
 
-def _links(found: Mapping[str, str]) -> dict[str, str]:
+def _links(links: Mapping[str, str]) -> dict[str, str]:
     """Return the links to make in the home directory: one target and path per line."""
-    lines = [f"{target} {path}" for path, target in found.items()]
+    lines = [f"{target} {path}" for path, target in links.items()]
     return {"KUBECTL_SKY_LINKS": literal("\n".join(lines))} if lines else {}
 
 
-def given(values: Mapping[str, Value | None]) -> dict[str, Value]:
+def without_reserved(values: Mapping[str, Value | None]) -> dict[str, Value]:
     """Return the user's values, without reserved names."""
     return {
         key: value for key, value in values.items() if value is not None and key not in RESERVED

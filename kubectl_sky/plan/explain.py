@@ -8,7 +8,7 @@ from kubectl_sky.plan import spot
 from kubectl_sky.plan.accelerators import Term
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.plan.ports import Ports
-from kubectl_sky.plan.traced import Number, each, text, texts
+from kubectl_sky.plan.provenance import TracedInt, trace, trace_all, trace_values
 from kubectl_sky.secret import Secret
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import Document, Path, dotted, entries, printable
@@ -32,18 +32,18 @@ class Origins:
         self._chosen = place_of(document, resources)
         self.settings = settings
 
-    def field(self, *path: str | int, otherwise: str = "") -> str:
+    def field(self, *path: str | int, default: str = "") -> str:
         """Return `task.yaml:7:3 resources.cpus` for an existing field."""
         if self._document.get(*path) is None:
-            return otherwise
+            return default
         position = self._document.problem(path, "", key=True).place
         return printable(f"{position} {dotted(path)}", 200)
 
-    def resource(self, *fields: str, otherwise: str = "") -> str:
+    def resource(self, *fields: str, default: str = "") -> str:
         """Return the origin of the first field set, in the chosen candidate or above it."""
         paths: list[Path] = [self._chosen, ("resources",)]
         origins = (self.field(*path, field) for field in fields for path in paths)
-        return next(filter(None, origins), otherwise)
+        return next(filter(None, origins), default)
 
     def gpus(self) -> str:
         """Return the origin of the accelerators; several candidates share one origin."""
@@ -65,78 +65,82 @@ class Origins:
         return origins | {names.TASK_NAME: self.field("name")}
 
 
-def explained(plan: Plan, origins: Origins) -> Plan:
+def with_origins(plan: Plan, origins: Origins) -> Plan:
     """Return the plan with origins; values that no field set stay unchanged."""
     settings, custom = origins.settings, origins.keys(*_METADATA, "annotations")
     labels, name = origins.labels(), origins.field("name")
-    nodes = origins.field("num_nodes", otherwise=DEFAULT)
+    nodes = origins.field("num_nodes", default=DEFAULT)
     annotations = {
         names.ORIGINAL_NAME: name,
         names.NUM_NODES: nodes,
         names.PRIORITY: origins.resource("priority"),
     }
-    restarts = origins.resource("job_recovery", otherwise=DEFAULT)
+    restarts = origins.resource("job_recovery", default=DEFAULT)
     image = "settings: image" if settings.image else DEFAULT
     image = "settings: defaults" if settings.defaults and not settings.image else image
     ttl = origins.resource("autostop")
-    network = dict.fromkeys(plan.fabric.resources, origins.resource("network_tier"))
+    network = dict.fromkeys(plan.network.resources, origins.resource("network_tier"))
     return replace(
         plan,
-        labels=texts(plan.labels, labels),
-        annotations=texts(plan.annotations, custom | annotations),
-        pod_annotations=texts(plan.pod_annotations, custom),
+        labels=trace_values(plan.labels, labels),
+        annotations=trace_values(plan.annotations, custom | annotations),
+        pod_annotations=trace_values(plan.pod_annotations, custom),
         nodes=tuple(_node(node, labels, name) for node in plan.nodes),
-        image=text(plan.image, origins.resource("image_id", otherwise=image)) or plan.image,
-        env=texts(plan.env, _environment(plan, origins, nodes)),
-        secrets=_traced(plan.secrets, origins.keys("secrets")),
-        requests=texts(plan.requests, _sizes(plan.requests, origins)),
-        limits=texts(plan.limits, _sizes(plan.limits, origins) | network),
+        image=trace(plan.image, origins.resource("image_id", default=image)) or plan.image,
+        env=trace_values(plan.env, _environment(plan, origins, nodes)),
+        secrets=_trace_secrets(plan.secrets, origins.keys("secrets")),
+        requests=trace_values(plan.requests, _sizes(plan.requests, origins)),
+        limits=trace_values(plan.limits, _sizes(plan.limits, origins) | network),
         terms=tuple(_term(term, origins) for term in plan.terms),
         tolerations=tuple(_toleration(item, origins) for item in plan.tolerations),
-        priority_class=text(
+        priority_class=trace(
             plan.priority_class,
-            origins.resource("priority_class", otherwise="settings: priority_classes"),
+            origins.resource("priority_class", default="settings: priority_classes"),
         ),
-        ttl_seconds=plan.ttl_seconds if plan.ttl_seconds is None else Number(plan.ttl_seconds, ttl),
-        restarts=Number(plan.restarts, restarts),
-        scripts=texts(
+        ttl_seconds=plan.ttl_seconds
+        if plan.ttl_seconds is None
+        else TracedInt(plan.ttl_seconds, ttl),
+        restarts=TracedInt(plan.restarts, restarts),
+        scripts=trace_values(
             plan.scripts, {f"{item}.sh": origins.field(item) for item in ("setup", "run")}
         ),
-        service=text(plan.service, nodes),
+        service=trace(plan.service, nodes),
         ports=plan.ports and _ports(plan.ports, origins),
         storage=replace(
             plan.storage,
             mounts=tuple(
-                replace(mount, path=text(mount.path, origins.mount(mount.path)) or mount.path)
+                replace(mount, path=trace(mount.path, origins.mount(mount.path)) or mount.path)
                 for mount in plan.storage.mounts
             ),
         ),
     )
 
 
-def _traced(secrets: Mapping[str, Secret], origins: Mapping[str, str]) -> dict[str, Secret]:
+def _trace_secrets(secrets: Mapping[str, Secret], origins: Mapping[str, str]) -> dict[str, Secret]:
     return {name: secret.traced(origins.get(name, "")) for name, secret in secrets.items()}
 
 
 def _node(node: Node, labels: Mapping[str, str], name: str) -> Node:
-    return replace(node, labels=texts(node.labels, labels), job=text(node.job, name) or node.job)
+    return replace(
+        node, labels=trace_values(node.labels, labels), job=trace(node.job, name) or node.job
+    )
 
 
-def _ports(found: Ports, origins: Origins) -> Ports:
+def _ports(ports: Ports, origins: Origins) -> Ports:
     settings = "settings: ports" if origins.settings.ports.get("expose") else DEFAULT
     origin = origins.field("config", "kubectl_sky", "expose")
-    origin = origin or origins.field("config", "kubernetes", "ports", otherwise=settings)
-    numbers = tuple(Number(number, origins.resource("ports")) for number in found.numbers)
-    return replace(found, type=text(found.type, origin) or found.type, numbers=numbers)
+    origin = origin or origins.field("config", "kubernetes", "ports", default=settings)
+    numbers = tuple(TracedInt(number, origins.resource("ports")) for number in ports.numbers)
+    return replace(ports, type=trace(ports.type, origin) or ports.type, numbers=numbers)
 
 
-def _sizes(wanted: Mapping[str, str], origins: Origins) -> dict[str, str]:
+def _sizes(sizes: Mapping[str, str], origins: Origins) -> dict[str, str]:
     """Return the origin of each resource; other resources are accelerators."""
     return {
-        name: origins.resource(*_SIZES[name], otherwise="settings: defaults")
+        name: origins.resource(*_SIZES[name], default="settings: defaults")
         if name in _SIZES
         else origins.gpus()
-        for name in wanted
+        for name in sizes
     }
 
 
@@ -147,7 +151,7 @@ def _environment(plan: Plan, origins: Origins, nodes: str) -> dict[str, str]:
         "SKYPILOT_NUM_NODES": nodes,
         "SKYPILOT_NUM_GPUS_PER_NODE": gpus,
     }
-    network = dict.fromkeys(plan.fabric.env, origins.resource("network_tier"))
+    network = dict.fromkeys(plan.network.env, origins.resource("network_tier"))
     return network | variables | origins.keys("envs")
 
 
@@ -156,7 +160,7 @@ def _term(term: Term, origins: Origins) -> Term:
     return tuple(
         replace(
             rule,
-            values=each(
+            values=trace_all(
                 rule.values,
                 origins.resource("use_spot") if rule.key in spots else origins.gpus(),
             ),
@@ -165,7 +169,7 @@ def _term(term: Term, origins: Origins) -> Term:
     )
 
 
-def _toleration(one: Toleration, origins: Origins) -> Toleration:
+def _toleration(toleration: Toleration, origins: Origins) -> Toleration:
     spots = {rule.key for rule in spot.RULES}
-    origin = origins.resource("use_spot") if one.key in spots else origins.gpus()
-    return replace(one, key=text(one.key, origin) or one.key)
+    origin = origins.resource("use_spot") if toleration.key in spots else origins.gpus()
+    return replace(toleration, key=trace(toleration.key, origin) or toleration.key)

@@ -5,12 +5,12 @@ from typing import Any
 from urllib.parse import quote
 
 from kubectl_sky.plan import environment
-from kubectl_sky.plan.hidden import SecretVariable
+from kubectl_sky.plan.secret_env import SecretEnvVar
 from kubectl_sky.spec import hub
 from kubectl_sky.spec.task import Task
 
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")  # as read by the Hub's own tools
-_TOLD = ("HF_ENDPOINT", *TOKENS)
+_PASSED_VARIABLES = ("HF_ENDPOINT", *TOKENS)
 
 
 def env(text: str, task: Task, store: Mapping[str, Any]) -> dict[str, str]:
@@ -27,18 +27,16 @@ def env(text: str, task: Task, store: Mapping[str, Any]) -> dict[str, str]:
     }
     if store.get("endpoint"):
         variables["HF_ENDPOINT"] = environment.literal(store["endpoint"])
-    user_values = environment.given(task.envs)
-    secret_names = {*task.secrets, *(reference.key for reference in task.kept_secrets)}
+    user_values = environment.without_reserved(task.envs)
+    secret_names = {*task.secrets, *(reference.key for reference in task.existing_secrets)}
     return variables | {
         name: environment.literal(user_values[name])
-        for name in _TOLD
+        for name in _PASSED_VARIABLES
         if name in user_values and name not in secret_names
     }
 
 
-def tokens(
-    variables: Sequence[SecretVariable], store: Mapping[str, Any]
-) -> tuple[SecretVariable, ...]:
+def tokens(variables: Sequence[SecretEnvVar], store: Mapping[str, Any]) -> tuple[SecretEnvVar, ...]:
     """Return the secret variables that authenticate the task to the Hub."""
     names = () if store.get("anonymous") else TOKENS
     return tuple(variable for variable in variables if variable.name in names)

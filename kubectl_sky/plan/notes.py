@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import (
-    accounts,
     buckets,
     defaults,
-    fabric,
+    high_speed_network,
     interactive,
     ports,
     priority,
     queueing,
+    service_account,
     storage,
 )
 from kubectl_sky.plan.placement import Placement
@@ -30,11 +30,11 @@ def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) ->
         yield note
     yield from defaults.notes(placement, settings)
     yield from storage.notes(task, facts)
-    yield from storage.unkept(task, facts, settings)
+    yield from storage.code_volume_notes(task, facts, settings)
     yield from buckets.notes(task.buckets, settings)
-    yield from fabric.notes(placement, facts)
+    yield from high_speed_network.notes(placement, facts)
     yield from ports.notes(task, placement.resources, settings)
     options = task.kubernetes
     yield from queueing.notes(task, settings)
-    if accounts.open_until_sent(options.accounts, facts.context or context or ""):
+    if service_account.depends_on_context(options.accounts, facts.context or context or ""):
         yield "remote_identity: the service account depends on kubectl's context; submit writes it"

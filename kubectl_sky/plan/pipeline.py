@@ -11,9 +11,9 @@ from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Task
 
 PARALLEL = "parallel"
-_STAGES = 10_000  # upper limit for stage counts read from an object
-_DELAY = 366 * 86_400  # seconds
-_LATER = {names.QUEUE: names.LATER_QUEUE, names.QUEUE_CLASS: names.LATER_CLASS}
+_MAX_STAGES = 10_000  # upper limit for stage counts read from an object
+_MAX_DELAY_SECONDS = 366 * 86_400  # seconds
+_DEFERRED_QUEUE_ANNOTATIONS = {names.QUEUE: names.LATER_QUEUE, names.QUEUE_CLASS: names.LATER_CLASS}
 
 
 @dataclass(frozen=True)
@@ -89,27 +89,33 @@ def member_of(metadata: Mapping[str, Any]) -> Member | None:
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     if names.PIPELINE not in labels:
         return None
-    auxiliary = str(annotations.get(names.AUXILIARY, "")).split(",")[:_STAGES]
+    auxiliary = str(annotations.get(names.AUXILIARY, "")).split(",")[:_MAX_STAGES]
     return Member(
         id=labels[names.PIPELINE],
         title=annotations.get(names.PIPELINE_NAME) or labels[names.PIPELINE],
         stage=counts.whole(labels.get(names.STAGE)),
-        stages=counts.whole(annotations.get(names.STAGES), _STAGES),
+        stages=counts.whole(annotations.get(names.STAGES), _MAX_STAGES),
         parallel=annotations.get(names.EXECUTION) == PARALLEL,
         auxiliary=tuple(counts.whole(stage) for stage in auxiliary if stage),
-        delay=counts.whole(annotations.get(names.DELAY), _DELAY),
-        task_names=tuple(filter(None, annotations.get(names.STAGE_NAMES, "").split(",")[:_STAGES])),
-        queueing={key: annotations[later] for key, later in _LATER.items() if later in annotations},
+        delay=counts.whole(annotations.get(names.DELAY), _MAX_DELAY_SECONDS),
+        task_names=tuple(
+            filter(None, annotations.get(names.STAGE_NAMES, "").split(",")[:_MAX_STAGES])
+        ),
+        queueing={
+            key: annotations[deferred]
+            for key, deferred in _DEFERRED_QUEUE_ANNOTATIONS.items()
+            if deferred in annotations
+        },
     )
 
 
-def named(tasks: Sequence[Task], title: str) -> tuple[Task, ...]:
+def with_names(tasks: Sequence[Task], title: str) -> tuple[Task, ...]:
     """Return the tasks, all with names: SkyPilot numbers unnamed ones from 0.
 
     Those without run end after setup.
     """
     return tuple(
-        interactive.ending(task if task.name else replace(task, name=f"{title}-{index}"))
+        interactive.exit_after_setup(task if task.name else replace(task, name=f"{title}-{index}"))
         for index, task in enumerate(tasks)
     )
 
@@ -146,10 +152,10 @@ def members(pipeline: Pipeline, pipeline_id: str, tasks: Sequence[Task]) -> tupl
     )
 
 
-def joined(plan: Plan, member: Member) -> Plan:
+def with_member(plan: Plan, member: Member) -> Plan:
     """Return the plan of a task at its position in a pipeline or group."""
-    claims = tuple(
-        replace(claim, labels={**claim.labels, **member.labels}) for claim in plan.storage.fresh
+    pvcs = tuple(
+        replace(pvc, labels={**pvc.labels, **member.labels}) for pvc in plan.storage.new_pvcs
     )
     updated = replace(
         plan,
@@ -158,29 +164,29 @@ def joined(plan: Plan, member: Member) -> Plan:
         nodes=tuple(replace(node, labels={**node.labels, **member.labels}) for node in plan.nodes),
         env={**plan.env, **member.env},
         secrets={key: value for key, value in plan.secrets.items() if key not in member.env},
-        storage=replace(plan.storage, fresh=claims),
+        storage=replace(plan.storage, new_pvcs=pvcs),
         suspended=member.suspended,
         ttl_seconds=None if member.awaited else plan.ttl_seconds,  # later tasks need its result
     )
-    return _connected(updated, member) if member.service else updated
+    return _with_group_service(updated, member) if member.service else updated
 
 
-def queued_later(plan: Plan) -> Plan:
+def without_queue_until_resumed(plan: Plan) -> Plan:
     """Return a suspended task's plan without its queue until the task is resumed.
 
     Otherwise the queue would start the task before the previous one has succeeded.
     """
     if not plan.suspended or not plan.queue:
         return plan
-    later = {_LATER[key]: value for key, value in plan.queueing.items()}
+    deferred = {_DEFERRED_QUEUE_ANNOTATIONS[key]: value for key, value in plan.queueing.items()}
     return replace(
         plan,
-        annotations={**plan.annotations, **later},
-        custom=replace(plan.custom, queueing={}),
+        annotations={**plan.annotations, **deferred},
+        pod_options=replace(plan.pod_options, queueing={}),
     )
 
 
-def _connected(plan: Plan, member: Member) -> Plan:
+def _with_group_service(plan: Plan, member: Member) -> Plan:
     """Return the plan of a task in a group.
 
     Its pods get host names `TASK-RANK` in the shared Service.

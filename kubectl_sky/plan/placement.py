@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from kubectl_sky.facts import Facts, Machine
+from kubectl_sky.facts import ClusterNode, Facts
 from kubectl_sky.plan import accelerators, spot, tpu
 from kubectl_sky.plan.accelerators import AMD, NVIDIA, Family, Rule, Term
 from kubectl_sky.spec import quantity
@@ -43,24 +43,24 @@ class Placement:
     notes: tuple[str, ...] = ()
 
 
-def wants_machines(task: Task) -> bool:
+def needs_cluster_nodes(task: Task) -> bool:
     """Return whether the choice for a task depends on the cluster's nodes."""
     resources = task.resources
     return bool(task.choices) or resources.accelerator is not None or resources.spot
 
 
-def place(task: Task, facts: Facts) -> Placement:
+def choose_placement(task: Task, facts: Facts) -> Placement:
     """Choose a candidate, merged with the candidates that differ only by GPU model.
 
     If the cluster nodes are known, choose the first candidate that fits on an empty one; otherwise
     choose the first. Raises UserError for an accelerator that cannot be requested.
     """
-    placement = _chosen_of(task, facts)
+    placement = _choose(task, facts)
     if not placement.resources.spot:
         return placement
-    rules = spot.seen(facts)
+    rules = spot.present_rules(facts)
     if rules:
-        return replace(placement, terms=spot.narrowed(placement.terms, rules))
+        return replace(placement, terms=spot.with_rules(placement.terms, rules))
     preferences = tuple(Preference(100, rule) for rule in spot.RULES)
     return replace(
         placement,
@@ -69,7 +69,7 @@ def place(task: Task, facts: Facts) -> Placement:
     )
 
 
-def staying(task: Task, context: str | None) -> Task:
+def without_other_contexts(task: Task, context: str | None) -> Task:
     """Limit a task to its candidates for a context, or keep all if there are none."""
     fitting = [
         candidate for candidate in task.candidates if candidate.context in (None, context)
@@ -83,35 +83,43 @@ def staying(task: Task, context: str | None) -> Task:
     return replace(task, resources=first, choices=tuple(others))
 
 
-def _chosen_of(task: Task, facts: Facts) -> Placement:
+def _choose(task: Task, facts: Facts) -> Placement:
     candidates = task.candidates
     devices = [_device(candidate.accelerator, facts) for candidate in candidates]
     chosen_index = _first_fitting(candidates, devices, facts)
     chosen, device = candidates[chosen_index], devices[chosen_index]
     if device is None:
-        return Placement(chosen, notes=tuple(_chosen(candidates, (chosen_index,), facts)))
+        return Placement(chosen, notes=tuple(_choice_note(candidates, (chosen_index,), facts)))
     similar = [
         index
         for index in range(len(candidates))
-        if _alike(candidates, devices, chosen_index, index)
+        if _differ_only_by_gpu(candidates, devices, chosen_index, index)
     ]
-    available = [index for index in similar if _there(devices[index], facts)] or similar
+    available = [index for index in similar if _is_labelled(devices[index], facts)] or similar
     options = [devices[index] for index in available]
-    terms = _joined(options) if _named(chosen) else ()
-    notes = [*_chosen(candidates, similar, facts)]
-    if terms and facts.machines and not any(meets(terms, item) for item in facts.machines):
-        gpus = " or ".join(_gpu(candidates[index]) for index in similar)
+    terms = _merge_terms(options) if _names_gpu(chosen) else ()
+    notes = [*_choice_note(candidates, similar, facts)]
+    if (
+        terms
+        and facts.cluster_nodes
+        and not any(meets(terms, item) for item in facts.cluster_nodes)
+    ):
+        gpus = " or ".join(_describe_gpu(candidates[index]) for index in similar)
         unlabelled = _unlabelled(device, facts)
-        notes.append(_missing(gpus, device, facts) if not unlabelled else _unsaid(gpus))
+        notes.append(
+            _missing_note(gpus, device, facts) if not unlabelled else _unlabelled_note(gpus)
+        )
         terms = () if unlabelled else terms
-    if not facts.machines:
+    if not facts.cluster_nodes:
         notes += [
-            _unknown(item) for item in (candidates[index] for index in similar) if _strange(item)
+            _unknown_gpu_note(item)
+            for item in (candidates[index] for index in similar)
+            if _is_unknown_gpu(item)
         ]
     return Placement(
         resources=chosen,
         device=device,
-        terms=_present(terms, facts),
+        terms=_terms_present(terms, facts),
         preferred=_preferred(options, facts) if task.ordered and terms else (),
         notes=tuple(notes),
     )
@@ -132,59 +140,63 @@ def _first_fitting(
     return 0
 
 
-def _device(asked: Accelerator | None, facts: Facts) -> Device | None:
+def _device(accelerator: Accelerator | None, facts: Facts) -> Device | None:
     """Return the device request; an unnamed GPU uses the cluster's GPU resource."""
-    if asked is None:
+    if accelerator is None:
         return None
-    if asked.name is None:
-        has_amd = any(AMD.resource in machine.allocatable for machine in facts.machines)
-        has_nvidia = any(NVIDIA.resource in machine.allocatable for machine in facts.machines)
+    if accelerator.name is None:
+        has_amd = any(
+            AMD.resource in cluster_node.allocatable for cluster_node in facts.cluster_nodes
+        )
+        has_nvidia = any(
+            NVIDIA.resource in cluster_node.allocatable for cluster_node in facts.cluster_nodes
+        )
         family = AMD if has_amd and not has_nvidia else NVIDIA
-        return Device(family.resource, asked.count)
-    if tpu.is_tpu(asked.name):
-        chips, term = tpu.request(asked.name, asked.count)
+        return Device(family.resource, accelerator.count)
+    if tpu.is_tpu(accelerator.name):
+        chips, term = tpu.request(accelerator.name, accelerator.count)
         return Device(tpu.RESOURCE, chips, (term,))
-    family = accelerators.family_of(asked.name)
-    models = accelerators.models(asked.name)
+    family = accelerators.family_of(accelerator.name)
+    models = accelerators.models(accelerator.name)
     terms = family.terms(models)
-    observed = tuple(_seen(family, {model.name for model in models}, facts))
-    return Device(family.resource, asked.count, observed or terms)
+    observed = tuple(_observed_terms(family, {model.name for model in models}, facts))
+    return Device(family.resource, accelerator.count, observed or terms)
 
 
-def _seen(family: Family, wanted: set[str], facts: Facts) -> Iterator[Term]:
+def _observed_terms(family: Family, requests: set[str], facts: Facts) -> Iterator[Term]:
     """Yield terms of the labels on cluster nodes that match the wanted models."""
     for key in family.labels:
-        values = {machine.labels.get(key, "") for machine in facts.machines} - {""}
+        values = {cluster_node.labels.get(key, "") for cluster_node in facts.cluster_nodes} - {""}
         matching = sorted(
             value
             for value in values
-            if any(accelerators.matches(name, family.read(value) or "") for name in wanted)
+            if any(accelerators.matches(name, family.read(value) or "") for name in requests)
         )
         if matching:
             yield (Rule(key, tuple(matching)),)
 
 
-def _named(resources: Resources) -> bool:
+def _names_gpu(resources: Resources) -> bool:
     return resources.accelerator is not None and resources.accelerator.name is not None
 
 
-def _alike(
-    candidates: tuple[Resources, ...], devices: list[Device | None], at: int, other: int
+def _differ_only_by_gpu(
+    candidates: tuple[Resources, ...], devices: list[Device | None], index: int, other: int
 ) -> bool:
     """Return whether two candidates differ only by the GPUs that they name."""
-    mine, theirs = devices[at], devices[other]
-    if other == at:
+    first, second = devices[index], devices[other]
+    if other == index:
         return True
-    if mine is None or theirs is None or not _named(candidates[at]):
+    if first is None or second is None or not _names_gpu(candidates[index]):
         return False
     same_resources = replace(candidates[other], accelerator=None) == replace(
-        candidates[at], accelerator=None
+        candidates[index], accelerator=None
     )
-    same_request = (mine.resource, mine.count) == (theirs.resource, theirs.count)
-    return same_resources and same_request and _named(candidates[other])
+    same_request = (first.resource, first.count) == (second.resource, second.count)
+    return same_resources and same_request and _names_gpu(candidates[other])
 
 
-def _joined(devices: Iterable[Device | None]) -> tuple[Term, ...]:
+def _merge_terms(devices: Iterable[Device | None]) -> tuple[Term, ...]:
     """Merge the terms of all devices: one per set of label keys, with all values."""
     terms = [term for device in devices if device for term in device.terms]
     single_key: dict[str, dict[str, None]] = {}
@@ -195,15 +207,21 @@ def _joined(devices: Iterable[Device | None]) -> tuple[Term, ...]:
     return (*joined, *dict.fromkeys(term for term in terms if len(term) > 1))
 
 
-def _there(device: Device | None, facts: Facts) -> bool:
+def _is_labelled(device: Device | None, facts: Facts) -> bool:
     """Return whether a cluster node is labelled as having the device."""
-    return device is not None and any(meets(device.terms, machine) for machine in facts.machines)
+    return device is not None and any(
+        meets(device.terms, cluster_node) for cluster_node in facts.cluster_nodes
+    )
 
 
-def _present(terms: tuple[Term, ...], facts: Facts) -> tuple[Term, ...]:
+def _terms_present(terms: tuple[Term, ...], facts: Facts) -> tuple[Term, ...]:
     """Drop the terms that no cluster node meets, unless that drops all of them."""
     return (
-        tuple(term for term in terms if any(meets((term,), machine) for machine in facts.machines))
+        tuple(
+            term
+            for term in terms
+            if any(meets((term,), cluster_node) for cluster_node in facts.cluster_nodes)
+        )
         or terms
     )
 
@@ -213,7 +231,7 @@ def _preferred(devices: list[Device | None], facts: Facts) -> tuple[Preference, 
     return tuple(
         Preference(max(100 - 10 * index, 1), rule)
         for index, device in enumerate(devices[:-1])
-        for term in _present(device.terms if device else (), facts)
+        for term in _terms_present(device.terms if device else (), facts)
         for rule in term[:1]
     )
 
@@ -229,96 +247,114 @@ def _fits(candidate: Resources, device: Device | None, facts: Facts) -> bool:
         requests[device.resource] = str(device.count)
     terms = device.terms if device and not _unlabelled(device, facts) else ()
     if candidate.spot:
-        terms = spot.narrowed(terms, spot.seen(facts) or spot.RULES)
+        terms = spot.with_rules(terms, spot.present_rules(facts) or spot.RULES)
     return any(
-        _holds(machine.allocatable, requests) and (not terms or meets(terms, machine))
-        for machine in facts.machines
+        _has_room(cluster_node.allocatable, requests) and (not terms or meets(terms, cluster_node))
+        for cluster_node in facts.cluster_nodes
     )
 
 
-def _holds(given: Mapping[str, str], wanted: Mapping[str, str | None]) -> bool:
+def _has_room(available: Mapping[str, str], requests: Mapping[str, str | None]) -> bool:
     return all(
-        quantity.quantity(size) <= _amount(given, name)
-        for name, size in wanted.items()
+        quantity.quantity(size) <= _amount(available, name)
+        for name, size in requests.items()
         if size is not None
     )
 
 
-def _amount(given: Mapping[str, str], name: str) -> Fraction:
-    return quantity.quantity(given.get(name, "0"))
+def _amount(available: Mapping[str, str], name: str) -> Fraction:
+    return quantity.quantity(available.get(name, "0"))
 
 
-def meets(terms: tuple[Term, ...], machine: Machine) -> bool:
+def meets(terms: tuple[Term, ...], cluster_node: ClusterNode) -> bool:
     """Return whether a cluster node has all the labels of one of the terms."""
-    return any(all(machine.labels.get(rule.key) in rule.values for rule in term) for term in terms)
+    return any(
+        all(cluster_node.labels.get(rule.key) in rule.values for rule in term) for term in terms
+    )
 
 
 def _unlabelled(device: Device, facts: Facts) -> bool:
     """Return whether no cluster node with the resource has a label for its model."""
-    machines = [
-        machine for machine in facts.machines if _amount(machine.allocatable, device.resource) > 0
+    cluster_nodes = [
+        cluster_node
+        for cluster_node in facts.cluster_nodes
+        if _amount(cluster_node.allocatable, device.resource) > 0
     ]
-    return bool(machines) and not any(_told(machine) for machine in machines)
+    return bool(cluster_nodes) and not any(
+        _labelled_accelerators(cluster_node) for cluster_node in cluster_nodes
+    )
 
 
-def _told(machine: Machine) -> set[str]:
+def _labelled_accelerators(cluster_node: ClusterNode) -> set[str]:
     """Return the accelerators that the labels of a cluster node name."""
-    tpus = {machine.labels[tpu.ACCELERATOR]} if tpu.ACCELERATOR in machine.labels else set()
-    return tpus | set(accelerators.told(machine.labels))
+    tpus = (
+        {cluster_node.labels[tpu.ACCELERATOR]} if tpu.ACCELERATOR in cluster_node.labels else set()
+    )
+    return tpus | set(accelerators.from_labels(cluster_node.labels))
 
 
-def _strange(resources: Resources) -> bool:
+def _is_unknown_gpu(resources: Resources) -> bool:
     name = resources.accelerator.name if resources.accelerator else None
-    return name is not None and not tpu.is_tpu(name) and not accelerators.known(name)
+    return name is not None and not tpu.is_tpu(name) and not accelerators.is_known(name)
 
 
-def _chosen(candidates: tuple[Resources, ...], same: Iterable[int], facts: Facts) -> Iterator[str]:
+def _choice_note(
+    candidates: tuple[Resources, ...], same: Iterable[int], facts: Facts
+) -> Iterator[str]:
     indices = list(same)
     rejected = len(candidates) - len(indices)
     if not rejected:
         return
-    selected = " or ".join(_text(candidates[index]) for index in indices)
+    selected = " or ".join(_describe(candidates[index]) for index in indices)
     reason = "it is the first, and the cluster nodes are not known here"
-    if facts.machines:
+    if facts.cluster_nodes:
         reason = "it is the first that fits on a cluster node"
-        if not _held(candidates, facts):
+        if not _any_fits(candidates, facts):
             reason = "it is the first, and none fits on a cluster node"
     yield f"of {len(candidates)} candidates {selected} is chosen: {reason}"
 
 
-def _held(candidates: tuple[Resources, ...], facts: Facts) -> bool:
+def _any_fits(candidates: tuple[Resources, ...], facts: Facts) -> bool:
     on_demand = (replace(candidate, spot=False) for candidate in candidates)
     return any(_fits(variant, _device(variant.accelerator, facts), facts) for variant in on_demand)
 
 
-def _missing(kinds: str, device: Device, facts: Facts) -> str:
-    gpus = sorted({name for machine in facts.machines for name in _told(machine)})
+def _missing_note(kinds: str, device: Device, facts: Facts) -> str:
+    gpus = sorted(
+        {
+            name
+            for cluster_node in facts.cluster_nodes
+            for name in _labelled_accelerators(cluster_node)
+        }
+    )
     hint = f"there are {', '.join(gpus)}" if gpus else "no cluster node has GPU labels"
     return f"no cluster node has a label for {kinds}; {hint}; the task waits for one"
 
 
-def _unsaid(kinds: str) -> str:
+def _unlabelled_note(kinds: str) -> str:
     return f"cluster nodes have no GPU labels; scheduling on any GPU for {kinds}"
 
 
-def _unknown(resources: Resources) -> str:
-    return f"{_gpu(resources)} is not a known GPU; only cluster nodes with this label match"
+def _unknown_gpu_note(resources: Resources) -> str:
+    return (
+        f"{_describe_gpu(resources)} is not a known GPU; only cluster nodes with this label match"
+    )
 
 
-def _text(resources: Resources) -> str:
+def _describe(resources: Resources) -> str:
     sizes = {
         "cpus": resources.cpus,
         "memory": resources.memory,
         "disk_size": resources.disk,
         "image": resources.image,
     }
-    parts = [_gpu(resources)] if resources.accelerator else []
+    parts = [_describe_gpu(resources)] if resources.accelerator else []
     parts += [f"{name} {size}" for name, size in sizes.items() if size]
     parts += ["use_spot"] if resources.spot else []
     return ", ".join(parts) or "the one without sizes"
 
 
-def _gpu(resources: Resources) -> str:
+def _describe_gpu(resources: Resources) -> str:
     accelerator = resources.accelerator
     if accelerator is None:
         return "no GPU"

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 
 from kubectl_sky import names
 from kubectl_sky.plan.accelerators import Term
-from kubectl_sky.plan.bundle import Cargo
-from kubectl_sky.plan.custom import Custom
-from kubectl_sky.plan.fabric import Fabric
-from kubectl_sky.plan.hidden import SecretVariable
+from kubectl_sky.plan.high_speed_network import HighSpeedNetwork
+from kubectl_sky.plan.image_registry import Login
+from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Preference
+from kubectl_sky.plan.pod_options import PodOptions
 from kubectl_sky.plan.ports import Ports
-from kubectl_sky.plan.registry import Login
 from kubectl_sky.plan.runtime import Runtime, profile, runtime, start
-from kubectl_sky.plan.storage import Stored
+from kubectl_sky.plan.secret_env import SecretEnvVar
+from kubectl_sky.plan.storage import PodStorage
 from kubectl_sky.secret import Secret
 from kubectl_sky.spec.arrays import Array
 
@@ -64,23 +64,24 @@ class Plan:
     """All decisions about one task.
 
     `name` is the name of the objects that exist once per task. `namespace` is empty for the current
-    one. `env` and `secrets` map names to values. `secret_variables` are the variables that come
+    one. `env` and `secrets` map names to values. `secret_env` are the variables that come
     from Secrets, the task's own or existing ones. `requests` and `limits` map resource names to
     Kubernetes quantities. `scripts` maps file names to text. `selector` matches the task's pods.
     `service` is the headless Service that nodes use to find each other (None for one node). `ports`
-    is the Service that exposes rank 0, and `fabric` is the fast network between nodes. A cluster
+    is the Service that exposes rank 0, and `network` is the fast network between nodes. A cluster
     node must meet one of the `terms`, if there are any.
 
-    A finished Job is deleted after `ttl_seconds`; None keeps it. A failed
-    node restarts up to `restarts` times. If the task `recovers`, disruptions by the cluster, such
-    as evictions, and the `exit_codes` are not counted. `suspended` Jobs start when a client resumes
-    them. `backend` is the name of the backend. `array` is set for an array of one-node tasks. The
-    tasks of a `group` share the Service. `scheduler` schedules the pods (None: the default one).
-    `confined` containers run without capabilities and cannot regain them. A backend `uses_runtime`
-    if its nodes need more than a command of their own.
+    A finished Job is deleted after `ttl_seconds`; None keeps it. A failed node restarts up to
+    `restarts` times. If the task `recovers`, disruptions by the cluster, such as evictions, and the
+    `exit_codes` are not counted. `suspended` Jobs start when a client resumes them. `backend` is
+    the name of the backend. `array` is set for an array of one-node tasks. The tasks of a `group`
+    share the Service. `scheduler` schedules the pods (None: the default one). `drops_capabilities`
+    containers run without capabilities and cannot regain them. A backend `uses_runtime` if its
+    nodes need more than a command of their own.
 
-    `pod_annotations` are those of the pods, `login` is for the registry of the image, and `custom`
-    holds the user's settings for pods and queues. `cargo` is the user's local files.
+    `pod_annotations` are those of the pods, `login` is for the registry of the image, and
+    `pod_options` holds the user's settings for pods and queues. `file_transfer` is the user's local
+    files.
     """
 
     id: str
@@ -94,10 +95,10 @@ class Plan:
     login: Login | None
     env: Mapping[str, str]
     secrets: Mapping[str, Secret]
-    secret_variables: tuple[SecretVariable, ...]
+    secret_env: tuple[SecretEnvVar, ...]
     requests: Mapping[str, str]
     limits: Mapping[str, str]
-    storage: Stored
+    storage: PodStorage
     terms: tuple[Term, ...]
     preferred: tuple[Preference, ...]
     tolerations: tuple[Toleration, ...]
@@ -111,38 +112,38 @@ class Plan:
     array: Array | None
     scripts: Mapping[str, str]
     pod_annotations: Mapping[str, str]
-    custom: Custom
-    cargo: Cargo
+    pod_options: PodOptions
+    file_transfer: FileTransfer
     service: str | None
     suspended: bool = False
     ports: Ports | None = None
-    fabric: Fabric = field(default_factory=Fabric)
+    network: HighSpeedNetwork = field(default_factory=HighSpeedNetwork)
     group: Group | None = None
     scheduler: str | None = None
-    confined: bool = False
+    drops_capabilities: bool = False
     uses_runtime: bool = False
 
     @property
     def service_owner(self) -> Group:
         """The metadata of the headless Service: the task's, or that of the group that shares it."""
-        return self.group or self.beside
+        return self.group or self.companion_metadata
 
     @property
-    def fetch_requests(self) -> Mapping[str, str]:
+    def download_requests(self) -> Mapping[str, str]:
         """The requests of a container that runs before the task: no devices."""
         return {name: size for name, size in self.requests.items() if name in _SIZES}
 
     @property
-    def fetch_limits(self) -> Mapping[str, str]:
+    def download_limits(self) -> Mapping[str, str]:
         """The limits of a container that runs before the task: no devices."""
         return {name: size for name, size in self.limits.items() if name in _SIZES}
 
     @property
     def topology_key(self) -> str | None:
         """The topology key that all nodes of the task must share; None if there is none."""
-        if self.storage.together:
+        if self.storage.one_cluster_node:
             return "kubernetes.io/hostname"
-        zone = self.fabric.one_zone and len(self.nodes) > 1
+        zone = self.network.one_zone and len(self.nodes) > 1
         return "topology.kubernetes.io/zone" if zone else None
 
     @property
@@ -153,7 +154,7 @@ class Plan:
     @property
     def queueing(self) -> Mapping[str, str]:
         """The Kueue labels for the queue and its priority class."""
-        return self.custom.queueing
+        return self.pod_options.queueing
 
     @property
     def auxiliary(self) -> bool:
@@ -169,7 +170,7 @@ class Plan:
     def start(self) -> str | None:
         """The command of a task that only runs `run` on one node; others use the runtime."""
         several = self.uses_runtime or len(self.nodes) > 1 or self.array
-        mounted = self.storage.links or self.storage.fetches
+        mounted = self.storage.links or self.storage.downloads
         if several or mounted or self.scripts.keys() != {"run.sh"}:
             return None
         return start(self.image)
@@ -185,7 +186,7 @@ class Plan:
         return None if self.start else runtime(self.namespace)
 
     @property
-    def beside(self) -> Group:
+    def companion_metadata(self) -> Group:
         """The metadata of the objects beside the workload, which has all annotations."""
         annotations = {
             key: text for key, text in self.annotations.items() if key == names.ORIGINAL_USER

@@ -21,8 +21,8 @@ def patch(config: Mapping[str, Data]) -> Mapping[str, Data]:
     return {name: values for name, values in merged.items() if values}
 
 
-def _spec(given: Mapping[str, Data]) -> Mapping[str, Data]:
-    spec = dict(given)
+def _spec(spec: Mapping[str, Data]) -> Mapping[str, Data]:
+    spec = dict(spec)
     if spec.get("containers"):
         spec["containers"] = [_container(container) for container in spec["containers"]]
     if spec.get("serviceAccountName") and spec.get("automountServiceAccountToken") is None:
@@ -30,10 +30,10 @@ def _spec(given: Mapping[str, Data]) -> Mapping[str, Data]:
     return spec
 
 
-def _container(given: Mapping[str, Data]) -> Mapping[str, Data]:
-    if given.get("name") not in MAIN or not given.get("env"):
-        return given
+def _container(container: Mapping[str, Data]) -> Mapping[str, Data]:
+    if container.get("name") not in MAIN or not container.get("env"):
+        return container
     return {
-        **given,
-        "env": [variable for variable in given["env"] if variable.get("name") not in RESERVED],
+        **container,
+        "env": [variable for variable in container["env"] if variable.get("name") not in RESERVED],
     }

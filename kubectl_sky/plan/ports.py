@@ -42,13 +42,13 @@ class Ports:
     numbers: tuple[int, ...]
 
 
-def ports(task: Task, resources: Resources, whole: str, settings: Settings) -> Ports | None:
-    """Return the Service of a task with objects named `whole`; None if not needed."""
+def ports(task: Task, resources: Resources, object_name: str, settings: Settings) -> Ports | None:
+    """Return the Service of a task with objects named `object_name`; None if not needed."""
     if not resources.ports or task.array:
         return None
     exposure = _exposed(task, settings)
     return Ports(
-        service=names.ports_object(whole),
+        service=names.ports_object(object_name),
         type=_TYPES[exposure],
         headless=exposure == _HEADLESS,
         annotations=_annotations(task, settings),

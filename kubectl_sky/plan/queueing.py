@@ -11,13 +11,13 @@ from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Resources, Task
 
 _FLEX_START = "cloud.google.com/gke-flex-start"
-_MOST = 12  # maximum number of queues named in a message
-_RUN_SECONDS = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
+_MAX_QUEUES_LISTED = 12  # maximum number of queues named in a message
+_MAX_RUN_ANNOTATION = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
 
 
-def queue(asked: Kubernetes, settings: Settings) -> str | None:
+def queue(options: Kubernetes, settings: Settings) -> str | None:
     """Return the Kueue queue of the task, by default the one in the settings."""
-    return (settings.queue if asked.queue is None else asked.queue) or None
+    return (settings.queue if options.queue is None else options.queue) or None
 
 
 def check(task: Task, facts: Facts, settings: Settings) -> None:
@@ -34,10 +34,10 @@ def check(task: Task, facts: Facts, settings: Settings) -> None:
             'submit it without a queue: --queue "", or install Kueue: https://kueue.sigs.k8s.io',
         )
     if queues.names is not None and name not in queues.names:
-        existing = ", ".join(sorted(queues.names)[:_MOST])
+        existing = ", ".join(sorted(queues.names)[:_MAX_QUEUES_LISTED])
         hint = f"existing queues: {existing}" if existing else "the namespace has no LocalQueue"
         if queues.elsewhere:
-            namespaces = ", ".join(sorted(queues.elsewhere)[:_MOST])
+            namespaces = ", ".join(sorted(queues.elsewhere)[:_MAX_QUEUES_LISTED])
             hint += f"; one of this name is in {namespaces}, and is only for tasks there"
         raise UserError(f"there is no queue {name!r} in namespace {facts.namespace}", hint)
 
@@ -47,22 +47,24 @@ def labels(task: Task, resources: Resources, facts: Facts, settings: Settings) -
     name, priority_class = queue(task.kubernetes, settings), priority.class_of(resources, settings)
     if not name:
         return {}
-    known_class = priority_class and facts.queues and priority_class in facts.queues.classes
+    exists = priority_class and facts.queues and priority_class in facts.queues.classes
     return {names.QUEUE: name} | (
-        {names.QUEUE_CLASS: priority_class} if known_class and priority_class else {}
+        {names.QUEUE_CLASS: priority_class} if exists and priority_class else {}
     )
 
 
-def node_selector(asked: Kubernetes, settings: Settings) -> Mapping[str, str]:
+def node_selector(options: Kubernetes, settings: Settings) -> Mapping[str, str]:
     """Return the flex-start node label; a queue provisions nodes itself."""
-    selected = asked.flex_start and not queue(asked, settings)
+    selected = options.flex_start and not queue(options, settings)
     return {_FLEX_START: "true"} if selected else {}
 
 
-def annotations(asked: Kubernetes) -> dict[str, str]:
+def annotations(options: Kubernetes) -> dict[str, str]:
     """Return the user's annotations, and the run time limit for provisioned nodes."""
-    provisioned = asked.flex_start and asked.queue and asked.run_seconds
-    return dict(asked.annotations) | ({_RUN_SECONDS: str(asked.run_seconds)} if provisioned else {})
+    provisioned = options.flex_start and options.queue and options.run_seconds
+    return dict(options.annotations) | (
+        {_MAX_RUN_ANNOTATION: str(options.run_seconds)} if provisioned else {}
+    )
 
 
 def notes(task: Task, settings: Settings) -> Iterator[str]:

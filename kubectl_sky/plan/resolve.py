@@ -3,25 +3,23 @@
 from kubectl_sky import assets, names
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import (
-    bundle,
     defaults,
     environment,
-    fabric,
-    hidden,
+    image_registry,
     interactive,
     ports,
     priority,
-    registry,
+    secret_env,
     sizes,
     spot,
-    storage,
 )
-from kubectl_sky.plan.bundle import Cargo
-from kubectl_sky.plan.custom import Custom, custom
-from kubectl_sky.plan.identity import identity, numbers
+from kubectl_sky.plan.high_speed_network import find_network
+from kubectl_sky.plan.local_files import FileTransfer, plan_transfer
 from kubectl_sky.plan.placement import Placement
 from kubectl_sky.plan.plan import Plan, Toleration
-from kubectl_sky.plan.storage import Named
+from kubectl_sky.plan.pod_options import PodOptions, build_pod_options
+from kubectl_sky.plan.storage import ObjectNames, PodStorage, plan_storage
+from kubectl_sky.plan.task_metadata import array_annotation, build_metadata
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Resources, Task
@@ -33,36 +31,38 @@ def resolve(
     task: Task, task_id: str, placement: Placement, facts: Facts, settings: Settings
 ) -> Plan:
     """Build the plan of a task; raise FieldError if anything it requires is missing."""
-    task, resources = registry.hidden(interactive.staying(task)), placement.resources
+    task = image_registry.move_login_to_secrets(interactive.keep_running(task))
+    resources = placement.resources
     requests = sizes.requests(placement, settings)
-    customized = custom(task, resources, facts, settings)
-    task_identity = identity(task, task_id, facts, resources, customized.queue)
-    login, object_name = registry.login(task, task_identity.object_name), task_identity.object_name
-    image = registry.image(resources.image, login) or defaults.image(placement, settings)
-    stored = storage.stored(task, facts, settings, Named(object_name, task_identity.labels, image))
-    cargo = bundle.cargo(task.files, object_name, facts, bool(stored.shelf))
-    network = fabric.fabric(placement, facts)
-    env = environment.variables(task, object_name, placement, facts, stored.links, settings)
+    pod_options = build_pod_options(task, resources, facts, settings)
+    metadata = build_metadata(task, task_id, facts, resources, pod_options.queue)
+    name = metadata.object_name
+    login = image_registry.find_login(task, name)
+    image = image_registry.image(resources.image, login) or defaults.image(placement, settings)
+    volumes = plan_storage(task, facts, settings, ObjectNames(name, metadata.labels, image))
+    file_transfer = plan_transfer(task.files, name, facts, bool(volumes.code_volume))
+    network = find_network(placement, facts)
+    env = environment.variables(task, name, placement, facts, volumes.links, settings)
     return Plan(
         id=task_id,
-        name=object_name,
+        name=name,
         namespace=facts.namespace,
-        labels=task_identity.labels,
-        annotations={**task_identity.annotations, **cargo.annotations},
-        selector=task_identity.selector,
-        nodes=task_identity.nodes(task.num_nodes),
+        labels=metadata.labels,
+        annotations={**metadata.annotations, **file_transfer.annotations},
+        selector=metadata.selector,
+        nodes=metadata.nodes(task.num_nodes),
         image=image,
         login=login,
         env={**network.env, **env},
-        secrets=hidden.values(task, facts),
-        secret_variables=hidden.variables(task, facts, object_name),
+        secrets=secret_env.values(task, facts),
+        secret_env=secret_env.variables(task, facts, name),
         requests=requests,
         limits={**sizes.limits(placement, requests, task.kubernetes.limits), **network.resources},
-        storage=stored,
+        storage=volumes,
         terms=placement.terms,
         preferred=placement.preferred,
         tolerations=_tolerations(placement),
-        priority_class=_class(customized, resources, settings),
+        priority_class=_priority_class(pod_options, resources, settings),
         ttl_seconds=resources.linger,
         restarts=resources.recovery.restarts if resources.recovery else 0,
         recovers=resources.recovery is not None,
@@ -70,20 +70,26 @@ def resolve(
         shared_memory=placement.device is not None,
         backend=task.backend or names.DEFAULT_BACKEND,
         array=task.array,
-        scripts=_scripts(task, cargo),
-        pod_annotations={**task.kubernetes.annotations, **numbers(task), **stored.annotations},
-        custom=customized,
-        confined=customized.non_root,
-        cargo=cargo,
-        service=object_name if task.num_nodes > 1 else None,
-        ports=ports.ports(task, resources, object_name, settings),
-        fabric=network,
+        scripts=_scripts(task, file_transfer),
+        pod_annotations=_pod_annotations(task, volumes),
+        pod_options=pod_options,
+        drops_capabilities=pod_options.non_root,
+        file_transfer=file_transfer,
+        service=name if task.num_nodes > 1 else None,
+        ports=ports.ports(task, resources, name, settings),
+        network=network,
     )
 
 
-def _class(own: Custom, resources: Resources, settings: Settings) -> str | None:
+def _pod_annotations(task: Task, volumes: PodStorage) -> dict[str, str]:
+    return {**task.kubernetes.annotations, **array_annotation(task), **volumes.annotations}
+
+
+def _priority_class(
+    pod_options: PodOptions, resources: Resources, settings: Settings
+) -> str | None:
     """Return the pods' priority class; None if the Kueue label already sets one."""
-    queued = names.QUEUE_CLASS in own.queueing
+    queued = names.QUEUE_CLASS in pod_options.queueing
     return None if queued else priority.class_of(resources, settings)
 
 
@@ -103,9 +109,9 @@ def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
     return devices + tuple(Toleration(rule.key, "Equal", rule.values[0]) for rule in rules)
 
 
-def _scripts(task: Task, cargo: Cargo) -> dict[str, str]:
+def _scripts(task: Task, file_transfer: FileTransfer) -> dict[str, str]:
     """Return the files of this task that a node starts from. Raises FieldError if too large."""
-    scripts = dict(cargo.lists) if cargo.places else {}
+    scripts = dict(file_transfer.lists) if file_transfer.unpack_paths else {}
     if task.repository:
         repository = task.repository
         lines = (

@@ -12,16 +12,18 @@ RULES = (
 NOTE = "use_spot: no node is known to be a spot node; spot nodes are preferred, and any will do"
 
 
-def seen(facts: Facts) -> tuple[Rule, ...]:
+def present_rules(facts: Facts) -> tuple[Rule, ...]:
     """Return the rules that at least one cluster node meets."""
     return tuple(
         rule
         for rule in RULES
-        if any(machine.labels.get(rule.key) in rule.values for machine in facts.machines)
+        if any(
+            cluster_node.labels.get(rule.key) in rule.values for cluster_node in facts.cluster_nodes
+        )
     )
 
 
-def narrowed(terms: tuple[Term, ...], rules: tuple[Rule, ...]) -> tuple[Term, ...]:
+def with_rules(terms: tuple[Term, ...], rules: tuple[Rule, ...]) -> tuple[Term, ...]:
     """Return the terms combined with each of the rules."""
     if not rules:
         return terms

@@ -12,9 +12,9 @@ import yaml
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.kinds import SECRET, kind_of
-from kubectl_sky.plan.bundle import Bundle
-from kubectl_sky.plan.claim import Claim
+from kubectl_sky.plan.local_files import FilesConfigMap
 from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.plan.pvc import Pvc
 from kubectl_sky.plan.runtime import Runtime
 from kubectl_sky.render import pod_config, writer
 from kubectl_sky.render.engine import engine
@@ -92,16 +92,14 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
         )
     if backend.companion_kind:
         auxiliary.append(_manifest(environment, backend.companion_template, **context))
-    auxiliary += [
-        _manifest(environment, "pvc.yaml.j2", claim=claim) for claim in plan.storage.fresh
-    ]
+    auxiliary += [_manifest(environment, "pvc.yaml.j2", pvc=item) for item in plan.storage.new_pvcs]
     runtimes = [plan.runtime] if plan.runtime else []
     return Manifests(
         shared=(
             *(_manifest(environment, "runtime.yaml.j2", runtime=item) for item in runtimes),
             *(
-                _manifest(environment, "files.yaml.j2", bundle=bundle)
-                for bundle in plan.cargo.bundles
+                _manifest(environment, "files.yaml.j2", config_map=config_map)
+                for config_map in plan.file_transfer.config_maps
             ),
         ),
         auxiliary=tuple(auxiliary),
@@ -128,17 +126,21 @@ def _once(manifests: Iterable[Manifest]) -> tuple[Manifest, ...]:
     return tuple(by_name.values())
 
 
-def claim(claim: Claim, templates: Path | None = None) -> Manifest:
+def pvc(claim: Pvc, templates: Path | None = None) -> Manifest:
     """Render the PVC of a volume."""
-    return _manifest(engine(templates), "pvc.yaml.j2", claim=claim)
+    return _manifest(engine(templates), "pvc.yaml.j2", pvc=claim)
 
 
 def redacted(plan: Plan) -> Plan:
     """Return the plan with its secrets' values redacted, for display."""
     hidden = Secret(REDACTED)
     login = plan.login and replace(plan.login, username=hidden, password=hidden)
-    cargo = replace(plan.cargo, secret=dict.fromkeys(plan.cargo.secret, hidden))
-    return replace(plan, secrets=dict.fromkeys(plan.secrets, hidden), login=login, cargo=cargo)
+    file_transfer = replace(
+        plan.file_transfer, secret=dict.fromkeys(plan.file_transfer.secret, hidden)
+    )
+    return replace(
+        plan, secrets=dict.fromkeys(plan.secrets, hidden), login=login, file_transfer=file_transfer
+    )
 
 
 def as_yaml(manifests: Iterable[Manifest]) -> str:
@@ -158,7 +160,7 @@ def _auxiliary(plan: Plan) -> Iterator[str]:
         yield "secret.yaml.j2"
     if plan.login:
         yield "registry.yaml.j2"
-    if plan.cargo.secret:
+    if plan.file_transfer.secret:
         yield "credentials.yaml.j2"
     if plan.service:
         yield "service.yaml.j2"
@@ -166,16 +168,16 @@ def _auxiliary(plan: Plan) -> Iterator[str]:
 
 def _changed(manifest: Manifest, plan: Plan) -> Manifest:
     """Merge the user's pod_config into the manifest; its text loses its comments."""
-    if not plan.custom.config:
+    if not plan.pod_options.pod_config:
         return manifest
-    value = pod_config.applied(manifest.object, plan.custom.config)
+    value = pod_config.applied(manifest.object, plan.pod_options.pod_config)
     return Manifest(writer.document(value), value)
 
 
 def _manifest(
     environment: jinja2.Environment,
     name: str,
-    **context: Plan | Node | Claim | Bundle | Runtime | Mapping[str, object],
+    **context: Plan | Node | Pvc | FilesConfigMap | Runtime | Mapping[str, object],
 ) -> Manifest:
     try:
         text, has_secret = writer.unsealed(environment.get_template(name).render(context))

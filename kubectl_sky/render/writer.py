@@ -14,7 +14,7 @@ import jinja2
 import yaml
 from markupsafe import Markup
 
-from kubectl_sky.plan import traced
+from kubectl_sky.plan import provenance
 from kubectl_sky.secret import Secret, reveal
 
 # A string needs no quotes if PyYAML (YAML 1.1), YAML 1.2 and kubectl's Go parser all read it back
@@ -71,9 +71,9 @@ def write(value: object) -> str:
         raise jinja2.TemplateRuntimeError(
             "a secret's value is written by the filter base64, in a Secret"
         )
-    if isinstance(value, traced.Text):
+    if isinstance(value, provenance.TracedStr):
         return _marked(_string(str(value)), value.origin)
-    if isinstance(value, traced.Number):
+    if isinstance(value, provenance.TracedInt):
         return _marked(_inline(int(value)), value.origin)
     if isinstance(value, str):
         return _string(value)
@@ -109,7 +109,7 @@ def block(text: str, indent: int) -> Markup:
     `indent` is the number of spaces before its lines, two more than before its key. Text that a
     block cannot represent (control characters, other line breaks) is quoted instead.
     """
-    origin = text.origin if isinstance(text, traced.Text) else ""
+    origin = text.origin if isinstance(text, provenance.TracedStr) else ""
     text = str(text)
     if "\n" not in text or BREAKS.search(text):
         return _marked(_string(text), origin)
@@ -157,7 +157,7 @@ def b64(value: str | bytes | Secret) -> Markup:
         return _marked(Markup(f"{text}{_SEAL}"), value.origin)
     data = value.encode() if isinstance(value, str) else value
     text = _string(base64.b64encode(data).decode())
-    return _marked(text, value.origin) if isinstance(value, traced.Text) else text
+    return _marked(text, value.origin) if isinstance(value, provenance.TracedStr) else text
 
 
 @lru_cache(maxsize=1024)

@@ -17,7 +17,7 @@ _MOUNT = "mount_path"
 
 
 @dataclass(frozen=True)
-class KeptSecret:
+class SecretReference:
     """An existing Secret: a variable with its name, or a file if `path` is set.
 
     `key` is the name as the user wrote it, `name` is the Secret's name. `field` is the field that
@@ -34,18 +34,18 @@ class KeptSecret:
         return self.key.lower().replace("_", "-")
 
 
-def kept(data: Mapping[str, Any]) -> tuple[KeptSecret, ...]:
+def kept(data: Mapping[str, Any]) -> tuple[SecretReference, ...]:
     """Return the existing Secrets of a valid task, except those with a given value."""
     secrets = data.get("secrets")
     given_names = {str(name) for name in secrets} if isinstance(secrets, Mapping) else set()
-    existing = [KeptSecret(_bare(name)) for name in secrets or () if _is_reference(name)]
+    existing = [SecretReference(_bare(name)) for name in secrets or () if _is_reference(name)]
     for item in data.get("managed_secrets") or ():
         if isinstance(item, str):
-            existing.append(KeptSecret(_bare(item), None, "managed_secrets"))
+            existing.append(SecretReference(_bare(item), None, "managed_secrets"))
             continue
         for name, value in item.items():
             path = (value or {}).get(_MOUNT)
-            existing.append(KeptSecret(_bare(name), path, "managed_secrets"))
+            existing.append(SecretReference(_bare(name), path, "managed_secrets"))
     return tuple(
         dict.fromkeys(
             reference
@@ -103,7 +103,9 @@ def unnameable(document: Document) -> Iterator[tuple[Path, str, str]]:
         letters = "letters, digits and _, no digit first"
         if not mounted and not is_name(name):
             yield path, "no variable can be called this", letters
-        elif mounted and (not _OBJECT.fullmatch(KeptSecret(name).name) or len(name) > _MAX_NAME):
+        elif mounted and (
+            not _OBJECT.fullmatch(SecretReference(name).name) or len(name) > _MAX_NAME
+        ):
             yield path, "no Secret can be called this", "letters, digits, - and ."
 
 
@@ -127,7 +129,7 @@ def references(document: Document) -> Iterator[tuple[Path, str]]:
     for path, name, _ in _named(document):
         managed = path[0] == "managed_secrets"
         if managed or isinstance(path[1], int) or _is_reference(path[1]):
-            yield path, KeptSecret(name).name
+            yield path, SecretReference(name).name
 
 
 def _paths(document: Document) -> Iterator[Problem]:

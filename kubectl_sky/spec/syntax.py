@@ -101,10 +101,12 @@ class _Source:
             return self.context_place, "this quote is not closed", ""
         if not self.context.startswith("while parsing a flow"):
             return None
-        places = [place for place in self.open_collections if self.character_at(place) in _BRACKETS]
-        if not places:
+        unpack_paths = [
+            place for place in self.open_collections if self.character_at(place) in _BRACKETS
+        ]
+        if not unpack_paths:
             return None
-        opening = places[-1]
+        opening = unpack_paths[-1]
         ended = self.place[0] > opening[0] and self.indent(self.place) <= self.indent(opening)
         if not ended and self.line(self.place):
             return None

@@ -16,7 +16,7 @@ from kubectl_sky.spec.document import Data, Document, Path
 from kubectl_sky.spec.files import LocalFiles, Repository, local_files, repository
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
 from kubectl_sky.spec.recovery import Recovery, recovery
-from kubectl_sky.spec.secret import KeptSecret, kept, without_kept
+from kubectl_sky.spec.secret import SecretReference, kept, without_kept
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.volume import VolumeMount, mount_of
 
@@ -62,10 +62,10 @@ class Resources:
 class Task:
     """One task; a variable or secret that is None must be given on the command line.
 
-    `kept_secrets` already exist in the cluster. `resources` is the first candidate and `choices`
-    are the others; `ordered` means that their order matters. `backend` is how the task runs; if
-    None, the settings decide. `array` holds the numbers of an array of single-node tasks. `expose`
-    is how the ports are exposed; if None, `kubernetes` and the settings decide.
+    `existing_secrets` already exist in the cluster. `resources` is the first candidate and
+    `choices` are the others; `ordered` means that their order matters. `backend` is how the task
+    runs; if None, the settings decide. `array` holds the numbers of an array of single-node tasks.
+    `expose` is how the ports are exposed; if None, `kubernetes` and the settings decide.
     """
 
     name: str | None = None
@@ -73,7 +73,7 @@ class Task:
     resources: Resources = field(default_factory=Resources)
     envs: Mapping[str, str | None] = field(default_factory=dict)
     secrets: Mapping[str, Secret | None] = field(default_factory=dict)
-    kept_secrets: tuple[KeptSecret, ...] = ()
+    existing_secrets: tuple[SecretReference, ...] = ()
     volumes: tuple[VolumeMount, ...] = ()
     files: tuple[LocalFiles, ...] = ()
     buckets: tuple[Bucket, ...] = ()
@@ -104,7 +104,7 @@ def task_of(document: Document) -> Task:
         resources=first,
         envs=_texts(data.get("envs")),
         secrets=_secrets(without_kept(data.get("secrets"))),
-        kept_secrets=kept(data),
+        existing_secrets=kept(data),
         volumes=tuple(mount_of(path, value) for path, value in (data.get("volumes") or {}).items()),
         files=local_files(data),
         buckets=buckets_of(data),

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from kubectl_sky import names
 from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.facts import Archive, Facts
-from kubectl_sky.plan import hidden, queueing
+from kubectl_sky.plan import queueing, secret_env
 from kubectl_sky.plan.notes import notes
-from kubectl_sky.plan.pipeline import PARALLEL, Member, joined, queued_later
-from kubectl_sky.plan.placement import Placement, place
+from kubectl_sky.plan.pipeline import PARALLEL, Member, with_member, without_queue_until_resumed
+from kubectl_sky.plan.placement import Placement, choose_placement
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.settings import Settings
@@ -107,7 +107,9 @@ def decide(entries: Sequence[TaskEntry], facts: Facts, settings: Settings) -> De
     Raises UserError for a missing Secret or queue, or if no backend can run a task, and
     ClusterError for a queue without Kueue.
     """
-    missing = [message for entry in entries for message in hidden.missing(entry.task, facts)]
+    missing = [
+        message for entry in entries for message in secret_env.missing_secrets(entry.task, facts)
+    ]
     if missing:
         raise UserError("\n".join(dict.fromkeys(missing)))
     for entry in entries:
@@ -132,14 +134,14 @@ def _task(
     """Decide how one task runs: with the first backend that can run it."""
     task = entry.task
     facts = replace(facts, archives=entry.archives, token=entry.token)
-    placement = place(task, facts)
+    placement = choose_placement(task, facts)
     reason = ""
     for choice in choices(entry.backend(settings), task.num_nodes, facts.access):
         candidate = replace(task, backend=choice.backend.name)
         plan = resolve(candidate, entry.task_id, placement, facts, settings)
         if entry.member:
-            plan = joined(plan, entry.member)
-        plan = queued_later(choice.backend.adapted(plan))
+            plan = with_member(plan, entry.member)
+        plan = without_queue_until_resumed(choice.backend.adapted(plan))
         reason = choice.backend.fits(plan, facts) or hold.unfit(choice.backend, plan)
         if not reason:
             messages = [*notes(candidate, placement, facts, settings), *_notes(choice, plan)]

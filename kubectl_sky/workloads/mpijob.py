@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from kubectl_sky import counts, kinds
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan.hidden import TOKEN
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.plan.secret_env import TOKEN
 from kubectl_sky.workloads import recovery
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import (
@@ -45,11 +45,9 @@ class MPIJob(AllNodes):
         return replace(
             plan,
             uses_runtime=True,
-            confined=False,  # the sshd of such images may have a file capability
+            drops_capabilities=False,  # the sshd of such images may have a file capability
             secrets={name: value for name, value in plan.secrets.items() if name != TOKEN},
-            secret_variables=tuple(
-                variable for variable in plan.secret_variables if variable.name != TOKEN
-            ),
+            secret_env=tuple(variable for variable in plan.secret_env if variable.name != TOKEN),
             service=None,
         )
 

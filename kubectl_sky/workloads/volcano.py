@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kubectl_sky import kinds
-from kubectl_sky.plan import quota
+from kubectl_sky.plan import resource_quota
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads.pernode import PerNode
 
@@ -27,13 +27,13 @@ class Volcano(PerNode):
             plan,
             scheduler="volcano",
             pod_annotations={**plan.pod_annotations, GROUP: plan.name},
-            custom=replace(plan.custom, queueing={}),
+            pod_options=replace(plan.pod_options, queueing={}),
         )
 
     def template_values(self, plan: Plan) -> Mapping[str, object]:
         """Return the queue of the PodGroup, and what all nodes need together."""
         return {
-            "queue": plan.custom.queue,
+            "queue": plan.pod_options.queue,
             "members": len(plan.nodes),
-            "resources": quota.together(plan),
+            "resources": resource_quota.total_requests(plan),
         }

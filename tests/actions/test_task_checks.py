@@ -34,7 +34,7 @@ def drafted(tmp_path: Path, strict: bool = False) -> tuple[Problem, ...]:
     return load(Source(path, Overrides(), environ, io.BytesIO(), strict), Silent()).warnings
 
 
-def places(problems: list[Problem]) -> list[tuple[int, str]]:
+def unpack_paths(problems: list[Problem]) -> list[tuple[int, str]]:
     return [(problem.line, problem.path) for problem in problems]
 
 
@@ -48,7 +48,7 @@ REFUSED = [
 
 def test_what_submit_refuses_is_a_warning_of_validate_and_an_error_of_draft(tmp_path: Path) -> None:
     problems = checked(tmp_path, WRONG)
-    assert places(problems) == REFUSED
+    assert unpack_paths(problems) == REFUSED
     assert {problem.severity for problem in problems} == {"warning"}
     assert all(problem.message.startswith("submit refuses it: ") for problem in problems)
     assert [problem.message.partition("it: ")[2] for problem in problems] == [
@@ -59,7 +59,7 @@ def test_what_submit_refuses_is_a_warning_of_validate_and_an_error_of_draft(tmp_
     ]
     with pytest.raises(InvalidFiles) as caught:
         drafted(tmp_path)
-    assert places(list(caught.value.problems)) == REFUSED
+    assert unpack_paths(list(caught.value.problems)) == REFUSED
     assert {problem.severity for problem in caught.value.problems} == {"error"}
 
 
@@ -71,7 +71,7 @@ def test_settings_that_a_bucket_needs_silence_the_warning(tmp_path: Path) -> Non
 
 def test_file_with_errors_gets_no_warning_about_settings(tmp_path: Path) -> None:
     problems = checked(tmp_path, f"{WRONG}rnu: x\n")
-    assert places(problems) == [(7, "rnu")]
+    assert unpack_paths(problems) == [(7, "rnu")]
 
 
 def test_missing_programs_are_a_warning_and_an_error_if_strict(tmp_path: Path) -> None:

@@ -64,8 +64,10 @@ def test_errors(
 def test_all_problems_at_once_with_places() -> None:
     done = sky("render", "-", stdin="name: x\nresources:\n  acelerators: 1\n  cpus: abc\nrunn: 1\n")
     assert done.returncode == 2
-    places = [line.split(": ")[0] for line in done.stderr.splitlines() if "warning" not in line]
-    assert places == ["<stdin>:3:3", "<stdin>:4:9", "<stdin>:5:1"]
+    unpack_paths = [
+        line.split(": ")[0] for line in done.stderr.splitlines() if "warning" not in line
+    ]
+    assert unpack_paths == ["<stdin>:3:3", "<stdin>:4:9", "<stdin>:5:1"]
 
 
 def test_validate_for_programs() -> None:

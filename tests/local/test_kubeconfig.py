@@ -50,17 +50,17 @@ def read(path: Path) -> Any:
 
 
 def test_own_is_the_current_context_alone() -> None:
-    own = kubeconfig.own(given())
+    own = kubeconfig.sky_local_only(given())
     assert kubeconfig.server(own) == "https://127.0.0.1:6445"
     assert len(own["clusters"]) == len(own["users"]) == len(own["contexts"]) == 1
-    again = kubeconfig.own(own)
+    again = kubeconfig.sky_local_only(own)
     assert again == own
 
 
 @pytest.mark.parametrize("section", ["clusters", "users", "contexts"])
 def test_own_of_one_that_is_not_whole(section: str) -> None:
     with pytest.raises(SkyError, match=f"lacks .* among its {section}"):
-        kubeconfig.own({**given(), section: []})
+        kubeconfig.sky_local_only({**given(), section: []})
 
 
 @pytest.mark.parametrize("text", ["", "[", "- a", "a: b", "\t"])
@@ -70,7 +70,7 @@ def test_parse_what_is_none(text: str) -> None:
 
 
 def test_use_and_forget(users: Path) -> None:
-    assert kubeconfig.use(users, kubeconfig.own(given())) == "work"
+    assert kubeconfig.use(users, kubeconfig.sky_local_only(given())) == "work"
     merged = read(users)
     assert merged["current-context"] == "sky-local"
     assert [item["name"] for item in merged["contexts"]] == ["work", "sky-local"]
@@ -82,22 +82,22 @@ def test_use_and_forget(users: Path) -> None:
 
 
 def test_use_again_has_the_new_address(users: Path) -> None:
-    kubeconfig.use(users, kubeconfig.own(given()))
-    assert kubeconfig.use(users, kubeconfig.own(given(7000))) == "sky-local"
+    kubeconfig.use(users, kubeconfig.sky_local_only(given()))
+    assert kubeconfig.use(users, kubeconfig.sky_local_only(given(7000))) == "sky-local"
     merged = read(users)
     assert [item["name"] for item in merged["clusters"]] == ["office", "sky-local"]
     assert kubeconfig.server(merged) == "https://127.0.0.1:7000"
 
 
 def test_forget_leaves_a_context_that_was_chosen_since(users: Path) -> None:
-    kubeconfig.use(users, kubeconfig.own(given()))
+    kubeconfig.use(users, kubeconfig.sky_local_only(given()))
     users.write_text(users.read_text().replace("current-context: sky-local", "current-context: z"))
     kubeconfig.forget(users, "work")
     assert read(users)["current-context"] == "z"
 
 
 def test_forget_where_the_context_of_before_has_gone(users: Path) -> None:
-    kubeconfig.use(users, kubeconfig.own(given()))
+    kubeconfig.use(users, kubeconfig.sky_local_only(given()))
     kubeconfig.forget(users, "gone")
     assert read(users)["current-context"] == ""
     kubeconfig.forget(users.with_name("none"), None)
@@ -106,14 +106,14 @@ def test_forget_where_the_context_of_before_has_gone(users: Path) -> None:
 
 def test_the_first_file(tmp_path: Path) -> None:
     path = tmp_path / "new" / "config"
-    assert kubeconfig.use(path, kubeconfig.own(given())) is None
-    assert read(path) == kubeconfig.own(given())
+    assert kubeconfig.use(path, kubeconfig.sky_local_only(given())) is None
+    assert read(path) == kubeconfig.sky_local_only(given())
 
 
 def test_a_link_stays_a_link(users: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(users)
-    kubeconfig.use(link, kubeconfig.own(given()))
+    kubeconfig.use(link, kubeconfig.sky_local_only(given()))
     assert link.is_symlink()
     assert read(users)["current-context"] == "sky-local"
 
@@ -124,7 +124,7 @@ def test_a_link_stays_a_link(users: Path, tmp_path: Path) -> None:
 def test_a_damaged_file_is_left_as_it_is(users: Path, text: str) -> None:
     users.write_text(text)
     with pytest.raises(UserError, match="is not a kubeconfig; it was not changed"):
-        kubeconfig.use(users, kubeconfig.own(given()))
+        kubeconfig.use(users, kubeconfig.sky_local_only(given()))
     assert users.read_text() == text
     assert list(users.parent.iterdir()) == [users]
 
@@ -134,12 +134,12 @@ def test_waits_for_kubectl(users: Path, monkeypatch: pytest.MonkeyPatch) -> None
     lock.touch()
     threading.Timer(0.3, lock.unlink).start()
     begun = time.monotonic()
-    kubeconfig.use(users, kubeconfig.own(given()))
+    kubeconfig.use(users, kubeconfig.sky_local_only(given()))
     assert time.monotonic() - begun > 0.25
     lock.touch()
-    monkeypatch.setattr(kubeconfig, "_PATIENCE", 0.1)
+    monkeypatch.setattr(kubeconfig, "_LOCK_TIMEOUT_SECONDS", 0.1)
     with pytest.raises(SkyError, match=f"is changing {users}; if none is running, remove {lock}"):
-        kubeconfig.use(users, kubeconfig.own(given()))
+        kubeconfig.use(users, kubeconfig.sky_local_only(given()))
     assert lock.exists()
 
 
@@ -154,4 +154,4 @@ def test_waits_for_kubectl(users: Path, monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_which_file_is_the_users(value: str, path: str) -> None:
     expected = Path(path.replace("HOME", str(Path.home())))
-    assert kubeconfig.of_user({"KUBECONFIG": value}) == expected
+    assert kubeconfig.user_path({"KUBECONFIG": value}) == expected

@@ -7,34 +7,34 @@ import pytest
 from kubectl_sky import settings
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.local.driver import Gpus
-from kubectl_sky.local.place import Place, Record
+from kubectl_sky.local.state_dir import Record, StateDir
 
 
 def test_it_remembers(tmp_path: Path) -> None:
-    place = Place(tmp_path / "local")
-    assert place.read() is None
-    place.change(up=True)  # nothing is remembered
-    assert place.read() is None
-    place.write(Record("practice", 2, "A100:8"))
-    place.change(up=True)
-    assert place.read() == Record("practice", 2, "A100:8", up=True)
-    assert place.folder.stat().st_mode & 0o777 == 0o700
-    place.forget()
-    assert place.read() is None
+    state_dir = StateDir(tmp_path / "local")
+    assert state_dir.read() is None
+    state_dir.change(up=True)  # nothing is remembered
+    assert state_dir.read() is None
+    state_dir.write(Record("practice", 2, "A100:8"))
+    state_dir.change(up=True)
+    assert state_dir.read() == Record("practice", 2, "A100:8", up=True)
+    assert state_dir.folder.stat().st_mode & 0o777 == 0o700
+    state_dir.forget()
+    assert state_dir.read() is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"driver": "kind"}', '{"of": "tomorrow"}'])
 def test_a_damaged_record(tmp_path: Path, text: str) -> None:
     (tmp_path / "cluster.json").write_text(text)
     with pytest.raises(SkyError, match=r"cluster.json is damaged; .* remove "):
-        Place(tmp_path).read()
+        StateDir(tmp_path).read()
 
 
 def test_purge_removes_what_tasks_made_read_only(tmp_path: Path) -> None:
-    place = Place(tmp_path / "local")
-    place.purge()  # nothing is there
-    place.write(Record("practice", 1))
-    deep = place.folder / "practice" / "volumes" / "deep"
+    state_dir = StateDir(tmp_path / "local")
+    state_dir.purge()  # nothing is there
+    state_dir.write(Record("practice", 1))
+    deep = state_dir.folder / "practice" / "volumes" / "deep"
     deep.mkdir(parents=True)
     (deep / "file").touch()
     outside = tmp_path / "outside"
@@ -43,14 +43,14 @@ def test_purge_removes_what_tasks_made_read_only(tmp_path: Path) -> None:
     (deep / "link").symlink_to(outside)
     deep.chmod(0o500)
     deep.parent.chmod(0)
-    place.purge()
-    assert not place.folder.exists()
+    state_dir.purge()
+    assert not state_dir.folder.exists()
     assert (outside / "kept").exists()
 
 
 def test_lock_says_that_it_waits(tmp_path: Path) -> None:
-    place = Place(tmp_path / "local")
-    with place.lock(pytest.fail), pytest.raises(_WaitedError), place.lock(_waited):
+    state_dir = StateDir(tmp_path / "local")
+    with state_dir.lock(pytest.fail), pytest.raises(_WaitedError), state_dir.lock(_waited):
         pytest.fail("two have the lock")
 
 

@@ -42,7 +42,7 @@ def holding(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> Backgroun
 def start(folder: Path, started: list[subprocess.Popen[bytes]], *words: str) -> Background:
     background = Background(folder)
     started.append(background.start([sys.executable, "-c", HOLD, *words]))
-    while background.last_words() != "held":
+    while background.last_log_line() != "held":
         assert started[-1].poll() is None
         time.sleep(0.01)
     return background
@@ -77,7 +77,7 @@ def test_killed_by_others(holding: Background, started: list[subprocess.Popen[by
 def test_one_that_does_not_listen_is_killed(
     tmp_path: Path, started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "_TERM_SECONDS", 0.2)
+    monkeypatch.setattr(process, "_TERM_TIMEOUT_SECONDS", 0.2)
     background = start(tmp_path, started, "deaf")
     background.end()
     assert started[0].wait(5) == -signal.SIGKILL
@@ -110,11 +110,11 @@ def test_a_holder_that_nobody_knows(holding: Background, pid: str) -> None:
 
 def test_last_words(tmp_path: Path) -> None:
     background = Background(tmp_path)
-    assert background.last_words() == ""
+    assert background.last_log_line() == ""
     background.log.write_text("old\n" * 5000 + "older words\n")
     size = background.log.stat().st_size
-    assert background.last_words() == "older words"
-    assert background.last_words(size) == ""
+    assert background.last_log_line() == "older words"
+    assert background.last_log_line(size) == ""
     with background.log.open("a") as log:
         log.write("new\n\nport 7: taken\n \n")
-    assert background.last_words(size) == "port 7: taken"
+    assert background.last_log_line(size) == "port 7: taken"

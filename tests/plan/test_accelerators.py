@@ -15,7 +15,7 @@ from kubectl_sky.plan.accelerators import (
     NVIDIA,
     Family,
     family_of,
-    known,
+    is_known,
     matches,
     models,
 )
@@ -76,7 +76,7 @@ def test_families() -> None:
     assert family_of("Trainium2") is NEURON
     assert family_of("A100") is family_of("whatever") is NVIDIA
     assert family_of("amd:192GB") is AMD
-    assert [known(name) for name in ("A100", "mi300x", "Inferentia", "H10")] == [
+    assert [is_known(name) for name in ("A100", "mi300x", "Inferentia", "H10")] == [
         True,
         True,
         True,

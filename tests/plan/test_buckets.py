@@ -7,7 +7,7 @@ import pytest
 
 from kubectl_sky.actions.preferences import read
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan import buckets, check
+from kubectl_sky.plan import buckets, refusals
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.secret import Secret
 from kubectl_sky.settings import Settings
@@ -24,9 +24,9 @@ def plan(*found: Bucket, settings: Settings | None = None) -> Plan:
 
 def test_a_copy_is_a_container_before_the_task() -> None:
     made = plan(Bucket("~/in", "s3", "b/p"), settings=Settings(stores={"s3": KEYS}))
-    (fetch,) = made.storage.fetches
-    assert (fetch.image, fetch.secret) == ("docker.io/rclone/rclone:1.68.2", "keys")
-    assert fetch.env == {
+    (download,) = made.storage.downloads
+    assert (download.image, download.secret) == ("docker.io/rclone/rclone:1.68.2", "keys")
+    assert download.env == {
         "KUBECTL_SKY_SOURCE": "s3://b/p",
         "KUBECTL_SKY_ROOM": "/kubectl-sky/fetched",
         "KUBECTL_SKY_PROGRAM": "rclone",
@@ -41,14 +41,14 @@ def test_a_copy_is_a_container_before_the_task() -> None:
     (mount,) = made.storage.mounts
     assert (mount.path, mount.sub_path) == ("/kubectl-sky/home/bucket-0", "data")
     assert made.storage.links == {"in": "/kubectl-sky/home/bucket-0"}
-    assert made.storage.rooms == ("bucket-0",)
+    assert made.storage.download_volumes == ("bucket-0",)
     assert made.runtime and "fetch.sh" in made.runtime.scripts
 
 
 def test_the_web_is_fetched_in_the_task_s_image() -> None:
-    (fetch,) = plan(Bucket("/a", "https", "https://x.org/a")).storage.fetches
-    assert (fetch.image, fetch.secret) == ("python:3.13-slim", None)
-    assert set(fetch.env) == {"KUBECTL_SKY_SOURCE", "KUBECTL_SKY_ROOM"}
+    (download,) = plan(Bucket("/a", "https", "https://x.org/a")).storage.downloads
+    assert (download.image, download.secret) == ("python:3.13-slim", None)
+    assert set(download.env) == {"KUBECTL_SKY_SOURCE", "KUBECTL_SKY_ROOM"}
 
 
 def test_hugging_face_is_asked_with_the_task_s_token() -> None:
@@ -60,7 +60,7 @@ def test_hugging_face_is_asked_with_the_task_s_token() -> None:
     )
     stores = {"hf": {"endpoint": "http://other", "secret": "hf-keys"}}
     made = make_plan(task, FACTS, Settings(stores=stores))
-    model, box = made.storage.fetches
+    model, box = made.storage.downloads
     assert model.env == {
         "KUBECTL_SKY_SOURCE": "hf://org/m@v 1/a b$(X)",
         "KUBECTL_SKY_ROOM": "/kubectl-sky/fetched",
@@ -82,12 +82,12 @@ def test_the_image_and_the_token_are_the_settings_to_name() -> None:
     task = replace(
         make_task(), buckets=(Bucket("/m", "hf", "org/m"),), envs={"HF_TOKEN": "seen by all"}
     )
-    (fetch,) = make_plan(task, FACTS).storage.fetches
-    assert fetch.env["HF_TOKEN"] == "seen by all"
+    (download,) = make_plan(task, FACTS).storage.downloads
+    assert download.env["HF_TOKEN"] == "seen by all"
     task = replace(task, envs={}, secrets={"HF_TOKEN": Secret("x")})
     settings = Settings(stores={"hf": {"image": "other", "anonymous": True}})
-    (fetch,) = make_plan(task, FACTS, settings).storage.fetches
-    assert (fetch.image, fetch.tokens) == ("other", ())
+    (download,) = make_plan(task, FACTS, settings).storage.downloads
+    assert (download.image, download.tokens) == ("other", ())
     with pytest.raises(
         UserError, match="no CSI driver or PVC is configured to mount hf://buckets/me/b"
     ):
@@ -109,9 +109,9 @@ def test_the_image_and_the_token_are_the_settings_to_name() -> None:
     ],
 )
 def test_stores(bucket: Bucket, store: dict[str, object], expected: dict[str, str]) -> None:
-    (fetch,) = plan(bucket, settings=Settings(stores={bucket.store: store})).storage.fetches
+    (download,) = plan(bucket, settings=Settings(stores={bucket.store: store})).storage.downloads
     for name, value in expected.items():
-        assert fetch.env[f"RCLONE_CONFIG_SRC_{name}"] == value
+        assert download.env[f"RCLONE_CONFIG_SRC_{name}"] == value
 
 
 CSI = {"driver": "d", "attributes": {"b": "{bucket}", "o": "{prefix}/{account}"}, "secret": "s"}
@@ -120,17 +120,17 @@ MOUNT = Bucket("/a", "s3", "b/p", "MOUNT", read_only=True)
 
 def test_a_mount_is_the_driver_s() -> None:
     made = plan(MOUNT, settings=Settings(stores={"s3": {"csi": CSI}})).storage
-    (inline,) = made.inline
-    assert inline.attributes == {"b": "b", "o": "p/"}
-    assert (inline.driver, inline.secret, inline.read_only) == ("d", "s", True)
-    assert (made.fetches, made.rooms, made.mounts[0].sub_path) == ((), (), None)
+    (csi_volume,) = made.csi_volumes
+    assert csi_volume.attributes == {"b": "b", "o": "p/"}
+    assert (csi_volume.driver, csi_volume.secret, csi_volume.read_only) == ("d", "s", True)
+    assert (made.downloads, made.download_volumes, made.mounts[0].sub_path) == ((), (), None)
     plain = plan(MOUNT, settings=Settings(stores={"s3": {"csi": {"driver": "d"}}})).storage
     assert plain.mounts[0].sub_path == "p"
 
 
 def test_a_mount_is_a_claim_s() -> None:
     made = plan(MOUNT, settings=Settings(stores={"s3": {"claims": {"b": "c"}}})).storage
-    assert made.claims == {"bucket-0": "c"}
+    assert made.pvcs == {"bucket-0": "c"}
     assert (made.mounts[0].sub_path, made.mounts[0].read_only) == ("p", True)
 
 
@@ -163,13 +163,15 @@ def test_setting_of_an_error_is_ready_to_paste(bucket: Bucket) -> None:
         with suppress(FieldError):
             plan(bucket, settings=read(text.encode(), "settings.yaml"))
             return
-        (error,) = check.refusals(replace(make_task(), buckets=(bucket,)), read(text.encode(), "s"))
+        (error,) = refusals.find_refusals(
+            replace(make_task(), buckets=(bucket,)), read(text.encode(), "s")
+        )
         text += error.then.partition("settings.yaml: ")[2].replace("…", "x") + "\n"
     plan(bucket, settings=read(text.encode(), "settings.yaml"))
 
 
 def test_mounts_are_copied_where_the_user_says_so() -> None:
     copying = Settings(bucket_mode="copy", default_store="s3")
-    assert plan(MOUNT, Bucket("/b", "", "c", "MOUNT"), settings=copying).storage.fetches
+    assert plan(MOUNT, Bucket("/b", "", "c", "MOUNT"), settings=copying).storage.downloads
     (note,) = buckets.notes([MOUNT, Bucket("/b", "s3", "c")], copying)
     assert note.startswith("file_mounts./a: s3://b/p is copied, not mounted")

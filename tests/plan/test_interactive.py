@@ -48,7 +48,7 @@ def test_task_that_others_wait_for_ends_after_setup(
 
 
 def test_stay_script_prints_the_line_that_clients_wait_for_and_ends_at_sigterm() -> None:
-    script = interactive.staying(Task()).run
+    script = interactive.keep_running(Task()).run
     with subprocess.Popen(["sh", "-c", script or ""], stdout=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stdout.readline().rstrip() == interactive.READY

@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky import names
-from kubectl_sky.plan.pipeline import Member, joined, member_of, members, named, title_of
+from kubectl_sky.plan.pipeline import Member, member_of, members, title_of, with_member, with_names
 from kubectl_sky.secret import Secret
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Resources, Task
 from tests.plan.test_resolve import FACTS, make_plan
 
-TASKS = named([Task(name="train"), Task(name=None), Task(name="eval")], "p")
+TASKS = with_names([Task(name="train"), Task(name=None), Task(name="eval")], "p")
 
 
 def test_tasks_without_a_name_are_numbered_as_skypilot_does() -> None:
@@ -29,9 +29,9 @@ def test_ids_of_parts_are_ids_and_always_the_same(whole: str, stage: int) -> Non
 
 
 def test_only_the_first_of_a_pipeline_begins_at_once() -> None:
-    places = members(Pipeline("p"), "bcdf2345", TASKS)
-    assert [place.suspended for place in places] == [False, True, True]
-    assert [place.awaited for place in places] == [True, True, False]
+    unpack_paths = members(Pipeline("p"), "bcdf2345", TASKS)
+    assert [place.suspended for place in unpack_paths] == [False, True, True]
+    assert [place.awaited for place in unpack_paths] == [True, True, False]
     group = members(Pipeline("g", parallel=True), "bcdf2345", TASKS)
     assert not any(place.suspended or place.awaited for place in group)
 
@@ -60,7 +60,7 @@ def test_a_plan_in_its_place() -> None:
         secrets={"SKYPILOT_MANAGED_JOB_ID": Secret("mine")},
     )
     plan = make_plan(task, FACTS, Settings(), names.part_id("bcdf2345", 3))
-    found = joined(plan, last)
+    found = with_member(plan, last)
     assert found.suspended
     assert found.ttl_seconds == 60
     assert found.env["SKYPILOT_TASK_IDS"].split("\n")[2] == found.env["SKYPILOT_TASK_ID"]
@@ -69,14 +69,16 @@ def test_a_plan_in_its_place() -> None:
     for labels in (found.labels, *(node.labels for node in found.nodes)):
         assert labels[names.PIPELINE] == "bcdf2345"
         assert labels[names.STAGE] == "3"
-    assert joined(plan, first).ttl_seconds is None  # a later task waits for how it ends
+    assert with_member(plan, first).ttl_seconds is None  # a later task waits for how it ends
 
 
 def test_the_tasks_of_a_group_share_a_service_and_have_host_names_in_it() -> None:
-    places = members(Pipeline("My_Group", parallel=True), "bcdf2345", TASKS)
+    unpack_paths = members(Pipeline("My_Group", parallel=True), "bcdf2345", TASKS)
     plans = [
-        joined(make_plan(task, FACTS, Settings(), names.part_id("bcdf2345", place.stage)), place)
-        for task, place in zip(TASKS, places, strict=True)
+        with_member(
+            make_plan(task, FACTS, Settings(), names.part_id("bcdf2345", place.stage)), place
+        )
+        for task, place in zip(TASKS, unpack_paths, strict=True)
     ]
     assert {plan.service for plan in plans} == {"my-group-bcdf2345"}
     assert {plan.env["SKYPILOT_JOBGROUP_NAME"] for plan in plans} == {"my-group-bcdf2345"}
@@ -90,7 +92,7 @@ def test_the_tasks_of_a_group_share_a_service_and_have_host_names_in_it() -> Non
 def test_tasks_that_are_not_connected_have_no_host_names() -> None:
     pipeline = Pipeline("g", parallel=True, connected=False)
     (place, *_) = members(pipeline, "bcdf2345", TASKS)
-    plan = joined(make_plan(TASKS[0], FACTS, Settings(), names.part_id("bcdf2345", 1)), place)
+    plan = with_member(make_plan(TASKS[0], FACTS, Settings(), names.part_id("bcdf2345", 1)), place)
     assert (plan.service, plan.nodes[0].hostname, plan.group) == (None, None, None)
-    assert plan.service_owner == plan.beside
+    assert plan.service_owner == plan.companion_metadata
     assert plan.env["SKYPILOT_JOBGROUP_NAME"] == "g"

@@ -4,9 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_sky.facts import Machine
+from kubectl_sky.facts import ClusterNode
 from kubectl_sky.plan.accelerators import GFD, GKE, SKYPILOT, Rule
-from kubectl_sky.plan.placement import Placement, Preference, place, staying
+from kubectl_sky.plan.placement import (
+    Placement,
+    Preference,
+    choose_placement,
+    without_other_contexts,
+)
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from tests.builders import make_machine
 from tests.plan.test_resolve import FACTS, make_plan
@@ -18,10 +23,10 @@ def gpus(text: str) -> Resources:
 
 
 def placed(
-    *candidates: Resources, ordered: bool = False, on: tuple[Machine, ...] = ()
+    *candidates: Resources, ordered: bool = False, on: tuple[ClusterNode, ...] = ()
 ) -> Placement:
     task = Task(resources=candidates[0], choices=candidates[1:], ordered=ordered, run="true")
-    return place(task, replace(FACTS, machines=on))
+    return choose_placement(task, replace(FACTS, cluster_nodes=on))
 
 
 def values(placement: Placement) -> dict[str, tuple[str, ...]]:
@@ -59,14 +64,14 @@ def test_a_name_that_is_not_known_is_told() -> None:
 
 
 def test_with_a_cluster_only_what_it_has() -> None:
-    machines = (
+    cluster_nodes = (
         make_machine(product="NVIDIA-A100-PCIE-40GB"),
         make_machine(product="NVIDIA-A100-SXM4-80GB"),
         make_machine(product="Tesla-T4"),
     )
-    placement = placed(gpus("A100:8"), on=machines)
+    placement = placed(gpus("A100:8"), on=cluster_nodes)
     assert values(placement) == {GFD: ("NVIDIA-A100-PCIE-40GB", "NVIDIA-A100-SXM4-80GB")}
-    assert values(placed(gpus("A100-80GB"), on=machines)) == {GFD: ("NVIDIA-A100-SXM4-80GB",)}
+    assert values(placed(gpus("A100-80GB"), on=cluster_nodes)) == {GFD: ("NVIDIA-A100-SXM4-80GB",)}
 
 
 def test_a_gpu_that_the_cluster_lacks() -> None:
@@ -111,13 +116,13 @@ def test_an_order_is_a_preference() -> None:
 
 
 def test_the_first_that_a_node_could_hold() -> None:
-    machine = make_machine(4, product="Tesla-T4")
-    placement = placed(gpus("H100:8"), gpus("T4:8"), gpus("T4:4"), on=(machine,))
+    cluster_node = make_machine(4, product="Tesla-T4")
+    placement = placed(gpus("H100:8"), gpus("T4:8"), gpus("T4:4"), on=(cluster_node,))
     assert placement.resources == gpus("T4:4")
     assert placement.notes == (
         "of 3 candidates T4:4 is chosen: it is the first that fits on a cluster node",
     )
-    sizes = placed(Resources("64"), Resources("8", "1Ti"), Resources("8"), on=(machine,))
+    sizes = placed(Resources("64"), Resources("8", "1Ti"), Resources("8"), on=(cluster_node,))
     assert sizes.resources == Resources("8")
 
 
@@ -200,7 +205,7 @@ def test_the_taints_of_spot_nodes_are_borne() -> None:
 def test_candidates_of_one_context() -> None:
     here, there = Resources("1", context="here"), Resources("2", context="there")
     task = Task(resources=there, choices=(here, Resources("1"), Resources("3")), run="true")
-    kept = staying(task, "here")
+    kept = without_other_contexts(task, "here")
     assert kept.candidates == (Resources("1"), Resources("3")), "the same twice is one"
     only = replace(task, choices=(here,))
-    assert staying(only, "elsewhere").candidates == (Resources("2"), Resources("1"))
+    assert without_other_contexts(only, "elsewhere").candidates == (Resources("2"), Resources("1"))

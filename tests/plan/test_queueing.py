@@ -6,7 +6,7 @@ import pytest
 
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.facts import Queues
-from kubectl_sky.plan import accounts, queueing
+from kubectl_sky.plan import queueing, service_account
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Resources, Task
@@ -58,13 +58,13 @@ def test_machines_made_to_order() -> None:
     ],
 )
 def test_accounts(named: dict[str, str], context: str, expected: str | None) -> None:
-    assert accounts.account(named, context) == expected
-    assert accounts.open_until_sent(named, context) == (bool(named) and expected is None)
+    assert service_account.find_account(named, context) == expected
+    assert service_account.depends_on_context(named, context) == (bool(named) and expected is None)
 
 
 def test_a_context_without_an_account() -> None:
     with pytest.raises(UserError, match='no service account is set for the context "dev"; add one'):
-        accounts.account({"prod": "a"}, "dev")
+        service_account.find_account({"prod": "a"}, "dev")
 
 
 QUEUED = Task(kubernetes=Kubernetes(queue="gold"), resources=Resources(priority_class="urgent"))

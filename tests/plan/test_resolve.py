@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.facts import Facts, KnownClaim
+from kubectl_sky.facts import ExistingPvc, Facts
 from kubectl_sky.plan.environment import literal
 from kubectl_sky.plan.notes import notes
-from kubectl_sky.plan.placement import place
+from kubectl_sky.plan.placement import choose_placement
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
-from kubectl_sky.plan.storage import Stored
+from kubectl_sky.plan.storage import PodStorage
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.users import User
 from kubectl_sky.workloads import registry
 
-FACTS = Facts(User("alice@example.com"), "team-a", {"data": KnownClaim("data-vvvv2345")})
+FACTS = Facts(User("alice@example.com"), "team-a", {"data": ExistingPvc("data-vvvv2345")})
 
 
 def make_plan(
@@ -30,14 +30,14 @@ def make_plan(
     task_id: str = "bcdf2345",
 ) -> Plan:
     task = task or make_task()
-    plan = resolve(task, task_id, place(task, facts), facts, settings or Settings())
+    plan = resolve(task, task_id, choose_placement(task, facts), facts, settings or Settings())
     return registry.named(plan.backend).adapted(plan)
 
 
 def make_notes(
     task: Task, facts: Facts = FACTS, settings: Settings | None = None
 ) -> tuple[str, ...]:
-    return tuple(notes(task, place(task, facts), facts, settings or Settings()))
+    return tuple(notes(task, choose_placement(task, facts), facts, settings or Settings()))
 
 
 def make_task(nodes: int = 1, resources: Resources | None = None, run: str = "true") -> Task:
@@ -47,7 +47,7 @@ def make_task(nodes: int = 1, resources: Resources | None = None, run: str = "tr
 def test_silence_means_nothing() -> None:
     plan = make_plan()
     assert (plan.requests, plan.limits, plan.service) == ({}, {}, None)
-    assert plan.storage == Stored()
+    assert plan.storage == PodStorage()
     assert plan.image == "python:3.13-slim"
 
 

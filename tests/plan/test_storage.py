@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.facts import KnownClaim
+from kubectl_sky.facts import ExistingPvc
 from kubectl_sky.plan import storage
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.volume import Storage, VolumeMount
 from tests.plan.test_resolve import FACTS, make_plan, make_task
 
 ONCE, MANY, READERS, POD = (
-    KnownClaim("c", (mode,))
+    ExistingPvc("c", (mode,))
     for mode in ("ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod")
 )
 LOCAL = Settings(host_paths=("/mnt/data",))
@@ -20,8 +20,8 @@ LOCAL = Settings(host_paths=("/mnt/data",))
 
 def stored(
     *volumes: VolumeMount, nodes: int = 1, settings: Settings | None = None
-) -> storage.Stored:
-    facts = replace(FACTS, claims={**(FACTS.claims or {}), "once": ONCE, "many": MANY})
+) -> storage.PodStorage:
+    facts = replace(FACTS, pvcs={**(FACTS.pvcs or {}), "once": ONCE, "many": MANY})
     return make_plan(replace(make_task(nodes), volumes=volumes), facts, settings).storage
 
 
@@ -29,19 +29,19 @@ def test_volumes_by_name_else_as_claims() -> None:
     found = stored(
         VolumeMount("/a", "data"), VolumeMount("/b", "data", "part"), VolumeMount("/c", "other")
     )
-    assert found.claims == {"volume-0": "data-vvvv2345", "volume-1": "other"}
+    assert found.pvcs == {"volume-0": "data-vvvv2345", "volume-1": "other"}
     assert [(mount.volume, mount.sub_path) for mount in found.mounts] == [
         ("volume-0", None),
         ("volume-0", "part"),
         ("volume-1", None),
     ]
-    assert (found.group, found.together) == (1000, False)
+    assert (found.group, found.one_cluster_node) == (1000, False)
 
 
 def test_a_volume_of_the_task_s_own() -> None:
     found = stored(VolumeMount("/a", "data"), VolumeMount("/b", storage=Storage("1Gi")))
-    (claim,) = found.fresh
-    assert claim.name == found.claims["volume-1"] == "train-bcdf2345-volume-1"
+    (claim,) = found.new_pvcs
+    assert claim.name == found.pvcs["volume-1"] == "train-bcdf2345-volume-1"
     assert (claim.size, claim.storage_class, claim.namespace) == ("1Gi", None, "team-a")
 
 
@@ -69,19 +69,19 @@ def test_directories_of_machines_need_the_settings() -> None:
         (MANY, False, False),
         (READERS, True, False),
         (READERS, False, False),
-        (KnownClaim("c", ("ReadWriteOnce", "ReadOnlyMany")), False, True),
-        (KnownClaim("c", ("ReadWriteOnce", "ReadOnlyMany")), True, False),
-        (KnownClaim("c"), False, False),
+        (ExistingPvc("c", ("ReadWriteOnce", "ReadOnlyMany")), False, True),
+        (ExistingPvc("c", ("ReadWriteOnce", "ReadOnlyMany")), True, False),
+        (ExistingPvc("c"), False, False),
     ],
 )
-def test_several_nodes(claim: KnownClaim, read_only: bool, together: bool) -> None:
+def test_several_nodes(claim: ExistingPvc, read_only: bool, together: bool) -> None:
     task = replace(make_task(3), volumes=(VolumeMount("/a", "v", read_only=read_only),))
-    facts = replace(FACTS, claims={"v": claim})
-    assert make_plan(task, facts).storage.together is together
+    facts = replace(FACTS, pvcs={"v": claim})
+    assert make_plan(task, facts).storage.one_cluster_node is together
     assert any("all 3 nodes run on one" in note for note in storage.notes(task, facts)) is (
         together
     )
-    assert not make_plan(replace(task, num_nodes=1), facts).storage.together
+    assert not make_plan(replace(task, num_nodes=1), facts).storage.one_cluster_node
     refusing = Settings(single_node_volumes="refuse")
     if together:
         with pytest.raises(UserError, match="and the task has 3 nodes"):
@@ -93,14 +93,14 @@ def test_several_nodes(claim: KnownClaim, read_only: bool, together: bool) -> No
 def test_one_pod_at_a_time_is_never_several() -> None:
     task = replace(make_task(2), volumes=(VolumeMount("/a", "v"),))
     with pytest.raises(UserError, match="ReadWriteOncePod, and the task has 2 nodes"):
-        make_plan(task, replace(FACTS, claims={"v": POD}))
+        make_plan(task, replace(FACTS, pvcs={"v": POD}))
 
 
 def test_what_is_not_there_is_noted() -> None:
     task = replace(make_task(), volumes=(VolumeMount("/a", "nothing"),))
     (note,) = storage.notes(task, FACTS)
     assert 'volume or PVC "nothing" not found in namespace "team-a"' in note
-    assert list(storage.notes(task, replace(FACTS, claims=None))) == []
+    assert list(storage.notes(task, replace(FACTS, pvcs=None))) == []
 
 
 def test_no_group_where_the_settings_say_so() -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.plan.explain import Origins, explained
-from kubectl_sky.plan.placement import place
+from kubectl_sky.plan.explain import Origins, with_origins
+from kubectl_sky.plan.placement import choose_placement
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.settings import Settings
@@ -45,7 +45,9 @@ def rendered(document: Document, explain: bool, settings: Settings | None = None
     settings, task = settings or Settings(), task_of(document)
     plan = manifests.redacted(make_plan(task, FACTS, settings))
     if explain:
-        plan = explained(plan, Origins(document, place(task, FACTS).resources, settings))
+        plan = with_origins(
+            plan, Origins(document, choose_placement(task, FACTS).resources, settings)
+        )
     return manifests.render(plan)
 
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from kubectl_sky import assets
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.accelerators import Rule
-from kubectl_sky.plan.buckets import Fetch, Inline
-from kubectl_sky.plan.custom import Custom
-from kubectl_sky.plan.fabric import Fabric
-from kubectl_sky.plan.hidden import SecretVariable
+from kubectl_sky.plan.buckets import CsiVolume, Download
+from kubectl_sky.plan.high_speed_network import HighSpeedNetwork
+from kubectl_sky.plan.image_registry import Login
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.plan import Node, Plan, Toleration
+from kubectl_sky.plan.pod_options import PodOptions
 from kubectl_sky.plan.ports import Ports
-from kubectl_sky.plan.registry import Login
-from kubectl_sky.plan.storage import Mount, Stored
+from kubectl_sky.plan.secret_env import SecretEnvVar
+from kubectl_sky.plan.storage import Mount, PodStorage
 from kubectl_sky.render import manifests
 from kubectl_sky.secret import Secret
 from kubectl_sky.spec.recovery import Recovery
@@ -49,18 +49,18 @@ ELSEWHERE = {
     (Plan, "uses_runtime"),  # Plan.start tells
     (Plan, "nodes"),
     (Plan, "id"),
-    (Custom, "config"),
-    (Custom, "queue"),
-    (Custom, "queueing"),
+    (PodOptions, "pod_config"),
+    (PodOptions, "queue"),
+    (PodOptions, "queueing"),
     (Plan, "backend"),
     (Login, "server"),
     (Login, "username"),
     (Login, "password"),
     (Node, "index"),
-    (Stored, "fresh"),
-    (Stored, "together"),
-    (Stored, "links"),
-    (Stored, "annotations"),
+    (PodStorage, "new_pvcs"),
+    (PodStorage, "one_cluster_node"),
+    (PodStorage, "links"),
+    (PodStorage, "annotations"),
 }
 
 
@@ -68,15 +68,15 @@ ELSEWHERE = {
     "kind",
     [
         Plan,
-        Custom,
+        PodOptions,
         Login,
         Node,
         Ports,
         Mount,
-        Stored,
-        Fetch,
-        Inline,
-        SecretVariable,
+        PodStorage,
+        Download,
+        CsiVolume,
+        SecretEnvVar,
         Toleration,
         Preference,
         Rule,
@@ -223,7 +223,7 @@ def test_no_variable_is_written_twice(
 def test_who_uses_the_fast_network_may_lock_memory() -> None:
     resources = Resources(accelerator=Accelerator(None, 1), fast=True)
     plan = make_plan(Task(name="t", num_nodes=2, resources=resources, run="x"))
-    fast = dataclasses.replace(plan, fabric=Fabric("x", one_zone=True))
+    fast = dataclasses.replace(plan, network=HighSpeedNetwork("x", one_zone=True))
     for found, capabilities, key in ((plan, [], None), (fast, ["IPC_LOCK"], ZONE)):
         pod = manifests.render(found).workload[0].object["spec"]["template"]["spec"]
         context = pod["containers"][0].get("securityContext") or {"capabilities": {"add": []}}

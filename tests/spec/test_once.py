@@ -42,7 +42,7 @@ class Case:
 
     path: Path
     value: Any
-    beside: dict[Path, dict[str, Any]] = field(hash=False)
+    companion_metadata: dict[Path, dict[str, Any]] = field(hash=False)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -63,7 +63,11 @@ class Case:
     def _within(self, data: Any, depth: int) -> Any:
         for end in range(depth, 0, -1):
             step = self.path[end - 1]
-            data = [data] if step == 0 else self.beside.get(self.path[: end - 1], {}) | {step: data}
+            data = (
+                [data]
+                if step == 0
+                else self.companion_metadata.get(self.path[: end - 1], {}) | {step: data}
+            )
         return data
 
 

@@ -7,35 +7,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.secret import Secret
-from kubectl_sky.spec.secret import KeptSecret
+from kubectl_sky.spec.secret import SecretReference
 from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate
 from tests.spec.documents import make_document, problems, read
 
 MANAGED = "managed_secrets"
-CASES: list[tuple[dict[str, Any], list[KeptSecret]]] = [
-    ({"secrets": ["secrets:HF_TOKEN"]}, [KeptSecret("HF_TOKEN")]),
-    ({"secrets": ["secrets:personal.A", "secrets:A"]}, [KeptSecret("A")]),
-    ({"secrets": {"secrets:A": None, "B": "x"}}, [KeptSecret("A")]),
-    ({"secrets": {"B": "x"}, MANAGED: ["A", "B"]}, [KeptSecret("A", None, MANAGED)]),
+CASES: list[tuple[dict[str, Any], list[SecretReference]]] = [
+    ({"secrets": ["secrets:HF_TOKEN"]}, [SecretReference("HF_TOKEN")]),
+    ({"secrets": ["secrets:personal.A", "secrets:A"]}, [SecretReference("A")]),
+    ({"secrets": {"secrets:A": None, "B": "x"}}, [SecretReference("A")]),
+    ({"secrets": {"B": "x"}, MANAGED: ["A", "B"]}, [SecretReference("A", None, MANAGED)]),
     (
         {MANAGED: [{"key.pem": {"mount_path": "~/.keys/a"}}, {"C": None}]},
-        [KeptSecret("key.pem", "~/.keys/a", MANAGED), KeptSecret("C", None, MANAGED)],
+        [SecretReference("key.pem", "~/.keys/a", MANAGED), SecretReference("C", None, MANAGED)],
     ),
 ]
 
 
 @pytest.mark.parametrize(("fields", "expected"), CASES)
-def test_names(fields: dict[str, Any], expected: list[KeptSecret]) -> None:
+def test_names(fields: dict[str, Any], expected: list[SecretReference]) -> None:
     document = make_document(**fields)
     found = [str(one) for one in validate(document) if "None" not in str(fields)]
     assert [one for one in found if "error" in one] == []
-    assert list(task_of(document).kept_secrets) == expected
+    assert list(task_of(document).existing_secrets) == expected
 
 
 def test_a_secret_is_called_as_kubernetes_can() -> None:
-    assert KeptSecret("HF_TOKEN").name == "hf-token"
+    assert SecretReference("HF_TOKEN").name == "hf-token"
 
 
 def test_values_are_not_what_is_kept() -> None:
@@ -94,5 +94,5 @@ def test_any_names(secrets: Any, managed: Any) -> None:
     document = make_document(secrets=secrets, managed_secrets=managed)
     errors = [one for one in validate(document) if one.severity == "error"]
     if not errors and not refusals(document):
-        for one in task_of(document).kept_secrets:
+        for one in task_of(document).existing_secrets:
             assert one.name.isascii() and one.name

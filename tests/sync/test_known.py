@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kubectl_sky.actions.packing import Packer
 from kubectl_sky.facts import Archive
-from kubectl_sky.plan.bundle import KEEP
+from kubectl_sky.plan.local_files import MAX_TOTAL_BYTES
 from kubectl_sky.private import Folder
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.spec.load import load
@@ -64,7 +64,7 @@ class Asked:
 
 
 def fresh(path: Path) -> Archive:
-    return pack(Source(path, with_parents=True), KEEP)
+    return pack(Source(path, with_parents=True), MAX_TOTAL_BYTES)
 
 
 def test_the_same_is_packed_once(tmp_path: Path, code: Path) -> None:
@@ -182,11 +182,11 @@ def test_whatever_is_in_the_cache(tmp_path: Path, text: bytes) -> None:
     folder, cache = tmp_path / "file", tmp_path / "cache"
     folder.write_text("x")
     found = Source(folder)
-    made = pack(found, KEEP)
-    Cache(Folder(cache)).keep(found, KEEP, measure(found), made)
+    made = pack(found, MAX_TOTAL_BYTES)
+    Cache(Folder(cache)).keep(found, MAX_TOTAL_BYTES, measure(found), made)
     (kept,) = cache.iterdir()
     kept.write_bytes(text)
-    assert Cache(Folder(cache)).find(found, KEEP, measure(found)) is None
+    assert Cache(Folder(cache)).find(found, MAX_TOTAL_BYTES, measure(found)) is None
 
 
 def test_a_home_that_cannot_be_written(tmp_path: Path, code: Path) -> None:
@@ -200,14 +200,19 @@ def test_the_oldest_go_first(tmp_path: Path, code: Path, monkeypatch: pytest.Mon
     sources = [Source(code, name) for name in "abcd"]
     monkeypatch.setattr(known, "MANY", 3)
     for number, source in enumerate(sources[:3]):
-        cache.keep(source, KEEP, seen, made)
+        cache.keep(source, MAX_TOTAL_BYTES, seen, made)
         for kept in (tmp_path / "cache").iterdir():
             if kept.stat().st_mtime > 10:
                 os.utime(kept, (number, number))
-    assert cache.find(sources[0], KEEP, seen) == made, "and so it is the newest"
-    cache.keep(sources[3], KEEP, seen, made)
-    assert [bool(cache.find(source, KEEP, seen)) for source in sources] == [True, False, True, True]
+    assert cache.find(sources[0], MAX_TOTAL_BYTES, seen) == made, "and so it is the newest"
+    cache.keep(sources[3], MAX_TOTAL_BYTES, seen, made)
+    assert [bool(cache.find(source, MAX_TOTAL_BYTES, seen)) for source in sources] == [
+        True,
+        False,
+        True,
+        True,
+    ]
     monkeypatch.setattr(known, "MOST", 10)
-    cache.keep(sources[1], KEEP, seen, made)
+    cache.keep(sources[1], MAX_TOTAL_BYTES, seen, made)
     assert not list((tmp_path / "cache").iterdir())
-    assert NO_CACHE.find(sources[0], KEEP, seen) is None
+    assert NO_CACHE.find(sources[0], MAX_TOTAL_BYTES, seen) is None

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kubectl_sky import names
-from kubectl_sky.plan.pipeline import member_of, queued_later
+from kubectl_sky.plan.pipeline import member_of, without_queue_until_resumed
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.kubernetes import Kubernetes
@@ -23,7 +23,7 @@ def queued(queue: str | None, suspended: bool, backend: str | None = None) -> Pl
 def test_a_later_stage_gets_into_its_queue_when_it_is_released(name: str) -> None:
     """The queue does not know a pipeline's order."""
     backend = registry.named(name)
-    plan = queued_later(queued("gold", suspended=True, backend=name))
+    plan = without_queue_until_resumed(queued("gold", suspended=True, backend=name))
     assert hold.unfit(backend, plan) == ""
     for manifest in manifests.render(plan).workload:
         assert hold.held(manifest.object)
@@ -37,7 +37,7 @@ def test_a_later_stage_gets_into_its_queue_when_it_is_released(name: str) -> Non
 
 def test_the_first_stage_waits_in_its_queue_at_once() -> None:
     for plan in (queued("gold", suspended=False), queued(None, suspended=True)):
-        assert queued_later(plan) is plan
+        assert without_queue_until_resumed(plan) is plan
 
 
 @pytest.mark.parametrize("live", [{"suspend": False, "x": 1}, {"x": 1}])

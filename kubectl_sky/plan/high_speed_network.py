@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 
-from kubectl_sky.facts import Facts, Machine
+from kubectl_sky.facts import ClusterNode, Facts
 from kubectl_sky.plan.placement import Device, Placement, meets
 from kubectl_sky.spec import quantity
 
@@ -22,7 +22,7 @@ _COREWEAVE = {
 
 
 @dataclass(frozen=True)
-class Fabric:
+class HighSpeedNetwork:
     """Settings of a provider's high-speed network: variables, devices, zone rule.
 
     `one_zone` means that all nodes must run in one zone. Users of the network need permission to
@@ -46,18 +46,18 @@ class _Provider:
     labels: tuple[str, ...]
     env: Mapping[str, str]
     resource: str | None = None
-    share: Callable[[Device, Machine, str], int] = lambda device, machine, resource: 1
+    share: Callable[[Device, ClusterNode, str], int] = lambda device, cluster_node, resource: 1
     one_zone: bool = False
 
 
-def _each(device: Device, machine: Machine, resource: str) -> int:
+def _device_per_gpu(device: Device, cluster_node: ClusterNode, resource: str) -> int:
     """Return one device per GPU."""
     return device.count
 
 
-def _part(device: Device, machine: Machine, resource: str) -> int:
+def _devices_by_share(device: Device, cluster_node: ClusterNode, resource: str) -> int:
     """Return devices in proportion to the requested GPUs, rounded down."""
-    gpus, available = _amount(machine, device.resource), _amount(machine, resource)
+    gpus, available = _amount(cluster_node, device.resource), _amount(cluster_node, resource)
     return int(device.count * available / gpus)
 
 
@@ -70,71 +70,73 @@ _PROVIDERS = (
         ("node-role.together.ai/",),
         MappingProxyType(_MELLANOX),
         "nvidia.com/rdma_ib",
-        _each,
+        _device_per_gpu,
     ),
     _Provider(
         "AWS",
         ("k8s.io/cloud-provider-aws", "topology.k8s.aws/", "topology.ebs.csi.aws.com/"),
         MappingProxyType({"FI_PROVIDER": "efa"}),
         "vpc.amazonaws.com/efa",
-        _part,
+        _devices_by_share,
         one_zone=True,
     ),
 )
 
 
-def fabric(placement: Placement, facts: Facts) -> Fabric:
+def find_network(placement: Placement, facts: Facts) -> HighSpeedNetwork:
     """Return the network settings for a task that requests the best network tier."""
     device = placement.device
     if not placement.resources.fast or device is None:
-        return Fabric()
-    for machine in _machines(placement, device, facts):
+        return HighSpeedNetwork()
+    for cluster_node in _candidate_nodes(placement, device, facts):
         for provider in _PROVIDERS:
-            resources = _offered(provider, device, machine)
+            resources = _available_devices(provider, device, cluster_node)
             if resources is not None:
-                return Fabric(provider.name, provider.env, resources, provider.one_zone)
-    return Fabric()
+                return HighSpeedNetwork(provider.name, provider.env, resources, provider.one_zone)
+    return HighSpeedNetwork()
 
 
 def notes(placement: Placement, facts: Facts) -> Iterator[str]:
     """Yield a note on what is added for the network, or why nothing is."""
     if not placement.resources.fast:
         return
-    network = fabric(placement, facts)
+    network = find_network(placement, facts)
     if network.name:
         devices = "".join(f"{name}: {count}, " for name, count in network.resources.items())
         additions = f"{devices}{', '.join(network.env)} and the right to lock memory (IPC_LOCK)"
         yield f"network_tier: best, as {network.name} has it: {additions}"
     elif placement.device is None:
         yield "network_tier: ignored for a task without GPUs"
-    elif not facts.machines:
+    elif not facts.cluster_nodes:
         yield "network_tier: depends on the cluster nodes; submit decides"
     else:
         providers = ", ".join(provider.name for provider in _PROVIDERS)
         yield f"network_tier: no cluster node with these GPUs has a fast network of {providers}"
 
 
-def _machines(placement: Placement, device: Device, facts: Facts) -> Iterator[Machine]:
+def _candidate_nodes(placement: Placement, device: Device, facts: Facts) -> Iterator[ClusterNode]:
     """Yield the cluster nodes that could hold the task's GPUs."""
-    for machine in facts.machines:
-        fits = not placement.terms or meets(placement.terms, machine)
-        if fits and _amount(machine, device.resource) >= device.count:
-            yield machine
+    for cluster_node in facts.cluster_nodes:
+        fits = not placement.terms or meets(placement.terms, cluster_node)
+        if fits and _amount(cluster_node, device.resource) >= device.count:
+            yield cluster_node
 
 
-def _offered(provider: _Provider, device: Device, machine: Machine) -> Mapping[str, str] | None:
+def _available_devices(
+    provider: _Provider, device: Device, cluster_node: ClusterNode
+) -> Mapping[str, str] | None:
     """Return the devices to request on a provider's cluster node.
 
     None if it is not the provider's, or does not have enough devices.
     """
-    if not any(label.startswith(provider.labels) for label in machine.labels):
+    if not any(label.startswith(provider.labels) for label in cluster_node.labels):
         return None
     resource = provider.resource
     if resource is None:
         return {}
-    count = provider.share(device, machine, resource)
-    return {resource: str(count)} if 0 < count <= _amount(machine, resource) else None
+    count = provider.share(device, cluster_node, resource)
+    return {resource: str(count)} if 0 < count <= _amount(cluster_node, resource) else None
 
 
-def _amount(machine: Machine, resource: str) -> Fraction:
-    return quantity.quantity(machine.allocatable.get(resource, "0"))
+def _amount(cluster_node: ClusterNode, resource: str) -> Fraction:
+    return quantity.quantity(cluster_node.allocatable.get(resource, "0"))

@@ -10,21 +10,21 @@ from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
 
 
-def refusals(task: Task, settings: Settings) -> Iterator[FieldError]:
+def find_refusals(task: Task, settings: Settings) -> Iterator[FieldError]:
     """Yield an error for each bucket without a needed setting, and each unknown accelerator."""
     for bucket in task.buckets:
         try:
-            buckets.brought(replace(task, buckets=(bucket,)), settings, "", ())
+            buckets.bucket_volumes(replace(task, buckets=(bucket,)), settings, "", ())
         except FieldError as error:
             yield error
     for accelerator in dict.fromkeys(item.accelerator for item in task.candidates):
         try:
-            _request(accelerator)
+            _check_accelerator(accelerator)
         except FieldError as error:
             yield error
 
 
-def _request(accelerator: Accelerator | None) -> None:
+def _check_accelerator(accelerator: Accelerator | None) -> None:
     if accelerator and accelerator.name and tpu.is_tpu(accelerator.name):
         tpu.request(accelerator.name, accelerator.count)
     elif accelerator and accelerator.name:

@@ -18,7 +18,7 @@ ACCESS_MODES = {
 
 
 @dataclass(frozen=True)
-class Claim:
+class Pvc:
     """The values of a PersistentVolumeClaim."""
 
     name: str
@@ -30,11 +30,11 @@ class Claim:
     access_modes: tuple[str, ...]
 
 
-def claim(user: User, namespace: str, name: str, volume_id: str, storage: Storage) -> Claim:
+def new_pvc(user: User, namespace: str, name: str, volume_id: str, storage: Storage) -> Pvc:
     """Build a volume's PVC. Raises UserError for an invalid name."""
     if not names.label_value(name):
         raise UserError(f"volume name {name!r} has no letter or digit")
-    return Claim(
+    return Pvc(
         name=f"{names.dns_label(name, 'volume')}-{volume_id}",
         namespace=namespace,
         labels=dict(storage.labels)
@@ -53,7 +53,7 @@ def claim(user: User, namespace: str, name: str, volume_id: str, storage: Storag
 
 def storage(size: str, storage_class: str | None, access_modes: Sequence[str]) -> Storage:
     """Check the user's values. Raises UserError for an invalid size or access mode."""
-    return Storage(_size(size), storage_class, _modes(access_modes))
+    return Storage(_size(size), storage_class, _access_modes(access_modes))
 
 
 def _size(text: str) -> str:
@@ -63,10 +63,10 @@ def _size(text: str) -> str:
         raise UserError(f"size {text!r}: {error}") from error
 
 
-def _modes(given: Sequence[str]) -> tuple[str, ...]:
+def _access_modes(modes: Sequence[str]) -> tuple[str, ...]:
     """Return the full names of access modes; kubectl's abbreviations are accepted."""
     long_names = {short: mode for mode, short in ACCESS_MODES.items()}
-    modes = tuple(dict.fromkeys(long_names.get(mode.upper(), mode) for mode in given))
+    modes = tuple(dict.fromkeys(long_names.get(mode.upper(), mode) for mode in modes))
     unknown = [mode for mode in modes if mode not in ACCESS_MODES]
     if unknown or not modes:
         valid = ", ".join(f"{mode} ({short})" for mode, short in ACCESS_MODES.items())

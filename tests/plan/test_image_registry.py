@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.plan import registry
-from kubectl_sky.plan.registry import Login
+from kubectl_sky.plan import image_registry
+from kubectl_sky.plan.image_registry import Login
 from kubectl_sky.render import manifests
 from kubectl_sky.secret import Secret, reveal
 from kubectl_sky.spec.task import Resources, Task
@@ -78,8 +78,8 @@ def test_no_login() -> None:
 def test_the_image_is_the_server_s_where_it_names_none(
     image: str, server: str, pulled: str
 ) -> None:
-    assert registry.image(image, Login("s", server, Secret("u"), Secret("p"))) == pulled
-    assert registry.image(image, None) == image
+    assert image_registry.image(image, Login("s", server, Secret("u"), Secret("p"))) == pulled
+    assert image_registry.image(image, None) == image
 
 
 @pytest.mark.parametrize("server", ["docker.io", "https://index.docker.io/v1/"])

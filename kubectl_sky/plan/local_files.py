@@ -11,13 +11,13 @@ from kubectl_sky.spec import credentials
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.files import LocalFiles
 
-PART = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata
-_OTHERS = 256 << 20  # bytes for tar headers of folders and links; few archives have many
-KEEP = 4 * PART  # bytes in all ConfigMaps of a task, to keep etcd small
+MAX_BYTES = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata
+_EXTRA_TAR_BYTES = 256 << 20  # bytes for tar headers of folders and links; few archives have many
+MAX_TOTAL_BYTES = 4 * MAX_BYTES  # bytes in all ConfigMaps of a task, to keep etcd small
 
 
 @dataclass(frozen=True)
-class Bundle:
+class FilesConfigMap:
     """A ConfigMap with local files: `parts` maps keys to pieces of gzipped tars."""
 
     name: str
@@ -28,76 +28,87 @@ class Bundle:
 
 
 @dataclass(frozen=True)
-class Cargo:
+class FileTransfer:
     """The local files of a task.
 
-    `annotations` describe the files. `bundles` are named by their content; tasks of a user with the
-    same files share them. `secret` holds the pieces that only a Secret may contain; `secret_name`
-    is its name. `places` has one line per archive: its number and the folder to unpack it in.
-    `streamed` are the archives, by number, that are too large for ConfigMaps. A code volume keeps
-    them if there is a `shelf`, which has one line per archive: its number, its hash, and the
-    maximum size of its tar in bytes. `digests` has one line per archive in the bundles: its number
-    and the SHA-256 of its bytes there.
+    `annotations` describe the files. `config_maps` are named by their content; tasks of a user with
+    the same files share them. `secret` holds the pieces that only a Secret may contain;
+    `secret_name` is its name. `unpack_paths` has one line per archive: its number and the folder to
+    unpack it in. `large_files` are the archives, by number, that are too large for ConfigMaps. A
+    code volume keeps them if there is a `code_volume`, which has one line per archive: its number,
+    its hash, and the maximum size of its tar in bytes. `digests` has one line per archive in the
+    ConfigMaps: its number and the SHA-256 of its bytes there.
     """
 
     annotations: dict[str, str]
-    bundles: tuple[Bundle, ...]
+    config_maps: tuple[FilesConfigMap, ...]
     secret_name: str
     secret: Mapping[str, Secret]
-    places: str
-    streamed: Mapping[str, LocalFiles]
-    shelf: str = ""
+    unpack_paths: str
+    large_files: Mapping[str, LocalFiles]
+    code_volume: str = ""
     digests: str = ""
 
     @property
     def lists(self) -> dict[str, str]:
         """The lists that a node reads, by file name."""
-        lists = {"files.txt": self.places, "digests.txt": self.digests, "shelf.txt": self.shelf}
+        lists = {
+            "files.txt": self.unpack_paths,
+            "digests.txt": self.digests,
+            "shelf.txt": self.code_volume,
+        }
         return {name: text for name, text in lists.items() if text}
 
 
-def cargo(files: Sequence[LocalFiles], name: str, facts: Facts, kept: bool = False) -> Cargo:
+def plan_transfer(
+    files: Sequence[LocalFiles], name: str, facts: Facts, in_code_volume: bool = False
+) -> FileTransfer:
     """Decide how to upload each of a task's local files.
 
-    `kept` is whether a code volume keeps the large ones. Raises FieldError if secret files are too
-    large.
+    `in_code_volume` is whether a code volume keeps the large ones. Raises FieldError if secret
+    files are too large.
     """
     small: dict[str, bytes] = {}
     digests: list[str] = []
     secret: dict[str, Secret] = {}
-    large = streamed(files, facts.archives)
+    large = large_files(files, facts.archives)
     for number, entry, archive in _by_size(files, facts.archives):
-        if is_secret(entry):
-            data = _fitting(entry, archive, sum(map(len, secret.values())))
+        if may_hold_credentials(entry):
+            data = _secret_data(entry, archive, sum(map(len, secret.values())))
             secret |= {key: Secret(part) for key, part in _parts(number, data).items()}
         elif number not in large:
             small |= _parts(number, archive.data)
             digests.append(f"{number} {hashlib.sha256(archive.data).hexdigest()}\n")
-    return Cargo(
+    large_archives = [(number, facts.archives[entry.path]) for number, entry in large.items()]
+    return FileTransfer(
         annotations=_annotations(files, facts),
-        bundles=tuple(_bundle(parts, facts) for parts in _filled(dict(sorted(small.items())))),
+        config_maps=tuple(
+            _config_map(parts, facts) for parts in _batches(dict(sorted(small.items())))
+        ),
         secret_name=f"{name}-files",
         secret=dict(sorted(secret.items())),
-        places="".join(
+        unpack_paths="".join(
             f"{_number(index)} {_folder(entry.path, facts.archives[entry.path])}\n"
             for index, entry in enumerate(files)
         ),
-        streamed=large,
-        shelf="".join(
-            f"{number} {facts.archives[entry.path].digest} {_limit(facts.archives[entry.path])}\n"
-            for number, entry in large.items()
-            if kept
+        large_files=large,
+        code_volume="".join(
+            f"{number} {archive.digest} {_max_tar_size(archive)}\n"
+            for number, archive in large_archives
+            if in_code_volume
         ),
         digests="".join(sorted(digests)),
     )
 
 
-def streamed(files: Sequence[LocalFiles], archives: Mapping[str, Archive]) -> dict[str, LocalFiles]:
+def large_files(
+    files: Sequence[LocalFiles], archives: Mapping[str, Archive]
+) -> dict[str, LocalFiles]:
     """Return the local files, by number, that do not fit into the task's ConfigMaps."""
     large: dict[str, LocalFiles] = {}
-    remaining = KEEP
+    remaining = MAX_TOTAL_BYTES
     for number, entry, archive in _by_size(files, archives):
-        if is_secret(entry):
+        if may_hold_credentials(entry):
             continue
         if archive.data and len(archive.data) <= remaining:
             remaining -= len(archive.data)
@@ -114,13 +125,13 @@ def _by_size(
     return sorted(entries, key=lambda item: len(item[2].data))
 
 
-def _limit(archive: Archive) -> int:
+def _max_tar_size(archive: Archive) -> int:
     """Return the maximum size of a tar in bytes: files, headers, folders and links."""
-    return archive.size + 2048 * archive.files + _OTHERS
+    return archive.size + 2048 * archive.files + _EXTRA_TAR_BYTES
 
 
-def _number(at: int) -> str:
-    return f"{at:03}"
+def _number(index: int) -> str:
+    return f"{index:03}"
 
 
 def _annotations(files: Sequence[LocalFiles], facts: Facts) -> dict[str, str]:
@@ -129,27 +140,28 @@ def _annotations(files: Sequence[LocalFiles], facts: Facts) -> dict[str, str]:
     Files with credentials are listed without a hash.
     """
     lines = [
-        f"{entry.path}: {'hidden' if is_secret(entry) else _described(facts.archives[entry.path])}"
+        f"{entry.path}: "
+        + ("hidden" if may_hold_credentials(entry) else _summary(facts.archives[entry.path]))
         for entry in files
     ]
     return {names.LOCAL_FILES: "\n".join(lines)} if lines else {}
 
 
-def _described(archive: Archive) -> str:
+def _summary(archive: Archive) -> str:
     count = f"{archive.files:,} file{'s' * (archive.files != 1)}"
     return f"{count}, {archive.size:,} bytes, sha256 {archive.digest}"
 
 
-def is_secret(one: LocalFiles) -> bool:
+def may_hold_credentials(file: LocalFiles) -> bool:
     """Return whether the source or the target path may hold credentials."""
-    return credentials.are_in(one.path) or credentials.are_in(one.source)
+    return credentials.are_in(file.path) or credentials.are_in(file.source)
 
 
-def _fitting(one: LocalFiles, archive: Archive, taken: int) -> bytes:
-    if not archive.data or len(archive.data) + taken > PART:
+def _secret_data(file: LocalFiles, archive: Archive, used_bytes: int) -> bytes:
+    if not archive.data or len(archive.data) + used_bytes > MAX_BYTES:
         raise FieldError(
-            one.field,
-            f'"{one.source}" holds credentials, and a Secret can hold only {PART:,} bytes',
+            file.field,
+            f'"{file.source}" holds credentials, and a Secret can hold only {MAX_BYTES:,} bytes',
             "exclude the files that the task does not need in .skyignore",
         )
     return archive.data
@@ -162,17 +174,18 @@ def _folder(path: str, archive: Archive) -> str:
 
 def _parts(number: str, data: bytes) -> dict[str, bytes]:
     """Split an archive into pieces with keys in order."""
-    starts = range(0, len(data), PART)
+    starts = range(0, len(data), MAX_BYTES)
     return {
-        f"files-{number}-{offset // PART:03}": data[offset : offset + PART] for offset in starts
+        f"files-{number}-{offset // MAX_BYTES:03}": data[offset : offset + MAX_BYTES]
+        for offset in starts
     }
 
 
-def _filled(parts: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
+def _batches(parts: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
     """Group pieces into objects, as many as fit into each."""
     batch: dict[str, bytes] = {}
     for key, data in parts.items():
-        if batch and sum(map(len, batch.values())) + len(data) > PART:
+        if batch and sum(map(len, batch.values())) + len(data) > MAX_BYTES:
             yield batch
             batch = {}
         batch[key] = data
@@ -180,11 +193,11 @@ def _filled(parts: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
         yield batch
 
 
-def _bundle(parts: Mapping[str, bytes], facts: Facts) -> Bundle:
+def _config_map(parts: Mapping[str, bytes], facts: Facts) -> FilesConfigMap:
     digest = hashlib.sha256(facts.user.name.encode())
     for key, data in parts.items():
         digest.update(f"\0{key} {len(data)}\0".encode() + data)
-    return Bundle(
+    return FilesConfigMap(
         name=f"files-{digest.hexdigest()[:20]}",
         namespace=facts.namespace,
         labels={names.TASK: "true", names.FILES: "true", names.USERNAME: facts.user.label},

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Self
 
 
-class Text(str):
+class TracedStr(str):
     """A string with its origin: `task.yaml:7:3 resources.cpus`, `default`."""
 
     __slots__ = ("origin",)
@@ -17,7 +17,7 @@ class Text(str):
         return instance
 
 
-class Number(int):
+class TracedInt(int):
     """An integer with its origin."""
 
     origin: str
@@ -29,19 +29,19 @@ class Number(int):
         return instance
 
 
-def texts(values: Mapping[str, str], origins: Mapping[str, str]) -> dict[str, str]:
+def trace_values(values: Mapping[str, str], origins: Mapping[str, str]) -> dict[str, str]:
     """Return the mapping with origins added to the values that have one."""
     return {
-        key: Text(value, origins[key]) if origins.get(key) else value
+        key: TracedStr(value, origins[key]) if origins.get(key) else value
         for key, value in values.items()
     }
 
 
-def each(values: Iterable[str], origin: str) -> tuple[str, ...]:
+def trace_all(values: Iterable[str], origin: str) -> tuple[str, ...]:
     """Return the values, all with the same origin."""
-    return tuple(Text(value, origin) if origin else value for value in values)
+    return tuple(TracedStr(value, origin) if origin else value for value in values)
 
 
-def text(value: str | None, origin: str) -> str | None:
+def trace(value: str | None, origin: str) -> str | None:
     """Return the value with its origin, if both are set."""
-    return Text(value, origin) if value is not None and origin else value
+    return TracedStr(value, origin) if value is not None and origin else value

@@ -7,7 +7,7 @@ from kubectl_sky.facts import Facts
 from kubectl_sky.plan import environment
 from kubectl_sky.secret import Secret
 from kubectl_sky.spec.document import FieldError
-from kubectl_sky.spec.secret import KeptSecret
+from kubectl_sky.spec.secret import SecretReference
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import RESERVED
 
@@ -15,7 +15,7 @@ TOKEN = "KUBECTL_SKY_TOKEN"  # authenticates the nodes of a task to each other; 
 
 
 @dataclass(frozen=True)
-class SecretVariable:
+class SecretEnvVar:
     """A variable whose value is a key of a Secret."""
 
     name: str
@@ -26,44 +26,45 @@ class SecretVariable:
 def values(task: Task, facts: Facts) -> dict[str, Secret]:
     """Return the data of the task's Secret: the user's values and the nodes' token."""
     token = {TOKEN: Secret(facts.token)} if task.num_nodes > 1 else {}
-    return environment.given(task.secrets) | token
+    return environment.without_reserved(task.secrets) | token
 
 
-def variables(task: Task, facts: Facts, whole: str) -> tuple[SecretVariable, ...]:
-    """Return the secret variables; `whole` is the name of the task's own Secret.
+def variables(task: Task, facts: Facts, object_name: str) -> tuple[SecretEnvVar, ...]:
+    """Return the secret variables; `object_name` is the name of the task's own Secret.
 
     Raises FieldError for an existing Secret that lacks the key.
     """
-    created = [SecretVariable(name, whole, name) for name in values(task, facts)]
+    from_task = [SecretEnvVar(name, object_name, name) for name in values(task, facts)]
     existing = [
-        SecretVariable(reference.key, reference.name, key(reference, facts))
-        for reference in task.kept_secrets
+        SecretEnvVar(reference.key, reference.name, find_key(reference, facts))
+        for reference in task.existing_secrets
         if not reference.path and reference.key not in RESERVED
     ]
-    by_name = {variable.name: variable for variable in (*existing, *created)}
+    by_name = {variable.name: variable for variable in (*existing, *from_task)}
     return tuple(by_name.values())
 
 
-def key(kept: KeptSecret, facts: Facts) -> str:
+def find_key(reference: SecretReference, facts: Facts) -> str:
     """Return the key that holds a secret: the same name, or the Secret's only key.
 
     Raises FieldError if there are several other keys, or none.
     """
-    keys = (facts.secret_keys or {}).get(kept.name)
-    if keys is None or kept.key in keys:
-        return kept.key
+    keys = (facts.secret_keys or {}).get(reference.name)
+    if keys is None or reference.key in keys:
+        return reference.key
     if len(keys) == 1:
         return keys[0]
     raise FieldError(
-        (kept.field, kept.key),
-        f'Secret "{kept.name}" has no key "{kept.key}"; its keys: {", ".join(keys) or "none"}',
-        f'rename one of its keys to "{kept.key}"',
+        (reference.field, reference.key),
+        f'Secret "{reference.name}" has no key "{reference.key}";'
+        f" its keys: {', '.join(keys) or 'none'}",
+        f'rename one of its keys to "{reference.key}"',
     )
 
 
-def missing(task: Task, facts: Facts) -> Iterator[str]:
+def missing_secrets(task: Task, facts: Facts) -> Iterator[str]:
     """Yield which Secrets do not exist, and how to create them."""
-    for secret in task.kept_secrets:
+    for secret in task.existing_secrets:
         if facts.secret_keys is not None and secret.name not in facts.secret_keys:
             yield (
                 f'{secret.field}.{secret.key}: Secret "{secret.name}" not found in namespace'

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.errors import ClusterError
-from kubectl_sky.plan import quota
+from kubectl_sky.plan import resource_quota
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from tests.plan.test_resolve import make_plan
@@ -33,7 +33,7 @@ def task(nodes: int = 4, **more: Any) -> Task:
 def test_more_than_there_can_ever_be(hard: dict[str, Any], says: str) -> None:
     hard = {name: str(limit) for name, limit in hard.items()}
     with pytest.raises(ClusterError) as caught:
-        quota.check(make_plan(task()), quotas(hard=hard))
+        resource_quota.check(make_plan(task()), quotas(hard=hard))
     assert says in str(caught.value)
     assert caught.value.exit_code == 3
 
@@ -49,12 +49,12 @@ def test_more_than_there_can_ever_be(hard: dict[str, Any], says: str) -> None:
     ],
 )
 def test_what_there_may_be(found: list[dict[str, Any]]) -> None:
-    quota.check(make_plan(task()), found)
+    resource_quota.check(make_plan(task()), found)
 
 
 def test_what_is_told_otherwise() -> None:
     full = quotas(hard={"cpu": "1"})
-    quota.check(make_plan(task(nodes=1)), full)
-    quota.check(make_plan(task(kubernetes=Kubernetes(queue="gold"))), full)
+    resource_quota.check(make_plan(task(nodes=1)), full)
+    resource_quota.check(make_plan(task(kubernetes=Kubernetes(queue="gold"))), full)
     pod = {"spec": {"containers": [{"resources": {"requests": {"cpu": "1m"}}}]}}
-    quota.check(make_plan(task(kubernetes=Kubernetes(pod=pod))), full)
+    resource_quota.check(make_plan(task(kubernetes=Kubernetes(pod=pod))), full)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_sky.facts import Facts, Machine
+from kubectl_sky.facts import ClusterNode, Facts
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Accelerator, Resources, Task
@@ -18,7 +18,7 @@ PRODUCT = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 def facts(label: str, gpus: int = 8, **offered: str) -> Facts:
     devices = {name.replace("__", "/").replace("_DOT_", "."): n for name, n in offered.items()}
     sizes = {"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": str(gpus)} | devices
-    return replace(FACTS, machines=(Machine(PRODUCT | {label: "x"}, sizes),))
+    return replace(FACTS, cluster_nodes=(ClusterNode(PRODUCT | {label: "x"}, sizes),))
 
 
 def told(task: Task, known: Facts) -> list[str]:
@@ -80,7 +80,7 @@ NOTHING = {
 def test_where_there_is_none_nothing_is_added(words: str) -> None:
     for known in NOTHING[words]:
         plan = make_plan(TASK, known)
-        assert (plan.fabric.name, nccl(plan)) == ("", {})
+        assert (plan.network.name, nccl(plan)) == ("", {})
         assert plan.limits == {"nvidia.com/gpu": "4"}
         (note,) = told(TASK, known)
         assert words in note
@@ -88,7 +88,7 @@ def test_where_there_is_none_nothing_is_added(words: str) -> None:
 
 def test_tasks_that_do_not_ask_and_those_without_gpus() -> None:
     task = make_task(2, Resources(accelerator=H100))
-    assert (make_plan(task, COREWEAVE).fabric.name, told(task, COREWEAVE)) == ("", [])
+    assert (make_plan(task, COREWEAVE).network.name, told(task, COREWEAVE)) == ("", [])
     task = make_task(2, Resources(fast=True))
-    assert make_plan(task, COREWEAVE).fabric.name == ""
+    assert make_plan(task, COREWEAVE).network.name == ""
     assert told(task, COREWEAVE) == ["network_tier: ignored for a task without GPUs"]

@@ -33,7 +33,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Place:
+class StateDir:
     """The state folder and the files in it."""
 
     folder: Path

@@ -11,7 +11,7 @@ from kubectl_sky.spec.task import Resources, Task
 
 
 @dataclass(frozen=True)
-class Identity:
+class TaskMetadata:
     """The task ID, the name prefix, and the labels and annotations of all objects."""
 
     id: str
@@ -43,13 +43,13 @@ class Identity:
         )
 
 
-def identity(
+def build_metadata(
     task: Task, task_id: str, facts: Facts, resources: Resources, queue: str | None
-) -> Identity:
+) -> TaskMetadata:
     """Return a task's identity; the default name contains the task ID."""
     title = task.name or f"task-{task_id}"
-    user_labels = _given(task.kubernetes.labels, resources.labels, queue)
-    return Identity(
+    user_labels = _user_labels(task.kubernetes.labels, resources.labels, queue)
+    return TaskMetadata(
         id=task_id,
         stem=names.dns_label(title),
         labels=user_labels | _labels(title, task_id, facts),
@@ -57,16 +57,16 @@ def identity(
     )
 
 
-def numbers(task: Task) -> dict[str, str]:
+def array_annotation(task: Task) -> dict[str, str]:
     """Return the annotation with an array's numbers, for the Job and its pods."""
     return {names.ARRAY: task.array.numbers} if task.array else {}
 
 
-def _given(
-    everywhere: Mapping[str, str], here: Mapping[str, str], queue: str | None
+def _user_labels(
+    task_labels: Mapping[str, str], resource_labels: Mapping[str, str], queue: str | None
 ) -> dict[str, str]:
     """Return the user's labels; `queue` takes precedence over a queue label."""
-    labels = dict(everywhere) | dict(here)
+    labels = dict(task_labels) | dict(resource_labels)
     return {key: value for key, value in labels.items() if key != names.QUEUE or not queue}
 
 
@@ -91,4 +91,4 @@ def _annotations(task: Task, title: str, facts: Facts, resources: Resources) -> 
     ours = {key: original for key, (original, label) in originals.items() if original != label}
     ours |= {names.NUM_NODES: str(task.num_nodes), **interactive.annotations(task)}
     user_annotations = {**queueing.annotations(task.kubernetes), **priority.annotations(resources)}
-    return user_annotations | ours | backend_annotation | numbers(task)
+    return user_annotations | ours | backend_annotation | array_annotation(task)

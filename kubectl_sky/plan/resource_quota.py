@@ -11,11 +11,11 @@ from kubectl_sky.spec.quantity import multiple, quantity
 _STEP = Fraction(1, 1000)
 
 
-def together(plan: Plan) -> dict[str, str]:
+def total_requests(plan: Plan) -> dict[str, str]:
     """Return the nodes' total requests; empty if the pod config may change them."""
-    if "containers" in (plan.custom.config.get("spec") or {}):
+    if "containers" in (plan.pod_options.pod_config.get("spec") or {}):
         return {}
-    return _times(
+    return _multiply(
         plan, {**plan.limits, **plan.requests}
     )  # Kubernetes copies a limit without a request
 
@@ -45,14 +45,14 @@ def check(plan: Plan, quotas: Iterable[Mapping[str, Any]]) -> None:
 def _needed(plan: Plan) -> dict[str, str]:
     """Return the total amounts, by the names that quotas use for them."""
     amounts = {"pods": str(len(plan.nodes)), "count/pods": str(len(plan.nodes))}
-    requests = together(plan)
-    limits = _times(plan, plan.limits) if requests else {}
+    requests = total_requests(plan)
+    limits = _multiply(plan, plan.limits) if requests else {}
     for name, size in requests.items():
         amounts |= {name: size, f"requests.{name}": size}
     return amounts | {f"limits.{name}": size for name, size in limits.items()}
 
 
-def _times(plan: Plan, sizes: Mapping[str, str]) -> dict[str, str]:
+def _multiply(plan: Plan, sizes: Mapping[str, str]) -> dict[str, str]:
     count = Fraction(len(plan.nodes))
     return {
         name: multiple(size, count, _STEP if name == "cpu" else Fraction(1))

@@ -7,7 +7,7 @@ from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.kubernetes import KUBERNETES
 
 
-def account(accounts: Mapping[str, str], context: str) -> str | None:
+def find_account(accounts: Mapping[str, str], context: str) -> str | None:
     """Return the account of the first pattern that matches the context.
 
     None if no account is set. If the context is not known, return the account that all contexts
@@ -27,6 +27,6 @@ def account(accounts: Mapping[str, str], context: str) -> str | None:
     )
 
 
-def open_until_sent(accounts: Mapping[str, str], context: str) -> bool:
+def depends_on_context(accounts: Mapping[str, str], context: str) -> bool:
     """Return whether the account depends on a context that is not known yet."""
-    return bool(accounts) and not context and account(accounts, context) is None
+    return bool(accounts) and not context and find_account(accounts, context) is None

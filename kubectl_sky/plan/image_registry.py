@@ -27,23 +27,23 @@ class Login:
         """The content of a Secret of type kubernetes.io/dockerconfigjson."""
         username, password = reveal(self.username).decode(), reveal(self.password).decode()
         auth = base64.b64encode(f"{username}:{password}".encode()).decode()
-        login = {"username": username, "password": password, "auth": auth}
+        find_login = {"username": username, "password": password, "auth": auth}
         key = _HUB_KEY if address(self.server) in _HUB else self.server
-        return Secret(json.dumps({"auths": {key: login}}))
+        return Secret(json.dumps({"auths": {key: find_login}}))
 
 
-def login(task: Task, whole: str) -> Login | None:
-    """Return the login of a task from `hidden`; `whole` is the name of its objects.
+def find_login(task: Task, object_name: str) -> Login | None:
+    """Return the login of a task that `move_login_to_secrets` returned.
 
     The server is not a secret: it is an address and becomes a part of the image name.
     """
     username, password, server = (task.secrets.get(name) for name in REGISTRY)
     if not server or username is None or password is None:
         return None
-    return Login(f"{whole}-registry", reveal(server).decode().strip(), username, password)
+    return Login(f"{object_name}-registry", reveal(server).decode().strip(), username, password)
 
 
-def hidden(task: Task) -> Task:
+def move_login_to_secrets(task: Task) -> Task:
     """Return the task with the registry login moved from its envs to its secrets."""
     credentials = {
         name: value if value is None else Secret(value)
@@ -58,13 +58,13 @@ def hidden(task: Task) -> Task:
     )
 
 
-def image(name: str | None, found: Login | None) -> str | None:
+def image(name: str | None, login: Login | None) -> str | None:
     """Return the image to pull; the login's server is the default registry."""
-    if name is None or found is None:
+    if name is None or login is None:
         return name
     first, slash, _ = name.partition("/")
     has_registry = slash and (set(first) & set(".:") or first == "localhost")
-    server = address(found.server)
+    server = address(login.server)
     return name if has_registry or server in _HUB else f"{server}/{name}"
 
 

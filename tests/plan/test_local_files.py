@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.facts import Archive, KnownClaim
+from kubectl_sky.facts import Archive, ExistingPvc
 from kubectl_sky.plan import storage
-from kubectl_sky.plan.bundle import KEEP, PART
+from kubectl_sky.plan.local_files import MAX_BYTES, MAX_TOTAL_BYTES
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.settings import Settings
@@ -34,15 +34,19 @@ def make(**sizes: int) -> Plan:
 
 def test_no_files_no_objects() -> None:
     plan = make()
-    assert (plan.cargo.bundles, plan.cargo.secret, plan.cargo.streamed) == ((), {}, {})
+    assert (
+        plan.file_transfer.config_maps,
+        plan.file_transfer.secret,
+        plan.file_transfer.large_files,
+    ) == ((), {}, {})
     assert "files.txt" not in plan.scripts
     assert "kubectl-sky/files" not in plan.annotations
 
 
 def test_small_ones_share_an_object() -> None:
     plan = make(a=10, b=20)
-    (bundle,) = plan.cargo.bundles
-    assert {key: len(data) for key, data in bundle.parts.items()} == {
+    (config_map,) = plan.file_transfer.config_maps
+    assert {key: len(data) for key, data in config_map.parts.items()} == {
         "files-000-000": 10,
         "files-001-000": 20,
     }
@@ -50,19 +54,22 @@ def test_small_ones_share_an_object() -> None:
 
 
 def test_large_ones_are_cut_and_put_into_as_few_as_need_be() -> None:
-    plan = make(a=PART + 1, b=5, c=PART)
-    kept = [{key: len(data) for key, data in one.parts.items()} for one in plan.cargo.bundles]
+    plan = make(a=MAX_BYTES + 1, b=5, c=MAX_BYTES)
+    kept = [
+        {key: len(data) for key, data in one.parts.items()}
+        for one in plan.file_transfer.config_maps
+    ]
     assert kept == [
-        {"files-000-000": PART},
+        {"files-000-000": MAX_BYTES},
         {"files-000-001": 1, "files-001-000": 5},
-        {"files-002-000": PART},
+        {"files-002-000": MAX_BYTES},
     ]
 
 
 def test_what_is_too_large_goes_straight_to_the_pods() -> None:
-    plan = make(a=0, b=5, c=KEEP)
-    assert [one.path for one in plan.cargo.streamed.values()] == ["/a", "/c"]
-    assert [list(one.parts) for one in plan.cargo.bundles] == [["files-001-000"]]
+    plan = make(a=0, b=5, c=MAX_TOTAL_BYTES)
+    assert [one.path for one in plan.file_transfer.large_files.values()] == ["/a", "/c"]
+    assert [list(one.parts) for one in plan.file_transfer.config_maps] == [["files-001-000"]]
 
 
 @pytest.mark.parametrize(
@@ -75,43 +82,47 @@ def test_what_is_too_large_goes_straight_to_the_pods() -> None:
 )
 def test_a_volume_keeps_what_is_too_large(modes: tuple[str, ...] | None, why: str) -> None:
     files, archives = make_files(a=5, b=0)
-    claims = {"code": KnownClaim("code-vvvv2345", modes)} if modes else {}
+    claims = {"code": ExistingPvc("code-vvvv2345", modes)} if modes else {}
     task, facts = replace(make_task(), files=files), replace(FACTS, archives=archives)
-    facts, settings = replace(facts, claims=claims), Settings(code_volume="code")
+    facts, settings = replace(facts, pvcs=claims), Settings(code_volume="code")
     plan = make_plan(task, facts, settings)
-    told = " ".join(storage.unkept(task, facts, settings))
+    told = " ".join(storage.code_volume_notes(task, facts, settings))
     if why:
         assert why in told
-        assert (plan.storage.shelf, plan.storage.claims, plan.cargo.shelf) == ("", {}, "")
+        assert (plan.storage.code_volume, plan.storage.pvcs, plan.file_transfer.code_volume) == (
+            "",
+            {},
+            "",
+        )
     else:
         assert told == ""
         assert plan.scripts["shelf.txt"] == f"001 digest-b {3 * 2048 + (256 << 20)}\n"
-        assert (plan.storage.shelf, plan.storage.group) == ("code-vvvv2345", 1000)
+        assert (plan.storage.code_volume, plan.storage.group) == ("code-vvvv2345", 1000)
     small = make_plan(replace(task, files=files[:1]), facts, settings)
-    assert (small.storage.shelf, small.storage.claims) == ("", {})
+    assert (small.storage.code_volume, small.storage.pvcs) == ("", {})
     assert "shelf.txt" not in small.scripts
 
 
 def test_the_same_files_have_the_same_name_for_the_same_user() -> None:
     files, archives = make_files(a=10)
     task, facts = replace(make_task(), files=files), replace(FACTS, archives=archives)
-    (name,) = {one.name for one in make_plan(task, facts).cargo.bundles}
+    (name,) = {one.name for one in make_plan(task, facts).file_transfer.config_maps}
     other = replace(make_task(nodes=3), name="other", files=files)
-    assert {one.name for one in make_plan(other, facts).cargo.bundles} == {name}
+    assert {one.name for one in make_plan(other, facts).file_transfer.config_maps} == {name}
     bob = replace(facts, user=User("bob"))
-    assert {one.name for one in make_plan(task, bob).cargo.bundles} != {name}
+    assert {one.name for one in make_plan(task, bob).file_transfer.config_maps} != {name}
     changed = replace(facts, archives={"/a": replace(archives["/a"], data=b"x" * 10)})
-    assert {one.name for one in make_plan(task, changed).cargo.bundles} != {name}
+    assert {one.name for one in make_plan(task, changed).file_transfer.config_maps} != {name}
 
 
 def test_a_single_file_is_unpacked_in_the_folder_around_it() -> None:
-    places = {"/a": "/", "~/b": "~", "~/c/d": "~/c", WORKDIR: "~/sky_workdir"}
-    files = tuple(LocalFiles(path, "x", ("file_mounts", path)) for path in places)
-    archives = {path: Archive(path == WORKDIR, "d", 1, 1, b"x") for path in places}
+    unpack_paths = {"/a": "/", "~/b": "~", "~/c/d": "~/c", WORKDIR: "~/sky_workdir"}
+    files = tuple(LocalFiles(path, "x", ("file_mounts", path)) for path in unpack_paths)
+    archives = {path: Archive(path == WORKDIR, "d", 1, 1, b"x") for path in unpack_paths}
     task = replace(make_task(), files=files)
     scripts = make_plan(task, replace(FACTS, archives=archives)).scripts
     assert scripts["files.txt"].split("\n") == [
-        *(f"{number:03} {place}" for number, place in enumerate(places.values())),
+        *(f"{number:03} {place}" for number, place in enumerate(unpack_paths.values())),
         "",
     ]
 
@@ -132,8 +143,8 @@ def test_credentials_travel_in_a_secret(path: str, source: str, secret: bool) ->
     files = (LocalFiles(path, source, ("file_mounts", path)),)
     archives = {path: Archive(False, "abc123", 1, 1, b"\x1fkey")}
     plan = make_plan(replace(make_task(), files=files), replace(FACTS, archives=archives))
-    assert bool(plan.cargo.secret) == secret
-    assert bool(plan.cargo.bundles) != secret
+    assert bool(plan.file_transfer.secret) == secret
+    assert bool(plan.file_transfer.config_maps) != secret
     assert ("abc123" in plan.annotations["kubectl-sky/files"]) != secret
     written = manifests.as_yaml(manifests.render(manifests.redacted(plan)).all)
     assert ("H2tleQ==" in written) != secret
@@ -142,7 +153,7 @@ def test_credentials_travel_in_a_secret(path: str, source: str, secret: bool) ->
     assert kinds == [*maps, *(["Secret"] if secret else []), "Job"]
 
 
-@pytest.mark.parametrize("size", [0, PART + 1])
+@pytest.mark.parametrize("size", [0, MAX_BYTES + 1])
 def test_too_large_secrets(size: int) -> None:
     files = (LocalFiles("~/.aws", "keys", ("file_mounts", "x")),)
     archives = {"~/.aws": Archive(True, "d", 1, 1, bytes(size))}
@@ -151,11 +162,13 @@ def test_too_large_secrets(size: int) -> None:
 
 
 def test_the_pod_has_them_beside_its_scripts() -> None:
-    plan = make(a=PART, b=PART)
+    plan = make(a=MAX_BYTES, b=MAX_BYTES)
     rendered = manifests.render(plan)
-    runtime, *bundles = (one.object for one in rendered.shared)
-    assert [one["metadata"]["name"] for one in bundles] == [one.name for one in plan.cargo.bundles]
-    assert all("task-id" not in one["metadata"]["labels"] for one in (runtime, *bundles))
+    runtime, *config_maps = (one.object for one in rendered.shared)
+    assert [one["metadata"]["name"] for one in config_maps] == [
+        one.name for one in plan.file_transfer.config_maps
+    ]
+    assert all("task-id" not in one["metadata"]["labels"] for one in (runtime, *config_maps))
     (volume,) = [
         one
         for one in rendered.workload[0].object["spec"]["template"]["spec"]["volumes"]
@@ -165,5 +178,5 @@ def test_the_pod_has_them_beside_its_scripts() -> None:
     assert sources == [
         runtime["metadata"]["name"],
         plan.name,
-        *(one.name for one in plan.cargo.bundles),
+        *(one.name for one in plan.file_transfer.config_maps),
     ]
