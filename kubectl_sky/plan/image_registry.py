@@ -58,7 +58,7 @@ def move_login_to_secrets(task: Task) -> Task:
     )
 
 
-def image(name: str | None, login: Login | None) -> str | None:
+def full_image(name: str | None, login: Login | None) -> str | None:
     """Return the image to pull; the login's server is the default registry."""
     if name is None or login is None:
         return name

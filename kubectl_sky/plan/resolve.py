@@ -5,7 +5,6 @@ from kubectl_sky.facts import Facts
 from kubectl_sky.plan import (
     defaults,
     environment,
-    image_registry,
     interactive,
     ports,
     priority,
@@ -14,6 +13,7 @@ from kubectl_sky.plan import (
     spot,
 )
 from kubectl_sky.plan.high_speed_network import find_network
+from kubectl_sky.plan.image_registry import find_login, full_image, move_login_to_secrets
 from kubectl_sky.plan.local_files import FileTransfer, plan_transfer
 from kubectl_sky.plan.placement import Placement
 from kubectl_sky.plan.plan import Plan, Toleration
@@ -31,14 +31,12 @@ def resolve(
     task: Task, task_id: str, placement: Placement, facts: Facts, settings: Settings
 ) -> Plan:
     """Build the plan of a task; raise FieldError if anything it requires is missing."""
-    task = image_registry.move_login_to_secrets(interactive.keep_running(task))
-    resources = placement.resources
+    task, resources = move_login_to_secrets(interactive.keep_running(task)), placement.resources
     requests = sizes.requests(placement, settings)
     pod_options = build_pod_options(task, resources, facts, settings)
     metadata = build_metadata(task, task_id, facts, resources, pod_options.queue)
-    name = metadata.object_name
-    login = image_registry.find_login(task, name)
-    image = image_registry.image(resources.image, login) or defaults.image(placement, settings)
+    name, login = metadata.object_name, find_login(task, metadata.object_name)
+    image = full_image(resources.image, login) or defaults.image(placement, settings)
     volumes = plan_storage(task, facts, settings, ObjectNames(name, metadata.labels, image))
     file_transfer = plan_transfer(task.files, name, facts, bool(volumes.code_volume))
     network = find_network(placement, facts)

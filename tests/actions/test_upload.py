@@ -18,7 +18,7 @@ from kubectl_sky.errors import (
     Unreachable,
     UserError,
 )
-from kubectl_sky.plan import bundle
+from kubectl_sky.plan import local_files
 from kubectl_sky.sync.delivery import Outcome
 from tests.actions.conftest import Submitter
 from tests.builders import ID
@@ -50,7 +50,7 @@ class Channel:
 def channel(monkeypatch: pytest.MonkeyPatch) -> Channel:
     channel = Channel()
     monkeypatch.setattr("kubectl_sky.sync.delivery.send", channel)
-    monkeypatch.setattr(bundle, "KEEP", 0)  # every file is too large for a ConfigMap
+    monkeypatch.setattr(local_files, "MAX_TOTAL_BYTES", 0)  # no file fits into a ConfigMap
     return channel
 
 

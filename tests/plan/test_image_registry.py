@@ -78,8 +78,8 @@ def test_no_login() -> None:
 def test_the_image_is_the_server_s_where_it_names_none(
     image: str, server: str, pulled: str
 ) -> None:
-    assert image_registry.image(image, Login("s", server, Secret("u"), Secret("p"))) == pulled
-    assert image_registry.image(image, None) == image
+    assert image_registry.full_image(image, Login("s", server, Secret("u"), Secret("p"))) == pulled
+    assert image_registry.full_image(image, None) == image
 
 
 @pytest.mark.parametrize("server", ["docker.io", "https://index.docker.io/v1/"])
