@@ -5,6 +5,10 @@ RE2 does not support look-around or backreferences; no engine with linear time d
 
 from typing import Protocol, cast
 
+# Memory limit of an expression of ignore patterns. With RE2's default of 8 MiB, 10,000 patterns do
+# not fit into its automaton, and matching a path takes 19 ms instead of 0.1.
+_MAX_MEMORY = 32 << 20  # bytes
+
 
 class Regex(Protocol):
     """A compiled expression. Methods return a true value for a match."""
@@ -27,6 +31,7 @@ def compiled(expression: bytes, single_bytes: bool = False) -> Regex:
     options.log_errors = False
     options.dot_nl = single_bytes
     if single_bytes:
+        options.max_mem = _MAX_MEMORY
         options.encoding = re2.Options.Encoding.LATIN1
     try:
         return cast(Regex, re2.compile(expression, options))

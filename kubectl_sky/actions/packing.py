@@ -13,16 +13,15 @@ from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.files import WORKDIR, LocalFiles
 from kubectl_sky.sync import archive
-from kubectl_sky.sync.archive import USUAL, Limits, Unsendable
-from kubectl_sky.sync.known import NO_CACHE, Cache, Seen
+from kubectl_sky.sync.archive import DEFAULT_LIMITS, Limits, Unsendable
+from kubectl_sky.sync.archive_cache import NO_CACHE, Cache, Snapshot
 from kubectl_sky.sync.tree import Entry, Source
 
 # Shows progress: takes a label and the total bytes, yields a callback for the bytes processed.
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
 
-_HOPELESS = (
-    16 * MAX_TOTAL_BYTES
-)  # bytes; more than this is very unlikely to fit into ConfigMaps when packed
+# More bytes than this are very unlikely to fit into ConfigMaps when packed.
+_TOO_LARGE = 16 * MAX_TOTAL_BYTES
 
 
 class Packer:
@@ -33,13 +32,15 @@ class Packer:
     Without `progress`, local files are refused. Unchanged files are taken from the `cache`.
     """
 
-    def __init__(self, progress: Progress | None, cache: Cache, limits: Limits = USUAL) -> None:
+    def __init__(
+        self, progress: Progress | None, cache: Cache, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
         self.problems: list[Problem] = []
         self.dangers: list[Danger] = []
         self._progress = progress
         self._cache = cache
         self._limits = limits
-        self._known: dict[LocalFiles, Archive] = {}
+        self._archives: dict[LocalFiles, Archive] = {}
         self._credentials: dict[LocalFiles, list[str]] = {}  # file names by folder
 
     def pack(self, document: Document, files: tuple[LocalFiles, ...]) -> dict[str, Archive]:
@@ -47,10 +48,10 @@ class Packer:
         archives: dict[str, Archive] = {}
         for local_files in files:
             try:
-                archives[local_files.path] = self._known.get(local_files) or self._packed(
+                archives[local_files.path] = self._archives.get(local_files) or self._packed(
                     local_files
                 )
-                self._known[local_files] = archives[local_files.path]
+                self._archives[local_files] = archives[local_files.path]
             except Unsendable as error:
                 self.problems += [
                     document.problem(
@@ -63,46 +64,46 @@ class Packer:
                 self.dangers.append(dangers.in_tree(document, local_files.field, names))
         return archives
 
-    def _packed(self, one: LocalFiles) -> Archive:
+    def _packed(self, files: LocalFiles) -> Archive:
         if self._progress is None:
             hint = "submit it with the command line"
-            raise Unsendable.whole("is a local path of the client", hint)
+            raise Unsendable.for_source("is a local path of the client", hint)
         try:
-            origin = source(one)
-            if not origin.path.exists():
+            local_source = source(files)
+            if not local_source.path.exists():
                 hint = f"relative paths start at the current folder, {Path.cwd()}"
-                raise Unsendable.whole("no such file or folder", hint)
-            if one.path == WORKDIR and not origin.path.is_dir():
-                raise Unsendable.whole("is a file", "use its folder")
-            return self._archive(one, origin, self._progress)
+                raise Unsendable.for_source("no such file or folder", hint)
+            if files.path == WORKDIR and not local_source.path.is_dir():
+                raise Unsendable.for_source("is a file", "use its folder")
+            return self._archive(files, local_source, self._progress)
         except (OSError, RuntimeError, ValueError) as error:  # no home directory; a NUL character
             reason = (getattr(error, "strerror", None) or str(error)).lower()
-            raise Unsendable.whole(f"cannot be read: {reason}") from error
+            raise Unsendable.for_source(f"cannot be read: {reason}") from error
 
-    def _archive(self, one: LocalFiles, found: Source, progress: Progress) -> Archive:
+    def _archive(self, files: LocalFiles, local_source: Source, progress: Progress) -> Archive:
         """Pack a source, or take it from the cache; credentials are never cached."""
         names: list[str] = []
 
-        def notice(entry: Entry) -> None:
+        def on_entry(entry: Entry) -> None:
             name = os.fsdecode(entry.name)
             if credentials.ends(name):
                 names.append(name)
 
-        before, packed = archive.measure(found, self._limits, notice), Seen()
-        if names and found.path.is_dir() and not may_hold_credentials(one):
-            self._credentials[one] = names
-        cache = NO_CACHE if names or may_hold_credentials(one) else self._cache
-        cached = cache.find(found, MAX_TOTAL_BYTES, before)
+        before, snapshot = archive.measure(local_source, self._limits, on_entry), Snapshot()
+        if names and local_source.path.is_dir() and not may_hold_credentials(files):
+            self._credentials[files] = names
+        cache = NO_CACHE if names or may_hold_credentials(files) else self._cache
+        cached = cache.find(local_source, MAX_TOTAL_BYTES, before)
         if cached:
             return cached
-        max_kept = MAX_TOTAL_BYTES if before.size < _HOPELESS else 0
-        with progress(f"Packing {one.source}", before.size) as advance:
-            packed_archive = archive.pack(found, max_kept, advance, packed)
-        cache.keep(found, MAX_TOTAL_BYTES, packed, packed_archive)
+        max_data = MAX_TOTAL_BYTES if before.size < _TOO_LARGE else 0
+        with progress(f"Packing {files.source}", before.size) as advance:
+            packed_archive = archive.pack(local_source, max_data, advance, snapshot)
+        cache.store(local_source, MAX_TOTAL_BYTES, snapshot, packed_archive)
         return packed_archive
 
 
-def source(one: LocalFiles) -> Source:
+def source(files: LocalFiles) -> Source:
     """Return the local source; relative paths start at the current folder."""
-    path = Path(one.source).expanduser()
-    return Source(path, PurePosixPath(one.path).name, with_parents=one.path == WORKDIR)
+    path = Path(files.source).expanduser()
+    return Source(path, PurePosixPath(files.path).name, with_parents=files.path == WORKDIR)

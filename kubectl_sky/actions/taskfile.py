@@ -29,7 +29,7 @@ from kubectl_sky.spec.pipeline import pipeline_of
 from kubectl_sky.spec.secret import without_kept
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.sync.archive import Limits
-from kubectl_sky.sync.known import NO_CACHE, Cache
+from kubectl_sky.sync.archive_cache import NO_CACHE, Cache
 from kubectl_sky.workloads.decide import TaskEntry
 
 _START_TIMEOUT = 300.0  # seconds

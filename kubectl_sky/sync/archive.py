@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
+from kubectl_sky import bounded
 from kubectl_sky.facts import Archive
-from kubectl_sky.sync.known import Seen
+from kubectl_sky.sync.archive_cache import Snapshot
 from kubectl_sky.sync.tree import Entry, Refusal, Source, shown
 
 MAX_REFUSALS = 10  # refusals to report before giving up
+END = bytes(2 * tarfile.BLOCKSIZE)
 
 _CHUNK = 1 << 20
 _LEVEL = 2  # a sixth larger than gzip's default 6, in a third of the time
 _TIME = 946_684_800  # the year 2000: zip files (and wheels) cannot store times before 1980
-_KINDS = {
+_TYPES = {
     stat.S_IFREG: tarfile.REGTYPE,
     stat.S_IFDIR: tarfile.DIRTYPE,
     stat.S_IFLNK: tarfile.SYMTYPE,
@@ -33,7 +35,7 @@ class Unsendable(Exception):
         self.refusals = refusals
 
     @classmethod
-    def whole(cls, reason: str, hint: str = "") -> Self:
+    def for_source(cls, reason: str, hint: str = "") -> Self:
         """Return the error for a source that cannot be uploaded at all."""
         return cls(Refusal("", reason, hint))
 
@@ -52,17 +54,17 @@ class Limits:
         return (f"{self.files:,} files", "max_files") if entries > self.files else None
 
 
-USUAL = Limits()
+DEFAULT_LIMITS = Limits()
 
 
 def measure(
-    source: Source, limits: Limits = USUAL, notice: Callable[[Entry], None] | None = None
-) -> Seen:
+    source: Source, limits: Limits = DEFAULT_LIMITS, on_entry: Callable[[Entry], None] | None = None
+) -> Snapshot:
     """Count files and bytes without reading content, and check the limits.
 
-    `notice` is called with each file, folder and link. Raises Unsendable, also over a limit.
+    `on_entry` is called with each file, folder and link. Raises Unsendable, also over a limit.
     """
-    entries, refusals, seen = 0, list[Refusal](), Seen()
+    entries, refusals, snapshot = 0, list[Refusal](), Snapshot()
     largest: dict[bytes, int] = {}
     for entry in source.entries():
         if isinstance(entry, Refusal):
@@ -71,45 +73,45 @@ def measure(
                 break
             continue
         entries += 1
-        seen.add(entry)
-        if notice:
-            notice(entry)
+        snapshot.add(entry)
+        if on_entry:
+            on_entry(entry)
         top = entry.name.partition(b"/")[0]
         largest[top] = largest.get(top, 0) + entry.size
-        exceeded = limits.exceeded(entries, seen.size)
+        exceeded = limits.exceeded(entries, snapshot.size)
         if exceeded:
-            raise Unsendable(_too_much(*exceeded, largest))
+            raise Unsendable(_over_limit(*exceeded, largest))
     if refusals:
         raise Unsendable(*refusals)
-    return seen
+    return snapshot
 
 
 def pack(
     source: Source,
-    keep: int,
+    max_data: int,
     on_bytes: Callable[[int], object] | None = None,
-    seen: Seen | None = None,
+    snapshot: Snapshot | None = None,
 ) -> Archive:
-    """Pack all files; the archive keeps its data if it is at most `keep` bytes.
+    """Pack all files; the archive keeps its data if it has at most `max_data` bytes.
 
-    Memory use is bounded by `keep`. `seen` records the entries read. Raises Unsendable when a file
-    cannot be read or changes during the read.
+    Memory use is bounded by `max_data`. `snapshot` records the entries read. Raises Unsendable if
+    a file cannot be read or changes during the read.
     """
-    seen = seen or Seen()
+    snapshot = snapshot or Snapshot()
     digest, packed = hashlib.sha256(), bytearray()
-    gzip = compressor() if keep else None
-    for chunk in chunks(source, seen):
+    gzip = compressor() if max_data else None
+    for chunk in chunks(source, snapshot):
         digest.update(chunk)
         if gzip:
             packed += gzip.compress(chunk)
-            if len(packed) > keep:
+            if len(packed) > max_data:
                 gzip, packed = None, bytearray()
         if on_bytes:
             on_bytes(len(chunk))
     if gzip:
         packed += gzip.flush()
-    data = bytes(packed) if gzip and len(packed) <= keep else b""
-    return Archive(source.path.is_dir(), digest.hexdigest(), seen.files, seen.size, data)
+    data = bytes(packed) if gzip and len(packed) <= max_data else b""
+    return Archive(source.path.is_dir(), digest.hexdigest(), snapshot.files, snapshot.size, data)
 
 
 def compressor() -> "zlib._Compress":
@@ -117,34 +119,37 @@ def compressor() -> "zlib._Compress":
     return zlib.compressobj(_LEVEL, wbits=31)
 
 
-def chunks(source: Source, seen: Seen | None = None) -> Iterator[bytes]:
-    """Yield the tar in chunks; `seen` records its entries. Raises Unsendable."""
+def chunks(source: Source, snapshot: Snapshot | None = None) -> Iterator[bytes]:
+    """Yield the tar in chunks; `snapshot` records its entries. Raises Unsendable."""
     for entry in source.entries():
         if isinstance(entry, Refusal):
             raise Unsendable(entry)
-        if seen:
-            seen.add(entry)
-        header = _header(entry)
-        if not stat.S_ISREG(entry.status.st_mode):
-            yield header
-        elif entry.size <= _CHUNK:
-            yield b"".join((header, *_content(entry)))
-        else:
-            yield header
-            yield from _content(entry)
-    yield bytes(2 * tarfile.BLOCKSIZE)
+        if snapshot:
+            snapshot.add(entry)
+        yield from member(entry)
+    yield END
 
 
-def _header(entry: Entry) -> bytes:
-    """Return a GNU tar header, which allows names of any length and any bytes."""
-    kind = stat.S_IFMT(entry.status.st_mode)
+def member(entry: Entry, may_grow: bool = False) -> Iterator[bytes]:
+    """Yield the header and the content of an entry, in GNU format: names may have any length.
+
+    Raises Unsendable if a file cannot be read or changes; `may_grow` allows appended data.
+    """
+    mode = entry.status.st_mode
     info = tarfile.TarInfo(os.fsdecode(entry.name))
-    info.type = _KINDS[kind]
-    info.mode = _mode(entry.status.st_mode)
+    info.type = _TYPES[stat.S_IFMT(mode)]
+    info.mode = _mode(mode)
     info.size = entry.size
     info.mtime = _TIME
     info.linkname = os.fsdecode(entry.target)
-    return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+    header = info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+    if not stat.S_ISREG(mode):
+        yield header
+    elif entry.size <= _CHUNK:
+        yield b"".join((header, *_content(entry, may_grow)))
+    else:
+        yield header
+        yield from _content(entry, may_grow)
 
 
 def _mode(mode: int) -> int:
@@ -152,37 +157,37 @@ def _mode(mode: int) -> int:
     return 0o777 if stat.S_ISLNK(mode) else mode & 0o777 | (0o700 if stat.S_ISDIR(mode) else 0)
 
 
-def _content(entry: Entry) -> Iterator[bytes]:
+def _content(entry: Entry, may_grow: bool) -> Iterator[bytes]:
     """Yield a file's bytes, exactly as many as its header says, and the padding."""
     remaining = entry.size
     try:
-        with open(entry.path, "rb", buffering=0, opener=_not_linked) as file:
+        with open(entry.path, "rb", buffering=0, opener=_open_no_follow) as file:
             while remaining and (chunk := file.read(min(remaining, _CHUNK))):
                 remaining -= len(chunk)
                 yield chunk
             status = os.fstat(file.fileno())
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise Unsendable(Refusal(shown(entry.name), f"cannot be read: {reason}", "")) from error
-    if remaining or _seen(status) != _seen(entry.status):
+        reason = f"cannot be read: {bounded.reason(error)}"
+        raise Unsendable(Refusal(shown(entry.name), reason, "")) from error
+    if remaining or (not may_grow and _version(status) != _version(entry.status)):
         reason = "changed while it was being read"
         raise Unsendable(Refusal(shown(entry.name), reason, "try again when it no longer changes"))
     yield bytes(-entry.size % tarfile.BLOCKSIZE)
 
 
-def _not_linked(path: str, flags: int) -> int:
+def _open_no_follow(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
-def _seen(status: os.stat_result) -> tuple[int, ...]:
+def _version(status: os.stat_result) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _too_much(much: str, setting: str, largest: dict[bytes, int]) -> Refusal:
+def _over_limit(limit: str, setting: str, largest: dict[bytes, int]) -> Refusal:
     """Return a refusal that suggests excluding the largest top-level entry."""
     name = max(largest, key=lambda candidate: largest[candidate])
     hint = (
         f"exclude what the task does not need with .skyignore, such as {shown(name)},"
         f" use a volume for data, or raise {setting} in settings.yaml"
     )
-    return Refusal("", f"holds more than {much}, too much to upload", hint)
+    return Refusal("", f"holds more than {limit}, too much to upload", hint)

@@ -1,54 +1,49 @@
 """Pack files and folders into the tar stream that `cp` sends to a node."""
 
 import os
-import tarfile
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from kubectl_sky import bounded
 from kubectl_sky.errors import UserError
+from kubectl_sky.sync import archive
+from kubectl_sky.sync.archive import Unsendable
+from kubectl_sky.sync.tree import KINDS, Entry, shown
 
 Note = Callable[[str], None]
-
-_BLOCK = 64 * 1024
-_END = b"\0" * 2 * tarfile.BLOCKSIZE
 
 
 def packed(source: Path, name: str, note: Note) -> Iterator[bytes]:
     """Yield a tar of a file or folder, stored under `name`. Raises UserError.
 
-    Links stay links; sockets, pipes and devices are skipped with a note.
+    Links stay links, and hard links become copies; sockets, pipes and devices are skipped with a
+    note. A file may grow while it is read, such as a log.
     """
-    folder = source.parent
-    with tarfile.TarFile(os.devnull, "w", format=tarfile.GNU_FORMAT) as tar:
-        for path in _walked(source):
-            archive_path = Path(name, *path.relative_to(source).parts)
-            info = tar.gettarinfo(path, str(archive_path))
-            if info is None or not (info.isreg() or info.isdir() or info.issym()):
-                note(f"skipped, neither a file nor a folder: {path.relative_to(folder)}")
-                continue
-            info.uid = info.gid = 0
-            info.uname = info.gname = ""
-            yield info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
-            if info.isreg():
-                yield from _content(path, info.size)
-    yield _END
+    try:
+        for entry in _entries(os.fsencode(source), os.fsencode(name)):
+            if stat.S_IFMT(entry.status.st_mode) in KINDS:
+                path = os.path.relpath(entry.path, os.fsencode(source.parent))
+                note(f"skipped, neither a file nor a folder: {shown(path)}")
+            else:
+                yield from archive.member(entry, may_grow=True)
+    except OSError as error:
+        file = shown(os.fsencode(error.filename or source))
+        raise UserError(f"{file}: {bounded.reason(error)}") from error
+    except Unsendable as error:
+        raise UserError(str(error), error.refusals[0].hint) from error
+    yield archive.END
 
 
-def _walked(source: Path) -> Iterator[Path]:
-    """Yield every path once, without following links; hard links are sent as copies."""
-    yield source
-    if source.is_dir() and not source.is_symlink():
-        for child in sorted(source.iterdir()):
-            yield from _walked(child)
-
-
-def _content(path: Path, size: int) -> Iterator[bytes]:
-    remaining = size
-    with path.open("rb") as file:
-        while remaining:
-            block = file.read(min(remaining, _BLOCK))
-            if not block:
-                raise UserError(f"{path} became shorter while it was read", "copy it again")
-            remaining -= len(block)
-            yield block
-    yield b"\0" * (-size % tarfile.BLOCKSIZE)
+def _entries(source: bytes, name: bytes) -> Iterator[Entry]:
+    """Yield a path and all paths below it, without following links."""
+    remaining = [source]
+    while remaining:
+        path = remaining.pop()
+        archive_path = os.path.normpath(os.path.join(name, os.path.relpath(path, source)))
+        status = os.lstat(path)
+        is_link = stat.S_ISLNK(status.st_mode)
+        yield Entry(archive_path, path, status, os.readlink(path) if is_link else b"")
+        if stat.S_ISDIR(status.st_mode):
+            children = sorted(os.listdir(path), reverse=True)
+            remaining += [os.path.join(path, child) for child in children]

@@ -9,9 +9,9 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.sync import patterns
 from kubectl_sky.sync.patterns import LineTooLong, Rule
 
-OURS, GITS = b".skyignore", b".gitignore"
+SKYIGNORE, GITIGNORE = b".skyignore", b".gitignore"
 _MAX_BYTES = 1024 * 1024
-_HISTORY = patterns.read(b".git")  # changes with every git status; include it with !.git
+_GIT_FOLDER = patterns.read(b".git")  # changes with every git status; include it with !.git
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class Rules:
     """
 
     name: bytes
-    patterns: tuple[Rule, ...] = _HISTORY
+    patterns: tuple[Rule, ...] = _GIT_FOLDER
     base: bytes = b""
-    above: "Rules | None" = None
+    parent: "Rules | None" = None
 
-    def leave_out(self, path: bytes, folder: bool) -> bool:
+    def ignores(self, path: bytes, folder: bool) -> bool:
         """Check whether a path is ignored; an ignored folder is ignored with its content."""
         rules: Rules | None = self
         while rules:
@@ -34,10 +34,10 @@ class Rules:
             for rule in reversed(rules.patterns):
                 if rule.matches(relative, folder):
                     return not rule.negated
-            rules = rules.above
+            rules = rules.parent
         return False
 
-    def within(self, path: bytes, files: os.PathLike[bytes] | bytes, has_file: bool) -> "Rules":
+    def in_folder(self, path: bytes, files: os.PathLike[bytes] | bytes, has_file: bool) -> "Rules":
         """Return the rules of a subfolder; `files` is its local path."""
         if not has_file:
             return self
@@ -51,17 +51,19 @@ def rules(folder: Path, with_parents: bool) -> tuple[Rules, bytes]:
     `with_parents` includes the ignore files of parent folders up to the repository's root, unless
     they ignore the folder itself, which the user has explicitly given.
     """
-    if (folder / os.fsdecode(OURS)).is_file():
-        return Rules(OURS), b""
+    if (folder / os.fsdecode(SKYIGNORE)).is_file():
+        return Rules(SKYIGNORE), b""
     root = _repository(folder) if with_parents else folder
-    parent_rules = _excluded(Rules(GITS), root)
+    parent_rules = _with_exclude_file(Rules(GITIGNORE), root)
     path = b""
     for part in folder.relative_to(root).parts:
         files = os.fsencode(root / os.fsdecode(path))
-        parent_rules = parent_rules.within(path, files, os.path.isfile(os.path.join(files, GITS)))
+        parent_rules = parent_rules.in_folder(
+            path, files, os.path.isfile(os.path.join(files, GITIGNORE))
+        )
         path = path + b"/" * bool(path) + os.fsencode(part)
-        if parent_rules.leave_out(path, folder=True):
-            return _excluded(Rules(GITS), folder), b""
+        if parent_rules.ignores(path, folder=True):
+            return _with_exclude_file(Rules(GITIGNORE), folder), b""
     return parent_rules, path
 
 
@@ -70,21 +72,21 @@ def _repository(folder: Path) -> Path:
     return next((parent for parent in parents if (parent / ".git").exists()), folder)
 
 
-def _excluded(found: Rules, root: Path) -> Rules:
+def _with_exclude_file(rules: Rules, root: Path) -> Rules:
     """Add the rules of `.git/info/exclude`, which are local to one clone."""
-    private = root / ".git" / "info" / "exclude"
-    if not private.is_file():
-        return found
-    return Rules(GITS, _read(os.fsencode(private)), b"", found)
+    exclude_file = root / ".git" / "info" / "exclude"
+    if not exclude_file.is_file():
+        return rules
+    return Rules(GITIGNORE, _read(os.fsencode(exclude_file)), b"", rules)
 
 
 def _read(path: bytes) -> tuple[Rule, ...]:
     """Return the rules of an ignore file. Raises UserError for one that is too large."""
-    shown = os.fsdecode(path)
+    name = os.fsdecode(path)
     try:
         return patterns.read(bounded.read(path, _MAX_BYTES))
     except LineTooLong as error:
-        message = f"{shown}:{error}:1: the pattern is longer than {patterns.MAX_LINE:,} bytes"
+        message = f"{name}:{error}:1: the pattern is longer than {patterns.MAX_LINE:,} bytes"
         raise UserError(message) from None
     except OSError as error:
-        raise UserError(f"{shown}: {bounded.reason(error)}") from error
+        raise UserError(f"{name}: {bounded.reason(error)}") from error

@@ -1,7 +1,8 @@
 """Parse the patterns of ignore files as git does (dir.c and wildmatch.c).
 
 Everything is bytes, as in git: `?` is one byte, and names need not be UTF-8. RE2 matches in linear
-time. The `pathspec` package differs from git on a third of the forms that the tests compare.
+time. The `pathspec` 1.1 package with its RE2 backend differs from git on 41 of 144 pattern lists,
+refuses 22 of these, and fails on 10,000 patterns.
 """
 
 import itertools

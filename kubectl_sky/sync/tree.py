@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kubectl_sky import bounded
 from kubectl_sky.sync import ignore
 from kubectl_sky.sync.ignore import Rules
 
-_KINDS = {
+KINDS = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFIFO: "a pipe",
     stat.S_IFBLK: "a device",
     stat.S_IFCHR: "a device",
 }
 MAX_DEPTH = 200  # nested folders
-_LEAVE_OUT = "exclude it with .skyignore"
+_EXCLUDE = "exclude it with .skyignore"
 
 
 @dataclass(frozen=True)
@@ -70,20 +71,20 @@ class Source:
     ) -> Iterator[Entry | Refusal]:
         """Yield the entries of a folder: `name` in the archive, `path` for the rules."""
         if name.count(b"/") >= MAX_DEPTH:
-            yield Refusal(shown(name[-80:]), f"is more than {MAX_DEPTH} folders deep", _LEAVE_OUT)
+            yield Refusal(shown(name[-80:]), f"is more than {MAX_DEPTH} folders deep", _EXCLUDE)
             return
         try:
             with os.scandir(files) as scan:
                 items = sorted(scan, key=lambda item: item.name)
             has_file = any(item.name == rules.name and item.is_file() for item in items)
-            rules = rules.within(path, files, has_file)
+            rules = rules.in_folder(path, files, has_file)
         except OSError as error:
             yield _unreadable(name or b".", error)
             return
         for item in items:
             entry_name, rule_path = _join(name, item.name), _join(path, item.name)
             folder = item.is_dir(follow_symlinks=False)
-            if rules.leave_out(rule_path, folder):
+            if rules.ignores(rule_path, folder):
                 continue
             yield _entry(entry_name, item.path, self._root)
             if folder:
@@ -107,9 +108,9 @@ def _entry(name: bytes, path: bytes, root: bytes) -> Entry | Refusal:
             return _link(Entry(name, path, status, os.readlink(path)), root)
     except OSError as error:
         return _unreadable(name, error)
-    kind = _KINDS.get(stat.S_IFMT(status.st_mode))
+    kind = KINDS.get(stat.S_IFMT(status.st_mode))
     if kind:
-        return Refusal(shown(name), f"is {kind}, which cannot be uploaded", _LEAVE_OUT)
+        return Refusal(shown(name), f"is {kind}, which cannot be uploaded", _EXCLUDE)
     return Entry(name, path, status)
 
 
@@ -124,9 +125,8 @@ def _link(entry: Entry, root: bytes) -> Entry | Refusal:
     if inside:
         reason = f"is a link to {shown(entry.target)}, which the nodes have elsewhere"
         return Refusal(shown(entry.name), reason, "make it a relative link")
-    return Refusal(shown(entry.name), reason, f"{_LEAVE_OUT}, or copy its target")
+    return Refusal(shown(entry.name), reason, f"{_EXCLUDE}, or copy its target")
 
 
 def _unreadable(name: bytes, error: OSError) -> Refusal:
-    reason = (error.strerror or str(error)).lower()
-    return Refusal(shown(name), f"cannot be read: {reason}", _LEAVE_OUT)
+    return Refusal(shown(name), f"cannot be read: {bounded.reason(error)}", _EXCLUDE)

@@ -3,6 +3,7 @@
 import io
 import os
 import socket
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from kubectl_sky.sync.copying import packed
 from kubectl_sky.sync.extract import extract
 
 
-def test_there_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packed_folder_extracted_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, notes = tmp_path / "from", list[str]()
     (source / "deep" / "empty").mkdir(parents=True)
     (source / "a b\n☃").write_bytes(os.urandom(70_000))
@@ -34,10 +37,48 @@ def test_there_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert (target / "tool").stat().st_mode & 0o777 == 0o755
 
 
-def test_a_file_that_shrinks(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"x" * 100_000)
+def test_packed_hard_links_become_copies(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+    notes: list[str] = []
+    data = b"".join(packed(tmp_path, ".", notes.append))
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        assert [(member.name, member.isreg()) for member in tar][1:] == [("a", True), ("b", True)]
+    assert not notes
+
+
+def test_packed_file_that_shrinks_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * (3 << 20))
     blocks = packed(tmp_path / "a", "a", print)
     next(blocks)
     (tmp_path / "a").write_bytes(b"")
-    with pytest.raises(UserError, match="became shorter"):
+    with pytest.raises(UserError, match="a changed while it was being read"):
         list(blocks)
+
+
+def test_packed_file_that_grows_is_cut_at_its_first_size(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"x" * (2 << 20))
+    blocks = packed(tmp_path / "log", "log", print)
+    data = next(blocks)
+    with (tmp_path / "log").open("ab") as file:
+        file.write(b"more")
+    data += b"".join(blocks)
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        assert [(member.name, member.size) for member in tar] == [("log", 2 << 20)]
+
+
+def test_packed_file_that_disappears_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+    (tmp_path / "b").write_text("x")
+    blocks = packed(tmp_path, ".", print)
+    next(blocks), next(blocks)
+    (tmp_path / "b").unlink()
+    with pytest.raises(UserError, match="b: no such file or directory"):
+        list(blocks)
+
+
+def test_packed_names_that_are_not_utf8_are_kept(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"\xff")).write_text("x")
+    data = b"".join(packed(tmp_path, "new", print))
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        assert [os.fsencode(member.name) for member in tar] == [b"new", b"new/\xff"]

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def by_us(lines: list[str], paths: list[str]) -> set[str]:
     max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(lines=st.lists(PATTERN.map("".join), min_size=1, max_size=4))
-def test_like_git(repository: Path, lines: list[str]) -> None:
+def test_random_patterns_match_like_git(repository: Path, lines: list[str]) -> None:
     assert by_us(lines, PATHS) == by_git(repository, lines, PATHS)
 
 
@@ -87,7 +88,7 @@ def test_like_git(repository: Path, lines: list[str]) -> None:
         *("[[:alpha:", "\\#a"),
     ],
 )
-def test_each_form_like_git(repository: Path, line: str) -> None:
+def test_pattern_forms_match_like_git(repository: Path, line: str) -> None:
     assert by_us([line], PATHS) == by_git(repository, [line], PATHS)
     both = ["*", f"!{line}"]
     assert by_us(both, PATHS) == by_git(repository, both, PATHS)
@@ -100,7 +101,7 @@ def test_rules_of_many_patterns_are_few_expressions() -> None:
 
 
 @given(line=st.binary(max_size=40), path=st.binary(max_size=40))
-def test_any_line_is_read(line: bytes, path: bytes) -> None:
+def test_any_bytes_are_read_as_patterns(line: bytes, path: bytes) -> None:
     for rule in patterns.read(line):
         rule.matches(path, folder=True)
 
@@ -108,3 +109,34 @@ def test_any_line_is_read(line: bytes, path: bytes) -> None:
 def test_line_longer_than_any_path_is_refused() -> None:
     with pytest.raises(patterns.LineTooLong, match="2"):
         patterns.read(b"a\n" + b"x" * (patterns.MAX_LINE + 1))
+
+
+HOSTILE = {
+    "stars": ["*a" * 1000 + "b"],
+    "folders": ["**/x" * 500 + "z"],
+    "question marks": ["?" * 4000 + "b"],
+    "brackets": ["[!a-c]*" * 500],
+    "lines of stars": ["*a" * 20 + "b"] * 1000,
+    "lines": [f"name{number}*" for number in range(10_000)],
+    "negated lines": ["!" * (number % 2) + f"*{number}" for number in range(500)],
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_patterns_match_in_linear_time(name: str) -> None:
+    rules = patterns.read("\n".join(HOSTILE[name]).encode())
+    paths = [b"a" * 240, b"x/" * 2000 + b"y", b"a" * 4096]
+    paths += [b"dir%d/file%d.py" % (number % 10, number) for number in range(200)]
+    start = time.process_time()
+    for path in paths:
+        for rule in rules:
+            rule.matches(path, folder=False)
+    assert time.process_time() - start < 2, "CPU seconds; a default RE2 takes 4 for `lines`"
+
+
+def test_names_that_are_not_utf8_match_by_byte() -> None:
+    (rule,) = patterns.read(b"?.log\n\xff\xfe*\n[\x80-\x8f]")
+    for name in (b"\xff.log", b"\xff\xfe", b"a/\xff\xfe\n", b"\x85"):
+        assert rule.matches(name, folder=False)
+    for name in ("é.log".encode(), b"\xfe\xff", b"\x90"):
+        assert not rule.matches(name, folder=False)

@@ -10,14 +10,14 @@ from kubectl_sky.facts import Archive
 from kubectl_sky.private import Folder
 from kubectl_sky.sync.tree import Entry, Source
 
-MOST = 64 << 20  # bytes of the whole cache
-MANY = 100  # archives in it
+MAX_BYTES = 64 << 20  # of the whole cache
+MAX_ARCHIVES = 100
 
-_FORM = 2  # increase when the archive format changes
-_TICK = 2_000_000_000  # nanoseconds; the coarsest clock of a file system, FAT's
+_FORMAT = 2  # increase when the archive format changes
+_CLOCK_TICK = 2_000_000_000  # nanoseconds; the coarsest clock of a file system, FAT's
 
 
-class Seen:
+class Snapshot:
     """File statistics: number of files, total bytes, and a hash of all metadata.
 
     Links are counted as files. The times of folders are ignored.
@@ -48,9 +48,9 @@ class Seen:
         return self._hash.hexdigest()
 
     @property
-    def at_rest(self) -> bool:
-        """Whether a later change will be detected, as it is in another clock tick."""
-        return self._newest < self._begun - _TICK
+    def can_cache(self) -> bool:
+        """Whether a later change is detected: the newest file is older than a clock tick."""
+        return self._newest < self._begun - _CLOCK_TICK
 
 
 class Cache:
@@ -62,15 +62,15 @@ class Cache:
     def __init__(self, folder: Folder | None) -> None:
         self._folder = folder
 
-    def find(self, source: Source, keep: int, seen: Seen) -> Archive | None:
-        """Return the cached archive of the current files, made with the same `keep`."""
+    def find(self, source: Source, max_data: int, snapshot: Snapshot) -> Archive | None:
+        """Return the cached archive of the current files, packed with the same `max_data`."""
         if self._folder is None:
             return None
-        name = _name(source, keep)
+        name = _name(source, max_data)
         try:
             header, _, data = self._folder.read(name).partition(b"\n")
             metadata = json.loads(header)
-            if metadata["seen"] != seen.digest or metadata["data"] != _hash(data):
+            if metadata["snapshot"] != snapshot.digest or metadata["data"] != _hash(data):
                 return None
             archive = Archive(**metadata["archive"], data=data)
             self._folder.touch(name)
@@ -78,24 +78,24 @@ class Cache:
             return None
         return archive
 
-    def keep(self, source: Source, keep: int, seen: Seen, archive: Archive) -> None:
+    def store(self, source: Source, max_data: int, snapshot: Snapshot, archive: Archive) -> None:
         """Cache an archive, unless its files changed within the last clock tick."""
-        if self._folder is None or not seen.at_rest:
+        if self._folder is None or not snapshot.can_cache:
             return
         fields = {name: getattr(archive, name) for name in ("folder", "digest", "files", "size")}
-        header = {"seen": seen.digest, "data": _hash(archive.data), "archive": fields}
+        header = {"snapshot": snapshot.digest, "data": _hash(archive.data), "archive": fields}
         with suppress(OSError):
-            name = _name(source, keep)
+            name = _name(source, max_data)
             self._folder.write(name, json.dumps(header).encode(), b"\n", archive.data)
-            self._folder.prune(MANY, MOST)
+            self._folder.prune(MAX_ARCHIVES, MAX_BYTES)
 
 
 NO_CACHE = Cache(None)
 
 
-def _name(source: Source, keep: int) -> str:
+def _name(source: Source, max_data: int) -> str:
     """Return the file name of a source's archive; it depends on how it is packed."""
-    return _hash(repr((_FORM, keep, source.identity)).encode())[:40]
+    return _hash(repr((_FORMAT, max_data, source.identity)).encode())[:40]
 
 
 def _hash(data: bytes) -> str:

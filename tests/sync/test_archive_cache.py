@@ -1,4 +1,4 @@
-"""What was packed before is known again, as long as nothing has changed."""
+"""The archive cache: unchanged files are packed once."""
 
 import os
 import stat
@@ -17,9 +17,9 @@ from kubectl_sky.plan.local_files import MAX_TOTAL_BYTES
 from kubectl_sky.private import Folder
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.spec.load import load
-from kubectl_sky.sync import known
+from kubectl_sky.sync import archive_cache
 from kubectl_sky.sync.archive import measure, pack
-from kubectl_sky.sync.known import NO_CACHE, Cache, Seen
+from kubectl_sky.sync.archive_cache import NO_CACHE, Cache, Snapshot
 from kubectl_sky.sync.tree import Source
 
 (DOCUMENT,) = load(b"run: x\n", "task.yaml")
@@ -41,7 +41,7 @@ def code(tmp_path: Path) -> Path:
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a minute go by between what the test writes and what is looked at."""
     now = time.time_ns
-    monkeypatch.setattr("kubectl_sky.sync.known.time.time_ns", lambda: now() + 60 * 10**9)
+    monkeypatch.setattr("kubectl_sky.sync.archive_cache.time.time_ns", lambda: now() + 60 * 10**9)
 
 
 class Asked:
@@ -176,14 +176,16 @@ def test_a_cache_that_broke_off_is_no_cache(tmp_path: Path, code: Path, end: int
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    text=st.one_of(st.binary(max_size=60), st.sampled_from([b"{}", b"[]", b"1\n", b'{"seen":1}']))
+    text=st.one_of(
+        st.binary(max_size=60), st.sampled_from([b"{}", b"[]", b"1\n", b'{"snapshot":1}'])
+    )
 )
 def test_whatever_is_in_the_cache(tmp_path: Path, text: bytes) -> None:
     folder, cache = tmp_path / "file", tmp_path / "cache"
     folder.write_text("x")
     found = Source(folder)
     made = pack(found, MAX_TOTAL_BYTES)
-    Cache(Folder(cache)).keep(found, MAX_TOTAL_BYTES, measure(found), made)
+    Cache(Folder(cache)).store(found, MAX_TOTAL_BYTES, measure(found), made)
     (kept,) = cache.iterdir()
     kept.write_bytes(text)
     assert Cache(Folder(cache)).find(found, MAX_TOTAL_BYTES, measure(found)) is None
@@ -196,23 +198,23 @@ def test_a_home_that_cannot_be_written(tmp_path: Path, code: Path) -> None:
 
 
 def test_the_oldest_go_first(tmp_path: Path, code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache, made, seen = Cache(Folder(tmp_path / "cache")), fresh(code), Seen()
+    cache, made, snapshot = Cache(Folder(tmp_path / "cache")), fresh(code), Snapshot()
     sources = [Source(code, name) for name in "abcd"]
-    monkeypatch.setattr(known, "MANY", 3)
+    monkeypatch.setattr(archive_cache, "MAX_ARCHIVES", 3)
     for number, source in enumerate(sources[:3]):
-        cache.keep(source, MAX_TOTAL_BYTES, seen, made)
+        cache.store(source, MAX_TOTAL_BYTES, snapshot, made)
         for kept in (tmp_path / "cache").iterdir():
             if kept.stat().st_mtime > 10:
                 os.utime(kept, (number, number))
-    assert cache.find(sources[0], MAX_TOTAL_BYTES, seen) == made, "and so it is the newest"
-    cache.keep(sources[3], MAX_TOTAL_BYTES, seen, made)
-    assert [bool(cache.find(source, MAX_TOTAL_BYTES, seen)) for source in sources] == [
+    assert cache.find(sources[0], MAX_TOTAL_BYTES, snapshot) == made, "and so it is the newest"
+    cache.store(sources[3], MAX_TOTAL_BYTES, snapshot, made)
+    assert [bool(cache.find(source, MAX_TOTAL_BYTES, snapshot)) for source in sources] == [
         True,
         False,
         True,
         True,
     ]
-    monkeypatch.setattr(known, "MOST", 10)
-    cache.keep(sources[1], MAX_TOTAL_BYTES, seen, made)
+    monkeypatch.setattr(archive_cache, "MAX_BYTES", 10)
+    cache.store(sources[1], MAX_TOTAL_BYTES, snapshot, made)
     assert not list((tmp_path / "cache").iterdir())
-    assert NO_CACHE.find(sources[0], MAX_TOTAL_BYTES, seen) is None
+    assert NO_CACHE.find(sources[0], MAX_TOTAL_BYTES, snapshot) is None
