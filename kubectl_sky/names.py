@@ -85,11 +85,11 @@ def task_object(name: str, task_id: str) -> str:
     return f"{name}-{task_id}"
 
 
-def part_id(whole: str, stage: int) -> str:
+def part_id(base: str, stage: int) -> str:
     """Return the id of one task of a file, derived from the id of the whole file."""
     from hashlib import sha256  # noqa: PLC0415 -- loads OpenSSL, which most commands do not need
 
-    digest = sha256(f"{whole}/{stage}".encode()).digest()
+    digest = sha256(f"{base}/{stage}".encode()).digest()
     letters = ID_ALPHABET.rstrip("0123456789")
     suffix = (ID_ALPHABET[byte % len(ID_ALPHABET)] for byte in digest[1:ID_LENGTH])
     return letters[digest[0] % len(letters)] + "".join(suffix)
@@ -101,9 +101,9 @@ def node_object(name: str, task_id: str, index: int, nodes: int) -> str:
     return base if nodes == 1 else f"{base}-node-{index}"
 
 
-def ports_object(whole: str) -> str:
+def ports_object(base: str) -> str:
     """Return the name of the Service for rank 0 of a task."""
-    return f"{whole}-ports"
+    return f"{base}-ports"
 
 
 def selector(**labels: str) -> str:

@@ -13,8 +13,8 @@ from kubectl_sky.errors import ClusterError, Forbidden, NotServed
 from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.rights import Right, role, served
+from kubectl_sky.observe.signals import Snapshot
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.symptoms import Snapshot
 from kubectl_sky.observe.verdict import Verdict, judge
 from kubectl_sky.workloads import registry
 

@@ -84,7 +84,7 @@ def wait_for_group(
 
 def check_complete(pipeline: PipelineStatus) -> None:
     """Raise TaskFailed if a task is missing that is not auxiliary."""
-    missing = [stage for stage in pipeline.missing if stage not in pipeline.place.auxiliary]
+    missing = [stage for stage in pipeline.missing if stage not in pipeline.member.auxiliary]
     if missing:
         raise TaskFailed(
             f"group {pipeline.id} ({pipeline.name}) is not complete: stage {missing[0]} is gone",

@@ -8,7 +8,7 @@ from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed
 from kubectl_sky.kinds import Kind
-from kubectl_sky.observe import needed, ownership
+from kubectl_sky.observe import list_shapes, ownership
 from kubectl_sky.observe.nodes import Object
 from kubectl_sky.observe.ownership import Missing, Ownership, TaskObjects
 from kubectl_sky.workloads import registry
@@ -21,7 +21,7 @@ def list_workloads_and_pods(
 ) -> tuple[list[Json], list[Json]]:
     """List workloads and pods in parallel."""
     *workload_lists, pods = _list_kinds(
-        session, (*registry.KINDS, kinds.POD), namespace, selector, needed.shape
+        session, (*registry.KINDS, kinds.POD), namespace, selector, list_shapes.shape
     )
     return [item for items in workload_lists for item in items], pods
 
@@ -83,7 +83,7 @@ def explain_missing(session: Session, namespace: str | None, owned: Ownership) -
     selector = f"{names.TASK}=true" if pipeline else _task_id_selector(lacking)
     try:
         services = objects.list_all(
-            session, kinds.SERVICE, namespace, label_selector=selector, shape=needed.Maker
+            session, kinds.SERVICE, namespace, label_selector=selector, shape=list_shapes.PodOwner
         )
     except Forbidden:
         return owned
@@ -119,6 +119,10 @@ def list_intermediate_jobs(
     for label, named in ownership.between(items, pods).items():
         values = f" in ({','.join(sorted(set(named)))})" if len(named) <= MAX_LABEL_VALUES else ""
         jobs += objects.list_all(
-            session, kinds.JOB, namespace, label_selector=f"{label}{values}", shape=needed.Maker
+            session,
+            kinds.JOB,
+            namespace,
+            label_selector=f"{label}{values}",
+            shape=list_shapes.PodOwner,
         )
     return jobs

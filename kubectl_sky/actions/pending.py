@@ -10,7 +10,7 @@ from kubectl_sky.errors import Forbidden, NotServed
 from kubectl_sky.observe import gangs, queues
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.waiting import USUAL
+from kubectl_sky.observe.waiting import NORMAL_REASONS
 from kubectl_sky.workloads.workload import QUEUED
 
 
@@ -71,11 +71,11 @@ def _explain_gang(session: Session, task: TaskStatus) -> TaskStatus:
 def _has_no_cluster_node(node: NodeStatus) -> bool:
     """Return whether a node that may start has no cluster node yet."""
     waiting = node.state is State.PENDING and not node.host
-    return waiting and node.reason in (*USUAL, "Unschedulable")
+    return waiting and node.reason in (*NORMAL_REASONS, "Unschedulable")
 
 
 def _has_no_reason(node: NodeStatus) -> bool:
-    return node.state is State.PENDING and node.reason in USUAL
+    return node.state is State.PENDING and node.reason in NORMAL_REASONS
 
 
 def _with_event(task: TaskStatus, node: NodeStatus, latest_events: dict[str, Json]) -> NodeStatus:

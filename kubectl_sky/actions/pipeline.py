@@ -40,7 +40,7 @@ def follow_stages(
     Raises TaskFailed when a task is stopped meanwhile.
     """
     tasks = list(pipeline.tasks)
-    for index in range(pipeline.place.stages):
+    for index in range(pipeline.member.stages):
         task = _task_of_stage(pipeline, index + 1)
         if task.held and client.leads:
             resume(session, task)
@@ -88,7 +88,7 @@ def wait_for_all(
 def _wait_for_pipeline(
     session: Session, pipeline: PipelineStatus, client: PipelineClient, deadline: float | None
 ) -> PipelineStatus:
-    if not pipeline.place.parallel:
+    if not pipeline.member.parallel:
         return follow_stages(session, pipeline, client)
     stop_auxiliary = group.AuxiliaryStopper(session, pipeline, client.note, leads=client.leads)
     return group.wait_for_group(session, pipeline, client.follow, stop_auxiliary, deadline)
@@ -104,7 +104,7 @@ def _task_of_stage(pipeline: PipelineStatus, stage: int) -> TaskStatus:
             return task
     raise TaskFailed(
         f"{pipeline.word} {pipeline.id} ({pipeline.name}) cannot continue:"
-        f" stage {stage} of {pipeline.place.stages} not found",
+        f" stage {stage} of {pipeline.member.stages} not found",
         f"submit it again with --id {pipeline.id}",
     )
 

@@ -13,7 +13,7 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed, UserError
 from kubectl_sky.observe import status
-from kubectl_sky.observe.difference import foreign
+from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.plan import resource_quota, secret_env
 from kubectl_sky.plan.plan import Plan
@@ -180,7 +180,7 @@ def _shared(session: Session, manifests: Sequence[Manifest]) -> dict[str, Json]:
 
 def refuse_foreign(manifest: Json, live: Json) -> None:
     """Raise UserError unless an existing object equals what would be created."""
-    reasons = foreign(manifest, live)
+    reasons = foreign_fields(manifest, live)
     if live["metadata"].get("deletionTimestamp"):
         reasons = ["it is being deleted"]
     if reasons:
@@ -276,7 +276,7 @@ def _refuse_other_task(
         if name not in expected:
             mismatches.append(f"{name}: not part of this file")
         else:
-            mismatches += [f"{name}: {field}" for field in foreign(expected[name], live)]
+            mismatches += [f"{name}: {field}" for field in foreign_fields(expected[name], live)]
     if not mismatches:
         return
     hint = f"use another --id, or stop that task first: kubectl sky stop {decision.id}"

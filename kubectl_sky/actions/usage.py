@@ -9,12 +9,12 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed
 from kubectl_sky.observe import usage
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.usage import Machine, Use
+from kubectl_sky.observe.usage import AcceleratorNode, Use
 
 _HERE = "status.phase!=Succeeded,status.phase!=Failed"
 
 
-def accelerators(session: Session) -> list[Machine]:
+def accelerators(session: Session) -> list[AcceleratorNode]:
     """Return the cluster nodes with accelerators and their users; two parallel lists.
 
     The usage is unknown without permission to list all pods. Raises Forbidden without permission to
@@ -30,7 +30,7 @@ def accelerators(session: Session) -> list[Machine]:
 
     with ThreadPoolExecutor(2) as pool:
         nodes, running = pool.submit(core.list_nodes), pool.submit(pods)
-        return usage.machines(nodes.result(), running.result())
+        return usage.accelerator_nodes(nodes.result(), running.result())
 
 
 def top(session: Session, task: TaskStatus) -> list[Use]:

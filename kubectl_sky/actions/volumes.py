@@ -115,8 +115,8 @@ def _changed(
 
 def _shrinks(found: Difference) -> bool:
     """Return whether a volume would become smaller; PVCs cannot shrink."""
-    has_sizes = found.path.endswith(".storage") and found.live and found.wanted
-    return bool(has_sizes and quantity.quantity(found.wanted) < quantity.quantity(found.live))
+    has_sizes = found.path.endswith(".storage") and found.live and found.desired
+    return bool(has_sizes and quantity.quantity(found.desired) < quantity.quantity(found.live))
 
 
 def listing(session: Session, scope: Scope) -> list[VolumeStatus]:

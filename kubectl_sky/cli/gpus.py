@@ -9,7 +9,7 @@ import click
 from kubectl_sky.cli import commands, options, output
 
 if TYPE_CHECKING:
-    from kubectl_sky.observe.usage import Machine
+    from kubectl_sky.observe.usage import AcceleratorNode
 
 
 @commands.command("gpus", examples=["gpus", "gpus -o json"])
@@ -38,12 +38,12 @@ def command(where: options.Where, free: bool, form: str | None) -> None:
             output.note("usage is unknown: you are not allowed to list pods in all namespaces")
 
 
-def _tables(machines: Sequence["Machine"]) -> tuple[str, ...]:
+def _tables(machines: Sequence["AcceleratorNode"]) -> tuple[str, ...]:
     return _by_type(machines), _by_machine(machines), _by_user(machines)
 
 
-def _by_type(machines: Sequence["Machine"]) -> str:
-    groups: dict[tuple[str, str], list[Machine]] = {}
+def _by_type(machines: Sequence["AcceleratorNode"]) -> str:
+    groups: dict[tuple[str, str], list[AcceleratorNode]] = {}
     for machine in machines:
         groups.setdefault((machine.model, machine.resource), []).append(machine)
     rows = [
@@ -67,7 +67,7 @@ def _sum(numbers: Sequence[int | None]) -> str:
     return str(sum(values)) if len(values) == len(numbers) else "?"
 
 
-def _by_machine(machines: Sequence["Machine"]) -> str:
+def _by_machine(machines: Sequence["AcceleratorNode"]) -> str:
     rows = [
         [
             node.name,
@@ -82,7 +82,7 @@ def _by_machine(machines: Sequence["Machine"]) -> str:
     return output.table(["MACHINE", "ACCELERATOR", "TOTAL", "USED", "FREE", ""], rows)
 
 
-def _by_user(machines: Sequence["Machine"]) -> str:
+def _by_user(machines: Sequence["AcceleratorNode"]) -> str:
     """Format the number of accelerators by user and type, highest first."""
     counts: Counter[tuple[str, str]] = Counter()
     for machine in machines:

@@ -11,12 +11,12 @@ def details(pipeline: PipelineStatus) -> str:
         "Id": pipeline.id,
         "Name": pipeline.name,
         "Status": f"{pipeline.state}{f' — {pipeline.note}' if pipeline.note else ''}",
-        "Execution": "parallel" if pipeline.place.parallel else "serial",
+        "Execution": "parallel" if pipeline.member.parallel else "serial",
         "Namespace": pipeline.namespace,
         "User": pipeline.user,
         "Created": f"{pipeline.created_at} ({tasks.since(pipeline.created_at)} ago)",
         "Updated": f"{pipeline.updated_at} ({tasks.since(pipeline.updated_at)} ago)",
-        "Tasks": f"{pipeline.count(State.COMPLETED)} of {pipeline.place.stages} completed",
+        "Tasks": f"{pipeline.count(State.COMPLETED)} of {pipeline.member.stages} completed",
     }
     head = "\n".join(output.fields(facts))
     rows = {
@@ -35,6 +35,6 @@ def details(pipeline: PipelineStatus) -> str:
 
 def _absent(pipeline: PipelineStatus, stage: int) -> str:
     """Return the status of a stage whose task does not exist."""
-    if stage in pipeline.place.auxiliary:
+    if stage in pipeline.member.auxiliary:
         return "stopped"
     return "cancelled" if pipeline.failed else "not found"

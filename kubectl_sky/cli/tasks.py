@@ -67,7 +67,7 @@ def line(target: TaskStatus | PipelineStatus) -> str:
 def nodes(task: TaskStatus | PipelineStatus) -> str:
     """Format how many nodes run or have completed; of a pipeline, how many tasks have completed."""
     if isinstance(task, PipelineStatus):
-        return f"{task.count(State.COMPLETED)}/{task.place.stages} tasks"
+        return f"{task.count(State.COMPLETED)}/{task.member.stages} tasks"
     return f"{task.ready}/{task.num_nodes}"
 
 

@@ -3,26 +3,29 @@
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
-from kubectl_sky.observe.symptoms import Snapshot, Symptom
+from kubectl_sky.observe.signals import Signal, Snapshot
 from kubectl_sky.spec.quantity import quantity
 from kubectl_sky.workloads.workload import Object
 
 Words = Mapping[str, str]
-_SHOWN = 6
+_MAX_LISTED = 6
 
 
-def insufficient(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
+def insufficient(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
     """Return the request of a node, and the most that one cluster node has."""
     resource = groups["resource"]
-    pod = _pod(seen, symptom)
+    pod = _pod(snapshot, signal)
     request = requested(pod, resource) if pod else Fraction(0)
-    cluster_nodes = seen.of("Node")
+    cluster_nodes = snapshot.of("Node")
     words = {"asked": _amount(request, resource)}
     if not cluster_nodes:
         return words | {"have": "", "advice": "request less"}
     largest = max(_allocatable(cluster_node, resource) for cluster_node in cluster_nodes)
     if largest == 0:
-        return words | {"have": "; no cluster node has any", "advice": _NONE.get(resource, _ANY)}
+        return words | {
+            "have": "; no cluster node has any",
+            "advice": _NO_CAPACITY_ADVICE.get(resource, _ADVICE),
+        }
     if request > largest:
         amount = _amount(largest, resource)
         return words | {
@@ -35,28 +38,28 @@ def insufficient(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
     }
 
 
-_ANY = "request less, or what the cluster has"
-_NONE = {
+_ADVICE = "request less, or what the cluster has"
+_NO_CAPACITY_ADVICE = {
     "nvidia.com/gpu": "`kubectl sky gpus` shows the cluster's GPUs;"
     " without any, the device plugin may be missing",
 }
 
 
-def taints(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
+def taints(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
     """Return the taints of the cluster nodes that the pod does not tolerate."""
-    pod = _pod(seen, symptom)
+    pod = _pod(snapshot, signal)
     tolerations = pod.get("spec", {}).get("tolerations", ()) if pod else ()
     untolerated = [
         _taint(taint)
-        for cluster_node in seen.of("Node")
+        for cluster_node in snapshot.of("Node")
         for taint in cluster_node.get("spec", {}).get("taints") or ()
-        if taint.get("effect") != "PreferNoSchedule" and not _bears(tolerations, taint)
+        if taint.get("effect") != "PreferNoSchedule" and not _tolerates(tolerations, taint)
     ]
     shown = _listed(untolerated)
     return {"taints": f": {shown}" if shown else ""}
 
 
-def _bears(tolerations: Iterable[Object], taint: Object) -> bool:
+def _tolerates(tolerations: Iterable[Object], taint: Object) -> bool:
     return any(
         toleration.get("key") in (None, taint["key"])
         and toleration.get("effect") in (None, "", taint["effect"])
@@ -73,23 +76,23 @@ def _taint(taint: Object) -> str:
     return f"{taint['key']}{value}:{taint['effect']}"
 
 
-def labels(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
+def labels(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
     """Return the labels that the pod requires, and the cluster nodes' values for them."""
-    pod = _pod(seen, symptom)
-    required = dict(_wanted(pod)) if pod else {}
+    pod = _pod(snapshot, signal)
+    required = dict(_required_labels(pod)) if pod else {}
     texts = [f"{key} in ({_listed(values)})" for key, values in required.items()]
     available = {
         key: sorted(
             {
                 str(cluster_node["metadata"]["labels"][key])
-                for cluster_node in seen.of("Node")
+                for cluster_node in snapshot.of("Node")
                 if key in (cluster_node["metadata"].get("labels") or {})
             }
         )
         for key in required
     }
     present = [f"{key}={_listed(values)}" for key, values in available.items() if values]
-    if not seen.of("Node"):
+    if not snapshot.of("Node"):
         summary = ""
     elif present:
         summary = f"; cluster nodes have {' and '.join(present)}"
@@ -107,7 +110,7 @@ _GPU_LABELS = "use one of the GPU names that `kubectl sky gpus` shows"
 _LABELS = "see `kubectl get nodes --show-labels`, and change the node selector or affinity"
 
 
-def _wanted(pod: Object) -> Iterator[tuple[str, list[str]]]:
+def _required_labels(pod: Object) -> Iterator[tuple[str, list[str]]]:
     spec = pod.get("spec", {})
     for key, value in (spec.get("nodeSelector") or {}).items():
         yield key, [value]
@@ -118,35 +121,35 @@ def _wanted(pod: Object) -> Iterator[tuple[str, list[str]]]:
             yield rule["key"], rule.get("values") or [rule["operator"]]
 
 
-def unseen(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
+def idle_scheduler(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
     """Return what to do about a scheduler that does nothing."""
-    name = symptom.message
+    name = signal.message
     if name == "default-scheduler":
         return {"advice": "ask a cluster admin: the scheduler does not work"}
     return {"advice": f"check that {name} is installed and runs, or submit without it"}
 
 
-def of_gang(seen: Snapshot, symptom: Symptom, groups: Words) -> Words:
+def gang_capacity(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
     """Return what a gang requests, what the cluster nodes have, and what is short.
 
     Without permission to list cluster nodes, the scheduler's own message is used.
     """
-    pod, number = _pod(seen, symptom), len(symptom.ranks)
+    pod, number = _pod(snapshot, signal), len(signal.ranks)
     sizes = {name: requested(pod, name) for name in _requested_names(pod)} if pod else {}
     requests = {name: size for name, size in sizes.items() if size}
-    cluster_nodes = seen.of("Node")
+    cluster_nodes = snapshot.of("Node")
     advice = "wait until other workloads finish, request less, or use fewer nodes"
     words = {"number": str(number), "capacity": groups.get("why", ""), "advice": advice}
     if not requests or not cluster_nodes:
         return words
-    each = ", ".join(f"{_amount(size, name)} {name}" for name, size in requests.items())
+    per_node = ", ".join(f"{_amount(size, name)} {name}" for name, size in requests.items())
     fits = sum(_fits(cluster_node, requests) for cluster_node in cluster_nodes)
     totals = {
         name: sum((_allocatable(item, name) for item in cluster_nodes), Fraction(0))
         for name in requests
     }
     have = ", ".join(f"{_amount(size, name)} {name}" for name, size in totals.items())
-    text = f"each requests {each}; all cluster nodes together have {have}"
+    text = f"each requests {per_node}; all cluster nodes together have {have}"
     if fits >= number:
         return words | {"capacity": f"{words['capacity']} ({text}, partly in use)"}
     short = [
@@ -172,8 +175,8 @@ def _fits(cluster_node: Object, requests: Mapping[str, Fraction]) -> int:
     return min(int(_allocatable(cluster_node, name) / size) for name, size in requests.items())
 
 
-def _pod(seen: Snapshot, symptom: Symptom) -> Object | None:
-    return seen.pods.get(symptom.ranks[0]) if symptom.ranks else None
+def _pod(snapshot: Snapshot, signal: Signal) -> Object | None:
+    return snapshot.pods.get(signal.ranks[0]) if signal.ranks else None
 
 
 def requested(pod: Object, resource: str) -> Fraction:
@@ -210,5 +213,5 @@ def _amount(size: Fraction, resource: str) -> str:
 
 def _listed(texts: Iterable[str]) -> str:
     unique = list(dict.fromkeys(texts))
-    more = f" and {len(unique) - _SHOWN} more" if len(unique) > _SHOWN else ""
-    return ", ".join(unique[:_SHOWN]) + more
+    more = f" and {len(unique) - _MAX_LISTED} more" if len(unique) > _MAX_LISTED else ""
+    return ", ".join(unique[:_MAX_LISTED]) + more

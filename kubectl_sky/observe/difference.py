@@ -31,7 +31,7 @@ _ADDED_TO_PODS = {
 }
 _ADDED_TO_CONTAINERS = {"imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy"}
 _EMPTY: tuple[object, ...] = ({}, [], "", None, False)
-_CLOSED = (("data",), ("binaryData",), _SELECTOR)  # any additional key takes effect
+_FIXED_KEYS = (("data",), ("binaryData",), _SELECTOR)  # any additional key takes effect
 
 
 @dataclass(frozen=True)
@@ -40,69 +40,69 @@ class Difference:
 
     path: str
     live: Any
-    wanted: Any
+    desired: Any
 
     def __str__(self) -> str:
         """Return `spec.containers[main].image: "a" would become "b"`.
 
         Long values are shortened or left out.
         """
-        if self.wanted is None:
+        if self.desired is None:
             return f"{self.path}: {_short(self.live)} would go"
         if self.live is None:
-            return f"{self.path}: {_short(self.wanted)} would be added"
-        if isinstance(self.live, str) and len(self.live) + len(str(self.wanted)) > 120:
+            return f"{self.path}: {_short(self.desired)} would be added"
+        if isinstance(self.live, str) and len(self.live) + len(str(self.desired)) > 120:
             return f"{self.path}: the text differs"
-        return f"{self.path}: {_short(self.live)} would become {_short(self.wanted)}"
+        return f"{self.path}: {_short(self.live)} would become {_short(self.desired)}"
 
 
-def differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[Difference]:
-    """Return the fields of `live` that `wanted` would change; hide Secret values."""
-    changes = list(_compare("", wanted, live))
-    changes += _dropped("", _sent(live), wanted, live)
-    if wanted.get("kind") == "Secret":
+def differences(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[Difference]:
+    """Return the fields of `live` that `desired` would change; hide Secret values."""
+    changes = list(_compare("", desired, live))
+    changes += _dropped("", _sent(live), desired, live)
+    if desired.get("kind") == "Secret":
         changes = [Difference(item.path, "(hidden)", "(another value)") for item in changes]
     return changes
 
 
-def foreign(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:
+def foreign_fields(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:
     """Return why a live object is not the one that would be created; empty if it is.
 
-    Besides differing fields, this reports fields that `wanted` does not have and that affect a pod:
-    data keys, selector labels, and anything in a pod template. Field managers are not compared,
-    because each client chooses its own: `kubectl apply` of the output of `render` creates the same
-    objects.
+    Besides differing fields, this reports fields that `desired` does not have and that affect a
+    pod: data keys, selector labels, and anything in a pod template. Field managers are not
+    compared, because each client chooses its own: `kubectl apply` of the output of `render` creates
+    the same objects.
     """
-    reasons = [str(item) for item in differences(wanted, live)]
-    for path in _CLOSED:
-        ours, theirs = _at(wanted, path), _at(live, path)
+    reasons = [str(item) for item in differences(desired, live)]
+    for path in _FIXED_KEYS:
+        ours, theirs = _get_path(desired, path), _get_path(live, path)
         if ours or (theirs and path != _SELECTOR):  # the server sets the selector of Jobs
             extra = sorted(set(theirs or ()) - set(ours or ()))
             reasons += [f"{'.'.join(path)}: has the key {_short(key)}" for key in extra]
-    return reasons + [f"{field} would go" for field in _additions("", wanted, live)]
+    return reasons + [f"{field} would go" for field in _additions("", desired, live)]
 
 
-def _additions(path: str, wanted: Any, live: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
-    """Yield pod template fields that `wanted` lacks and no controller adds."""
-    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
-        if "containers" in wanted:
-            yield from _pod_additions(path, wanted, live)
+def _additions(path: str, desired: Any, live: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
+    """Yield pod template fields that `desired` lacks and no controller adds."""
+    if isinstance(desired, Mapping) and isinstance(live, Mapping):
+        if "containers" in desired:
+            yield from _pod_additions(path, desired, live)
             return
-        for key, value in wanted.items():
+        for key, value in desired.items():
             yield from _additions(_join(path, key), value, live.get(key))
-    elif isinstance(wanted, list) and isinstance(live, list):
-        for index, (ours, theirs) in enumerate(zip(wanted, live, strict=False)):
+    elif isinstance(desired, list) and isinstance(live, list):
+        for index, (ours, theirs) in enumerate(zip(desired, live, strict=False)):
             yield from _additions(f"{path}[{index}]", ours, theirs)
 
 
-def _pod_additions(path: str, wanted: Any, live: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
-    yield from _keys(path, wanted, live, _ADDED_TO_PODS)
-    yield from _named(f"{path}.volumes", wanted.get("volumes"), live.get("volumes"), "name")
+def _pod_additions(path: str, desired: Any, live: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
+    yield from _keys(path, desired, live, _ADDED_TO_PODS)
+    yield from _extra_items(f"{path}.volumes", desired.get("volumes"), live.get("volumes"), "name")
     for field in ("initContainers", "containers"):
         theirs = live.get(field) or ()
-        yield from _named(f"{path}.{field}", wanted.get(field), theirs, "name")
+        yield from _extra_items(f"{path}.{field}", desired.get(field), theirs, "name")
         live_containers = {container.get("name"): container for container in theirs}
-        for container in wanted.get(field) or ():
+        for container in desired.get(field) or ():
             name = container["name"]
             container_path = f"{path}.{field}[{name}]"
             yield from _container_additions(
@@ -110,79 +110,81 @@ def _pod_additions(path: str, wanted: Any, live: Any) -> Iterator[str]:  # noqa:
             )
 
 
-def _container_additions(path: str, wanted: Any, live: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
-    yield from _keys(path, wanted, live, _ADDED_TO_CONTAINERS)
+def _container_additions(path: str, desired: Any, live: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
+    yield from _keys(path, desired, live, _ADDED_TO_CONTAINERS)
     for field, key in (("env", "name"), ("volumeMounts", "mountPath")):
-        yield from _named(f"{path}.{field}", wanted.get(field), live.get(field), key)
+        yield from _extra_items(f"{path}.{field}", desired.get(field), live.get(field), key)
 
 
-def _keys(path: str, wanted: Any, live: Any, added: Collection[str]) -> Iterator[str]:  # noqa: ANN401
-    """Yield fields that are set in `live` but not in `wanted`.
+def _keys(path: str, desired: Any, live: Any, added: Collection[str]) -> Iterator[str]:  # noqa: ANN401
+    """Yield fields that are set in `live` but not in `desired`.
 
     All extra fields of a security context count, because the server sets no defaults there.
     """
     for key, value in live.items():
-        if key not in wanted and key not in added and value not in _EMPTY:
+        if key not in desired and key not in added and value not in _EMPTY:
             yield f"{path}.{key}"
-    ours, theirs = (item.get("securityContext") or {} for item in (wanted, live))
+    ours, theirs = (item.get("securityContext") or {} for item in (desired, live))
     yield from (f"{path}.securityContext.{key}" for key in theirs if ours and key not in ours)
 
 
-def _named(path: str, wanted: Any, live: Any, key: str) -> Iterator[str]:  # noqa: ANN401 -- JSON
-    expected = {item.get(key) for item in wanted or ()}
+def _extra_items(path: str, desired: Any, live: Any, key: str) -> Iterator[str]:  # noqa: ANN401 -- JSON
+    expected = {item.get(key) for item in desired or ()}
     extra = (item.get(key) for item in live or ())
     yield from (f"{path}[{name}]" for name in extra if name not in expected)
 
 
-def _at(value: Any, path: Sequence[str]) -> Any:  # noqa: ANN401 -- JSON
+def _get_path(value: Any, path: Sequence[str]) -> Any:  # noqa: ANN401 -- JSON
     for step in path:
         value = _get(value, step)
     return value
 
 
-def _compare(path: str, wanted: object, live: object) -> Iterator[Difference]:
-    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
-        for key, value in wanted.items():
+def _compare(path: str, desired: object, live: object) -> Iterator[Difference]:
+    if isinstance(desired, Mapping) and isinstance(live, Mapping):
+        for key, value in desired.items():
             yield from _compare(_join(path, key), value, live.get(key))
     elif (
-        isinstance(wanted, Sequence) and isinstance(live, Sequence) and not isinstance(wanted, str)
+        isinstance(desired, Sequence)
+        and isinstance(live, Sequence)
+        and not isinstance(desired, str)
     ):
-        yield from _compare_lists(path, wanted, live)
-    elif not _same(path, wanted, live):
-        yield Difference(path, live, wanted)
+        yield from _compare_lists(path, desired, live)
+    elif not _same(path, desired, live):
+        yield Difference(path, live, desired)
 
 
-def _compare_lists(path: str, wanted: Sequence[Any], live: Sequence[Any]) -> Iterator[Difference]:
+def _compare_lists(path: str, desired: Sequence[Any], live: Sequence[Any]) -> Iterator[Difference]:
     """Compare lists of named items by name, other lists by index."""
-    identity = _identity(wanted)
+    identity = _identity(desired)
     if identity is None:
-        if len(wanted) != len(live):
-            yield Difference(path, live, wanted)
+        if len(desired) != len(live):
+            yield Difference(path, live, desired)
             return
-        for index, (ours, theirs) in enumerate(zip(wanted, live, strict=True)):
+        for index, (ours, theirs) in enumerate(zip(desired, live, strict=True)):
             yield from _compare(f"{path}[{index}]", ours, theirs)
         return
     by_name = {item.get(identity): item for item in live if isinstance(item, Mapping)}
-    for item in wanted:
+    for item in desired:
         yield from _compare(f"{path}[{item[identity]}]", item, by_name.get(item[identity]))
 
 
 def _identity(items: Sequence[Any]) -> str | None:
     if not items or not all(isinstance(item, Mapping) for item in items):
         return None
-    return next((key for key in _IDENTITIES if _tells_apart(key, items)), None)
+    return next((key for key in _IDENTITIES if _is_unique(key, items)), None)
 
 
-def _tells_apart(key: str, items: Sequence[Any]) -> bool:
+def _is_unique(key: str, items: Sequence[Any]) -> bool:
     values = [item[key] for item in items if key in item]
     return len(set(map(str, values))) == len(items)
 
 
-def _same(path: str, wanted: object, live: object) -> bool:
-    if wanted == live:
+def _same(path: str, desired: object, live: object) -> bool:
+    if desired == live:
         return True
-    if _QUANTITY.search(path) and wanted is not None and live is not None:
-        return quantity.quantity(str(wanted)) == quantity.quantity(str(live))
+    if _QUANTITY.search(path) and desired is not None and live is not None:
+        return quantity.quantity(str(desired)) == quantity.quantity(str(live))
     return False
 
 
@@ -194,13 +196,13 @@ def _sent(live: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def _dropped(path: str, sent: Mapping[str, Any], wanted: Any, live: Any) -> list[Difference]:  # noqa: ANN401 -- JSON
+def _dropped(path: str, sent: Mapping[str, Any], desired: Any, live: Any) -> list[Difference]:  # noqa: ANN401 -- JSON
     """Return the fields that were sent before and no longer are."""
     dropped: list[Difference] = []
     for key, inner in sent.items():
         if key == ".":
             continue
-        name, ours, theirs = _step(path, key, wanted, live)
+        name, ours, theirs = _step(path, key, desired, live)
         if theirs is not None and ours is None:
             dropped.append(Difference(name, theirs, None))
         elif ours is not None and theirs is not None:
@@ -208,19 +210,19 @@ def _dropped(path: str, sent: Mapping[str, Any], wanted: Any, live: Any) -> list
     return dropped
 
 
-def _step(path: str, key: str, wanted: Any, live: Any) -> tuple[str, Any, Any]:  # noqa: ANN401 -- JSON
+def _step(path: str, key: str, desired: Any, live: Any) -> tuple[str, Any, Any]:  # noqa: ANN401 -- JSON
     """Follow one key of `fieldsV1` into both objects.
 
     A key is `f:name` for a field, or `k:{"name": "x"}` for a list item.
     """
     prefix, _, content = key.partition(":")
     if prefix == "f":
-        return _join(path, content), _get(wanted, content), _get(live, content)
+        return _join(path, content), _get(desired, content), _get(live, content)
     if prefix != "k":
-        return path, wanted, live
+        return path, desired, live
     identity = json.loads(content)
     label = next(iter(identity.values()))
-    return f"{path}[{label}]", _find(wanted, identity), _find(live, identity)
+    return f"{path}[{label}]", _find(desired, identity), _find(live, identity)
 
 
 def _get(value: Any, key: str) -> Any:  # noqa: ANN401 -- JSON

@@ -21,9 +21,9 @@ _CONTROL = re.compile(
     r"|(?P<hidden>[" + _HIDDEN + "])"
 )
 # An incomplete escape sequence at the end of a text, which the next text may complete.
-_OPEN = re.compile(r"\x1b(?:[ -/]*|\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?)\Z|\r\Z")
-_LONGEST = 4096  # most characters of an incomplete escape sequence that are kept
-_LONGEST_STYLE = 100
+_INCOMPLETE = re.compile(r"\x1b(?:[ -/]*|\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?)\Z|\r\Z")
+_MAX_SEQUENCE = 4096  # most characters of an incomplete escape sequence that are kept
+_MAX_STYLE = 100
 _CARET = {code: f"^{chr(code ^ 64)}" for code in (*range(32), 127)}
 _END = "\x1b[0m"
 _ERASE = "\r\x1b[K"  # otherwise the rest of the old line stays visible
@@ -66,7 +66,7 @@ class Cleaner:
         """Return the safe bytes; an incomplete character or sequence is kept for later."""
         text = self._held + self._decoder.decode(data, final)
         self._held = ""
-        unfinished = None if final else _OPEN.search(text, max(0, len(text) - _LONGEST))
+        unfinished = None if final else _INCOMPLETE.search(text, max(0, len(text) - _MAX_SEQUENCE))
         if unfinished:
             text, self._held = text[: unfinished.start()], unfinished[0]
         text = text.rstrip("\r") if final else text
@@ -94,7 +94,7 @@ def _replaced(match: re.Match[str]) -> str:
 
 def _style(codes: str) -> str:
     """Return the codes of a style that cannot hide text."""
-    if len(codes) > _LONGEST_STYLE:
+    if len(codes) > _MAX_STYLE:
         return ""
     allowed: list[str] = []
     numbers = iter([int(code) if code.isdecimal() else -1 for code in (codes or "0").split(";")])

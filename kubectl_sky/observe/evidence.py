@@ -9,7 +9,7 @@ from kubectl_sky.observe.nodes import NodeStatus, Object, of_pod
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.workloads.workload import STOPPED
 
-_SHOWN_LINES = 10  # log lines shown, of those that are saved
+_MAX_LINES_SHOWN = 10  # log lines shown, of those that are saved
 LINES = 50  # lines of each node's log
 BYTES = 64 * 1024  # bytes of those lines
 LOGS = 16  # nodes whose log lines are kept: the first to fail
@@ -163,5 +163,5 @@ def _order(death: Death) -> tuple[bool, bool, str, int]:
 def last_lines(death: Death) -> list[str]:
     """Return the last log lines of a failed pod, safe for a terminal."""
     return [
-        harmless(line.encode(errors="replace")).decode() for line in death.lines[-_SHOWN_LINES:]
+        harmless(line.encode(errors="replace")).decode() for line in death.lines[-_MAX_LINES_SHOWN:]
     ]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kubectl_sky.observe.symptoms import Snapshot, Source, Symptom, symptoms
+from kubectl_sky.observe.signals import Signal, Snapshot, Source, find_signals
 
 
 class Stage(StrEnum):
@@ -21,7 +21,7 @@ class Stage(StrEnum):
     RUN = "run"
 
 
-Detail = Callable[[Snapshot, Symptom, Mapping[str, str]], Mapping[str, str]]
+Detail = Callable[[Snapshot, Signal, Mapping[str, str]], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,12 @@ class _Words(dict[str, str]):
         return ""
 
 
-def diagnose(seen: Snapshot, rules: Sequence[Rule]) -> list[Finding]:
+def diagnose(snapshot: Snapshot, rules: Sequence[Rule]) -> list[Finding]:
     """Return the findings in stage order; symptoms that match no rule are skipped."""
-    findings = list(_findings(seen, rules))
+    findings = list(_findings(snapshot, rules))
     causes = [finding for finding in findings if not finding.mere]
     findings = causes + [
-        finding for finding in findings if finding.mere and not _told(finding, causes)
+        finding for finding in findings if finding.mere and not _is_explained(finding, causes)
     ]
     order = list(Stage)
     return sorted(
@@ -88,7 +88,7 @@ def diagnose(seen: Snapshot, rules: Sequence[Rule]) -> list[Finding]:
     )
 
 
-def _told(finding: Finding, causes: Sequence[Finding]) -> bool:
+def _is_explained(finding: Finding, causes: Sequence[Finding]) -> bool:
     """Return whether the causes already cover all ranks of a finding."""
     if any(not cause.ranks for cause in causes):
         return True
@@ -96,51 +96,51 @@ def _told(finding: Finding, causes: Sequence[Finding]) -> bool:
     return bool(explained) and explained >= set(finding.ranks)
 
 
-def _findings(seen: Snapshot, rules: Sequence[Rule]) -> Iterator[Finding]:
-    for symptom in symptoms(seen):
-        rule, match = _first(symptom, rules)
+def _findings(snapshot: Snapshot, rules: Sequence[Rule]) -> Iterator[Finding]:
+    for signal in find_signals(snapshot):
+        rule, match = _first_match(signal, rules)
         if rule and match:
-            yield _finding(seen, symptom, rule, match)
+            yield _finding(snapshot, signal, rule, match)
 
 
-def _first(
-    symptom: Symptom, rules: Sequence[Rule]
+def _first_match(
+    signal: Signal, rules: Sequence[Rule]
 ) -> tuple[Rule, re.Match[str]] | tuple[None, None]:
     for rule in rules:
-        if rule.source is symptom.source and re.fullmatch(rule.reason, symptom.reason):
-            match = re.search(rule.message, symptom.message, re.DOTALL)
+        if rule.source is signal.source and re.fullmatch(rule.reason, signal.reason):
+            match = re.search(rule.message, signal.message, re.DOTALL)
             if match:
                 return rule, match
     return None, None
 
 
-def _finding(seen: Snapshot, symptom: Symptom, rule: Rule, match: re.Match[str]) -> Finding:
+def _finding(snapshot: Snapshot, signal: Signal, rule: Rule, match: re.Match[str]) -> Finding:
     groups = {name: value or "" for name, value in match.groupdict().items()}
     words = _Words(
         groups,
-        id=seen.task_id,
-        namespace=seen.namespace,
-        about=symptom.about,
-        reason=symptom.reason,
-        message=symptom.message,
+        id=snapshot.task_id,
+        namespace=snapshot.namespace,
+        about=signal.about,
+        reason=signal.reason,
+        message=signal.message,
     )
     if rule.detail:
-        words.update(rule.detail(seen, symptom, groups))
+        words.update(rule.detail(snapshot, signal, groups))
     return Finding(
         rule=rule.name,
         stage=rule.stage,
         what=" ".join(rule.what.format_map(words).split()),
         then=" ".join(rule.then.format_map(words).split()),
-        ranks=symptom.ranks,
-        evidence=symptom.message or symptom.reason,
+        ranks=signal.ranks,
+        evidence=signal.message or signal.reason,
         mere=rule.mere,
     )
 
 
-def _merged(found: Sequence[Finding]) -> list[Finding]:
+def _merged(findings: Sequence[Finding]) -> list[Finding]:
     """Merge equal findings of several ranks into one."""
     merged: dict[tuple[str, str], Finding] = {}
-    for finding in found:
+    for finding in findings:
         key = (finding.rule, finding.what)
         previous = merged.get(key)
         ranks = tuple(sorted({*finding.ranks, *(previous.ranks if previous else ())}))

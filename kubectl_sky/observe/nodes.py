@@ -136,11 +136,11 @@ def ready(status: NodeStatus) -> NodeStatus:
     return replace(status, state=State.RUNNING, reason="PodNotFound", message=message)
 
 
-def retrying(seen: NodeStatus) -> NodeStatus:
+def retrying(status: NodeStatus) -> NodeStatus:
     """Return a node between two pods: the cluster creates the next after a pause."""
-    code = "" if seen.exit_code is None else f" (exit code {seen.exit_code})"
-    message = f"{seen.reason}{code}; restart {seen.restarts + 1} follows"
-    return replace(seen, state=State.PENDING, reason=RETRYING, message=message)
+    code = "" if status.exit_code is None else f" (exit code {status.exit_code})"
+    message = f"{status.reason}{code}; restart {status.restarts + 1} follows"
+    return replace(status, state=State.PENDING, reason=RETRYING, message=message)
 
 
 def _final(verdict: Verdict, pod: Object | None) -> State | None:
@@ -183,14 +183,14 @@ def _failed_before(status: Object) -> Object:
     return {}
 
 
-def _ended(seen: NodeStatus, pod: Object, end: Object) -> NodeStatus:
+def _ended(base: NodeStatus, pod: Object, end: Object) -> NodeStatus:
     """Return a node whose container has exited; the Job's verdict is still pending."""
     succeeded, status = end.get("exitCode") == 0, pod.get("status", {})
     disruption = condition(pod, "DisruptionTarget") or {}
     reason = status.get("reason") or disruption.get("reason") or _deleted(pod, end)
     message = status.get("message") or disruption.get("message") or end.get("message") or ""
     ended = replace(
-        seen,
+        base,
         state=State.RUNNING,
         reason="" if succeeded else reason or end.get("reason") or "Failed",
         message="" if succeeded else message.strip(),
@@ -198,7 +198,7 @@ def _ended(seen: NodeStatus, pod: Object, end: Object) -> NodeStatus:
         started_at=end.get("startedAt") or "",
         ended_at=end.get("finishedAt") or "",
     )
-    return _told(ended)
+    return _with_runtime_reason(ended)
 
 
 def _deleted(pod: Object, end: Object) -> str:
@@ -209,7 +209,7 @@ def _deleted(pod: Object, end: Object) -> str:
     metadata, finished_at = pod["metadata"], end.get("finishedAt")
     if "deletionTimestamp" not in metadata:
         return ""
-    grace = timedelta(seconds=counts.whole(metadata.get("deletionGracePeriodSeconds")))
+    grace = timedelta(seconds=counts.bounded_int(metadata.get("deletionGracePeriodSeconds")))
     try:
         deleted_at = age.parse(metadata["deletionTimestamp"]) - grace
         by_itself = bool(finished_at) and age.parse(str(finished_at)) < deleted_at
@@ -219,22 +219,22 @@ def _deleted(pod: Object, end: Object) -> str:
 
 
 # Prefix of the termination message that entry.sh writes, with its reason and phase.
-_TOLD = (
+_RUNTIME_MESSAGES = (
     ("setup failed with exit code ", "FAILED_SETUP", "setup"),
     ("gave up waiting for the other nodes ", "NODES_MISSING", "start"),
 )
 
 
-def _told(seen: NodeStatus) -> NodeStatus:
-    for begin, reason, phase in _TOLD:
-        if seen.message.startswith(begin):
-            return replace(seen, reason=reason, phase=phase)
-    return seen
+def _with_runtime_reason(status: NodeStatus) -> NodeStatus:
+    for begin, reason, phase in _RUNTIME_MESSAGES:
+        if status.message.startswith(begin):
+            return replace(status, reason=reason, phase=phase)
+    return status
 
 
-def _waiting(seen: NodeStatus, status: Object, waiting: Object) -> NodeStatus:
+def _waiting(base: NodeStatus, status: Object, waiting: Object) -> NodeStatus:
     """Return a node that is not scheduled or not started; the scheduler's reason wins."""
     for entry in status.get("conditions", ()):
         if entry.get("type") == "PodScheduled" and entry.get("status") == "False":
-            return replace(seen, reason=entry.get("reason", ""), message=entry.get("message", ""))
-    return replace(seen, reason=waiting.get("reason", ""), message=waiting.get("message", ""))
+            return replace(base, reason=entry.get("reason", ""), message=entry.get("message", ""))
+    return replace(base, reason=waiting.get("reason", ""), message=waiting.get("message", ""))

@@ -19,7 +19,7 @@ from kubectl_sky.workloads.workload import Object, condition
 _DEPTH = 4  # most controllers between a pod and its task; usually one
 _FINAL = ("Complete", "Completed", "Succeeded", "Failed")  # conditions of finished objects
 _NEVER = "~"  # sorts after every time
-_SHOWN = 5  # ignored objects listed per task
+_MAX_LISTED = 5  # ignored objects listed per task
 
 Key = tuple[str, str]  # namespace and task id
 
@@ -54,7 +54,7 @@ class TaskObjects:
     @property
     def num_nodes(self) -> int:
         """The number of nodes that the objects record, or that they run if it is larger."""
-        recorded = counts.whole(_annotations(self.items[0]).get(names.NUM_NODES))
+        recorded = counts.bounded_int(_annotations(self.items[0]).get(names.NUM_NODES))
         return max(recorded, self._existing)
 
     @property
@@ -308,8 +308,8 @@ def _regular(item: Object) -> bool:
         return False
     expected = {names.task_object(stem, task_id)}
     if names.NODE_IDX in backend.rank0_selector:  # one object per node
-        index = counts.whole(labels.get(names.NODE_IDX))
-        num_nodes = counts.whole(annotations.get(names.NUM_NODES))
+        index = counts.bounded_int(labels.get(names.NODE_IDX))
+        num_nodes = counts.bounded_int(annotations.get(names.NUM_NODES))
         if num_nodes and index >= num_nodes:
             return False
         node = names.node_object(stem, task_id, index, num_nodes)
@@ -321,14 +321,17 @@ def _suspicious(pod: Object, task: TaskObjects) -> bool:
     """Return whether a pod is neither being deleted nor part of a submit in progress."""
     if pod["metadata"].get("deletionTimestamp"):
         return False
-    num_nodes = counts.whole(_annotations(task.items[0]).get(names.NUM_NODES))
+    num_nodes = counts.bounded_int(_annotations(task.items[0]).get(names.NUM_NODES))
     ranks = sum(len(registry.of(item).ranks(item)) for item in task.items)
     return not controller(pod) or ranks >= num_nodes
 
 
 def _few(lines: Sequence[str]) -> list[str]:
-    more = len(lines) - _SHOWN
-    return [*lines[:_SHOWN], *([f"{more:,} more objects are ignored"] if more > 0 else [])]
+    more = len(lines) - _MAX_LISTED
+    return [
+        *lines[:_MAX_LISTED],
+        *([f"{more:,} more objects are ignored"] if more > 0 else []),
+    ]
 
 
 def _foreign(item: Object) -> str:

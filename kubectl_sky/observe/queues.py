@@ -105,7 +105,7 @@ def queues(
     return [_queue(item, cluster, entries) for item in sorted(local, key=_name)]
 
 
-def _queue(item: Object, cluster: Mapping[str, Object], found: Sequence[Waiting]) -> QueueStatus:
+def _queue(item: Object, cluster: Mapping[str, Object], waiting: Sequence[Waiting]) -> QueueStatus:
     name = item["metadata"]["name"]
     cluster_queue_name = str(item.get("spec", {}).get("clusterQueue") or "")
     status, cluster_queue = item.get("status") or {}, cluster.get(cluster_queue_name)
@@ -119,7 +119,7 @@ def _queue(item: Object, cluster: Mapping[str, Object], found: Sequence[Waiting]
         pending=status.get("pendingWorkloads") or 0,
         stopped=str(stopped),
         shares=tuple(_shares(_used(item), cluster_queue)),
-        waiting=tuple(entry for entry in found if entry.queue == name),
+        waiting=tuple(entry for entry in waiting if entry.queue == name),
         others=None
         if cluster_queue is None
         else (cluster_queue.get("status") or {}).get("pendingWorkloads") or 0,
@@ -174,9 +174,9 @@ def waiting(workloads: Iterable[Object]) -> list[Waiting]:
     return [entry for name, items in queues.items() for entry in _places(name, items)]
 
 
-def of_object(found: Iterable[Waiting], kind: str, name: str) -> Waiting | None:
+def of_object(waiting: Iterable[Waiting], kind: str, name: str) -> Waiting | None:
     """Return the entry of an object, or None."""
-    return next((entry for entry in found if entry.owner == f"{kind}/{name}"), None)
+    return next((entry for entry in waiting if entry.owner == f"{kind}/{name}"), None)
 
 
 def _places(queue: str, items: Sequence[Object]) -> Iterable[Waiting]:
@@ -200,10 +200,10 @@ def _waits(item: Object) -> bool:
     return not any(_condition(item, kind).get("status") == "True" for kind in not_waiting)
 
 
-def _condition(item: Object, wanted: str) -> Object:
+def _condition(item: Object, kind: str) -> Object:
     """Return a condition by its type; the order of the list has no meaning."""
     for condition in item.get("status", {}).get("conditions") or ():
-        if condition.get("type") == wanted:
+        if condition.get("type") == kind:
             return dict(condition)
     return {}
 

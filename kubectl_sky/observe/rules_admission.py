@@ -3,7 +3,7 @@
 from kubectl_sky.observe import capacity
 from kubectl_sky.observe.findings import Rule, Stage
 from kubectl_sky.observe.ownership import Missing
-from kubectl_sky.observe.symptoms import Source
+from kubectl_sky.observe.signals import Source
 
 _QUOTA = (
     r"exceeded quota: (?P<quota>[^,]+), requested: (?P<asked>.+?), used: (?P<used>.+?),"
@@ -103,7 +103,7 @@ QUEUE = (
         "{advice}",
         reason="Unschedulable",
         message=r"'s queue [^:\s]+(?P<why>.*)",
-        detail=capacity.of_gang,
+        detail=capacity.gang_capacity,
     ),
     Rule(
         "gang-unseen",

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 
 from kubectl_sky.observe.findings import Rule, Stage
 from kubectl_sky.observe.nodes import JOB_NOT_FOUND, POD_DELETED
-from kubectl_sky.observe.symptoms import Snapshot, Source, Symptom
+from kubectl_sky.observe.signals import Signal, Snapshot, Source
 
 _LINES = 3  # log lines at the end of a finding
 
 
-def _last_lines(seen: Snapshot, symptom: Symptom, groups: Mapping[str, str]) -> Mapping[str, str]:
+def _last_lines(snapshot: Snapshot, signal: Signal, groups: Mapping[str, str]) -> Mapping[str, str]:
     """Return the last log lines of the node, or else its termination message."""
-    rank = symptom.ranks[0] if symptom.ranks else 0
-    lines = list(seen.logs.get(rank, ())) or symptom.message.splitlines()
+    rank = signal.ranks[0] if signal.ranks else 0
+    lines = list(snapshot.logs.get(rank, ())) or signal.message.splitlines()
     text = " / ".join(line.strip() for line in lines[-_LINES:] if line.strip())
     return {"lines": f"; last lines: {text[-300:]}" if text else ""}
 

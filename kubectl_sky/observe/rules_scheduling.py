@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from kubectl_sky.observe import capacity
 from kubectl_sky.observe.findings import Detail, Rule, Stage
-from kubectl_sky.observe.symptoms import Source
+from kubectl_sky.observe.signals import Source
 
 _DETAILS: Mapping[str, Detail] = {
     "insufficient": capacity.insufficient,
@@ -131,7 +131,7 @@ SCHEDULING = (
         'scheduler "{message}" has not handled its pods',
         "{advice}",
         reason="Unseen",
-        detail=capacity.unseen,
+        detail=capacity.idle_scheduler,
         mere=True,
     ),
     *(

@@ -1,7 +1,7 @@
 """Explain why a node's container does not start: volumes, image, configuration."""
 
 from kubectl_sky.observe.findings import Rule, Stage
-from kubectl_sky.observe.symptoms import Source
+from kubectl_sky.observe.signals import Source
 
 _PULL = "ErrImagePull|ImagePullBackOff|RegistryUnavailable"
 _CONFIG = "CreateContainerConfigError"

@@ -17,7 +17,7 @@ _OVER = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True)
-class Machine:
+class AcceleratorNode:
     """A cluster node with accelerators of one resource name.
 
     `used` is the sum of the requests of its pods; None if the user may not list pods. `users` has
@@ -53,7 +53,9 @@ class Machine:
         }
 
 
-def machines(nodes: Iterable[Object], pods: Sequence[Object] | None) -> list[Machine]:
+def accelerator_nodes(
+    nodes: Iterable[Object], pods: Sequence[Object] | None
+) -> list[AcceleratorNode]:
     """Return the cluster nodes with accelerators, by resource, model and name.
 
     If `pods` is None, the use is not known.
@@ -63,10 +65,17 @@ def machines(nodes: Iterable[Object], pods: Sequence[Object] | None) -> list[Mac
     for node in nodes:
         for resource in RESOURCES:
             users = held[node["metadata"]["name"], resource]
-            machine = _machine(node, resource, users, known=pods is not None)
-            if machine.total or users:
-                matches.append(machine)
-    return sorted(matches, key=lambda machine: (machine.resource, machine.model, machine.name))
+            item = _of_resource(node, resource, users, pods_known=pods is not None)
+            if item.total or users:
+                matches.append(item)
+    return sorted(
+        matches,
+        key=lambda item: (
+            item.resource,
+            item.model,
+            item.name,
+        ),
+    )
 
 
 def _held(pods: Iterable[Object]) -> dict[tuple[str, str], dict[str, int]]:
@@ -82,15 +91,17 @@ def _held(pods: Iterable[Object]) -> dict[tuple[str, str], dict[str, int]]:
     return held
 
 
-def _machine(node: Object, resource: str, users: dict[str, int], known: bool) -> Machine:
+def _of_resource(
+    node: Object, resource: str, users: dict[str, int], pods_known: bool
+) -> AcceleratorNode:
     labels = node["metadata"].get("labels") or {}
     allocatable = node.get("status", {}).get("allocatable", {})
-    return Machine(
+    return AcceleratorNode(
         name=node["metadata"]["name"],
         model=next(from_labels(labels), "") or labels.get(tpu.ACCELERATOR, ""),
         resource=resource,
         total=int(amount_of(allocatable.get(resource))),
-        used=sum(users.values()) if known else None,
+        used=sum(users.values()) if pods_known else None,
         ready=_ready(node),
         users=tuple(sorted(users.items(), key=lambda item: (-item[1], item[0]))),
     )

@@ -7,8 +7,8 @@ from enum import StrEnum
 from kubectl_sky.observe.findings import Finding, Stage, diagnose
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.rules import RULES
+from kubectl_sky.observe.signals import Snapshot
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.symptoms import Snapshot
 
 
 class Step(StrEnum):
@@ -66,10 +66,10 @@ def _explains(finding: Finding, failure: NodeStatus) -> bool:
     return not finding.ranks or failure.index in finding.ranks
 
 
-def judge(task: TaskStatus, seen: Snapshot, unread: Sequence[str] = ()) -> Verdict:
+def judge(task: TaskStatus, snapshot: Snapshot, unread: Sequence[str] = ()) -> Verdict:
     """Return how far a task has come and what stops it."""
-    findings = tuple(diagnose(seen, RULES))
-    reached = _reached(task, seen, findings)
+    findings = tuple(diagnose(snapshot, RULES))
+    reached = _reached(task, snapshot, findings)
     problem_stages = {finding.stage for finding in findings}
     stages = []
     for index, stage in enumerate(Stage):
@@ -82,14 +82,14 @@ def judge(task: TaskStatus, seen: Snapshot, unread: Sequence[str] = ()) -> Verdi
     return Verdict(task, tuple(stages), findings, tuple(unread))
 
 
-def _reached(task: TaskStatus, seen: Snapshot, findings: Sequence[Finding]) -> int:
+def _reached(task: TaskStatus, snapshot: Snapshot, findings: Sequence[Finding]) -> int:
     """Return the index of the last stage that the task has reached."""
     order = list(Stage)
     if findings:
         return min(order.index(finding.stage) for finding in findings)
     if any(node.started for node in task.nodes):
         return order.index(Stage.RUN)
-    scheduled = any(pod.get("spec", {}).get("nodeName") for pod in seen.pods.values())
+    scheduled = any(pod.get("spec", {}).get("nodeName") for pod in snapshot.pods.values())
     if scheduled:
         return order.index(Stage.SCHEDULING)
-    return order.index(Stage.ADMISSION if seen.pods else Stage.QUEUE)
+    return order.index(Stage.ADMISSION if snapshot.pods else Stage.QUEUE)

@@ -7,8 +7,8 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.workloads.workload import STOPPED
 
 # Reasons that the kubelet reports during a normal start.
-USUAL = ("", "ContainerCreating", "PodInitializing")
-_MOST = 4
+NORMAL_REASONS = ("", "ContainerCreating", "PodInitializing")
+_MAX_NODES_LISTED = 4
 
 
 def notes(task: TaskStatus, patient: bool, stopping: bool = False) -> list[str]:
@@ -19,7 +19,7 @@ def notes(task: TaskStatus, patient: bool, stopping: bool = False) -> list[str]:
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for node in task.nodes:
-        text = _failed(task, node, stopping) or _told(task, node, patient)
+        text = _failure_line(task, node, stopping) or _pending_line(task, node, patient)
         if text:
             groups[text].append(node.name)
     if task.workload.independent_nodes:  # independent nodes: one line per node, without duplicates
@@ -27,10 +27,10 @@ def notes(task: TaskStatus, patient: bool, stopping: bool = False) -> list[str]:
             text.replace("%s", name, 1) for text, members in groups.items() for name in members
         ]
         return list(dict.fromkeys(lines))
-    return [text.replace("%s", _some(members), 1) for text, members in groups.items()]
+    return [text.replace("%s", _summarize(members), 1) for text, members in groups.items()]
 
 
-def _failed(task: TaskStatus, node: NodeStatus, stopping: bool) -> str:
+def _failure_line(task: TaskStatus, node: NodeStatus, stopping: bool) -> str:
     """Return the line for a failed node and the effect on the other nodes."""
     if node.state is not State.FAILED or task.over or node.reason == STOPPED:
         return ""  # the failure that stopped it is reported instead
@@ -40,14 +40,14 @@ def _failed(task: TaskStatus, node: NodeStatus, stopping: bool) -> str:
     return f"%s failed: {node.reason}; the other nodes {others}"
 
 
-def _told(task: TaskStatus, node: NodeStatus, patient: bool) -> str:
+def _pending_line(task: TaskStatus, node: NodeStatus, patient: bool) -> str:
     """Return the line for a node, with %s for its name; empty if there is none."""
     message = node.message and f": {node.message}"
     if node.reason == RETRYING:
         return f"%s failed and starts again{message}"
     if node.state is not State.PENDING:
         return ""
-    if node.reason not in USUAL:
+    if node.reason not in NORMAL_REASONS:
         subject = (
             "tasks" if task.workload.independent_nodes else "%s"
         )  # an array may have hundreds of them
@@ -55,7 +55,7 @@ def _told(task: TaskStatus, node: NodeStatus, patient: bool) -> str:
     return "" if patient or task.workload.independent_nodes else "waiting for %s to start"
 
 
-def _some(found: list[str]) -> str:
+def _summarize(names: list[str]) -> str:
     """Return `node-0, node-1 and 8 more`."""
-    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
-    return ", ".join(found[:_MOST]) + more
+    more = f" and {len(names) - _MAX_NODES_LISTED} more" if len(names) > _MAX_NODES_LISTED else ""
+    return ", ".join(names[:_MAX_NODES_LISTED]) + more

@@ -15,7 +15,7 @@ _PASSED_VARIABLES = ("HF_ENDPOINT", *TOKENS)
 
 def env(text: str, task: Task, store: Mapping[str, Any]) -> dict[str, str]:
     """Return the Hub's URL paths for a repository or bucket: file list and downloads."""
-    location = hub.place(text)
+    location = hub.hub_path(text)
     if location is None:  # the task file's validation already rejects it
         raise ValueError(f"no place on the Hub: {text}")
     site = location.name if location.kind == "models" else f"{location.kind}/{location.name}"

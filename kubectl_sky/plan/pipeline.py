@@ -93,11 +93,11 @@ def member_of(metadata: Mapping[str, Any]) -> Member | None:
     return Member(
         id=labels[names.PIPELINE],
         title=annotations.get(names.PIPELINE_NAME) or labels[names.PIPELINE],
-        stage=counts.whole(labels.get(names.STAGE)),
-        stages=counts.whole(annotations.get(names.STAGES), _MAX_STAGES),
+        stage=counts.bounded_int(labels.get(names.STAGE)),
+        stages=counts.bounded_int(annotations.get(names.STAGES), _MAX_STAGES),
         parallel=annotations.get(names.EXECUTION) == PARALLEL,
-        auxiliary=tuple(counts.whole(stage) for stage in auxiliary if stage),
-        delay=counts.whole(annotations.get(names.DELAY), _MAX_DELAY_SECONDS),
+        auxiliary=tuple(counts.bounded_int(stage) for stage in auxiliary if stage),
+        delay=counts.bounded_int(annotations.get(names.DELAY), _MAX_DELAY_SECONDS),
         task_names=tuple(
             filter(None, annotations.get(names.STAGE_NAMES, "").split(",")[:_MAX_STAGES])
         ),

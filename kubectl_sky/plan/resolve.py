@@ -61,7 +61,7 @@ def resolve(
         preferred=placement.preferred,
         tolerations=_tolerations(placement),
         priority_class=_priority_class(pod_options, resources, settings),
-        ttl_seconds=resources.linger,
+        ttl_seconds=resources.ttl_seconds,
         restarts=resources.recovery.restarts if resources.recovery else 0,
         recovers=resources.recovery is not None,
         exit_codes=resources.recovery.exit_codes if resources.recovery else (),

@@ -35,14 +35,14 @@ class Accelerator:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedAccelerator:
     """A requested candidate, as the user wrote it: the count may be a fraction."""
 
     name: str | None
     count: Fraction
 
     @property
-    def whole(self) -> Accelerator:
+    def rounded(self) -> Accelerator:
         """Return the candidate in whole GPUs: Kubernetes allocates no fractions."""
         return Accelerator(self.name, ceil(self.count))
 
@@ -56,7 +56,7 @@ class InvalidAccelerator(ValueError):
         self.keys = keys
 
 
-def candidates(value: Data) -> tuple[Asked, ...]:
+def candidates(value: Data) -> tuple[RequestedAccelerator, ...]:
     """Parse the candidates of `accelerators`.
 
     Forms: 1, "V100", "V100:2", "{V100:2, A100}", {V100: 2}, {"V100:2": null}, or a list of these.
@@ -65,29 +65,29 @@ def candidates(value: Data) -> tuple[Asked, ...]:
     return tuple(candidate for _, _, candidate in entries(value))
 
 
-def entries(value: Data) -> Iterator[tuple[Path, str, Asked]]:
+def entries(value: Data) -> Iterator[tuple[Path, str, RequestedAccelerator]]:
     """Yield the candidates of `accelerators`: the keys that lead to each, its text and meaning.
 
     Raises InvalidAccelerator.
     """
     count = 0
-    for keys, text in _texts(value):
+    for keys, text in _candidate_texts(value):
         count += 1
         try:
-            yield keys, text, _one(text)
+            yield keys, text, _parse_candidate(text)
         except ValueError as error:
             raise InvalidAccelerator(str(error), text, keys) from None
     if not count:
         raise InvalidAccelerator(_EXPECTED, "")
 
 
-def _texts(value: Data) -> Iterator[tuple[Path, str]]:
+def _candidate_texts(value: Data) -> Iterator[tuple[Path, str]]:
     if isinstance(value, dict):
         for name, count in value.items():
             yield (name,), str(name) if count is None else f"{name}:{count}"
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            texts = _texts(item) if isinstance(item, dict) else [((), str(item))]
+            texts = _candidate_texts(item) if isinstance(item, dict) else [((), str(item))]
             yield from (((index, *keys), text) for keys, text in texts)
     elif isinstance(value, str) and value.strip().startswith("{"):
         for item in value.strip().strip("{}").split(","):
@@ -101,14 +101,14 @@ def suggestion(name: str) -> str:
 
     Only names with the same digits are compared: A10 is no misspelt A100.
     """
-    wanted = _simplified(name)
+    simplified_name = _simplified(name)
     names = {_simplified(model): model for model in MODELS}
-    if wanted in names:
-        model = names[wanted]
+    if simplified_name in names:
+        model = names[simplified_name]
         return "" if model.upper() == name.upper() else model
-    digits = re.sub(r"\D", "", wanted)
+    digits = re.sub(r"\D", "", simplified_name)
     alike = [text for text in names if re.sub(r"\D", "", text) == digits]
-    matches = difflib.get_close_matches(wanted, alike, n=1, cutoff=0.7) if digits else []
+    matches = difflib.get_close_matches(simplified_name, alike, n=1, cutoff=0.7) if digits else []
     return names[matches[0]] if matches else ""
 
 
@@ -117,7 +117,7 @@ def _simplified(name: str) -> str:
     return re.sub(r"[-_ ]", "", name.upper()).replace("O", "0").replace("I", "1")
 
 
-def _one(text: str) -> Asked:
+def _parse_candidate(text: str) -> RequestedAccelerator:
     """Parse one candidate.
 
     SkyPilot's memory form (`80GB+`, `nvidia:80GB:2`) is kept as a name.
@@ -125,26 +125,26 @@ def _one(text: str) -> Asked:
     text = text.strip()
     head, colon, tail = text.rpartition(":")
     if quantity.number(text) is not None:
-        return Asked(None, _counted(text))
+        return RequestedAccelerator(None, _checked_count(text))
     if not colon:
-        return Asked(_named(text), Fraction(1))
+        return RequestedAccelerator(_checked_name(text), Fraction(1))
     if quantity.number(tail) is None and _is_memory(tail):
-        return Asked(_named(text), Fraction(1))
-    return Asked(_named(head.rstrip()), _counted(tail))
+        return RequestedAccelerator(_checked_name(text), Fraction(1))
+    return RequestedAccelerator(_checked_name(head.rstrip()), _checked_count(tail))
 
 
 def _is_memory(text: str) -> bool:
     return bool(_MEMORY.fullmatch(text))
 
 
-def _named(text: str) -> str:
+def _checked_name(text: str) -> str:
     name, *memory = text.split(":")
     if not _NAME.fullmatch(name) or not all(map(_is_memory, memory)):
         raise ValueError(_EXPECTED)
     return text
 
 
-def _counted(text: str) -> Fraction:
+def _checked_count(text: str) -> Fraction:
     count = quantity.number(text)
     if count is None:
         raise ValueError("the count must be a number")

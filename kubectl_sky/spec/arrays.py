@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-MOST = 100_000  # indexes that Kubernetes allows a Job without further conditions
+MAX_INDEXES = 100_000  # indexes that Kubernetes allows a Job without further conditions
 
 _RANGE = r"[0-9]{1,9}(-[0-9]{1,9})?"
 _FORM = re.compile(rf"(?P<numbers>{_RANGE}(,{_RANGE})*)(%(?P<most>[0-9]{{1,9}}))?")
@@ -34,8 +34,8 @@ def array(text: str) -> Array:
         if first <= last:
             raise ValueError(f"{first} is named twice; name each number once")
     count = sum(last - first + 1 for first, last in ranges)
-    if count > MOST:
-        raise ValueError(f"{count:,} tasks are too many; an array has at most {MOST:,}")
+    if count > MAX_INDEXES:
+        raise ValueError(f"{count:,} tasks are too many; an array has at most {MAX_INDEXES:,}")
     limit = count if match["most"] is None else int(match["most"])
     if not limit:
         raise ValueError("%0 lets nothing run; write how many may run at once, such as %10")

@@ -69,8 +69,8 @@ class Bucket:
         return self._hub.path if self._hub else self.place.partition("/")[2].strip("/")
 
     @property
-    def _hub(self) -> hub.Place | None:
-        return hub.place(self.place) if self.store == HUB else None
+    def _hub(self) -> hub.HubPath | None:
+        return hub.hub_path(self.place) if self.store == HUB else None
 
     @property
     def url(self) -> str:
@@ -154,7 +154,7 @@ def _unread(where: Path, url: str) -> Iterator[tuple[Path, str, str]]:
     if store is None:
         yield where, f"no store is known by {printable(scheme)}://", f"such as {', '.join(STORES)}"
     elif store == HUB:
-        if not hub.place(location):
+        if not hub.hub_path(location):
             yield where, "this is no place on Hugging Face's Hub", f"such as {hub.EXAMPLES}"
     elif not bucket_name:
         yield where, "the URL names no bucket", "such as s3://my-bucket/data"

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 EXAMPLES = "hf://OWNER/MODEL, hf://datasets/OWNER/NAME@REVISION/PATH or hf://buckets/OWNER/NAME"
 BUCKETS = "buckets"  # buckets have no revisions
 
-_PLACE = re.compile(
+_HUB_PATH = re.compile(
     r"((?P<kind>datasets|spaces|buckets)/)?"
     r"(?P<name>(?!(datasets|spaces|buckets)/)\w[\w.-]*/\w[\w.-]*)"
     r"(@(?P<revision>refs/(convert|pr)/[^/]+|[^/]+))?(/(?P<path>.*))?",
@@ -16,7 +16,7 @@ _PLACE = re.compile(
 
 
 @dataclass(frozen=True)
-class Place:
+class HubPath:
     """A repository or bucket by OWNER/NAME, its revision, and a folder or file in it.
 
     `kind` is models, datasets, spaces or buckets, as in the Hub's own URLs.
@@ -28,9 +28,9 @@ class Place:
     path: str
 
 
-def place(text: str) -> Place | None:
+def hub_path(text: str) -> HubPath | None:
     """Parse a location; return None if it is not valid on the Hub."""
-    match = _PLACE.fullmatch(text)
+    match = _HUB_PATH.fullmatch(text)
     if not match:
         return None
     kind, revision = match["kind"] or "models", match["revision"]
@@ -38,4 +38,4 @@ def place(text: str) -> Place | None:
     invalid_parts = {"", ".", ".."}.intersection(path.split("/")) if path else ()
     if invalid_parts or (kind == BUCKETS and revision) or not path.isprintable():
         return None
-    return Place(kind, match["name"], unquote(revision or "main"), path)
+    return HubPath(kind, match["name"], unquote(revision or "main"), path)

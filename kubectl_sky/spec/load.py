@@ -24,7 +24,7 @@ _SAYS = re.compile(r"\S")
 _ANOTHER = re.compile(r"\n---(\s|$)")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader is 8 times as fast
 _UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
-_USUAL = bytes([*b"\t\n\r", *range(0x20, 0x7F)])  # fast path: most files have only these bytes
+_ASCII = bytes([*b"\t\n\r", *range(0x20, 0x7F)])  # fast path: most files have only these bytes
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
 
@@ -128,7 +128,7 @@ def _decoded(text: bytes, file: str) -> str:
         byte = error.object[error.start]
         message = f"the file is not UTF-8: byte 0x{byte:02x} at offset {error.start}"
         raise _invalid(file, valid, len(valid), message, "save it as UTF-8") from error
-    match = text.translate(None, _USUAL) and _UNPRINTABLE.search(decoded)
+    match = text.translate(None, _ASCII) and _UNPRINTABLE.search(decoded)
     if match:
         name = f"U+{ord(match.group()):04X}"
         message = f"YAML does not allow the character {name}"

@@ -50,7 +50,7 @@ def down(autostop: Data) -> bool:
     return isinstance(autostop, dict) and autostop.get("down") is True
 
 
-def linger(autostop: Data) -> int | None:
+def ttl_seconds(autostop: Data) -> int | None:
     """Return the seconds until a finished task is deleted; None keeps it."""
     if not isinstance(autostop, dict) or not down(autostop):
         return None

@@ -78,7 +78,7 @@ def missing(document: Document, default: str) -> Problem | None:
         return None
     _, field, line = calls[0]
     programs = [call[0] for call in calls[:1]] + [
-        f"{name} (line {at})" for name, _, at in calls[1:]
+        f"{name} (line {line_number})" for name, _, line_number in calls[1:]
     ]
     listed = " or ".join(filter(None, [", ".join(programs[:-1]), programs[-1]]))
     message = f"the default image {default} has no {listed}"
@@ -102,15 +102,15 @@ def _line(document: Document, call: _Call) -> int:
 
 def _calls(document: Document) -> Iterator[_Call]:
     """Yield the first call of each missing program, in the order in which they run."""
-    known = set(_table().of_gpus) if _has_gpus(document) else set()
+    available = set(_table().of_gpus) if _has_gpus(document) else set()
     if isinstance(document.get("workdir", "url"), str):
-        known.add("git")
+        available.add("git")
         yield _Call("git", "workdir")
     for field in ("setup", "run"):
         text = document.get(field)
         is_readable = isinstance(text, str) and len(text) <= _MAX_SCRIPT
         if is_readable and _table().pattern.search(text):
-            yield from _read(field, text, known)
+            yield from _read(field, text, available)
 
 
 def _has_gpus(document: Document) -> bool:
@@ -126,25 +126,25 @@ def _parser() -> "Parser":
     return Parser(Language(tree_sitter_bash.language()))
 
 
-def _read(field: str, text: str, known: set[str]) -> Iterator[_Call]:
-    """Yield the calls in a script; add programs to `known` that are reported or installed."""
+def _read(field: str, text: str, available: set[str]) -> Iterator[_Call]:
+    """Yield the calls in a script; add programs to `available` that are reported or installed."""
     stack = [_parser().parse(text.encode(errors="replace")).root_node]
     while stack:
         node = stack.pop()
         if node.type == "function_definition":
-            known.add(_text(node.child_by_field_name("name")))
+            available.add(_text(node.child_by_field_name("name")))
         elif node.type == "declaration_command":  # export PATH=…/miniconda3/bin:$PATH
-            known.update(_brought([_text(node)]))
+            available.update(_implied_programs([_text(node)]))
         elif node.type == "command":
             words = _words(node)
             program = _program(words)
-            known.update(_learned(words))
+            available.update(_installed_programs(words))
             if (
                 program in _table().missing
-                and program not in known
+                and program not in available
                 and not _is_optional(node, program)
             ):
-                known.add(program)
+                available.add(program)
                 yield _Call(program, field, node.start_point.row)
         if node.type != "ERROR":  # what the grammar does not know
             stack += reversed(node.children)
@@ -180,19 +180,19 @@ def _program(words: list[str]) -> str:
     return "git" if has_git_url else words[0]
 
 
-def _learned(words: list[str]) -> Iterator[str]:
+def _installed_programs(words: list[str]) -> Iterator[str]:
     """Yield the programs that a command installs, or looks for because they may be missing."""
     name, *arguments = words
     if name in _LOOKUPS:
         yield from arguments
     elif name in _INSTALLERS and not _INSTALL.isdisjoint(arguments):
         yield from (_VERSION.sub("", word) for word in arguments)
-        yield from _brought(arguments)
+        yield from _implied_programs(arguments)
     elif name in _LOADERS:
-        yield from _brought(arguments)
+        yield from _implied_programs(arguments)
 
 
-def _brought(texts: list[str]) -> Iterator[str]:
+def _implied_programs(texts: list[str]) -> Iterator[str]:
     for text in map(str.lower, texts):
         for part, programs in _table().brought_by.items():
             if part in text:

@@ -128,12 +128,12 @@ def _factor(unit: str) -> int | None:
     return _BINARY.get(unit) or _DECIMAL.get(unit) or _SKYPILOT.get(unit.strip().lower())
 
 
-def _positive(found: Fraction | None, factor: Fraction | int | None, expected: str) -> Fraction:
-    if found is None or factor is None:
+def _positive(amount: Fraction | None, factor: Fraction | int | None, expected: str) -> Fraction:
+    if amount is None or factor is None:
         raise ValueError(expected)
-    if found <= 0:
+    if amount <= 0:
         raise ValueError("must be more than 0")
-    return found * factor
+    return amount * factor
 
 
 @lru_cache(maxsize=1024)

@@ -24,8 +24,8 @@ from kubectl_sky.spec import (
     secret,
     serving,
     sizes,
-    traps,
     variables,
+    yaml_gotchas,
 )
 from kubectl_sky.spec.document import Data, Document, Path, entries
 
@@ -104,7 +104,7 @@ def _commands(document: Document) -> Iterator[Problem]:
 
 
 # Rules, and the fields of which at least one must be set for them to apply.
-_ANY: tuple[Rule, ...] = (_commands, *groups.RULES, *traps.RULES)
+_ANY: tuple[Rule, ...] = (_commands, *groups.RULES, *yaml_gotchas.RULES)
 _RULES: Table = (
     (frozenset({"apiVersion"}), (_manifest,)),
     (frozenset({"name"}), (_name,)),
@@ -121,7 +121,7 @@ _RULES: Table = (
 _OF_RESOURCES: Table = (
     *sizes.RULES,
     *image.RULES,
-    *traps.RULES_OF_RESOURCES,
+    *yaml_gotchas.RULES_OF_RESOURCES,
     *recovery.RULES,
     *infra.RULES,
     *ports.RULES,

@@ -98,11 +98,11 @@ def _fields(error: ValidationError) -> Iterator[Finding]:
     for key in _instance(error):
         if key not in properties and not key.startswith(free_prefixes):
             path = (*_path(error), key)
-            yield Finding(path, "unknown field", suggest.field(path, [*properties]), True)
+            yield Finding(path, "unknown field", suggest.field_hint(path, [*properties]), True)
 
 
 def _ignored(error: ValidationError) -> Iterator[Finding]:
-    hint = suggest.field(_path(error), [*_rules(error)["properties"]])
+    hint = suggest.field_hint(_path(error), [*_rules(error)["properties"]])
     yield Finding(_path(error), "unknown field, ignored", hint, True, "warning")
 
 

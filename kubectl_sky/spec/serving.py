@@ -12,7 +12,7 @@ _SCALING = (  # fields of a pool that only apply if it scales
     "upscale_delay_seconds",
     "downscale_delay_seconds",
 )
-_AWARE = "instance_aware_least_load"
+_PER_GPU = "instance_aware_least_load"
 
 
 def _exclusive(document: Document) -> Iterator[Problem]:
@@ -73,10 +73,10 @@ def _policy(document: Document) -> Iterator[Problem]:
 
 def _balancing(document: Document) -> Iterator[Problem]:
     qps = document.get("service", "replica_policy", "target_qps_per_replica")
-    is_instance_aware = document.get("service", "load_balancing_policy") == _AWARE
+    is_instance_aware = document.get("service", "load_balancing_policy") == _PER_GPU
     if isinstance(qps, dict) and not is_instance_aware:
         path: Path = ("service", "replica_policy", "target_qps_per_replica")
-        yield document.problem(path, f"one number a GPU needs load_balancing_policy: {_AWARE}")
+        yield document.problem(path, f"one number a GPU needs load_balancing_policy: {_PER_GPU}")
     if is_instance_aware and not isinstance(qps, dict):
         path = ("service", "load_balancing_policy")
         message = "needs target_qps_per_replica with one number a GPU"

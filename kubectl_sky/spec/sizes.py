@@ -25,10 +25,10 @@ def _sizes(document: Document) -> Iterator[Problem]:
             try:
                 read(value)
             except ValueError as error:
-                yield document.problem((*path, field), _said(error, value))
+                yield document.problem((*path, field), _with_value(error, value))
 
 
-def _said(error: ValueError, value: Data) -> str:
+def _with_value(error: ValueError, value: Data) -> str:
     shown = f'"{printable(value)}"' if isinstance(value, str) else printable(str(value))
     return f"{error}, got {shown}"
 
@@ -63,13 +63,15 @@ def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
             message = f'the space in "{printable(text)}" is ignored'
             hint = f'write "{printable(text.replace(" ", ""))}"'
             yield document.problem((*path, *keys), message, hint, "warning", key=is_key)
-        meant = accelerator.suggestion(candidate.name) if candidate.name else ""
-        if meant:
+        suggested = accelerator.suggestion(candidate.name) if candidate.name else ""
+        if suggested:
             message = f'unknown GPU "{printable(candidate.name or "")}"'
-            hint = f'did you mean "{meant}"?'
+            hint = f'did you mean "{suggested}"?'
             yield document.problem((*path, *keys), message, hint, "warning", key=is_key)
         if candidate.count.denominator != 1:
-            message = f"fractions of GPUs are not supported; each node gets {candidate.whole.count}"
+            message = (
+                f"fractions of GPUs are not supported; each node gets {candidate.rounded.count}"
+            )
             yield document.problem((*path, *keys), message, severity="warning")
 
 

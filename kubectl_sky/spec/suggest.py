@@ -31,14 +31,14 @@ _RENAMED = {
     "storage": "file_mounts",
     "working_dir": "workdir",
 }
-_GONE = {
+_REMOVED = {
     "experimental": "its new name is config; move the fields of config_overrides there",
     "hooks": "hooks belongs under config",
     "spot_recovery": "its new name is job_recovery",
 }
 _OTHER_LEVEL = (("resources.json", "under resources"), ("task.json", "at the top level"))
 # Where a misplaced field may belong: a schema, its path in a task, and its description.
-_PLACES: tuple[tuple[str, tuple[str, ...], str], ...] = (
+_LEVELS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("resources.json", ("resources",), "under resources"),
     ("task.json", (), "at the top level"),
     ("config.json", ("config",), "under config"),
@@ -56,47 +56,47 @@ _PLACES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("header.json", (), "in the header: a document before the tasks"),
 )
-_PARENTS = frozenset(path for _, path, _ in _PLACES)
+_PARENTS = frozenset(path for _, path, _ in _LEVELS)
 _MAX_LENGTH = 100  # characters; comparing 3 MB takes seconds, and no field name is this long
 _INTERNAL = ("_", "file_mounts_mapping", "volume_mounts")
 
 
-def closest(text: str, known: Iterable[str]) -> str:
+def closest(text: str, candidates: Iterable[str]) -> str:
     """Return a hint with the known text closest to this one, or ""."""
     if len(text) > _MAX_LENGTH:
         return ""
-    by_case = {name.lower(): name for name in known}
+    by_case = {name.lower(): name for name in candidates}
     swapped = [name for name in by_case if sorted(name) == sorted(text.lower())]
     matches = swapped or difflib.get_close_matches(text.lower(), by_case, n=1, cutoff=0.7)
     return f'did you mean "{by_case[matches[0]]}"?' if matches else ""
 
 
-def field(path: Path, known: Sequence[str]) -> str:
+def field_hint(path: Path, candidates: Sequence[str]) -> str:
     """Return a hint for an unknown field: a similar field, or where it belongs."""
     key, parent = str(path[-1]), path[:-1]
-    if key in _GONE and key not in known:
-        return _GONE[key]
+    if key in _REMOVED and key not in candidates:
+        return _REMOVED[key]
     intended = _RENAMED.get(key, key)
-    public = [name for name in known if not name.startswith(_INTERNAL)]
+    public = [name for name in candidates if not name.startswith(_INTERNAL)]
     if intended in public:
         return f'did you mean "{intended}"?'
-    return _elsewhere(key, intended, parent) or closest(key, public) or _nearly(key, parent)
+    return _level_hint(key, intended, parent) or closest(key, public) or _typo_hint(key, parent)
 
 
-def _elsewhere(key: str, meant: str, parent: Path) -> str:
+def _level_hint(key: str, intended: str, parent: Path) -> str:
     """Return a hint for a field that belongs to another level of the task."""
-    name = "it" if meant == key else f'"{meant}"'
+    name = "it" if intended == key else f'"{intended}"'
     if parent not in _PARENTS and parent[:1] != ("resources",):
         return ""
-    for reference, path, description in _PLACES:
-        if path != parent and meant in _fields(reference):
+    for reference, path, description in _LEVELS:
+        if path != parent and intended in _fields(reference):
             return f"{name} belongs {description}"
-    if parent == () and meant in _fields("header.json"):
-        return f"{name} belongs {_PLACES[-1][2]}"
+    if parent == () and intended in _fields("header.json"):
+        return f"{name} belongs {_LEVELS[-1][2]}"
     return ""
 
 
-def _nearly(key: str, parent: Path) -> str:
+def _typo_hint(key: str, parent: Path) -> str:
     """Return a hint for a misspelt field at the wrong level."""
     if parent not in ((), ("resources",)) or len(key) > _MAX_LENGTH:
         return ""

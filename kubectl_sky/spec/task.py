@@ -36,9 +36,9 @@ class Resources:
     """What each node needs; sizes are Kubernetes quantities.
 
     None leaves a value to the cluster. `unlimited` names the sizes that are written as a minimum,
-    such as `4+`: "cpu", "memory". `linger` is the time in seconds after which a finished task
-    is deleted. `context` is a kubeconfig context. `ports` are those that clients connect to, sorted
-    and without duplicates. `fast` requests the best network.
+    such as `4+`: "cpu", "memory". `ttl_seconds` is the time in seconds after which a finished
+    task is deleted. `context` is a kubeconfig context. `ports` are those that clients connect to,
+    sorted and without duplicates. `fast` requests the best network.
     """
 
     cpus: str | None = None
@@ -50,7 +50,7 @@ class Resources:
     spot: bool = False
     priority: int | None = None
     priority_class: str | None = None
-    linger: int | None = None
+    ttl_seconds: int | None = None
     recovery: Recovery | None = None
     context: str | None = None
     ports: tuple[int, ...] = ()
@@ -180,14 +180,14 @@ def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
         yield Resources(
             cpus=None if cpus is None else quantity.cpus(cpus),
             memory=None if memory is None else quantity.memory(memory, cpus),
-            accelerator=accelerator.whole if accelerator else None,
+            accelerator=accelerator.rounded if accelerator else None,
             image=image.of(values),
             labels={key: str(text) for key, text in (values.get("labels") or {}).items()},
             disk=machine.disk(values.get("disk_size"), values.get("ephemeral_storage")),
             spot=bool(values.get("use_spot")),
             priority=values.get("priority"),
             priority_class=values.get("priority_class") or None,
-            linger=machine.linger(values.get("autostop")),
+            ttl_seconds=machine.ttl_seconds(values.get("autostop")),
             recovery=recovery(values.get("job_recovery")),
             context=infra.context(values),
             ports=ports.numbers(values.get("ports")),

@@ -11,14 +11,17 @@ from kubectl_sky.spec.pod_config import POD_CONFIG
 from kubectl_sky.spec.substitute import Filled
 
 # Mappings whose null fields count as absent, as in SkyPilot, with the schema of their fields.
-_NULLS_PASS: dict[str, dict[tuple[str | type, ...], str]] = {
+_NULLABLE_FIELDS: dict[str, dict[tuple[str | type, ...], str]] = {
     "resources": {(): "resources", ("any_of", int): "resources", ("ordered", int): "resources"},
     "file_mounts": {(str,): "storage"},
     "service": {(): "service"},
 }
 # SkyPilot converts these keys with str(); our setting priority_classes has numbers as keys.
 _ANY_KEYS = (("envs",), ("secrets",), ("priority_classes",))
-_WHOLE = ("ignored", unsupported.REFUSED)  # prefixes of messages about a field and all below it
+_WHOLE_FIELD = (
+    "ignored",
+    unsupported.REFUSED,
+)  # prefixes of messages about a field and all below it
 
 
 def validate(document: Document, schema: str = "task", as_task: bool = False) -> list[Problem]:
@@ -33,7 +36,7 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     if schema == "header":
         return _sorted(_schema(document, schema) + rules.header_problems(document))
     if schema == "volume":
-        return _sorted(_untold(_schema(document, schema), mounts.volume_problems(document)))
+        return _sorted(_add_unreported(_schema(document, schema), mounts.volume_problems(document)))
     if schema != "task":
         return _sorted(_schema(document, schema))
     filled = Filled(document)
@@ -55,24 +58,24 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
         for problem in unsupported.findings(filled, as_task)
         if problem.path not in problem_paths
     ]
-    return _sorted(_once(problems))
+    return _sorted(_without_repeats(problems))
 
 
-def _once(problems: list[Problem]) -> list[Problem]:
+def _without_repeats(problems: list[Problem]) -> list[Problem]:
     """Drop warnings about fields below a field that is ignored as a whole."""
     if len(problems) < 2:
         return problems
     ignored_paths = {
-        _steps(problem.path) for problem in problems if problem.message.startswith(_WHOLE)
+        _steps(problem.path) for problem in problems if problem.message.startswith(_WHOLE_FIELD)
     }
     return [
         problem
         for problem in problems
-        if problem.severity == "error" or not _below(problem, ignored_paths)
+        if problem.severity == "error" or not _is_below(problem, ignored_paths)
     ]
 
 
-def _below(found: Problem, paths: set[str]) -> bool:
+def _is_below(found: Problem, paths: set[str]) -> bool:
     path = _steps(found.path)
     return any(path[:end] in paths for end, char in enumerate(path) if char == ".")
 
@@ -85,7 +88,7 @@ def _sorted(problems: list[Problem]) -> list[Problem]:
     return sorted(dict.fromkeys(problems))
 
 
-def _untold(found: list[Problem], more: list[Problem]) -> list[Problem]:
+def _add_unreported(found: list[Problem], more: list[Problem]) -> list[Problem]:
     """Add the problems of paths for which none is reported yet."""
     reported = {problem.path for problem in found}
     return found + [problem for problem in more if problem.path not in reported]
@@ -154,7 +157,7 @@ class _Cleaned:
                 else schema.fields(self.root)
             )
         top, *below = path
-        for pattern, name in _NULLS_PASS.get(str(top), {}).items():
+        for pattern, name in _NULLABLE_FIELDS.get(str(top), {}).items():
             if len(pattern) == len(below) and all(map(_fits, pattern, below)):
                 return schema.fields(name)
         return frozenset()

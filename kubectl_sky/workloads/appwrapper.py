@@ -91,7 +91,7 @@ class AppWrapper(AllNodes):
         """All nodes restart while the wrapper has resets left."""
         if not pods or pods[-1].get("status", {}).get("phase") != "Failed":
             return False
-        limit = counts.whole(item["metadata"].get("annotations", {}).get(_LIMIT))
+        limit = counts.bounded_int(item["metadata"].get("annotations", {}).get(_LIMIT))
         remaining = limit - _resets(item)
         return _phase(item) == "Resetting" or (_phase(item) == "Running" and remaining > 0)
 

@@ -22,24 +22,24 @@ class Choice:
     note: str = ""
 
 
-def questions(wanted: str | None, nodes: int) -> list[Kind]:
+def questions(requested: str | None, nodes: int) -> list[Kind]:
     """Return the kinds whose availability must be known before a choice."""
-    kinds = [registry.named(name).required_kind for name in _candidates(wanted, nodes)]
+    kinds = [registry.named(name).required_kind for name in _candidates(requested, nodes)]
     return [kind for kind in dict.fromkeys(kinds) if kind]
 
 
-def choices(wanted: str | None, nodes: int, access: Mapping[Kind, Access]) -> Iterator[Choice]:
+def choices(requested: str | None, nodes: int, access: Mapping[Kind, Access]) -> Iterator[Choice]:
     """Yield the backends for a task of `nodes` nodes, best first; at least one.
 
     Raises UserError for an unknown backend, ClusterError for one that is not installed.
     """
-    if wanted != AUTO:
-        backend = registry.named(wanted or names.DEFAULT_BACKEND)
+    if requested != AUTO:
+        backend = registry.named(requested or names.DEFAULT_BACKEND)
         _installed(backend, access)
         yield Choice(backend)
         return
     rejections: list[str] = []
-    for name in _candidates(wanted, nodes):
+    for name in _candidates(requested, nodes):
         backend = registry.named(name)
         # Unknown availability, such as without a cluster, counts as absent.
         kind = backend.required_kind
@@ -51,9 +51,9 @@ def choices(wanted: str | None, nodes: int, access: Mapping[Kind, Access]) -> It
             rejections.append(_LACKS[status].format(backend.kind.kind))
 
 
-def _candidates(wanted: str | None, nodes: int) -> list[str]:
-    if wanted != AUTO:
-        return [wanted or names.DEFAULT_BACKEND]
+def _candidates(requested: str | None, nodes: int) -> list[str]:
+    if requested != AUTO:
+        return [requested or names.DEFAULT_BACKEND]
     return list(registry.AUTOMATIC) if nodes > 1 else [names.DEFAULT_BACKEND]
 
 

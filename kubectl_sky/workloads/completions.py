@@ -17,13 +17,13 @@ FIRST: Mapping[str, str] = MappingProxyType({INDEX: "0"})
 
 def count(item: Object) -> int:
     """Return the number of indexes of a Job; at least 1, even if it was edited."""
-    return max(counts.whole(field(item, ("spec", "completions"))), 1)
+    return max(counts.bounded_int(field(item, ("spec", "completions"))), 1)
 
 
 def index(pod: Object) -> int:
     """Return the index of a pod; old clusters set only the annotation."""
     text = pod["metadata"].get("annotations", {}).get(INDEX)
-    return number(pod, INDEX) if text is None else counts.whole(text)
+    return number(pod, INDEX) if text is None else counts.bounded_int(text)
 
 
 @lru_cache(maxsize=8)  # the lists of one object; each has up to one entry per node
@@ -35,11 +35,11 @@ def listed(text: str) -> dict[int, int]:
     numbers: list[int] = []
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        low, high = counts.whole(first, _HIGHEST), counts.whole(last or first, _HIGHEST)
+        low, high = counts.bounded_int(first, _HIGHEST), counts.bounded_int(last or first, _HIGHEST)
         numbers += range(low, min(high + 1, low + counts.NODES + 1 - len(numbers)))
     return {number: position for position, number in enumerate(numbers)}
 
 
-def within(item: Object, field: str, wanted: int) -> bool:
+def within(item: Object, field: str, requested: int) -> bool:
     """Return whether an index is in a list of the Job's status."""
-    return wanted in listed(item.get("status", {}).get(field, ""))
+    return requested in listed(item.get("status", {}).get(field, ""))

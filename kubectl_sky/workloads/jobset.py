@@ -9,7 +9,7 @@ from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import Object, Phase, Verdict, condition, ended, whole
 
 _GROUP = "node"  # the JobSet's only Job
-_LONGEST = 63  # maximum length of a pod name
+_MAX_NAME = 63  # maximum length of a pod name
 
 
 class JobSet(AllNodes):
@@ -26,9 +26,9 @@ class JobSet(AllNodes):
     def fits(self, plan: Plan, facts: Facts) -> str:
         """JobSet rejects names that would make pod names too long."""
         longest = len(f"{self.pod_owner_name(plan.name)}-{len(plan.nodes) - 1}-xxxxx")
-        if longest <= _LONGEST:
+        if longest <= _MAX_NAME:
             return ""
-        return f"the pod names would be {longest - _LONGEST} characters too long; shorten its name"
+        return f"the pod names would be {longest - _MAX_NAME} characters too long; shorten its name"
 
     def notes(self, plan: Plan) -> Sequence[str]:
         """All nodes restart together, so there is no note."""

@@ -85,7 +85,7 @@ class MPIJob(AllNodes):
     def ranks(self, item: Object) -> Sequence[int]:
         """Return the rank of the launcher, then those of the workers."""
         workers = item.get("spec", {}).get("mpiReplicaSpecs", {}).get("Worker") or {}
-        return range(1 + counts.whole(workers.get("replicas")))
+        return range(1 + counts.bounded_int(workers.get("replicas")))
 
     def rank(self, pod: Object) -> int:
         """Return the rank from the label that the operator sets."""

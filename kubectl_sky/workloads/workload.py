@@ -185,7 +185,7 @@ def waiting(item: Object, suspended: Sequence[str] = SUSPEND) -> Verdict:
 
 def number(item: Object, label: str) -> int:
     """Return the number in a label of an object; 0 if it is not set."""
-    return counts.whole(item["metadata"].get("labels", {}).get(label))
+    return counts.bounded_int(item["metadata"].get("labels", {}).get(label))
 
 
 def node_index(item: Object) -> int:

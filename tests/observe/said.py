@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_sky.observe import ownership, status
-from kubectl_sky.observe.symptoms import Snapshot, Source
+from kubectl_sky.observe.signals import Snapshot, Source
 from tests.builders import ID, make_job, make_pod, make_pod_group, make_service, terminated
 
 Json = dict[str, Any]
@@ -27,7 +27,12 @@ _PULL = (
 )
 _POD = "0/3 nodes are available: 1 Insufficient cpu, "
 SAID = (
-    Said("queue-missing", Source.QUEUE, "LocalQueue gold doesn't exist", 'queue "gold" not found'),
+    Said(
+        "queue-missing",
+        Source.QUEUE,
+        "LocalQueue gold doesn't exist",
+        'queue "gold" not found',
+    ),
     Said(
         "cluster-queue-missing",
         Source.QUEUE,
@@ -51,7 +56,10 @@ SAID = (
         "2 more cpu needed",
     ),
     Said(
-        "queue-preempts", Source.QUEUE, "Pending the preemption of 1 workload(s)", "is preempting"
+        "queue-preempts",
+        Source.QUEUE,
+        "Pending the preemption of 1 workload(s)",
+        "is preempting",
     ),
     Said("queue-checks", Source.QUEUE, "The workload has AdmissionCheck pending", "check"),
     Said("queue-waits", Source.QUEUE, "waiting for all pods to be ready", "has not admitted"),
@@ -62,7 +70,13 @@ SAID = (
         "the queue preempted the task",
         "Preempted",
     ),
-    Said("gang-queued", Source.GANG, "quota", "gold has not admitted the task: quota", "Pending"),
+    Said(
+        "gang-queued",
+        Source.GANG,
+        "quota",
+        "gold has not admitted the task: quota",
+        "Pending",
+    ),
     Said(
         "gang-waits",
         Source.GANG,
@@ -160,7 +174,12 @@ SAID = (
         "no nodes available to schedule pods",
         "no nodes that run pods",
     ),
-    Said("unschedulable", Source.SCHEDULER, _POD + "2 node(s) of the moon.", "node(s) of the moon"),
+    Said(
+        "unschedulable",
+        Source.SCHEDULER,
+        _POD + "2 node(s) of the moon.",
+        "node(s) of the moon",
+    ),
     Said("preempted", Source.POD, "preempting", "higher priority", "PreemptionByScheduler"),
     Said(
         "waits-for-consumer",
@@ -218,7 +237,13 @@ SAID = (
         "CPU architecture",
         "ErrImagePull",
     ),
-    Said("image-space", Source.WAITING, _PULL + "no space left on device", "full", "ErrImagePull"),
+    Said(
+        "image-space",
+        Source.WAITING,
+        _PULL + "no space left on device",
+        "full",
+        "ErrImagePull",
+    ),
     Said(
         "image-failed",
         Source.WAITING,
@@ -242,7 +267,13 @@ SAID = (
     ),
     Said("program-format", Source.ENDED, "exec format error", "CPU architecture", "StartError"),
     Said("start-failed", Source.ENDED, "odd", "cannot start: odd", "StartError"),
-    Said("sandbox-failed", Source.POD_EVENT, "cni", "sandbox or network", "FailedCreatePodSandBox"),
+    Said(
+        "sandbox-failed",
+        Source.POD_EVENT,
+        "cni",
+        "sandbox or network",
+        "FailedCreatePodSandBox",
+    ),
     Said(
         "nodes-missing",
         Source.ENDED,
@@ -266,7 +297,11 @@ SAID = (
         "Evicted",
     ),
     Said(
-        "evicted", Source.POD, "drained", "evicted from its cluster node", "EvictionByEvictionAPI"
+        "evicted",
+        Source.POD,
+        "drained",
+        "evicted from its cluster node",
+        "EvictionByEvictionAPI",
     ),
     Said(
         "cluster-node-lost",
@@ -276,7 +311,11 @@ SAID = (
         "DeletionByTaintManager",
     ),
     Said(
-        "pod-deadline", Source.POD, "late", "activeDeadlineSeconds of its pod", "DeadlineExceeded"
+        "pod-deadline",
+        Source.POD,
+        "late",
+        "activeDeadlineSeconds of its pod",
+        "DeadlineExceeded",
     ),
     Said(
         "disk-full",

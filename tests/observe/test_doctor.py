@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kubectl_sky.observe import status
 from kubectl_sky.observe.findings import Stage, diagnose
 from kubectl_sky.observe.rules import RULES
-from kubectl_sky.observe.symptoms import Snapshot, Source
+from kubectl_sky.observe.signals import Snapshot, Source
 from kubectl_sky.observe.verdict import Step, judge
 from tests.builders import ID, make_job, make_pod, make_pod_group, terminated
 from tests.observe.said import SAID, Said, make_snapshot

@@ -201,7 +201,7 @@ def test_absurd_labels_do_not_break_a_list(labels: Json) -> None:
      (7, 7), (1e400, 0), ("²", 0), ([], 0), (-5, 0)],
 )  # fmt: skip
 def test_whole_is_bounded(value: object, number: int) -> None:
-    assert counts.whole(value) == number
+    assert counts.bounded_int(value) == number
 
 
 def test_listed_with_text_that_is_no_list_is_empty_or_short() -> None:

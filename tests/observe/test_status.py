@@ -8,7 +8,7 @@ import pytest
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster.encoding import decode
-from kubectl_sky.observe import needed
+from kubectl_sky.observe import list_shapes
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.workloads import registry
@@ -22,7 +22,7 @@ def listed(item: dict[str, Any]) -> dict[str, Any]:
     """Return what is read of an object in a list."""
     (kind,) = (kind for kind in (*registry.KINDS, kinds.POD) if kind.kind == item["kind"])
     answer = json.dumps({"metadata": {}, "items": [item]}).encode()
-    return {**decode(answer, needed.shape(kind))["items"][0], "kind": item["kind"]}
+    return {**decode(answer, list_shapes.shape(kind))["items"][0], "kind": item["kind"]}
 
 
 def fold(jobs: list[dict[str, Any]], pods: list[dict[str, Any]]) -> TaskStatus:

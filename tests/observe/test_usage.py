@@ -36,7 +36,7 @@ def test_what_is_used_and_free() -> None:
         holding(4, "b", "Succeeded"),
         holding(1, ""),
     ]
-    found = usage.machines(nodes, pods)
+    found = usage.accelerator_nodes(nodes, pods)
     assert [(one.name, one.model, one.total, one.used, one.free) for one in found] == [
         ("a", "A100", 8, 5, 3),
         ("b", "A100", 4, 0, 4),
@@ -46,22 +46,22 @@ def test_what_is_used_and_free() -> None:
 
 
 def test_a_cordoned_machine_has_none_free() -> None:
-    (one,) = usage.machines([make_node("a", 8, unschedulable=True)], [])
+    (one,) = usage.accelerator_nodes([make_node("a", 8, unschedulable=True)], [])
     assert (one.total, one.free) == (8, 0)
 
 
 def test_what_may_not_be_seen_is_not_known() -> None:
-    (one,) = usage.machines([make_node("a", 8)], None)
+    (one,) = usage.accelerator_nodes([make_node("a", 8)], None)
     assert (one.used, one.free) == (None, None)
 
 
 def test_a_machine_that_lost_its_gpus_to_a_fault_still_shows_who_has_them() -> None:
-    (one,) = usage.machines([make_node("a", 0)], [holding(2, "a")])
+    (one,) = usage.accelerator_nodes([make_node("a", 0)], [holding(2, "a")])
     assert (one.total, one.used, one.free) == (0, 2, 0)
 
 
 def test_machines_without_accelerators_are_left_out() -> None:
-    assert usage.machines([make_node("a", 0)], []) == []
+    assert usage.accelerator_nodes([make_node("a", 0)], []) == []
 
 
 def test_uses() -> None:

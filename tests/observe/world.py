@@ -7,7 +7,7 @@ from typing import Any
 from kubectl_sky import names
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.ownership import Ownership
-from kubectl_sky.observe.symptoms import Snapshot
+from kubectl_sky.observe.signals import Snapshot
 from tests.builders import ID, make_controller, make_job, make_pod, make_service, terminated
 
 Json = dict[str, Any]

@@ -55,7 +55,7 @@ def test_a_plan_in_its_place() -> None:
     task = Task(
         name="eval",
         num_nodes=2,
-        resources=Resources(labels={names.STAGE: "9"}, linger=60),
+        resources=Resources(labels={names.STAGE: "9"}, ttl_seconds=60),
         envs={"SKYPILOT_TASK_IDS": "mine"},
         secrets={"SKYPILOT_MANAGED_JOB_ID": Secret("mine")},
     )

@@ -147,7 +147,7 @@ def test_a_volume_of_the_task_is_a_claim_with_its_labels() -> None:
 
 
 def test_what_is_said_of_the_machine() -> None:
-    asked = Resources(disk="1Ti", spot=True, priority_class="high", linger=60)
+    asked = Resources(disk="1Ti", spot=True, priority_class="high", ttl_seconds=60)
     (job,) = manifests.render(make_plan(Task(resources=asked, run="true"))).workload
     assert job.object["spec"]["ttlSecondsAfterFinished"] == 60
     pod = job.object["spec"]["template"]["spec"]

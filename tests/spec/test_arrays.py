@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.spec.arrays import MOST, Array, array
+from kubectl_sky.spec.arrays import MAX_INDEXES, Array, array
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from kubectl_sky.spec.arrays import MOST, Array, array
         ("3-5,0-2", Array("0-5", 6, 6)),
         ("1,2%9", Array("1-2", 2, 2)),
         ("007-010", Array("7-10", 4, 4)),
-        (f"0-{MOST - 1}%50", Array(f"0-{MOST - 1}", MOST, 50)),
+        (f"0-{MAX_INDEXES - 1}%50", Array(f"0-{MAX_INDEXES - 1}", MAX_INDEXES, 50)),
     ],
 )
 def test_what_is_meant(text: str, expected: Array) -> None:
@@ -36,7 +36,7 @@ def test_what_is_meant(text: str, expected: Array) -> None:
         ("9-0", "9-0 ends before it begins; write 0-9"),
         ("1,1", "1 is named twice"),
         ("0-4,2", "2 is named twice"),
-        (f"0-{MOST}", f"{MOST + 1:,} tasks are too many"),
+        (f"0-{MAX_INDEXES}", f"{MAX_INDEXES + 1:,} tasks are too many"),
         ("0-999999999", "1,000,000,000 tasks are too many"),
         ("9999999999", "expected numbers"),
         ("\u0661-\u0662", "expected numbers"),
@@ -55,4 +55,4 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except ValueError:
         return
     assert array(found.numbers) == Array(found.numbers, found.count, found.count)
-    assert 1 <= found.at_once <= found.count <= MOST
+    assert 1 <= found.at_once <= found.count <= MAX_INDEXES

@@ -171,7 +171,7 @@ def test_a_bucket_goes_where_something_can_be_mounted() -> None:
     ],
 )
 def test_places_on_the_hub(text: str, expected: tuple[str, ...] | None) -> None:
-    assert hub.place(text) == (hub.Place(*expected) if expected else None)
+    assert hub.hub_path(text) == (hub.HubPath(*expected) if expected else None)
 
 
 def test_a_bucket_on_the_hub_by_its_name() -> None:

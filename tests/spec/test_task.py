@@ -147,7 +147,7 @@ def test_any_accelerators(value: Any) -> None:
     except ValueError as error:
         assert str(error)
     else:
-        assert all(asked.whole.count >= 1 for asked in found)
+        assert all(asked.rounded.count >= 1 for asked in found)
 
 
 MACHINES: list[tuple[dict[str, Any], Resources]] = [
@@ -165,9 +165,9 @@ MACHINES: list[tuple[dict[str, Any], Resources]] = [
     ({"ephemeral_storage": "10GB"}, Resources(disk="10Gi")),
     ({"use_spot": True, "priority_class": "high"}, Resources(spot=True, priority_class="high")),
     ({"use_spot": False, "priority_class": ""}, Resources()),
-    ({"autostop": {"down": True}}, Resources(linger=300)),
-    ({"autostop": {"down": True, "idle_minutes": 0}}, Resources(linger=60)),
-    ({"autostop": {"down": True, "idle_minutes": 2**60}}, Resources(linger=2**31 - 1)),
+    ({"autostop": {"down": True}}, Resources(ttl_seconds=300)),
+    ({"autostop": {"down": True, "idle_minutes": 0}}, Resources(ttl_seconds=60)),
+    ({"autostop": {"down": True, "idle_minutes": 2**60}}, Resources(ttl_seconds=2**31 - 1)),
     ({"autostop": {"idle_minutes": 10}}, Resources()),
     ({"autostop": 10}, Resources()),
     ({"priority": -5}, Resources(priority=-5)),

@@ -68,7 +68,7 @@ def test_the_wrapper() -> None:
 
 
 def test_what_it_is_told() -> None:
-    plan = plan_of("gold", Recovery(2), linger=90)
+    plan = plan_of("gold", Recovery(2), ttl_seconds=90)
     (wrapper,) = manifests.render(plan).workload
     assert wrapper.object["spec"]["suspend"] is True
     assert wrapper.object["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "gold"

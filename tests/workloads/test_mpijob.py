@@ -85,7 +85,7 @@ def test_one_node_is_the_launcher() -> None:
 
 
 def test_what_starts_again() -> None:
-    plan = plan_of(recovery=Recovery(2), linger=60)
+    plan = plan_of(recovery=Recovery(2), ttl_seconds=60)
     spec = spec_of(plan)
     assert spec["runPolicy"]["backoffLimit"] == 2
     assert spec["runPolicy"]["ttlSecondsAfterFinished"] == 60

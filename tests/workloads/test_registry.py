@@ -22,7 +22,7 @@ def plan_of(backend: str) -> Plan:
             name=f"train {HOSTILE}",
             num_nodes=1 if backend == "array" else 3,
             run="true",
-            resources=Resources(cpus="1", linger=60, recovery=Recovery(2, (3, 4))),
+            resources=Resources(cpus="1", ttl_seconds=60, recovery=Recovery(2, (3, 4))),
             envs={"A": HOSTILE},
             secrets={"B": Secret(HOSTILE)},
             backend=backend,

@@ -111,7 +111,7 @@ class _Pod(TypedDict, total=False):
     status: dict[str, Any]
 
 
-class Maker(TypedDict, total=False):
+class PodOwner(TypedDict, total=False):
     """The fields read of Jobs between an object and its pods: their metadata."""
 
     metadata: _Metadata

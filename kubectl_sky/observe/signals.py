@@ -16,8 +16,8 @@ from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import SUSPEND, Object
 from kubectl_sky.workloads.workload import field as field_of
 
-_ITEM = re.compile(r"(?:^|, )(\d+) (?=[A-Za-z])")
-_TOTAL = re.compile(r"^\d+/(\d+) nodes are (?:un)?available: ")  # Volcano: unavailable
+_REASON_ITEM = re.compile(r"(?:^|, )(\d+) (?=[A-Za-z])")
+_NODE_TOTAL = re.compile(r"^\d+/(\d+) nodes are (?:un)?available: ")  # Volcano: unavailable
 _PREEMPTION = re.compile(r"(?:\. no new claims to deallocate)?[.,] ?preemption: .*$", re.DOTALL)
 
 _QUEUE_NAME = "kueue.x-k8s.io/queue-name"
@@ -46,7 +46,7 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True)
-class Symptom:
+class Signal:
     """One symptom from one source, and the ranks of the nodes it affects."""
 
     source: Source
@@ -110,41 +110,41 @@ class Snapshot:
         }
 
 
-def symptoms(seen: Snapshot) -> list[Symptom]:
+def find_signals(snapshot: Snapshot) -> list[Signal]:
     """Return each distinct symptom once, with all ranks it affects."""
-    ranks: dict[Symptom, set[int]] = defaultdict(set)
-    for about, symptom in _all(seen):
-        ranks[symptom].update(about)
+    ranks: dict[Signal, set[int]] = defaultdict(set)
+    for about, signal in _all_signals(snapshot):
+        ranks[signal].update(about)
     return [replace(merged, ranks=tuple(sorted(affected))) for merged, affected in ranks.items()]
 
 
-def _all(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
+def _all_signals(snapshot: Snapshot) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield each symptom with the ranks it affects."""
-    pods = seen.pods
-    yield from _of_queues(seen)
-    gangs = list(_of_gangs(seen))
+    pods = snapshot.pods
+    yield from _queue_signals(snapshot)
+    gangs = list(_gang_signals(snapshot))
     yield from gangs
-    yield from _of_workloads(seen, pods)
+    yield from _workload_signals(snapshot, pods)
     for rank, pod in pods.items():
-        parts = (_of_placing(pod), _of_containers(pod), _of_kubelet(seen, pod))
+        parts = (_scheduling_signals(pod), _container_signals(pod), _kubelet_signals(snapshot, pod))
         yield from (
-            ((rank,), symptom)
+            ((rank,), signal)
             for part in parts
-            for symptom in part
-            if not (gangs and _lacks_capacity(symptom))  # the symptom of the gang has the sum
+            for signal in part
+            if not (gangs and _lacks_capacity(signal))  # the symptom of the gang has the sum
         )
-    for rank, lines in seen.logs.items():
-        yield (rank,), Symptom(Source.LOG, "", "\n".join(lines))
-    if seen.status:
-        yield from _of_task(seen.status)
-    yield from (((), symptom) for symptom in _of_claims(seen))
+    for rank, lines in snapshot.logs.items():
+        yield (rank,), Signal(Source.LOG, "", "\n".join(lines))
+    if snapshot.status:
+        yield from _task_signals(snapshot.status)
+    yield from (((), signal) for signal in _pvc_signals(snapshot))
 
 
-def _of_queues(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
+def _queue_signals(snapshot: Snapshot) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield why Kueue has not admitted the task's Workloads."""
-    for workload in seen.of("Workload"):
+    for workload in snapshot.of("Workload"):
         owners = [owner.get("uid") for owner in workload["metadata"].get("ownerReferences", ())]
-        ranks = next((seen.ranks[uid] for uid in owners if uid in seen.ranks), None)
+        ranks = next((snapshot.ranks[uid] for uid in owners if uid in snapshot.ranks), None)
         if ranks is None:
             continue  # belongs to another task
         conditions = {
@@ -157,84 +157,86 @@ def _of_queues(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
             condition = conditions.get(kind, {})
             if condition.get("status") == status:
                 reason, message = condition.get("reason", ""), condition.get("message", "")
-                yield ranks, Symptom(Source.QUEUE, reason, message)
+                yield ranks, Signal(Source.QUEUE, reason, message)
                 break
 
 
-def _of_gangs(seen: Snapshot) -> Iterator[tuple[Iterable[int], Symptom]]:
+def _gang_signals(snapshot: Snapshot) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield why the task's Volcano PodGroup is waiting."""
-    ranks = sorted({rank for found in seen.ranks.values() for rank in found})
-    for group in seen.of(kinds.POD_GROUP.kind):
-        found = gangs.waiting(group)
-        if found:
-            yield ranks, Symptom(Source.GANG, found.reason, str(found))
+    ranks = sorted({rank for group_ranks in snapshot.ranks.values() for rank in group_ranks})
+    for group in snapshot.of(kinds.POD_GROUP.kind):
+        group_ranks = gangs.waiting(group)
+        if group_ranks:
+            yield ranks, Signal(Source.GANG, group_ranks.reason, str(group_ranks))
 
 
-def _of_task(task: TaskStatus) -> Iterator[tuple[Iterable[int], Symptom]]:
+def _task_signals(task: TaskStatus) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield why nodes failed that left no pod, and which nodes the running ones wait for."""
     if task.incomplete:
         reason = str(task.missing) if task.missing is Missing.NOT_SUBMITTED else "not found"
-        yield (), Symptom(Source.NODE, reason, task.note)
+        yield (), Signal(Source.NODE, reason, task.note)
     for node in task.nodes:
         if node.state is State.FAILED and node.reason in (JOB_NOT_FOUND, POD_DELETED):
-            yield (node.index,), Symptom(Source.NODE, node.reason, node.message)
+            yield (node.index,), Signal(Source.NODE, node.reason, node.message)
     running = [
         node.index for node in task.nodes if node.state is State.RUNNING and node.exit_code is None
     ]
     pending = [node.name for node in task.nodes if node.state is State.PENDING]
     if running and pending and not task.workload.independent_nodes:
         more = f" and {len(pending) - 4} more" if pending[4:] else ""
-        yield running, Symptom(Source.BARRIER, "", ", ".join(pending[:4]) + more)
+        yield running, Signal(Source.BARRIER, "", ", ".join(pending[:4]) + more)
 
 
-def _of_workloads(
-    seen: Snapshot, pods: Mapping[int, Object]
-) -> Iterator[tuple[Iterable[int], Symptom]]:
+def _workload_signals(
+    snapshot: Snapshot, pods: Mapping[int, Object]
+) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield conditions of the workload objects, and why their pods are not created."""
-    for item in filter(_has_cause, seen.workloads):
-        ranks = seen.ranks[item["metadata"].get("uid", "")]
+    for item in filter(_has_cause, snapshot.workloads):
+        ranks = snapshot.ranks[item["metadata"].get("uid", "")]
         for condition in item.get("status", {}).get("conditions", ()):
             if condition.get("status") == "True" and condition.get("type") in _ENDINGS:
                 reason, message = condition.get("reason", ""), condition.get("message", "")
-                yield ranks, Symptom(Source.WORKLOAD, reason, message)
+                yield ranks, Signal(Source.WORKLOAD, reason, message)
         if field_of(item, registry.of(item).suspend_path or SUSPEND):
             queue = item["metadata"].get("labels", {}).get(_QUEUE_NAME, "")
-            yield ranks, Symptom(Source.WORKLOAD, "Suspended", queue)
-    controllers = {item["metadata"]["name"]: item for item in seen.of(kinds.JOB.kind)}
-    controllers |= {item["metadata"]["name"]: item for item in seen.workloads}
+            yield ranks, Signal(Source.WORKLOAD, "Suspended", queue)
+    controllers = {item["metadata"]["name"]: item for item in snapshot.of(kinds.JOB.kind)}
+    controllers |= {item["metadata"]["name"]: item for item in snapshot.workloads}
     for name, item in controllers.items():
         missing = [
-            rank for rank in seen.ranks.get(item["metadata"].get("uid", ""), ()) if rank not in pods
+            rank
+            for rank in snapshot.ranks.get(item["metadata"].get("uid", ""), ())
+            if rank not in pods
         ]
         if pods and not missing:
             continue
-        for event in _events(seen, name):
+        for event in _events(snapshot, name):
             # Each message names a different pod that was never created.
             message = re.sub(r'pods "[^"]*"', "pods", event.get("message", ""))
-            yield missing, Symptom(Source.WORKLOAD_EVENT, event.get("reason", ""), message)
+            yield missing, Signal(Source.WORKLOAD_EVENT, event.get("reason", ""), message)
 
 
 def _has_cause(item: Object) -> bool:  # False if stopped because another node failed
     return names.STOPPED_FOR not in item["metadata"].get("annotations", {})
 
 
-def _of_placing(pod: Object) -> Iterator[Symptom]:
+def _scheduling_signals(pod: Object) -> Iterator[Signal]:
     """Yield why a pod is not scheduled, or was disrupted later."""
     status = pod.get("status", {})
     for condition in status.get("conditions", ()):
         kind, message = condition.get("type"), condition.get("message", "")
         if kind == "PodScheduled" and condition.get("status") == "False":
-            yield from _of_scheduler(condition.get("reason", ""), message)
+            yield from _split_scheduler_message(condition.get("reason", ""), message)
         if kind == "DisruptionTarget" and condition.get("status") == "True":
-            yield Symptom(Source.POD, condition.get("reason", ""), message)
+            yield Signal(Source.POD, condition.get("reason", ""), message)
     if status.get("reason"):
-        yield Symptom(Source.POD, status["reason"], status.get("message", ""))
+        yield Signal(Source.POD, status["reason"], status.get("message", ""))
     if _phase(pod) == "Pending" and not status.get("conditions"):
         scheduler = pod.get("spec", {}).get("schedulerName", "default-scheduler")
-        yield Symptom(Source.SCHEDULER, "Unseen", scheduler)
+        yield Signal(Source.SCHEDULER, "Unseen", scheduler)
 
 
-def _of_kubelet(seen: Snapshot, pod: Object) -> Iterator[Symptom]:
+def _kubelet_signals(snapshot: Snapshot, pod: Object) -> Iterator[Signal]:
     """Yield warning events of a pod that has not started.
 
     Scheduler events are skipped: the pod's PodScheduled condition has the same message.
@@ -242,40 +244,40 @@ def _of_kubelet(seen: Snapshot, pod: Object) -> Iterator[Symptom]:
     if _phase(pod) in ("Running", "Succeeded"):
         return
     name = pod["metadata"]["name"]
-    for event in _events(seen, name):
+    for event in _events(snapshot, name):
         if event.get("reason") != "FailedScheduling":
             message = str(event.get("message", "")).replace(name, "the pod")
-            yield Symptom(Source.POD_EVENT, event.get("reason", ""), message)
+            yield Signal(Source.POD_EVENT, event.get("reason", ""), message)
 
 
-def _lacks_capacity(symptom: Symptom) -> bool:
+def _lacks_capacity(signal: Signal) -> bool:
     """Return whether a scheduler's reason is a lack of capacity, or only that the gang waits."""
-    if symptom.source is not Source.SCHEDULER:
+    if signal.source is not Source.SCHEDULER:
         return False
-    return not symptom.about or symptom.message.startswith("Insufficient")
+    return not signal.about or signal.message.startswith("Insufficient")
 
 
 def _phase(pod: Object) -> str:
     return str(pod.get("status", {}).get("phase", ""))
 
 
-def _of_scheduler(reason: str, message: str) -> Iterator[Symptom]:
+def _split_scheduler_message(reason: str, message: str) -> Iterator[Signal]:
     """Split the scheduler's message into reasons with their cluster node counts."""
-    total = _TOTAL.match(message)
+    total = _NODE_TOTAL.match(message)
     if not total:
-        yield Symptom(Source.SCHEDULER, reason, message)
+        yield Signal(Source.SCHEDULER, reason, message)
         return
     text = _PREEMPTION.sub("", message[total.end() :]).rstrip(".")
-    items = list(_ITEM.finditer(text))
+    items = list(_REASON_ITEM.finditer(text))
     if not items:
-        yield Symptom(Source.SCHEDULER, reason, text, about=f"{total[1]}/{total[1]}")
+        yield Signal(Source.SCHEDULER, reason, text, about=f"{total[1]}/{total[1]}")
     ends = [item.start() for item in items[1:]] + [len(text)]
     for item, end in zip(items, ends[: len(items)], strict=True):
         about = f"{item[1]}/{total[1]}"
-        yield Symptom(Source.SCHEDULER, reason, text[item.end() : end], about=about)
+        yield Signal(Source.SCHEDULER, reason, text[item.end() : end], about=about)
 
 
-def _of_containers(pod: Object) -> Iterator[Symptom]:
+def _container_signals(pod: Object) -> Iterator[Signal]:
     status = pod.get("status", {})
     init_containers = [(True, item) for item in status.get("initContainerStatuses") or ()]
     containers = [(False, item) for item in status.get("containerStatuses") or ()]
@@ -286,47 +288,47 @@ def _of_containers(pod: Object) -> Iterator[Symptom]:
         state = item.get("state", {})
         if "waiting" in state:
             waiting = state["waiting"]
-            message = _impersonal(waiting.get("message", ""))
-            yield Symptom(Source.WAITING, waiting.get("reason", ""), message, about=about)
+            message = _without_pod_name(waiting.get("message", ""))
+            yield Signal(Source.WAITING, waiting.get("reason", ""), message, about=about)
             state = item.get("lastState", {})
-        if "terminated" in state and (state["terminated"].get("exitCode") or _killed(state)):
+        if "terminated" in state and (state["terminated"].get("exitCode") or _oom_killed(state)):
             source = Source.INIT_ENDED if init else Source.ENDED
-            yield Symptom(source, *_end(state["terminated"]), about=about)
+            yield Signal(source, *_exit_reason(state["terminated"]), about=about)
 
 
-def _end(end: Object) -> tuple[str, str]:
+def _exit_reason(end: Object) -> tuple[str, str]:
     """Return the reason with the exit code (`Error 127`), and the message."""
-    message = _impersonal((end.get("message") or "").strip())
+    message = _without_pod_name((end.get("message") or "").strip())
     return f"{end.get('reason', 'Error')} {end.get('exitCode')}", message
 
 
-def _killed(state: Object) -> bool:
+def _oom_killed(state: Object) -> bool:
     return str(state["terminated"].get("reason")) == "OOMKilled"
 
 
-def _impersonal(message: str) -> str:
+def _without_pod_name(message: str) -> str:
     """Remove the pod's name and uid, to report ranks with the same problem together."""
     return re.sub(r' \(pod: "[^"]*", container: [^)]*\)| pod=\S+| container=\S+', "", message)
 
 
-def _of_claims(seen: Snapshot) -> Iterator[Symptom]:
+def _pvc_signals(snapshot: Snapshot) -> Iterator[Signal]:
     """Yield why PVCs are not bound."""
-    for claim in seen.of("PersistentVolumeClaim"):
-        phase, name = claim.get("status", {}).get("phase"), claim["metadata"]["name"]
+    for pvc in snapshot.of("PersistentVolumeClaim"):
+        phase, name = pvc.get("status", {}).get("phase"), pvc["metadata"]["name"]
         if phase == "Bound":
             continue
-        events = list(_events(seen, name, warnings=False))
+        events = list(_events(snapshot, name, warnings=False))
         for event in events:
             message = event.get("message", "")
-            yield Symptom(Source.CLAIM, event.get("reason", ""), message, about=name)
+            yield Signal(Source.CLAIM, event.get("reason", ""), message, about=name)
         if not events:
-            yield Symptom(Source.CLAIM, str(phase), "", about=name)
+            yield Signal(Source.CLAIM, str(phase), "", about=name)
 
 
-def _events(seen: Snapshot, name: str, warnings: bool = True) -> Iterator[Object]:
+def _events(snapshot: Snapshot, name: str, warnings: bool = True) -> Iterator[Object]:
     """Yield the latest event of an object for each reason, oldest reason first."""
     latest: dict[str, Object] = {}
-    for event in seen.of("Event"):
+    for event in snapshot.of("Event"):
         matches = event.get("involvedObject", {}).get("name") == name
         if matches and (event.get("type") == "Warning" or not warnings):
             latest[event.get("reason", "")] = event

@@ -13,32 +13,32 @@ from kubectl_sky.spec.document import Document, Node, Path, entries, printable
 
 _OCTAL = re.compile(r"[-+]?0[0-7_]*[1-9][0-7_]*")
 _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
-_COUNTED = re.compile(r"[^:]+:[0-9.]+")
-_APART = ("envs", "secrets")
+_NAME_WITH_COUNT = re.compile(r"[^:]+:[0-9.]+")
+_VARIABLE_FIELDS = ("envs", "secrets")
 _UNFINISHED = re.compile(r"(&&|\|\|?|;|[({,])$|\b(do|then|else)$")  # the command goes on
 _CONTINUED = re.compile(r"-|&&|\||;|[0-9]?[<>]|[)}]")
 
 
 def _numbers(document: Document) -> Iterator[Problem]:
-    for path, number in _odd(document.root, ()):
-        if path[0] in _APART or document.get(*path) is not number.value:
+    for path, number in _misread_numbers(document.root, ()):
+        if path[0] in _VARIABLE_FIELDS or document.get(*path) is not number.value:
             continue  # variables have their own rule, or a flag overrides the value
-        message = f"YAML reads {printable(number.text)} as {_meant(number.text)}"
+        message = f"YAML reads {printable(number.text)} as {_yaml_meaning(number.text)}"
         hint = "write that number, or put it in quotes"
         shown = f"{message}: {printable(str(number.value))}"
         yield document.problem(path, shown, hint, "warning")
 
 
-def _odd(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
+def _misread_numbers(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
     """Yield the numbers that YAML does not read as people do, with their paths."""
     for key, child in node.children.items():
         if child.children:
-            yield from _odd(child, (*path, key))
-        elif type(child.value) in (int, float) and _meant(child.text):
+            yield from _misread_numbers(child, (*path, key))
+        elif type(child.value) in (int, float) and _yaml_meaning(child.text):
             yield (*path, key), child
 
 
-def _meant(text: str) -> str:
+def _yaml_meaning(text: str) -> str:
     """Return how YAML reads a number; "" if people read it the same way."""
     if _SEXAGESIMAL.fullmatch(text):
         return "a number in base 60"
@@ -56,7 +56,7 @@ def _counts(document: Document) -> Iterator[Problem]:
         if document.get(*path) is not field_node.value:
             continue  # a flag overrides the value
         for key, value in entries(field_node.value):
-            if value is None and _COUNTED.fullmatch(key) and _unquoted(field_node, key):
+            if value is None and _NAME_WITH_COUNT.fullmatch(key) and _unquoted(field_node, key):
                 name, _, count = key.partition(":")
                 message = f'YAML reads this as one key "{printable(key)}" without a value'
                 hint = f"it is read as {printable(name)}: {count}; add a space after the colon"
