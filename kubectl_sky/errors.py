@@ -30,12 +30,12 @@ class SkyError(Exception):
     """An error that is shown to the user without a traceback."""
 
     exit_code = 1
-    bare = False  # whether to print the message without the prefix "error: "
+    without_prefix = False  # whether to print the message without the prefix "error: "
 
-    def __init__(self, what: str, then: str = "") -> None:
-        super().__init__(f"{what}; {then}" if then else what)
+    def __init__(self, what: str, hint: str = "") -> None:
+        super().__init__(f"{what}; {hint}" if hint else what)
         self.what = what
-        self.then = then
+        self.hint = hint
 
 
 @dataclass(frozen=True, order=True)
@@ -96,7 +96,7 @@ class UserError(SkyError):
 class InvalidFiles(UserError):
     """Files have problems; the message has one problem per line."""
 
-    bare = True
+    without_prefix = True
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__(listed(problems))
@@ -124,9 +124,9 @@ class NotServed(ClusterError):
 class Outdated(NotServed):
     """The cluster serves this kind only in other versions."""
 
-    def __init__(self, plural: str, served: Sequence[str], needed: str, then: str) -> None:
+    def __init__(self, plural: str, served: Sequence[str], needed: str, hint: str) -> None:
         versions = f"the cluster serves {plural} only as {', '.join(served)}"
-        super().__init__(f"{versions}, but {needed} is required", then)
+        super().__init__(f"{versions}, but {needed} is required", hint)
 
 
 class Forbidden(ClusterError):

@@ -27,7 +27,7 @@ from kubectl_sky.workloads.decide import Decision
 _WORKERS = 16
 _ATTEMPTS = 10  # to add an owner while other tasks add theirs
 
-_create = partial(objects.send_new, accept=refuse_foreign)
+_create = partial(objects.create_or_accept, accept=refuse_foreign)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _adopt(
 
     def adopt(item: Json) -> None:
         references = owners[item["metadata"]["labels"].get(names.TASK_ID)]
-        objects.amend(session, item, {"metadata": {"ownerReferences": references}})
+        objects.patch_object(session, item, {"metadata": {"ownerReferences": references}})
 
     try:
         with ThreadPoolExecutor(_WORKERS) as pool:
@@ -226,7 +226,7 @@ def _merge_owners(session: Session, item: Json, body: Json) -> None:
     """
     for attempt in range(_ATTEMPTS):
         try:
-            objects.amend(session, item, body, "strategic")
+            objects.patch_object(session, item, body, "strategic")
         except Conflict:
             if attempt == _ATTEMPTS - 1:
                 raise
@@ -241,4 +241,4 @@ def _undo(session: Session, items: Sequence[Json], workload_kinds: Collection[st
     Otherwise a pod could start without the objects that it needs.
     """
     for item in sorted(items, key=lambda item: item["kind"] not in workload_kinds):
-        objects.delete_same(session, objects.known_kind(item), item["metadata"])
+        objects.delete_by_uid(session, objects.known_kind(item), item["metadata"])

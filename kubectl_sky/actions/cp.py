@@ -11,7 +11,7 @@ from threading import Event, Thread
 from typing import Any, BinaryIO
 
 from kubectl_sky.actions import exec as executing
-from kubectl_sky.actions.exec import Head, Inside, Pipes, Sink
+from kubectl_sky.actions.exec import FirstBytes, Inside, Pipes, Sink
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, SkyError, UserError
 from kubectl_sky.observe.nodes import NodeStatus
@@ -91,7 +91,7 @@ class Node:
 
     def _resolved(self, path: str, name: str) -> str:
         """Resolve the target path in the node; the result is used in the node only."""
-        answer = Head(_PATH, _PATH)
+        answer = FirstBytes(_PATH, _PATH)
         self._run(path, ["sh", "-c", _RESOLVE, "sh", path, name], stdout=answer, seconds=_SECONDS)
         if not answer.data.startswith(b"/"):
             raise ClusterError(f"{self.node.name} did not answer where {path} is")
@@ -99,7 +99,7 @@ class Node:
 
     def _run(self, path: str, command: list[str], **pipes: Any) -> None:  # noqa: ANN401 -- of Pipes
         """Run sh or tar in the node. Raises SkyError if it fails."""
-        stderr = Head()
+        stderr = FirstBytes()
         program = self.within.program(self.node, command)
         code = executing.run(self.session, program, Pipes(**pipes, stderr=stderr, idle=_IDLE))
         if code:

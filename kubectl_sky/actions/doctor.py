@@ -45,7 +45,9 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, .
         kinds.EVENT.kind: lambda: core.list_events(namespace),
         kinds.NODE.kind: core.list_nodes,
         kinds.PVC.kind: lambda: core.list_claims(namespace),
-        kinds.QUEUED_WORKLOAD.kind: lambda: kueue.listed(session, kinds.QUEUED_WORKLOAD, namespace),
+        kinds.QUEUED_WORKLOAD.kind: lambda: kueue.list_all(
+            session, kinds.QUEUED_WORKLOAD, namespace
+        ),
     }
     reads |= {kind.kind: labelled(kind) for kind in (*registry.KINDS, *registry.COMPANION_KINDS)}
     with ThreadPoolExecutor(len(reads)) as pool:

@@ -8,7 +8,7 @@ from threading import Event, Lock
 from kubectl_sky import kinds, names
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.exec import Head, Pipes, Program, Sink
+from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program, Sink
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.observe.escapes import harmless
@@ -17,7 +17,7 @@ from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 
 __all__ = [
-    "Head",
+    "FirstBytes",
     "Inside",
     "Output",
     "Pipes",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from kubectl_sky.actions import find
-from kubectl_sky.cluster.forward import Forwarder, Pair, Target
+from kubectl_sky.cluster.forward import Forwarder, PodTarget, PortPair
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.status import TaskStatus
@@ -12,7 +12,7 @@ from kubectl_sky.observe.status import TaskStatus
 _PAIR = re.compile(r"(?:(?P<local>[0-9]{0,5}):)?(?P<remote>[0-9]{1,5})", re.ASCII)
 
 
-def pair(text: str) -> Pair:
+def pair(text: str) -> PortPair:
     """Parse `8080`, `8888:8080` or `:8080`. Raises UserError."""
     match = _PAIR.fullmatch(text)
     if not match:
@@ -21,14 +21,14 @@ def pair(text: str) -> Pair:
     local = remote if match["local"] is None else int(match["local"] or 0)
     if not 0 < remote < 65536 or not 0 <= local < 65536:
         raise UserError(f"{text!r}: ports range from 1 to 65535")
-    return Pair(local, remote)
+    return PortPair(local, remote)
 
 
 def serve(
     session: Session,
     seen: TaskStatus,
     rank: int,
-    listening: tuple[Sequence[str], Sequence[Pair]],
+    listening: tuple[Sequence[str], Sequence[PortPair]],
     note: Callable[[str], None],
 ) -> None:
     """Forward connections until interrupted.
@@ -47,7 +47,7 @@ def serve(
         name = _node(latest, rank)
         return (latest.namespace, name) if name else None
 
-    forwarder = Forwarder(session, Target(pod, note))
+    forwarder = Forwarder(session, PodTarget(pod, note))
     addresses, pairs = listening
     try:
         for port_pair in pairs:

@@ -102,7 +102,7 @@ def _elsewhere(session: Session, missing: Collection[str | None]) -> tuple[str, 
     if not missing:
         return ()
     try:
-        queues = [item["metadata"] for item in kueue.listed(session, kinds.LOCAL_QUEUE)]
+        queues = [item["metadata"] for item in kueue.list_all(session, kinds.LOCAL_QUEUE)]
     except Forbidden:
         return ()
     return tuple({item["namespace"] for item in queues if item["name"] in missing})
@@ -110,7 +110,7 @@ def _elsewhere(session: Session, missing: Collection[str | None]) -> tuple[str, 
 
 def _names(session: Session, kind: Kind, namespace: str | None = None) -> tuple[str, ...] | None:
     try:
-        items = kueue.listed(session, kind, namespace)
+        items = kueue.list_all(session, kind, namespace)
     except Forbidden:
         return None
     return tuple(item["metadata"]["name"] for item in items)
@@ -122,7 +122,7 @@ def _access(session: Session, kind: Kind, named: bool) -> Access:
     Raises Outdated for a named backend if the cluster serves only other API versions.
     """
     if not access.serves(session, kind):
-        versions = access.others(session, kind) if named else ()
+        versions = access.other_versions(session, kind) if named else ()
         if versions:
             hint = "update their controller, or choose another backend"
             raise Outdated(kind.plural, versions, kind.api_version, hint)

@@ -12,7 +12,14 @@ from kubectl_sky import names
 from kubectl_sky.actions import pending, stop
 from kubectl_sky.actions.watch import watch_task
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.streams import MOST, Batch, Following, LogOptions, LogSource, ended
+from kubectl_sky.cluster.streams import (
+    MAX_STREAMS,
+    Batch,
+    Following,
+    LogOptions,
+    LogSource,
+    has_terminated,
+)
 from kubectl_sky.errors import SkyError, Unreachable, UserError
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.observe.nodes import NodeStatus, Object, State
@@ -52,7 +59,7 @@ class LogRequest:
     ranks: Collection[int] = ()
     start_timeout: float = 300.0
     container: str = names.CONTAINER
-    max_streams: int = MOST
+    max_streams: int = MAX_STREAMS
     until_ready: bool = False
 
     def wants(self, node: NodeStatus) -> bool:
@@ -96,7 +103,7 @@ def _start_reading(
         pod, options = node.previous, replace(options, previous=False)
     following = Following(session, options)
     following.add(LogSource(task.namespace, pod, request.container, node.index))
-    following.no_more()
+    following.finish_adding()
     return following
 
 
@@ -301,7 +308,7 @@ class TaskFollower:
     def _report_terminated(self, pods: Iterable[Object]) -> None:
         """Report terminated containers to the readers of their logs."""
         for pod in pods:
-            if ended(dict(pod), self.request.container):
+            if has_terminated(dict(pod), self.request.container):
                 self.terminated_events[pod["metadata"]["name"]].set()
 
     def _note_progress(self) -> None:

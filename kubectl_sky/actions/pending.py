@@ -36,7 +36,7 @@ def _explain_queue(session: Session, task: TaskStatus) -> TaskStatus:
     if not any(node.reason == QUEUED for node in task.nodes):
         return task
     try:
-        positions = queues.waiting(kueue.listed(session, kinds.QUEUED_WORKLOAD, task.namespace))
+        positions = queues.waiting(kueue.list_all(session, kinds.QUEUED_WORKLOAD, task.namespace))
     except (Forbidden, NotServed):
         return task
     kind = task.workload.kind.kind

@@ -123,7 +123,7 @@ def resume(session: Session, task: TaskStatus) -> None:
     kind = task.workload.kind
     try:
         for name in dict.fromkeys(node.job for node in task.nodes):
-            objects.patch_same(session, kind, task.identity(name), body)
+            objects.patch_by_uid(session, kind, task.identity(name), body)
     except NotFound:
         message = f"its {kind.kind}s have been deleted"
         raise TaskFailed(f"task {task.id} ({task.name}) was stopped: {message}") from None

@@ -12,7 +12,7 @@ def listed(session: Session) -> list[QueueStatus]:
     """Return the queues of the namespace. Raises ClusterError without Kueue."""
     namespace = session.namespace
     try:
-        local = kueue.listed(session, kinds.LOCAL_QUEUE, namespace)
+        local = kueue.list_all(session, kinds.LOCAL_QUEUE, namespace)
     except Outdated:
         raise
     except NotServed:
@@ -37,6 +37,6 @@ def one(session: Session, name: str) -> QueueStatus:
 def _seen(session: Session, kind: Kind, namespace: str | None = None) -> list[Json]:
     """List a kind; empty if it is forbidden or not served."""
     try:
-        return kueue.listed(session, kind, namespace)
+        return kueue.list_all(session, kind, namespace)
     except (Forbidden, NotServed):
         return []

@@ -35,7 +35,7 @@ def _stop(session: Session, task: TaskStatus) -> None:
 
     def delete(name: str) -> None:
         metadata = task.identity(name)
-        objects.delete_same(
+        objects.delete_by_uid(
             session,
             backend.kind,
             metadata,
@@ -65,7 +65,7 @@ def stop_surviving_nodes(session: Session, task: TaskStatus) -> bool:
 
     def stop_node(name: str) -> None:
         with suppress(NotFound):
-            objects.patch_same(session, backend.kind, task.identity(name), body)
+            objects.patch_by_uid(session, backend.kind, task.identity(name), body)
 
     try:
         with ThreadPoolExecutor(_WORKERS) as pool:
@@ -138,7 +138,7 @@ def _auxiliary(
 
 def _delete(session: Session, items: Iterable[Json]) -> None:
     def delete(item: Json) -> None:
-        objects.delete_same(session, objects.known_kind(item), item["metadata"])
+        objects.delete_by_uid(session, objects.known_kind(item), item["metadata"])
 
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(delete, items))

@@ -201,7 +201,7 @@ def _before_follow(session: Session, submitted: Submitted, uploads: Uploads, ui:
     try:
         uploader.run(Event())
     except SkyError as error:
-        raise type(error)(f"{error.what}; {uploader.abandon()}", error.then) from None
+        raise type(error)(f"{error.what}; {uploader.abandon()}", error.hint) from None
     except KeyboardInterrupt:
         raise Interrupted("interrupted", uploader.abandon()) from None
     if uploader.late:
@@ -257,7 +257,7 @@ class _Background(Thread):
         except SkyError as error:
             if not self.stop.is_set():
                 message = f"{error.what}; {self.uploader.abandon()}"
-                self.error = type(error)(message, error.then)
+                self.error = type(error)(message, error.hint)
 
 
 class Uploader:

@@ -155,7 +155,7 @@ def in_use(session: Session, volume: VolumeStatus) -> list[str]:
 def delete(session: Session, volume: VolumeStatus) -> None:
     """Delete a volume by uid, so that a new PVC with its name is not deleted."""
     metadata = {"name": volume.claim, "namespace": volume.namespace, "uid": volume.uid}
-    objects.delete_same(session, kinds.PVC, metadata)
+    objects.delete_by_uid(session, kinds.PVC, metadata)
 
 
 def claims(session: Session, user: User) -> dict[str, ExistingPvc]:

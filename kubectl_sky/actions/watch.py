@@ -13,7 +13,7 @@ from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.cluster.watch import Change, Seen, watch_kinds
+from kubectl_sky.cluster.watch import Change, WatchEvent, watch_kinds
 from kubectl_sky.errors import SkyError, TaskFailed
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import Object, State
@@ -38,7 +38,7 @@ class _WatchedObjects:
         """Whether the initial list of every kind is complete."""
         return self._unsynced <= 0
 
-    def apply(self, change: Seen) -> None:
+    def apply(self, change: WatchEvent) -> None:
         """Apply one change."""
         if change.type is Change.SYNCED:
             self._unsynced -= 1

@@ -164,7 +164,7 @@ def _stamped(flags: Mapping[str, Any]) -> bool:
 def _request(following: bool, flags: Mapping[str, Any]) -> "LogRequest":
     from kubectl_sky import names
     from kubectl_sky.actions import logs
-    from kubectl_sky.cluster.streams import MOST, LogOptions
+    from kubectl_sky.cluster.streams import MAX_STREAMS, LogOptions
 
     since, timeout = flags["since"], flags["wait_timeout"]
     assert isinstance(timeout, timedelta)
@@ -181,5 +181,5 @@ def _request(following: bool, flags: Mapping[str, Any]) -> "LogRequest":
         ranks=flags["rank"],
         start_timeout=timeout.total_seconds(),
         container=flags["container"] or names.CONTAINER,
-        max_streams=flags["most"] or MOST,
+        max_streams=flags["most"] or MAX_STREAMS,
     )

@@ -182,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(error: SkyError) -> int:
     """Print an error and what to do next, and return the exit code."""
-    note(error.what if error.bare else f"error: {error.what}")
-    if error.then:
-        note(f"hint: {error.then}")
+    note(error.what if error.without_prefix else f"error: {error.what}")
+    if error.hint:
+        note(f"hint: {error.hint}")
     return error.exit_code

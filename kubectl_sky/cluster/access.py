@@ -31,7 +31,7 @@ def may_serve(session: Session, kind: Kind) -> bool:
     The result is cached for the session. Raises ClusterError.
     """
     try:
-        return kind.version in session.once("groups", lambda: groups(session)).get(kind.group, ())
+        return kind.version in session.cached("groups", lambda: groups(session)).get(kind.group, ())
     except Forbidden:
         return True
 
@@ -45,7 +45,7 @@ def serves(session: Session, kind: Kind) -> bool:
     return any(resource["name"] == kind.plural for resource in answer.get("resources") or ())
 
 
-def others(session: Session, kind: Kind) -> tuple[str, ...]:
+def other_versions(session: Session, kind: Kind) -> tuple[str, ...]:
     """Return the other apiVersions in which the cluster serves a kind."""
     try:
         answer = session.request("GET", f"/apis/{kind.group}")

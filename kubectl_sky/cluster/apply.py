@@ -23,7 +23,7 @@ from kubectl_sky.errors import (
     UserError,
 )
 
-_SLACK = timedelta(seconds=2)  # the server's dates are whole seconds
+_CLOCK_SLACK = timedelta(seconds=2)  # the server's dates are whole seconds
 
 
 class Send(Protocol):
@@ -69,7 +69,7 @@ def apply_all(
         raise Interrupted("interrupted", run.undo(workers) or "nothing was created") from None
     except (ClusterError, UserError) as error:
         undone = run.undo(workers)
-        raise type(error)(f"{error.what}; {undone}" if undone else error.what, error.then) from None
+        raise type(error)(f"{error.what}; {undone}" if undone else error.what, error.hint) from None
 
 
 def _stage(
@@ -99,9 +99,9 @@ class _Run:
         self.session = session
         self.dry_run = dry_run
         self.send = send
-        self.begun = monotonic()
-        self.done: list[Applied] = []
-        self.unsure: list[Json] = []
+        self.started_at = monotonic()
+        self.applied: list[Applied] = []
+        self.uncertain: list[Json] = []
         self.running = 0
         self.stopped = False
         self.changed = Condition()
@@ -123,12 +123,12 @@ class _Run:
             answer = self.send(self.session, manifest, dry_run=self.dry_run)
         except Unreachable:
             with self.changed:
-                self.unsure.append(manifest)  # the answer may have been lost, not the request
+                self.uncertain.append(manifest)  # the answer may have been lost, not the request
             raise
         created = answer.status == HTTPStatus.CREATED or (answer.retried and self._is_new(answer))
         applied = Applied(answer.body, created)
         with self.changed:
-            self.done.append(applied)
+            self.applied.append(applied)
         return applied
 
     def _stop(self) -> None:
@@ -143,7 +143,7 @@ class _Run:
     def _is_new(self, answer: Answer) -> bool:
         """Check by the server's clock whether this run created the object."""
         now = parsedate_to_datetime(answer.date) if answer.date else datetime.now(UTC)
-        run_started = now - timedelta(seconds=monotonic() - self.begun) - _SLACK
+        run_started = now - timedelta(seconds=monotonic() - self.started_at) - _CLOCK_SLACK
         return datetime.fromisoformat(answer.body["metadata"]["creationTimestamp"]) >= run_started
 
     def undo(self, workers: int) -> str:
@@ -151,9 +151,9 @@ class _Run:
         if self.dry_run:
             return ""
         self._stop()
-        created = [applied for applied in self.done if applied.created]
+        created = [applied for applied in self.applied if applied.created]
         with ThreadPoolExecutor(workers, thread_name_prefix="undo") as pool:
-            created += [applied for applied in pool.map(self._found, self.unsure) if applied]
+            created += [applied for applied in pool.map(self._find_lost, self.uncertain) if applied]
             removed = list(pool.map(self._remove, created))
         remaining = [
             applied.label for applied, success in zip(created, removed, strict=True) if not success
@@ -162,7 +162,7 @@ class _Run:
         parts += [f"could not be deleted: {', '.join(remaining)}"] if remaining else []
         return "; ".join(parts)
 
-    def _found(self, manifest: Json) -> Applied | None:
+    def _find_lost(self, manifest: Json) -> Applied | None:
         """Return an object whose answer was lost, if it exists and is new."""
         kind = objects.known_kind(manifest)
         metadata = manifest["metadata"]

@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from kubectl_sky.errors import ClusterError, Unreachable
 
-SECONDS = 60.0  # an API server restart takes less
+TIMEOUT_SECONDS = 60.0  # an API server restart takes less
 
-_FIRST_DELAY = 0.2
-_MAX_DELAY = 5.0
-_STABLE = 10.0  # seconds after which a connection counts as successful
+_FIRST_DELAY_SECONDS = 0.2
+_MAX_DELAY_SECONDS = 5.0
+_STABLE_SECONDS = 10.0  # seconds after which a connection counts as successful
 
 T = TypeVar("T")
 
@@ -22,10 +22,10 @@ class Backoff:
 
     def __init__(self, stop: Event, seconds: float | None = None) -> None:
         self._stop = stop
-        self._seconds = SECONDS if seconds is None else seconds
+        self._seconds = TIMEOUT_SECONDS if seconds is None else seconds
         self._failing_since: float | None = None
         self._opened: float | None = None
-        self._delay = _FIRST_DELAY
+        self._delay = _FIRST_DELAY_SECONDS
 
     def opened(self) -> None:
         """Record a connection; one without data is not a failure."""
@@ -33,12 +33,12 @@ class Backoff:
 
     def reset(self) -> None:
         """Reset after a success."""
-        self._failing_since, self._delay = None, _FIRST_DELAY
+        self._failing_since, self._delay = None, _FIRST_DELAY_SECONDS
 
     def wait_or_raise(self, error: ClusterError) -> None:
         """Wait before the next retry, or raise the error after the timeout."""
         now = monotonic()
-        if self._opened is not None and now - self._opened > _STABLE:
+        if self._opened is not None and now - self._opened > _STABLE_SECONDS:
             self.reset()
         self._opened = None
         if self._failing_since is None:
@@ -50,16 +50,16 @@ class Backoff:
     def pause(self) -> None:
         """Wait before the next retry; setting `stop` ends the wait."""
         self._stop.wait(self._delay * random.uniform(0.8, 1.2))
-        self._delay = min(self._delay * 2, _MAX_DELAY)
+        self._delay = min(self._delay * 2, _MAX_DELAY_SECONDS)
 
 
-def retry_unreachable(ask: Callable[[], T], stop: Event | None = None) -> T:
+def retry_unreachable(fetch: Callable[[], T], stop: Event | None = None) -> T:
     """Retry until the server answers. Raises Unreachable after a minute or on `stop`."""
     stop = stop or Event()
     backoff = Backoff(stop)
     while True:
         try:
-            return ask()
+            return fetch()
         except Unreachable as error:
             if stop.is_set():
                 raise

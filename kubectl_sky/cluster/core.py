@@ -9,9 +9,9 @@ from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
 
-_MOST = 1 << 20  # bytes kept of the end of a log
-_LONG = 30.0  # seconds to read the end of a log
-_SILENT = 10.0  # seconds without data before the read fails
+_MAX_LOG_BYTES = 1 << 20  # bytes kept of the end of a log
+_LOG_SECONDS = 30.0  # seconds to read the end of a log
+_SILENCE_SECONDS = 10.0  # seconds without data before the read fails
 
 
 class CoreManager:
@@ -48,7 +48,7 @@ class CoreManager:
             namespace = involved["metadata"].get("namespace") or namespace
             fields = f"involvedObject.uid={involved['metadata']['uid']}"
         events = objects.list_all(self._session, kinds.EVENT, namespace, field_selector=fields)
-        return sorted(events, key=_when)
+        return sorted(events, key=_event_time)
 
     def list_claims(self, namespace: str | None = None, label_selector: str = "") -> list[Json]:
         """Return PersistentVolumeClaims."""
@@ -62,13 +62,13 @@ class CoreManager:
         """Return the last lines of a log, in bounded memory."""
         query = {"container": container, "tailLines": str(count)}
         data, truncated = b"", False
-        deadline = monotonic() + _LONG
+        deadline = monotonic() + _LOG_SECONDS
         path = objects.path(kinds.POD, namespace, pod, "log")
-        with self._session.stream(path, query, timeout=_SILENT) as stream:
+        with self._session.stream(path, query, timeout=_SILENCE_SECONDS) as stream:
             for chunk in stream:
                 data += chunk
-                if len(data) > 2 * _MOST:
-                    data, truncated = data[-_MOST:], True
+                if len(data) > 2 * _MAX_LOG_BYTES:
+                    data, truncated = data[-_MAX_LOG_BYTES:], True
                 if monotonic() > deadline:  # a log may grow faster than it is read
                     break
         lines = data.removesuffix(b"\n").split(b"\n") if data else []
@@ -88,6 +88,6 @@ class CoreManager:
         return username
 
 
-def _when(event: Json) -> str:
+def _event_time(event: Json) -> str:
     times = (event.get("eventTime"), event.get("lastTimestamp"), event.get("firstTimestamp"))
     return next((str(time) for time in times if time), event["metadata"]["creationTimestamp"])

@@ -30,9 +30,9 @@ _PATH = re.compile(
 )
 _Match = re.Match[str]
 _VALUE = re.compile(r'(Invalid value: |got )(?:"(?:[^"\\]|\\.)*"|\S.*)')
-_MAX_TEXT = 4000  # characters of a message
-_CHECK = "check that the cluster runs and that you are on its network or VPN"
-_TRUST = "check certificate-authority and server in the kubeconfig"
+_MAX_MESSAGE_CHARACTERS = 4000  # characters of a message
+_CHECK_NETWORK = "check that the cluster runs and that you are on its network or VPN"
+_CHECK_CERTIFICATE = "check certificate-authority and server in the kubeconfig"
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def _array(value: object) -> list[Any]:
 
 def one_line(value: object) -> str:
     """Return server text as one line of printable characters."""
-    words = " ".join(str(value or "")[:_MAX_TEXT].split())
+    words = " ".join(str(value or "")[:_MAX_MESSAGE_CHARACTERS].split())
     return "".join(character for character in words if character.isprintable())
 
 
@@ -178,16 +178,16 @@ def _forbidden(refusal: Refusal) -> ClusterError:
     )
     if rbac:
         resource = rbac["what"] + (f".{rbac['group']}" if rbac["group"] else "")
-        return _lacking(f"user {rbac['user']}", rbac["verb"], resource, rbac["namespace"])
+        return _lacks_permission(f"user {rbac['user']}", rbac["verb"], resource, rbac["namespace"])
     stream = re.search(r"/pods/[^/]+/(?P<name>exec|portforward)$", refusal.call.path)
     if stream and refusal.message.rstrip().endswith("is forbidden:"):
         # Kubernetes 1.35 also requires "create", and its message does not say so.
         namespace = refusal.call.parts["namespace"]
-        return _lacking("you", "create", f"pods/{stream['name']}", namespace)
+        return _lacks_permission("you", "create", f"pods/{stream['name']}", namespace)
     return Forbidden(refusal.message or f"forbidden: {refusal.call.resource}")
 
 
-def _lacking(who: str, verb: str, resource: str, namespace: str | None) -> Forbidden:
+def _lacks_permission(who: str, verb: str, resource: str, namespace: str | None) -> Forbidden:
     where = f" in namespace {namespace}" if namespace else " in the whole cluster"
     flag = f" -n {namespace}" if namespace else ""
     return Forbidden(
@@ -284,7 +284,7 @@ def _failed(refusal: Refusal) -> ClusterError:
     if "request is too large" in refusal.message:
         return _too_large(refusal)
     if re.match(r"etcdserver: |rpc error: code = (Unavailable|DeadlineExceeded)", refusal.message):
-        return _away(refusal)  # etcd restarts or elects a leader
+        return _unavailable(refusal)  # etcd restarts or elects a leader
     node = re.match(
         r'(?:Get|Post) "?https://([^/:"]+):\d+/(?:containerLogs|exec)/', refusal.message
     )
@@ -299,7 +299,7 @@ def _failed(refusal: Refusal) -> ClusterError:
     return ClusterError(f"{refusal.call.host} failed: {what}", "try again later")
 
 
-def _away(refusal: Refusal) -> ClusterError:
+def _unavailable(refusal: Refusal) -> ClusterError:
     return Unreachable(
         f"{refusal.call.host} is unavailable: {refusal.message or f'HTTP {refusal.status}'}",
         "try again later",
@@ -327,9 +327,9 @@ _STATUSES: Mapping[int, Callable[[Refusal], ClusterError]] = {
     422: _invalid,
     429: _busy,
     500: _failed,
-    502: _away,
-    503: _away,
-    504: _away,
+    502: _unavailable,
+    503: _unavailable,
+    504: _unavailable,
 }
 
 
@@ -366,7 +366,7 @@ def _quota(match: _Match) -> tuple[str, str]:
     )
 
 
-def _quota_wants(match: _Match) -> tuple[str, str]:
+def _quota_requires(match: _Match) -> tuple[str, str]:
     return (
         f"quota {match['quota']} requires {match['what']}",
         "set cpus and memory under resources",
@@ -439,7 +439,7 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[_Match], tuple[str, str]]], ...] 
         ),
         _quota,
     ),
-    (re.compile(r"failed quota: (?P<quota>[^:\s]+): must specify (?P<what>.+)"), _quota_wants),
+    (re.compile(r"failed quota: (?P<quota>[^:\s]+): must specify (?P<what>.+)"), _quota_requires),
     (
         re.compile(
             r"User (?P<user>\S+) is not authorized to create (?P<what>\S+) in (?P<where>[^\s,\]]+)"
@@ -490,20 +490,22 @@ def unreachable(call: Call, error: Exception) -> ClusterError:
     return handler(call, error)
 
 
-def unready(call: Call, refusal: ClusterError) -> ClusterError:
+def restarting(call: Call, refusal: ClusterError) -> ClusterError:
     """Return a retryable error for a refusal by a server that has just restarted."""
     return Unreachable(f"{call.host} has just restarted and returned: {refusal.what}", "try again")
 
 
 def _unresolved(call: Call, error: Exception) -> ClusterError:
     host = call.host.rsplit(":", 1)[0]
-    return Unreachable(f"cannot reach {call.host}: the host name {host} is not known", _CHECK)
+    return Unreachable(
+        f"cannot reach {call.host}: the host name {host} is not known", _CHECK_NETWORK
+    )
 
 
 def _not_connected(call: Call, error: Exception) -> ClusterError:
     text = str(error).lower()
     why = next((why for word, why in _NOT_CONNECTED if word in text), str(error))
-    return Unreachable(f"cannot reach {call.host}: {why}", _CHECK)
+    return Unreachable(f"cannot reach {call.host}: {why}", _CHECK_NETWORK)
 
 
 _NOT_CONNECTED = (
@@ -522,17 +524,17 @@ def _timed_out(call: Call, error: Exception) -> ClusterError:
 
 
 def _connect_timed_out(call: Call, error: Exception) -> ClusterError:
-    return Unreachable(f"cannot reach {call.host}: timed out", _CHECK)
+    return Unreachable(f"cannot reach {call.host}: timed out", _CHECK_NETWORK)
 
 
 def _untrusted(call: Call, error: Exception) -> ClusterError:
     text = str(error)
     if "EOF" in text:
         return Unreachable(
-            f"cannot reach {call.host}: it closed the connection before TLS started", _CHECK
+            f"cannot reach {call.host}: it closed the connection before TLS started", _CHECK_NETWORK
         )
     why = next((why for word, why in _TLS if word in text), " ".join(text.split()))
-    return ClusterError(f"no trusted connection to {call.host}: {why}", _TRUST)
+    return ClusterError(f"no trusted connection to {call.host}: {why}", _CHECK_CERTIFICATE)
 
 
 _TLS = (

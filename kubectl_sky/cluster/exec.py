@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, TypeGuard
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.cluster.websocket import LARGEST, WebSocket, connect
+from kubectl_sky.cluster.websocket import MAX_SEND_BYTES, WebSocket, connect
 from kubectl_sky.errors import ClusterError, NotFound, ProgramMissing, SkyError, Unreachable
 
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
@@ -20,31 +20,32 @@ PROTOCOLS = (V5, V4)  # V5 needs Kubernetes 1.30; only V5 can close stdin
 
 Sink = Callable[[bytes], object]
 
-_STDIN, _STDOUT, _STDERR, _ENDED, _SIZE, _CLOSE = 0, 1, 2, 3, 4, 255
-_TIDY = 2.0  # seconds for the input threads to close their files
-_TEXT = 1000  # characters shown of a message from the cluster
+_STDIN_CHANNEL, _STDOUT_CHANNEL, _STDERR_CHANNEL = 0, 1, 2
+_STATUS_CHANNEL, _RESIZE_CHANNEL, _CLOSE_CHANNEL = 3, 4, 255
+_CLOSE_SECONDS = 2.0  # seconds for the input threads to close their files
+_MAX_MESSAGE_CHARACTERS = 1000  # characters shown of a message from the cluster
 
 
-class Head:
+class FirstBytes:
     """A sink that keeps the first bytes of a program's output and limits the total."""
 
-    def __init__(self, kept: int = 64 * 1024, limit: int = 16 << 20) -> None:
+    def __init__(self, max_kept: int = 64 * 1024, limit: int = 16 << 20) -> None:
         self.data = b""
-        self._kept = kept
-        self._left = limit
+        self._max_kept = max_kept
+        self._remaining = limit
 
     def __call__(self, data: bytes) -> None:
         """Receive output of the program. Raises ClusterError over the limit."""
-        self.data += data[: self._kept - len(self.data)]
-        self._left -= len(data)
-        if self._left < 0:
+        self.data += data[: self._max_kept - len(self.data)]
+        self._remaining -= len(data)
+        if self._remaining < 0:
             raise ClusterError("the program in the pod writes too many messages")
 
     @property
     def line(self) -> str:
         """The first non-empty line, truncated for a message."""
         lines = self.data.decode(errors="replace").strip().splitlines()
-        return lines[0].strip()[:_TEXT] if lines else ""
+        return lines[0].strip()[:_MAX_MESSAGE_CHARACTERS] if lines else ""
 
 
 @dataclass(frozen=True)
@@ -84,16 +85,16 @@ def run(session: Session, program: Program, pipes: Pipes) -> int:
     ClusterError, and any exception from reading `stdin` or writing to the sinks.
     """
     with _open(session, program, pipes) as websocket:
-        feed = _Feed(websocket, pipes)
+        sender = _InputSender(websocket, pipes)
         try:
-            status = _receive(websocket, pipes, feed)
+            status = _receive(websocket, pipes, sender)
         except TimeoutError:
             raise _stopped(program, pipes) from None
         except Unreachable as error:
             raise _lost(program, error) from None
         finally:
             websocket.close()
-            feed.finish()
+            sender.finish()
     if status is None:
         raise _lost(program, None)
     return _exit_code(program, status)
@@ -102,7 +103,7 @@ def run(session: Session, program: Program, pipes: Pipes) -> int:
 def chunks(file: BinaryIO) -> Iterator[bytes]:
     """Yield data as it arrives; do not wait for full blocks from a pipe or terminal."""
     read = getattr(file, "read1", file.read)
-    while data := read(LARGEST):
+    while data := read(MAX_SEND_BYTES):
         yield data
 
 
@@ -134,16 +135,16 @@ def _open(session: Session, program: Program, pipes: Pipes) -> WebSocket:
     return websocket
 
 
-class _Feed:
+class _InputSender:
     """Send stdin and terminal sizes to a program, each from its own thread."""
 
-    def __init__(self, wire: WebSocket, pipes: Pipes) -> None:
-        self._wire = wire
+    def __init__(self, websocket: WebSocket, pipes: Pipes) -> None:
+        self._websocket = websocket
         # With a terminal, Ctrl-D ends the input. Closing stdin there would make a container runtime
         # drop the last output.
-        self._ends = wire.protocol == V5 and not pipes.tty
+        self._can_close_stdin = websocket.protocol == V5 and not pipes.tty
         self.problem: Exception | None = None
-        self.moved = monotonic()  # monotonic time of the last bytes sent
+        self.last_sent_at = monotonic()  # monotonic time of the last bytes sent
         self._threads: list[Thread] = []
         source = pipes.stdin
         if source is not None:
@@ -154,7 +155,7 @@ class _Feed:
     def finish(self) -> None:
         """Wait for the threads to close their sources, except one that waits for a key."""
         for thread in self._threads:
-            thread.join(_TIDY if self.problem is None else 0)
+            thread.join(_CLOSE_SECONDS if self.problem is None else 0)
 
     def _start(self, work: Callable[[Iterator[Any]], None], source: Iterator[Any]) -> None:
         thread = Thread(target=self._run, args=(work, source), name="exec input", daemon=True)
@@ -172,64 +173,68 @@ class _Feed:
             self.problem = error
         finally:
             if not done:
-                self._wire.hang_up()
+                self._websocket.hang_up()
             close = getattr(source, "close", None)
             if close:
                 close()
 
     def _input(self, blocks: Iterator[bytes]) -> None:
         for block in blocks:
-            for begin in range(0, len(block), LARGEST):
-                self._wire.send(bytes([_STDIN]) + block[begin : begin + LARGEST])
-                self.moved = monotonic()
-        if self._ends:
-            self._wire.send(bytes([_CLOSE, _STDIN]))
+            for begin in range(0, len(block), MAX_SEND_BYTES):
+                self._websocket.send(
+                    bytes([_STDIN_CHANNEL]) + block[begin : begin + MAX_SEND_BYTES]
+                )
+                self.last_sent_at = monotonic()
+        if self._can_close_stdin:
+            self._websocket.send(bytes([_CLOSE_CHANNEL, _STDIN_CHANNEL]))
 
     def _sizes(self, sizes: Iterator[tuple[int, int]]) -> None:
         for columns, rows in sizes:
             text = json.dumps({"Width": columns, "Height": rows})
-            self._wire.send(bytes([_SIZE]) + text.encode())
+            self._websocket.send(bytes([_RESIZE_CHANNEL]) + text.encode())
 
 
-def _receive(wire: WebSocket, pipes: Pipes, feed: _Feed) -> Json | None:
+def _receive(websocket: WebSocket, pipes: Pipes, sender: _InputSender) -> Json | None:
     """Forward the output until the program exits; return its Status."""
-    sinks = {_STDOUT: pipes.stdout, _STDERR: pipes.stderr}
+    sinks = {_STDOUT_CHANNEL: pipes.stdout, _STDERR_CHANNEL: pipes.stderr}
     try:
-        for message in _messages(wire, pipes, feed):
-            if message[0] == _ENDED:
+        for message in _messages(websocket, pipes, sender):
+            if message[0] == _STATUS_CHANNEL:
                 return _decoded(message[1:])
             if message[0] in sinks:
                 sinks[message[0]](message[1:])
     except Unreachable:
-        if feed.problem:
-            raise feed.problem from None
+        if sender.problem:
+            raise sender.problem from None
         raise
     return None
 
 
-def _messages(wire: WebSocket, pipes: Pipes, feed: _Feed) -> Iterator[bytes]:
+def _messages(websocket: WebSocket, pipes: Pipes, sender: _InputSender) -> Iterator[bytes]:
     """Yield messages that contain data after the channel number.
 
     Raises TimeoutError after `seconds`, or when no byte was sent or received for `idle`.
     """
     until = inf if pipes.seconds is None else monotonic() + pipes.seconds
     idle = inf if pipes.idle is None else pipes.idle
-    moved = monotonic()
+    last_active_at = monotonic()
     while True:
-        limit = min(until, max(moved, feed.moved) + idle)
+        limit = min(until, max(last_active_at, sender.last_sent_at) + idle)
         try:
-            message = wire.receive(pipes.stop, None if limit == inf else limit)
+            message = websocket.receive(pipes.stop, None if limit == inf else limit)
         except TimeoutError:
             stopped = pipes.stop and pipes.stop.is_set()
-            if stopped or monotonic() >= min(until, max(moved, feed.moved) + idle):
+            if stopped or monotonic() >= min(
+                until, max(last_active_at, sender.last_sent_at) + idle
+            ):
                 raise
             continue
         if message is None:
             return
-        moved = monotonic()
+        last_active_at = monotonic()
         if len(message) > 1:
             yield message
-            moved = monotonic()  # exclude the time that the caller took
+            last_active_at = monotonic()  # exclude the time that the caller took
 
 
 def _decoded(text: bytes) -> Json | None:
@@ -251,17 +256,19 @@ def _exit_code(program: Program, status: Json) -> int:
             code = str(cause.get("message"))
             if re.fullmatch(r"[0-9]{1,3}", code):
                 return int(code)
-    message = " ".join(str(status.get("message") or "no reason given")[:_TEXT].split())
+    message = " ".join(
+        str(status.get("message") or "no reason given")[:_MAX_MESSAGE_CHARACTERS].split()
+    )
     raise _failed(program, message)
 
 
-_MISSING = re.compile(
+_PROGRAM_MISSING = re.compile(
     r'exec: "(?P<name>[^"]*)": (?:stat \S+: no such file|executable file not found|permission)'
 )
 
 
 def _failed(program: Program, message: str) -> ClusterError | ProgramMissing:
-    missing = _MISSING.search(message)
+    missing = _PROGRAM_MISSING.search(message)
     if missing:
         what = f"program {missing['name']} not found in the image of pod {program.pod}"
         if "permission" in missing[0]:

@@ -20,18 +20,18 @@ from kubectl_sky.errors import ClusterError, Forbidden, SkyError, UserError
 
 PROTOCOLS = ("v4.channel.k8s.io",)
 
-_DATA, _ERROR = 0, 1
-_BLOCK = 32 * 1024
-_TICK = 0.5
-_TEXT = 1000  # bytes shown of an error
-_WAITING = 128  # pending connections (backlog)
-_AFTER = 10.0  # seconds of silence before a connection whose client stopped sending is closed
-_POD_TIMEOUT = 60.0  # seconds that a connection waits for a pod to restart
+_DATA_CHANNEL, _ERROR_CHANNEL = 0, 1
+_BLOCK_BYTES = 32 * 1024
+_POLL_INTERVAL = 0.5
+_MAX_ERROR_BYTES = 1000  # bytes shown of an error
+_BACKLOG = 128  # pending connections (backlog)
+_CLOSE_AFTER_SECONDS = 10.0  # of silence, when the client has stopped sending
+_POD_TIMEOUT_SECONDS = 60.0  # seconds that a connection waits for a pod to restart
 _LOCALHOST = ("127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
-class Pair:
+class PortPair:
     """A local port (0 for any free port) and a port in the pod."""
 
     local: int
@@ -39,7 +39,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Target:
+class PodTarget:
     """Return namespace and pod for each new connection; a SkyError stops forwarding."""
 
     pod: Callable[[], tuple[str, str] | None]  # None while no pod exists
@@ -49,7 +49,7 @@ class Target:
 class Forwarder:
     """Listen on local ports and forward each connection to a pod's port."""
 
-    def __init__(self, session: Session, target: Target) -> None:
+    def __init__(self, session: Session, target: PodTarget) -> None:
         self._session, self._target = session, target
         self._stop = Event()
         self._lock = Lock()
@@ -57,13 +57,13 @@ class Forwarder:
         self._open: dict[socket.socket, WebSocket | None] = {}
         self._listeners: list[tuple[socket.socket, int]] = []
 
-    def listen(self, addresses: Sequence[str], pair: Pair) -> Iterator[str]:
+    def listen(self, addresses: Sequence[str], pair: PortPair) -> Iterator[str]:
         """Listen on a local port and yield each `address:port`. Raises UserError."""
-        addresses_to_bind = [address for name in addresses for address in _resolved(name)]
+        addresses_to_bind = [address for name in addresses for address in _resolve_addresses(name)]
         local, failures = pair.local, []
         for name in addresses_to_bind:
             try:
-                listener = _bound(name, local)
+                listener = _listen_on(name, local)
             except OSError as error:
                 failures.append((name, error))
                 continue
@@ -85,7 +85,7 @@ class Forwarder:
                 for listener, remote in self._listeners:
                     selector.register(listener, selectors.EVENT_READ, remote)
                 while not self._stop.is_set():
-                    for key, _ in selector.select(_TICK):
+                    for key, _ in selector.select(_POLL_INTERVAL):
                         self._accept(key.fileobj, key.data)
         finally:
             self.close()
@@ -115,14 +115,16 @@ class Forwarder:
         self._target.note(f"Handling connection for {local}")
         with self._lock:
             self._open[client] = None
-        Thread(target=self._serve, args=(client, remote), name="port-forward", daemon=True).start()
+        Thread(
+            target=self._serve_client, args=(client, remote), name="port-forward", daemon=True
+        ).start()
 
-    def _serve(self, line: socket.socket, remote: int) -> None:
+    def _serve_client(self, client: socket.socket, remote: int) -> None:
         try:
-            with line, self._dial(remote) as websocket:
+            with client, self._dial(remote) as websocket:
                 with self._lock:
-                    self._open[line] = websocket
-                message = _join(line, websocket)
+                    self._open[client] = websocket
+                message = _copy_both_ways(client, websocket)
             if message and not self._stop.is_set():
                 self._target.note(message)
         except ClusterError as error:
@@ -134,7 +136,7 @@ class Forwarder:
             self._fail(error)
         finally:
             with self._lock:
-                self._open.pop(line, None)
+                self._open.pop(client, None)
 
     def _fail(self, error: SkyError) -> None:
         self._error = self._error or error
@@ -142,7 +144,7 @@ class Forwarder:
 
     def _dial(self, remote: int) -> WebSocket:
         """Connect to the port, in a new pod if the current one is deleted."""
-        backoff = Backoff(self._stop, _POD_TIMEOUT)
+        backoff = Backoff(self._stop, _POD_TIMEOUT_SECONDS)
         while True:
             pod = self._target.pod()
             try:
@@ -158,47 +160,47 @@ class Forwarder:
                 backoff.wait_or_raise(error)
 
 
-def _join(line: socket.socket, wire: WebSocket) -> str:
+def _copy_both_ways(client: socket.socket, websocket: WebSocket) -> str:
     """Copy bytes in both directions until one side closes; return the error message."""
-    ended = Event()
+    client_done = Event()
 
     def send() -> None:
         with suppress(OSError, ClusterError):
-            while data := line.recv(_BLOCK):
-                wire.send(bytes([_DATA]) + data)
-        ended.set()
+            while data := client.recv(_BLOCK_BYTES):
+                websocket.send(bytes([_DATA_CHANNEL]) + data)
+        client_done.set()
 
     Thread(target=send, name="port-forward sender", daemon=True).start()
     opened_channels: set[int] = set()
     error_text = b""
     try:
-        for message in _messages(wire, ended):
+        for message in _messages(websocket, client_done):
             channel, data = message[0], message[1:]
             if channel not in opened_channels:  # the first message of a channel is its port number
                 opened_channels.add(channel)
-            elif channel == _DATA:
-                line.sendall(data)
-            elif channel == _ERROR and data:
-                error_text = data[:_TEXT]
+            elif channel == _DATA_CHANNEL:
+                client.sendall(data)
+            elif channel == _ERROR_CHANNEL and data:
+                error_text = data[:_MAX_ERROR_BYTES]
                 break
     except OSError:  # the client has disconnected
         pass
     finally:
         with suppress(OSError):
-            line.shutdown(socket.SHUT_RDWR)  # close() alone would wait for the sender
+            client.shutdown(socket.SHUT_RDWR)  # close() alone would wait for the sender
     return " ".join(error_text.decode(errors="replace").split())
 
 
-def _messages(wire: WebSocket, ended: Event) -> Iterator[bytes]:
+def _messages(websocket: WebSocket, client_done: Event) -> Iterator[bytes]:
     """Yield messages; after the client stops sending, until the pod is silent.
 
     The protocol has no half-close: it cannot signal that only one side has finished.
     """
     while True:
         try:
-            sender_done = ended.is_set()
-            until = monotonic() + _AFTER if sender_done else None
-            message = wire.receive(None if sender_done else ended, until)
+            sender_done = client_done.is_set()
+            until = monotonic() + _CLOSE_AFTER_SECONDS if sender_done else None
+            message = websocket.receive(None if sender_done else client_done, until)
         except TimeoutError:
             if sender_done:
                 return
@@ -209,7 +211,7 @@ def _messages(wire: WebSocket, ended: Event) -> Iterator[bytes]:
             yield message
 
 
-def _resolved(name: str) -> Sequence[str]:
+def _resolve_addresses(name: str) -> Sequence[str]:
     if name == "localhost":
         return _LOCALHOST
     try:
@@ -219,6 +221,6 @@ def _resolved(name: str) -> Sequence[str]:
     return [str(infos[0][4][0])]
 
 
-def _bound(address: str, port: int) -> socket.socket:
+def _listen_on(address: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    return socket.create_server((address, port), family=family, backlog=_WAITING)
+    return socket.create_server((address, port), family=family, backlog=_BACKLOG)

@@ -9,7 +9,7 @@ from kubectl_sky.errors import Outdated
 from kubectl_sky.kinds import Kind
 
 
-def listed(session: Session, kind: Kind, namespace: str | None = None) -> list[Json]:
+def list_all(session: Session, kind: Kind, namespace: str | None = None) -> list[Json]:
     """Return all objects of a Kueue kind.
 
     Raises NotServed if Kueue is not installed, Outdated if its versions are not supported.

@@ -13,15 +13,15 @@ from kubectl_sky.cluster.session import Answer, Json, Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, Unreachable, UserError
 from kubectl_sky.kinds import Kind, kind_of
 
-PAGE = 500  # kubectl's
+PAGE_SIZE = 500  # kubectl's
 
 _MAX_PAGES = 1000  # half a million objects; Kubernetes is made for 150,000 pods
-_MAX_LIST = 2**30  # bytes of JSON
+_MAX_LIST_BYTES = 2**30  # bytes of JSON
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 Patch = Literal["merge", "json", "strategic"]
 
-_PATCHES = {
+_PATCH_TYPES = {
     "merge": "application/merge-patch+json",
     "json": "application/json-patch+json",
     "strategic": "application/strategic-merge-patch+json",
@@ -41,7 +41,7 @@ def path(kind: Kind, namespace: str | None = None, name: str = "", sub: str = ""
 
 def get(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json:
     """Return one object. Raises NotFound."""
-    return session.request("GET", path(kind, _place(session, kind, namespace), name))
+    return session.request("GET", path(kind, _namespace_for(session, kind, namespace), name))
 
 
 def list_all(
@@ -72,7 +72,7 @@ def collect(
     kind: Kind,
     namespace: str | None,
     query: dict[str, str],
-    page: int = PAGE,
+    page: int = PAGE_SIZE,
     shape: type | None = None,
 ) -> tuple[list[Json], str]:
     """Return all objects of a query and the resourceVersion of the list.
@@ -103,7 +103,7 @@ def _collect(
         token = metadata.get("continue")
         if not token:
             return objects, str(metadata.get("resourceVersion") or "")
-        if size > _MAX_LIST:
+        if size > _MAX_LIST_BYTES:
             break
         query = query | {"continue": str(token)}
     raise ClusterError(
@@ -126,12 +126,12 @@ def _are_objects(items: object) -> bool:
 def create(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
     """Create an object. Dry runs are server-side. Raises Conflict if it exists."""
     kind = known_kind(manifest)
-    query = {"fieldManager": names.MANAGER, "fieldValidation": "Strict"} | _dry(dry_run)
-    url_path = path(kind, _place(session, kind, _namespace(manifest)))
+    query = {"fieldManager": names.MANAGER, "fieldValidation": "Strict"} | _dry_run_query(dry_run)
+    url_path = path(kind, _namespace_for(session, kind, _namespace(manifest)))
     return session.request("POST", url_path, query=query, body=manifest)
 
 
-def send_new(
+def create_or_accept(
     session: Session,
     manifest: Json,
     *,
@@ -148,7 +148,7 @@ def send_new(
         return _created(session, manifest, dry_run)
     except (Conflict, Unreachable) as error:  # if the answer was lost, the object may exist
         kind, name = known_kind(manifest), manifest["metadata"]["name"]
-        url_path = path(kind, _place(session, kind, _namespace(manifest)), name)
+        url_path = path(kind, _namespace_for(session, kind, _namespace(manifest)), name)
         try:
             answer = session.send(Call("GET", url_path, session.server))
         except NotFound:
@@ -161,8 +161,10 @@ def send_new(
 def _created(session: Session, manifest: Json, dry_run: bool) -> Answer:
     """Create an object and return its metadata. Raises Conflict if it exists."""
     kind = known_kind(manifest)
-    query = {"fieldManager": names.MANAGER, "fieldValidation": "Strict"} | _dry(dry_run)
-    call = Call("POST", path(kind, _place(session, kind, _namespace(manifest))), session.server)
+    query = {"fieldManager": names.MANAGER, "fieldValidation": "Strict"} | _dry_run_query(dry_run)
+    call = Call(
+        "POST", path(kind, _namespace_for(session, kind, _namespace(manifest))), session.server
+    )
     answer = session.send(call, query=query, body=manifest, accept=_METADATA)
     return replace(answer, body=manifest | {"metadata": answer.body["metadata"]})
 
@@ -175,11 +177,13 @@ def apply(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
 def send_apply(session: Session, manifest: Json, *, dry_run: bool = False) -> Answer:
     """Apply an object; the answer's status is 201 if it was created, otherwise 200."""
     kind = known_kind(manifest)
-    url_path = path(kind, _place(session, kind, _namespace(manifest)), manifest["metadata"]["name"])
+    url_path = path(
+        kind, _namespace_for(session, kind, _namespace(manifest)), manifest["metadata"]["name"]
+    )
     query = {"fieldManager": names.MANAGER, "force": "true", "fieldValidation": "Strict"}
     return session.send(
         Call("PATCH", url_path, session.server),
-        query=query | _dry(dry_run),
+        query=query | _dry_run_query(dry_run),
         body=manifest,
         content_type=_APPLY,
     )
@@ -191,19 +195,19 @@ def patch(
     name: str,
     namespace: str | None,
     body: object,
-    how: Patch = "merge",
+    patch_type: Patch = "merge",
 ) -> Json:
     """Patch an object; a `json` patch is a list of operations. Raises NotFound."""
     return session.request(
         "PATCH",
-        path(kind, _place(session, kind, namespace), name),
+        path(kind, _namespace_for(session, kind, namespace), name),
         query={"fieldManager": names.MANAGER},
         body=body,
-        content_type=_PATCHES[how],
+        content_type=_PATCH_TYPES[patch_type],
     )
 
 
-def patch_same(session: Session, kind: Kind, metadata: Mapping[str, str], body: Json) -> Json:
+def patch_by_uid(session: Session, kind: Kind, metadata: Mapping[str, str], body: Json) -> Json:
     """Merge a patch into the object with this name and uid.
 
     Raises NotFound, and ClusterError if another object has this name now: the API server treats
@@ -213,15 +217,15 @@ def patch_same(session: Session, kind: Kind, metadata: Mapping[str, str], body: 
     return patch(session, kind, metadata["name"], metadata["namespace"], guarded)
 
 
-def amend(session: Session, item: Json, body: Json, how: Patch = "merge") -> None:
+def patch_object(session: Session, item: Json, body: Json, patch_type: Patch = "merge") -> None:
     """Patch an object without sending or receiving all of it. Raises NotFound."""
     kind, metadata = known_kind(item), item["metadata"]
-    url_path = path(kind, _place(session, kind, _namespace(item)), metadata["name"])
+    url_path = path(kind, _namespace_for(session, kind, _namespace(item)), metadata["name"])
     session.send(
         Call("PATCH", url_path, session.server),
         query={"fieldManager": names.MANAGER},
         body=body,
-        content_type=_PATCHES[how],
+        content_type=_PATCH_TYPES[patch_type],
         accept=_METADATA,
     )
 
@@ -238,12 +242,14 @@ def delete(
     """Delete an object; False if it was not found. `grace` is in seconds."""
     body = _options(propagation, grace)
     with contextlib.suppress(NotFound):
-        session.request("DELETE", path(kind, _place(session, kind, namespace), name), body=body)
+        session.request(
+            "DELETE", path(kind, _namespace_for(session, kind, namespace), name), body=body
+        )
         return True
     return False
 
 
-def delete_same(
+def delete_by_uid(
     session: Session,
     kind: Kind,
     metadata: Mapping[str, str],
@@ -282,7 +288,7 @@ def known_kind(manifest: Json) -> Kind:
     return kind
 
 
-def _place(session: Session, kind: Kind, namespace: str | None) -> str | None:
+def _namespace_for(session: Session, kind: Kind, namespace: str | None) -> str | None:
     return (namespace or session.namespace) if kind.namespaced else None
 
 
@@ -291,5 +297,5 @@ def _namespace(manifest: Json) -> str | None:
     return str(namespace) if namespace else None
 
 
-def _dry(dry_run: bool) -> dict[str, str]:
+def _dry_run_query(dry_run: bool) -> dict[str, str]:
     return {"dryRun": "All"} if dry_run else {}

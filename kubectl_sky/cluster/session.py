@@ -31,8 +31,8 @@ _JSON = "application/json"
 _CONNECT_SECONDS = 8.0
 _READ_SECONDS = 65.0  # the API server's own request timeout is 60
 _REQUEST_SECONDS = 180.0  # including all retries
-_RENEWAL = 30.0  # credentials are renewed this many seconds before they expire
-_UNREADY = 30.0  # seconds in which a restarted server may not have loaded RBAC yet
+_RENEW_BEFORE_SECONDS = 30.0  # credentials are renewed this many seconds before they expire
+_RESTART_SECONDS = 30.0  # seconds in which a restarted server may not have loaded RBAC yet
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ class Outgoing:
     silence: float | None = None  # seconds a stream may be silent; None for no limit
 
 
-class _Once:
+class _CachedValue:
     """A value that is computed once."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.known = False
+        self.is_set = False
         self.value: object = None
 
 
@@ -78,8 +78,8 @@ class Session:
         self._connection = connection
         self._target = target
         self._lock = threading.Lock()
-        self._answers: dict[str, _Once] = {}
-        self._lost = -_UNREADY  # monotonic time of the last request without an answer
+        self._cache: dict[str, _CachedValue] = {}
+        self._lost_at = -_RESTART_SECONDS  # monotonic time of the last request without an answer
         for name in (connection.as_user, *connection.as_groups):
             if name and not name.isprintable():
                 raise UserError("--as and --as-group take names without control characters")
@@ -164,32 +164,34 @@ class Session:
         """
         target = self._current_target()
         try:
-            reply = self._once(outgoing, target, attempt)
+            reply = self._send_once(outgoing, target, attempt)
             if reply.status == 401 and target.renewable:
-                reply = self._once(outgoing, self._renewed(target), attempt)
+                reply = self._send_once(outgoing, self._renewed(target), attempt)
         except (HTTPError, OSError, ValueError) as error:
-            self._lost = monotonic()
+            self._lost_at = monotonic()
             raise errors.unreachable(outgoing.call, error) from None
         if reply.retries and any(retry.error for retry in reply.retries.history):
-            self._lost = monotonic()
+            self._lost_at = monotonic()
         if reply.status >= 300:
             raise self._refused(outgoing.call, reply)
         return reply
 
-    def once(self, name: str, ask: Callable[[], T]) -> T:
-        """Call `ask` once per session and cache its result, but not its errors."""
+    def cached(self, name: str, fetch: Callable[[], T]) -> T:
+        """Call `fetch` once per session and cache its result, but not its errors."""
         with self._lock:
-            answer = self._answers.setdefault(name, _Once())
-        with answer.lock:
-            if not answer.known:
-                answer.value, answer.known = ask(), True
-            return cast(T, answer.value)
+            entry = self._cache.setdefault(name, _CachedValue())
+        with entry.lock:
+            if not entry.is_set:
+                entry.value, entry.is_set = fetch(), True
+            return cast(T, entry.value)
 
     def close(self) -> None:
         """Close the idle connections."""
         self._target.pool.clear()
 
-    def _once(self, outgoing: Outgoing, target: Target, attempt: transport.Attempt | None) -> Reply:
+    def _send_once(
+        self, outgoing: Outgoing, target: Target, attempt: transport.Attempt | None
+    ) -> Reply:
         query = f"?{urlencode(outgoing.query)}" if outgoing.query else ""
         seconds = self._connection.request_timeout
         content_type = outgoing.headers.get("Content-Type", "")
@@ -221,14 +223,14 @@ class Session:
         if reply.status < 400:
             return errors.redirected(call, reply.status, reply.headers.get("Location", ""))
         problem = errors.refused(call, reply.status, reply.data)
-        if reply.status in (401, 403) and monotonic() - self._lost < _UNREADY:
-            return errors.unready(call, problem)
+        if reply.status in (401, 403) and monotonic() - self._lost_at < _RESTART_SECONDS:
+            return errors.restarting(call, problem)
         return problem
 
     def _current_target(self) -> Target:
         """Return server and credentials, renewed if they are about to expire."""
         target = self._target
-        expiring = target.expires is not None and time() > target.expires - _RENEWAL
+        expiring = target.expires is not None and time() > target.expires - _RENEW_BEFORE_SECONDS
         return self._renewed(target) if expiring and target.renewable else target
 
     def _renewed(self, used: Target) -> Target:

@@ -7,37 +7,39 @@ from contextlib import suppress
 from threading import Event, Lock, Thread
 
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.tail import Batch, LogOptions, LogSource, Tail, ended
+from kubectl_sky.cluster.tail import Batch, LogOptions, LogSource, Tail, has_terminated
 from kubectl_sky.errors import ClusterError
 
-__all__ = ["MOST", "Batch", "Following", "LogOptions", "LogSource", "ended"]
+__all__ = ["MAX_STREAMS", "Batch", "Following", "LogOptions", "LogSource", "has_terminated"]
 
-_TICK = 0.5
-_AHEAD = 64  # batches of about 64 KiB at most, so that memory use is bounded
-_ENDED = "ended"
-_FULL = "reading {} logs at a time; the remaining logs follow as these end"
-MOST = 1000  # concurrent logs: each needs a connection and a thread
+_POLL_INTERVAL = 0.5
+_MAX_QUEUED_BATCHES = 64  # batches of about 64 KiB at most, so that memory use is bounded
+_LOG_ENDED = "ended"
+_LIMIT_NOTE = "reading {} logs at a time; the remaining logs follow as these end"
+MAX_STREAMS = 1000  # concurrent logs: each needs a connection and a thread
 
 
 class Following:
     """A set of logs that are followed together; logs can be added at any time.
 
-    A slow reader slows the logs down, so that memory use is bounded. If there are more than `most`
-    logs, the later ones wait until others have ended. Use it as a context manager.
+    A slow reader slows the logs down, so that memory use is bounded. If there are more than
+    `max_streams` logs, the later ones wait until others have ended. Use it as a context manager.
     """
 
-    def __init__(self, session: Session, options: LogOptions, most: int = MOST) -> None:
+    def __init__(
+        self, session: Session, options: LogOptions, max_streams: int = MAX_STREAMS
+    ) -> None:
         self._session = session
         self._options = options
-        self._queue: queue.Queue[Batch | ClusterError | str] = queue.Queue(_AHEAD)
+        self._queue: queue.Queue[Batch | ClusterError | str] = queue.Queue(_MAX_QUEUED_BATCHES)
         self._stop = Event()
         self._lock = Lock()
         self._tails: dict[LogSource, Tail] = {}
         self._waiting: deque[Tail] = deque()
-        self._most = most
-        self._full = False
+        self._max_streams = max_streams
+        self._limit_noted = False
         self._active = 0  # running and waiting logs
-        self._complete = False
+        self._all_added = False
 
     def add(self, source: LogSource) -> bool:
         """Start to follow a log; False if it was already added."""
@@ -47,20 +49,23 @@ class Following:
                 return False
             self._tails[source] = tail
             self._active += 1
-            if self._active > self._most:
+            if self._active > self._max_streams:
                 self._waiting.append(tail)
             else:
-                self._begin(tail)
-            notify, self._full = not self._full and bool(self._waiting), bool(self._waiting)
+                self._start(tail)
+            notify, self._limit_noted = (
+                not self._limit_noted and bool(self._waiting),
+                bool(self._waiting),
+            )
         if notify:
-            self._put(Batch(source, [], note=_FULL.format(self._most)))
+            self._put(Batch(source, [], note=_LIMIT_NOTE.format(self._max_streams)))
         return True
 
-    def _begin(self, tail: Tail) -> None:
+    def _start(self, tail: Tail) -> None:
         Thread(target=self._run, args=(tail,), name="log", daemon=True).start()
 
     def add_all(self, sources: Iterable[LogSource]) -> None:
-        """Add logs as the iterable yields them, then call `no_more`."""
+        """Add logs as the iterable yields them, then call `finish_adding`."""
         try:
             for source in sources:
                 if self._stop.is_set():
@@ -69,11 +74,11 @@ class Following:
         except ClusterError as error:
             self._put(error)
         finally:
-            self.no_more()
+            self.finish_adding()
 
-    def no_more(self) -> None:
+    def finish_adding(self) -> None:
         """Mark the set as complete, so that `batches` ends when all logs have ended."""
-        self._complete = True
+        self._all_added = True
 
     def batches(self) -> Iterator[Batch | None]:
         """Yield lines as they arrive, and None about twice a second when idle.
@@ -81,9 +86,9 @@ class Following:
         Raises the ClusterError of any log; its message names the pod.
         """
         # The order matters: once complete, the number of active logs only decreases.
-        while not self._complete or self._active or not self._queue.empty():
+        while not self._all_added or self._active or not self._queue.empty():
             try:
-                item = self._queue.get(timeout=_TICK)
+                item = self._queue.get(timeout=_POLL_INTERVAL)
             except queue.Empty:
                 yield None
                 continue
@@ -95,7 +100,7 @@ class Following:
                 with self._lock:
                     self._active -= 1
                     if self._waiting:
-                        self._begin(self._waiting.popleft())
+                        self._start(self._waiting.popleft())
 
     def close(self) -> None:
         """Close all logs."""
@@ -118,10 +123,10 @@ class Following:
         except ClusterError as error:
             self._put(error)
         finally:
-            self._put(_ENDED)
+            self._put(_LOG_ENDED)
 
     def _put(self, item: Batch | ClusterError | str) -> None:
         while not self._stop.is_set():
             with suppress(queue.Full):
-                self._queue.put(item, timeout=_TICK)
+                self._queue.put(item, timeout=_POLL_INTERVAL)
                 return

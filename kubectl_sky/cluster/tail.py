@@ -11,34 +11,41 @@ from time import monotonic
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.backoff import Backoff
-from kubectl_sky.cluster.loglines import LONGEST, Cutter, Place, stamp, stamped, without_stamps
+from kubectl_sky.cluster.loglines import (
+    MAX_LINE_BYTES,
+    LineSplitter,
+    ResumePosition,
+    split_messages,
+    timestamp_of,
+    without_timestamps,
+)
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
 from kubectl_sky.errors import ClusterError, NotFound, Unreachable
 
 # The kubelet's answer for a container that has not started or not restarted yet.
-_IDLE = re.compile(
+_NOT_STARTED = re.compile(
     r'container "[^"]*" in pod "[^"]*" (is waiting to start.*|is not available|is terminated)'
 )
-_TEXT = 1000  # bytes shown of an error that the kubelet returns instead of a log
-_AGAIN = 0.5  # seconds between two checks of a container that has not started
-_SETTLING = 0.5  # seconds: the status may say terminated before the last lines are written
-_SILENCE = 150.0  # seconds without data before reconnecting: the connection may be dead
+_MAX_ERROR_BYTES = 1000  # bytes shown of an error that the kubelet returns instead of a log
+_POLL_INTERVAL = 0.5  # seconds between two checks of a container that has not started
+_SETTLE_SECONDS = 0.5  # seconds: the status may say terminated before the last lines are written
+_SILENCE_SECONDS = 150.0  # seconds without data before reconnecting: the connection may be dead
 
 
 @dataclass(frozen=True)
 class LogSource:
     """A container whose log is read; `rank` is the task's node, for the output.
 
-    `ended` is set by a watch when the container has terminated for good. Without a watch, the pod
-    is requested instead.
+    `terminated` is set by a watch when the container has terminated for good. Without a watch, the
+    pod is requested instead.
     """
 
     namespace: str
     pod: str
     container: str
     rank: int = 0
-    ended: Event | None = field(default=None, compare=False)
+    terminated: Event | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -76,11 +83,11 @@ class Tail:
         self._options = options
         self._stop = stop or Event()
         self._backoff = Backoff(self._stop)
-        self._place = Place()
-        self._cutter = Cutter()
+        self._position = ResumePosition()
+        self._splitter = LineSplitter()
         self._stream: Stream | None = None
-        self._told = ""
-        self._begun = 0.0
+        self._last_note = ""
+        self._opened_at = 0.0
 
     def close(self) -> None:
         """Stop reading and close the connection."""
@@ -102,74 +109,74 @@ class Tail:
         try:
             while not self._stop.is_set():
                 try:
-                    previous = self._place.last
+                    previous = self._position.last
                     yield from self._read(follow=not (last or behind), last=last)
-                    if last and (self._place.last == previous or not self._options.follow):
+                    if last and (self._position.last == previous or not self._options.follow):
                         break
-                    last = not behind and self._ended()
-                    if last and not self._stop.wait(_SETTLING) and self._have_all():
+                    last = not behind and self._has_terminated()
+                    if last and not self._stop.wait(_SETTLE_SECONDS) and self._is_last_line_read():
                         break
                     if not (last or behind):
-                        self._stop.wait(_AGAIN)
+                        self._stop.wait(_POLL_INTERVAL)
                     behind = False
                 except Unreachable as error:
                     self._backoff.wait_or_raise(error)
         except NotFound:
             yield from self._note(f"pod {self._source.pod} was deleted")
-        yield from self._rest()
+        yield from self._remainder()
 
     def _read(self, *, follow: bool, last: bool) -> Iterator[Batch]:
         """Request the log once and yield new lines; if `last`, also why there are none."""
-        self._cutter = Cutter()
-        self._place.resume()
+        self._splitter = LineSplitter()
+        self._position.resume()
         source = self._source
         path = objects.path(kinds.POD, source.namespace, source.pod, "log")
         try:
-            stream = self._session.stream(path, self._query(follow=follow), _silence())
+            stream = self._session.stream(path, self._query(follow=follow), _silence_timeout())
         except Unreachable:
             raise
         except NotFound:
             self._pod()  # if the pod exists, its kubelet does not know it yet
-            yield from self._idle("is not known to the kubelet yet", last=last)
+            yield from self._note_not_started("is not known to the kubelet yet", last=last)
             return
         except ClusterError as error:
-            idle = _IDLE.search(error.what)
-            if not idle:
-                raise type(error)(f"logs of pod {source.pod}: {error.what}", error.then) from None
-            yield from self._idle(idle[1], last=last)
+            not_started = _NOT_STARTED.search(error.what)
+            if not not_started:
+                raise type(error)(f"logs of pod {source.pod}: {error.what}", error.hint) from None
+            yield from self._note_not_started(not_started[1], last=last)
             return
         with stream as self._stream:
             self._backoff.opened()
-            self._begun = self._begun or monotonic()
+            self._opened_at = self._opened_at or monotonic()
             for chunk in stream:
                 if self._stop.is_set():
                     return
-                yield from self._chunk(chunk)
+                yield from self._read_chunk(chunk)
 
-    def _chunk(self, chunk: bytes) -> Iterator[Batch]:
-        lines, notes = stamped(self._cutter.feed(chunk))
-        yield from self._new(lines)
-        if self._cutter.cut:
+    def _read_chunk(self, chunk: bytes) -> Iterator[Batch]:
+        lines, notes = split_messages(self._splitter.feed(chunk))
+        yield from self._new_batch(lines)
+        if self._splitter.truncated:
             yield from self._note(
-                f"pod {self._source.pod} wrote a line longer than {LONGEST >> 20} MiB;"
+                f"pod {self._source.pod} wrote a line longer than {MAX_LINE_BYTES >> 20} MiB;"
                 " only its beginning is shown"
             )
         for note in notes:
             yield from self._unavailable(note)
 
-    def _new(self, lines: list[bytes]) -> Iterator[Batch]:
-        lines = self._place.fresh(lines)
-        if self._place.rotated:
-            self._place.rotated = False
-            if not started_since(self._pod(), self._source.container, self._place.last):
+    def _new_batch(self, lines: list[bytes]) -> Iterator[Batch]:
+        lines = self._position.new_lines(lines)
+        if self._position.rotated:
+            self._position.rotated = False
+            if not started_since(self._pod(), self._source.container, self._position.last):
                 yield from self._note(
                     f"the log of pod {self._source.pod} was rotated while the connection was lost;"
                     " lines may be missing"
                 )
         if lines:
-            self._place.advance(lines)
+            self._position.advance(lines)
             self._backoff.reset()
-            yield Batch(self._source, self._plain(lines))
+            yield Batch(self._source, self._format_lines(lines))
 
     def _query(self, *, follow: bool, tail: int | None = None) -> dict[str, str]:
         """Query the lines the user wants, or those since the connection was lost."""
@@ -181,10 +188,10 @@ class Tail:
             query["previous"] = "true"
         if tail is not None:
             return query | {"tailLines": str(tail)}
-        if self._place.since:
-            return query | {"sinceTime": self._place.since}
+        if self._position.since:
+            return query | {"sinceTime": self._position.since}
         # A retry before the first line: `sinceSeconds` uses the node's clock, which has moved on.
-        passed = int(monotonic() - self._begun) + 1 if self._begun else 0
+        passed = int(monotonic() - self._opened_at) + 1 if self._opened_at else 0
         if options.follow and options.tail == 0 and passed:
             return query | {"sinceSeconds": str(passed)}
         if options.tail is not None and options.tail >= 0:
@@ -193,72 +200,72 @@ class Tail:
             query["sinceSeconds"] = str(options.since_seconds + passed)
         return query
 
-    def _idle(self, why: str, *, last: bool) -> Iterator[Batch]:
+    def _note_not_started(self, why: str, *, last: bool) -> Iterator[Batch]:
         """Note that a container has not started; when following, wait for it instead."""
         if last:
             yield from self._note(f"pod {self._source.pod} has no log: its container {why}")
 
     def _unavailable(self, line: bytes) -> Iterator[Batch]:
-        why = line[:_TEXT].decode(errors="replace")
+        why = line[:_MAX_ERROR_BYTES].decode(errors="replace")
         pod = self._source.pod
         yield from self._note(f"the log of pod {pod} is no longer available: {why}")
 
     def _note(self, text: str) -> Iterator[Batch]:
-        if text != self._told:  # do not repeat the same note after a retry
-            self._told = text
+        if text != self._last_note:  # do not repeat the same note after a retry
+            self._last_note = text
             yield Batch(self._source, [], note=text)
 
-    def _rest(self) -> Iterator[Batch]:
+    def _remainder(self) -> Iterator[Batch]:
         """Yield the end of a log that does not end with a newline."""
-        remaining, notes = stamped([self._cutter.rest()])
+        remaining, notes = split_messages([self._splitter.remainder()])
         for note in filter(None, notes):
             yield from self._unavailable(note)
-        remaining = self._place.fresh(remaining)
+        remaining = self._position.new_lines(remaining)
         if remaining and not self._stop.is_set():
-            yield Batch(self._source, self._plain(remaining), whole=False)
+            yield Batch(self._source, self._format_lines(remaining), whole=False)
 
-    def _have_all(self) -> bool:
+    def _is_last_line_read(self) -> bool:
         """Compare the last line of a complete log with the last line read."""
         query = self._query(follow=False, tail=1)
         path = objects.path(kinds.POD, self._source.namespace, self._source.pod, "log")
         try:
-            with self._session.stream(path, query, _SILENCE) as stream:
+            with self._session.stream(path, query, _SILENCE_SECONDS) as stream:
                 text = b""
                 for chunk in stream:
-                    text = (text + chunk)[:LONGEST]
-                    if len(text) == LONGEST:
+                    text = (text + chunk)[:MAX_LINE_BYTES]
+                    if len(text) == MAX_LINE_BYTES:
                         break
         except (NotFound, Unreachable):
             raise
         except ClusterError:
             return False  # the next full read reports the reason
-        rest = self._cutter.rest()
-        return text == rest if rest else stamp(text) == self._place.last
+        rest = self._splitter.remainder()
+        return text == rest if rest else timestamp_of(text) == self._position.last
 
-    def _plain(self, lines: list[bytes]) -> list[bytes]:
-        return lines if self._options.timestamps else without_stamps(lines)
+    def _format_lines(self, lines: list[bytes]) -> list[bytes]:
+        return lines if self._options.timestamps else without_timestamps(lines)
 
-    def _ended(self) -> bool:
+    def _has_terminated(self) -> bool:
         """Check whether the container is done. Raises NotFound if the pod is deleted.
 
         A watch reports the end within moments; without its report the pod is requested.
         """
-        reported = self._source.ended
-        if reported and not self._stop.is_set() and reported.wait(_AGAIN):
+        reported = self._source.terminated
+        if reported and not self._stop.is_set() and reported.wait(_POLL_INTERVAL):
             return True
-        return ended(self._pod(), self._source.container)
+        return has_terminated(self._pod(), self._source.container)
 
     def _pod(self) -> Json:
         source = self._source
         return objects.get(self._session, kinds.POD, source.pod, source.namespace)
 
 
-def _silence() -> float:
+def _silence_timeout() -> float:
     """Return a timeout with jitter, so that many quiet logs reconnect in turn."""
-    return _SILENCE * random.uniform(0.8, 1.2)
+    return _SILENCE_SECONDS * random.uniform(0.8, 1.2)
 
 
-def ended(pod: Json, container: str) -> bool:
+def has_terminated(pod: Json, container: str) -> bool:
     """Check whether a container of a pod has terminated and will not restart."""
     if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return True

@@ -16,14 +16,15 @@ from urllib3.util.retry import Retry
 from kubectl_sky.cluster import errors
 from kubectl_sky.cluster.errors import Call, TooLarge
 
-MAX_ANSWER = 64 * 1024 * 1024  # bytes, uncompressed: 500 objects of 100 kB
+MAX_ANSWER_BYTES = 64 * 1024 * 1024  # bytes, uncompressed: 500 objects of 100 kB
 
-_MAX_REFUSAL = 1024 * 1024  # bytes of an error response
-_MAX_RETRY_AFTER = 30  # seconds
-_CHUNK = 65536
-_ADDS = frozenset({"application/json-patch+json"})  # a repeated patch may add to a list twice
+_MAX_REFUSAL_BYTES = 1024 * 1024  # bytes of an error response
+_MAX_RETRY_AFTER_SECONDS = 30  # seconds
+_CHUNK_BYTES = 65536
+# A repeated patch may add to a list twice.
+_NOT_IDEMPOTENT = frozenset({"application/json-patch+json"})
 _REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE", "PATCH"})
-_NOTHING = frozenset({"none"})  # urllib3 treats an empty set as all methods
+_NO_METHODS = frozenset({"none"})  # urllib3 treats an empty set as all methods
 _TOO_MANY_REQUESTS = 429
 _SERVER_ERROR = 500
 _UNAVAILABLE = frozenset({502, 503, 504})
@@ -42,16 +43,16 @@ class Retries(Retry):
     @classmethod
     def standard(cls, content_type: str, *, repeatable: bool = True) -> Self:
         """Return the retry rules for a content type, or for a non-repeatable request."""
-        methods = _REPEATABLE - ({"PATCH"} if content_type in _ADDS else set())
+        methods = _REPEATABLE - ({"PATCH"} if content_type in _NOT_IDEMPOTENT else set())
         return cls(
             total=5,
             connect=3,
             other=0,  # certificate errors are permanent
-            allowed_methods=methods if repeatable else _NOTHING,
+            allowed_methods=methods if repeatable else _NO_METHODS,
             backoff_factor=0.2,
             backoff_max=5,
             backoff_jitter=0.2,
-            retry_after_max=_MAX_RETRY_AFTER,
+            retry_after_max=_MAX_RETRY_AFTER_SECONDS,
         )
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
@@ -181,10 +182,10 @@ def _read(response: urllib3.BaseHTTPResponse) -> bytes:
     refused = response.status >= 300
     parts: list[bytes] = []
     size = 0
-    while chunk := response.read1(_CHUNK, decode_content=True):
+    while chunk := response.read1(_CHUNK_BYTES, decode_content=True):
         parts.append(chunk)
         size += len(chunk)
-        if size > (_MAX_REFUSAL if refused else MAX_ANSWER):
+        if size > (_MAX_REFUSAL_BYTES if refused else MAX_ANSWER_BYTES):
             response.close()
             if refused:
                 break
@@ -206,7 +207,7 @@ class Stream:
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            while chunk := self._response.read1(_CHUNK, decode_content=True):
+            while chunk := self._response.read1(_CHUNK_BYTES, decode_content=True):
                 yield chunk
         except (HTTPError, OSError, ValueError, AttributeError) as error:
             if self._closed:  # by another thread

@@ -17,12 +17,12 @@ from kubectl_sky.cluster.transport import Stream
 from kubectl_sky.errors import ClusterError, Expired, Unreachable
 from kubectl_sky.kinds import Kind
 
-_TICK = 0.5
-_AHEAD = 1000  # events buffered for the caller
-_SERVER_SECONDS = 290  # the server then ends the request, and it is sent again
-_SILENCE = 150.0  # bookmarks come every minute: a longer silence is a dead connection
-_BROKEN = 500
-MAX_EVENT = 16 * 1024 * 1024  # bytes; etcd takes objects of 1.5 MiB
+_POLL_INTERVAL = 0.5
+_MAX_QUEUED_EVENTS = 1000  # events buffered for the caller
+_SERVER_TIMEOUT_SECONDS = 290  # the server then ends the request, and it is sent again
+_SILENCE_SECONDS = 150.0  # bookmarks come every minute: a longer silence is a dead connection
+_FIRST_SERVER_ERROR = 500
+MAX_EVENT_BYTES = 16 * 1024 * 1024  # bytes; etcd takes objects of 1.5 MiB
 
 
 class Change(StrEnum):
@@ -38,7 +38,7 @@ _CHANGES = frozenset({Change.ADDED, Change.MODIFIED, Change.DELETED})
 
 
 @dataclass(frozen=True)
-class Seen:
+class WatchEvent:
     """A change with the current object, or the last known one if it was deleted."""
 
     type: Change
@@ -53,14 +53,14 @@ def watch(
     *,
     timeout: float | None = None,
     stop: Event | None = None,
-) -> Iterator[Seen | None]:
+) -> Iterator[WatchEvent | None]:
     """Yield existing objects as ADDED, then SYNCED, then changes; None when idle.
 
     None comes twice a second, so that a caller can show progress and notice Ctrl-C. After a lost
     connection the watch resumes at the last resourceVersion. If that has expired, objects are
     listed again and only differences are yielded (DELETED for missing objects), then SYNCED.
     The iterator ends after `timeout` seconds or soon after `stop` is set. Raises ClusterError
-    when the server refuses the request, or is unreachable for longer than `backoff.SECONDS`.
+    when the server refuses the request, or is unreachable for `backoff.TIMEOUT_SECONDS`.
     """
     return watch_kinds(session, (kind,), namespace, label_selector, timeout=timeout, stop=stop)
 
@@ -73,35 +73,39 @@ def watch_kinds(
     *,
     timeout: float | None = None,
     stop: Event | None = None,
-) -> Iterator[Seen | None]:
+) -> Iterator[WatchEvent | None]:
     """Watch several kinds as `watch` does one; SYNCED comes once for each kind."""
-    events: queue.Queue[Seen | ClusterError] = queue.Queue(_AHEAD)
+    events: queue.Queue[WatchEvent | ClusterError] = queue.Queue(_MAX_QUEUED_EVENTS)
     query = objects.selectors(label_selector)
-    sources = [_Source(session, kind, namespace, query, events) for kind in kinds]
+    watchers = [_KindWatcher(session, kind, namespace, query, events) for kind in kinds]
     deadline = None if timeout is None else monotonic() + timeout
-    for source in sources:
-        Thread(target=source.run, name=f"watch {source.kind.plural}", daemon=True).start()
+    for watcher in watchers:
+        Thread(target=watcher.run, name=f"watch {watcher.kind.plural}", daemon=True).start()
     try:
         while not (stop and stop.is_set()):
-            remaining = _TICK if deadline is None else min(_TICK, deadline - monotonic())
+            remaining = (
+                _POLL_INTERVAL if deadline is None else min(_POLL_INTERVAL, deadline - monotonic())
+            )
             if remaining <= 0:
                 return
-            event = _next(events, remaining)
+            event = _next_event(events, remaining)
             if (
                 event is None
                 and events.empty()
-                and any(source.ended.is_set() for source in sources)
+                and any(watcher.ended.is_set() for watcher in watchers)
             ):
                 raise RuntimeError("a thread that watches has died")
             yield event
     finally:
-        for source in sources:
-            source.close()
+        for watcher in watchers:
+            watcher.close()
 
 
-def _next(told: "queue.Queue[Seen | ClusterError]", seconds: float) -> Seen | None:
+def _next_event(
+    events: "queue.Queue[WatchEvent | ClusterError]", seconds: float
+) -> WatchEvent | None:
     try:
-        item = told.get(timeout=seconds)
+        item = events.get(timeout=seconds)
     except queue.Empty:
         return None
     if isinstance(item, ClusterError):
@@ -109,7 +113,7 @@ def _next(told: "queue.Queue[Seen | ClusterError]", seconds: float) -> Seen | No
     return item
 
 
-class _Source:
+class _KindWatcher:
     """Read one kind in its own thread, so that the server never blocks the caller."""
 
     def __init__(
@@ -118,15 +122,15 @@ class _Source:
         kind: Kind,
         namespace: str | None,
         query: dict[str, str],
-        told: "queue.Queue[Seen | ClusterError]",
+        events: "queue.Queue[WatchEvent | ClusterError]",
     ) -> None:
         self.session = session
         self.kind = kind
         self.namespace = namespace
         self.query = query
-        self.known: dict[str, Json] = {}
+        self.by_uid: dict[str, Json] = {}
         self.version = ""
-        self.queue = told
+        self.events = events
         self.stopped = Event()
         self.ended = Event()
         self.stream: Stream | None = None
@@ -140,13 +144,13 @@ class _Source:
     def run(self) -> None:
         try:
             while not self.stopped.is_set():
-                self._go_on()
+                self._list_and_watch()
         except ClusterError as error:
             self._put(error)
         finally:
             self.ended.set()
 
-    def _go_on(self) -> None:
+    def _list_and_watch(self) -> None:
         """List if there is no resourceVersion, then watch until the connection ends."""
         try:
             if not self.version:
@@ -161,17 +165,17 @@ class _Source:
     def _list(self) -> None:
         items, version = objects.collect(self.session, self.kind, self.namespace, self.query)
         current = {item["metadata"]["uid"]: item for item in items}
-        for uid in self.known.keys() - current.keys():
-            self._put(Seen(Change.DELETED, self.known[uid]))
+        for uid in self.by_uid.keys() - current.keys():
+            self._put(WatchEvent(Change.DELETED, self.by_uid[uid]))
         for uid, item in current.items():
-            previous = self.known.get(uid)
+            previous = self.by_uid.get(uid)
             if previous is None:
-                self._put(Seen(Change.ADDED, item))
+                self._put(WatchEvent(Change.ADDED, item))
             elif _version(previous) != _version(item):
-                self._put(Seen(Change.MODIFIED, item))
-        self.known, self.version = current, version
+                self._put(WatchEvent(Change.MODIFIED, item))
+        self.by_uid, self.version = current, version
         self.backoff.reset()
-        self._put(Seen(Change.SYNCED, {}))
+        self._put(WatchEvent(Change.SYNCED, {}))
 
     def _watch(self) -> None:
         path = objects.path(self.kind, self.namespace)
@@ -179,45 +183,45 @@ class _Source:
             "watch": "1",
             "allowWatchBookmarks": "true",
             "resourceVersion": self.version,
-            "timeoutSeconds": str(_SERVER_SECONDS),
+            "timeoutSeconds": str(_SERVER_TIMEOUT_SECONDS),
         }
         started = monotonic()
-        with self.session.stream(path, query, _SILENCE) as self.stream:
+        with self.session.stream(path, query, _SILENCE_SECONDS) as self.stream:
             if self.stopped.is_set():
                 return
             self.backoff.opened()
             for event in _events(self.stream):
-                self._take(event)
+                self._apply(event)
                 self.backoff.reset()
         if monotonic() - started < 1:  # do not reconnect in a tight loop
             self.backoff.pause()
 
-    def _take(self, event: Json) -> None:
+    def _apply(self, event: Json) -> None:
         item: Json = event["object"]
         if event["type"] == "ERROR":
-            self._fail(item)
+            self._raise_error(item)
         self.version = _version(item)
         if event["type"] == "BOOKMARK":
             return
         if event["type"] == Change.DELETED:
-            self.known.pop(item["metadata"]["uid"], None)
+            self.by_uid.pop(item["metadata"]["uid"], None)
         else:
-            self.known[item["metadata"]["uid"]] = item
-        self._put(Seen(Change(event["type"]), item))
+            self.by_uid[item["metadata"]["uid"]] = item
+        self._put(WatchEvent(Change(event["type"]), item))
 
-    def _fail(self, status: Json) -> None:
+    def _raise_error(self, status: Json) -> None:
         call = Call("GET", objects.path(self.kind, self.namespace), self.session.server)
         error = errors.refused_status(call, status)
         code = status.get("code")
-        failing = not isinstance(code, int) or code >= _BROKEN
+        failing = not isinstance(code, int) or code >= _FIRST_SERVER_ERROR
         if failing and not isinstance(error, Expired):
-            raise Unreachable(error.what, error.then)
+            raise Unreachable(error.what, error.hint)
         raise error
 
-    def _put(self, item: Seen | ClusterError) -> None:
+    def _put(self, item: WatchEvent | ClusterError) -> None:
         while not self.stopped.is_set():
             with suppress(queue.Full):
-                self.queue.put(item, timeout=_TICK)
+                self.events.put(item, timeout=_POLL_INTERVAL)
                 return
 
 
@@ -233,9 +237,9 @@ def _events(stream: Stream) -> Iterator[Json]:
         head, newline, rest = chunk.partition(b"\n")
         parts.append(head)
         size += len(head)
-        if size > MAX_EVENT:
+        if size > MAX_EVENT_BYTES:
             raise ClusterError(
-                f"a watch returned an event larger than {MAX_EVENT >> 20} MiB",
+                f"a watch returned an event larger than {MAX_EVENT_BYTES >> 20} MiB",
                 "check the server's address in the kubeconfig",
             )
         if not newline:

@@ -32,12 +32,12 @@ from kubectl_sky.cluster.session import Outgoing, Query, Session
 from kubectl_sky.cluster.transport import Reply, Request
 from kubectl_sky.errors import ClusterError, Unreachable
 
-LARGEST = 64 * 1024  # bytes to send in one message; larger messages are not faster
+MAX_SEND_BYTES = 64 * 1024  # bytes to send in one message; larger messages are not faster
 
-_MAX_MESSAGE = 4 * 1024 * 1024  # bytes to receive in one message; kubelets send 32 KiB
-_CHUNK = 64 * 1024
-_TICK = 0.5  # seconds between two checks of the stop conditions
-_PING_AFTER = 15.0  # seconds of silence; proxies drop idle connections
+_MAX_MESSAGE_BYTES = 4 * 1024 * 1024  # bytes to receive in one message; kubelets send 32 KiB
+_RECEIVE_BYTES = 64 * 1024
+_POLL_INTERVAL = 0.5  # seconds between two checks of the stop conditions
+_PING_AFTER_SECONDS = 15.0  # seconds of silence; proxies drop idle connections
 _KEEPALIVE = (  # detects a dead network within a minute; not all systems support all options
     (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
     (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 20),
@@ -65,15 +65,15 @@ class _Connection:
     OpenSSL allows one thread at a time, so each call holds a lock, but never while waiting.
     """
 
-    def __init__(self, line: socket.socket, protocol: ClientProtocol) -> None:
+    def __init__(self, sock: socket.socket, protocol: ClientProtocol) -> None:
         for level, option, value in _KEEPALIVE:
             if hasattr(socket, option):
                 with suppress(OSError):
-                    line.setsockopt(level, getattr(socket, option), value)
-        line.setblocking(False)
+                    sock.setsockopt(level, getattr(socket, option), value)
+        sock.setblocking(False)
         self.protocol = protocol
-        self.line = line
-        self.pending: list[Any] = []  # events received with the handshake response
+        self.sock = sock
+        self.handshake_events: list[Any] = []  # events received with the handshake response
         self.lock = Lock()
         self.sending = Lock()
         self.ended = False  # by the server
@@ -87,7 +87,7 @@ class _Connection:
         waits = selectors.EVENT_READ
         try:
             with self.lock:
-                data = self._open_line().recv(_CHUNK)
+                data = self._open_socket().recv(_RECEIVE_BYTES)
                 if data:
                     self.protocol.receive_data(data)
                 elif self.ended:
@@ -123,13 +123,13 @@ class _Connection:
     def hang_up(self) -> None:
         self.closed = True
         with suppress(OSError):
-            self.line.shutdown(socket.SHUT_RDWR)  # wakes waiting threads
+            self.sock.shutdown(socket.SHUT_RDWR)  # wakes waiting threads
 
     def _send(self, data: memoryview) -> int:
         waits = selectors.EVENT_WRITE
         try:
             with self.lock:
-                return self._open_line().send(data)
+                return self._open_socket().send(data)
         except ssl.SSLWantReadError:
             waits = selectors.EVENT_READ
         except (ssl.SSLWantWriteError, BlockingIOError):
@@ -139,13 +139,13 @@ class _Connection:
 
     def _wait(self, waits: int) -> bool:
         with selectors.DefaultSelector() as selector:
-            selector.register(self._open_line(), waits)
-            return bool(selector.select(_TICK))
+            selector.register(self._open_socket(), waits)
+            return bool(selector.select(_POLL_INTERVAL))
 
-    def _open_line(self) -> socket.socket:
-        if self.closed or self.line.fileno() < 0:
+    def _open_socket(self) -> socket.socket:
+        if self.closed or self.sock.fileno() < 0:
             raise ConnectionAbortedError("hung up")
-        return self.line
+        return self.sock
 
 
 class WebSocket:
@@ -157,7 +157,7 @@ class WebSocket:
         self._messages: deque[bytes] = deque()
         self._parts: list[bytes] = []  # frames of an incomplete message
         self._closed = False
-        self._take(connection.pending)
+        self._process(connection.handshake_events)
 
     @property
     def protocol(self) -> str:
@@ -173,7 +173,7 @@ class WebSocket:
                     connection.protocol.send_binary(data)
                 connection.flush()
         except (OSError, WebSocketException) as error:
-            raise self._lost(error) from None
+            raise self._unreachable(error) from None
 
     def receive(self, stop: Event | None = None, until: float | None = None) -> bytes | None:
         """Return the next message; None if the server has closed the WebSocket.
@@ -188,14 +188,14 @@ class WebSocket:
                 events = self._received()
                 if events is not None:
                     quiet_since = monotonic()
-                    self._take(events)
-                elif monotonic() - quiet_since > _PING_AFTER:
+                    self._process(events)
+                elif monotonic() - quiet_since > _PING_AFTER_SECONDS:
                     quiet_since = monotonic()
                     self._ping()
                 self._connection.flush_if_idle()
             except (OSError, WebSocketException) as error:
                 if not (self._messages or self._closed):
-                    raise self._lost(error) from None
+                    raise self._unreachable(error) from None
             if (stop and stop.is_set()) or (until and monotonic() > until):
                 raise TimeoutError
         return self._messages.popleft()
@@ -207,7 +207,7 @@ class WebSocket:
     def close(self) -> None:
         """Disconnect and close the socket; only the receiving thread may call it."""
         self.hang_up()
-        self._connection.line.close()
+        self._connection.sock.close()
 
     def __enter__(self) -> Self:
         return self
@@ -224,7 +224,7 @@ class WebSocket:
             )
         return self._connection.receive()
 
-    def _take(self, events: Sequence[Any]) -> None:
+    def _process(self, events: Sequence[Any]) -> None:
         for frame in events:
             if not isinstance(frame, Frame):
                 continue
@@ -240,9 +240,9 @@ class WebSocket:
         with self._connection.lock:
             self._connection.protocol.send_ping(b"")
 
-    def _lost(self, error: Exception) -> Unreachable:
+    def _unreachable(self, error: Exception) -> Unreachable:
         translated = errors.unreachable(self._call, urllib3.exceptions.ProtocolError(str(error)))
-        return Unreachable(translated.what, translated.then)
+        return Unreachable(translated.what, translated.hint)
 
 
 def _handshake(
@@ -252,7 +252,7 @@ def _handshake(
     protocol = ClientProtocol(
         _uri(request.url),
         subprotocols=[Subprotocol(name) for name in protocols],
-        max_size=_MAX_MESSAGE,
+        max_size=_MAX_MESSAGE_BYTES,
         logger=_LOGGER,
     )
     handshake = protocol.connect()
@@ -267,7 +267,7 @@ def _handshake(
             return Reply(101, _headers(response), b"", connection)
     finally:
         if not (response and response.status_code == 101 and protocol.subprotocol):
-            connection.line.close()
+            connection.sock.close()
     if response and response.status_code >= 300:
         return Reply(response.status_code, _headers(response), bytes(response.body or b""))
     raise ClusterError(
@@ -297,7 +297,7 @@ def _response(connection: _Connection, seconds: float) -> Response | None:
     while monotonic() < deadline:
         events = connection.receive()
         if events:
-            response, *connection.pending = events
+            response, *connection.handshake_events = events
             accepted = connection.protocol.handshake_exc is None or response.status_code != 101
             return response if accepted else None
         if connection.protocol.handshake_exc:

@@ -201,7 +201,7 @@ class Document:
                 (field for field in fields if name in str(self.get(*field) or "")), path[:2]
             )
             message = f'"{name}": {message}' if name else message
-        return self.problem(path, message, error.then)
+        return self.problem(path, message, error.hint)
 
     def override(self, path: Path, value: Data, source: str) -> "Document":
         """Return the document with another value at the path.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from threading import Condition, Event, Thread
 
 from kubectl_sky.cluster import exec as executing
-from kubectl_sky.cluster.exec import Head, Pipes, Program
+from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import SkyError
 from kubectl_sky.sync import archive
@@ -105,7 +105,7 @@ class Copy:
 
 def send(session: Session, program: Program, blocks: Iterator[bytes], stop: Event) -> Outcome:
     """Run unpack.sh and send the blocks when it requests them; `stop` cancels it."""
-    stderr, stdout = Head(), Head()
+    stderr, stdout = FirstBytes(), FirstBytes()
     first_output, finished = Event(), Event()
 
     def heard(text: bytes) -> None:

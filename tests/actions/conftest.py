@@ -23,13 +23,13 @@ from tests.fake_cluster import FakeCluster
 
 _SHORT = 0.01
 _WAITS = (
-    (backoff, "_FIRST_DELAY"),
+    (backoff, "_FIRST_DELAY_SECONDS"),
     (group, "_POLL_INTERVAL"),
-    (streams, "_TICK"),
-    (tail, "_AGAIN"),
-    (tail, "_SETTLING"),
+    (streams, "_POLL_INTERVAL"),
+    (tail, "_POLL_INTERVAL"),
+    (tail, "_SETTLE_SECONDS"),
     (upload, "_INTERVAL"),
-    (watch, "_TICK"),
+    (watch, "_POLL_INTERVAL"),
 )
 
 

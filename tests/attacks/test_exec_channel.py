@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.cluster.exec import V5, Head, Pipes, Program, run
+from kubectl_sky.cluster.exec import V5, FirstBytes, Pipes, Program, run
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, SkyError
 from kubectl_sky.sync import delivery
@@ -120,7 +120,7 @@ def test_program_that_takes_its_input_does_not_stall() -> None:
 
 
 def test_flood_of_messages_is_an_error() -> None:
-    err = Head()
+    err = FirstBytes()
     with pytest.raises(ClusterError, match="without end"):
         ran(*[b"\2" + b"x" * 65536] * 1000, stderr=err)
     assert len(err.data) == 65536

@@ -263,10 +263,10 @@ def test_stream_without_content_is_empty(serve: Serve) -> None:
 
 
 def test_answer_of_the_largest_size_is_read(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "MAX_ANSWER", len(LIST))
+    monkeypatch.setattr(transport, "MAX_ANSWER_BYTES", len(LIST))
     server = serve(constant(answer(LIST)))
     assert objects.list_all(session_with(server), kinds.POD, "default") == []
-    monkeypatch.setattr(transport, "MAX_ANSWER", len(LIST) - 1)
+    monkeypatch.setattr(transport, "MAX_ANSWER_BYTES", len(LIST) - 1)
     with pytest.raises(ClusterError, match="with more than the"):
         objects.list_all(session_with(server), kinds.POD, "default")
 
@@ -391,8 +391,8 @@ def test_websocket_with_another_subprotocol_is_refused(serve: Serve) -> None:
 def test_watch_of_malformed_events_is_a_cluster_error(
     serve: Serve, event: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kubectl_sky.cluster.backoff.SECONDS", 0.5)
-    monkeypatch.setattr("kubectl_sky.cluster.watch.MAX_EVENT", 8 * 2**20)
+    monkeypatch.setattr("kubectl_sky.cluster.backoff.TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr("kubectl_sky.cluster.watch.MAX_EVENT_BYTES", 8 * 2**20)
 
     def attack(request: str) -> Iterator[bytes]:
         yield answer(event) if "watch=1" in request else answer(LIST)

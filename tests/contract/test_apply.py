@@ -22,7 +22,7 @@ def refuse(manifest: Json, live: Json) -> None:
         raise UserError(f"{live['metadata']['name']} is another's")
 
 
-create = partial(objects.send_new, accept=refuse)
+create = partial(objects.create_or_accept, accept=refuse)
 create_all = partial(apply_all, send=create)
 
 

@@ -63,7 +63,7 @@ def test_one_that_is_lost_at_once_was_none(bearing: Backoff, clock: Clock) -> No
 
 
 def test_asking_until_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backoff, "_FIRST_DELAY", 0.01)
+    monkeypatch.setattr(backoff, "_FIRST_DELAY_SECONDS", 0.01)
     answers: Iterator[Unreachable | str] = iter([LOST, LOST, "here"])
 
     def ask() -> str:
@@ -73,7 +73,7 @@ def test_asking_until_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> Non
         return answer
 
     assert retry_unreachable(ask) == "here"
-    monkeypatch.setattr(backoff, "SECONDS", 0)
+    monkeypatch.setattr(backoff, "TIMEOUT_SECONDS", 0)
     answers = iter([LOST, LOST])
     with pytest.raises(Unreachable):
         retry_unreachable(ask)

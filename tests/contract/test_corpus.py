@@ -139,7 +139,7 @@ def test_which_files_are_rendered() -> None:
             assert [str(one) for one in error.problems if not (one.line and one.hint)] == []
             refused[file] = sorted({one.message for one in error.problems})
         except UserError as error:  # for what no cluster has, with what to do
-            assert error.then
+            assert error.hint
             refused[file] = [error.what]
     listed = {file: reason for file, reason in NOT_RENDERED.items() if file in valid()}
     assert {file: "; ".join(said) for file, said in refused.items()} == listed

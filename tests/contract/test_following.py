@@ -60,7 +60,7 @@ def test_sources_may_be_added_and_are_read_once(session: Session, namespace: str
     with Following(session, FOLLOW) as following:
         assert following.add(source) is True
         assert following.add(source) is False
-        following.no_more()
+        following.finish_adding()
         found = [text for batch in following.batches() if batch for text in batch.lines]
     assert found == [b"one"]
 
@@ -87,7 +87,7 @@ def test_memory_does_not_grow_with_the_logs(session: Session, namespace: str) ->
 
 def test_more_logs_than_may_be_read_at_a_time(session: Session, namespace: str) -> None:
     sources = [run_pod(session, namespace, f"echo {name}; sleep 1", name) for name in "abcd"]
-    with Following(session, FOLLOW, most=2) as following:
+    with Following(session, FOLLOW, max_streams=2) as following:
         following.add_all(iter(sources))
         found = [batch for batch in following.batches() if batch]
     assert sorted(b"".join(batch.lines) for batch in found if batch.lines) == [

@@ -13,7 +13,7 @@ import pytest
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.forward import Forwarder, Pair, Target
+from kubectl_sky.cluster.forward import Forwarder, PodTarget, PortPair
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.websocket import connect
 from kubectl_sky.errors import ClusterError, NotFound, UserError
@@ -56,8 +56,8 @@ def forwarded(
     session: Session, pod: Callable[[], tuple[str, str] | None], remote: int = PORT
 ) -> Iterator[tuple[int, list[str]]]:
     notes: list[str] = []
-    forwarder = Forwarder(session, Target(pod, notes.append))
-    [place] = forwarder.listen(["127.0.0.1"], Pair(0, remote))
+    forwarder = Forwarder(session, PodTarget(pod, notes.append))
+    [place] = forwarder.listen(["127.0.0.1"], PortPair(0, remote))
     serving = threading.Thread(target=forwarder.serve, daemon=True)
     serving.start()
     try:
@@ -157,8 +157,8 @@ def test_what_there_is_to_reach_has_ended(session: Session, namespace: str) -> N
     def gone() -> tuple[str, str] | None:
         raise UserError("node-0 has ended")
 
-    forwarder = Forwarder(session, Target(gone, notes.append))
-    [place] = forwarder.listen(["127.0.0.1"], Pair(0, PORT))
+    forwarder = Forwarder(session, PodTarget(gone, notes.append))
+    [place] = forwarder.listen(["127.0.0.1"], PortPair(0, PORT))
 
     def knock() -> None:
         with socket.create_connection(("127.0.0.1", int(place.rpartition(":")[2]))) as line:
@@ -173,11 +173,11 @@ def test_a_port_that_is_taken(session: Session) -> None:
     notes: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        forwarder = Forwarder(session, Target(lambda: None, notes.append))
+        forwarder = Forwarder(session, PodTarget(lambda: None, notes.append))
         with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1 port {port}: address al"):
-            list(forwarder.listen(["localhost"], Pair(port, 80)))
+            list(forwarder.listen(["localhost"], PortPair(port, 80)))
         with pytest.raises(UserError, match="no address of this machine"):
-            list(forwarder.listen(["no such name"], Pair(port, 80)))
+            list(forwarder.listen(["no such name"], PortPair(port, 80)))
         forwarder.close()
 
 

@@ -17,12 +17,12 @@ def test_large_objects_are_amended_without_being_sent(session: Session, namespac
         named = {field: owner["metadata"][field] for field in ("name", "uid")}
         owners = [{"apiVersion": "v1", "kind": "ConfigMap", **named}]
         body = {"metadata": {"ownerReferences": owners}, "data": {name: "y"}}
-        objects.amend(session, made, body, "strategic")
+        objects.patch_object(session, made, body, "strategic")
     seen = objects.get(session, kinds.CONFIG_MAP, "a", namespace)
     assert seen["data"] == {"x": "1", "b": "y", "c": "y"}
     assert {one["name"] for one in seen["metadata"]["ownerReferences"]} == {"b", "c"}
     with pytest.raises(NotFound):
-        objects.amend(session, make_config_map("d", namespace), body, "strategic")
+        objects.patch_object(session, make_config_map("d", namespace), body, "strategic")
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH"])

@@ -5,16 +5,22 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.cluster.loglines import Cutter, Place, stamp, stamped, without_stamps
+from kubectl_sky.cluster.loglines import (
+    LineSplitter,
+    ResumePosition,
+    split_messages,
+    timestamp_of,
+    without_timestamps,
+)
 
 CHUNKS = st.lists(st.binary(max_size=20).map(lambda data: data.replace(b"x", b"\n")))
 
 
 @given(CHUNKS)
 def test_cutting_loses_no_byte(chunks: list[bytes]) -> None:
-    cutter = Cutter()
+    cutter = LineSplitter()
     lines = [line for chunk in chunks for line in cutter.feed(chunk)]
-    assert b"".join(line + b"\n" for line in lines) + cutter.rest() == b"".join(chunks)
+    assert b"".join(line + b"\n" for line in lines) + cutter.remainder() == b"".join(chunks)
     assert all(b"\n" not in line for line in lines)
 
 
@@ -45,13 +51,13 @@ def test_each_line_once(steps: list[int], cuts: list[int], size: int, zone: byte
         now += step
         ticks.append(max(0, now - (step == 2) * 3))  # some lines are stamped a bit late
     log = make_log(ticks, zone)
-    place, told = Place(), []
+    place, told = ResumePosition(), []
     for cut in [*cuts, None]:
         place.resume()
         answer = since(log, place.since) if place.since else log
         limited = answer if cut is None else answer[:cut]
         for start in range(0, len(limited), size):
-            fresh = place.fresh(limited[start : start + size])
+            fresh = place.new_lines(limited[start : start + size])
             if fresh:
                 place.advance(fresh)
                 told += fresh
@@ -60,11 +66,11 @@ def test_each_line_once(steps: list[int], cuts: list[int], size: int, zone: byte
 
 def test_rotated_log_goes_on_after_the_newest_line() -> None:
     log = make_log([1, 2, 3, 4, 5, 6, 7])
-    place = Place()
+    place = ResumePosition()
     place.resume()
-    place.advance(place.fresh(log[:4]))
+    place.advance(place.new_lines(log[:4]))
     place.resume()
-    assert place.fresh(log[2:]) == log[4:]
+    assert place.new_lines(log[2:]) == log[4:]
     assert place.rotated
 
 
@@ -76,20 +82,20 @@ def test_fractions_of_any_length() -> None:
         b"2026-01-01T00:00:01.000000001Z d",
     ]
     for read in range(1, 4):
-        place = Place()
+        place = ResumePosition()
         place.resume()
         place.advance(log[:read])
-        assert place.last == stamp(log[read - 1])
+        assert place.last == timestamp_of(log[read - 1])
         place.resume()
-        assert place.fresh(log[read - 1 :]) == log[read:]  # as after a rotation
+        assert place.new_lines(log[read - 1 :]) == log[read:]  # as after a rotation
 
 
 def test_lines_of_the_node_are_told_apart() -> None:
     good = make_log([1, 2])
     bad = b"unable to retrieve container logs for containerd://1"
-    assert stamped(good) == (good, [])
-    assert stamped([*good, bad]) == (good, [bad])
-    assert stamped([]) == ([], [])
-    assert without_stamps(good) == [b"line 0", b"line 1"]
-    assert without_stamps([b"2026-01-01T00:00:00Z "]) == [b""]
-    assert stamp(bad) == b""
+    assert split_messages(good) == (good, [])
+    assert split_messages([*good, bad]) == (good, [bad])
+    assert split_messages([]) == ([], [])
+    assert without_timestamps(good) == [b"line 0", b"line 1"]
+    assert without_timestamps([b"2026-01-01T00:00:00Z "]) == [b""]
+    assert timestamp_of(bad) == b""

@@ -138,10 +138,10 @@ def test_delete_same_replaced_object_stays(session: Session, namespace: str) -> 
     first = objects.create(session, make_config_map("a", namespace))["metadata"]
     objects.delete(session, kinds.CONFIG_MAP, "a", namespace)
     objects.create(session, make_config_map("a", namespace))
-    objects.delete_same(session, kinds.CONFIG_MAP, first)
+    objects.delete_by_uid(session, kinds.CONFIG_MAP, first)
     second = objects.get(session, kinds.CONFIG_MAP, "a", namespace)["metadata"]
-    objects.delete_same(session, kinds.CONFIG_MAP, second)
-    objects.delete_same(session, kinds.CONFIG_MAP, second)
+    objects.delete_by_uid(session, kinds.CONFIG_MAP, second)
+    objects.delete_by_uid(session, kinds.CONFIG_MAP, second)
     with pytest.raises(NotFound):
         objects.get(session, kinds.CONFIG_MAP, "a", namespace)
 
@@ -152,8 +152,8 @@ def test_patch_same_replaced_object_stays_as_it_is(session: Session, namespace: 
     second = objects.create(session, make_config_map("a", namespace))["metadata"]
     body = {"metadata": {"labels": {"changed": "yes"}}}
     with pytest.raises(ClusterError, match=r"uid|UID"):
-        objects.patch_same(session, kinds.CONFIG_MAP, first, body)
-    patched = objects.patch_same(session, kinds.CONFIG_MAP, second, body)
+        objects.patch_by_uid(session, kinds.CONFIG_MAP, first, body)
+    patched = objects.patch_by_uid(session, kinds.CONFIG_MAP, second, body)
     assert patched["metadata"]["labels"] == {"of": "test", "changed": "yes"}
     assert patched["metadata"]["uid"] == second["uid"] != first["uid"]
 

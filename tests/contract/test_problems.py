@@ -159,7 +159,7 @@ def test_full_quota(session: Session, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/resourcequotas/few"
     # the quota counts once the controller has seen it
     eventually(lambda: session.request("GET", path).get("status", {}).get("hard"))
-    send = partial(objects.send_new, accept=lambda manifest, live: None)
+    send = partial(objects.create_or_accept, accept=lambda manifest, live: None)
     with pytest.raises(Refused) as error:
         apply_all(session, [[make_job("a", namespace)]], send=send)
     assert told(error).startswith(

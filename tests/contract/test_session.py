@@ -155,7 +155,7 @@ def test_refusals_of_a_server_that_has_just_come_back(
     proxy.refusing = False
     with pytest.raises(Unreachable, match="has just come back, and says: forbidden: user alice"):
         objects.list_all(alice, kinds.CONFIG_MAP, namespace)
-    monkeypatch.setattr(session_module, "_UNREADY", 0.0)
+    monkeypatch.setattr(session_module, "_RESTART_SECONDS", 0.0)
     with pytest.raises(Forbidden):
         objects.list_all(alice, kinds.CONFIG_MAP, namespace)
     alice.close()

@@ -118,9 +118,9 @@ def test_a_connection_that_is_dead_and_does_not_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As behind a load balancer that has forgotten it; long silences are no failures."""
-    monkeypatch.setattr(tails, "_SILENCE", 1.0)
-    monkeypatch.setattr(backoff, "SECONDS", 0.5)
-    monkeypatch.setattr(backoff, "_STABLE", 0.5)
+    monkeypatch.setattr(tails, "_SILENCE_SECONDS", 1.0)
+    monkeypatch.setattr(backoff, "TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(backoff, "_STABLE_SECONDS", 0.5)
     source = run_pod(session, namespace, "sleep 4; echo one; sleep 3; echo two")
     frozen = threading.Timer(2, proxy.freeze)
     frozen.start()
@@ -165,7 +165,7 @@ def test_server_that_stays_away(
     namespace: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(backoff, "SECONDS", 0.5)
+    monkeypatch.setattr(backoff, "TIMEOUT_SECONDS", 0.5)
     source = run_pod(session, namespace, "echo one; sleep 600")
     reading = lines(cut_session, source, FOLLOW)
     assert next(reading).text == b"one"

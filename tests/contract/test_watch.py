@@ -11,7 +11,7 @@ from kubectl_sky import kinds
 from kubectl_sky.cluster import backoff, objects
 from kubectl_sky.cluster import watch as watching
 from kubectl_sky.cluster.session import Connection, Session
-from kubectl_sky.cluster.watch import Change, Seen, watch, watch_kinds
+from kubectl_sky.cluster.watch import Change, WatchEvent, watch, watch_kinds
 from kubectl_sky.errors import Expired, Forbidden, Unreachable
 from tests.cluster.target import Cluster
 from tests.contract.makers import make_config_map
@@ -21,11 +21,11 @@ from tests.polling import eventually
 Told = list[tuple[str, str]]
 
 
-def follow(session: Session, namespace: str, timeout: float = 20) -> Iterator[Seen | None]:
+def follow(session: Session, namespace: str, timeout: float = 20) -> Iterator[WatchEvent | None]:
     return watch(session, kinds.CONFIG_MAP, namespace, "of=test", timeout=timeout)
 
 
-def until(seen: Iterator[Seen | None], enough: Callable[[Told], bool]) -> Told:
+def until(seen: Iterator[WatchEvent | None], enough: Callable[[Told], bool]) -> Told:
     """Read until enough was told; the names that each change is about."""
     told: Told = []
     for one in seen:
@@ -123,7 +123,7 @@ def test_many_cuts(
 def test_an_end_of_the_answer_is_taken_up(
     session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "_SERVER_SECONDS", 1)
+    monkeypatch.setattr(watching, "_SERVER_TIMEOUT_SECONDS", 1)
     seen = follow(session, namespace)
     until(seen, synced)
     time.sleep(1.5)
@@ -191,9 +191,9 @@ def test_error_event(session: Session, namespace: str) -> None:
         "code": 410,
     }
     errors = [event["object"] for event in events if event["type"] == "ERROR"] or [recorded]
-    source = watching._Source(session, kinds.CONFIG_MAP, namespace, {}, Queue())
+    source = watching._KindWatcher(session, kinds.CONFIG_MAP, namespace, {}, Queue())
     with pytest.raises(Expired):
-        source._take({"type": "ERROR", "object": errors[0]})
+        source._apply({"type": "ERROR", "object": errors[0]})
 
 
 def test_lost_for_too_long(
@@ -202,7 +202,7 @@ def test_lost_for_too_long(
     namespace: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(backoff, "SECONDS", 0.5)
+    monkeypatch.setattr(backoff, "TIMEOUT_SECONDS", 0.5)
     seen = follow(cut_session, namespace, 60)
     until(seen, synced)
     proxy.close()
@@ -229,7 +229,7 @@ def test_several_kinds(session: Session, namespace: str) -> None:
 def test_slow_reader_holds_the_server_back(
     session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "_AHEAD", 2)
+    monkeypatch.setattr(watching, "_MAX_QUEUED_EVENTS", 2)
     for index in range(12):
         objects.create(session, make_config_map(f"a{index:02}", namespace))
     told = []

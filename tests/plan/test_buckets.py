@@ -166,7 +166,7 @@ def test_setting_of_an_error_is_ready_to_paste(bucket: Bucket) -> None:
         (error,) = refusals.find_refusals(
             replace(make_task(), buckets=(bucket,)), read(text.encode(), "s")
         )
-        text += error.then.partition("settings.yaml: ")[2].replace("…", "x") + "\n"
+        text += error.hint.partition("settings.yaml: ")[2].replace("…", "x") + "\n"
     plan(bucket, settings=read(text.encode(), "settings.yaml"))
 
 
