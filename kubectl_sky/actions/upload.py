@@ -467,7 +467,7 @@ class Uploader:
             failed_at = self._failed_at.setdefault((item.node.pod, item.upload.number), monotonic())
             if monotonic() - failed_at < _RETRY_FOR:
                 return
-        reason = outcome.said or f"exit code {outcome.code}"
+        reason = outcome.message or f"exit code {outcome.code}"
         message = f"{item.node.name} could not unpack {item.upload.files.source}: {reason}"
         error = outcome.error or ClusterError(message)
         if transient and not self._lasting:

@@ -17,9 +17,9 @@ from kubectl_sky.sync.archive import Unsendable
 from kubectl_sky.sync.tree import Refusal, Source
 
 _BLOCK = 256 * 1024
-_TICK = 0.2  # seconds between two checks that the program still runs
+_CHECK_INTERVAL = 0.2  # seconds between two checks that the program still runs
 _IDLE = 600.0  # seconds without data: a large archive may take long to unpack at its end
-_SEND = b"send"  # printed by unpack.sh to request the files
+_SEND_REQUEST = b"send"  # printed by unpack.sh to request the files
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Outcome:
     """The result of a program: exit code and first stderr line, or a lost connection."""
 
     code: int = 0
-    said: str = ""
+    message: str = ""
     error: SkyError | None = None
 
 
@@ -56,11 +56,11 @@ class Copy:
         with tempfile.TemporaryFile() as file:
             self._file = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._file)
-        self._grown = Condition()
+        self._changed = Condition()
         self._parts: list[tuple[int, int, int]] = []  # offset, length, bytes of tar
         self._done = False
         self._error: OSError | Unsendable | None = None
-        Thread(target=self._make, args=(source, digest), name="packing", daemon=True).start()
+        Thread(target=self._write, args=(source, digest), name="packing", daemon=True).start()
 
     def blocks(self, on_bytes: Callable[[int], object]) -> Iterator[bytes]:
         """Yield all blocks; call `on_bytes` with the uncompressed bytes of each.
@@ -76,31 +76,31 @@ class Copy:
 
     def _part(self, number: int) -> tuple[int, int, int] | None:
         """Wait for a part and return its position; None after the last one."""
-        with self._grown:
-            self._grown.wait_for(lambda: self._done or number < len(self._parts))
+        with self._changed:
+            self._changed.wait_for(lambda: self._done or number < len(self._parts))
             if self._error:
                 raise self._error
             return self._parts[number] if number < len(self._parts) else None
 
-    def _make(self, source: Source, digest: str) -> None:
+    def _write(self, source: Source, digest: str) -> None:
         offset, sizes = 0, list[int]()
         try:
             for block in packed(source, digest, sizes.append):
                 os.pwrite(self._file, block, offset)
-                self._add((offset, len(block), sum(sizes)))
+                self._append((offset, len(block), sum(sizes)))
                 offset += len(block)
                 sizes.clear()
         except (OSError, Unsendable) as error:
             self._error = error
         finally:
-            self._add(None)
+            self._append(None)
 
-    def _add(self, part: tuple[int, int, int] | None) -> None:
-        with self._grown:
+    def _append(self, part: tuple[int, int, int] | None) -> None:
+        with self._changed:
             if part:
                 self._parts.append(part)
             self._done = part is None
-            self._grown.notify_all()
+            self._changed.notify_all()
 
 
 def send(session: Session, program: Program, blocks: Iterator[bytes], stop: Event) -> Outcome:
@@ -108,18 +108,18 @@ def send(session: Session, program: Program, blocks: Iterator[bytes], stop: Even
     stderr, stdout = FirstBytes(), FirstBytes()
     first_output, finished = Event(), Event()
 
-    def heard(text: bytes) -> None:
+    def on_stdout(text: bytes) -> None:
         stdout(text)
         first_output.set()
 
     def feed() -> Iterator[bytes]:
-        while not first_output.wait(_TICK):
+        while not first_output.wait(_CHECK_INTERVAL):
             if finished.is_set():
                 return
-        if stdout.data.startswith(_SEND):
+        if stdout.data.startswith(_SEND_REQUEST):
             yield from blocks
 
-    pipes = Pipes(stdin=feed(), stdout=heard, stderr=stderr, idle=_IDLE, stop=stop)
+    pipes = Pipes(stdin=feed(), stdout=on_stdout, stderr=stderr, idle=_IDLE, stop=stop)
     try:
         code = executing.run(session, program, pipes)
     except SkyError as error:

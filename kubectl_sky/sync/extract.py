@@ -20,19 +20,19 @@ from kubectl_sky.sync.tarstream import Limits, Member, TarStream, broken
 Note = Callable[[str], None]
 Parts = tuple[bytes, ...]
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_ROOT = b"new"  # name of the extracted tree in the temporary folder
-_DEPTH = 100  # nested folders
-_PATH = 4096  # bytes of a path or a link target
-_NAME = 255
-_LINKS = 16 << 20  # bytes of symbolic links, which are created at the end
-_NOTES = 10
-_SHOWN = 200  # characters shown of a name in a note
-_TRAILING = 1 << 20  # bytes after the end of the tar: some programs pad the last block
+_OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_EXTRACTED = b"new"  # name of the extracted tree in the temporary folder
+_MAX_DEPTH = 100  # nested folders
+_MAX_PATH = 4096  # bytes of a path or a link target
+_MAX_NAME = 255
+_MAX_LINK_MEMORY = 16 << 20  # bytes of symbolic links, which are created at the end
+_MAX_NOTES = 10
+_MAX_SHOWN = 200  # characters shown of a name in a note
+_MAX_TRAILING = 1 << 20  # bytes after the end of the tar: some programs pad the last block
 
 
-class _Left(Exception):
+class _Skipped(Exception):
     """Raised to skip a member, with the reason; caught in this module."""
 
 
@@ -43,16 +43,16 @@ class Notes:
         self._note = note
         self._count = 0
 
-    def left_out(self, name: bytes, why: str) -> None:
+    def skipped(self, name: bytes, why: str) -> None:
         """Report that a member was skipped."""
         self._count += 1
-        if self._count <= _NOTES:
-            self._note(f"skipped {name.decode(errors='replace')[:_SHOWN]!r}: {why}")
+        if self._count <= _MAX_NOTES:
+            self._note(f"skipped {name.decode(errors='replace')[:_MAX_SHOWN]!r}: {why}")
 
     def finish(self) -> None:
         """Report how many more members were skipped."""
-        if self._count > _NOTES:
-            self._note(f"skipped {self._count - _NOTES:,} more")
+        if self._count > _MAX_NOTES:
+            self._note(f"skipped {self._count - _MAX_NOTES:,} more")
 
 
 def extract(stream: BinaryIO, target: Path, note: Note, limits: Limits | None = None) -> None:
@@ -92,7 +92,7 @@ def _temporary(folder: int) -> Iterator[int]:
 
 @contextmanager
 def _opened(name: bytes, folder: int | None = None) -> Iterator[int]:
-    descriptor = os.open(name, _FOLDER, dir_fd=folder)
+    descriptor = os.open(name, _OPEN_FOLDER, dir_fd=folder)
     try:
         yield descriptor
     finally:
@@ -107,7 +107,7 @@ class _Tree:
         self._notes = notes
         self._open: list[tuple[bytes, int]] = []  # from the root down to the current folder
         self._links: list[tuple[Parts, bytes]] = []
-        self._held = 0
+        self._link_memory = 0
 
     def fill(self, stream: BinaryIO, limits: Limits) -> None:
         """Extract the whole stream."""
@@ -118,16 +118,16 @@ class _Tree:
                 root = root or member
                 try:
                     self._add(tar, root, member)
-                except _Left as reason:
-                    self._notes.left_out(member.name, str(reason))
+                except _Skipped as reason:
+                    self._notes.skipped(member.name, str(reason))
             if root is None:
                 raise broken("it is empty")
             for parts, text in self._links:
                 self._link(parts, text)
         finally:
-            self._up(0)
-        if len(stream.read(_TRAILING)) == _TRAILING:
-            raise broken("it did not stop")
+            self._close_below(0)
+        if len(stream.read(_MAX_TRAILING)) == _MAX_TRAILING:
+            raise broken("data follows its end")
 
     def _add(self, tar: TarStream, root: Member, member: Member) -> None:
         parts = _parts(member.name)
@@ -136,18 +136,18 @@ class _Tree:
             if not single_file and not (member.is_folder and not parts):
                 raise broken(f"it begins with {_shown(member.name)}")
         elif root.is_file or not parts:
-            raise _Left("it was not requested")
-        path: Parts = (_ROOT, *(parts if root.is_folder else ()))
+            raise _Skipped("it was not requested")
+        path: Parts = (_EXTRACTED, *(parts if root.is_folder else ()))
         if member.is_folder:
             self._enter(path)
         elif member.is_file:
             self._file(tar, path, member)
         elif member.is_symlink:
-            self._keep(path, member.link)
+            self._defer_link(path, member.link)
         elif member.is_hard_link:
-            self._hard_link(path, (_ROOT, *_parts(member.link)))
+            self._hard_link(path, (_EXTRACTED, *_parts(member.link)))
         else:
-            raise _Left("it is neither a file nor a folder")
+            raise _Skipped("it is neither a file nor a folder")
 
     def _enter(self, path: Parts, create: bool = True) -> int:
         """Return the descriptor of a folder, open until the next call."""
@@ -155,19 +155,19 @@ class _Tree:
         common = len(
             list(takewhile(lambda pair: pair[0] == pair[1], zip(current, path, strict=False)))
         )
-        self._up(common)
+        self._close_below(common)
         for name in path[common:]:
             folder = self._open[-1][1] if self._open else self._temporary
             if create:
                 with suppress(FileExistsError):
                     os.mkdir(name, dir_fd=folder)
             try:
-                self._open.append((name, os.open(name, _FOLDER, dir_fd=folder)))
+                self._open.append((name, os.open(name, _OPEN_FOLDER, dir_fd=folder)))
             except (NotADirectoryError, FileNotFoundError):
-                raise _Left("a part of its path is not a folder") from None
+                raise _Skipped("a part of its path is not a folder") from None
         return self._open[-1][1] if self._open else self._temporary
 
-    def _up(self, depth: int) -> None:
+    def _close_below(self, depth: int) -> None:
         while len(self._open) > depth:
             os.close(self._open.pop()[1])
 
@@ -177,12 +177,12 @@ class _Tree:
         free = space.f_bavail * space.f_frsize
         if space.f_blocks and member.size > free:
             raise UserError(
-                f"{_shown(member.name)} has {member.size:,} bytes, and {free:,} are free here"
+                f"{_shown(member.name)} has {member.size:,} bytes, but only {free:,} bytes are free"
             )
         try:
-            descriptor = os.open(path[-1], _NEW, _mode(member.mode), dir_fd=folder)
+            descriptor = os.open(path[-1], _CREATE, _mode(member.mode), dir_fd=folder)
         except FileExistsError:
-            raise _Left("it occurs more than once") from None
+            raise _Skipped("it occurs more than once") from None
         with open(descriptor, "wb", buffering=0) as file:
             for block in tar.content():
                 _write(file.fileno(), block)
@@ -205,19 +205,19 @@ class _Tree:
                     )
                     return
             except FileExistsError:
-                raise _Left("it occurs more than once") from None
+                raise _Skipped("it occurs more than once") from None
             except PermissionError:
-                raise _Left("hard links are not supported here") from None
+                raise _Skipped("hard links are not supported here") from None
             finally:
                 os.close(source)
-        raise _Left("it is a hard link to a file that was not copied")
+        raise _Skipped("it is a hard link to a file that was not copied")
 
-    def _keep(self, path: Parts, text: bytes) -> None:
+    def _defer_link(self, path: Parts, text: bytes) -> None:
         """Save a symbolic link, to be created at the end, if it points inside the tree."""
         if not _inside(path[1:], text):
-            raise _Left("it is a link that points outside of the copied files")
-        self._held += len(text) + sum(map(len, path)) + 200  # memory of the Python objects
-        if self._held > _LINKS:
+            raise _Skipped("it is a link that points outside of the copied files")
+        self._link_memory += len(text) + sum(map(len, path)) + 200  # memory of the Python objects
+        if self._link_memory > _MAX_LINK_MEMORY:
             raise UserError("the tar stream has too many symbolic links")
         self._links.append((path, text))
 
@@ -225,18 +225,22 @@ class _Tree:
         try:
             os.symlink(text, path[-1], dir_fd=self._enter(path[:-1]))
         except FileExistsError:
-            self._notes.left_out(path[-1], "it occurs more than once")
-        except _Left as reason:
-            self._notes.left_out(path[-1], str(reason))
+            self._notes.skipped(path[-1], "it occurs more than once")
+        except _Skipped as reason:
+            self._notes.skipped(path[-1], str(reason))
 
 
 def _parts(name: bytes) -> Parts:
     """Split a name into parts relative to the root."""
     parts = tuple(part for part in name.split(b"/") if part not in (b"", b"."))
     if name.startswith(b"/") or b".." in parts or b"\0" in name:
-        raise _Left("its path points outside of the copied files")
-    if len(name) > _PATH or len(parts) > _DEPTH or any(len(part) > _NAME for part in parts):
-        raise _Left("its path is too long")
+        raise _Skipped("its path points outside of the copied files")
+    if (
+        len(name) > _MAX_PATH
+        or len(parts) > _MAX_DEPTH
+        or any(len(part) > _MAX_NAME for part in parts)
+    ):
+        raise _Skipped("its path is too long")
     return parts
 
 
@@ -251,7 +255,7 @@ def _inside(path: Parts, text: bytes) -> bool:
         bool(text)
         and not text.startswith(b"/")
         and b"\0" not in text
-        and len(text) < _PATH
+        and len(text) < _MAX_PATH
         and levels_up < len(path)
         and b".." not in parts[levels_up:]
     )
@@ -272,15 +276,15 @@ def _move(temporary: int, target: Path, notes: Notes) -> None:
     """Move the extracted file or folder to its target."""
     with suppress(FileNotFoundError):
         target_mode = os.lstat(target).st_mode
-        new_mode = os.stat(_ROOT, dir_fd=temporary, follow_symlinks=False).st_mode
+        new_mode = os.stat(_EXTRACTED, dir_fd=temporary, follow_symlinks=False).st_mode
         if stat.S_ISDIR(target_mode) and stat.S_ISDIR(new_mode):
-            with _opened(_ROOT, temporary) as source, _opened(os.fsencode(target)) as existing:
+            with _opened(_EXTRACTED, temporary) as source, _opened(os.fsencode(target)) as existing:
                 _merge(source, existing, notes)
             return
         if stat.S_ISDIR(target_mode) or stat.S_ISDIR(new_mode):
             what = "a folder" if stat.S_ISDIR(target_mode) else "not a folder"
             raise UserError(f"{target} exists and is {what}", "choose another target")
-    os.replace(_ROOT, target, src_dir_fd=temporary)
+    os.replace(_EXTRACTED, target, src_dir_fd=temporary)
 
 
 def _merge(source: int, target: int, notes: Notes) -> None:
@@ -298,8 +302,8 @@ def _merge(source: int, target: int, notes: Notes) -> None:
                 _merge(source_folder, target_folder, notes)
         else:
             what = "a folder" if stat.S_ISDIR(target_mode) else "not a folder"
-            notes.left_out(os.fsencode(name), f"it exists here and is {what}")
+            notes.skipped(os.fsencode(name), f"it exists here and is {what}")
 
 
 def _shown(name: bytes) -> str:
-    return repr(name.decode(errors="replace")[:_SHOWN])
+    return repr(name.decode(errors="replace")[:_MAX_SHOWN])

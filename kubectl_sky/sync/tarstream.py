@@ -64,7 +64,7 @@ class TarStream:
     def __init__(self, stream: BinaryIO, limits: Limits) -> None:
         self._stream = stream
         self._limits = limits
-        self._left = 0  # unread bytes of the current member
+        self._remaining = 0  # unread bytes of the current member
         self._padding = 0
 
     def __iter__(self) -> Iterator[Member]:
@@ -75,7 +75,7 @@ class TarStream:
                     f"the tar stream has more than {self._limits.headers:,} entries",
                     "copy fewer files at a time, or pack them into one file in the task",
                 )
-            info = _parsed(block)
+            info = _parse(block)
             if info.type in _EXTENDED:
                 extended |= self._extended(info)
                 continue
@@ -86,11 +86,11 @@ class TarStream:
 
     def content(self) -> Iterator[bytes]:
         """Yield the content of the current member."""
-        while self._left:
-            data = self._stream.read(min(self._left, BLOCK))
+        while self._remaining:
+            data = self._stream.read(min(self._remaining, BLOCK))
             if not data:
                 raise broken("it ends within a file")
-            self._left -= len(data)
+            self._remaining -= len(data)
             yield data
 
     def _headers(self) -> Iterator[bytes]:
@@ -102,7 +102,7 @@ class TarStream:
             self._exactly(self._padding)
 
     def _expect(self, size: int) -> None:
-        self._left, self._padding = size, -size % tarfile.BLOCKSIZE
+        self._remaining, self._padding = size, -size % tarfile.BLOCKSIZE
 
     def _extended(self, info: tarfile.TarInfo) -> dict[str, bytes]:
         """Read an extended header, which describes the next member."""
@@ -123,12 +123,12 @@ class TarStream:
         return data
 
 
-def broken(why: str) -> UserError:
+def broken(reason: str) -> UserError:
     """Return the error for an invalid or incomplete tar."""
-    return UserError(f"not a complete tar stream: {why}", "copy it again")
+    return UserError(f"not a complete tar stream: {reason}", "copy it again")
 
 
-def _parsed(block: bytes) -> tarfile.TarInfo:
+def _parse(block: bytes) -> tarfile.TarInfo:
     try:
         return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
     except (tarfile.TarError, ValueError) as error:

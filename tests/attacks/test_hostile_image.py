@@ -96,7 +96,7 @@ FLOODS = {
     "pax header of 2 GB": (f"cat {PLACE}/data; exec yes", "header of more than"),
     "stderr": ("exec yes >&2", "writes messages without end"),
     "stdout": ("exec yes", "not a complete tar stream"),
-    "data behind the end": (f"cat {PLACE}/data; exec cat /dev/zero", "it did not stop"),
+    "data behind the end": (f"cat {PLACE}/data; exec cat /dev/zero", "data follows its end"),
 }
 
 
