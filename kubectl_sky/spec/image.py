@@ -77,7 +77,8 @@ def unchosen(document: Document) -> Iterator[Path]:
 
 def _complete(document: Document) -> Iterator[tuple[Path, Mapping[str, Data]]]:
     """Yield the complete resources of each candidate; of the task if it has none."""
-    paths = [path for path in document.candidates()[1:] if path not in infra.left_out(document)]
+    ignored = set(infra.left_out(document))
+    paths = [path for path in document.candidates()[1:] if path not in ignored]
     for path in paths or [("resources",)]:
         yield path, infra.whole(document, path)
 

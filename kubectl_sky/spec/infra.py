@@ -95,13 +95,14 @@ def whole(document: Document, path: Path) -> Mapping[str, Data]:
 def _rule(document: Document) -> Iterator[Problem]:
     """Warn once about the skipped candidates of a list, and about each ignored field."""
     skipped = left_out(document)
+    ignored = set(skipped)
     for field in dict.fromkeys(str(path[1]) for path in skipped):
         paths = [path for path in skipped if path[1] == field]
         providers = ", ".join(dict.fromkeys(_provider(whole(document, path)) for path in paths))
         message = f"{len(paths)} ignored, the task runs in kubectl's context: {providers}"
         yield document.problem(("resources", field), message, _CHOOSE, "warning", key=True)
     for path, values in document.resources.maps:
-        if path not in skipped:
+        if path not in ignored:
             yield from _ignored(document, path, values)
 
 

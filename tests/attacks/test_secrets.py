@@ -161,7 +161,7 @@ def test_field_that_would_show_a_secret_is_refused_with_its_place(field: str, se
 def test_alias_of_a_secret_elsewhere_is_refused_with_its_place(text: str, place: str) -> None:
     text = f"run: x\n{text % MARKER}"
     (refusal,) = refusals(read(text)[0])
-    assert str(refusal).startswith(f"task.yaml:{place}: not supported: a secret's value")
+    assert str(refusal).startswith(f"task.yaml:{place}: not supported: the manifests would show a")
     assert not leaks(str(refusal))
     assert not leaks("".join(problems(text, "warning")))
 
