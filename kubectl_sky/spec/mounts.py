@@ -115,7 +115,7 @@ def volume_problems(document: Document) -> list[Problem]:
     if isinstance(name, str):
         problems += _volume_name(document, ("name",), name)
     if size is None and not existing and document.get("type") == "k8s-pvc":
-        problems.append(document.problem((), "the field 'size' is missing", "such as size: 10Gi"))
+        problems.append(document.problem((), 'missing field "size"', "such as size: 10Gi"))
     problems += _size(document, ("size",), size)
     problems += metadata.labels(document, ("labels",))
     namespace = document.get("config", "namespace")

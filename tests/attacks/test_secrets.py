@@ -393,7 +393,7 @@ def test_login_of_a_repository_is_passed_on_by_name(url: str, expected: tuple[st
 
 def test_login_of_a_repository_by_name_is_no_danger(offline: Command) -> None:
     text = f"run: x\nsecrets: {{TOKEN: {MARKER}}}\nworkdir: {{url: '{URL}'}}\n"
-    done = offline("render", "-", stdin=text)
+    done = offline("render", "-", "--image", "example.com/git:1", stdin=text)
     assert (done.returncode, done.stderr) == (0, "")
     assert not leaks(done.stdout)
 

@@ -82,7 +82,7 @@ REFUSED = {
 }
 _REASONS = {
     "--as-task": "needs --as-task",
-    "leaves the value open": "needs --env or --secret",
+    "the value is not set": "needs --env or --secret",
     "settings.yaml": "needs a setting for its bucket",
     "bucket": "needs a bucket to be created",
 }

@@ -26,7 +26,7 @@ CALL = Call("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
             500,
             'Internal error occurred: failed calling webhook "check.example.com": failed to call'
             ' webhook: Post "https://x": dial tcp: connect: connection refused',
-            "admission webhook check.example.com does not answer; the cluster's administrator",
+            "admission webhook check.example.com does not answer; ask a cluster admin",
         ),
         (
             422,
@@ -46,7 +46,7 @@ CALL = Call("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
             " is being terminated",
             "namespace n is being deleted; wait",
         ),
-        (429, "too many requests", "s:1 has too much to do"),
+        (429, "too many requests", "s:1 is overloaded"),
         (503, "not ready", "s:1 is unavailable: not ready; try again later"),
         (
             500,

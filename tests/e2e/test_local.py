@@ -223,7 +223,7 @@ def test_a_port_that_is_taken(sky: Command) -> None:
         port = other.getsockname()[1]
         done = sky("local", "up", "--port", str(port))
         assert done.returncode == 2
-        assert done.stderr.startswith(f"error: --port {port}: this port cannot be had")
+        assert done.stderr.startswith(f"error: --port {port}: this port is not available")
         assert status(sky)["state"] == "absent"
 
 
