@@ -82,7 +82,7 @@ def test_a_claim_that_is_there(sky: Command, kubectl: Command) -> None:
 WRONG = {
     "name: v\ntype: k8s-pvc\n": '<stdin>:1:1: missing field "size"; such as size: 10Gi',
     "name: v\ntype: k8s-hostpath\nsize: 1Gi\n": "<stdin>:2:7: type: volumes of the type",
-    "name: v\ntype: k8s-pvc\nsize: 1Gi\ninfra: aws\n": "only Kubernetes volumes are supported, not aws",
+    "name: v\ntype: k8s-pvc\nsize: 1Gi\ninfra: aws\n": "only Kubernetes volumes are supported",
     "name: '! v'\ntype: k8s-pvc\nsize: 1Gi\n": "<stdin>:1:7: name: '! v' can be no volume's name",
     "name: v\ntype: k8s-pvc\nsize: 1Gi\nconfig: {namespace: A}\n": "'A' can be no namespace",
     "name: v\ntype: k8s-pvc\nsize: 1Gi\nlabels: {a b: c}\n": "is not a valid label",
