@@ -130,7 +130,7 @@ def refuse_ambiguous(tasks: list[TaskStatus]) -> list[TaskStatus]:
             raise UserError(
                 f"task {task.id} is claimed by objects that were created in the same second:"
                 f" {', '.join(task.rivals)}",
-                "delete those that are not yours: kubectl delete",
+                "delete those that are not yours, or correct their label username",
             )
     return tasks
 

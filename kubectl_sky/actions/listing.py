@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 from kubectl_sky import kinds, names
 from kubectl_sky.cluster import access, objects
@@ -87,7 +88,7 @@ def explain_missing(session: Session, namespace: str | None, owned: Ownership) -
         )
     except Forbidden:
         return owned
-    decided = ownership.explained(owned, services)
+    decided = ownership.explained(owned, services, datetime.now(UTC))
     deleted = [task for task in decided.tasks if task.missing is Missing.DELETED]
     if not deleted:
         return decided
@@ -102,8 +103,12 @@ def _labels(item: Object) -> Object:
 
 
 def _task_id_selector(tasks: Sequence[TaskObjects]) -> str:
+    return with_ids(task.key[1] for task in tasks)
+
+
+def with_ids(task_ids: Iterable[str]) -> str:
     """Return a selector of these tasks, or of all tasks if there are too many."""
-    ids = sorted({task.key[1] for task in tasks})
+    ids = sorted(set(task_ids))
     return (
         f"{names.TASK_ID} in ({','.join(ids)})"
         if len(ids) <= MAX_LABEL_VALUES

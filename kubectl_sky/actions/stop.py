@@ -1,6 +1,7 @@
 """`stop` and `clean`: delete tasks, and the leftovers of interrupted submits."""
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -20,21 +21,24 @@ _WORKERS = 16
 
 
 def stop(session: Session, tasks: Sequence[TaskStatus]) -> None:
-    """Delete the workloads of the tasks; their dependents are garbage-collected."""
+    """Delete the workloads of the tasks; their dependents are garbage-collected.
+
+    Also delete what a killed submit left without an owner, and Jobs that lost their labels.
+    """
     decided = find.refuse_ambiguous(list(tasks))
+    auxiliary = _of_tasks(session, decided)
     with ThreadPoolExecutor(_WORKERS) as pool:
-        list(pool.map(lambda task: _stop(session, task), decided))
+        list(pool.map(lambda task: _stop(session, task, auxiliary[_key(task)]), decided))
 
 
-def _stop(session: Session, task: TaskStatus) -> None:
+def _stop(session: Session, task: TaskStatus, auxiliary: Sequence[Json]) -> None:
     """Delete each workload by its uid.
 
     Deleting a collection would also delete objects that only have the labels.
     """
     backend = task.workload
 
-    def delete(name: str) -> None:
-        metadata = task.identity(name)
+    def delete(metadata: Mapping[str, str]) -> None:
         objects.delete_by_uid(
             session,
             backend.kind,
@@ -44,11 +48,45 @@ def _stop(session: Session, task: TaskStatus) -> None:
         )
 
     with ThreadPoolExecutor(_WORKERS) as pool:
-        list(pool.map(delete, task.uids))
-    if len(task.nodes) < task.num_nodes:  # submit was interrupted before owner references were set
-        remaining, _ = _auxiliary(session, task.namespace, names.selector(task_id=task.id))
-        owner = User(task.user)
-        _delete(session, [item for item in remaining if owner.owns(item["metadata"])])
+        list(pool.map(delete, (*map(task.identity, task.uids), *_relabelled(task, auxiliary))))
+    _delete(session, [item for item in auxiliary if not item["metadata"].get("ownerReferences")])
+
+
+def _key(task: TaskStatus) -> tuple[str, str]:
+    return task.namespace, task.id
+
+
+def _of_tasks(
+    session: Session, tasks: Sequence[TaskStatus]
+) -> Mapping[tuple[str, str], Sequence[Json]]:
+    """Return the objects of each task other than workloads, as far as the user may list them."""
+    auxiliary: dict[tuple[str, str], list[Json]] = defaultdict(list)
+    owners = {_key(task): User(task.user) for task in tasks}
+    for namespace in {task.namespace for task in tasks}:
+        ids = [task.id for task in tasks if task.namespace == namespace]
+        with suppress(Forbidden):
+            items, _ = _auxiliary(session, namespace, listing.with_ids(ids))
+            for item in items:
+                owner = owners.get(_task(item))
+                if owner and owner.owns(item["metadata"]):
+                    auxiliary[_task(item)].append(item)
+    return auxiliary
+
+
+def _relabelled(task: TaskStatus, auxiliary: Sequence[Json]) -> Iterator[dict[str, str]]:
+    """Yield the name, namespace and uid of each Job of a task that is not found by its labels.
+
+    Its name is the one that submit gave, and it owns the same objects as the other Jobs.
+    """
+    names_left = {node.job for node in task.nodes} - set(task.uids)
+    owners = {
+        owner["name"]: owner["uid"]
+        for item in auxiliary
+        for owner in item["metadata"].get("ownerReferences") or ()
+        if owner["kind"] == task.workload.kind.kind
+    }
+    for name in names_left & set(owners):
+        yield {"name": name, "namespace": task.namespace, "uid": owners[name]}
 
 
 def stop_surviving_nodes(session: Session, task: TaskStatus) -> bool:

@@ -9,15 +9,18 @@ and the names that submit gives. If there are several such sets, the oldest one 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from kubectl_sky import counts, names
 from kubectl_sky.kinds import JOB
+from kubectl_sky.observe import age
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Object, condition
 
 _DEPTH = 4  # most controllers between a pod and its task; usually one
 _FINAL = ("Complete", "Completed", "Succeeded", "Failed")  # conditions of finished objects
+_LONGEST = 2**31  # seconds after which a finished Job expires
 _NEVER = "~"  # sorts after every time
 _MAX_LISTED = 5  # ignored objects listed per task
 
@@ -132,16 +135,19 @@ def decide(
     return Ownership(tasks, tuple(line for lines in ignored.values() for line in _few(lines)))
 
 
-def explained(owned: Ownership, services: Collection[Object]) -> Ownership:
+def explained(
+    owned: Ownership, services: Collection[Object], now: datetime | None = None
+) -> Ownership:
     """Decide for each task with missing nodes whether they were deleted or never submitted.
 
     The last step of submit makes the task's objects the owners of its Service. `services` are the
-    Services of the tasks; only their metadata is needed.
+    Services of the tasks; only their metadata is needed. Before a Job can have
+    expired, at `now`, it was deleted.
     """
     remaining = counts.ALL_NODES - sum(len(task.items) for task in owned.tasks)
     tasks = []
     for task in owned.tasks:
-        missing = _missing(task, services) if task.lacks else task.missing
+        missing = _missing(task, services, now) if task.lacks else task.missing
         if missing is Missing.DELETED and task.lacks > remaining:
             missing = Missing.UNKNOWN
         remaining -= task.lacks if missing is Missing.DELETED else 0
@@ -172,7 +178,7 @@ def confirmed(owned: Ownership, current: Iterable[Object]) -> Ownership:
     )
 
 
-def _missing(task: TaskObjects, services: Iterable[Object]) -> Missing:
+def _missing(task: TaskObjects, services: Iterable[Object], now: datetime | None) -> Missing:
     uids, identity = set(map(_uid, task.items)), _identity(task.items[0])
     owners = [
         {owner.get("uid") for owner in service["metadata"].get("ownerReferences") or ()}
@@ -180,9 +186,21 @@ def _missing(task: TaskObjects, services: Iterable[Object]) -> Missing:
         if service["metadata"].get("namespace", "") == task.key[0] and identity & _identity(service)
     ]
     if any(uids & owner_uids for owner_uids in owners):
-        expires = any("ttlSecondsAfterFinished" in item.get("spec", {}) for item in task.items)
-        return Missing.EXPIRED if expires else Missing.DELETED
+        return Missing.EXPIRED if _may_have_expired(task, now) else Missing.DELETED
     return Missing.NOT_SUBMITTED if set() in owners else Missing.UNKNOWN
+
+
+def _may_have_expired(task: TaskObjects, now: datetime | None) -> bool:
+    """Return whether the cluster deletes finished Jobs of the task, and may have begun to."""
+    seconds = [
+        counts.whole(item["spec"]["ttlSecondsAfterFinished"], _LONGEST)
+        for item in task.items
+        if "ttlSecondsAfterFinished" in item.get("spec", {})
+    ]
+    created = min(map(_created, task.items))
+    if not seconds or now is None or not created:
+        return bool(seconds)
+    return now - age.parse(created) >= timedelta(seconds=min(seconds))
 
 
 def _identity(item: Object) -> set[tuple[str, str]]:
@@ -271,7 +289,7 @@ def _chosen(claimants: Sequence[Object], known: Collection[str]) -> TaskObjects:
     ranked = sorted(sets.values(), key=lambda items: (*_rank(items, known), _named(items[0])))
     first = ranked[0]
     rank = _rank(first, known)
-    rivals = tuple(_named(candidate[0]) for candidate in ranked if _rank(candidate, known) == rank)
+    rivals = tuple(_claimant(items[0]) for items in ranked if _rank(items, known) == rank)
     members: dict[int, Object] = {}
     for item in sorted(first, key=lambda item: (_uid(item) not in known, _created(item))):
         ranks = registry.of(item).ranks(item)
@@ -341,6 +359,12 @@ def _foreign(item: Object) -> str:
 
 def _named(item: Object) -> str:
     return f"{item.get('kind', 'object')}/{item['metadata']['name']}"
+
+
+def _claimant(item: Object) -> str:
+    """Return the name of an object and its owner by its labels."""
+    owner = (item["metadata"].get("labels") or {}).get(names.USERNAME)
+    return f"{_named(item)} (owner: {owner})"
 
 
 def _uid(item: Object) -> str:

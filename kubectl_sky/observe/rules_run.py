@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kubectl_sky.observe.findings import Rule, Stage
-from kubectl_sky.observe.nodes import JOB_NOT_FOUND, POD_DELETED
+from kubectl_sky.observe.nodes import JOB_NOT_FOUND, POD_DELETED, TERMINATING
 from kubectl_sky.observe.signals import Signal, Snapshot, Source
 
 _LINES = 3  # log lines at the end of a finding
@@ -103,6 +103,14 @@ RUN = (
         "its pod was deleted",
         "submit the task again; resources.job_recovery restarts such nodes",
         reason=POD_DELETED,
+    ),
+    Rule(
+        "pod-terminating",
+        Stage.RUN,
+        Source.NODE,
+        "its pod is being deleted",
+        "wait until it is deleted: the node then fails or is restarted",
+        reason=TERMINATING,
     ),
     Rule(
         "deadline",

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from kubectl_sky import kinds, names
 from kubectl_sky.observe import gangs
-from kubectl_sky.observe.nodes import JOB_NOT_FOUND, POD_DELETED, State
+from kubectl_sky.observe.nodes import JOB_NOT_FOUND, POD_DELETED, TERMINATING, State
 from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.workloads import registry
@@ -178,6 +178,8 @@ def _task_signals(task: TaskStatus) -> Iterator[tuple[Iterable[int], Signal]]:
     for node in task.nodes:
         if node.state is State.FAILED and node.reason in (JOB_NOT_FOUND, POD_DELETED):
             yield (node.index,), Signal(Source.NODE, node.reason, node.message)
+        elif not node.state.ended and node.reason == TERMINATING:
+            yield (node.index,), Signal(Source.NODE, node.reason, "")
     running = [
         node.index for node in task.nodes if node.state is State.RUNNING and node.exit_code is None
     ]

@@ -10,6 +10,7 @@ from kubectl_sky.observe import ownership
 from kubectl_sky.observe.jobstatus import JobStatus, of_node, of_task
 from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
+    TERMINATING,
     NodeStatus,
     Object,
     State,
@@ -191,7 +192,11 @@ class TaskStatus:
         if self.incomplete:
             word = "submitted" if self.missing is Missing.NOT_SUBMITTED else "found"
             return f"incomplete: {len(self.nodes)} of {self.num_nodes} nodes {word}"
-        waiting = [node for node in self.nodes if node.state is State.PENDING and node.reason]
+        waiting = [
+            node
+            for node in self.nodes
+            if node.reason == TERMINATING or (node.state is State.PENDING and node.reason)
+        ]
         return f"{waiting[0].name}: {waiting[0].reason}" if waiting else self._again()
 
     def _again(self, before: str = "") -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_sky import kinds
+from kubectl_sky import kinds, names
 from kubectl_sky.actions import find, stop
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.errors import Forbidden
@@ -28,7 +28,7 @@ def test_stop_deletes_only_the_jobs_and_their_dependents_follow(
     existing = task(api)
     api.requests.clear()
     stop.stop(api.session(), [existing])
-    assert sorted(api.requests) == [f"delete jobs {name}" for name in JOBS]
+    assert sorted(api.writes) == [f"delete jobs {name}" for name in JOBS]
     assert api.names() == []
 
 
@@ -63,6 +63,51 @@ def test_stop_incomplete_task_deletes_objects_without_an_owner(
     api.remove(kinds.JOB, JOBS[1])
     stop.stop(api.session(), [task(api)])
     assert api.names() == []
+
+
+def test_stop_submit_killed_before_owners_deletes_all(api: FakeCluster, send: Submitter) -> None:
+    send(TWO)
+    for kind in (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE):
+        item = api.get(kind, f"train-{ID}")
+        del item["metadata"]["ownerReferences"]
+        api.put(item)
+    existing = task(api)
+    assert not existing.incomplete, "all Jobs exist"
+    stop.stop(api.session(), [existing])
+    assert [name for name in api.names() if "-runtime-" not in name] == []
+
+
+def test_stop_job_without_labels_is_deleted_too(api: FakeCluster, send: Submitter) -> None:
+    send(TWO)
+    job = api.get(kinds.JOB, JOBS[1])
+    del job["metadata"]["labels"][names.TASK_ID]
+    api.put(job)
+    stop.stop(api.session(), [task(api)])
+    assert api.names() == []
+
+
+def test_stop_job_of_another_task_in_forged_owners_is_kept(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send(TWO)
+    foreign = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "other"}}
+    uid = api.put(foreign)["metadata"]["uid"]
+    service = api.get(kinds.SERVICE, f"train-{ID}")
+    forged = {"apiVersion": "batch/v1", "kind": "Job", "name": "other", "uid": uid}
+    service["metadata"]["ownerReferences"].append(forged)
+    api.put(service)
+    stop.stop(api.session(), [task(api)])
+    assert "jobs other" in api.names()
+
+
+def test_stop_without_right_to_list_services_deletes_the_jobs(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send(TWO)
+    existing = task(api)
+    api.forbidden.add("list services")
+    stop.stop(api.session(), [existing])
+    assert not any(name.startswith("jobs") for name in api.names())
 
 
 def test_stop_without_right_to_delete_is_an_error(api: FakeCluster, send: Submitter) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError
+from kubectl_sky.errors import ClusterError, Conflict, NotServed
 
 
 class CuttingProxy:
@@ -104,6 +104,15 @@ class CuttingProxy:
         _reset(sink)
 
 
+def _refusal(error: ClusterError, path: str) -> tuple[int, dict[str, str], bytes]:
+    """Return the answer of an API server that refuses a request so."""
+    code, reason = (409, "AlreadyExists") if isinstance(error, Conflict) else (404, "NotFound")
+    status: dict[str, object] = {"kind": "Status", "reason": reason, "code": code}
+    if not isinstance(error, NotServed):
+        status["details"] = {"name": path.rpartition("/")[2]}
+    return code, {}, json.dumps(status).encode()
+
+
 def _reset(line: socket.socket) -> None:
     """Close with RST, as a broken network or a killed server does."""
     with contextlib.suppress(OSError):
@@ -153,6 +162,7 @@ class FrontProxy:
                 """Nothing on stderr."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.handle_error = lambda *gone: None  # type: ignore[method-assign]
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def forward(
@@ -172,8 +182,8 @@ class FrontProxy:
                 body=json.loads(body) if body else None,
                 content_type=request.headers.get("Content-Type", ""),
             )
-        except ClusterError:
-            return 404, {}, b"{}"
+        except ClusterError as error:
+            return _refusal(error, path.path)
         return answer.status, {}, json.dumps(answer.body).encode()
 
     def _log(self, direct: Session, path: str, query: dict[str, str]) -> bytes:

@@ -15,9 +15,9 @@ run: sleep 600
 """
 
 
-def started(sky: Command, task_id: str, *flags: str) -> None:
+def started(sky: Command, task_id: str, *flags: str, text: str = PAIR) -> None:
     """Submit PAIR and wait until both nodes run."""
-    done = sky("submit", "-", "--id", task_id, "--detach", *flags, stdin=PAIR)
+    done = sky("submit", "-", "--id", task_id, "--detach", *flags, stdin=text)
     assert done.returncode == 0, done.stderr
     eventually(lambda: sky.json("status", task_id)["metadata"]["running_nodes"] == 2, 90)
 

@@ -198,8 +198,8 @@ def test_without_volcano(sky: Command, kubectl: Command) -> None:
     assert (done.returncode, done.stderr) == (
         3,
         "error: backend volcano needs Volcano, and the cluster does not serve podgroups"
-        " (scheduling.volcano.sh/v1beta1);"
-        " install it, or choose another backend: jobs, indexed\n",
+        " (scheduling.volcano.sh/v1beta1)\n"
+        "hint: install it, or choose another backend: jobs, indexed\n",
     )
     assert objects(kubectl, "volcano4") == []
 

@@ -1,10 +1,11 @@
 """What clusters say that could not be brought to say it here, and what has to come of it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kubectl_sky.observe import ownership, status
+from kubectl_sky.observe.nodes import TERMINATING, State
 from kubectl_sky.observe.signals import Snapshot, Source
 from tests.builders import ID, make_job, make_pod, make_pod_group, make_service, terminated
 
@@ -332,6 +333,7 @@ SAID = (
     Said("killed", Source.ENDED, "", "it was killed (Error 143: a signal)", "Error 143"),
     Said("job-not-found", Source.NODE, "", "its Job was deleted or lost its labels"),
     Said("pod-deleted", Source.NODE, "", "its pod was deleted"),
+    Said("pod-terminating", Source.NODE, "", "its pod is being deleted"),
     Said("not-submitted", Source.NODE, "", "incomplete: 1 of 2 nodes submitted; submit was"),
     Said("nodes-not-found", Source.NODE, "", "incomplete: 1 of 2 nodes found; the other nodes"),
     Said("waits-for-nodes", Source.BARRIER, "", "wait for node-1"),
@@ -356,6 +358,9 @@ def _of_nodes(rule: str) -> Snapshot:
     services = {"job-not-found": [make_service(jobs[0])], "not-submitted": [make_service()]}
     owned = ownership.explained(ownership.decide(jobs, []), services.get(rule, []))
     (task,) = status.folded(owned).tasks
+    if rule == "pod-terminating":
+        node = replace(task.nodes[0], state=State.RUNNING, reason=TERMINATING)
+        task = replace(task, nodes=(node,), num_nodes=1)
     return Snapshot(ID, "default", {"Job": tuple(jobs)}, {}, task)
 
 

@@ -135,7 +135,7 @@ def test_objects_of_the_same_second_are_rivals_unless_known() -> None:
     other = make_foreign_job(f"aaa-{ID}", at=CREATED)
     other["metadata"]["annotations"]["kubectl-sky/name"] = "aaa"
     (task,) = tasks([mine, other], [])
-    assert task.rivals == (f"Job/aaa-{ID}", f"Job/train-{ID}")
+    assert task.rivals == (f"Job/aaa-{ID} (owner: alice)", f"Job/train-{ID} (owner: alice)")
     known = [mine["metadata"]["uid"]]
     (decided,) = ownership.decide([mine, other], [], known=known).tasks
     assert (decided.items, decided.rivals) == ((mine,), ())

@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from kubectl_sky.actions.follow import reason
 from kubectl_sky.cli import doctor, tasks
-from kubectl_sky.observe import ownership, status
+from kubectl_sky.observe import age, ownership, status
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.status import TaskStatus
@@ -209,3 +210,27 @@ def test_status_number_of_nodes_that_cannot_be_is_bounded() -> None:
         service["metadata"]["labels"] = job["metadata"]["labels"]
     folded_tasks = status.folded(ownership.explained(ownership.decide(jobs, []), services)).tasks
     assert sum(len(task.nodes) for task in folded_tasks) <= 300_000
+
+
+@pytest.mark.parametrize(
+    ("minutes", "missing"), [(9, Missing.DELETED), (11, Missing.EXPIRED)], ids=["early", "late"]
+)
+def test_missing_job_with_autostop_is_deleted_before_it_can_expire(
+    minutes: int, missing: Missing
+) -> None:
+    jobs = [make_job(rank, 2) for rank in range(2)]
+    for job in jobs:
+        job["spec"]["ttlSecondsAfterFinished"] = 600
+    created = age.parse(jobs[0]["metadata"]["creationTimestamp"])
+    owned = ownership.decide(jobs[:1], [])
+    now = created + timedelta(minutes=minutes)
+    (task,) = status.folded(ownership.explained(owned, [make_service(*jobs)], now)).tasks
+    assert task.missing is missing
+    assert (task.state is State.FAILED) == (missing is Missing.DELETED)
+
+
+def test_rival_objects_name_their_owners() -> None:
+    jobs = [make_job(rank, 2) for rank in range(2)]
+    jobs[1]["metadata"]["labels"]["username"] = "mallory"
+    (task,) = status.folded(ownership.decide(jobs, [])).tasks
+    assert any("(owner: mallory)" in rival for rival in task.rivals)
