@@ -193,7 +193,7 @@ def _missing(task: TaskObjects, services: Iterable[Object], now: datetime | None
 def _may_have_expired(task: TaskObjects, now: datetime | None) -> bool:
     """Return whether the cluster deletes finished Jobs of the task, and may have begun to."""
     seconds = [
-        counts.whole(item["spec"]["ttlSecondsAfterFinished"], _LONGEST)
+        counts.bounded_int(item["spec"]["ttlSecondsAfterFinished"], _LONGEST)
         for item in task.items
         if "ttlSecondsAfterFinished" in item.get("spec", {})
     ]
