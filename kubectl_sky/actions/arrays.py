@@ -11,10 +11,10 @@ from kubectl_sky.spec.task import Task
 from kubectl_sky.workloads.arrays import Array
 from kubectl_sky.workloads.choice import AUTO
 
-_SAME = (None, AUTO, "indexed")  # backends that are compatible with an array
+_COMPATIBLE_BACKENDS = (None, AUTO, "indexed")  # backends that are compatible with an array
 
 
-def applied(tasks: Sequence[Task], text: str | None) -> list[Task]:
+def as_array(tasks: Sequence[Task], text: str | None) -> list[Task]:
     """Turn the single task into an array if the flag is given. Raises UserError."""
     if text is None:
         return list(tasks)
@@ -38,7 +38,7 @@ def _array(task: Task, text: str) -> Task:
             " because an index of a Job is one pod",
             "submit the task once per number instead",
         )
-    if task.backend not in _SAME:
+    if task.backend not in _COMPATIBLE_BACKENDS:
         raise UserError(
             f"{flag} and backend {task.backend}: arrays run as one Indexed Job",
             "remove the backend",

@@ -9,7 +9,7 @@ from kubectl_sky import bounded
 from kubectl_sky.errors import UserError
 
 MAX_BYTES = 1024 * 1024  # of an env file; a Secret or ConfigMap cannot hold more
-_MAX_VALUE = 128 * 1024  # characters: the longest variable that Linux passes to a program
+_MAX_VALUE_CHARACTERS = 128 * 1024  # the longest variable that Linux passes to a program
 _MAX_REFERENCES = 1000  # to other variables in one value
 
 
@@ -18,10 +18,10 @@ class _TooLong(Exception):
 
 
 def variables(
-    given: tuple[str, ...], flag: str, environ: Mapping[str, str]
+    assignments: tuple[str, ...], flag: str, environ: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     """Parse `K=V`, or `K` for the variable of that name in the environment."""
-    for item in given:
+    for item in assignments:
         name, equals, value = item.partition("=")
         if not equals:
             if name not in environ:
@@ -45,7 +45,7 @@ def variable_files(paths: tuple[str, ...], flag: str) -> Iterator[tuple[str, str
         except OSError as error:
             raise UserError(f"{flag} {path}: {bounded.reason(error)}") from error
         except _TooLong as error:
-            limits = f"the limit is {_MAX_VALUE >> 10} KiB for a value and 1 MiB for all"
+            limits = f"the limit is {_MAX_VALUE_CHARACTERS >> 10} KiB for a value and 1 MiB for all"
             raise UserError(f"{flag} {path}: {error} is too long", limits) from None
         for name, value in values.items():
             if value is None:
@@ -72,13 +72,13 @@ def _values(text: str) -> dict[str, str | None]:
         if value is None:
             values[name] = None
             continue
-        if len(value) > _MAX_VALUE or value.count("${") > _MAX_REFERENCES:
+        if len(value) > _MAX_VALUE_CHARACTERS or value.count("${") > _MAX_REFERENCES:
             raise _TooLong(name)
         parts, size = [], 0
         for atom in parse_variables(value):
             parts.append(atom.resolve(env))
             size += len(parts[-1])
-            if size > _MAX_VALUE:
+            if size > _MAX_VALUE_CHARACTERS:
                 raise _TooLong(name)
         total += size
         if total > MAX_BYTES:

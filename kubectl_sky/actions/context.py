@@ -13,7 +13,7 @@ from kubectl_sky.spec.document import Document, Path
 
 
 @dataclass(frozen=True)
-class _Named:
+class _ContextField:
     """A context that a document names, and the path of the field."""
 
     context: str
@@ -36,14 +36,18 @@ def choose(task_file: TaskFile, connection: Connection) -> tuple[TaskFile, Conne
     order = dict.fromkeys(option.context for task in task_file.tasks for option in task.candidates)
     if not any(order):
         return task_file, connection
-    named = [
-        _Named(context, entry.document, path)
+    fields = [
+        _ContextField(context, entry.document, path)
         for entry in task_file.entries
         for context, path in infra.contexts(entry.document).items()
     ]
     if connection.context:
         chosen: str | None = connection.context
-        remark = "" if chosen in order else f"--context {chosen} is usedinstead of {_places(named)}"
+        remark = (
+            ""
+            if chosen in order
+            else f"--context {chosen} is usedinstead of {_format_contexts(fields)}"
+        )
     else:
         kubeconfig_contexts = kubeconfig.contexts(connection)
         existing = [
@@ -56,10 +60,16 @@ def choose(task_file: TaskFile, connection: Connection) -> tuple[TaskFile, Conne
         ]
         if not usable:
             raise InvalidFiles(
-                _divided(named) if existing else _unknown(named, kubeconfig_contexts.names)
+                _different_contexts(fields)
+                if existing
+                else _not_in_kubeconfig(fields, kubeconfig_contexts.names)
             )
         chosen = usable[0]
-        remark = _chosen(named, chosen) if chosen not in (None, kubeconfig_contexts.current) else ""
+        remark = (
+            _context_note(fields, chosen)
+            if chosen not in (None, kubeconfig_contexts.current)
+            else ""
+        )
     remarks = (*task_file.remarks, remark) if remark else task_file.remarks
     entries = tuple(
         replace(entry, task=without_other_contexts(entry.task, chosen))
@@ -68,25 +78,25 @@ def choose(task_file: TaskFile, connection: Connection) -> tuple[TaskFile, Conne
     return replace(task_file, entries=entries, remarks=remarks), replace(connection, context=chosen)
 
 
-def _chosen(named: list[_Named], chosen: str | None) -> str:
-    source = _places([entry for entry in named if entry.context == chosen][:1])
+def _context_note(fields: list[_ContextField], chosen: str | None) -> str:
+    source = _format_contexts([entry for entry in fields if entry.context == chosen][:1])
     return f"context {source}; other commands find the task with --context {chosen}"
 
 
-def _places(named: list[_Named]) -> str:
+def _format_contexts(fields: list[_ContextField]) -> str:
     """Format the contexts: `west of task.yaml:3:10`."""
-    return " or ".join(f"{entry.context} of {entry.problem('').place}" for entry in named)
+    return " or ".join(f"{entry.context} of {entry.problem('').place}" for entry in fields)
 
 
-def _unknown(named: list[_Named], known: Collection[str]) -> list[Problem]:
-    hint = f"it has: {', '.join(known)}" if known else "it has none"
+def _not_in_kubeconfig(fields: list[_ContextField], existing: Collection[str]) -> list[Problem]:
+    hint = f"it has: {', '.join(existing)}" if existing else "it has none"
     return [
-        entry.problem(f"no context {entry.context!r} in the kubeconfig", hint) for entry in named
+        entry.problem(f"no context {entry.context!r} in the kubeconfig", hint) for entry in fields
     ]
 
 
-def _divided(named: list[_Named]) -> list[Problem]:
+def _different_contexts(fields: list[_ContextField]) -> list[Problem]:
     return [
         entry.problem("all tasks of a file must use one context", "choose it with --context")
-        for entry in named
+        for entry in fields
     ]

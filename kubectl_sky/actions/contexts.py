@@ -14,7 +14,7 @@ _WORKERS = 16
 
 
 @dataclass(frozen=True)
-class Answer:
+class ContextTasks:
     """The response of a context: its tasks, or an error."""
 
     context: str
@@ -23,29 +23,31 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Question:
+class TaskQuery:
     """The tasks to list; `user` None means the user's identity in each cluster."""
 
     user: str | None
-    everybody: bool
+    all_users: bool
     all_namespaces: bool
 
 
-def tasks(connection: Connection, question: Question) -> list[Answer]:
+def list_tasks(connection: Connection, query: TaskQuery) -> list[ContextTasks]:
     """List the tasks of each context; errors are reported per context."""
     names = kubeconfig.contexts(connection).names
     with ThreadPoolExecutor(_WORKERS) as pool:
-        return list(pool.map(lambda name: _ask(replace(connection, context=name), question), names))
+        return list(
+            pool.map(lambda name: _list_context(replace(connection, context=name), query), names)
+        )
 
 
-def _ask(connection: Connection, question: Question) -> Answer:
+def _list_context(connection: Connection, query: TaskQuery) -> ContextTasks:
     context = str(connection.context)
     try:
         session = Session.connect(connection)
-        user = None if question.everybody else identity.user(session, question.user)
-        namespace = None if question.all_namespaces else session.namespace
+        user = None if query.all_users else identity.user(session, query.user)
+        namespace = None if query.all_namespaces else session.namespace
         statuses = find.list_tasks(session, find.Scope(namespace, user))
     except ClusterError as error:
-        return Answer(context, error=str(error))
+        return ContextTasks(context, error=str(error))
     session.close()
-    return Answer(context, tuple(statuses))
+    return ContextTasks(context, tuple(statuses))

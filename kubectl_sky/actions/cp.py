@@ -11,7 +11,7 @@ from threading import Event, Thread
 from typing import Any, BinaryIO
 
 from kubectl_sky.actions import exec as executing
-from kubectl_sky.actions.exec import FirstBytes, Inside, Pipes, Sink
+from kubectl_sky.actions.exec import FirstBytes, Pipes, Sink, TaskEnvironment
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, SkyError, UserError
 from kubectl_sky.observe.nodes import NodeStatus
@@ -19,47 +19,47 @@ from kubectl_sky.sync.copying import packed
 from kubectl_sky.sync.extract import extract
 
 _REMOTE = re.compile(r"(?P<task>[^:/\\.]+):(?P<path>.*)", re.DOTALL)
-_NO_TAR, _NO_FOLDER, _NOTHING = 97, 98, 99
-_SECONDS = 60.0  # timeout to resolve a path
-_IDLE = 120.0  # seconds without a byte in either direction
-_PATH = 16 * 1024  # maximum bytes of a path in a node
+_NO_TAR, _NO_FOLDER, _NOT_FOUND = 97, 98, 99
+_RESOLVE_SECONDS = 60.0  # timeout to resolve a path
+_IDLE_SECONDS = 120.0  # seconds without a byte in either direction
+_MAX_PATH_BYTES = 16 * 1024  # maximum bytes of a path in a node
 
-_FIND = f"""
+_FIND_SCRIPT = f"""
 command -v tar > /dev/null || exit {_NO_TAR}
 path=$1
 case $path in "~" | "~/"*) path=$HOME${{path#"~"}} ;; esac
 """
-_BELOW = "case $path in /*) ;; *) path=$PWD/$path ;; esac"
+_ABSOLUTE_SCRIPT = "case $path in /*) ;; *) path=$PWD/$path ;; esac"
 
 # Prints the absolute target: expands ~, and appends the file name to an existing folder.
-_RESOLVE = f"""{_FIND}
+_RESOLVE_SCRIPT = f"""{_FIND_SCRIPT}
 [ ! -d "$path" ] || path=${{path%/}}/$2
-{_BELOW}
+{_ABSOLUTE_SCRIPT}
 [ -d "${{path%/*}}/" ] || exit {_NO_FOLDER}
 printf %s "$path"
 """
 
 # Writes a tar. A folder is named `.` in it; the name of a file does not matter.
-_SEND = f"""{_FIND}
-{_BELOW}
+_SEND_SCRIPT = f"""{_FIND_SCRIPT}
+{_ABSOLUTE_SCRIPT}
 [ ! -d "$path" ] || exec tar -cf - -C "$path" .
-[ -e "$path" ] || [ -L "$path" ] || exit {_NOTHING}
+[ -e "$path" ] || [ -L "$path" ] || exit {_NOT_FOUND}
 exec tar -chf - -C "${{path%/*}}/" "./${{path##*/}}"
 """
 
 
 @dataclass(frozen=True)
-class Place:
+class CopyPath:
     """A path in a task, or a local path if `task` is empty."""
 
     task: str
     path: str
 
 
-def place(text: str) -> Place:
+def parse_path(text: str) -> CopyPath:
     """Parse `FILE` or `TASK:PATH`; write a local name with a colon as `./a:b`."""
     match = _REMOTE.fullmatch(text)
-    return Place(match["task"], match["path"]) if match else Place("", text)
+    return CopyPath(match["task"], match["path"]) if match else CopyPath("", text)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Node:
     """A node to copy to and from; `note` reports what is skipped."""
 
     session: Session
-    within: Inside
+    environment: TaskEnvironment
     node: NodeStatus
     note: Callable[[str], None]
 
@@ -76,23 +76,28 @@ class Node:
         local = Path.cwd() / normpath(source)
         if not os.path.lexists(local):
             raise UserError(f"{source}: no such file or folder")
-        path = self._resolved(target or ".", local.name)
+        path = self._resolve(target or ".", local.name)
         blocks = packed(local, basename(path), self.note)
         self._run(path, ["tar", "-xmof", "-", "-C", dirname(path)], stdin=blocks)
 
     def get(self, source: str, target: str) -> None:
         """Copy a file or folder from the node; into the target if that is a folder."""
         local = local_target(source, target)
-        send = ["sh", "-c", _SEND, "sh", source or "."]
-        with _Sent(
+        send = ["sh", "-c", _SEND_SCRIPT, "sh", source or "."]
+        with _ProgramOutput(
             lambda stdout, stop: self._run(source, send, stdout=stdout, stop=stop)
         ) as stream:
             extract(stream, local, self.note)
 
-    def _resolved(self, path: str, name: str) -> str:
+    def _resolve(self, path: str, name: str) -> str:
         """Resolve the target path in the node; the result is used in the node only."""
-        answer = FirstBytes(_PATH, _PATH)
-        self._run(path, ["sh", "-c", _RESOLVE, "sh", path, name], stdout=answer, seconds=_SECONDS)
+        answer = FirstBytes(_MAX_PATH_BYTES, _MAX_PATH_BYTES)
+        self._run(
+            path,
+            ["sh", "-c", _RESOLVE_SCRIPT, "sh", path, name],
+            stdout=answer,
+            seconds=_RESOLVE_SECONDS,
+        )
         if not answer.data.startswith(b"/"):
             raise ClusterError(f"{self.node.name} did not answer where {path} is")
         return answer.data.decode(errors="surrogateescape")
@@ -100,24 +105,26 @@ class Node:
     def _run(self, path: str, command: list[str], **pipes: Any) -> None:  # noqa: ANN401 -- of Pipes
         """Run sh or tar in the node. Raises SkyError if it fails."""
         stderr = FirstBytes()
-        program = self.within.program(self.node, command)
-        code = executing.run(self.session, program, Pipes(**pipes, stderr=stderr, idle=_IDLE))
+        program = self.environment.program(self.node, command)
+        code = executing.run(
+            self.session, program, Pipes(**pipes, stderr=stderr, idle=_IDLE_SECONDS)
+        )
         if code:
             raise self._failed(path, code, stderr.line)
 
-    def _failed(self, path: str, code: int, why: str) -> SkyError:
+    def _failed(self, path: str, code: int, reason: str) -> SkyError:
         node = self.node.name
         if code == _NO_TAR:
             return UserError(
                 f"the image of {node} has no tar, which cp needs",
-                f"to copy a single file, use `kubectl sky exec {self.within.task.id} -i -- sh -c"
-                " 'cat > FILE' < FILE`",
+                f"to copy a single file, use `kubectl sky exec {self.environment.task.id} -i --"
+                " sh -c 'cat > FILE' < FILE`",
             )
         if code == _NO_FOLDER:
             return UserError(f"{path}: no such target folder in {node}")
-        if code == _NOTHING:
+        if code == _NOT_FOUND:
             return UserError(f"{path}: no such file or folder in {node}")
-        return UserError(f"tar in {node} failed: {why or f'exit code {code}'}")
+        return UserError(f"tar in {node} failed: {reason or f'exit code {code}'}")
 
 
 def local_target(source: str, target: str) -> Path:
@@ -138,7 +145,7 @@ def local_target(source: str, target: str) -> Path:
     return path
 
 
-class _Sent:
+class _ProgramOutput:
     """Expose the output of a program as a file.
 
     An error of the program takes precedence over a UserError of the reader.

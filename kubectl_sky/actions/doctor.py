@@ -19,11 +19,11 @@ from kubectl_sky.observe.verdict import Verdict, judge
 from kubectl_sky.workloads import registry
 
 _WORKERS = 16
-_TAIL = 20  # log lines that a verdict may quote
-_LOGS = 4  # number of nodes whose logs are read: the first that failed
+_LOG_LINES = 20  # log lines that a verdict may quote
+_MAX_LOGS = 4  # number of nodes whose logs are read: the first that failed
 
 
-def examine(session: Session, task: TaskStatus) -> Verdict:
+def diagnose(session: Session, task: TaskStatus) -> Verdict:
     """Diagnose a task from its objects, events, cluster nodes and last log lines.
 
     The state and the causes are read from the same objects.
@@ -51,25 +51,27 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, .
     }
     reads |= {kind.kind: labelled(kind) for kind in (*registry.KINDS, *registry.COMPANION_KINDS)}
     with ThreadPoolExecutor(len(reads)) as pool:
-        results = dict(zip(reads, pool.map(_allowed, reads.values()), strict=True))
+        results = dict(zip(reads, pool.map(_list_if_allowed, reads.values()), strict=True))
     unread = tuple(kind for kind, items in results.items() if items is None)
     if unread:  # a kind that is not served may be reported as forbidden
         installed = access.groups(session)
         unread = tuple(kind for kind in unread if _served(kind, installed))
     items = {kind: tuple(items) for kind, items in results.items() if items is not None}
-    owned, current = _owned(session, task, items)
+    owned, current = _objects_of_task(session, task, items)
     items |= owned
-    items[kinds.PVC.kind] = _used(items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ()))
+    items[kinds.PVC.kind] = _mounted_claims(
+        items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ())
+    )
     logs = _logs(session, current or task)
     return Snapshot(task.id, namespace, items, logs, current), unread
 
 
-def _owned(
-    session: Session, task: TaskStatus, read: Mapping[str, Sequence[Json]]
+def _objects_of_task(
+    session: Session, task: TaskStatus, objects_by_kind: Mapping[str, Sequence[Json]]
 ) -> tuple[dict[str, tuple[Json, ...]], TaskStatus | None]:
     """Return the objects and pods that really belong to a task, and its status by them."""
-    workloads = [item for kind in registry.KINDS for item in read.get(kind.kind, ())]
-    pods, uids = read.get(kinds.POD.kind, ()), set(task.uids.values())
+    workloads = [item for kind in registry.KINDS for item in objects_by_kind.get(kind.kind, ())]
+    pods, uids = objects_by_kind.get(kinds.POD.kind, ()), set(task.uids.values())
     jobs = listing.list_intermediate_jobs(session, task.namespace, workloads, pods)
     decided = ownership.decide(workloads, pods, jobs, uids)
     owned = listing.explain_missing(session, task.namespace, decided).tasks
@@ -80,12 +82,12 @@ def _owned(
     by_kind = {
         kind: tuple(
             item
-            for item in read[kind]
+            for item in objects_by_kind[kind]
             if item["metadata"]["uid"] in owned_uids
             or (kind != kinds.POD.kind and ownership.controller(item) in uids)
         )
         for kind in (kinds.POD.kind, *(kind.kind for kind in registry.KINDS))
-        if kind in read
+        if kind in objects_by_kind
     }
     return by_kind, current
 
@@ -100,7 +102,7 @@ def _served(kind: str, groups: Collection[str]) -> bool:
     return optional.get(kind, "") in ("", *groups)
 
 
-def _allowed(read: Callable[[], list[Json]]) -> list[Json] | None:
+def _list_if_allowed(read: Callable[[], list[Json]]) -> list[Json] | None:
     try:
         return read()
     except Forbidden:
@@ -109,7 +111,7 @@ def _allowed(read: Callable[[], list[Json]]) -> list[Json] | None:
         return []
 
 
-def _used(claims: Iterable[Json], pods: Iterable[Json]) -> tuple[Json, ...]:
+def _mounted_claims(claims: Iterable[Json], pods: Iterable[Json]) -> tuple[Json, ...]:
     """Return the PVCs that the pods mount."""
     volumes = [volume for pod in pods for volume in pod["spec"].get("volumes") or ()]
     mounted = {volume.get("persistentVolumeClaim", {}).get("claimName") for volume in volumes}
@@ -122,9 +124,9 @@ def _logs(session: Session, task: TaskStatus) -> dict[int, tuple[str, ...]]:
     failed.sort(key=lambda node: (node.ended_at, node.index))
     core = CoreManager(session)
     logs: dict[int, tuple[str, ...]] = {}
-    for node in failed[:_LOGS]:
+    for node in failed[:_MAX_LOGS]:
         try:
-            lines = core.last_lines(task.namespace, node.pod, names.CONTAINER, _TAIL)
+            lines = core.last_lines(task.namespace, node.pod, names.CONTAINER, _LOG_LINES)
         except ClusterError:  # a log may be deleted or not started; the objects are enough
             continue
         logs[node.index] = tuple(line.decode(errors="replace") for line in lines)
@@ -132,7 +134,7 @@ def _logs(session: Session, task: TaskStatus) -> dict[int, tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class Checkup:
+class ClusterCheck:
     """The missing permissions of a user, and what the cluster offers to tasks."""
 
     context: str
@@ -145,12 +147,12 @@ class Checkup:
     groups: tuple[str, ...]  # the API groups that are installed
 
     @property
-    def well(self) -> bool:
+    def ok(self) -> bool:
         """Whether all required permissions are granted."""
         return all(right.optional for right in self.missing)
 
 
-def checkup(session: Session) -> Checkup:
+def check_cluster(session: Session) -> ClusterCheck:
     """Check the user's permissions and the features of the cluster; read-only."""
     groups = tuple(access.groups(session))
     rights = served(groups)
@@ -159,11 +161,13 @@ def checkup(session: Session) -> Checkup:
             lambda right: access.may(session, right.verb, right.kind, right.subresource), rights
         )
         version = pool.submit(session.request, "GET", "/version")
-        classes = pool.submit(_allowed, lambda: objects.list_all(session, kinds.STORAGE_CLASS))
-        nodes = pool.submit(_allowed, CoreManager(session).list_nodes)
+        classes = pool.submit(
+            _list_if_allowed, lambda: objects.list_all(session, kinds.STORAGE_CLASS)
+        )
+        nodes = pool.submit(_list_if_allowed, CoreManager(session).list_nodes)
         missing = tuple(right for right, may in zip(rights, allowed, strict=True) if not may)
         machines, storage = nodes.result(), classes.result()
-    return Checkup(
+    return ClusterCheck(
         context=session.context,
         server=session.server,
         namespace=session.namespace,
@@ -183,7 +187,7 @@ def _default(classes: Iterable[Json]) -> str:
     return ""
 
 
-def needed(session: Session, extras: Collection[str] = ()) -> list[dict[str, object]]:
+def required_role(session: Session, extras: Collection[str] = ()) -> list[dict[str, object]]:
     """Return a Role with the required permissions for served kinds, and its binding."""
     rights = served(tuple(access.groups(session)))
     return role(session.namespace, CoreManager(session).whoami(), rights, extras)

@@ -18,22 +18,22 @@ from kubectl_sky.observe.status import TaskStatus
 
 __all__ = [
     "FirstBytes",
-    "Inside",
     "Output",
     "Pipes",
     "Sink",
     "Stream",
-    "inside",
-    "node",
+    "TaskEnvironment",
+    "node_of_rank",
     "run",
     "run_all",
+    "task_environment",
 ]
 
-_AT_ONCE = 32  # maximum number of parallel programs
-_LONGEST = 64 * 1024  # maximum bytes of an incomplete line that are buffered
+_MAX_PARALLEL = 32  # maximum number of parallel programs
+_MAX_LINE_BYTES = 64 * 1024  # maximum bytes of an incomplete line that are buffered
 
 # Sets the variables and the directory as start.sh and entry.sh do; the container has the rest.
-_AS_TASK = """
+_AS_TASK_SCRIPT = """
 own=${KUBECTL_SKY_FILES-/kubectl-sky}/user
 [ ! -d "$own" ] || export HOME="$own"
 export NUM_NODES="${NUM_NODES-1}" NODE_RANK="${NODE_RANK-0}"
@@ -50,7 +50,7 @@ exec "$@"
 
 
 @dataclass(frozen=True)
-class Inside:
+class TaskEnvironment:
     """A task with the known IP addresses of its pods, by pod name."""
 
     task: TaskStatus
@@ -61,10 +61,17 @@ class Inside:
         target = container or names.CONTAINER
         args = list(command)
         if target == names.CONTAINER:
-            args = ["/bin/sh", "-c", _AS_TASK, "sh", *self._told(node), *command]
+            args = [
+                "/bin/sh",
+                "-c",
+                _AS_TASK_SCRIPT,
+                "sh",
+                *self._addresses_and_index(node),
+                *command,
+            ]
         return Program(self.task.namespace, node.pod, target, args)
 
-    def _told(self, node: NodeStatus) -> tuple[str, str]:
+    def _addresses_and_index(self, node: NodeStatus) -> tuple[str, str]:
         """Return the node addresses, one per line, and the index of an array task.
 
         The addresses are empty until all nodes have one.
@@ -92,37 +99,37 @@ class Output:
     note: Callable[[str], None]
 
 
-def inside(session: Session, task: TaskStatus) -> Inside:
+def task_environment(session: Session, task: TaskStatus) -> TaskEnvironment:
     """Look up the IP addresses of a task's nodes."""
     selector = names.selector(task_id=task.id)
     pods = objects.list_all(session, kinds.POD, task.namespace, label_selector=selector)
     addresses = {pod["metadata"]["name"]: pod.get("status", {}).get("podIP") for pod in pods}
-    return Inside(task, {name: address for name, address in addresses.items() if address})
+    return TaskEnvironment(task, {name: address for name, address in addresses.items() if address})
 
 
-def node(task: TaskStatus, rank: int) -> NodeStatus:
+def node_of_rank(task: TaskStatus, rank: int) -> NodeStatus:
     """Return the node with a rank. Raises UserError if there is none with a pod."""
     for candidate in task.nodes:
         if candidate.index == rank:
-            return _running(task, candidate)
+            return _require_running(task, candidate)
     last = max(candidate.index for candidate in task.nodes)
     raise UserError(f"task {task.id} has no rank {rank}", f"it has ranks 0 to {last}")
 
 
-def _all(task: TaskStatus) -> Sequence[NodeStatus]:
+def _nodes_to_run_in(task: TaskStatus) -> Sequence[NodeStatus]:
     """Return all nodes; of an array, only the running ones, if there are any."""
     running = [candidate for candidate in task.nodes if candidate.state is State.RUNNING]
     return running if running and task.workload.independent_nodes else task.nodes
 
 
-def _running(task: TaskStatus, found: NodeStatus) -> NodeStatus:
-    if found.state.ended or not found.pod:
-        state = "has ended" if found.state.ended else "has not started"
+def _require_running(task: TaskStatus, node: NodeStatus) -> NodeStatus:
+    if node.state.ended or not node.pod:
+        state = "has ended" if node.state.ended else "has not started"
         raise UserError(
-            f"{found.name} of task {task.id} {state}, so no command can run in it",
+            f"{node.name} of task {task.id} {state}, so no command can run in it",
             f"see `kubectl sky status {task.id}`",
         )
-    return found
+    return node
 
 
 def run(session: Session, program: Program, pipes: Pipes) -> int:
@@ -130,61 +137,65 @@ def run(session: Session, program: Program, pipes: Pipes) -> int:
     return executing.run(session, program, pipes)
 
 
-def run_all(session: Session, within: Inside, command: Sequence[str], output: Output) -> int:
+def run_all(
+    session: Session, environment: TaskEnvironment, command: Sequence[str], output: Output
+) -> int:
     """Run a program in all nodes in parallel, prefixing lines with the node name.
 
     Returns 0 on success, otherwise the exit code of the lowest rank that failed.
     """
-    nodes = [_running(within.task, found) for found in _all(within.task)]
+    nodes = [
+        _require_running(environment.task, node) for node in _nodes_to_run_in(environment.task)
+    ]
     pipes = Pipes(stop=Event())
     lock = Lock()
 
-    def one(found: NodeStatus) -> int:
-        prefix = f"{found.name} | ".encode() if len(nodes) > 1 else b""
-        out, err = _Lines(output.out, prefix, lock), _Lines(output.err, prefix, lock)
+    def run_in_node(node: NodeStatus) -> int:
+        prefix = f"{node.name} | ".encode() if len(nodes) > 1 else b""
+        out, err = _LineWriter(output.out, prefix, lock), _LineWriter(output.err, prefix, lock)
         try:
-            program = within.program(found, command)
-            return run(session, program, replace(pipes, stdout=out.take, stderr=err.take))
+            program = environment.program(node, command)
+            return run(session, program, replace(pipes, stdout=out.write, stderr=err.write))
         except SkyError as error:
-            output.note(f"{found.name}: {error}")
+            output.note(f"{node.name}: {error}")
             return error.exit_code
         finally:
-            out.rest()
-            err.rest()
+            out.flush()
+            err.flush()
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_MAX_PARALLEL) as pool:
         try:
-            codes = list(pool.map(one, nodes))
+            codes = list(pool.map(run_in_node, nodes))
         except BaseException:  # Ctrl-C: otherwise the pool would wait for all programs
             assert pipes.stop
             pipes.stop.set()
             raise
-    for found, code in zip(nodes, codes, strict=True):
+    for node, code in zip(nodes, codes, strict=True):
         if code and len(nodes) > 1:
-            output.note(f"{found.name}: exit code {code}")
+            output.note(f"{node.name}: exit code {code}")
     return next((code for code in codes if code), 0)
 
 
-class _Lines:
+class _LineWriter:
     """Write complete lines with a prefix, so that nodes do not mix lines."""
 
     def __init__(self, stream: Stream, prefix: bytes, lock: Lock) -> None:
         self._stream, self._prefix, self._lock = stream, prefix, lock
-        self._begun = b""
+        self._partial = b""
 
-    def take(self, data: bytes) -> None:
-        *lines, self._begun = (self._begun + data).split(b"\n")
-        if len(self._begun) > _LONGEST:
-            lines, self._begun = [*lines, self._begun], b""
+    def write(self, data: bytes) -> None:
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        if len(self._partial) > _MAX_LINE_BYTES:
+            lines, self._partial = [*lines, self._partial], b""
         if lines:
-            self._put(lines, whole=True)
+            self._write_lines(lines, final_newline=True)
 
-    def rest(self) -> None:
-        if self._begun:
-            self._put([self._begun], whole=False)
+    def flush(self) -> None:
+        if self._partial:
+            self._write_lines([self._partial], final_newline=False)
 
-    def _put(self, lines: list[bytes], whole: bool) -> None:
+    def _write_lines(self, lines: list[bytes], final_newline: bool) -> None:
         if self._stream.terminal:
             lines = [harmless(line) for line in lines]
         with self._lock:
-            self._stream.write(prefixed(lines, self._prefix, whole))
+            self._stream.write(prefixed(lines, self._prefix, final_newline))

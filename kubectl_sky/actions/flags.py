@@ -19,7 +19,7 @@ class _Values:
     secret_files: tuple[tuple[str, str], ...]
 
 
-def overridden(
+def apply_flags(
     documents: Sequence[Document], overrides: Overrides, environ: Mapping[str, str]
 ) -> list[Document]:
     """Apply the flags to every task; `--name` goes to the header if there is one."""

@@ -147,7 +147,7 @@ def reason(task: TaskStatus, record: Evidence | None = None) -> str:
     return f"{note}{title}:" + "".join(f"\n  {line}" for line in lines) if lines else note
 
 
-def without_client(target_id: str, plans: Sequence[Plan], note: Callable[[str], None]) -> None:
+def note_manual_steps(target_id: str, plans: Sequence[Plan], note: Callable[[str], None]) -> None:
     """Note what stays undone in what no client follows, and how to get into its nodes."""
     if names.INTERACTIVE in plans[0].annotations:
         note(_access_hint(target_id))

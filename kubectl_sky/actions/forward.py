@@ -12,7 +12,7 @@ from kubectl_sky.observe.status import TaskStatus
 _PAIR = re.compile(r"(?:(?P<local>[0-9]{0,5}):)?(?P<remote>[0-9]{1,5})", re.ASCII)
 
 
-def pair(text: str) -> PortPair:
+def parse_pair(text: str) -> PortPair:
     """Parse `8080`, `8888:8080` or `:8080`. Raises UserError."""
     match = _PAIR.fullmatch(text)
     if not match:
@@ -26,7 +26,7 @@ def pair(text: str) -> PortPair:
 
 def serve(
     session: Session,
-    seen: TaskStatus,
+    task: TaskStatus,
     rank: int,
     listening: tuple[Sequence[str], Sequence[PortPair]],
     note: Callable[[str], None],
@@ -38,13 +38,13 @@ def serve(
     `listening` holds the local addresses and the port pairs. If a pod is replaced, forwarding
     continues to the new pod.
     """
-    _node(seen, rank)
+    _pod_of_rank(task, rank)
 
     def pod() -> tuple[str, str] | None:
-        latest = find.refetch(session, seen)
+        latest = find.refetch(session, task)
         if latest is None:
-            raise UserError(f"task {seen.id} was stopped")
-        name = _node(latest, rank)
+            raise UserError(f"task {task.id} was stopped")
+        name = _pod_of_rank(latest, rank)
         return (latest.namespace, name) if name else None
 
     forwarder = Forwarder(session, PodTarget(pod, note))
@@ -58,7 +58,7 @@ def serve(
         forwarder.close()
 
 
-def _node(task: TaskStatus, rank: int) -> str:
+def _pod_of_rank(task: TaskStatus, rank: int) -> str:
     """Return the pod of an unfinished rank; empty if it has none yet."""
     match = next((node for node in task.nodes if node.index == rank), None)
     if match is None:

@@ -11,14 +11,14 @@ from kubectl_sky.users import User
 
 
 def whoami(
-    session: Session, given: str | None, environ: Mapping[str, str] = os.environ
+    session: Session, user_flag: str | None, environ: Mapping[str, str] = os.environ
 ) -> tuple[User, str]:
     """Return the user and the source of the name.
 
     The sources are, in order: the flag, `auth login`, the cluster, the operating system.
     """
-    if given:
-        return users.named(given), "--user"
+    if user_flag:
+        return users.named(user_flag), "--user"
     name = settings.logged_in(environ)
     if name:
         return users.named(name), "auth login"
@@ -30,6 +30,6 @@ def whoami(
         return users.named(settings.system_user()), "the operating system"
 
 
-def user(session: Session, given: str | None) -> User:
+def user(session: Session, user_flag: str | None) -> User:
     """Return the user. Raises ClusterError if the cluster is unreachable."""
-    return whoami(session, given)[0]
+    return whoami(session, user_flag)[0]

@@ -18,7 +18,7 @@ PURGE = "remove it first: `kubectl sky local down --purge`"
 
 
 @dataclass(frozen=True)
-class Asked:
+class ClusterOptions:
     """The values of the flags; None keeps the previous value."""
 
     driver: str | None = None
@@ -49,19 +49,21 @@ class Status:
         return {**fields, "context": CLUSTER if self.server else "", **dict(self.details)}
 
 
-def up(state_dir: StateDir, asked: Asked, use: bool, waiting: Callable[[], None]) -> Status:
+def up(
+    state_dir: StateDir, requested: ClusterOptions, use: bool, waiting: Callable[[], None]
+) -> Status:
     """Start the cluster and write its kubeconfig; `use` merges it into the user's.
 
     Raises UserError if a cluster with other options is running.
     """
     with state_dir.lock(waiting):
-        record, state = _chosen(state_dir, asked)
+        record, state = _chosen(state_dir, requested)
         driver = DRIVERS[record.driver](state_dir)
         running = state is ClusterState.RUNNING
         if running:
-            _check(state_dir, record, asked)
+            _check(state_dir, record, requested)
         else:
-            record = _start(state_dir, driver, record, asked)
+            record = _start(state_dir, driver, record, requested)
         config = kubeconfig.sky_local_only(driver.kubeconfig())
         kubeconfig.write(state_dir.kubeconfig, config)
         if use:
@@ -106,13 +108,13 @@ def status(state_dir: StateDir) -> Status:
     return _status(state_dir, record, driver, state, problem)
 
 
-def _chosen(state_dir: StateDir, asked: Asked) -> tuple[Record, ClusterState]:
+def _chosen(state_dir: StateDir, requested: ClusterOptions) -> tuple[Record, ClusterState]:
     """Return the selected cluster and its state.
 
     Raises UserError if another cluster exists already.
     """
     record = state_dir.read()
-    name = asked.driver or (record.driver if record else DEFAULT)
+    name = requested.driver or (record.driver if record else DEFAULT)
     if record and record.driver != name:
         if DRIVERS[record.driver](state_dir).state() is not ClusterState.ABSENT:
             message = f"the local cluster uses driver {record.driver}"
@@ -129,16 +131,18 @@ def _chosen(state_dir: StateDir, asked: Asked) -> tuple[Record, ClusterState]:
     return record, state
 
 
-def _start(state_dir: StateDir, driver: Driver, record: Record, asked: Asked) -> Record:
-    nodes = asked.nodes or record.nodes
-    gpus = _gpus(asked, record)
+def _start(
+    state_dir: StateDir, driver: Driver, record: Record, requested: ClusterOptions
+) -> Record:
+    nodes = requested.nodes or record.nodes
+    gpus = _gpus(requested, record)
     record = state_dir.write(
         Record(
             record.driver, nodes, str(gpus) if gpus else None, False, record.used_in, record.before
         )
     )
     try:
-        driver.start(ClusterSpec(nodes, gpus, asked.port))
+        driver.start(ClusterSpec(nodes, gpus, requested.port))
     except BaseException:
         with suppress(SkyError):
             if driver.state() is ClusterState.ABSENT:
@@ -148,22 +152,22 @@ def _start(state_dir: StateDir, driver: Driver, record: Record, asked: Asked) ->
     return record
 
 
-def _gpus(asked: Asked, record: Record) -> Gpus | None:
-    text = asked.gpus or record.gpus
+def _gpus(requested: ClusterOptions, record: Record) -> Gpus | None:
+    text = requested.gpus or record.gpus
     return Gpus.read(text) if text and text != "none" else None
 
 
-def _check(state_dir: StateDir, record: Record, asked: Asked) -> None:
+def _check(state_dir: StateDir, record: Record, requested: ClusterOptions) -> None:
     """Raise UserError if the running cluster does not match the flags."""
-    gpus = _gpus(asked, record)
-    if asked.nodes not in (None, record.nodes):
-        raise UserError(f"--nodes {asked.nodes}: the cluster runs with {record.nodes}", DOWN)
+    gpus = _gpus(requested, record)
+    if requested.nodes not in (None, record.nodes):
+        raise UserError(f"--nodes {requested.nodes}: the cluster runs with {record.nodes}", DOWN)
     if (str(gpus) if gpus else None) != record.gpus:
         message = f"the cluster runs with {record.gpus or 'none'}"
-        raise UserError(f"--gpus {asked.gpus}: {message}", DOWN)
+        raise UserError(f"--gpus {requested.gpus}: {message}", DOWN)
     server = _server(state_dir)
-    if asked.port and server and urlsplit(server).port != asked.port:
-        raise UserError(f"--port {asked.port}: the cluster runs at {server}", DOWN)
+    if requested.port and server and urlsplit(server).port != requested.port:
+        raise UserError(f"--port {requested.port}: the cluster runs at {server}", DOWN)
 
 
 def _use(state_dir: StateDir, record: Record, config: dict[str, Any]) -> Record:

@@ -161,7 +161,7 @@ def follow_all(
                     screen.note(batch.note)
                 if batch and batch.lines:
                     origin = owners[batch.source.pod].origin(batch)
-                    screen.write(origin, batch.lines, batch.whole)
+                    screen.write(origin, batch.lines, batch.final_newline)
         finally:
             for follower in followers.values():
                 follower.stop.set()
@@ -213,7 +213,7 @@ def _pump(
         if batch and batch.note:
             note(batch.note)
         if batch and batch.lines:
-            write(_origin(task, batch), batch.lines, batch.whole)
+            write(_origin(task, batch), batch.lines, batch.final_newline)
             if until_ready and READY in (line.rstrip() for line in batch.lines):
                 ready.add(batch.source.rank)
                 if len(ready) == task.num_nodes:

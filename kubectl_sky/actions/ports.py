@@ -10,7 +10,7 @@ from kubectl_sky.observe.endpoints import Exposed, exposed
 from kubectl_sky.observe.status import TaskStatus
 
 
-def listed(session: Session, target: find.Target) -> list[Exposed]:
+def list_exposed(session: Session, target: find.Target) -> list[Exposed]:
     """Return the exposed ports of a task, or of each task of a pipeline or group.
 
     Raises UserError if there are none.
@@ -33,9 +33,9 @@ def listed(session: Session, target: find.Target) -> list[Exposed]:
             f"without a Service: kubectl sky port-forward {target.id} PORT",
         )
     has_node_ports = any(service["spec"].get("type") == "NodePort" for _, service in services)
-    cluster_nodes = _machines(session) if has_node_ports else []
+    cluster_nodes = _list_cluster_nodes(session) if has_node_ports else []
     return [
-        exposed(task, service, _behind(session, task, service), cluster_nodes)
+        exposed(task, service, _selected_pods(session, task, service), cluster_nodes)
         for task, service in services
     ]
 
@@ -48,7 +48,7 @@ def _name(task: TaskStatus) -> str:
     return names.ports_object(names.task_object(names.dns_label(task.name), task.id))
 
 
-def _behind(session: Session, task: TaskStatus, service: Json) -> list[Json]:
+def _selected_pods(session: Session, task: TaskStatus, service: Json) -> list[Json]:
     """Return the pods that a Service selects and that belong to the task."""
     pods = {node.pod for node in task.nodes}
     selector = (service["spec"].get("selector") or {}).items()
@@ -57,7 +57,7 @@ def _behind(session: Session, task: TaskStatus, service: Json) -> list[Json]:
     return [pod for pod in candidates if pod["metadata"]["name"] in pods]
 
 
-def _machines(session: Session) -> list[Json]:
+def _list_cluster_nodes(session: Session) -> list[Json]:
     """Return the cluster nodes; empty without permission to list them.
 
     The status of a pod still has the address of its cluster node.

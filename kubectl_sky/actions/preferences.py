@@ -42,10 +42,12 @@ def read(text: bytes, file: str) -> Settings:
     if problems:
         raise InvalidFiles(problems)
     fields = documents[0].data if documents else {}
-    return Settings(**{name: _told(value) for name, value in fields.items() if value is not None})
+    return Settings(
+        **{name: _with_text_keys(value) for name, value in fields.items() if value is not None}
+    )
 
 
-def _told(value: Any) -> Any:  # noqa: ANN401 -- whatever the field is
+def _with_text_keys(value: Any) -> Any:  # noqa: ANN401 -- whatever the field is
     """Convert the keys of maps to text: YAML may read a priority as a number."""
     if isinstance(value, dict):
         return {str(key): item for key, item in value.items()}

@@ -8,7 +8,7 @@ from kubectl_sky.kinds import Kind
 from kubectl_sky.observe.queues import QueueStatus, queues
 
 
-def listed(session: Session) -> list[QueueStatus]:
+def list_queues(session: Session) -> list[QueueStatus]:
     """Return the queues of the namespace. Raises ClusterError without Kueue."""
     namespace = session.namespace
     try:
@@ -20,21 +20,21 @@ def listed(session: Session) -> list[QueueStatus]:
             "Kueue is not installed in the cluster",
             "see https://kueue.sigs.k8s.io",
         ) from None
-    cluster_queues = _seen(session, kinds.CLUSTER_QUEUE)
-    workloads = _seen(session, kinds.QUEUED_WORKLOAD, namespace)
+    cluster_queues = _list_if_allowed(session, kinds.CLUSTER_QUEUE)
+    workloads = _list_if_allowed(session, kinds.QUEUED_WORKLOAD, namespace)
     return queues(local, {item["metadata"]["name"]: item for item in cluster_queues}, workloads)
 
 
-def one(session: Session, name: str) -> QueueStatus:
+def get_queue(session: Session, name: str) -> QueueStatus:
     """Return one queue. Raises UserError if it is not found in the namespace."""
-    queues_by_name = {queue.name: queue for queue in listed(session)}
+    queues_by_name = {queue.name: queue for queue in list_queues(session)}
     if name not in queues_by_name:
         hint = f"queues: {', '.join(queues_by_name)}" if queues_by_name else ""
         raise UserError(f'queue "{name}" not found in namespace "{session.namespace}"', hint)
     return queues_by_name[name]
 
 
-def _seen(session: Session, kind: Kind, namespace: str | None = None) -> list[Json]:
+def _list_if_allowed(session: Session, kind: Kind, namespace: str | None = None) -> list[Json]:
     """List a kind; empty if it is forbidden or not served."""
     try:
         return kueue.list_all(session, kind, namespace)

@@ -46,13 +46,15 @@ def review(
     for document in documents:
         all_dangers += dangers.in_local_files(document, folder, _resolve)
     all_dangers += _variable_files(overrides or Overrides(), folder)
-    return judged(all_dangers, settings, environ)
+    return apply_settings(all_dangers, settings, environ)
 
 
-def judged(found: Sequence[Danger], settings: Settings, environ: Mapping[str, str]) -> Review:
+def apply_settings(
+    all_dangers: Sequence[Danger], settings: Settings, environ: Mapping[str, str]
+) -> Review:
     """Sort the dangers in file order and apply the settings to them."""
     file = str(settings_file(environ))
-    return Review(tuple(dangers.judge(sorted(dict.fromkeys(found)), settings, file)))
+    return Review(tuple(dangers.judge(sorted(dict.fromkeys(all_dangers)), settings, file)))
 
 
 def _variable_files(overrides: Overrides, folder: str) -> Iterator[Danger]:

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 from kubectl_sky.actions import context, gather, preflight, taskfile, upload
 from kubectl_sky.actions.apply import Submitted, apply
-from kubectl_sky.actions.follow import follow, without_client
+from kubectl_sky.actions.follow import follow, note_manual_steps
 from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.connection import Connection
@@ -78,4 +78,4 @@ def submit(
             request = LogRequest(LogOptions(follow=True), start_timeout=timeout, until_ready=True)
             follow(session, submitted.target, request, ui)
         else:
-            without_client(submitted.id, decision.plans, ui.note)
+            note_manual_steps(submitted.id, decision.plans, ui.note)

@@ -13,11 +13,11 @@ from kubectl_sky.spec.validate import validate
 
 def problems(document: Document, settings: Settings, as_task: bool = False) -> list[Problem]:
     """Return the problems of a document, with a warning for programs that its image lacks."""
-    found = validate(document, as_task=as_task)
+    file_problems = validate(document, as_task=as_task)
     if settings.image or settings.defaults:  # the image of the settings may have the programs
-        return found
+        return file_problems
     warning = programs.missing(document, DEFAULT_IMAGE)
-    return sorted([*found, warning]) if warning else found
+    return sorted([*file_problems, warning]) if warning else file_problems
 
 
 def warnings(document: Document, settings: Settings, as_task: bool = False) -> list[Problem]:

@@ -9,11 +9,11 @@ from typing import BinaryIO
 
 from kubectl_sky import names
 from kubectl_sky.actions import arrays, files, task_checks
-from kubectl_sky.actions.flags import overridden
+from kubectl_sky.actions.flags import apply_flags
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.actions.packing import Packer
 from kubectl_sky.actions.preferences import preferences
-from kubectl_sky.actions.review import Review, judged, review
+from kubectl_sky.actions.review import Review, apply_settings, review
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.facts import Archive
@@ -98,7 +98,7 @@ def load(source: Source, ui: UI) -> TaskFile:
     Raises InvalidFiles with all problems.
     """
     overrides, environ = source.overrides, source.environ
-    documents = overridden(files.documents(source.path, source.stdin), overrides, environ)
+    documents = apply_flags(files.documents(source.path, source.stdin), overrides, environ)
     as_task = overrides.as_task
     settings = _settings(overrides, environ)
     problems = [
@@ -121,8 +121,8 @@ def load(source: Source, ui: UI) -> TaskFile:
     entries = _entries(documents, file_id, overrides)
     _check_plannable(entries, settings)
     packer = Packer(ui.transfer if source.local_files else None, _cache(environ), limits)
-    entries = packed(entries, packer)
-    reviewed = judged((*reviewed.dangers, *packer.dangers), settings, environ)
+    entries = pack_files(entries, packer)
+    reviewed = apply_settings((*reviewed.dangers, *packer.dangers), settings, environ)
     if reviewed.refused:
         raise InvalidFiles(reviewed.refused)
     ui.problems(problems)
@@ -151,7 +151,7 @@ def _refusals(documents: Sequence[Document], as_task: bool) -> list[Problem]:
         problem
         for document in documents
         if not document.is_header
-        for problem in (*unsupported.refusals(document, as_task), *_open(document))
+        for problem in (*unsupported.refusals(document, as_task), *_unset_values(document))
     ]
 
 
@@ -166,7 +166,7 @@ def _check_plannable(entries: Sequence[TaskEntry], settings: Settings) -> None:
         raise InvalidFiles(sorted(problems))
 
 
-def _open(document: Document) -> Iterator[Problem]:
+def _unset_values(document: Document) -> Iterator[Problem]:
     """Refuse values that neither the file nor the command line sets."""
     secret_values = without_kept(document.get("secrets"))
     sources = (("envs", "--env", document.get("envs")), ("secrets", "--secret", secret_values))
@@ -182,7 +182,7 @@ def _entries(
 ) -> tuple[TaskEntry, ...]:
     """Return the tasks; as in SkyPilot, a header names its only task."""
     task_documents = [document for document in documents if not document.is_header]
-    tasks = arrays.applied([task_of(document) for document in task_documents], overrides.array)
+    tasks = arrays.as_array([task_of(document) for document in task_documents], overrides.array)
     pipeline = pipeline_of(documents)
     if pipeline is None:
         header = documents[0].get("name") if documents[0].is_header else None
@@ -201,7 +201,7 @@ def _token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def packed(entries: Sequence[TaskEntry], packer: Packer) -> tuple[TaskEntry, ...]:
+def pack_files(entries: Sequence[TaskEntry], packer: Packer) -> tuple[TaskEntry, ...]:
     """Pack the local files of the tasks. Raises InvalidFiles."""
     packed_entries = [
         replace(entry, archives=packer.pack(entry.document, entry.task.files)) for entry in entries

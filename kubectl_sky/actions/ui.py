@@ -26,8 +26,8 @@ class UI(Protocol):
     def notes(self, items: Iterable[object]) -> None:
         """Report several lines."""
 
-    def logs(self, origin: Origin, lines: Sequence[bytes], whole: bool) -> None:
-        """Report log lines of one node; `whole` is False if the last has no newline."""
+    def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
+        """Report log lines of one node; `final_newline` is False if the last has no newline."""
 
     def progress(self, label: str, total: int) -> AbstractContextManager[Advance]:
         """Show the progress over a number of objects."""
@@ -51,7 +51,7 @@ class Silent:
     def notes(self, items: Iterable[object]) -> None:
         """Ignore the lines."""
 
-    def logs(self, origin: Origin, lines: Sequence[bytes], whole: bool) -> None:
+    def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
         """Ignore the log lines."""
 
     def progress(self, label: str, total: int) -> AbstractContextManager[Advance]:

@@ -11,7 +11,7 @@ from kubectl_sky.observe import usage
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.usage import AcceleratorNode, Use
 
-_HERE = "status.phase!=Succeeded,status.phase!=Failed"
+_UNFINISHED_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 def accelerators(session: Session) -> list[AcceleratorNode]:
@@ -24,7 +24,7 @@ def accelerators(session: Session) -> list[AcceleratorNode]:
 
     def pods() -> list[Json] | None:
         try:
-            return core.list_pods(field_selector=_HERE)
+            return core.list_pods(field_selector=_UNFINISHED_PODS)
         except Forbidden:
             return None
 

@@ -58,10 +58,10 @@ def _read(
         return error.problems, ()
     problems: list[Problem] = []
     for document in documents:
-        found = task_checks.problems(document, settings, as_task)
-        if not any(problem.severity == "error" for problem in found):
-            found += task_checks.warnings(document, settings, as_task)
-        problems += sorted(found)
+        file_problems = task_checks.problems(document, settings, as_task)
+        if not any(problem.severity == "error" for problem in file_problems):
+            file_problems += task_checks.warnings(document, settings, as_task)
+        problems += sorted(file_problems)
     return tuple(problems), documents
 
 

@@ -8,7 +8,7 @@ from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.spec.volume import VolumeFile, volume_of
 
-_ELSEWHERE = {
+_UNSUPPORTED_TYPES = {
     "k8s-hostpath": "use host_path in a task to mount a directory of the cluster node",
     "runpod-network-volume": "only RunPod supports it",
 }
@@ -20,18 +20,18 @@ def read(path: str, stdin: BinaryIO) -> list[VolumeFile]:
     documents = files.documents(path, stdin)
     problems = [problem for document in documents for problem in validate(document, "volume")]
     problems = [problem for problem in problems if problem.severity == "error"]
-    problems = problems or [problem for document in documents for problem in _refused(document)]
+    problems = problems or [problem for document in documents for problem in _unsupported(document)]
     if problems:
         raise InvalidFiles(problems)
     return [volume_of(document) for document in documents]
 
 
-def _refused(document: Document) -> list[Problem]:
+def _unsupported(document: Document) -> list[Problem]:
     """Return problems with volumes outside Kubernetes, or that are not PVCs."""
     problems = []
     kind = document.get("type")
-    if kind in _ELSEWHERE:
-        message = f"volumes of the type {kind} are not made: {_ELSEWHERE[kind]}"
+    if kind in _UNSUPPORTED_TYPES:
+        message = f"volumes of the type {kind} are not made: {_UNSUPPORTED_TYPES[kind]}"
         problems.append(document.problem(("type",), message, "use type: k8s-pvc"))
     infra = document.get("infra") or ""
     if infra.partition("/")[0].lower() not in _KUBERNETES:

@@ -18,7 +18,7 @@ from kubectl_sky.spec import quantity
 from kubectl_sky.spec.volume import Storage, VolumeFile
 from kubectl_sky.users import User
 
-_SAME = "unchanged"
+_UNCHANGED = "unchanged"
 _CHANGEABLE = ("spec.resources", "metadata.labels")  # fields that can change in an existing PVC
 
 
@@ -32,7 +32,9 @@ def create(
     pvc = new_pvc(user, session.namespace, name, volume_id, storage)
     manifest = manifests.pvc(pvc)
     existing = [
-        volume for volume in listing(session, Scope(session.namespace, user)) if volume.name == name
+        volume
+        for volume in list_volumes(session, Scope(session.namespace, user))
+        if volume.name == name
     ]
     if existing:
         raise UserError(
@@ -51,23 +53,25 @@ class AppliedVolume:
 
 
 def apply(
-    session: Session, user: User, wanted: VolumeFile, volume_id: str, dry_run: str
+    session: Session, user: User, volume_file: VolumeFile, volume_id: str, dry_run: str
 ) -> AppliedVolume:
     """Create or update a volume from its file; `dry_run` is none, client or server.
 
     Raises UserError for fields that cannot change in an existing volume.
     """
     claims = objects.list_all(session, kinds.PVC, session.namespace)
-    if wanted.storage is None:
-        return AppliedVolume(volumes.volume(_existing(session, user, wanted.name, claims)), _SAME)
+    if volume_file.storage is None:
+        return AppliedVolume(
+            volumes.volume(_existing(session, user, volume_file.name, claims)), _UNCHANGED
+        )
     matches = [
         pvc
         for pvc in Scope(session.namespace, user).filter_owned(claims)
         if pvc["metadata"].get("labels", {}).get(names.VOLUME) == "true"
-        and volumes.volume(pvc).name == wanted.name
+        and volumes.volume(pvc).name == volume_file.name
     ]
     if not matches:
-        planned = new_pvc(user, session.namespace, wanted.name, volume_id, wanted.storage)
+        planned = new_pvc(user, session.namespace, volume_file.name, volume_id, volume_file.storage)
         manifest = manifests.pvc(planned).object
         live = (
             manifest
@@ -75,7 +79,7 @@ def apply(
             else objects.create(session, manifest, dry_run=dry_run == "server")
         )
         return AppliedVolume(volumes.volume(live), "created")
-    return _changed(session, user, wanted, matches[0], dry_run)
+    return _update(session, user, volume_file, matches[0], dry_run)
 
 
 def _existing(session: Session, user: User, name: str, claims: Sequence[Json]) -> Json:
@@ -88,13 +92,13 @@ def _existing(session: Session, user: User, name: str, claims: Sequence[Json]) -
     return next(pvc for pvc in claims if pvc["metadata"]["name"] == match.name)
 
 
-def _changed(
-    session: Session, user: User, wanted: VolumeFile, live: Json, dry_run: str
+def _update(
+    session: Session, user: User, volume_file: VolumeFile, live: Json, dry_run: str
 ) -> AppliedVolume:
-    assert wanted.storage
+    assert volume_file.storage
     metadata = live["metadata"]
     volume_id = metadata["labels"][names.VOLUME_ID]
-    planned = new_pvc(user, metadata["namespace"], wanted.name, volume_id, wanted.storage)
+    planned = new_pvc(user, metadata["namespace"], volume_file.name, volume_id, volume_file.storage)
     manifest = manifests.pvc(replace(planned, name=metadata["name"])).object
     changes = differences(manifest, live)
     refused = [
@@ -102,24 +106,24 @@ def _changed(
     ]
     if refused:
         raise UserError(
-            f'volume "{wanted.name}" already exists ({volume_id}), and these fields cannot change:'
-            f" {'; '.join(map(str, refused))}",
+            f'volume "{volume_file.name}" already exists ({volume_id}), and these fields cannot'
+            f" change: {'; '.join(map(str, refused))}",
             "choose another name, or delete that volume",
         )
     if not changes:
-        return AppliedVolume(volumes.volume(live), _SAME)
+        return AppliedVolume(volumes.volume(live), _UNCHANGED)
     if dry_run != "client":
         live = objects.apply(session, manifest, dry_run=dry_run == "server")
     return AppliedVolume(volumes.volume(live), "configured")
 
 
-def _shrinks(found: Difference) -> bool:
+def _shrinks(change: Difference) -> bool:
     """Return whether a volume would become smaller; PVCs cannot shrink."""
-    has_sizes = found.path.endswith(".storage") and found.live and found.desired
-    return bool(has_sizes and quantity.quantity(found.desired) < quantity.quantity(found.live))
+    has_sizes = change.path.endswith(".storage") and change.live and change.desired
+    return bool(has_sizes and quantity.quantity(change.desired) < quantity.quantity(change.live))
 
 
-def listing(session: Session, scope: Scope) -> list[VolumeStatus]:
+def list_volumes(session: Session, scope: Scope) -> list[VolumeStatus]:
     """Return the volumes of a scope, newest first."""
     labels = ",".join(f"{k}={v}" for k, v in ({names.VOLUME: "true"} | scope.labels).items())
     claims = objects.list_all(session, kinds.PVC, scope.namespace, label_selector=labels)
@@ -129,7 +133,7 @@ def listing(session: Session, scope: Scope) -> list[VolumeStatus]:
 def find(session: Session, scope: Scope, text: str) -> VolumeStatus:
     """Find a volume by id, name or id prefix. Raises UserError unless one matches."""
     text = text.removeprefix("volume/")
-    candidates = listing(session, scope)
+    candidates = list_volumes(session, scope)
     matches = (
         [volume for volume in candidates if volume.id == text]
         or [volume for volume in candidates if volume.name == text]

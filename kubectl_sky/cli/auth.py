@@ -28,17 +28,17 @@ def login(name: str) -> None:
 
 
 @command.command("whoami", examples=["auth whoami"])
-@options.where
+@options.cluster
 @options.output("json", "yaml", "name")
-def whoami(where: options.Where, form: str | None) -> None:
+def whoami(cluster: options.ClusterFlags, form: str | None) -> None:
     """Print the current user, and on stderr the source of the name."""
     from kubectl_sky.actions import identity
 
-    name = where.user or settings.logged_in()
-    source = "--user" if where.user else "auth login"
+    name = cluster.user or settings.logged_in()
+    source = "--user" if cluster.user else "auth login"
     user = users.named(name) if name else None
     if user is None:
-        user, source = identity.whoami(where.session(), None)
+        user, source = identity.whoami(cluster.session(), None)
     if form in ("json", "yaml"):
         output.out(
             output.data({"username": user.name, "label": user.label, "source": source}, form)

@@ -10,11 +10,11 @@ from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import age
 from kubectl_sky.observe.status import TaskStatus
 
-_UNDER_WAY = timedelta(minutes=10)  # younger objects may belong to a running submit
+_MIN_ORPHAN_AGE = timedelta(minutes=10)  # younger objects may belong to a running submit
 
 
 @commands.command("clean", examples=["clean --dry-run=client", "clean --older-than 7d"])
-@options.where_all
+@options.cluster_all_namespaces
 @options.all_users
 @options.yes
 @click.option(
@@ -31,7 +31,7 @@ _UNDER_WAY = timedelta(minutes=10)  # younger objects may belong to a running su
     default="none",
     help="client: only print what would be deleted; the default without a value.",
 )
-def command(where: options.Where, all_users: bool, yes: bool, **flags: object) -> None:
+def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: object) -> None:
     """Delete what interrupted submits left, and with --older-than finished tasks.
 
     The logs of the deleted tasks are deleted too.
@@ -40,18 +40,18 @@ def command(where: options.Where, all_users: bool, yes: bool, **flags: object) -
 
     older_than = flags["older_than"]
     assert older_than is None or isinstance(older_than, timedelta)
-    session = where.session()
-    scope = options.scope(session, where, all_users)
+    session = cluster.session()
+    scope = options.scope(session, cluster, all_users)
     without_task, forbidden_kinds = stop.list_orphans(session, scope)
-    limit = _before(_UNDER_WAY if older_than is None else older_than)
+    limit = _created_before(_MIN_ORPHAN_AGE if older_than is None else older_than)
     orphans = [item for item in without_task if item["metadata"]["creationTimestamp"] < limit]
     for kind in forbidden_kinds:
-        output.note(f"{kind.plural} are not cleaned: you may not list them{_granting(kind)}")
+        output.note(f"{kind.plural} are not cleaned: you may not list them{_role_hint(kind)}")
     if older_than is None:
         _note_young(len(without_task) - len(orphans))
     finished: list[TaskStatus] = []
     if older_than is not None and not flags["orphans"]:
-        cutoff = _before(older_than)
+        cutoff = _created_before(older_than)
         tasks = find.list_tasks(session, scope)
         finished = [task for task in tasks if task.over and task.updated_at < cutoff]
     for item in orphans:
@@ -85,11 +85,11 @@ def _note_young(number: int) -> None:
         )
 
 
-def _granting(kind: Kind) -> str:
+def _role_hint(kind: Kind) -> str:
     """Return a hint for a kind that the default Role does not grant."""
     extra = "; `kubectl sky doctor --role --with clean` prints a Role that grants it"
     return extra if kind is kinds.SECRET else ""
 
 
-def _before(span: timedelta) -> str:
+def _created_before(span: timedelta) -> str:
     return (datetime.now(UTC) - span).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -14,9 +14,11 @@ from kubectl_sky.errors import UserError
 @click.option(
     "--rank", type=click.IntRange(min=0), default=0, help="Rank of the node (default: 0)."
 )
-@options.where_all
+@options.cluster_all_namespaces
 @options.all_users
-def command(source: str, target: str, rank: int, where: options.Where, all_users: bool) -> None:
+def command(
+    source: str, target: str, rank: int, cluster: options.ClusterFlags, all_users: bool
+) -> None:
     """Copy a file or folder to or from a node of a task, like kubectl cp.
 
     \b
@@ -29,14 +31,16 @@ def command(source: str, target: str, rank: int, where: options.Where, all_users
     """  # noqa: D301 -- click reads the \b
     from kubectl_sky.actions import cp, exec, find  # noqa: A004
 
-    source_place, target_place = cp.place(source), cp.place(target)
-    if bool(source_place.task) == bool(target_place.task):
+    source_path, target_path = cp.parse_path(source), cp.parse_path(target)
+    if bool(source_path.task) == bool(target_path.task):
         raise UserError("source or target must be in a task", "use TASK:PATH for it")
-    session = where.session()
-    task_name = source_place.task or target_place.task
-    match = find.get_task(session, options.scope(session, where, all_users), task_name)
-    node = cp.Node(session, exec.inside(session, match), exec.node(match, rank), output.note)
-    if source_place.task:
-        node.get(source_place.path, target_place.path)
+    session = cluster.session()
+    task_name = source_path.task or target_path.task
+    match = find.get_task(session, options.scope(session, cluster, all_users), task_name)
+    node = cp.Node(
+        session, exec.task_environment(session, match), exec.node_of_rank(match, rank), output.note
+    )
+    if source_path.task:
+        node.get(source_path.path, target_path.path)
     else:
-        node.put(source_place.path, target_place.path)
+        node.put(source_path.path, target_path.path)

@@ -9,7 +9,7 @@ from kubectl_sky.cli import commands, options, output
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.doctor import Checkup
+    from kubectl_sky.actions.doctor import ClusterCheck
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.findings import Finding
     from kubectl_sky.observe.rights import Right
@@ -40,7 +40,7 @@ def _extras(
     "doctor", examples=["doctor", "doctor train", "doctor --role | kubectl apply -f -"]
 )
 @click.argument("task", required=False)
-@options.where_all
+@options.cluster_all_namespaces
 @options.all_users
 @click.option("--role", is_flag=True, help="Print the Role that the commands need; no TASK.")
 @click.option(
@@ -53,7 +53,11 @@ def _extras(
 )
 @options.output("json", "yaml")
 def command(
-    task: str | None, where: options.Where, all_users: bool, form: str | None, **flags: object
+    task: str | None,
+    cluster: options.ClusterFlags,
+    all_users: bool,
+    form: str | None,
+    **flags: object,
 ) -> int:
     """Explain why TASK does not start or has failed, and how to fix it.
 
@@ -70,21 +74,21 @@ def command(
     assert isinstance(extras, tuple)
     if extras and not role:
         raise UserError("--with adds rights to the Role that --role prints", "add --role")
-    session = where.session()
+    session = cluster.session()
     if role:
         output.out(_role(session, extras, form))
         return 0
     if task is None:
-        checkup = doctor.checkup(session)
-        output.out(output.data(_checked(checkup), form) if form else _told(checkup))
-        return 0 if checkup.well else 3
-    match = find.get_task(session, options.scope(session, where, all_users), task)
-    verdict = doctor.examine(session, match)
-    output.out(output.data(verdict.as_json(), form) if form else described(verdict))
+        check = doctor.check_cluster(session)
+        output.out(output.data(_check_as_json(check), form) if form else _format_check(check))
+        return 0 if check.ok else 3
+    match = find.get_task(session, options.scope(session, cluster, all_users), task)
+    verdict = doctor.diagnose(session, match)
+    output.out(output.data(verdict.as_json(), form) if form else format_verdict(verdict))
     return 0
 
 
-def described(verdict: "Verdict") -> str:
+def format_verdict(verdict: "Verdict") -> str:
     """Format the stages, one per line, and each cause with its next step."""
     task = verdict.task
     lines = [f"task/{task.id} ({task.name}) is {task.state}: {verdict.summary}", ""]
@@ -92,13 +96,13 @@ def described(verdict: "Verdict") -> str:
         causes = [finding for finding in verdict.findings if finding.stage is stage]
         lines.append(f"{stage:<12}{step}")
         for finding in causes:
-            lines += _cause(finding, task.num_nodes)
+            lines += _format_cause(finding, task.num_nodes)
     if verdict.unread:
         lines += ["", f"not checked, because you may not list them: {', '.join(verdict.unread)}"]
     return "\n".join(lines)
 
 
-def _cause(finding: "Finding", nodes: int) -> list[str]:
+def _format_cause(finding: "Finding", nodes: int) -> list[str]:
     prefix = f"{_ranks(finding.ranks)}: " if finding.ranks and nodes > 1 else ""
     cause = textwrap.wrap(f"{prefix}{finding.what}", 96, break_on_hyphens=False)
     advice = textwrap.wrap(f"next: {finding.then}", 96, break_on_hyphens=False)
@@ -116,46 +120,46 @@ def _ranks(ranks: tuple[int, ...]) -> str:
     return ", ".join(" to ".join(f"node-{rank}" for rank in span) for span in spans)
 
 
-def _told(checkup: "Checkup") -> str:
+def _format_check(check: "ClusterCheck") -> str:
     from kubectl_sky.workloads import registry
 
     unknown = "unknown: you may not list them"
-    node_count = unknown if checkup.machines is None else str(checkup.machines)
-    storage = unknown if checkup.storage is None else checkup.storage
+    node_count = unknown if check.machines is None else str(check.machines)
+    storage = unknown if check.storage is None else check.storage
     all_add_ons = registry.ADD_ONS | _ADD_ONS
-    add_ons = [name for group, name in all_add_ons.items() if group in checkup.groups]
+    add_ons = [name for group, name in all_add_ons.items() if group in check.groups]
     facts = {
-        "Context": checkup.context,
-        "Server": f"{checkup.server} ({checkup.version})",
-        "Namespace": checkup.namespace,
+        "Context": check.context,
+        "Server": f"{check.server} ({check.version})",
+        "Namespace": check.namespace,
         "Nodes": node_count,
         "Storage": storage or "no default StorageClass: set storage_class in each volume",
         "Add-ons": ", ".join(add_ons) or "none that tasks use",
     }
     lines = output.fields(facts)
-    if not checkup.missing:
+    if not check.missing:
         return "\n".join([*lines, f"{'Rights:':<12}all that the commands need"])
-    rows = [[str(right), _need(right), right.commands] for right in checkup.missing]
+    rows = [[str(right), _format_need(right), right.commands] for right in check.missing]
     table = output.table(["MISSING RIGHT", "IS", "FOR"], rows)
     advice = "`kubectl sky doctor --role` prints a Role for a cluster admin to apply"
     return "\n".join([*lines, "", table, "", advice])
 
 
-def _need(right: "Right") -> str:
+def _format_need(right: "Right") -> str:
     if right.extra:
         return f"extra (--with {right.extra})"
     return "optional" if right.optional else "required"
 
 
-def _checked(checkup: "Checkup") -> dict[str, object]:
+def _check_as_json(check: "ClusterCheck") -> dict[str, object]:
     return {
-        "context": checkup.context,
-        "server": checkup.server,
-        "version": checkup.version,
-        "namespace": checkup.namespace,
-        "machines": checkup.machines,
-        "default_storage_class": checkup.storage,
-        "api_groups": list(checkup.groups),
+        "context": check.context,
+        "server": check.server,
+        "version": check.version,
+        "namespace": check.namespace,
+        "machines": check.machines,
+        "default_storage_class": check.storage,
+        "api_groups": list(check.groups),
         "missing_rights": [
             {
                 "right": str(right),
@@ -163,7 +167,7 @@ def _checked(checkup: "Checkup") -> dict[str, object]:
                 "extra": right.extra,
                 "for": right.commands,
             }
-            for right in checkup.missing
+            for right in check.missing
         ],
     }
 
@@ -172,7 +176,7 @@ def _role(session: "Session", extras: tuple[str, ...], form: str | None) -> str:
     """Return the RBAC objects as input for `kubectl apply -f -`."""
     from kubectl_sky.actions import doctor
 
-    items = doctor.needed(session, extras)
+    items = doctor.required_role(session, extras)
     if form == "json":
         return output.data({"apiVersion": "v1", "kind": "List", "items": items}, form)
     return "\n---\n".join(output.data(item, "yaml") for item in items)

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 @click.option(
     "--all-ranks", is_flag=True, help="Run in all nodes in parallel, with a prefix for each."
 )
-@click.option("-i", "--stdin", "feeding", is_flag=True, help="Pass stdin to the command.")
+@click.option("-i", "--stdin", "pass_stdin", is_flag=True, help="Pass stdin to the command.")
 @click.option("-t", "--tty", is_flag=True, help="Allocate a terminal; requires -i.")
 @click.option("-c", "--container", default="", help="Container of the pod (default: the task's).")
-@options.where_all
+@options.cluster_all_namespaces
 @options.all_users
 def command(
     task: str,
     program: tuple[str, ...],
-    where: options.Where,
+    cluster: options.ClusterFlags,
     all_users: bool,
     **flags: Any,  # noqa: ANN401 -- click's own types
 ) -> int:
@@ -52,48 +52,51 @@ def command(
     from kubectl_sky.actions import find
 
     rank, container, all_ranks = flags["rank"], flags["container"], flags["all_ranks"]
-    if all_ranks and (rank is not None or flags["feeding"] or flags["tty"] or container):
+    if all_ranks and (rank is not None or flags["pass_stdin"] or flags["tty"] or container):
         raise UserError("--all-ranks cannot be combined with --rank, -i, -t or -c")
-    session = where.session()
-    match = find.get_task(session, options.scope(session, where, all_users), task)
-    target = action.inside(session, match)
+    session = cluster.session()
+    match = find.get_task(session, options.scope(session, cluster, all_users), task)
+    target = action.task_environment(session, match)
     if all_ranks:
         out = action.Stream(write, sys.stdout.isatty())
-        err = action.Stream(_error, sys.stderr.isatty())
+        err = action.Stream(_write_stderr, sys.stderr.isatty())
         return action.run_all(session, target, program, action.Output(out, err, output.note))
-    node = action.node(match, rank or 0)
-    with _pipes(flags["feeding"], flags["tty"]) as pipes:
+    node = action.node_of_rank(match, rank or 0)
+    with _pipes(flags["pass_stdin"], flags["tty"]) as pipes:
         return action.run(session, target.program(node, program, container), pipes)
 
 
-def _error(block: bytes) -> None:
+def _write_stderr(block: bytes) -> None:
     sys.stderr.buffer.write(block)
     sys.stderr.buffer.flush()
 
 
 @contextmanager
-def _pipes(feeding: bool, tty: bool) -> Iterator["Pipes"]:
+def _pipes(pass_stdin: bool, tty: bool) -> Iterator["Pipes"]:
     """Yield the local streams.
 
     A terminal passes on every key until the program exits.
     """
     from kubectl_sky.actions.exec import Pipes
 
-    stdin = terminal.typed() if feeding else None
-    if tty and not feeding:
+    stdin = terminal.read_stdin() if pass_stdin else None
+    if tty and not pass_stdin:
         output.note("-t requires -i")
-    elif tty and not terminal.present():
+    elif tty and not terminal.is_terminal():
         output.note("stdin is not a terminal; running without a TTY")
     elif tty:
         with terminal.raw() as sizes:
-            yield Pipes(stdin, write, _error, tty=True, sizes=sizes)
+            yield Pipes(stdin, write, _write_stderr, tty=True, sizes=sizes)
         return
-    with _shown(write, sys.stdout) as out, _shown(_error, sys.stderr) as err:
+    with (
+        _without_control_sequences(write, sys.stdout) as out,
+        _without_control_sequences(_write_stderr, sys.stderr) as err,
+    ):
         yield Pipes(stdin, out, err)
 
 
 @contextmanager
-def _shown(sink: "Sink", stream: TextIO) -> "Iterator[Sink]":
+def _without_control_sequences(sink: "Sink", stream: TextIO) -> "Iterator[Sink]":
     """Yield the sink; for a terminal, one that makes control sequences harmless."""
     if not stream.isatty():
         yield sink

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 @commands.command("gpus", examples=["gpus", "gpus -o json"])
-@options.where
+@options.cluster
 @click.option("--free", is_flag=True, help="Only cluster nodes with free GPUs.")
 @options.output("json", "yaml")
-def command(where: options.Where, free: bool, form: str | None) -> None:
+def command(cluster: options.ClusterFlags, free: bool, form: str | None) -> None:
     """Show the cluster's accelerators by type, by cluster node and by user.
 
     Types have the names that `accelerators` of a task accepts. USED is what pods request. FREE
@@ -24,7 +24,7 @@ def command(where: options.Where, free: bool, form: str | None) -> None:
     """
     from kubectl_sky.actions import usage
 
-    machines = usage.accelerators(where.session())
+    machines = usage.accelerators(cluster.session())
     if free:
         machines = [machine for machine in machines if machine.free]
     if form:

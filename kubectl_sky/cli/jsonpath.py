@@ -50,7 +50,7 @@ class _Part:
     body: "tuple[_Part, ...] | None" = None
 
 
-def written(value: object, template: str) -> str:
+def render(value: object, template: str) -> str:
     """Render a value with a template. Raises UserError for an invalid template."""
     if len(template) > _MAX_TEMPLATE:
         raise UserError(f"jsonpath: longer than {_MAX_TEMPLATE:,} characters", _HINT)
@@ -89,9 +89,9 @@ def _parts(template: str) -> tuple[_Part, ...]:
     return tuple(stack[0][1])
 
 
-def _literal(inside: str) -> _Part | None:
+def _literal(expression: str) -> _Part | None:
     """Parse a quoted string, in which a newline may be escaped as in JSON."""
-    text = inside.strip()
+    text = expression.strip()
     if len(text) < 2 or text[0] not in "\"'" or text[-1] != text[0]:
         return None
     try:
@@ -103,16 +103,16 @@ def _literal(inside: str) -> _Part | None:
 def _write(root: object, value: object, parts: Sequence[_Part]) -> Iterator[str]:
     for part in parts:
         if part.body is not None:
-            for item in _found(root, value, part.path):
+            for item in _select(root, value, part.path):
                 yield from _write(root, item, part.body)
         elif part.path:
-            for index, item in enumerate(_found(root, value, part.path)):
+            for index, item in enumerate(_select(root, value, part.path)):
                 yield f" {_text(item)}" if index else _text(item)
         else:
             yield part.text
 
 
-def _found(root: Any, value: Any, path: str) -> Iterator[object]:  # noqa: ANN401 -- any JSON
+def _select(root: Any, value: Any, path: str) -> Iterator[object]:  # noqa: ANN401 -- any JSON
     """Yield the values at a path: from the root with `$`, else from the current item."""
     start = root if path.startswith("$") else value
     if path in ("@", "$", "."):

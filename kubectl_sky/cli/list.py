@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _ListRequest:
     """What to show: the selection of tasks, the format and the extra columns."""
 
     selection: Selection
     form: str | None
     columns: tuple[str, ...]
 
-    def shown(self, found: Sequence[TaskStatus]) -> str:
+    def format(self, statuses: Sequence[TaskStatus]) -> str:
         """Format the selected tasks.
 
         If there are none, text formats give an empty string; JSON and YAML give an empty list.
         """
-        selected = self.selection.of(found)
+        selected = self.selection.of(statuses)
         if selected or self.form not in (None, "wide", "name"):
             return tasks.listing(selected, self.form, self.columns)
         return ""
@@ -39,7 +39,7 @@ class _Asked:
 @commands.command(
     "list", examples=["list", "list --status failed --since 1h", "list -A --all-users -o wide"]
 )
-@options.where_all
+@options.cluster_all_namespaces
 @options.all_users
 @options.output(*tasks.FORMATS)
 @click.option("--details", is_flag=True, help="Show namespaces, users and Jobs as well.")
@@ -64,39 +64,41 @@ class _Asked:
 @click.option("--limit", type=click.IntRange(min=1), help="Show at most this many tasks.")
 @click.option("-w", "--watch", is_flag=True, help="Watch for changes until Ctrl-C.")
 @click.option("--all-contexts", is_flag=True, help="List tasks of every context of the kubeconfig.")
-def command(where: options.Where, all_users: bool, form: str | None, **flags: object) -> int:
+def command(
+    cluster: options.ClusterFlags, all_users: bool, form: str | None, **flags: object
+) -> int:
     """List your tasks, newest first."""
-    request = _asked(where, all_users, form, flags)
+    request = _list_request(cluster, all_users, form, flags)
     if flags["all_contexts"]:
-        return _everywhere(where, all_users, request)
-    session = where.session()
-    scope = options.scope(session, where, all_users)
+        return _list_all_contexts(cluster, all_users, request)
+    session = cluster.session()
+    scope = options.scope(session, cluster, all_users)
     if flags["watch"]:
-        _follow(session, scope, request)
+        _watch(session, scope, request)
         return 0
     from kubectl_sky.actions import find
 
     selected = request.selection.of(find.list_tasks(session, scope))
-    text = request.shown(selected)
+    text = request.format(selected)
     if text:
         output.out(text)
     if selected:
         output.notes(tasks.incomplete(selected) if form in (None, "wide") else ())
     elif form != "name":
-        location = "any namespace" if where.all_namespaces else f"namespace {session.namespace}"
+        location = "any namespace" if cluster.all_namespaces else f"namespace {session.namespace}"
         output.note(f"No tasks found in {location}.")
     return 0
 
 
-def _asked(
-    where: options.Where, all_users: bool, form: str | None, flags: dict[str, object]
-) -> _Asked:
+def _list_request(
+    cluster: options.ClusterFlags, all_users: bool, form: str | None, flags: dict[str, object]
+) -> _ListRequest:
     since, limit, states = flags["since"], flags["limit"], flags["states"]
     assert limit is None or isinstance(limit, int)
     assert isinstance(states, tuple)
     start = datetime.now(UTC) - since if isinstance(since, timedelta) else None
     columns = (
-        *(["NAMESPACE"] if where.all_namespaces or flags["details"] else []),
+        *(["NAMESPACE"] if cluster.all_namespaces or flags["details"] else []),
         *(["USER"] if all_users or flags["details"] else []),
         *(["JOBS"] if flags["details"] else []),
     )
@@ -106,38 +108,40 @@ def _asked(
         order=str(flags["order"]),
         limit=limit,
     )
-    return _Asked(filters, form, columns)
+    return _ListRequest(filters, form, columns)
 
 
-def _follow(session: "Session", scope: "Scope", asked: _Asked) -> None:
+def _watch(session: "Session", scope: "Scope", request: _ListRequest) -> None:
     """Show the tasks again after each change."""
     from kubectl_sky.actions import watch
 
     screen = live_text.LiveText()
     for statuses in watch.watch_tasks(session, scope):
         if statuses is not None:
-            screen.show(asked.shown(statuses) or "No tasks found.")
+            screen.show(request.format(statuses) or "No tasks found.")
 
 
-def _everywhere(where: options.Where, all_users: bool, asked: _Asked) -> int:
+def _list_all_contexts(
+    cluster: options.ClusterFlags, all_users: bool, request: _ListRequest
+) -> int:
     """List the tasks of each context; report contexts without an answer and return 3."""
     from kubectl_sky.actions import contexts
 
-    query = contexts.Question(where.user, all_users, where.all_namespaces)
-    answers = contexts.tasks(where.flags(), query)
-    if asked.form in (None, "wide", "name"):
+    query = contexts.TaskQuery(cluster.user, all_users, cluster.all_namespaces)
+    answers = contexts.list_tasks(cluster.flags(), query)
+    if request.form in (None, "wide", "name"):
         for answer in answers:
-            text = asked.shown(answer.tasks)
-            heading = "" if asked.form == "name" else f"{answer.context}:\n"
+            text = request.format(answer.tasks)
+            heading = "" if request.form == "name" else f"{answer.context}:\n"
             if text:
                 output.out(f"{heading}{text}")
     else:
         rows = [
             task.as_json() | {"context": answer.context}
             for answer in answers
-            for task in asked.selection.of(answer.tasks)
+            for task in request.selection.of(answer.tasks)
         ]
-        output.out(output.data({"tasks": rows}, asked.form))
+        output.out(output.data({"tasks": rows}, request.form))
     failed = [answer for answer in answers if answer.error]
     for answer in failed:
         output.note(f"error: context {answer.context}: {answer.error}")

@@ -15,7 +15,7 @@ class LiveText:
 
     def __init__(self) -> None:
         self._terminal = sys.stdout.isatty()
-        self._begun = False
+        self._has_drawn = False
         self._lines: list[str] = []
 
     def show(self, text: str) -> None:
@@ -35,7 +35,7 @@ class LiveText:
         hidden = len(lines) - (rows - 1)
         if hidden > 0:
             lines = [*lines[: rows - 2], f"… and {hidden + 1} more lines"]
-        prefix = _HOME if self._begun else _CLEAR + _HOME
+        prefix = _HOME if self._has_drawn else _CLEAR + _HOME
         body = "".join(f"{line[:columns]}{_END_OF_LINE}\n" for line in lines)
         click.echo(prefix + body + _BELOW, nl=False)
-        self._begun = True
+        self._has_drawn = True

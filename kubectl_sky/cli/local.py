@@ -48,7 +48,7 @@ def up(
     """  # noqa: D301 -- click reads the \b
     from kubectl_sky.actions import local
 
-    request = local.Asked(driver, nodes, gpus, port)
+    request = local.ClusterOptions(driver, nodes, gpus, port)
     cluster = local.up(StateDir.find(), request, use, _waiting)
     size = output.count(cluster.nodes, "node") + (
         f" with {cluster.gpus} each" if cluster.gpus else ""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kubectl_sky.regex import Regex
 
 
-_MOST_RANKS = 100_000
+_MAX_RANKS = 100_000
 _SYNTAX = "https://github.com/google/re2/wiki/Syntax"
 
 
@@ -29,12 +29,12 @@ def ranks(context: click.Context, param: click.Parameter, value: tuple[str, ...]
     for item in (item.strip() for text in value for item in text.split(",")):
         match = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", item)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if not first <= last < _MOST_RANKS:
+        if not first <= last < _MAX_RANKS:
             message = f"{item!r}: ranks are numbers and ranges, such as 0, 0,3 or 0-7"
             raise click.BadParameter(message, context, param)
         numbers += range(first, last + 1)
-        if len(numbers) > _MOST_RANKS:
-            raise click.BadParameter(f"more than {_MOST_RANKS:,} ranks", context, param)
+        if len(numbers) > _MAX_RANKS:
+            raise click.BadParameter(f"more than {_MAX_RANKS:,} ranks", context, param)
     return numbers
 
 
@@ -112,12 +112,12 @@ def pattern(context: click.Context, param: click.Parameter, value: str | None) -
     show_default=True,
     help="With -f: time limit for the first node to start.",
 )
-@options.where_all
+@options.cluster_all_namespaces
 @options.all_users
 def command(
     task: str,
     following: bool,
-    where: options.Where,
+    cluster: options.ClusterFlags,
     all_users: bool,
     **flags: Any,  # noqa: ANN401 -- click's own types
 ) -> int:
@@ -136,9 +136,9 @@ def command(
         raise UserError("-v requires --grep", "add --grep REGEX")
     ui = Terminal(_printer(flags))
     request = _request(following, flags)
-    session = where.session()
+    session = cluster.session()
     target = saved_evidence.get_or_show_evidence(
-        session, options.scope(session, where, all_users), task
+        session, options.scope(session, cluster, all_users), task
     )
     if following:
         follow(session, target, request, ui, leads=False)
@@ -150,14 +150,14 @@ def command(
 def _printer(flags: Mapping[str, Any]) -> Printer:
     form = Form(
         output=Output(flags["form"] or Output.TEXT),
-        stamped=_stamped(flags),
+        stamped=_with_timestamps(flags),
         grep=flags["grep"],
         invert=flags["invert"],
     )
     return Printer(form, color=flags["color"], folder=flags["folder"])
 
 
-def _stamped(flags: Mapping[str, Any]) -> bool:
+def _with_timestamps(flags: Mapping[str, Any]) -> bool:
     return bool(flags["timestamps"]) or flags["form"] == Output.JSON
 
 
@@ -175,7 +175,7 @@ def _request(following: bool, flags: Mapping[str, Any]) -> "LogRequest":
             since_seconds=max(int(since.total_seconds()), 1)
             if isinstance(since, timedelta)
             else None,
-            timestamps=_stamped(flags),
+            timestamps=_with_timestamps(flags),
             previous=bool(flags["previous"]),
         ),
         ranks=flags["rank"],

@@ -20,7 +20,7 @@ from kubectl_sky.errors import Interrupted, SkyError
 
 # New objects before the garbage collector looks for cycles. API responses have no cycles, and with
 # Python's default threshold the search takes two thirds of the time of reading a long list.
-_GARBAGE = 50_000
+_GC_THRESHOLD = 50_000
 
 # Name and purpose, in the groups of --help. Each command is a module here, imported when it runs.
 _GROUPS = {
@@ -65,7 +65,7 @@ COMMANDS = {name: purpose for group in _GROUPS.values() for name, purpose in gro
 ALIASES = {"why": "doctor"}
 
 # Commands of SkyPilot and kubectl, and the matching command here.
-_ELSEWHERE = {
+_SIMILAR_COMMANDS = {
     "launch": "submit",
     "run": "submit",
     "apply": "submit",
@@ -109,7 +109,7 @@ class Commands(click.Group):
         if name in COMMANDS or name in ALIASES or name.startswith("-"):
             return super().resolve_command(ctx, args)
         similar = difflib.get_close_matches(name, COMMANDS, n=1)
-        suggestion = _ELSEWHERE.get(name) or next(iter(similar), "")
+        suggestion = _SIMILAR_COMMANDS.get(name) or next(iter(similar), "")
         hint = f"; did you mean `{ctx.command_path} {suggestion}`?" if suggestion else ""
         raise click.UsageError(f"unknown command {name!r}{hint}", ctx)
 
@@ -155,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     The design notes and the README define the codes.
     """
     name = Path(sys.argv[0]).name
-    gc.set_threshold(_GARBAGE)
+    gc.set_threshold(_GC_THRESHOLD)
     atexit.register(gc.freeze)  # a search for cycles at exit takes a tenth of a start
     program = "kubectl sky" if name.startswith(("kubectl-sky", "kubectl_sky")) else "kubectl-sky"
     try:

@@ -24,7 +24,7 @@ Option = Callable[[Command], Command]
 
 
 @dataclass(frozen=True)
-class Where:
+class ClusterFlags:
     """The cluster, namespaces and user of a command: kubectl's flags and `--user`."""
 
     connection: Mapping[str, Any]
@@ -37,7 +37,7 @@ class Where:
         namespace: str | None = self.connection["namespace"]
         return namespace
 
-    def within(self, context: str | None, namespace: str | None) -> "Where":
+    def with_defaults(self, context: str | None, namespace: str | None) -> "ClusterFlags":
         """Add the context and namespace of a file; flags take precedence."""
         defaults = {"context": context, "namespace": namespace}
         given = {name: value for name, value in self.connection.items() if value is not None}
@@ -59,14 +59,16 @@ class Where:
         return Connection(**self.connection)
 
 
-def _one_of(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str | None:
+def _single_value(
+    context: click.Context, option: click.Parameter, values: tuple[str, ...]
+) -> str | None:
     """Reject a flag given with different values, so that none wins silently."""
     if len(set(values)) > 1:
         raise click.BadParameter(f"given more than once ({', '.join(values)})", context, option)
     return values[0] if values else None
 
 
-def _grouped(options: list[Option], keys: list[str], name: str, make: Command) -> Option:
+def _option_group(options: list[Option], keys: list[str], name: str, make: Command) -> Option:
     """Add options to a command and pass their values to it as one argument."""
 
     def decorate(command: Command) -> Command:
@@ -82,9 +84,13 @@ def _grouped(options: list[Option], keys: list[str], name: str, make: Command) -
     return decorate
 
 
-def _where(user: str | None, all_namespaces: bool = False, **connection: Any) -> Where:  # noqa: ANN401
+def _cluster_flags(
+    user: str | None,
+    all_namespaces: bool = False,
+    **connection: Any,  # noqa: ANN401 -- the types of all flags
+) -> ClusterFlags:
     groups = connection.pop("as_groups")
-    return Where({**connection, "as_groups": tuple(groups)}, user, all_namespaces)
+    return ClusterFlags({**connection, "as_groups": tuple(groups)}, user, all_namespaces)
 
 
 _NAMESPACE = click.option("-n", "--namespace", help="Namespace (default: that of the context).")
@@ -141,9 +147,12 @@ _KEYS = [
     "insecure",
 ]
 
-where = _grouped([_NAMESPACE, _USER, *_CONNECTION], _KEYS, "where", _where)
-where_all = _grouped(
-    [_NAMESPACE, _ALL_NAMESPACES, _USER, *_CONNECTION], [*_KEYS, "all_namespaces"], "where", _where
+cluster = _option_group([_NAMESPACE, _USER, *_CONNECTION], _KEYS, "cluster", _cluster_flags)
+cluster_all_namespaces = _option_group(
+    [_NAMESPACE, _ALL_NAMESPACES, _USER, *_CONNECTION],
+    [*_KEYS, "all_namespaces"],
+    "cluster",
+    _cluster_flags,
 )
 
 
@@ -152,7 +161,7 @@ as_task = click.option(
 )
 
 
-task = _grouped(
+task = _option_group(
     [
         click.option(
             "--id",
@@ -214,7 +223,7 @@ task = _grouped(
         click.option(
             "--backend",
             multiple=True,
-            callback=_one_of,
+            callback=_single_value,
             help="Backend: jobs (default), indexed, jobset, mpijob, appwrapper, volcano, or auto.",
         ),
         click.option(
@@ -279,15 +288,15 @@ all_users = click.option("--all-users", is_flag=True, help="Include other users'
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
-def scope(session: "Session", where: Where, everybody: bool) -> "Scope":
+def scope(session: "Session", cluster: ClusterFlags, all_users: bool) -> "Scope":
     """Return the namespace and owner to search.
 
     Asks the cluster for your identity if it is needed.
     """
     from kubectl_sky.actions import find, identity
 
-    namespace = None if where.all_namespaces else session.namespace
-    user = None if everybody else identity.user(session, where.user)
+    namespace = None if cluster.all_namespaces else session.namespace
+    user = None if all_users else identity.user(session, cluster.user)
     return find.Scope(namespace, user, output_of.warning)
 
 

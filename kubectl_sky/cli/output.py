@@ -12,9 +12,9 @@ from kubectl_sky.errors import Problem, listed
 from kubectl_sky.observe.escapes import plain
 
 JSONPATH = "jsonpath="
-_CELL = 1000  # characters in one table cell
-_QUICK = 50  # number of objects that can be sent within a second
-_QUICK_BYTES = 20_000_000  # bytes that can be read within a second
+_MAX_CELL_CHARACTERS = 1000  # characters in one table cell
+_MIN_PROGRESS_OBJECTS = 50  # number of objects that can be sent within a second
+_MIN_PROGRESS_BYTES = 20_000_000  # bytes that can be read within a second
 
 
 def out(text: str) -> None:
@@ -55,17 +55,17 @@ def shown(text: str, stream: TextIO) -> str:
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], object]]:
     """Show a progress bar if stderr is a terminal and there are many objects."""
-    quick = total < _QUICK or not sys.stderr.isatty()
-    with click.progressbar(length=total, label=label, file=sys.stderr, hidden=quick) as bar:
+    hidden = total < _MIN_PROGRESS_OBJECTS or not sys.stderr.isatty()
+    with click.progressbar(length=total, label=label, file=sys.stderr, hidden=hidden) as bar:
         yield bar.update
 
 
 @contextmanager
 def transfer(label: str, size: int) -> Iterator[Callable[[int], object]]:
     """Show a progress bar of bytes if stderr is a terminal and the size is large."""
-    quick = size < _QUICK_BYTES or not sys.stderr.isatty()
+    hidden = size < _MIN_PROGRESS_BYTES or not sys.stderr.isatty()
     label = f"{label} ({size / 1e6:,.0f} MB)"
-    with click.progressbar(length=max(size, 1), label=label, file=sys.stderr, hidden=quick) as bar:
+    with click.progressbar(length=max(size, 1), label=label, file=sys.stderr, hidden=hidden) as bar:
         yield bar.update
 
 
@@ -86,7 +86,7 @@ def cell(text: str) -> str:
     """
     if not text.isprintable():
         text = " ".join(plain(text).split())
-    return text if len(text) <= _CELL else f"{text[:_CELL]}…"
+    return text if len(text) <= _MAX_CELL_CHARACTERS else f"{text[:_MAX_CELL_CHARACTERS]}…"
 
 
 def fields(values: Mapping[str, str]) -> list[str]:
@@ -99,7 +99,7 @@ def data(value: object, form: str) -> str:
     if form.startswith(JSONPATH):
         from kubectl_sky.cli import jsonpath
 
-        return jsonpath.written(value, form.removeprefix(JSONPATH))
+        return jsonpath.render(value, form.removeprefix(JSONPATH))
     if form == "json":
         return json.dumps(value, indent=4, ensure_ascii=False)
     import yaml  # tables do not need it

@@ -23,7 +23,7 @@ def details(pipeline: PipelineStatus) -> str:
         pipeline.stage(task): [task.id, task.name, str(task.state), tasks.nodes(task), task.note]
         for task in pipeline.tasks
     } | {
-        stage: ["", pipeline.title(stage), _absent(pipeline, stage), "", ""]
+        stage: ["", pipeline.title(stage), _status_of_missing(pipeline, stage), "", ""]
         for stage in pipeline.missing
     }
     table = output.table(
@@ -33,7 +33,7 @@ def details(pipeline: PipelineStatus) -> str:
     return f"{head}\n\n{table}"
 
 
-def _absent(pipeline: PipelineStatus, stage: int) -> str:
+def _status_of_missing(pipeline: PipelineStatus, stage: int) -> str:
     """Return the status of a stage whose task does not exist."""
     if stage in pipeline.member.auxiliary:
         return "stopped"

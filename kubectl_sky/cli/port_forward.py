@@ -20,14 +20,14 @@ from kubectl_sky.cli import commands, options, output
     metavar="ADDRESS,...",
     help="Local address to listen on; 0.0.0.0 allows other machines.",
 )
-@options.where_all
+@options.cluster_all_namespaces
 @options.all_users
 def command(
     task: str,
     ports: tuple[str, ...],
     rank: int,
     address: str,
-    where: options.Where,
+    cluster: options.ClusterFlags,
     all_users: bool,
 ) -> None:
     """Forward local ports to a node of TASK, until Ctrl-C.
@@ -41,10 +41,10 @@ def command(
     """  # noqa: D301 -- click reads the \b
     from kubectl_sky.actions import find, forward
 
-    pairs = [forward.pair(text) for text in ports]
+    pairs = [forward.parse_pair(text) for text in ports]
     addresses = [item.strip() for item in address.split(",") if item.strip()]
-    session = where.session()
-    match = find.get_task(session, options.scope(session, where, all_users), task)
+    session = cluster.session()
+    match = find.get_task(session, options.scope(session, cluster, all_users), task)
     try:
         forward.serve(session, match, rank, (addresses, pairs), output.note)
     except KeyboardInterrupt:  # the normal way to stop

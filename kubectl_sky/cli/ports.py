@@ -10,15 +10,15 @@ from kubectl_sky.cli import commands, options, output
 if TYPE_CHECKING:
     from kubectl_sky.observe.endpoints import Exposed
 
-_NAMED = 3  # ports in the suggested command
+_MAX_SUGGESTED_PORTS = 3  # ports in the suggested command
 
 
 @commands.command("ports", examples=["ports web", "ports web -o json"])
 @click.argument("task")
-@options.where_all
+@options.cluster_all_namespaces
 @options.all_users
 @options.output("wide", "json", "yaml", "name")
-def command(task: str, where: options.Where, all_users: bool, form: str | None) -> None:
+def command(task: str, cluster: options.ClusterFlags, all_users: bool, form: str | None) -> None:
     """Show the endpoints of TASK's ports: at its Service, and outside the cluster.
 
     The ports are those of `resources.ports`. The Service leads to rank 0. POD-READY shows whether
@@ -26,9 +26,9 @@ def command(task: str, where: options.Where, all_users: bool, form: str | None) 
     """
     from kubectl_sky.actions import find, ports
 
-    session = where.session()
-    exposed_tasks = ports.listed(
-        session, find.get(session, options.scope(session, where, all_users), task)
+    session = cluster.session()
+    exposed_tasks = ports.list_exposed(
+        session, find.get(session, options.scope(session, cluster, all_users), task)
     )
     if form == "name":
         output.out("\n".join(f"service/{exposed.service}" for exposed in exposed_tasks))
@@ -38,11 +38,11 @@ def command(task: str, where: options.Where, all_users: bool, form: str | None) 
     else:
         output.out(_table(exposed_tasks, form == "wide"))
         for exposed in exposed_tasks:
-            output.note(_next(exposed))
+            output.note(_next_step(exposed))
 
 
-def _table(found: Sequence["Exposed"], wide: bool) -> str:
-    several = len(found) > 1
+def _table(exposed_tasks: Sequence["Exposed"], wide: bool) -> str:
+    several = len(exposed_tasks) > 1
     header = [*(["TASK"] if several else []), "PORT", "ENDPOINT", "OUTSIDE", "POD-READY"]
     rows = [
         [
@@ -57,18 +57,18 @@ def _table(found: Sequence["Exposed"], wide: bool) -> str:
                 else []
             ),
         ]
-        for exposed in found
+        for exposed in exposed_tasks
         for port in exposed.endpoints
     ]
     more = ["TYPE", "CLUSTER-IP", "SERVICE", "POD"] if wide else []
     return output.table([*header, *more], rows)
 
 
-def _next(one: "Exposed") -> str:
+def _next_step(exposed: "Exposed") -> str:
     """Suggest what to run next."""
-    if one.task.over:
-        return f"task {one.task.id} has finished: nothing listens on its ports"
-    if not one.ready:
-        return f"the pod of rank 0 is not ready: kubectl sky status {one.task.id}"
-    port_list = " ".join(str(port.port) for port in one.endpoints[:_NAMED])
-    return f"on this machine: kubectl sky port-forward {one.task.id} {port_list}"
+    if exposed.task.over:
+        return f"task {exposed.task.id} has finished: nothing listens on its ports"
+    if not exposed.ready:
+        return f"the pod of rank 0 is not ready: kubectl sky status {exposed.task.id}"
+    port_list = " ".join(str(port.port) for port in exposed.endpoints[:_MAX_SUGGESTED_PORTS])
+    return f"on this machine: kubectl sky port-forward {exposed.task.id} {port_list}"

@@ -33,35 +33,35 @@ class Printer:
     ) -> None:
         form = form or Form()
         self._folder = Path(folder) if folder else None
-        self._begun: set[Path] = set()
+        self._started_files: set[Path] = set()
         if self._folder:
             plain = Output.RAW if form.output is Output.TEXT else form.output
             self._form = replace(form, output=plain)
         else:
             self._form = replace(form, color=colored(color), terminal=sys.stdout.isatty())
 
-    def __call__(self, origin: Origin, lines: Sequence[bytes], whole: bool) -> None:
-        """Print lines of one node; `whole` is False if the last has no newline."""
-        block = self._form.block(origin, lines, whole)
+    def __call__(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
+        """Print lines of one node; `final_newline` is False if the last has no newline."""
+        block = self._form.block(origin, lines, final_newline)
         if not self._folder:
             write(block)
             return
         try:
-            self._keep(self._folder / _file(origin), block)
+            self._write_file(self._folder / _file(origin), block)
         except OSError as error:
             message = f"cannot write to {error.filename or self._folder}: {error.strerror}"
             raise UserError(message, "choose another folder with --output-dir") from None
 
-    def _keep(self, path: Path, block: bytes) -> None:
+    def _write_file(self, path: Path, block: bytes) -> None:
         """Replace the file at the first write, then append.
 
         Files are not kept open: there may be thousands.
         """
-        if path not in self._begun:
+        if path not in self._started_files:
             path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab" if path in self._begun else "wb") as file:
+        with path.open("ab" if path in self._started_files else "wb") as file:
             file.write(block)
-        self._begun.add(path)
+        self._started_files.add(path)
 
 
 def _file(origin: Origin) -> str:

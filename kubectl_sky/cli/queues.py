@@ -18,13 +18,13 @@ def command() -> None:
 
 
 @command.command("list", examples=["queues list -n team-a"])
-@options.where
+@options.cluster
 @options.output("json", "yaml", "name")
-def list_(where: options.Where, form: str | None) -> None:
+def list_(cluster: options.ClusterFlags, form: str | None) -> None:
     """List queues of the namespace, with counts of admitted and pending tasks."""
     from kubectl_sky.actions import queues
 
-    statuses = queues.listed(where.session())
+    statuses = queues.list_queues(cluster.session())
     if form in ("json", "yaml"):
         output.out(output.data({"queues": [queue.as_json() for queue in statuses]}, form))
     elif form == "name":
@@ -48,19 +48,19 @@ def list_(where: options.Where, form: str | None) -> None:
 
 @command.command("status", examples=["queues status team-queue"])
 @click.argument("queue")
-@options.where
+@options.cluster
 @options.output("json", "yaml")
-def status(queue: str, where: options.Where, form: str | None) -> None:
+def status(queue: str, cluster: options.ClusterFlags, form: str | None) -> None:
     """Show the quota and usage of QUEUE, and its pending workloads, next one first."""
     from kubectl_sky.actions import queues
 
-    queue_status = queues.one(where.session(), queue)
+    queue_status = queues.get_queue(cluster.session(), queue)
     if form:
         output.out(output.data(queue_status.as_json(), form))
         return
     output.out(
         "\n\n".join(
-            filter(None, (_head(queue_status), _shares(queue_status), _waiting(queue_status)))
+            filter(None, (_summary(queue_status), _shares(queue_status), _pending(queue_status)))
         )
     )
     if queue_status.others is None:
@@ -70,7 +70,7 @@ def status(queue: str, where: options.Where, form: str | None) -> None:
         )
 
 
-def _head(queue: "QueueStatus") -> str:
+def _summary(queue: "QueueStatus") -> str:
     others = "" if queue.others is None else f" ({queue.others} from all namespaces)"
     lines = [
         f"Queue:        {queue.name}",
@@ -97,7 +97,7 @@ def _shares(queue: "QueueStatus") -> str:
     return output.table(["FLAVOR", "RESOURCE", "USED HERE", "USED BY ALL", "QUOTA"], rows)
 
 
-def _waiting(queue: "QueueStatus") -> str:
+def _pending(queue: "QueueStatus") -> str:
     if not queue.waiting:
         return ""
     rows = [

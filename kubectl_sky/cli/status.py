@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     ],
 )
 @click.argument("task")
-@options.where_all
+@options.cluster_all_namespaces
 @options.all_users
 @options.output("json", "yaml", "name")
 @click.option("-w", "--watch", is_flag=True, help="Watch for changes until the task has finished.")
 def command(
-    task: str, where: options.Where, all_users: bool, form: str | None, watch: bool
+    task: str, cluster: options.ClusterFlags, all_users: bool, form: str | None, watch: bool
 ) -> None:
     """Show TASK (an id, a prefix of an id, or a name) and each of its nodes.
 
@@ -35,9 +35,9 @@ def command(
     """
     from kubectl_sky.actions import evidence, pending
 
-    session = where.session()
+    session = cluster.session()
     match = saved_evidence.get_or_show_evidence(
-        session, options.scope(session, where, all_users), task
+        session, options.scope(session, cluster, all_users), task
     )
     if watch and isinstance(match, TaskStatus):
         _watch(session, match, form)

@@ -9,14 +9,14 @@ from kubectl_sky.errors import UserError
 @commands.command("stop", examples=["stop train", "stop --all"])
 @click.argument("references", nargs=-1, metavar="[TASK...]")
 @click.option("--all", "everything", is_flag=True, help="Stop all your tasks in the namespace.")
-@options.where_all
+@options.cluster_all_namespaces
 @options.all_users
 @options.yes
 @options.output("json", "yaml", "name")
 def command(
     references: tuple[str, ...],
     everything: bool,
-    where: options.Where,
+    cluster: options.ClusterFlags,
     all_users: bool,
     **flags: object,
 ) -> None:
@@ -25,8 +25,8 @@ def command(
 
     if bool(references) == everything:
         raise UserError("name the tasks to stop, or use --all")
-    session = where.session()
-    scope = options.scope(session, where, all_users)
+    session = cluster.session()
+    scope = options.scope(session, cluster, all_users)
     tasks = (
         find.list_tasks(session, scope)
         if everything

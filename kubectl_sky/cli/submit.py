@@ -39,10 +39,14 @@ if TYPE_CHECKING:
     help="Time limit for the first node to start (default: provision_timeout, then 5m).",
 )
 @options.strict
-@options.where
+@options.cluster
 @options.output("json", "yaml", "name", paths=False)
 def command(
-    file: str, overrides: Overrides, where: options.Where, form: str | None, **flags: object
+    file: str,
+    overrides: Overrides,
+    cluster: options.ClusterFlags,
+    form: str | None,
+    **flags: object,
 ) -> int:
     """Run the task in FILE (`-` is standard input) and follow its logs.
 
@@ -72,8 +76,8 @@ def command(
             source=taskfile.Source(
                 file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"])
             ),
-            connection=where.flags(),
-            user=where.user,
+            connection=cluster.flags(),
+            user=cluster.user,
             dry_run=cast("submit.DryRun", flags["dry_run"]),
             show_secrets=bool(flags["show_secrets"]),
             follow=not (flags["detach"] or form),

@@ -10,7 +10,7 @@ from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.pipelines import PipelineStatus, grouped
 from kubectl_sky.observe.status import TaskStatus
 
-_MOST = 100  # nodes that are listed individually
+_MAX_LISTED_NODES = 100  # nodes that are listed individually
 FORMATS = ("wide", "json", "yaml", "name")
 
 
@@ -80,7 +80,7 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
     "UPDATED": lambda task: since(task.updated_at),
     "NAMESPACE": lambda task: task.namespace,
     "USER": lambda task: task.user,
-    "JOBS": lambda task: _some(_jobs(task)),
+    "JOBS": lambda task: _first_items(_jobs(task)),
     "NOTE": lambda task: task.note,
 }
 
@@ -90,9 +90,9 @@ def _jobs(task: TaskStatus | PipelineStatus) -> list[str]:
     return [node.job for node in task.nodes] if isinstance(task, TaskStatus) else []
 
 
-def _some(items: Sequence[str], most: int = 3) -> str:
-    more = f" and {len(items) - most} more" if len(items) > most else ""
-    return ",".join(items[:most]) + more
+def _first_items(items: Sequence[str], max_items: int = 3) -> str:
+    more = f" and {len(items) - max_items} more" if len(items) > max_items else ""
+    return ",".join(items[:max_items]) + more
 
 
 def details(task: TaskStatus) -> str:
@@ -101,7 +101,7 @@ def details(task: TaskStatus) -> str:
     facts = {
         "Id": task.id,
         "Name": task.name,
-        "Status": f"{task.state}{_finer(task)}{f' — {task.note}' if task.note else ''}",
+        "Status": f"{task.state}{_specific_status(task)}{f' — {task.note}' if task.note else ''}",
         "Namespace": task.namespace,
         "User": task.user,
         "Backend": task.backend,
@@ -110,7 +110,7 @@ def details(task: TaskStatus) -> str:
         "Nodes": f"{task.num_nodes} ({', '.join(counts)})",
     } | ({"Next": task.next_step} if task.next_step else {})
     head = "\n".join(output.fields(facts))
-    visible = task.nodes if len(task.nodes) <= _MOST else _telling(task)
+    visible = task.nodes if len(task.nodes) <= _MAX_LISTED_NODES else _most_relevant(task)
     rows = [
         [
             str(node.index),
@@ -143,15 +143,15 @@ def _duration(node: NodeStatus) -> str:
     )
 
 
-def _finer(task: TaskStatus) -> str:
+def _specific_status(task: TaskStatus) -> str:
     """Return SkyPilot's status in brackets if it is more specific than the state."""
     word = str(task.job_status)
     plain = {str(State.COMPLETED): "SUCCEEDED"}.get(str(task.state), str(task.state).upper())
     return "" if word == plain else f" ({word})"
 
 
-def _telling(task: TaskStatus) -> Sequence[NodeStatus]:
+def _most_relevant(task: TaskStatus) -> Sequence[NodeStatus]:
     """Return the most relevant nodes: failed ones first, then running and pending."""
     order = (State.FAILED, State.RUNNING, State.PENDING)
     selected = [node for state in order for node in task.nodes if node.state is state]
-    return selected[:_MOST]
+    return selected[:_MAX_LISTED_NODES]

@@ -9,19 +9,19 @@ from queue import SimpleQueue
 
 from kubectl_sky.errors import UserError
 
-_BLOCK = 64 * 1024
+_BLOCK_BYTES = 64 * 1024
 
 Size = tuple[int, int]
 
 
-def present() -> bool:
+def is_terminal() -> bool:
     """Report whether stdin is a terminal."""
     return sys.stdin.isatty()
 
 
-def typed() -> Iterator[bytes]:
+def read_stdin() -> Iterator[bytes]:
     """Yield the bytes of stdin as they arrive."""
-    while block := os.read(sys.stdin.fileno(), _BLOCK):
+    while block := os.read(sys.stdin.fileno(), _BLOCK_BYTES):
         yield block
 
 

@@ -9,15 +9,15 @@ from kubectl_sky.cli import commands, options, output
 
 @commands.command("top", examples=["top train", "top train -o json"])
 @click.argument("task")
-@options.where_all
+@options.cluster_all_namespaces
 @options.all_users
 @options.output("json", "yaml")
-def command(task: str, where: options.Where, all_users: bool, form: str | None) -> None:
+def command(task: str, cluster: options.ClusterFlags, all_users: bool, form: str | None) -> None:
     """Show the CPU and memory usage of TASK's nodes, if the cluster measures it."""
     from kubectl_sky.actions import find, usage
 
-    session = where.session()
-    match = find.get_task(session, options.scope(session, where, all_users), task)
+    session = cluster.session()
+    match = find.get_task(session, options.scope(session, cluster, all_users), task)
     samples = usage.top(session, match)
     if form:
         values = [
@@ -37,9 +37,9 @@ def command(task: str, where: options.Where, all_users: bool, form: str | None) 
         [
             sample.node.name,
             f"{int(sample.cpus * 1000)}m",
-            _share(sample.cpus, sample.cpus_asked),
+            _percentage(sample.cpus, sample.cpus_asked),
             f"{int(sample.memory / 2**20)}Mi",
-            _share(sample.memory, sample.memory_asked),
+            _percentage(sample.memory, sample.memory_asked),
             sample.node.host,
         ]
         for sample in samples
@@ -49,6 +49,6 @@ def command(task: str, where: options.Where, all_users: bool, form: str | None) 
         output.note("no measurements yet; they take about a minute after a start")
 
 
-def _share(used: Fraction, asked: Fraction) -> str:
+def _percentage(used: Fraction, asked: Fraction) -> str:
     """Format usage as a percentage of the request, like kubectl top."""
     return f"{int(100 * used / asked)}%" if asked else "-"

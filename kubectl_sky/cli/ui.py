@@ -37,9 +37,9 @@ class Terminal:
         """Print several lines."""
         output.notes(items)
 
-    def logs(self, origin: Origin, lines: Sequence[bytes], whole: bool) -> None:
+    def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
         """Print log lines of one node."""
-        self._printer(origin, lines, whole)
+        self._printer(origin, lines, final_newline)
 
     def progress(self, label: str, total: int) -> AbstractContextManager[Callable[[int], object]]:
         """Show a progress bar if there are many objects."""

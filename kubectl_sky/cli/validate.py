@@ -57,7 +57,7 @@ def command(
     for report in reports:
         output.notes(report.review.reported)
     for report in reports if compat else []:
-        output.out(_told(report))
+        output.out(_format_comparison(report))
     if not has_errors:
         output.out(f"{len(files)} file{'s' * (len(files) > 1)} valid")
     return 2 if has_errors else 0
@@ -72,7 +72,7 @@ def _compat(report: "Report") -> dict[str, object]:
     return {"file": report.file, "accepted": accepted, "differences": differences}
 
 
-def _told(report: "Report") -> str:
+def _format_comparison(report: "Report") -> str:
     if report.erroneous:
         return f"{report.file}: not compared with SkyPilot 0.14 because it has errors"
     if not report.differences:

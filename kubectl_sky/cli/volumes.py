@@ -33,14 +33,14 @@ def command() -> None:
     metavar="MODE,...",
     help="ReadWriteOnce (RWO), ReadOnlyMany (ROX), ReadWriteMany (RWX), ReadWriteOncePod (RWOP).",
 )
-@options.where
+@options.cluster
 @options.output("json", "yaml", "name")
 def create(
     name: str,
     size: str,
     storage_class: str | None,
     access_modes: str,
-    where: options.Where,
+    cluster: options.ClusterFlags,
     form: str | None,
 ) -> None:
     """Create a volume of SIZE (10Gi, 1Ti; a number is GiB) that tasks mount by NAME."""
@@ -49,10 +49,10 @@ def create(
 
     modes = [mode.strip() for mode in access_modes.split(",") if mode.strip()]
     storage = pvc.storage(size, storage_class, modes)
-    session = where.session()
+    session = cluster.session()
     for note in preflight.storage_class_notes(session, [storage.storage_class]):
         output.note(note)
-    user = identity.user(session, where.user)
+    user = identity.user(session, cluster.user)
     volume = volumes.create(session, user, name, taskfile.new_id(), storage)
     message = f"Volume created successfully with ID: {volume.id}"
     if form in ("json", "yaml"):
@@ -71,9 +71,9 @@ def create(
 )
 @click.argument("file")
 @options.dry_run
-@options.where
+@options.cluster
 @options.output("json", "yaml", "name")
-def apply(file: str, dry_run: str, where: options.Where, form: str | None) -> None:
+def apply(file: str, dry_run: str, cluster: options.ClusterFlags, form: str | None) -> None:
     """Create the volumes of FILE (`-` is standard input), in SkyPilot's format.
 
     Example: {name: data, type: k8s-pvc, size: 10Gi, config: {access_mode: ReadWriteMany}}. Applying
@@ -84,11 +84,11 @@ def apply(file: str, dry_run: str, where: options.Where, form: str | None) -> No
 
     results = []
     for spec in volumefile.read(file, sys.stdin.buffer):
-        session = where.within(spec.context, spec.namespace).session()
+        session = cluster.with_defaults(spec.context, spec.namespace).session()
         if spec.storage:
             for note in preflight.storage_class_notes(session, [spec.storage.storage_class]):
                 output.note(note)
-        user = identity.user(session, where.user)
+        user = identity.user(session, cluster.user)
         applied = volumes.apply(session, user, spec, taskfile.new_id(), dry_run)
         results.append(_applied(applied, form, options.DRY_RUNS[dry_run]))
     if form in ("json", "yaml"):
@@ -109,16 +109,18 @@ def _applied(applied: "AppliedVolume", form: str | None, suffix: str) -> object:
 
 
 @command.command("list", examples=["volumes list", "volumes list -A --all-users"])
-@options.where_all
+@options.cluster_all_namespaces
 @options.all_users
 @options.output("wide", "json", "yaml", "name")
 @click.option("--details", is_flag=True, help="Also show class, access modes and PVCs.")
-def list_volumes(where: options.Where, all_users: bool, form: str | None, details: bool) -> None:
+def list_volumes(
+    cluster: options.ClusterFlags, all_users: bool, form: str | None, details: bool
+) -> None:
     """List your volumes, newest first."""
     from kubectl_sky.actions import volumes
 
-    session = where.session()
-    statuses = volumes.listing(session, options.scope(session, where, all_users))
+    session = cluster.session()
+    statuses = volumes.list_volumes(session, options.scope(session, cluster, all_users))
     if form in ("json", "yaml"):
         output.out(output.data({"volumes": [volume.as_json() for volume in statuses]}, form))
     elif form == "name":
@@ -127,7 +129,7 @@ def list_volumes(where: options.Where, all_users: bool, form: str | None, detail
         output.note("No volumes found.")
     else:
         columns = ["ID", "NAME", "SIZE", "STATUS", "AGE"]
-        columns += ["NAMESPACE"] if where.all_namespaces else []
+        columns += ["NAMESPACE"] if cluster.all_namespaces else []
         columns += ["USER"] if all_users or details else []
         columns += ["CLASS", "MODES", "CLAIM"] if details or form == "wide" else []
         output.out(
@@ -151,15 +153,15 @@ _CELLS: dict[str, Callable[[VolumeStatus], str]] = {
 
 @command.command("status", examples=["volumes status data-vol"])
 @click.argument("volume")
-@options.where_all
+@options.cluster_all_namespaces
 @options.all_users
 @options.output("json", "yaml", "name")
-def status(volume: str, where: options.Where, all_users: bool, form: str | None) -> None:
+def status(volume: str, cluster: options.ClusterFlags, all_users: bool, form: str | None) -> None:
     """Show VOLUME (an id, a prefix of an id, or a name) and what uses it."""
     from kubectl_sky.actions import volumes
 
-    session = where.session()
-    match = volumes.find(session, options.scope(session, where, all_users), volume)
+    session = cluster.session()
+    match = volumes.find(session, options.scope(session, cluster, all_users), volume)
     users = volumes.in_use(session, match)
     if form == "name":
         output.out(f"volume/{match.id}")
@@ -188,17 +190,17 @@ def _details(volume: VolumeStatus, users: list[str]) -> str:
 
 @command.command("delete", examples=["volumes delete data-vol"])
 @click.argument("volume")
-@options.where_all
+@options.cluster_all_namespaces
 @options.all_users
 @click.option(
     "-f", "--force", is_flag=True, help="Do not ask, and delete it even while it is in use."
 )
-def delete(volume: str, where: options.Where, all_users: bool, force: bool) -> None:
+def delete(volume: str, cluster: options.ClusterFlags, all_users: bool, force: bool) -> None:
     """Delete VOLUME and its data."""
     from kubectl_sky.actions import volumes
 
-    session = where.session()
-    match = volumes.find(session, options.scope(session, where, all_users), volume)
+    session = cluster.session()
+    match = volumes.find(session, options.scope(session, cluster, all_users), volume)
     users = volumes.in_use(session, match)
     if users and not force:
         raise UserError(

@@ -13,7 +13,7 @@ from kubectl_sky.observe.status import TaskStatus
     "wait", examples=["wait train", "wait train --timeout 1h", "wait PIPELINE --continue"]
 )
 @click.argument("references", nargs=-1, required=True, metavar="TASK...")
-@options.where_all
+@options.cluster_all_namespaces
 @options.all_users
 @click.option(
     "--timeout", type=options.DURATION, help="Give up after this long; else wait for ever."
@@ -28,7 +28,7 @@ from kubectl_sky.observe.status import TaskStatus
 @options.output("json", "yaml", "name")
 def command(
     references: tuple[str, ...],
-    where: options.Where,
+    cluster: options.ClusterFlags,
     all_users: bool,
     timeout: timedelta | None,
     leads: bool,
@@ -46,8 +46,8 @@ def command(
     from kubectl_sky.actions import find
     from kubectl_sky.actions.pipeline import wait_for_all
 
-    session = where.session()
-    targets = find.get_targets(session, options.scope(session, where, all_users), references)
+    session = cluster.session()
+    targets = find.get_targets(session, options.scope(session, cluster, all_users), references)
     limit = timeout.total_seconds() if timeout else None
     finished = wait_for_all(session, targets, limit, output.note, leads)
     if form == "name":

@@ -63,12 +63,12 @@ class LogOptions:
 class Batch:
     """Lines that arrived together, without newlines; or only a note for the user.
 
-    `whole` is False if the last line ends the log without a newline.
+    `final_newline` is False if the last line ends the log without a newline.
     """
 
     source: LogSource
     lines: list[bytes]
-    whole: bool = True
+    final_newline: bool = True
     note: str = ""
 
 
@@ -222,7 +222,7 @@ class Tail:
             yield from self._unavailable(note)
         remaining = self._position.new_lines(remaining)
         if remaining and not self._stop.is_set():
-            yield Batch(self._source, self._format_lines(remaining), whole=False)
+            yield Batch(self._source, self._format_lines(remaining), final_newline=False)
 
     def _is_last_line_read(self) -> bool:
         """Compare the last line of a complete log with the last line read."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.cli.jsonpath import written
+from kubectl_sky.cli.jsonpath import render
 from kubectl_sky.errors import UserError
 
 VALUE = {"tasks": [{"id": "a", "n": 1, "x.y": True}, {"id": "b", "n": 2}], "name": "é"}
@@ -34,19 +34,19 @@ VALUE = {"tasks": [{"id": "a", "n": 1, "x.y": True}, {"id": "b", "n": 2}], "name
     ],
 )
 def test_written(template: str, text: str) -> None:
-    assert written(VALUE, template) == text
+    assert render(VALUE, template) == text
 
 
 @pytest.mark.parametrize("template", ["{.name", "{range .tasks[*]}", "{.tasks[}", "{end", "{}}"])
 def test_no_template(template: str) -> None:
     with pytest.raises(UserError, match="jsonpath"):
-        written(VALUE, template)
+        render(VALUE, template)
 
 
 @given(st.text(alphabet="{}[]'\".*$@?()ab0 \\", max_size=20))
 def test_any_text_is_written_or_refused(template: str) -> None:
     with suppress(UserError):
-        written(VALUE, template)
+        render(VALUE, template)
 
 
 TASKS = {"tasks": [{"name": "a" * 40, "rank": rank} for rank in range(1000)]}
@@ -68,6 +68,6 @@ TASKS = {"tasks": [{"name": "a" * 40, "rank": rank} for rank in range(1000)]}
 def test_hostile_template_is_refused_or_ends(template: str, message: str) -> None:
     if message:
         with pytest.raises(UserError, match=re.escape(message)):
-            written(TASKS, template)
+            render(TASKS, template)
     else:
-        written(TASKS, template)
+        render(TASKS, template)

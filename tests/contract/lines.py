@@ -46,7 +46,7 @@ def _lines(batch: Batch) -> Iterator[Line]:
     if batch.note:
         yield Line(batch.source, batch.note.encode(), note=True)
     source, last = batch.source, len(batch.lines) - 1
-    if batch.whole:
+    if batch.final_newline:
         for text in batch.lines:
             yield Line(source, text)
     else:

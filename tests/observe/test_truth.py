@@ -34,7 +34,7 @@ def states(task: TaskStatus, world: World) -> set[str]:
         row.split()[2],
         re.search(r"^Status: +(\w+)", tasks.details(task), re.MULTILINE)[1],  # type: ignore[index]
         tasks.line(task).split()[2].rstrip(":"),
-        doctor.described(verdict).split()[3].rstrip(":"),
+        doctor.format_verdict(verdict).split()[3].rstrip(":"),
         json.loads(tasks.listing([task], "json", []))["tasks"][0]["status"],
     }
 
@@ -47,7 +47,7 @@ def _nodes(task: TaskStatus) -> str:
 def words(task: TaskStatus, world: World) -> list[str]:
     """Return what each command says of a failed task."""
     texts = [tasks.listing([task], "wide", []), tasks.details(task), tasks.line(task)]
-    return [*texts, doctor.described(judge(task, world.snapshot())), reason(task)]
+    return [*texts, doctor.format_verdict(judge(task, world.snapshot())), reason(task)]
 
 
 @settings(max_examples=300, deadline=None)
@@ -101,7 +101,7 @@ def test_status_node_without_job_is_failed_everywhere(event: object) -> None:
     assert task.nodes[1].job == "train-bcdf2345-node-1"
     assert tasks.line(task) == "task/bcdf2345 (train) failed: node-1: JobNotFound"
     assert 'Job "train-bcdf2345-node-1" not found' in reason(task)
-    text = doctor.described(judge(task, world.snapshot()))
+    text = doctor.format_verdict(judge(task, world.snapshot()))
     assert "is failed: its Job was deleted or lost its labels" in text
     assert "node-1: its Job was deleted" in text
     assert "wait for" not in text

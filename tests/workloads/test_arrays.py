@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.actions.arrays import applied
+from kubectl_sky.actions.arrays import as_array
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus, tasks
@@ -38,7 +38,7 @@ def fold(job: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
 
 def test_the_job() -> None:
     task = Task(name="train", run="true", resources=Resources(recovery=Recovery(2)))
-    (job,) = manifests.render(make_plan(applied([task], "0,3,7-9%2")[0])).workload
+    (job,) = manifests.render(make_plan(as_array([task], "0,3,7-9%2")[0])).workload
     spec = job.object["spec"]
     assert (spec["completions"], spec["parallelism"], spec["backoffLimitPerIndex"]) == (5, 2, 2)
     assert "backoffLimit" not in spec
@@ -99,12 +99,12 @@ def test_what_many_wait_for_is_told_once() -> None:
 )
 def test_what_an_array_cannot_be(task: Task, told: str) -> None:
     with pytest.raises(UserError) as caught:
-        applied([task], "0-9")
+        as_array([task], "0-9")
     assert told in str(caught.value)
 
 
 def test_what_is_no_array() -> None:
     task = Task(num_nodes=3)
-    assert applied([task, task], None) == [task, task]
+    assert as_array([task, task], None) == [task, task]
     with pytest.raises(UserError, match="an array runs one task many times"):
-        applied([task, task], "0-9")
+        as_array([task, task], "0-9")
