@@ -57,7 +57,7 @@ def test_there_and_back(sky: Command, task: str, tmp_path: Path) -> None:
     [
         (("nothing", "{}:/tmp"), "nothing: no such file or folder"),
         (("{}:/tmp/nothing", "."), "/tmp/nothing: no such file or folder in node-0"),
-        (("kubeconfig", "{}:/no/such/"), "/no/such/: there is no such folder in node-0"),
+        (("kubeconfig", "{}:/no/such/"), "/no/such/: no such target folder in node-0"),
         (("{}:/etc", "no/such"), "no: no such folder"),
         (("a", "b"), "source or target must be in a task"),
         (("{}:/a", "{}:/b"), "source or target must be in a task"),
