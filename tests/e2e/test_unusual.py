@@ -189,7 +189,11 @@ def kill_submit(
 @pytest.mark.parametrize(
     ("backend", "stall", "nodes"),
     [
+        ("jobs", ("POST", "jobs", 0), 0),
         ("jobs", ("POST", "jobs", 1), 1),
+        ("jobs", ("PATCH", "pair-killed01", 0), 2),
+        ("indexed", ("POST", "jobs", 0), 0),
+        ("indexed", ("PATCH", "pair-killed01", 0), 2),
     ],
 )
 def test_submit_killed_is_shown_completed_stopped_and_cleaned(
