@@ -1,7 +1,8 @@
 """Actions over a cluster in memory: nothing waits longer than some milliseconds."""
 
 import io
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,14 @@ class Submitter:
         options = submit.Options(source, Connection(), dry_run=dry_run, follow=follow)
         submit.submit(options, self.ui, self.cluster.session)
         return self.ui
+
+
+@pytest.fixture(autouse=True)
+def _interruptible() -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt, also where the tests run in the background."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
 
 
 @pytest.fixture
