@@ -30,9 +30,6 @@ def choose(task_file: TaskFile, connection: Connection) -> tuple[TaskFile, Conne
     If a file names several contexts, use the first one that exists in the kubeconfig and that all
     tasks allow. Raises InvalidFiles if there is none.
     """
-    contexts_by_task = [
-        {candidate.context for candidate in task.candidates} for task in task_file.tasks
-    ]
     order = dict.fromkeys(option.context for task in task_file.tasks for option in task.candidates)
     if not any(order):
         return task_file, connection
@@ -43,39 +40,35 @@ def choose(task_file: TaskFile, connection: Connection) -> tuple[TaskFile, Conne
     ]
     if connection.context:
         chosen: str | None = connection.context
-        remark = (
-            ""
-            if chosen in order
-            else f"--context {chosen} is usedinstead of {_format_contexts(fields)}"
-        )
+        sources = _format_contexts(fields)
+        remark = "" if chosen in order else f"--context {chosen} is used instead of {sources}"
     else:
         kubeconfig_contexts = kubeconfig.contexts(connection)
-        existing = [
-            context for context in order if context is None or context in kubeconfig_contexts.names
-        ]
-        usable = [
-            option
-            for option in existing
-            if all(not contexts.isdisjoint({option, None}) for contexts in contexts_by_task)
-        ]
-        if not usable:
-            raise InvalidFiles(
-                _different_contexts(fields)
-                if existing
-                else _not_in_kubeconfig(fields, kubeconfig_contexts.names)
-            )
-        chosen = usable[0]
-        remark = (
-            _context_note(fields, chosen)
-            if chosen not in (None, kubeconfig_contexts.current)
-            else ""
-        )
+        chosen = _first_usable(task_file, order, fields, kubeconfig_contexts.names)
+        is_default = chosen in (None, kubeconfig_contexts.current)
+        remark = "" if is_default else _context_note(fields, chosen)
     remarks = (*task_file.remarks, remark) if remark else task_file.remarks
     entries = tuple(
         replace(entry, task=without_other_contexts(entry.task, chosen))
         for entry in task_file.entries
     )
     return replace(task_file, entries=entries, remarks=remarks), replace(connection, context=chosen)
+
+
+def _first_usable(
+    task_file: TaskFile,
+    order: Collection[str | None],
+    fields: list[_ContextField],
+    names: Collection[str],
+) -> str | None:
+    """Return the first context of the kubeconfig that all tasks allow. Raises InvalidFiles."""
+    existing = [context for context in order if context is None or context in names]
+    by_task = [{candidate.context for candidate in task.candidates} for task in task_file.tasks]
+    for context in existing:
+        if all(not contexts.isdisjoint({context, None}) for contexts in by_task):
+            return context
+    problems = _different_contexts(fields) if existing else _not_in_kubeconfig(fields, names)
+    raise InvalidFiles(problems)
 
 
 def _context_note(fields: list[_ContextField], chosen: str | None) -> str:
