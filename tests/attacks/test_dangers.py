@@ -284,7 +284,7 @@ ATTACKS: dict[str, tuple[Any, DangerClass]] = {
 @given(
     attack=st.sampled_from(sorted(ATTACKS)),
     steps=st.lists(st.sampled_from(["spec", "containers", "a.b", "template", "", 0]), max_size=6),
-    companion_metadata=POD_TREES,
+    beside=POD_TREES,
 )
 def test_dangerous_field_at_any_depth_of_pod_config_is_reported(
     attack: str, steps: list[str | int], beside: Any

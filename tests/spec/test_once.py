@@ -42,7 +42,7 @@ class Case:
 
     path: Path
     value: Any
-    companion_metadata: dict[Path, dict[str, Any]] = field(hash=False)
+    siblings: dict[Path, dict[str, Any]] = field(hash=False)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Case:
             data = (
                 [data]
                 if step == 0
-                else self.companion_metadata.get(self.path[: end - 1], {}) | {step: data}
+                else self.siblings.get(self.path[: end - 1], {}) | {step: data}
             )
         return data
 
