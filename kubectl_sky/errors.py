@@ -159,4 +159,4 @@ class Interrupted(SkyError):
     """The user pressed Ctrl-C."""
 
     exit_code = 130
-    bare = True
+    without_prefix = True
