@@ -32,11 +32,10 @@ class User:
     def owns(self, metadata: Mapping[str, object]) -> bool:
         """Report whether this user owns an object, according to its metadata.
 
-        The label decides. If two names have the same label, the annotation distinguishes them.
+        Two names can have the same label. The annotation has the name if the label cannot hold it.
         """
-        labels, annotations = metadata.get("labels"), metadata.get("annotations")
-        labelled = isinstance(labels, Mapping) and labels.get(names.USERNAME) == self.label
-        original = (
-            annotations.get(names.ORIGINAL_USER) if isinstance(annotations, Mapping) else None
-        )
-        return labelled and original in (None, self.name)
+        labels, annotations = (metadata.get(key) or {} for key in ("labels", "annotations"))
+        if not isinstance(labels, Mapping) or not isinstance(annotations, Mapping):
+            return False
+        label = labels.get(names.USERNAME)
+        return label == self.label and annotations.get(names.ORIGINAL_USER, label) == self.name

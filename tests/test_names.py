@@ -55,7 +55,8 @@ def test_users_whose_labels_collide_are_told_apart() -> None:
     alike = User("a@b")
     assert alike.owns(metadata("a-b", "a@b"))
     assert not alike.owns(metadata("a-b", "a-b"))
-    assert alike.owns(metadata("a-b", None)), "objects of other tools have the label alone"
+    assert not alike.owns(metadata("a-b", None)), "without an annotation the label is the name"
+    assert User("a-b").owns(metadata("a-b", None))
     assert not alike.owns(metadata("c", None))
     assert not alike.owns({})
 

@@ -79,7 +79,7 @@ def apply(
         [item for item in workloads if not hold.held(item)],
     ]
     with (
-        ui.progress("Sending", len(manifests.all)) as advance,
+        ui.progress("Sending", len(manifests.own)) as advance,
         _shared(session, manifests.shared, existing.shared or {}, dry_run) as shared,
     ):
         applied = apply_all(

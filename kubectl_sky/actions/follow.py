@@ -83,14 +83,14 @@ def show(session: Session, target: Target, request: LogRequest, ui: UI) -> None:
 def _interrupted(target: Target) -> Interrupted:
     if isinstance(target, TaskStatus):
         return Interrupted(
-            f"interrupted; task {target.id} goes on",
+            f"interrupted; task {target.id} is still running",
             f"`kubectl sky logs {target.id} -f` follows it,"
             f" `kubectl sky stop {target.id}` stops it",
         )
     suspended = "" if target.member.parallel else ", its later stages are suspended"
     return Interrupted(
-        f"interrupted; {target.word} {target.id} goes on{suspended}",
-        f"`kubectl sky wait {target.id} --continue` goes on with it,"
+        f"interrupted; {target.word} {target.id} is still running{suspended}",
+        f"`kubectl sky wait {target.id} --continue` continues it,"
         f" `kubectl sky stop {target.id}` stops it",
     )
 

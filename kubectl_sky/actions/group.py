@@ -87,7 +87,7 @@ def check_complete(pipeline: PipelineStatus) -> None:
     missing = [stage for stage in pipeline.missing if stage not in pipeline.member.auxiliary]
     if missing:
         raise TaskFailed(
-            f"group {pipeline.id} ({pipeline.name}) is not complete: stage {missing[0]} is gone",
+            f"group {pipeline.id} ({pipeline.name}) is not complete: stage {missing[0]} not found",
             f"submit it again with --id {pipeline.id}",
         )
 

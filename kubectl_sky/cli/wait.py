@@ -15,9 +15,7 @@ from kubectl_sky.observe.status import TaskStatus
 @click.argument("references", nargs=-1, required=True, metavar="TASK...")
 @options.cluster_all_namespaces
 @options.all_users
-@click.option(
-    "--timeout", type=options.DURATION, help="Give up after this long; else wait for ever."
-)
+@click.option("--timeout", type=options.DURATION, help="Time limit (default: none).")
 @click.option(
     "--continue",
     "leads",

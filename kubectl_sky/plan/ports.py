@@ -21,7 +21,7 @@ _TYPES: Mapping[str, str] = MappingProxyType(
 )
 _OUTSIDE: Mapping[str, str] = MappingProxyType(
     {
-        "nodeport": "each machine of the cluster has ports that lead to it",
+        "nodeport": "a port of each cluster node leads to it",
         "loadbalancer": "the cluster's provider gives it an address, which may be public",
     }
 )

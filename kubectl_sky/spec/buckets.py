@@ -136,7 +136,7 @@ def undone(document: Document) -> Iterator[tuple[Path, str, str]]:
 def _undone(where: Path, source: Mapping[Data, Data]) -> Iterator[tuple[Path, str, str]]:
     url, name = source.get("source"), source.get("name")
     if str(source.get("store")).upper() == "VOLUME":
-        yield (*where, "store"), "this is about disks of GCP machines", "write volumes"
+        yield (*where, "store"), "it applies to disks of GCP", "write volumes"
     elif url is None and not str(name or "").split("/")[0]:
         yield where, "the bucket has no name, and none is created", _FILL
     elif url is None and str(source.get("store")).lower() == HUB:

@@ -97,7 +97,7 @@ def _lists(document: Document) -> Iterator[Problem]:
     if not isinstance(gpus, list | dict) or len(set(map(str, gpus))) < 2:
         return
     if resources.get("ordered") or (resources.get("any_of") and isinstance(gpus, list)):
-        message = "SkyPilot takes one GPU only beside these candidates"
+        message = "SkyPilot takes only one GPU with these candidates"
         yield document.problem(("resources", field), message, "name it in each", key=True)
 
 

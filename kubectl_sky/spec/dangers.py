@@ -574,7 +574,7 @@ def judge(dangers: Iterable[Danger], settings: Settings, file: str) -> Iterator[
         if path is not None and not is_allowed_host_path(path, settings.host_paths):
             message = (
                 f"the settings do not let tasks mount {printable(path, 200)}, a directory of the"
-                " cluster's machines"
+                " cluster nodes"
             )
             hint = f"mount a volume, or write host_paths: [{printable(path, 200)}] into {file}"
             problem = replace(danger.problem, message=message, hint=hint, severity="error")

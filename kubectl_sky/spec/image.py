@@ -156,7 +156,7 @@ def _two(document: Document) -> Iterator[Problem]:
             if key != "docker" and isinstance(text, str) and text.startswith(_PREFIX):
                 image_path = (*path, "image_id", key)
                 yield document.problem(
-                    image_path, "is an image beside docker's", "keep one of them"
+                    image_path, "is an image in addition to docker's", "keep one of them"
                 )
 
 

@@ -35,7 +35,7 @@ def cpus(value: str | int | float) -> str:
         amount, _CPU_UNITS.get(unit), 'CPUs are a number such as 2, 0.5, "4+" or "500m"'
     )
     if count > MAX_CPUS:
-        raise ValueError(f"more than {MAX_CPUS:,} CPUs; no machine has that")
+        raise ValueError(f"more than {MAX_CPUS:,} CPUs")
     thousandths = count * 1000
     if thousandths.denominator != 1:
         raise ValueError("CPUs have at most three decimal places in Kubernetes")
@@ -115,7 +115,7 @@ def _bytes(text: str, expected: str) -> str:
 
 def _rounded(size: Fraction) -> str:
     if size > MAX_BYTES:
-        raise ValueError("more than an exbibyte; no machine has that")
+        raise ValueError("more than an exbibyte")
     if size < 1:
         raise ValueError("less than a byte")
     return _canonical(-(-size.numerator // size.denominator))

@@ -56,7 +56,7 @@ def _policy(document: Document) -> Iterator[Problem]:
     qps = policy.get("target_qps_per_replica")
     if max_replicas is None:
         if qps is not None:
-            message = "needs max_replicas beside it"
+            message = "requires max_replicas"
             yield document.problem((*path, "target_qps_per_replica"), message)
         return
     if not isinstance(min_replicas, int) or not isinstance(max_replicas, int):

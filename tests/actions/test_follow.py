@@ -26,7 +26,7 @@ def jobs(send: Submitter) -> list[str]:
 def test_follow_interrupted_leaves_the_task_running(api: FakeCluster, send: Submitter) -> None:
     send.ui.then = lambda: api.start(JOB)
     api.after("get pods/log", interrupt)
-    with pytest.raises(Interrupted, match=f"interrupted; task {ID} goes on"):
+    with pytest.raises(Interrupted, match=f"interrupted; task {ID} is still running"):
         send(HELLO, follow=True)
     assert api.names() == [f"configmaps {JOB}", f"jobs {JOB}", f"pods {JOB}-0"]
 

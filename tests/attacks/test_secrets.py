@@ -603,6 +603,6 @@ def test_field_that_would_show_a_secret_sends_nothing(sky: Command, objects: Any
     for words in ((), ("--dry-run=server",), ("--dry-run=client", "-o", "yaml")):
         done = sky("submit", "-", *words, stdin=task)
         assert (done.returncode, done.stdout) == (2, "")
-        assert "<stdin>:3:11: volumes./data: not supported: a secret's value" in done.stderr
+        assert "<stdin>:3:11: volumes./data: not supported: the manifests would" in done.stderr
         assert not leaks(done.stderr)
     assert "leak" not in objects()

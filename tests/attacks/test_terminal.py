@@ -160,4 +160,4 @@ def test_line_without_end_is_cut_in_bounded_memory(sky: Command, endless: str) -
         lines = done.stdout.splitlines()
         assert LIMIT - 100 < len(lines[0]) < LIMIT + 200, flags
         assert "a line longer than 1 MiB; only its beginning is shown" in done.stderr
-        assert flags == ("--grep", "x") or "after" in lines[1]
+        assert flags == ("--grep", "x") or any("after" in line for line in lines[1:])

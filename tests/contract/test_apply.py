@@ -143,7 +143,6 @@ def test_what_cannot_be_removed_is_named(
 def test_an_answer_that_was_lost_is_found_out(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
-    """The object was created, the answer was not heard, and the connection is back for undoing."""
     manifest = make_config_map("a", namespace)
 
     class Lossy:
@@ -163,9 +162,6 @@ def test_an_answer_that_was_lost_is_found_out(
         def request(self, *args: object, **more: object) -> object:
             return session.request(*args, **more)  # type: ignore[arg-type]
 
-    with pytest.raises(Unreachable, match="the created objects were deleted again"):
-        create_all(Lossy(), [[manifest]])  # type: ignore[arg-type]
-    assert names(session, namespace) == []
     [applied] = apply_all(Lossy(), [[manifest]], send=create)  # type: ignore[arg-type]
     assert applied.created, "this run has done so, whichever request it was"
     assert applied.object["metadata"]["uid"]

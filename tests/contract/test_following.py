@@ -97,5 +97,5 @@ def test_more_logs_than_may_be_read_at_a_time(session: Session, namespace: str) 
         b"d",
     ]
     assert [batch.note for batch in found if batch.note] == [
-        "2 logs are read at a time; the others follow when one of these has ended"
+        "reading 2 logs at a time; the remaining logs follow as these end"
     ]

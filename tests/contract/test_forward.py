@@ -176,7 +176,7 @@ def test_a_port_that_is_taken(session: Session) -> None:
         forwarder = Forwarder(session, PodTarget(lambda: None, notes.append))
         with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1 port {port}: address al"):
             list(forwarder.listen(["localhost"], PortPair(port, 80)))
-        with pytest.raises(UserError, match="no address of this machine"):
+        with pytest.raises(UserError, match="not an address of this machine"):
             list(forwarder.listen(["no such name"], PortPair(port, 80)))
         forwarder.close()
 

@@ -79,7 +79,7 @@ def test_create_is_sent_again_only_when_nothing_was_done(front: Front, namespace
     objects.create(session, make_config_map("a", namespace))
     assert len(proxy.seen) == 2
     proxy.refusals = [(503, {})]
-    with pytest.raises(Unreachable, match="cannot serve now"):
+    with pytest.raises(Unreachable, match="is unavailable"):
         objects.create(session, make_config_map("b", namespace))
     assert len(proxy.seen) == 3
 
@@ -153,7 +153,7 @@ def test_refusals_of_a_server_that_has_just_come_back(
     with pytest.raises(Unreachable):
         objects.list_all(alice, kinds.CONFIG_MAP, namespace)
     proxy.refusing = False
-    with pytest.raises(Unreachable, match="has just come back, and says: forbidden: user alice"):
+    with pytest.raises(Unreachable, match="has just restarted and returned: forbidden: user alice"):
         objects.list_all(alice, kinds.CONFIG_MAP, namespace)
     monkeypatch.setattr(session_module, "_RESTART_SECONDS", 0.0)
     with pytest.raises(Forbidden):

@@ -79,7 +79,7 @@ def test_what_cannot_be(sky: Command, one: str) -> None:
     done = sky("exec", one, "-c", "side", "--", "true")
     assert (done.returncode, "has no container side" in done.stderr) == (3, True)
     done = sky("exec", one, "--all-ranks", "-i", "--", "true")
-    assert (done.returncode, "--all-ranks goes without" in done.stderr) == (2, True)
+    assert (done.returncode, "--all-ranks cannot be combined with" in done.stderr) == (2, True)
     assert sky("exec", one).returncode == 2
     assert sky("exec", "absent01", "--", "true").returncode == 2
     submit(sky, "name: quick\nresources: {image_id: 'busybox:1.36'}\nrun: 'true'\n", "ended001")

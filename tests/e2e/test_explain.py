@@ -14,7 +14,7 @@ run: echo done
 def test_it_can_be_applied(sky: Command, kubectl: Command) -> None:
     done = sky("render", "-", "--explain", "--id", "told0001", stdin=TASK)
     assert done.returncode == 0, done.stderr
-    assert '"cpu": "1"  # <stdin>:4:39 resources.cpus\n' in done.stdout
+    assert 'cpu: "1"  # <stdin>:4:39 resources.cpus\n' in done.stdout
     flags = ("--dry-run=server", "--validate=strict", "-f", "-")
     sent = kubectl("create", *flags, stdin=done.stdout)
     assert sent.returncode == 0, sent.stderr

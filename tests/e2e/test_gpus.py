@@ -63,7 +63,9 @@ def test_a_gpu_that_is_not_there_is_told(sky: Command, kubectl: Command) -> None
     named = products(kubectl)
     assert ("affinity" in job["spec"]["template"]["spec"]) is bool(named)
     if named:
-        assert re.search(r"labelled as having K80:1; there are .+; the task waits", done.stderr)
+        assert re.search(
+            r"no cluster node has a label for K80:1; there are .+; the task waits", done.stderr
+        )
 
 
 def test_the_server_accepts_all_that_render_writes(sky: Command, kubectl: Command) -> None:

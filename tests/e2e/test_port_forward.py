@@ -75,4 +75,4 @@ def test_wrong_ports(sky: Command) -> None:
         assert "port" in done.stderr
     assert sky("wait", "webweb03", "--timeout", "60s").returncode == 0
     done = sky("port-forward", "webweb03", "80")
-    assert (done.returncode, "has ended" in done.stderr) == (2, True)
+    assert (done.returncode, "has finished" in done.stderr) == (2, True)

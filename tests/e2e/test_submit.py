@@ -241,7 +241,7 @@ def test_a_quota_of_pods_is_told_before_anything_is_created(sky: Command, kubect
     assert objects(kubectl, "quota002") == []
     silent = sky("submit", "-", "--id", "quota003", stdin=HELLO)
     assert silent.returncode == 3
-    assert "say how much cpu and memory the task needs" in silent.stderr
+    assert "set cpus and memory under resources" in silent.stderr
 
 
 def test_dry_runs_leave_nothing(sky: Command, kubectl: Command) -> None:

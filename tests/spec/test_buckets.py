@@ -75,8 +75,8 @@ REFUSED = {
         " created; fill it once with the store's own tool and write its URL as the source"
     ),
     "file_mounts: {/a: {name: b, store: volume}}": (
-        "task.yaml:2:29: file_mounts./a.store: not supported: this is about disks of GCP"
-        " machines; write volumes"
+        "task.yaml:2:29: file_mounts./a.store: not supported: it applies to disks of GCP;"
+        " write volumes"
     ),
     "secrets: {KEY: x}\nfile_mounts: {/a: 'https://x.org/?k=$KEY'}": (
         "task.yaml:3:15: file_mounts./a: not supported: the manifests would show a"

@@ -142,7 +142,7 @@ WRONG = {
         "task.yaml:2:25: resources.labels.a: expected text, got true; put it in quotes"
     ),
     "resources: {image_id: {docker: a, us-east-1: 'docker:b'}}": (
-        "task.yaml:2:46: resources.image_id.us-east-1: is an image beside docker's;"
+        "task.yaml:2:46: resources.image_id.us-east-1: is an image in addition to docker's;"
         " keep one of them"
     ),
     "resources: {ports: [80, 70000]}": (

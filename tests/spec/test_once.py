@@ -64,9 +64,7 @@ class Case:
         for end in range(depth, 0, -1):
             step = self.path[end - 1]
             data = (
-                [data]
-                if step == 0
-                else self.siblings.get(self.path[: end - 1], {}) | {step: data}
+                [data] if step == 0 else self.siblings.get(self.path[: end - 1], {}) | {step: data}
             )
         return data
 

@@ -71,7 +71,7 @@ ACCEPTED = {
         " infra excludes cloud, region and zone"
     ),
     "resources: {accelerators: [A100, V100], ordered: [{cpus: 1}]}": (
-        "resources.accelerators: SkyPilot takes one GPU only beside these candidates;"
+        "resources.accelerators: SkyPilot takes only one GPU with these candidates;"
         " name it in each"
     ),
     "resources: {any_of: [{priority: 1}, {priority: 2}]}": (

@@ -15,7 +15,8 @@ FILE = Path(__file__).parent / "verdicts.tsv"
 
 # What SkyPilot accepts and we refuse knowingly: words of our message, and why.
 STRICTER = {
-    "no machine has that": "sizes that no machine has",
+    "more than 100,000 CPUs": "sizes that no machine has",
+    "more than an exbibyte": "sizes that no machine has",
     "GPUs per node are not supported": "counts that no machine has",
     "CPUs are a number": "infinity, digits of other scripts and 1_000 in quotes",
     "memory is GiB": "infinity, digits of other scripts and 1_000 in quotes",
