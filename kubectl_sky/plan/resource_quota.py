@@ -38,7 +38,7 @@ def check(plan: Plan, quotas: Iterable[Mapping[str, Any]]) -> None:
                 raise ClusterError(
                     f"{len(plan.nodes)} nodes need {name} {needed[name]} together,"
                     f" and quota {quota['metadata']['name']} never allows more than {limit}",
-                    "ask for fewer or smaller nodes, or ask the cluster's administrator for more",
+                    "request fewer or smaller nodes, or ask a cluster admin for a larger quota",
                 )
 
 

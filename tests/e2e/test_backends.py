@@ -251,8 +251,8 @@ def test_an_array_runs_so_many_at_once(sky: Command, kubectl: Command) -> None:
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (("--array", "0-3", "--num-nodes", "2"), "each task of an array has one node"),
-        (("--array", "0-3", "--backend", "jobset"), "an array is one Indexed Job"),
+        (("--array", "0-3", "--num-nodes", "2"), "each task of an array runs on one node"),
+        (("--array", "0-3", "--backend", "jobset"), "arrays run as one Indexed Job"),
         (("--array", "3-0"), "write 0-3"),
         (("--array", "all"), "write it as 0-99, 0,3,7 or 0-99%10"),
     ],

@@ -67,10 +67,10 @@ def test_names_labels_and_forms_of_the_seed(sky: Command, kubectl: Command) -> N
         (("v", "lots"), "size 'lots'"),
         (
             ("v", "1Gi", "--access-modes", "RWX,Sometimes"),
-            "access mode Sometimes: there is no",
+            "access mode Sometimes: unknown access mode",
         ),
         (("v", "1Gi", "--access-modes", ""), "access mode (none)"),
-        (("v", "1Gi", "--access-modes", "RWOP,RWO"), "ReadWriteOncePod stands alone"),
+        (("v", "1Gi", "--access-modes", "RWOP,RWO"), "ReadWriteOncePod cannot be combined"),
         (("…", "1Gi"), "volume name '…' has no letter or digit"),
     ],
 )
