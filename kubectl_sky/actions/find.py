@@ -171,7 +171,7 @@ def _list_objects(
 ) -> tuple[list[Json], list[Json]]:
     """List the workloads and pods in scope."""
     items, pods = listing.list_workloads_and_pods(session, scope.namespace, _selector(labels))
-    return scope.filter_owned(items), scope.filter_owned(pods)
+    return scope.filter_owned(items), pods  # pods belong to a task by their controllers
 
 
 def _selector(labels: dict[str, str]) -> str:

@@ -119,7 +119,8 @@ def watch_tasks(session: Session, scope: Scope) -> Iterator[list[TaskStatus] | N
             items.apply(change)
             changed = True
         if changed and items.complete and monotonic() > yielded_at + _MIN_UPDATE_INTERVAL:
-            workloads, pods = map(scope.filter_owned, items.split())
+            workloads, pods = items.split()
+            workloads = scope.filter_owned(workloads)
             yielded_at = monotonic()
             statuses = status.folded(resolver.decide(scope.namespace, workloads, pods)).tasks
             changed = any(task.incomplete for task in statuses)  # may be explained later
