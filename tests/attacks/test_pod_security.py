@@ -143,7 +143,7 @@ def test_restricted_namespace_refuses_a_root_task_before_it_is_sent(
 ) -> None:
     done = sky("submit", "-", stdin="run: echo hello\n")
     assert (done.returncode, done.stdout) == (3, "")
-    assert "pod security level restricted" in done.stderr
+    assert "Pod Security level restricted" in done.stderr
     assert "seccompProfile" not in done.stderr
     assert kubectl("get", "jobs,configmaps", "-l", "skypilot-task=true", "-o", "name").stdout == ""
 

@@ -216,7 +216,7 @@ def test_pod_security(session: Session, namespace: str) -> None:
         "spec": {"containers": [{"name": "x", "image": "x"}]},
     }
     message = eventually(lambda: refusal(session, pod))
-    assert message.startswith("pod security level restricted:latest")
+    assert message.startswith("Pod Security level restricted:latest")
 
 
 def test_values_of_secrets_are_never_told(session: Session, namespace: str) -> None:
