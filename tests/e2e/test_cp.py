@@ -79,4 +79,4 @@ def test_an_image_without_tar(sky: Command) -> None:
     assert sky("exec", "notar001", "--", *ready).returncode == 0
     done = sky("cp", "kubeconfig", "notar001:/tmp")
     assert done.returncode == 2
-    assert "the image of node-0 has no tar, which cp needs; to copy a single file, use" in done.stderr
+    assert "the image of node-0 has no tar, which cp needs\nhint: to copy a single" in done.stderr
