@@ -4,6 +4,7 @@ There is no other state than the cluster.
 """
 
 import re
+from collections.abc import Mapping
 
 MANAGER = "kubectl-sky"  # field manager of server-side apply
 
@@ -108,4 +109,9 @@ def ports_object(base: str) -> str:
 
 def selector(**labels: str) -> str:
     """Return a label selector; underscores become dashes: `selector(task_id="abc")`."""
-    return ",".join(f"{name.replace('_', '-')}={value}" for name, value in labels.items())
+    return selector_of({name.replace("_", "-"): value for name, value in labels.items()})
+
+
+def selector_of(labels: Mapping[str, str]) -> str:
+    """Return a label selector that requires all of these labels."""
+    return ",".join(f"{name}={value}" for name, value in labels.items())

@@ -129,10 +129,9 @@ def _sender(existing: Existing) -> Send:
 
     It skips existing objects of the task: the preflight check has compared them already.
     """
-    by_name = existing.by_name
 
     def send(session: Session, manifest: Json, *, dry_run: bool) -> Answer:
-        item = by_name.get(f"{manifest['kind']}/{manifest['metadata']['name']}")
+        item = existing.find(manifest)
         if item:
             return Answer(HTTPStatus.OK, item, "", retried=False)
         return _create(session, manifest, dry_run=dry_run)

@@ -170,12 +170,10 @@ def _list_objects(
     session: Session, scope: Scope, labels: dict[str, str]
 ) -> tuple[list[Json], list[Json]]:
     """List the workloads and pods in scope."""
-    items, pods = listing.list_workloads_and_pods(session, scope.namespace, _selector(labels))
+    items, pods = listing.list_workloads_and_pods(
+        session, scope.namespace, names.selector_of(labels)
+    )
     return scope.filter_owned(items), pods  # pods belong to a task by their controllers
-
-
-def _selector(labels: dict[str, str]) -> str:
-    return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
 def _identify(session: Session, scope: Scope, text: str) -> _Location:
@@ -184,7 +182,7 @@ def _identify(session: Session, scope: Scope, text: str) -> _Location:
         items = listing.list_workloads(session, scope.namespace, f"{label}={text}")
         if items:
             return _locate_owned(scope, _Location(label, text, ""), items)
-    selector = _selector({names.TASK: "true"} | scope.labels)
+    selector = names.selector_of({names.TASK: "true"} | scope.labels)
     tasks = status.tasks(
         scope.filter_owned(listing.list_workloads(session, scope.namespace, selector)), []
     )

@@ -51,8 +51,7 @@ def _name(task: TaskStatus) -> str:
 def _selected_pods(session: Session, task: TaskStatus, service: Json) -> list[Json]:
     """Return the pods that a Service selects and that belong to the task."""
     pods = {node.pod for node in task.nodes}
-    selector = (service["spec"].get("selector") or {}).items()
-    labels = ",".join(f"{key}={value}" for key, value in selector)
+    labels = names.selector_of(service["spec"].get("selector") or {})
     candidates = CoreManager(session).list_pods(service["metadata"]["namespace"], labels)
     return [pod for pod in candidates if pod["metadata"]["name"] in pods]
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from kubectl_sky import kinds, names
 from kubectl_sky.actions import listing
@@ -48,10 +49,14 @@ class Existing:
     complete: bool = False
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def by_name(self) -> dict[str, Json]:
         """The objects of the tasks, by kind and name."""
         return {_name(item): item for item in self.objects}
+
+    def find(self, manifest: Json) -> Json | None:
+        """Return the object with the kind and name of a manifest; None if not found."""
+        return self.by_name.get(_name(manifest))
 
 
 def check(

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from kubectl_sky.actions import context, gather, preflight, taskfile, upload
-from kubectl_sky.actions.apply import Submitted, apply
+from kubectl_sky.actions.apply import apply
 from kubectl_sky.actions.follow import follow, note_manual_steps
 from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
-from kubectl_sky.render.manifests import Manifests, redacted
+from kubectl_sky.render.manifests import redacted
 from kubectl_sky.workloads.decide import decide
 
 DryRun = Literal["none", "client", "server"]
@@ -34,19 +34,9 @@ class Options:
     start_timeout: float | None = None
 
 
-class SubmitUI(UI, Protocol):
-    """A user interface that also takes the results of a submit."""
-
-    def preview(self, manifests: Manifests) -> None:
-        """Show the manifests of a dry run."""
-
-    def submitted(self, submitted: Submitted) -> None:
-        """Show the id, as soon as everything is sent."""
-
-
 def submit(
     options: Options,
-    ui: SubmitUI,
+    ui: UI,
     connect: Callable[[Connection], Session] = Session.connect,
 ) -> None:
     """Submit the tasks of a file and follow them.
@@ -66,8 +56,9 @@ def submit(
     if options.dry_run == "server":
         apply(session, decision, existing, ui, dry_run=True)
     if options.dry_run != "none":
-        shown = decision.plans if options.show_secrets else map(redacted, decision.plans)
-        ui.preview(task_file.render(shown))
+        redacted_plans = map(redacted, decision.plans)
+        shown = existing.manifests if options.show_secrets else task_file.render(redacted_plans)
+        ui.preview(shown)
         return
     uploads = upload.snapshot(decision, task_file.archives, existing, options.follow)
     submitted = apply(session, decision, existing, ui)

@@ -2,22 +2,26 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.observe.logs import Origin
-from kubectl_sky.spec.dangers import Danger
+
+if TYPE_CHECKING:
+    from kubectl_sky.actions.apply import Submitted
+    from kubectl_sky.render.manifests import Manifests
+    from kubectl_sky.spec.dangers import Danger
 
 Advance = Callable[[int], object]  # takes the number of objects or bytes that were processed
 
 
-class UI(Protocol):
-    """Report to the user while an action runs."""
+class UI:
+    """Report to the user while an action runs; by default report nothing."""
 
     def problems(self, problems: Sequence[Problem]) -> None:
         """Report problems of files that are not errors."""
 
-    def review(self, dangers: Sequence[Danger]) -> None:
+    def review(self, dangers: "Sequence[Danger]") -> None:
         """Report the risky fields of a file."""
 
     def note(self, text: str) -> None:
@@ -31,33 +35,14 @@ class UI(Protocol):
 
     def progress(self, label: str, total: int) -> AbstractContextManager[Advance]:
         """Show the progress over a number of objects."""
+        return nullcontext(lambda count: None)
+
+    def preview(self, manifests: "Manifests") -> None:
+        """Show the manifests of a dry run."""
+
+    def submitted(self, submitted: "Submitted") -> None:
+        """Show the id of a submit, as soon as everything is sent."""
 
     def transfer(self, label: str, size: int) -> AbstractContextManager[Advance]:
         """Show the progress over a number of bytes."""
-
-
-class Silent:
-    """Report nothing."""
-
-    def problems(self, problems: Sequence[Problem]) -> None:
-        """Ignore the problems."""
-
-    def review(self, dangers: Sequence[Danger]) -> None:
-        """Ignore the risky fields."""
-
-    def note(self, text: str) -> None:
-        """Ignore the line."""
-
-    def notes(self, items: Iterable[object]) -> None:
-        """Ignore the lines."""
-
-    def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
-        """Ignore the log lines."""
-
-    def progress(self, label: str, total: int) -> AbstractContextManager[Advance]:
-        """Ignore the progress."""
-        return nullcontext(lambda count: None)
-
-    def transfer(self, label: str, size: int) -> AbstractContextManager[Advance]:
-        """Ignore the progress."""
         return nullcontext(lambda count: None)

@@ -16,7 +16,7 @@ from kubectl_sky.actions import find, packing, pending
 from kubectl_sky.actions.apply import Submitted
 from kubectl_sky.actions.preflight import Existing
 from kubectl_sky.actions.stop import stop
-from kubectl_sky.actions.ui import UI, Advance, Silent
+from kubectl_sky.actions.ui import UI, Advance
 from kubectl_sky.cluster.exec import Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
@@ -231,7 +231,7 @@ def _in_background(
         background.join()
 
 
-class _Quiet(Silent):
+class _Quiet(UI):
     """Report notes, but no progress bars among the log lines."""
 
     def __init__(self, ui: UI) -> None:

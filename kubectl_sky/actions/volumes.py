@@ -125,7 +125,7 @@ def _shrinks(change: Difference) -> bool:
 
 def list_volumes(session: Session, scope: Scope) -> list[VolumeStatus]:
     """Return the volumes of a scope, newest first."""
-    labels = ",".join(f"{k}={v}" for k, v in ({names.VOLUME: "true"} | scope.labels).items())
+    labels = names.selector_of({names.VOLUME: "true"} | scope.labels)
     claims = objects.list_all(session, kinds.PVC, scope.namespace, label_selector=labels)
     return volumes.volumes(scope.filter_owned(claims))
 

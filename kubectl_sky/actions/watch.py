@@ -112,7 +112,7 @@ class _OwnershipResolver:
 def watch_tasks(session: Session, scope: Scope) -> Iterator[list[TaskStatus] | None]:
     """Yield the tasks of a scope, newest first, after changes; None when idle."""
     watched, resolver = (*listing.served_kinds(session), kinds.POD), _OwnershipResolver(session)
-    selector = ",".join(f"{k}={v}" for k, v in ({names.TASK: "true"} | scope.labels).items())
+    selector = names.selector_of({names.TASK: "true"} | scope.labels)
     items, yielded_at, changed = _WatchedObjects(len(watched)), 0.0, False
     for change in watch_kinds(session, watched, scope.namespace, selector):
         if change:

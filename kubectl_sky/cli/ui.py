@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from kubectl_sky.actions.ui import UI
 from kubectl_sky.cli import output
 from kubectl_sky.cli.printing import Printer
 from kubectl_sky.errors import Problem
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from kubectl_sky.spec.dangers import Danger
 
 
-class Terminal:
+class Terminal(UI):
     """Print results and logs on stdout, notes and progress on stderr."""
 
     def __init__(self, printer: Printer | None = None) -> None:

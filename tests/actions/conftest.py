@@ -13,7 +13,7 @@ from kubectl_sky.actions import group, submit, upload
 from kubectl_sky.actions.apply import Submitted
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.actions.taskfile import Source
-from kubectl_sky.actions.ui import Silent
+from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import backoff, streams, tail, watch
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.transport import Retries
@@ -34,7 +34,7 @@ _WAITS = (
 )
 
 
-class Recorder(Silent):
+class Recorder(UI):
     """A user interface that keeps what it is given.
 
     `then` runs after everything is sent, and `on` has what runs when a log line is shown.

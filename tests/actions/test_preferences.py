@@ -14,7 +14,7 @@ from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.actions.preferences import preferences, read
 from kubectl_sky.actions.render import offline_facts, render
 from kubectl_sky.actions.taskfile import Source, load
-from kubectl_sky.actions.ui import Silent
+from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles
 from kubectl_sky.settings import Settings
 from kubectl_sky.workloads.decide import decide
@@ -82,7 +82,7 @@ def test_they_apply_where_the_task_is_silent_and_are_told(tmp_path: Path) -> Non
     (tmp_path / "settings.yaml").write_text("image: base:1\ndefaults: skypilot\n")
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
     task = io.BytesIO(b"run: x\nresources: {cpus: 1, accelerators: 2}\n")
-    task_file = load(Source("-", Overrides(), environ, task), Silent())
+    task_file = load(Source("-", Overrides(), environ, task), UI())
     facts = offline_facts("alice", None, environ)
     decision = decide(task_file.entries, facts, task_file.settings)
     assert decision.notes == (

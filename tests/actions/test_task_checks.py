@@ -8,7 +8,7 @@ import pytest
 from kubectl_sky.actions import validate
 from kubectl_sky.actions.overrides import Overrides
 from kubectl_sky.actions.taskfile import Source, load
-from kubectl_sky.actions.ui import Silent
+from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles, Problem
 
 MOUNT = "  /a: {source: s3://b, mode: MOUNT}\n"
@@ -31,7 +31,7 @@ def checked(tmp_path: Path, text: str, settings: str = "") -> list[Problem]:
 def drafted(tmp_path: Path, strict: bool = False) -> tuple[Problem, ...]:
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
     path = str(tmp_path / "task.yaml")
-    return load(Source(path, Overrides(), environ, io.BytesIO(), strict), Silent()).warnings
+    return load(Source(path, Overrides(), environ, io.BytesIO(), strict), UI()).warnings
 
 
 def unpack_paths(problems: list[Problem]) -> list[tuple[int, str]]:
