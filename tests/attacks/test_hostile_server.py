@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -233,7 +234,9 @@ def test_retry_after_of_a_billion_seconds_waits_half_a_minute(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
-    monkeypatch.setattr("kubectl_sky.cluster.transport.time.sleep", waits.append)
+    # Not time.sleep itself: threads of other tests may sleep meanwhile.
+    fake_time = SimpleNamespace(sleep=waits.append)
+    monkeypatch.setattr("kubectl_sky.cluster.transport.time", fake_time)
     server = serve(constant(answer(b"", "429 Busy", Retry_After="1000000000")))
     with pytest.raises(ClusterError, match="is overloaded"):
         objects.list_all(session_with(server, 30), kinds.POD, "default")
