@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan import interactive
+from kubectl_sky.plan import runtime
 from kubectl_sky.spec.arrays import array
 from kubectl_sky.spec.document import printable
 from kubectl_sky.spec.task import Task
@@ -43,4 +43,4 @@ def _array(task: Task, text: str) -> Task:
             f"{flag} and backend {task.backend}: arrays run as one Indexed Job",
             "remove the backend",
         )
-    return interactive.exit_after_setup(replace(task, array=numbers, backend=Array.name))
+    return runtime.exit_after_setup(replace(task, array=numbers, backend=Array.name))

@@ -25,7 +25,7 @@ from kubectl_sky.observe.logs import Origin
 from kubectl_sky.observe.nodes import NodeStatus, Object, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import notes
-from kubectl_sky.plan.interactive import READY
+from kubectl_sky.plan.runtime import READY
 from kubectl_sky.workloads.workload import QUEUED
 
 _EVENTS_INTERVAL = 3.0  # seconds between checks of why a node does not start

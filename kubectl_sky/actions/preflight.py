@@ -16,7 +16,7 @@ from kubectl_sky.errors import Forbidden, NotFound, NotServed, UserError
 from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.pipelines import pipelines
-from kubectl_sky.plan import resource_quota, secret_env
+from kubectl_sky.plan import environment, resources
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifest, Manifests
 from kubectl_sky.workloads import hold, registry
@@ -89,7 +89,7 @@ def _check_capacity(session: Session, plans: Sequence[Plan]) -> None:
         with suppress(Forbidden):
             quotas = objects.list_all(session, kinds.RESOURCE_QUOTA, session.namespace)
             for plan in plans:
-                resource_quota.check(plan, quotas)
+                resources.check_quotas(plan, quotas)
     own_queues = [plan.pod_options.queue for plan in plans if plan.backend in registry.OWN_QUEUES]
     queues = dict.fromkeys(filter(None, own_queues))
     if not queues:
@@ -255,10 +255,10 @@ def _as_first_sent(manifests: Manifests, items: Sequence[Json]) -> Manifests:
 
 def _with_token(item: Json, live: Json) -> Json:
     """Copy the token of the live object, if both objects have one."""
-    data, token = item.get("data") or {}, (live.get("data") or {}).get(secret_env.TOKEN)
-    if item["kind"] != kinds.SECRET.kind or secret_env.TOKEN not in data or token is None:
+    data, token = item.get("data") or {}, (live.get("data") or {}).get(environment.TOKEN)
+    if item["kind"] != kinds.SECRET.kind or environment.TOKEN not in data or token is None:
         return item
-    return item | {"data": data | {secret_env.TOKEN: token}}
+    return item | {"data": data | {environment.TOKEN: token}}
 
 
 def _refuse_other_task(

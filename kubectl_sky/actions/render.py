@@ -8,7 +8,7 @@ from kubectl_sky import private, settings, users
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan.explain import Origins, with_origins
+from kubectl_sky.plan.provenance import Origins, with_origins
 from kubectl_sky.render.manifests import Manifests, redacted
 from kubectl_sky.workloads.decide import Decision
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.plan.refusals import find_refusals
+from kubectl_sky.plan.resolve import find_refusals
 from kubectl_sky.settings import DEFAULT_IMAGE, Settings
 from kubectl_sky.spec import programs, unsupported
 from kubectl_sky.spec.document import Document

@@ -8,11 +8,11 @@ from fractions import Fraction
 from kubectl_sky import names
 from kubectl_sky.observe.capacity import amount_of, requested
 from kubectl_sky.observe.nodes import NodeStatus
-from kubectl_sky.plan import tpu
+from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.accelerators import FAMILIES, from_labels
 from kubectl_sky.workloads.workload import Object
 
-RESOURCES = (*(family.resource for family in FAMILIES), tpu.RESOURCE)
+RESOURCES = (*(family.resource for family in FAMILIES), accelerators.TPU_RESOURCE)
 _OVER = ("Succeeded", "Failed")
 
 
@@ -98,7 +98,7 @@ def _of_resource(
     allocatable = node.get("status", {}).get("allocatable", {})
     return AcceleratorNode(
         name=node["metadata"]["name"],
-        model=next(from_labels(labels), "") or labels.get(tpu.ACCELERATOR, ""),
+        model=next(iter(from_labels(labels)), ""),
         resource=resource,
         total=int(amount_of(allocatable.get(resource))),
         used=sum(users.values()) if pods_known else None,

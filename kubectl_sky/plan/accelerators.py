@@ -1,10 +1,12 @@
-"""The table of accelerators and the node labels that identify them."""
+"""The node labels that identify accelerators and spot nodes."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from kubectl_sky import names
+from kubectl_sky.facts import Facts
+from kubectl_sky.spec.accelerator import AMD_MODELS, NEURON_MODELS, NVIDIA_MODELS, Model
 from kubectl_sky.spec.document import FieldError
 
 GFD = "nvidia.com/gpu.product"
@@ -21,21 +23,6 @@ class Rule:
 
 
 Term = tuple[Rule, ...]  # all rules must match
-
-
-@dataclass(frozen=True)
-class Model:
-    """An accelerator by SkyPilot's name, its memory in GB, and its names in labels.
-
-    `products` are NVIDIA's names as written by GPU feature discovery, `gke` is Google's name, and
-    `classes` are CoreWeave's names in addition to the plain one.
-    """
-
-    name: str
-    memory: int = 0
-    products: tuple[str, ...] = ()
-    gke: str = ""
-    classes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,7 +89,6 @@ def _amd(model: Model) -> tuple[str, ...]:
     return f"AMD_Instinct_{name}_OAM"[:63], f"AMD_Instinct_{name}"[:63]
 
 
-# Longer names come before their prefixes, because `read` takes the first match.
 NVIDIA = Family(
     "nvidia.com/gpu",
     {
@@ -113,100 +99,17 @@ NVIDIA = Family(
         "karpenter.k8s.aws/instance-gpu-name": _lower,
         "nebius.com/gpu-name": _upper,
     },
-    (
-        Model("GB300", 288, ("NVIDIA-GB300",), "nvidia-gb300"),
-        Model("GB200", 192, ("NVIDIA-GB200",), "nvidia-gb200"),
-        Model("B300", 288, ("NVIDIA-B300", "NVIDIA-B300-SXM6-AC")),
-        Model("B200", 192, ("NVIDIA-B200",), "nvidia-b200"),
-        Model("B100", 192, ("NVIDIA-B100",)),
-        Model("GH200", 96, ("NVIDIA-GH200-480GB", "NVIDIA-GH200-144G-HBM3e")),
-        Model("H200", 141, ("NVIDIA-H200", "NVIDIA-H200-NVL"), "nvidia-h200-141gb"),
-        Model("H100-MEGA", 80, gke="nvidia-h100-mega-80gb"),
-        Model(
-            "H100",
-            80,
-            ("NVIDIA-H100-80GB-HBM3", "NVIDIA-H100-PCIe", "NVIDIA-H100-NVL"),
-            "nvidia-h100-80gb",
-            ("H100_NVLINK_80GB", "H100_PCIE"),
-        ),
-        Model(
-            "A100-80GB",
-            80,
-            ("NVIDIA-A100-SXM4-80GB", "NVIDIA-A100-80GB-PCIe", "A100-SXM4-80GB"),
-            "nvidia-a100-80gb",
-            ("A100_NVLINK_80GB", "A100_PCIE_80GB"),
-        ),
-        Model(
-            "A100",
-            40,
-            (
-                "NVIDIA-A100-SXM4-40GB",
-                "NVIDIA-A100-PCIE-40GB",
-                "A100-SXM4-40GB",
-                "A100-PCIE-40GB",
-            ),
-            "nvidia-tesla-a100",
-            ("A100_NVLINK", "A100_PCIE_40GB"),
-        ),
-        Model("A10G", 24, ("NVIDIA-A10G",)),
-        Model("A10", 24, ("NVIDIA-A10",)),
-        Model("A16", 16, ("NVIDIA-A16",)),
-        Model("A30", 24, ("NVIDIA-A30",)),
-        Model("A40", 48, ("NVIDIA-A40",)),
-        Model(
-            "RTXPRO6000",
-            96,
-            ("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition",),
-            "nvidia-rtx-pro-6000",
-        ),
-        Model("RTX6000-Ada", 48, ("NVIDIA-RTX-6000-Ada-Generation",)),
-        Model("RTX5090", 32, ("NVIDIA-GeForce-RTX-5090",)),
-        Model("RTX4090", 24, ("NVIDIA-GeForce-RTX-4090",)),
-        Model("RTX3090", 24, ("NVIDIA-GeForce-RTX-3090",)),
-        Model("L40S", 48, ("NVIDIA-L40S",)),
-        Model("L40", 48, ("NVIDIA-L40",)),
-        Model("L4", 24, ("NVIDIA-L4",), "nvidia-l4"),
-        Model("A6000", 48, ("NVIDIA-RTX-A6000",), "", ("RTX_A6000",)),
-        Model("A5000", 24, ("NVIDIA-RTX-A5000",), "", ("RTX_A5000",)),
-        Model("A4000", 16, ("NVIDIA-RTX-A4000",), "", ("RTX_A4000",)),
-        Model(
-            "V100-32GB",
-            32,
-            ("Tesla-V100-SXM2-32GB", "Tesla-V100-SXM3-32GB", "Tesla-V100-PCIE-32GB"),
-        ),
-        Model(
-            "V100",
-            16,
-            ("Tesla-V100-SXM2-16GB", "Tesla-V100-PCIE-16GB"),
-            "nvidia-tesla-v100",
-        ),
-        Model("P100", 16, ("Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB"), "nvidia-tesla-p100"),
-        Model("P40", 24, ("Tesla-P40",)),
-        Model("P4000", 8, ("Quadro-P4000",)),
-        Model("P4", 8, ("Tesla-P4",), "nvidia-tesla-p4"),
-        Model("T4g", 16, ("NVIDIA-T4G",)),
-        Model("T4", 16, ("Tesla-T4",), "nvidia-tesla-t4"),
-        Model("K80", 12, ("Tesla-K80",), "nvidia-tesla-k80"),
-        Model("M60", 8, ("Tesla-M60",)),
-    ),
+    NVIDIA_MODELS,
 )
 AMD = Family(
     "amd.com/gpu",
     {"amd.com/gpu.product-name": _amd, SKYPILOT: _lower},
-    (
-        Model("MI355X", 288),
-        Model("MI325X", 256),
-        Model("MI300X", 192),
-        Model("MI250X", 128),
-        Model("MI250", 128),
-        Model("MI210", 64),
-        Model("MI100", 32),
-    ),
+    AMD_MODELS,
 )
 NEURON = Family(
     "aws.amazon.com/neuron",
     {"karpenter.k8s.aws/instance-accelerator-name": _lower, SKYPILOT: _lower},
-    (Model("Trainium2", 96), Model("Trainium", 32), Model("Inferentia2", 32), Model("Inferentia")),
+    NEURON_MODELS,
 )
 FAMILIES = (NVIDIA, AMD, NEURON)
 
@@ -279,10 +182,82 @@ def _sized(family: Family, name: str, memory: re.Match[str]) -> tuple[Model, ...
     return matching
 
 
-def from_labels(labels: Mapping[str, str]) -> Iterator[str]:
-    """Yield the accelerators that the labels of a cluster node name."""
-    for family in FAMILIES:
-        for key in family.labels:
-            name = family.read(labels[key]) if labels.get(key) else None
-            if name:
-                yield name
+def from_labels(labels: Mapping[str, str]) -> list[str]:
+    """Return the accelerators that the labels of a cluster node name."""
+    models = [
+        family.read(labels[key]) for family in FAMILIES for key in family.labels if labels.get(key)
+    ]
+    return [name for name in (*models, labels.get(TPU_LABEL)) if name]
+
+
+TPU_RESOURCE = "google.com/tpu"
+TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
+TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
+
+# SkyPilot's name of each generation, and GKE's. GKE's names are accepted with a count.
+_TPU_SLICES = {
+    "tpu-v4": "tpu-v4-podslice",
+    "tpu-v5p": "tpu-v5p-slice",
+    "tpu-v5litepod": "tpu-v5-lite-podslice",
+    "tpu-v5lite": "tpu-v5-lite-device",
+    "tpu-v6e": "tpu-v6e-slice",
+}
+_TPU_FLAT = {1: "1x1", 4: "2x2", 8: "2x4"}
+_TPU_CUBES = {4: "2x2x1"}
+_TPU_TOPOLOGIES = {"tpu-v4-podslice": _TPU_CUBES, "tpu-v5p-slice": _TPU_CUBES}
+
+
+def is_tpu(name: str) -> bool:
+    """Return whether an accelerator is a TPU."""
+    return name.lower().startswith("tpu-")
+
+
+def tpu_request(name: str, count: int) -> tuple[int, Term]:
+    """Return the number of chips to request for a node, and the node labels.
+
+    Raises FieldError for a TPU slice that is not a single GKE cluster node.
+    """
+    text = name.lower()
+    match = re.fullmatch(r"(tpu-v[0-9a-z]+)-([0-9]{1,4})", text)
+    kind, chips = (_TPU_SLICES.get(match[1], ""), int(match[2])) if match else (text, count)
+    if kind not in _TPU_SLICES.values():
+        names = ", ".join(f"{generation}-N" for generation in _TPU_SLICES)
+        raise FieldError(
+            ("resources", "accelerators", name),
+            "GKE has no TPU of this name for pods",
+            f"the names are {names}",
+        )
+    topologies = _TPU_TOPOLOGIES.get(kind, _TPU_FLAT)
+    if chips not in topologies:
+        raise FieldError(
+            ("resources", "accelerators", name),
+            f"no cluster node has {chips} chips; slices of several cluster nodes are not supported",
+            f"request {' or '.join(map(str, topologies))} chips per node",
+        )
+    return chips, (Rule(TPU_LABEL, (kind,)), Rule(TPU_TOPOLOGY, (topologies[chips],)))
+
+
+SPOT_RULES = (
+    Rule("cloud.google.com/gke-spot", ("true",)),
+    Rule("karpenter.sh/capacity-type", ("spot",)),
+    Rule("eks.amazonaws.com/capacityType", ("SPOT",)),
+    Rule("kubernetes.azure.com/scalesetpriority", ("spot",)),
+)
+
+
+def present_spot_rules(facts: Facts) -> tuple[Rule, ...]:
+    """Return the rules that at least one cluster node meets."""
+    return tuple(
+        rule
+        for rule in SPOT_RULES
+        if any(
+            cluster_node.labels.get(rule.key) in rule.values for cluster_node in facts.cluster_nodes
+        )
+    )
+
+
+def with_rules(terms: tuple[Term, ...], rules: tuple[Rule, ...]) -> tuple[Term, ...]:
+    """Return the terms combined with each of the rules."""
+    if not rules:
+        return terms
+    return tuple((*term, rule) for term in terms or ((),) for rule in rules)

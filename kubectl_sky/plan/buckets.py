@@ -4,10 +4,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import quote
 
-from kubectl_sky.plan import hub
-from kubectl_sky.plan.secret_env import SecretEnvVar
+from kubectl_sky.plan import environment
+from kubectl_sky.plan.environment import SecretEnvVar
 from kubectl_sky.settings import Settings
+from kubectl_sky.spec import hub
 from kubectl_sky.spec.buckets import HUB, WEB, Bucket
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
@@ -33,6 +35,8 @@ _GCSFUSE = (
     ' annotations: {gke-gcsfuse/volumes: "true"}}'
 )
 _ANONYMOUS = {"ENV_AUTH": "false"}
+_HUB_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")  # as read by the Hub's own tools
+_HUB_VARIABLES = ("HF_ENDPOINT", *_HUB_TOKENS)
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,8 @@ def bucket_volumes(
         if bucket.store == WEB:
             download = Download(name, image, _env(bucket, ""), None, name)
         elif bucket.store == HUB:
-            env = _env(bucket, "") | hub.env(bucket.place, task, store)
-            tokens = hub.tokens(variables, store)
+            env = _env(bucket, "") | _hub_env(bucket.place, task, store)
+            tokens = _hub_tokens(variables, store)
             download = Download(
                 name, store.get("image") or image, env, store.get("secret"), name, tokens
             )
@@ -206,3 +210,34 @@ def notes(buckets: Sequence[Bucket], settings: Settings) -> Iterator[str]:
                 f"file_mounts.{bucket.path}: {bucket.url} is copied, not mounted; what the task"
                 " writes there stays in its pod and is lost with it"
             )
+
+
+def _hub_env(text: str, task: Task, store: Mapping[str, Any]) -> dict[str, str]:
+    """Return the Hub's URL paths for a repository or bucket: file list and downloads."""
+    location = hub.hub_path(text)
+    if location is None:  # the task file's validation already rejects it
+        raise ValueError(f"no place on the Hub: {text}")
+    site = location.name if location.kind == "models" else f"{location.kind}/{location.name}"
+    revision = "" if location.kind == hub.BUCKETS else f"/{quote(location.revision, safe='')}"
+    variables = {
+        "KUBECTL_SKY_TREE": f"/api/{location.kind}/{location.name}/tree{revision}",
+        "KUBECTL_SKY_RESOLVE": f"/{site}/resolve{revision}",
+        "KUBECTL_SKY_PREFIX": environment.literal(location.path),
+    }
+    if store.get("endpoint"):
+        variables["HF_ENDPOINT"] = environment.literal(store["endpoint"])
+    user_values = environment.without_reserved(task.envs)
+    secret_names = {*task.secrets, *(reference.key for reference in task.existing_secrets)}
+    return variables | {
+        name: environment.literal(user_values[name])
+        for name in _HUB_VARIABLES
+        if name in user_values and name not in secret_names
+    }
+
+
+def _hub_tokens(
+    variables: Sequence[SecretEnvVar], store: Mapping[str, Any]
+) -> tuple[SecretEnvVar, ...]:
+    """Return the secret variables that authenticate the task to the Hub."""
+    names = () if store.get("anonymous") else _HUB_TOKENS
+    return tuple(variable for variable in variables if variable.name in names)

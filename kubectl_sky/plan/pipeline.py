@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_sky import counts, names
-from kubectl_sky.plan import interactive
+from kubectl_sky.plan import runtime
 from kubectl_sky.plan.plan import Group, Plan
 from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Task
@@ -115,7 +115,7 @@ def with_names(tasks: Sequence[Task], title: str) -> tuple[Task, ...]:
     Those without run end after setup.
     """
     return tuple(
-        interactive.exit_after_setup(task if task.name else replace(task, name=f"{title}-{index}"))
+        runtime.exit_after_setup(task if task.name else replace(task, name=f"{title}-{index}"))
         for index, task in enumerate(tasks)
     )
 

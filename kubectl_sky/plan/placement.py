@@ -5,10 +5,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from kubectl_sky.facts import ClusterNode, Facts
-from kubectl_sky.plan import accelerators, spot, tpu
+from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.accelerators import AMD, NVIDIA, Family, Rule, Term
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.task import Accelerator, Resources, Task
+
+_NO_SPOT_NODES = (
+    "use_spot: no node is known to be a spot node; spot nodes are preferred, and any will do"
+)
 
 
 @dataclass(frozen=True)
@@ -58,14 +62,14 @@ def choose_placement(task: Task, facts: Facts) -> Placement:
     placement = _choose(task, facts)
     if not placement.resources.spot:
         return placement
-    rules = spot.present_rules(facts)
+    rules = accelerators.present_spot_rules(facts)
     if rules:
-        return replace(placement, terms=spot.with_rules(placement.terms, rules))
-    preferences = tuple(Preference(100, rule) for rule in spot.RULES)
+        return replace(placement, terms=accelerators.with_rules(placement.terms, rules))
+    preferences = tuple(Preference(100, rule) for rule in accelerators.SPOT_RULES)
     return replace(
         placement,
         preferred=placement.preferred + preferences,
-        notes=(*placement.notes, spot.NOTE),
+        notes=(*placement.notes, _NO_SPOT_NODES),
     )
 
 
@@ -145,17 +149,12 @@ def _device(accelerator: Accelerator | None, facts: Facts) -> Device | None:
     if accelerator is None:
         return None
     if accelerator.name is None:
-        has_amd = any(
-            AMD.resource in cluster_node.allocatable for cluster_node in facts.cluster_nodes
-        )
-        has_nvidia = any(
-            NVIDIA.resource in cluster_node.allocatable for cluster_node in facts.cluster_nodes
-        )
-        family = AMD if has_amd and not has_nvidia else NVIDIA
+        available = {name for item in facts.cluster_nodes for name in item.allocatable}
+        family = AMD if AMD.resource in available and NVIDIA.resource not in available else NVIDIA
         return Device(family.resource, accelerator.count)
-    if tpu.is_tpu(accelerator.name):
-        chips, term = tpu.request(accelerator.name, accelerator.count)
-        return Device(tpu.RESOURCE, chips, (term,))
+    if accelerators.is_tpu(accelerator.name):
+        chips, term = accelerators.tpu_request(accelerator.name, accelerator.count)
+        return Device(accelerators.TPU_RESOURCE, chips, (term,))
     family = accelerators.family_of(accelerator.name)
     models = accelerators.models(accelerator.name)
     terms = family.terms(models)
@@ -247,7 +246,9 @@ def _fits(candidate: Resources, device: Device | None, facts: Facts) -> bool:
         requests[device.resource] = str(device.count)
     terms = device.terms if device and not _unlabelled(device, facts) else ()
     if candidate.spot:
-        terms = spot.with_rules(terms, spot.present_rules(facts) or spot.RULES)
+        terms = accelerators.with_rules(
+            terms, accelerators.present_spot_rules(facts) or accelerators.SPOT_RULES
+        )
     return any(
         _has_room(cluster_node.allocatable, requests) and (not terms or meets(terms, cluster_node))
         for cluster_node in facts.cluster_nodes
@@ -275,27 +276,17 @@ def meets(terms: tuple[Term, ...], cluster_node: ClusterNode) -> bool:
 
 def _unlabelled(device: Device, facts: Facts) -> bool:
     """Return whether no cluster node with the resource has a label for its model."""
-    cluster_nodes = [
-        cluster_node
+    labels = [
+        cluster_node.labels
         for cluster_node in facts.cluster_nodes
         if _amount(cluster_node.allocatable, device.resource) > 0
     ]
-    return bool(cluster_nodes) and not any(
-        _labelled_accelerators(cluster_node) for cluster_node in cluster_nodes
-    )
-
-
-def _labelled_accelerators(cluster_node: ClusterNode) -> set[str]:
-    """Return the accelerators that the labels of a cluster node name."""
-    tpus = (
-        {cluster_node.labels[tpu.ACCELERATOR]} if tpu.ACCELERATOR in cluster_node.labels else set()
-    )
-    return tpus | set(accelerators.from_labels(cluster_node.labels))
+    return bool(labels) and not any(map(accelerators.from_labels, labels))
 
 
 def _is_unknown_gpu(resources: Resources) -> bool:
     name = resources.accelerator.name if resources.accelerator else None
-    return name is not None and not tpu.is_tpu(name) and not accelerators.is_known(name)
+    return name is not None and not accelerators.is_tpu(name) and not accelerators.is_known(name)
 
 
 def _choice_note(
@@ -324,7 +315,7 @@ def _missing_note(kinds: str, device: Device, facts: Facts) -> str:
         {
             name
             for cluster_node in facts.cluster_nodes
-            for name in _labelled_accelerators(cluster_node)
+            for name in accelerators.from_labels(cluster_node.labels)
         }
     )
     hint = f"there are {', '.join(gpus)}" if gpus else "no cluster node has GPU labels"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from kubectl_sky import names
 from kubectl_sky.plan.accelerators import Term
+from kubectl_sky.plan.environment import SecretEnvVar
 from kubectl_sky.plan.high_speed_network import HighSpeedNetwork
 from kubectl_sky.plan.image_registry import Login
 from kubectl_sky.plan.local_files import FileTransfer
@@ -12,7 +13,6 @@ from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.pod_options import PodOptions
 from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.runtime import Runtime, profile, runtime, start
-from kubectl_sky.plan.secret_env import SecretEnvVar
 from kubectl_sky.plan.storage import PodStorage
 from kubectl_sky.secret import Secret
 from kubectl_sky.spec.arrays import Array

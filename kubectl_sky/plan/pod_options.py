@@ -2,12 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import pod, queueing, service_account
+from kubectl_sky.plan import queueing
 from kubectl_sky.settings import Settings
+from kubectl_sky.spec import metadata
+from kubectl_sky.spec.document import Data, FieldError
+from kubectl_sky.spec.kubernetes import KUBERNETES
+from kubectl_sky.spec.pod_config import MAIN
 from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.spec.variables import RESERVED
 
 
 @dataclass(frozen=True)
@@ -53,9 +59,65 @@ def build_pod_options(
     """Build the settings. Raises UserError for a context without a service account."""
     options = task.kubernetes
     return PodOptions(
-        account=service_account.find_account(options.accounts, facts.context),
+        account=find_account(options.accounts, facts.context),
         node_selector=queueing.node_selector(options, settings),
         queue=queueing.queue(options, settings),
         queueing=queueing.labels(task, resources, facts, settings),
-        pod_config=pod.patch(options.pod),
+        pod_config=pod_config_patch(options.pod),
     )
+
+
+def find_account(accounts: Mapping[str, str], context: str) -> str | None:
+    """Return the account of the first pattern that matches the context.
+
+    None if no account is set. If the context is not known, return the account that all contexts
+    share. Raises FieldError for a context without an account, as SkyPilot does.
+    """
+    if not accounts:
+        return None
+    if not context:
+        return accounts.get("*") if len(set(accounts.values())) == 1 else None
+    for pattern, name in accounts.items():
+        if fnmatchcase(context, pattern):
+            return name
+    raise FieldError(
+        (*KUBERNETES, "remote_identity"),
+        f'no service account is set for the context "{context}"',
+        "add one, or * for all others",
+    )
+
+
+def account_depends_on_context(accounts: Mapping[str, str], context: str) -> bool:
+    """Return whether the account depends on a context that is not known yet."""
+    return bool(accounts) and not context and find_account(accounts, context) is None
+
+
+def pod_config_patch(config: Mapping[str, Data]) -> Mapping[str, Data]:
+    """Return the supported part of a valid `pod_config`; validate reports the rest."""
+    pod_metadata = config.get("metadata") or {}
+    labels = metadata.without_ours(pod_metadata.get("labels"))
+    annotations = metadata.without_ours(pod_metadata.get("annotations"))
+    user_metadata = {"labels": labels, "annotations": annotations}
+    merged = {
+        "metadata": {name: values for name, values in user_metadata.items() if values},
+        "spec": _pod_spec(config.get("spec") or {}),
+    }
+    return {name: values for name, values in merged.items() if values}
+
+
+def _pod_spec(spec: Mapping[str, Data]) -> Mapping[str, Data]:
+    spec = dict(spec)
+    if spec.get("containers"):
+        spec["containers"] = [_container(container) for container in spec["containers"]]
+    if spec.get("serviceAccountName") and spec.get("automountServiceAccountToken") is None:
+        spec["automountServiceAccountToken"] = True  # an account is useless without its token
+    return spec
+
+
+def _container(container: Mapping[str, Data]) -> Mapping[str, Data]:
+    if container.get("name") not in MAIN or not container.get("env"):
+        return container
+    return {
+        **container,
+        "env": [variable for variable in container["env"] if variable.get("name") not in RESERVED],
+    }

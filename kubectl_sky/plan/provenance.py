@@ -1,7 +1,18 @@
-"""Strings and numbers that carry their origin, so that output can show it."""
+"""Strings and numbers with their origin: the field of the user's file that set them."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Self
+
+from kubectl_sky import names
+from kubectl_sky.plan import accelerators
+from kubectl_sky.plan.accelerators import Term
+from kubectl_sky.plan.plan import Node, Plan, Toleration
+from kubectl_sky.plan.ports import Ports
+from kubectl_sky.secret import Secret
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.document import Document, Path, dotted, entries, printable
+from kubectl_sky.spec.task import Resources, place_of
 
 
 class TracedStr(str):
@@ -45,3 +56,164 @@ def trace_all(values: Iterable[str], origin: str) -> tuple[str, ...]:
 def trace(value: str | None, origin: str) -> str | None:
     """Return the value with its origin, if both are set."""
     return TracedStr(value, origin) if value is not None and origin else value
+
+
+_DEFAULT = "default"
+_GPUS = ("accelerators", "gpus", "instance_type")
+_SIZES = {
+    "cpu": ("cpus", "instance_type"),
+    "memory": ("memory", "instance_type"),
+    "ephemeral-storage": ("disk_size", "ephemeral_storage"),
+}
+_METADATA = ("config", "kubernetes", "custom_metadata")
+
+
+class Origins:
+    """The origins of a task's values: fields of its file, flags or settings."""
+
+    def __init__(self, document: Document, resources: Resources, settings: Settings) -> None:
+        self._document = document
+        self._chosen = place_of(document, resources)
+        self.settings = settings
+
+    def field(self, *path: str | int, default: str = "") -> str:
+        """Return `task.yaml:7:3 resources.cpus` for an existing field."""
+        if self._document.get(*path) is None:
+            return default
+        position = self._document.problem(path, "", key=True).place
+        return printable(f"{position} {dotted(path)}", 200)
+
+    def resource(self, *fields: str, default: str = "") -> str:
+        """Return the origin of the first field set, in the chosen candidate or above it."""
+        paths: list[Path] = [self._chosen, ("resources",)]
+        origins = (self.field(*path, field) for field in fields for path in paths)
+        return next(filter(None, origins), default)
+
+    def gpus(self) -> str:
+        """Return the origin of the accelerators; several candidates share one origin."""
+        items = [self.field("resources", form) for form in ("any_of", "ordered")]
+        return next(filter(None, items), "") or self.resource(*_GPUS)
+
+    def keys(self, *path: str | int) -> dict[str, str]:
+        """Return the origin of each entry of a mapping."""
+        return {key: self.field(*path, key) for key, _ in entries(self._document.get(*path))}
+
+    def mount(self, path: str) -> str:
+        """Return the origin of a mount; none if it is in the home directory."""
+        return self.field("volumes", path)
+
+    def labels(self) -> dict[str, str]:
+        """Return the origins of the user's labels and of the task name label."""
+        origins = self.keys(*_METADATA, "labels") | self.keys("resources", "labels")
+        origins |= self.keys(*self._chosen, "labels")
+        return origins | {names.TASK_NAME: self.field("name")}
+
+
+def with_origins(plan: Plan, origins: Origins) -> Plan:
+    """Return the plan with origins; values that no field set stay unchanged."""
+    settings, custom = origins.settings, origins.keys(*_METADATA, "annotations")
+    labels, name = origins.labels(), origins.field("name")
+    nodes = origins.field("num_nodes", default=_DEFAULT)
+    annotations = {
+        names.ORIGINAL_NAME: name,
+        names.NUM_NODES: nodes,
+        names.PRIORITY: origins.resource("priority"),
+    }
+    restarts = origins.resource("job_recovery", default=_DEFAULT)
+    image = "settings: image" if settings.image else _DEFAULT
+    image = "settings: defaults" if settings.defaults and not settings.image else image
+    ttl = origins.resource("autostop")
+    network = dict.fromkeys(plan.network.resources, origins.resource("network_tier"))
+    return replace(
+        plan,
+        labels=trace_values(plan.labels, labels),
+        annotations=trace_values(plan.annotations, custom | annotations),
+        pod_annotations=trace_values(plan.pod_annotations, custom),
+        nodes=tuple(_node(node, labels, name) for node in plan.nodes),
+        image=trace(plan.image, origins.resource("image_id", default=image)) or plan.image,
+        env=trace_values(plan.env, _environment(plan, origins, nodes)),
+        secrets=_trace_secrets(plan.secrets, origins.keys("secrets")),
+        requests=trace_values(plan.requests, _sizes(plan.requests, origins)),
+        limits=trace_values(plan.limits, _sizes(plan.limits, origins) | network),
+        terms=tuple(_term(term, origins) for term in plan.terms),
+        tolerations=tuple(_toleration(item, origins) for item in plan.tolerations),
+        priority_class=trace(
+            plan.priority_class,
+            origins.resource("priority_class", default="settings: priority_classes"),
+        ),
+        ttl_seconds=plan.ttl_seconds
+        if plan.ttl_seconds is None
+        else TracedInt(plan.ttl_seconds, ttl),
+        restarts=TracedInt(plan.restarts, restarts),
+        scripts=trace_values(
+            plan.scripts, {f"{item}.sh": origins.field(item) for item in ("setup", "run")}
+        ),
+        service=trace(plan.service, nodes),
+        ports=plan.ports and _ports(plan.ports, origins),
+        storage=replace(
+            plan.storage,
+            mounts=tuple(
+                replace(mount, path=trace(mount.path, origins.mount(mount.path)) or mount.path)
+                for mount in plan.storage.mounts
+            ),
+        ),
+    )
+
+
+def _trace_secrets(secrets: Mapping[str, Secret], origins: Mapping[str, str]) -> dict[str, Secret]:
+    return {name: secret.traced(origins.get(name, "")) for name, secret in secrets.items()}
+
+
+def _node(node: Node, labels: Mapping[str, str], name: str) -> Node:
+    return replace(
+        node, labels=trace_values(node.labels, labels), job=trace(node.job, name) or node.job
+    )
+
+
+def _ports(ports: Ports, origins: Origins) -> Ports:
+    settings = "settings: ports" if origins.settings.ports.get("expose") else _DEFAULT
+    origin = origins.field("config", "kubectl_sky", "expose")
+    origin = origin or origins.field("config", "kubernetes", "ports", default=settings)
+    numbers = tuple(TracedInt(number, origins.resource("ports")) for number in ports.numbers)
+    return replace(ports, type=trace(ports.type, origin) or ports.type, numbers=numbers)
+
+
+def _sizes(sizes: Mapping[str, str], origins: Origins) -> dict[str, str]:
+    """Return the origin of each resource; other resources are accelerators."""
+    return {
+        name: origins.resource(*_SIZES[name], default="settings: defaults")
+        if name in _SIZES
+        else origins.gpus()
+        for name in sizes
+    }
+
+
+def _environment(plan: Plan, origins: Origins, nodes: str) -> dict[str, str]:
+    gpus = origins.gpus() or _DEFAULT
+    variables = {
+        "NUM_NODES": nodes,
+        "SKYPILOT_NUM_NODES": nodes,
+        "SKYPILOT_NUM_GPUS_PER_NODE": gpus,
+    }
+    network = dict.fromkeys(plan.network.env, origins.resource("network_tier"))
+    return network | variables | origins.keys("envs")
+
+
+def _term(term: Term, origins: Origins) -> Term:
+    spots = {rule.key for rule in accelerators.SPOT_RULES}
+    return tuple(
+        replace(
+            rule,
+            values=trace_all(
+                rule.values,
+                origins.resource("use_spot") if rule.key in spots else origins.gpus(),
+            ),
+        )
+        for rule in term
+    )
+
+
+def _toleration(toleration: Toleration, origins: Origins) -> Toleration:
+    spots = {rule.key for rule in accelerators.SPOT_RULES}
+    origin = origins.resource("use_spot") if toleration.key in spots else origins.gpus()
+    return replace(toleration, key=trace(toleration.key, origin) or toleration.key)

@@ -1,14 +1,46 @@
-"""A task's queue, and node provisioning with GKE flex-start."""
+"""A task's queue and priority, and node provisioning with GKE flex-start."""
 
 from collections.abc import Iterator, Mapping
 
 from kubectl_sky import names
 from kubectl_sky.errors import ClusterError, UserError
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import priority
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Resources, Task
+
+
+def find_priority_class(resources: Resources, settings: Settings) -> str | None:
+    """Return the PriorityClass of the file, or of the settings.
+
+    Among the ranges in the settings that contain the priority, the narrowest wins.
+    """
+    if resources.priority_class or resources.priority is None:
+        return resources.priority_class
+    ranges = [(*_priority_range(text), name) for text, name in settings.priority_classes.items()]
+    matching = [match for match in ranges if match[0] <= resources.priority <= match[1]]
+    return min(matching, key=lambda match: match[1] - match[0])[2] if matching else None
+
+
+def priority_annotations(resources: Resources) -> Mapping[str, str]:
+    """Return the annotation that keeps the number readable for users and tools."""
+    return {} if resources.priority is None else {names.PRIORITY: str(resources.priority)}
+
+
+def priority_note(resources: Resources, settings: Settings) -> str:
+    """Return a note if the scheduler ignores the priority; empty otherwise."""
+    if resources.priority is None or find_priority_class(resources, settings):
+        return ""
+    return (
+        f"priority: {resources.priority} is written as the annotation {names.PRIORITY} only;"
+        " priority_classes of the settings names a PriorityClass for it"
+    )
+
+
+def _priority_range(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("..")
+    return int(first), int(last or first)
+
 
 _FLEX_START = "cloud.google.com/gke-flex-start"
 _MAX_QUEUES_LISTED = 12  # maximum number of queues named in a message
@@ -44,7 +76,10 @@ def check(task: Task, facts: Facts, settings: Settings) -> None:
 
 def labels(task: Task, resources: Resources, facts: Facts, settings: Settings) -> Mapping[str, str]:
     """Return the Kueue labels for the queue and its priority class."""
-    name, priority_class = queue(task.kubernetes, settings), priority.class_of(resources, settings)
+    name, priority_class = (
+        queue(task.kubernetes, settings),
+        find_priority_class(resources, settings),
+    )
     if not name:
         return {}
     exists = priority_class and facts.queues and priority_class in facts.queues.classes

@@ -1,26 +1,31 @@
-"""Build the plan from task, facts and settings, without any I/O."""
+"""Build the plan of a task and its notes from facts and settings, without any I/O."""
+
+from collections.abc import Iterator
+from dataclasses import replace
 
 from kubectl_sky import assets, names
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import (
-    defaults,
+    accelerators,
+    buckets,
     environment,
-    interactive,
+    high_speed_network,
     ports,
-    priority,
-    secret_env,
-    sizes,
-    spot,
+    queueing,
+    runtime,
+    storage,
 )
 from kubectl_sky.plan.high_speed_network import find_network
 from kubectl_sky.plan.image_registry import find_login, full_image, move_login_to_secrets
 from kubectl_sky.plan.local_files import FileTransfer, plan_transfer
 from kubectl_sky.plan.placement import Placement
 from kubectl_sky.plan.plan import Plan, Toleration
-from kubectl_sky.plan.pod_options import PodOptions, build_pod_options
+from kubectl_sky.plan.pod_options import PodOptions, account_depends_on_context, build_pod_options
+from kubectl_sky.plan.resources import default_image, default_notes, node_limits, node_requests
 from kubectl_sky.plan.storage import ObjectNames, PodStorage, plan_storage
 from kubectl_sky.plan.task_metadata import array_annotation, build_metadata
 from kubectl_sky.settings import Settings
+from kubectl_sky.spec.accelerator import Accelerator
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Resources, Task
 
@@ -31,12 +36,12 @@ def resolve(
     task: Task, task_id: str, placement: Placement, facts: Facts, settings: Settings
 ) -> Plan:
     """Build the plan of a task; raise FieldError if anything it requires is missing."""
-    task, resources = move_login_to_secrets(interactive.keep_running(task)), placement.resources
-    requests = sizes.requests(placement, settings)
+    task, resources = move_login_to_secrets(runtime.keep_running(task)), placement.resources
+    requests = node_requests(placement, settings)
     pod_options = build_pod_options(task, resources, facts, settings)
     metadata = build_metadata(task, task_id, facts, resources, pod_options.queue)
     name, login = metadata.object_name, find_login(task, metadata.object_name)
-    image = full_image(resources.image, login) or defaults.image(placement, settings)
+    image = full_image(resources.image, login) or default_image(placement, settings)
     volumes = plan_storage(task, facts, settings, ObjectNames(name, metadata.labels, image))
     file_transfer = plan_transfer(task.files, name, facts, bool(volumes.code_volume))
     network = find_network(placement, facts)
@@ -52,10 +57,10 @@ def resolve(
         image=image,
         login=login,
         env={**network.env, **env},
-        secrets=secret_env.values(task, facts),
-        secret_env=secret_env.variables(task, facts, name),
+        secrets=environment.secret_values(task, facts),
+        secret_env=environment.secret_variables(task, facts, name),
         requests=requests,
-        limits={**sizes.limits(placement, requests, task.kubernetes.limits), **network.resources},
+        limits={**node_limits(placement, requests, task.kubernetes.limits), **network.resources},
         storage=volumes,
         terms=placement.terms,
         preferred=placement.preferred,
@@ -88,7 +93,7 @@ def _priority_class(
 ) -> str | None:
     """Return the pods' priority class; None if the Kueue label already sets one."""
     queued = names.QUEUE_CLASS in pod_options.queueing
-    return None if queued else priority.class_of(resources, settings)
+    return None if queued else queueing.find_priority_class(resources, settings)
 
 
 def _sudo(task: Task) -> dict[str, str]:
@@ -103,7 +108,7 @@ def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
     GPU nodes are often tainted with the resource name, spot nodes with their label.
     """
     devices = (Toleration(placement.device.resource),) if placement.device else ()
-    rules = spot.RULES if placement.resources.spot else ()
+    rules = accelerators.SPOT_RULES if placement.resources.spot else ()
     return devices + tuple(Toleration(rule.key, "Equal", rule.values[0]) for rule in rules)
 
 
@@ -133,3 +138,44 @@ def _scripts(task: Task, file_transfer: FileTransfer) -> dict[str, str]:
             "move large text to a file in workdir, a volume or the image",
         )
     return scripts
+
+
+def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) -> Iterator[str]:
+    """Yield notes on the chosen candidate, missing cluster features and defaults."""
+    yield from placement.notes
+    yield from runtime.interactive_notes(task)
+    context = placement.resources.context
+    if context:  # cleared once a context has been chosen
+        yield f"infra: submit uses context {context}, kubectl apply the current one"
+    if note := queueing.priority_note(placement.resources, settings):
+        yield note
+    yield from default_notes(placement, settings)
+    yield from storage.notes(task, facts)
+    yield from storage.code_volume_notes(task, facts, settings)
+    yield from buckets.notes(task.buckets, settings)
+    yield from high_speed_network.notes(placement, facts)
+    yield from ports.notes(task, placement.resources, settings)
+    yield from queueing.notes(task, settings)
+    if account_depends_on_context(task.kubernetes.accounts, facts.context or context or ""):
+        yield "remote_identity: the service account depends on kubectl's context; submit writes it"
+
+
+def find_refusals(task: Task, settings: Settings) -> Iterator[FieldError]:
+    """Yield an error for each bucket without a needed setting, and each unknown accelerator."""
+    for bucket in task.buckets:
+        try:
+            buckets.bucket_volumes(replace(task, buckets=(bucket,)), settings, "", ())
+        except FieldError as error:
+            yield error
+    for accelerator in dict.fromkeys(item.accelerator for item in task.candidates):
+        try:
+            _check_accelerator(accelerator)
+        except FieldError as error:
+            yield error
+
+
+def _check_accelerator(accelerator: Accelerator | None) -> None:
+    if accelerator and accelerator.name and accelerators.is_tpu(accelerator.name):
+        accelerators.tpu_request(accelerator.name, accelerator.count)
+    elif accelerator and accelerator.name:
+        accelerators.models(accelerator.name)

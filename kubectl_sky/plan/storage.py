@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from kubectl_sky import names
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import buckets, local_files, secret_env
+from kubectl_sky.plan import buckets, environment, local_files
 from kubectl_sky.plan.buckets import CsiVolume, Download
 from kubectl_sky.plan.pvc import Pvc
 from kubectl_sky.settings import Settings
@@ -124,9 +124,9 @@ def plan_storage(task: Task, facts: Facts, settings: Settings, plan: ObjectNames
         reference for reference in task.existing_secrets if reference.path
     ):
         volume_name = pod.source("secret", secret.name, f"secret-{index}")
-        key = secret_env.find_key(secret, facts)
+        key = environment.find_key(secret, facts)
         pod.mount(secret.path or "", f"secret-{index}", Mount(volume_name, "", key, read_only=True))
-    variables = secret_env.variables(task, facts, plan.name)
+    variables = environment.secret_variables(task, facts, plan.name)
     bucket_mounts = buckets.bucket_volumes(task, settings, plan.image, variables)
     for bucket in bucket_mounts:
         volume_name = (

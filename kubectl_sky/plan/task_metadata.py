@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kubectl_sky import names
 from kubectl_sky.facts import Facts
-from kubectl_sky.plan import interactive, priority, queueing
+from kubectl_sky.plan import queueing, runtime
 from kubectl_sky.plan.plan import Node
 from kubectl_sky.spec.task import Resources, Task
 
@@ -89,6 +89,9 @@ def _annotations(task: Task, title: str, facts: Facts, resources: Resources) -> 
         names.ORIGINAL_USER: (facts.user.name, facts.user.label),
     }
     ours = {key: original for key, (original, label) in originals.items() if original != label}
-    ours |= {names.NUM_NODES: str(task.num_nodes), **interactive.annotations(task)}
-    user_annotations = {**queueing.annotations(task.kubernetes), **priority.annotations(resources)}
+    ours |= {names.NUM_NODES: str(task.num_nodes), **runtime.interactive_annotations(task)}
+    user_annotations = {
+        **queueing.annotations(task.kubernetes),
+        **queueing.priority_annotations(resources),
+    }
     return user_annotations | ours | backend_annotation | array_annotation(task)

@@ -1,4 +1,4 @@
-"""Parse accelerators: a count, a name, name:count, or several candidates."""
+"""The known accelerators, and the forms in which tasks request them."""
 
 import difflib
 import re
@@ -11,19 +11,124 @@ from kubectl_sky.spec import quantity
 from kubectl_sky.spec.document import Data, Path
 
 MAX_COUNT = 1024
-# The models of plan/accelerators.py and other common names, to suggest one for a misspelt name.
-MODELS = (
-    *("GB300", "GB200", "B300", "B200", "B100", "GH200", "H200", "H100-MEGA", "H100", "H100-80GB"),
-    *("A100-80GB", "A100-40GB", "A100", "A10G", "A10", "A16", "A30", "A40", "A2", "RTXPRO6000"),
-    *("RTX6000-Ada", "RTX6000", "RTX5090", "RTX4090", "RTX3090", "L40S", "L40", "L20", "L4"),
-    *("A6000", "A5000", "A4000", "V100-32GB", "V100", "P100", "P40", "P4000", "P4", "T4g", "T4"),
-    *("K80", "M60", "MI355X", "MI325X", "MI300X", "MI250X", "MI250", "MI210", "MI100"),
-    *("Trainium2", "Trainium", "Inferentia2", "Inferentia", "H20", "H800", "A800", "RTX3080"),
-)
 
 _MEMORY = re.compile(r"[0-9]{1,6}[GMT]B\+?", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.+ ]{0,61}[A-Za-z0-9+]?")
 _EXPECTED = 'expected a count such as 1, a name such as V100, or both: "V100:2"'
+
+
+@dataclass(frozen=True)
+class Model:
+    """An accelerator by SkyPilot's name, its memory in GB, and its names in labels.
+
+    `products` are NVIDIA's names as written by GPU feature discovery, `gke` is Google's name, and
+    `classes` are CoreWeave's names in addition to the plain one.
+    """
+
+    name: str
+    memory: int = 0
+    products: tuple[str, ...] = ()
+    gke: str = ""
+    classes: tuple[str, ...] = ()
+
+
+# Longer names come before their prefixes, because label values are matched in this order.
+NVIDIA_MODELS = (
+    Model("GB300", 288, ("NVIDIA-GB300",), "nvidia-gb300"),
+    Model("GB200", 192, ("NVIDIA-GB200",), "nvidia-gb200"),
+    Model("B300", 288, ("NVIDIA-B300", "NVIDIA-B300-SXM6-AC")),
+    Model("B200", 192, ("NVIDIA-B200",), "nvidia-b200"),
+    Model("B100", 192, ("NVIDIA-B100",)),
+    Model("GH200", 96, ("NVIDIA-GH200-480GB", "NVIDIA-GH200-144G-HBM3e")),
+    Model("H200", 141, ("NVIDIA-H200", "NVIDIA-H200-NVL"), "nvidia-h200-141gb"),
+    Model("H100-MEGA", 80, gke="nvidia-h100-mega-80gb"),
+    Model(
+        "H100",
+        80,
+        ("NVIDIA-H100-80GB-HBM3", "NVIDIA-H100-PCIe", "NVIDIA-H100-NVL"),
+        "nvidia-h100-80gb",
+        ("H100_NVLINK_80GB", "H100_PCIE"),
+    ),
+    Model(
+        "A100-80GB",
+        80,
+        ("NVIDIA-A100-SXM4-80GB", "NVIDIA-A100-80GB-PCIe", "A100-SXM4-80GB"),
+        "nvidia-a100-80gb",
+        ("A100_NVLINK_80GB", "A100_PCIE_80GB"),
+    ),
+    Model(
+        "A100",
+        40,
+        (
+            "NVIDIA-A100-SXM4-40GB",
+            "NVIDIA-A100-PCIE-40GB",
+            "A100-SXM4-40GB",
+            "A100-PCIE-40GB",
+        ),
+        "nvidia-tesla-a100",
+        ("A100_NVLINK", "A100_PCIE_40GB"),
+    ),
+    Model("A10G", 24, ("NVIDIA-A10G",)),
+    Model("A10", 24, ("NVIDIA-A10",)),
+    Model("A16", 16, ("NVIDIA-A16",)),
+    Model("A30", 24, ("NVIDIA-A30",)),
+    Model("A40", 48, ("NVIDIA-A40",)),
+    Model(
+        "RTXPRO6000",
+        96,
+        ("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition",),
+        "nvidia-rtx-pro-6000",
+    ),
+    Model("RTX6000-Ada", 48, ("NVIDIA-RTX-6000-Ada-Generation",)),
+    Model("RTX5090", 32, ("NVIDIA-GeForce-RTX-5090",)),
+    Model("RTX4090", 24, ("NVIDIA-GeForce-RTX-4090",)),
+    Model("RTX3090", 24, ("NVIDIA-GeForce-RTX-3090",)),
+    Model("L40S", 48, ("NVIDIA-L40S",)),
+    Model("L40", 48, ("NVIDIA-L40",)),
+    Model("L4", 24, ("NVIDIA-L4",), "nvidia-l4"),
+    Model("A6000", 48, ("NVIDIA-RTX-A6000",), "", ("RTX_A6000",)),
+    Model("A5000", 24, ("NVIDIA-RTX-A5000",), "", ("RTX_A5000",)),
+    Model("A4000", 16, ("NVIDIA-RTX-A4000",), "", ("RTX_A4000",)),
+    Model(
+        "V100-32GB",
+        32,
+        ("Tesla-V100-SXM2-32GB", "Tesla-V100-SXM3-32GB", "Tesla-V100-PCIE-32GB"),
+    ),
+    Model(
+        "V100",
+        16,
+        ("Tesla-V100-SXM2-16GB", "Tesla-V100-PCIE-16GB"),
+        "nvidia-tesla-v100",
+    ),
+    Model("P100", 16, ("Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB"), "nvidia-tesla-p100"),
+    Model("P40", 24, ("Tesla-P40",)),
+    Model("P4000", 8, ("Quadro-P4000",)),
+    Model("P4", 8, ("Tesla-P4",), "nvidia-tesla-p4"),
+    Model("T4g", 16, ("NVIDIA-T4G",)),
+    Model("T4", 16, ("Tesla-T4",), "nvidia-tesla-t4"),
+    Model("K80", 12, ("Tesla-K80",), "nvidia-tesla-k80"),
+    Model("M60", 8, ("Tesla-M60",)),
+)
+AMD_MODELS = (
+    Model("MI355X", 288),
+    Model("MI325X", 256),
+    Model("MI300X", 192),
+    Model("MI250X", 128),
+    Model("MI250", 128),
+    Model("MI210", 64),
+    Model("MI100", 32),
+)
+NEURON_MODELS = (
+    Model("Trainium2", 96),
+    Model("Trainium", 32),
+    Model("Inferentia2", 32),
+    Model("Inferentia"),
+)
+# With other common names, to suggest one for a misspelt name.
+MODEL_NAMES = (
+    *(model.name for model in (*NVIDIA_MODELS, *AMD_MODELS, *NEURON_MODELS)),
+    *("H100-80GB", "A100-40GB", "A2", "RTX6000", "L20", "H20", "H800", "A800", "RTX3080"),
+)
 
 
 @dataclass(frozen=True)
@@ -102,7 +207,7 @@ def suggestion(name: str) -> str:
     Only names with the same digits are compared: A10 is no misspelt A100.
     """
     simplified_name = _simplified(name)
-    names = {_simplified(model): model for model in MODELS}
+    names = {_simplified(model): model for model in MODEL_NAMES}
     if simplified_name in names:
         model = names[simplified_name]
         return "" if model.upper() == name.upper() else model

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 from kubectl_sky import names
 from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.facts import Archive, Facts
-from kubectl_sky.plan import queueing, secret_env
-from kubectl_sky.plan.notes import notes
+from kubectl_sky.plan import environment, queueing
 from kubectl_sky.plan.pipeline import PARALLEL, Member, with_member, without_queue_until_resumed
 from kubectl_sky.plan.placement import Placement, choose_placement
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.plan.resolve import resolve
+from kubectl_sky.plan.resolve import notes, resolve
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import Document, FieldError
 from kubectl_sky.spec.task import Task
@@ -108,7 +107,7 @@ def decide(entries: Sequence[TaskEntry], facts: Facts, settings: Settings) -> De
     ClusterError for a queue without Kueue.
     """
     missing = [
-        message for entry in entries for message in secret_env.missing_secrets(entry.task, facts)
+        message for entry in entries for message in environment.missing_secrets(entry.task, facts)
     ]
     if missing:
         raise UserError("\n".join(dict.fromkeys(missing)))

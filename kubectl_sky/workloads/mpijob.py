@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from kubectl_sky import counts, kinds
 from kubectl_sky.facts import Facts
+from kubectl_sky.plan.environment import TOKEN
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.plan.secret_env import TOKEN
 from kubectl_sky.workloads import recovery
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import (

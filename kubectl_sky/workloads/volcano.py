@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kubectl_sky import kinds
-from kubectl_sky.plan import resource_quota
+from kubectl_sky.plan import resources
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads.pernode import PerNode
 
@@ -35,5 +35,5 @@ class Volcano(PerNode):
         return {
             "queue": plan.pod_options.queue,
             "members": len(plan.nodes),
-            "resources": resource_quota.total_requests(plan),
+            "resources": resources.total_requests(plan),
         }

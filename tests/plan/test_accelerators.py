@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan import tpu
+from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.accelerators import (
     AMD,
     FAMILIES,
@@ -118,7 +118,7 @@ TPUS = [
 
 @pytest.mark.parametrize(("name", "count", "chips", "kind", "topology"), TPUS)
 def test_tpus(name: str, count: int, chips: int, kind: str, topology: str) -> None:
-    found, term = tpu.request(name, count)
+    found, term = accelerators.tpu_request(name, count)
     assert found == chips
     assert [rule.values for rule in term] == [(kind,), (topology,)]
 
@@ -133,5 +133,5 @@ def test_tpus(name: str, count: int, chips: int, kind: str, topology: str) -> No
 )
 def test_tpus_that_no_pod_gets(name: str, told: str) -> None:
     with pytest.raises(UserError) as caught:
-        tpu.request(name, 1)
+        accelerators.tpu_request(name, 1)
     assert told in str(caught.value)

@@ -7,7 +7,7 @@ import pytest
 
 from kubectl_sky.actions.preferences import read
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan import buckets, refusals
+from kubectl_sky.plan import buckets, resolve
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.secret import Secret
 from kubectl_sky.settings import Settings
@@ -163,7 +163,7 @@ def test_setting_of_an_error_is_ready_to_paste(bucket: Bucket) -> None:
         with suppress(FieldError):
             plan(bucket, settings=read(text.encode(), "settings.yaml"))
             return
-        (error,) = refusals.find_refusals(
+        (error,) = resolve.find_refusals(
             replace(make_task(), buckets=(bucket,)), read(text.encode(), "s")
         )
         text += error.hint.partition("settings.yaml: ")[2].replace("…", "x") + "\n"

@@ -6,11 +6,11 @@ import pytest
 
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.facts import Queues
-from kubectl_sky.plan import queueing, service_account
+from kubectl_sky.plan import pod_options, queueing
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Resources, Task
-from tests.plan.test_resolve import FACTS, make_plan
+from tests.plan.test_resolve import FACTS, make_notes, make_plan, make_task
 
 TEAM = Settings(queue="team")
 
@@ -58,13 +58,15 @@ def test_machines_made_to_order() -> None:
     ],
 )
 def test_accounts(named: dict[str, str], context: str, expected: str | None) -> None:
-    assert service_account.find_account(named, context) == expected
-    assert service_account.depends_on_context(named, context) == (bool(named) and expected is None)
+    assert pod_options.find_account(named, context) == expected
+    assert pod_options.account_depends_on_context(named, context) == (
+        bool(named) and expected is None
+    )
 
 
 def test_a_context_without_an_account() -> None:
     with pytest.raises(UserError, match='no service account is set for the context "dev"; add one'):
-        service_account.find_account({"prod": "a"}, "dev")
+        pod_options.find_account({"prod": "a"}, "dev")
 
 
 QUEUED = Task(kubernetes=Kubernetes(queue="gold"), resources=Resources(priority_class="urgent"))
@@ -105,3 +107,40 @@ def test_a_class_of_the_queue() -> None:
     plan = make_plan(QUEUED, FACTS, Settings())
     assert plan.queueing == {"kueue.x-k8s.io/queue-name": "gold"}
     assert plan.priority_class == "urgent", "a PriorityClass of pods, which Kueue heeds, too"
+
+
+CLASSES = {"-1000..-1": "low", "500..1000": "high", "0..1000": "usual", "700": "urgent"}
+
+
+@pytest.mark.parametrize(
+    ("priority", "expected"),
+    [(-1000, "low"), (-1, "low"), (0, "usual"), (600, "high"), (700, "urgent"), (1000, "high")],
+)
+def test_the_narrowest_range_counts(priority: int, expected: str) -> None:
+    settings = Settings(priority_classes=CLASSES)
+    task = make_task(resources=Resources(priority=priority))
+    plan = make_plan(task, FACTS, settings)
+    assert plan.priority_class == expected
+    assert plan.annotations["kubectl-sky/priority"] == str(priority)
+    assert list(make_notes(task, FACTS, settings)) == []
+
+
+def test_the_file_s_class_wins() -> None:
+    task = make_task(resources=Resources(priority=700, priority_class="mine"))
+    settings = Settings(priority_classes=CLASSES)
+    assert make_plan(task, FACTS, settings).priority_class == "mine"
+
+
+def test_without_a_class_it_is_written_down() -> None:
+    task = make_task(resources=Resources(priority=3))
+    plan = make_plan(task, FACTS, Settings(priority_classes={"5": "high"}))
+    assert plan.priority_class is None
+    assert plan.annotations["kubectl-sky/priority"] == "3"
+    (note,) = make_notes(task, FACTS, Settings())
+    assert note.startswith("priority: 3 is written as the annotation kubectl-sky/priority only; ")
+
+
+def test_silence_writes_nothing() -> None:
+    plan = make_plan(make_task(), FACTS, Settings(priority_classes=CLASSES))
+    assert plan.priority_class is None
+    assert "kubectl-sky/priority" not in plan.annotations

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import ExistingPvc, Facts
 from kubectl_sky.plan.environment import literal
-from kubectl_sky.plan.notes import notes
 from kubectl_sky.plan.placement import choose_placement
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.plan.resolve import resolve
+from kubectl_sky.plan.resolve import notes, resolve
 from kubectl_sky.plan.storage import PodStorage
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Accelerator, Resources, Task
@@ -145,3 +144,8 @@ def test_how_long_nodes_wait_for_each_other(nodes: int, seconds: str | None) -> 
     assert make_plan(task, settings=settings).env.get(name) == seconds
     own = replace(make_task(2), envs={name: "5"})
     assert make_plan(own, settings=settings).env[name] == "5"
+
+
+def test_a_context_is_for_submit() -> None:
+    (note,) = make_notes(make_task(1, Resources(context="west")), FACTS, Settings())
+    assert note.startswith("infra: submit uses context west, ")

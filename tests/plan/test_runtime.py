@@ -1,6 +1,9 @@
 """Which tasks use the shared runtime, and what the others carry."""
 
+import os
 import re
+import shutil
+import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -8,16 +11,18 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import assets
+from kubectl_sky import assets, names
 from kubectl_sky.facts import Archive
-from kubectl_sky.plan.runtime import runtime
+from kubectl_sky.plan.runtime import READY, keep_running, runtime
 from kubectl_sky.render import manifests
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.arrays import Array
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.spec.volume import VolumeMount
-from tests.plan.test_resolve import FACTS, make_plan
+from kubectl_sky.workloads.decide import decide
+from tests.actions.test_taskfile import drafted, plans
+from tests.plan.test_resolve import FACTS, make_plan, make_task
 
 HELLO = Task(name="hello", run="echo hi\n")
 FILES = (LocalFiles("/a", "a", ("file_mounts", "/a")),)
@@ -118,3 +123,96 @@ def test_start_runs_the_script_and_returns_its_exit_code(shell: str, tmp_path: P
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (7, "0 1 10.0.0.1\n", "")
+
+
+def test_task_without_run_stays_up_and_says_so(tmp_path: Path) -> None:
+    found = drafted("setup: pip install x\nnum_nodes: 2\n", tmp_path)
+    (plan,) = plans(found)
+    assert plan.scripts["run.sh"].endswith("exec sleep 2147483647\n")
+    assert plan.scripts["setup.sh"] == "pip install x"
+    assert plan.annotations[names.INTERACTIVE] == "true"
+    notes = decide(found.entries, FACTS, found.settings).notes
+    assert "the task has no run: its nodes stay up until it is stopped" in notes
+
+
+def test_task_with_run_is_not_interactive(tmp_path: Path) -> None:
+    (plan,) = plans(drafted("run: x\n", tmp_path))
+    assert names.INTERACTIVE not in plan.annotations
+    assert plan.scripts["run.sh"] == "x"
+
+
+def test_task_with_resources_only_is_accepted_as_in_skypilot(tmp_path: Path) -> None:
+    (plan,) = plans(drafted("resources: {cpus: 1}\n", tmp_path))
+    assert plan.annotations[names.INTERACTIVE] == "true"
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [("setup: a\n---\nrun: b\n", {}), ("setup: a\n", {"array": "0-2"})],
+    ids=["pipeline", "array"],
+)
+def test_task_that_others_wait_for_ends_after_setup(
+    tmp_path: Path, text: str, flags: dict[str, str]
+) -> None:
+    plan = plans(drafted(text, tmp_path, **flags))[0]
+    assert plan.scripts["run.sh"] == ":\n"
+    assert names.INTERACTIVE not in plan.annotations
+
+
+def test_stay_script_prints_the_line_that_clients_wait_for_and_ends_at_sigterm() -> None:
+    script = keep_running(Task()).run
+    with subprocess.Popen(["sh", "-c", script or ""], stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline().rstrip() == READY
+        process.terminate()
+        assert process.wait(5) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("change", [{"run": "sudo ls\n"}, {"setup": "A=1 sudo -E apt-get update"}])
+def test_task_that_calls_sudo_brings_one(change: dict[str, Any]) -> None:
+    assert "sudo.sh" in make_plan(replace(make_task(), **change)).scripts
+
+
+def test_task_that_does_not_call_sudo_brings_none() -> None:
+    assert "sudo.sh" not in make_plan(replace(make_task(), run="id", setup="true")).scripts
+
+
+CALLS = {
+    "sudo echo a b": (0, "a b"),
+    "sudo -E -n A=1 sh -c 'echo $A $B'": (0, "1 2"),
+    "sudo -u root echo x": (0, "x"),
+    "echo x | xargs sudo echo": (0, "x"),
+    "sudo false": (1, ""),
+    "sudo nosuchprogram": (127, ""),
+    "sudo -u nobody id": (1, ""),
+    "sudo -i": (1, ""),
+    "sudo": (1, ""),
+}
+
+
+@pytest.mark.parametrize("command", CALLS)
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gets a sudo")
+def test_sudo_runs_the_command_in_any_shell(command: str, tmp_path: Path) -> None:
+    programs = tmp_path / "programs"  # an image without sudo
+    programs.mkdir()
+    for name in ("sh", "id", "mkdir", "cat", "chmod", "env", "xargs", "echo", "false"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    part = tmp_path / "sudo.sh"
+    part.write_text(assets.read("runtime", "sudo.sh"))
+    environ = {"PATH": str(programs), "KUBECTL_SKY_FILES": str(tmp_path / "room"), "B": "2"}
+    script = f". {part}; . {part}; {command}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], env=environ, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == CALLS[command]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gets a sudo")
+def test_sudo_of_the_image_is_used(tmp_path: Path) -> None:
+    part = tmp_path / "sudo.sh"
+    part.write_text(f"sudo() {{ echo image; }}\n{assets.read('runtime', 'sudo.sh')}sudo x\n")
+    environ = {"PATH": os.environ["PATH"], "KUBECTL_SKY_FILES": str(tmp_path / "room")}
+    done = subprocess.run(
+        ["/bin/sh", str(part)], env=environ, capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, (tmp_path / "room").exists()) == ("image\n", False)

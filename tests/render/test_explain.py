@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.plan.explain import Origins, with_origins
 from kubectl_sky.plan.placement import choose_placement
+from kubectl_sky.plan.provenance import Origins, with_origins
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.settings import Settings

@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from kubectl_sky.plan import hub as told
+from kubectl_sky.plan import buckets as told
 from tests.cluster import hub
 from tests.plan.test_resolve import make_task
 
@@ -29,7 +29,7 @@ def address() -> Iterator[str]:
 
 
 def copy(address: str, place: str, room: Path, token: str = "") -> tuple[int, str]:
-    environment = told.env(place, make_task(), {"endpoint": address}) | {
+    environment = told._hub_env(place, make_task(), {"endpoint": address}) | {
         "KUBECTL_SKY_ROOM": str(room)
     }
     done = subprocess.run(

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan import secret_env
-from kubectl_sky.plan.secret_env import SecretEnvVar
+from kubectl_sky.plan import environment
+from kubectl_sky.plan.environment import SecretEnvVar
 from kubectl_sky.secret import Secret
 from kubectl_sky.spec.secret import SecretReference
 from tests.plan.test_resolve import FACTS, make_plan, make_task
@@ -51,8 +51,8 @@ def test_the_key_is_the_name_or_the_only_one() -> None:
 
 
 def test_what_is_missing_says_how_it_is_made() -> None:
-    assert list(secret_env.missing_secrets(TASK, FACTS)) == [], "nobody has asked"
-    told = list(secret_env.missing_secrets(TASK, replace(FACTS, secret_keys={"id": ()})))
+    assert list(environment.missing_secrets(TASK, FACTS)) == [], "nobody has asked"
+    told = list(environment.missing_secrets(TASK, replace(FACTS, secret_keys={"id": ()})))
     assert told[0] == (
         'secrets.HF_TOKEN: Secret "hf-token" not found in namespace "team-a"; to create it, run'
         ' "kubectl create secret generic hf-token --namespace team-a --from-file=HF_TOKEN=FILE"'

@@ -1,0 +1,174 @@
+"""Requests and limits of nodes: the task's sizes, the settings' defaults, and ResourceQuotas."""
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.errors import ClusterError
+from kubectl_sky.plan.placement import Device, Placement
+from kubectl_sky.plan.resources import (
+    _default_requests,
+    check_quotas,
+    default_image,
+    default_notes,
+    node_limits,
+    node_requests,
+)
+from kubectl_sky.settings import SKYPILOT_GPU_IMAGE, SKYPILOT_IMAGE, Settings
+from kubectl_sky.spec import quantity
+from kubectl_sky.spec.kubernetes import Kubernetes
+from kubectl_sky.spec.task import Accelerator, Resources, Task
+from tests.plan.test_resolve import make_plan
+
+ASKED = Resources("1500m", "3Gi", disk="512Gi")
+
+
+def limits(factor: Fraction | int | None, settings: Settings | None = None) -> dict[str, str]:
+    placement = Placement(ASKED, Device("nvidia.com/gpu", 2))
+    requested = node_requests(placement, settings or Settings())
+    return node_limits(placement, requested, None if factor is None else Fraction(factor))
+
+
+def test_limits() -> None:
+    gpus = {"nvidia.com/gpu": "2"}
+    assert limits(None) == {"cpu": "1500m", "memory": "3Gi"} | gpus
+    assert limits(0) == gpus
+    both = {"cpu": "1500m", "memory": "3Gi", "ephemeral-storage": "512Gi"}
+    assert limits(1) == both | gpus
+    assert limits(2) == {"cpu": "3", "memory": "6Gi", "ephemeral-storage": "1Ti"} | gpus
+    assert limits(Fraction("1.1"))["cpu"] == "1650m"
+
+
+def test_limits_of_sizes_with_a_plus_are_not_set() -> None:
+    resources = Resources("4", "16Gi", unlimited=frozenset({"cpu"}))
+    requested = node_requests(Placement(resources), Settings())
+    assert requested == {"cpu": "4", "memory": "16Gi"}
+    assert node_limits(Placement(resources), requested, None) == {"memory": "16Gi"}
+    assert node_limits(Placement(resources), requested, Fraction(2))["cpu"] == "8"
+
+
+def test_what_the_settings_request_is_limited_only_when_asked() -> None:
+    placement = Placement(Resources())
+    requested = node_requests(placement, Settings(defaults="skypilot"))
+    assert requested == {"cpu": "2", "memory": "2Gi"}
+    assert node_limits(placement, requested, None) == {}
+    assert node_limits(placement, requested, Fraction(3)) == {"cpu": "6", "memory": "6Gi"}
+
+
+@pytest.mark.parametrize(
+    ("size", "factor", "step", "expected"),
+    [
+        ("1m", "1.1", Fraction(1, 1000), "2m"),
+        ("3", "0.3333", Fraction(1, 1000), "1"),
+        ("1Gi", "1.5", Fraction(1), "1536Mi"),
+        ("1G", "1.5", Fraction(1), "1500M"),
+        ("1", "1.5", Fraction(1), "2"),
+    ],
+)
+def test_rounding_is_up(size: str, factor: str, step: Fraction, expected: str) -> None:
+    assert quantity.multiple(size, Fraction(factor), step) == expected
+
+
+@given(st.integers(1, 10**6), st.decimals(1, 1000, places=6))
+def test_exact(thousandths: int, factor: object) -> None:
+    exact = Fraction(thousandths, 1000) * Fraction(str(factor))
+    step = Fraction(1, 1000)
+    found = quantity.quantity(quantity.multiple(f"{thousandths}m", Fraction(str(factor)), step))
+    assert exact <= found < exact + step
+
+
+SKYPILOT = Settings(defaults="skypilot")
+
+
+@pytest.mark.parametrize(
+    ("resources", "gpus", "expected"),
+    [
+        (Resources(), 0, {"cpu": "2", "memory": "2Gi"}),
+        (Resources(), 1, {"cpu": "4", "memory": "16Gi"}),
+        (Resources(), 8, {"cpu": "32", "memory": "128Gi"}),
+        (Resources("8"), 0, {"memory": "8Gi"}),
+        (Resources("500m"), 0, {"memory": "512Mi"}),
+        (Resources("8"), 1, {"memory": "32Gi"}),
+        (Resources(None, "64Gi"), 0, {"cpu": "2"}),
+        (Resources("1", "1Gi"), 4, {}),
+    ],
+)
+def test_sizes(resources: Resources, gpus: int, expected: dict[str, str]) -> None:
+    placement = Placement(resources, Device("nvidia.com/gpu", gpus) if gpus else None)
+    assert _default_requests(placement, SKYPILOT) == expected
+    assert _default_requests(placement, Settings()) == {}
+    sizes = [note for note in default_notes(placement, SKYPILOT) if "requests" in note]
+    assert bool(sizes) == bool(expected)
+    assert default_notes(placement, Settings()) == ()
+
+
+GPU = Placement(Resources(), Device("nvidia.com/gpu", 1))
+
+
+@pytest.mark.parametrize(
+    ("placement", "settings", "expected"),
+    [
+        (Placement(Resources()), Settings(), "python:3.13-slim"),
+        (Placement(Resources()), SKYPILOT, SKYPILOT_IMAGE),
+        (GPU, SKYPILOT, SKYPILOT_GPU_IMAGE),
+        (GPU, Settings(image="base:1", defaults="skypilot"), "base:1"),
+    ],
+)
+def test_default_image_is_that_of_the_settings(
+    placement: Placement, settings: Settings, expected: str
+) -> None:
+    assert default_image(placement, settings) == expected
+    notes = [note for note in default_notes(placement, settings) if "image" in note]
+    assert notes == ([] if settings == Settings() else [f"settings: the image is {expected}"])
+
+
+def quotas(**more: Any) -> list[dict[str, Any]]:
+    return [{"metadata": {"name": "few"}, "spec": more}]
+
+
+def task(nodes: int = 4, **more: Any) -> Task:
+    asked = Resources(cpus="1500m", memory="1Gi", accelerator=Accelerator("A100", 2))
+    return Task(num_nodes=nodes, run="x", resources=asked, **more)
+
+
+@pytest.mark.parametrize(
+    ("hard", "says"),
+    [
+        ({"cpu": "4"}, "4 nodes need cpu 6 together, and quota few never allows more than 4"),
+        ({"limits.cpu": "5999m"}, "need limits.cpu 6 together"),
+        ({"requests.memory": "4095Mi"}, "need requests.memory"),
+        ({"requests.nvidia.com/gpu": 7}, "need requests.nvidia.com/gpu 8 together"),
+        ({"pods": "3"}, "need pods 4 together"),
+    ],
+)
+def test_more_than_there_can_ever_be(hard: dict[str, Any], says: str) -> None:
+    hard = {name: str(limit) for name, limit in hard.items()}
+    with pytest.raises(ClusterError) as caught:
+        check_quotas(make_plan(task()), quotas(hard=hard))
+    assert says in str(caught.value)
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        [],
+        quotas(),
+        quotas(hard={"cpu": "6", "memory": "4Gi", "pods": "4", "services": "0"}),
+        quotas(hard={"cpu": "1"}, scopes=["BestEffort"]),
+        quotas(hard={"cpu": "1"}, scopeSelector={"matchExpressions": []}),
+    ],
+)
+def test_what_there_may_be(found: list[dict[str, Any]]) -> None:
+    check_quotas(make_plan(task()), found)
+
+
+def test_what_is_told_otherwise() -> None:
+    full = quotas(hard={"cpu": "1"})
+    check_quotas(make_plan(task(nodes=1)), full)
+    check_quotas(make_plan(task(kubernetes=Kubernetes(queue="gold"))), full)
+    pod = {"spec": {"containers": [{"resources": {"requests": {"cpu": "1m"}}}]}}
+    check_quotas(make_plan(task(kubernetes=Kubernetes(pod=pod))), full)
