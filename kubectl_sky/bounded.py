@@ -1,6 +1,6 @@
-"""Read untrusted files without blocking, and only up to a size limit.
+"""Read untrusted files and numbers within limits.
 
-Named pipes and devices that could block are refused.
+Files are read without blocking. Named pipes and devices that could block are refused.
 """
 
 import errno
@@ -14,6 +14,9 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFCHR: "a device",
 }
+NODES = 100_000  # of one task: Kubernetes' limit for the pods of an Indexed Job
+ALL_NODES = 300_000  # of all tasks in a list: about 300 MB
+_DIGITS = 12  # longer numbers exceed every bound
 _BLOCK = 64 * 1024  # bytes; task files have a few thousand
 
 
@@ -67,3 +70,13 @@ def _shown(limit: int) -> str:
 def is_utf8(text: str) -> bool:
     """Report whether text from the environment or an argument was UTF-8."""
     return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def integer(value: object, maximum: int = NODES + 1) -> int:
+    """Return a number, or a string of digits, limited to the range 0 to `maximum`.
+
+    Anything else gives 0.
+    """
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value) if len(value.lstrip("0")) <= _DIGITS else maximum
+    return max(0, min(value, maximum)) if type(value) is int else 0

@@ -1,14 +1,19 @@
-"""List the tasks of all contexts of a kubeconfig, in parallel."""
+"""Choose the kubeconfig context of a task, and list the tasks of all contexts."""
 
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from kubectl_sky.actions import find, identity
+from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.cluster import kubeconfig
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError
+from kubectl_sky.errors import ClusterError, InvalidFiles, Problem
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.plan.placement import without_other_contexts
+from kubectl_sky.spec import infra
+from kubectl_sky.spec.document import Document, Path
 
 _WORKERS = 16
 
@@ -51,3 +56,86 @@ def _list_context(connection: Connection, query: TaskQuery) -> ContextTasks:
         return ContextTasks(context, error=str(error))
     session.close()
     return ContextTasks(context, tuple(statuses))
+
+
+@dataclass(frozen=True)
+class _ContextField:
+    """A context that a document names, and the path of the field."""
+
+    context: str
+    document: Document
+    path: Path
+
+    def problem(self, message: str, hint: str = "") -> Problem:
+        return self.document.problem(self.path, message, hint)
+
+
+def choose(task_file: TaskFile, connection: Connection) -> tuple[TaskFile, Connection]:
+    """Limit the tasks and the connection to one context.
+
+    If a file names several contexts, use the first one that exists in the kubeconfig and that all
+    tasks allow. Raises InvalidFiles if there is none.
+    """
+    order = dict.fromkeys(option.context for task in task_file.tasks for option in task.candidates)
+    if not any(order):
+        return task_file, connection
+    fields = [
+        _ContextField(context, entry.document, path)
+        for entry in task_file.entries
+        for context, path in infra.contexts(entry.document).items()
+    ]
+    if connection.context:
+        chosen: str | None = connection.context
+        sources = _format_contexts(fields)
+        remark = "" if chosen in order else f"--context {chosen} is used instead of {sources}"
+    else:
+        kubeconfig_contexts = kubeconfig.contexts(connection)
+        chosen = _first_usable(task_file, order, fields, kubeconfig_contexts.names)
+        is_default = chosen in (None, kubeconfig_contexts.current)
+        remark = "" if is_default else _context_note(fields, chosen)
+    remarks = (*task_file.remarks, remark) if remark else task_file.remarks
+    entries = tuple(
+        replace(entry, task=without_other_contexts(entry.task, chosen))
+        for entry in task_file.entries
+    )
+    return replace(task_file, entries=entries, remarks=remarks), replace(connection, context=chosen)
+
+
+def _first_usable(
+    task_file: TaskFile,
+    order: Collection[str | None],
+    fields: list[_ContextField],
+    names: Collection[str],
+) -> str | None:
+    """Return the first context of the kubeconfig that all tasks allow. Raises InvalidFiles."""
+    existing = [context for context in order if context is None or context in names]
+    by_task = [{candidate.context for candidate in task.candidates} for task in task_file.tasks]
+    for context in existing:
+        if all(not contexts.isdisjoint({context, None}) for contexts in by_task):
+            return context
+    problems = _different_contexts(fields) if existing else _not_in_kubeconfig(fields, names)
+    raise InvalidFiles(problems)
+
+
+def _context_note(fields: list[_ContextField], chosen: str | None) -> str:
+    source = _format_contexts([entry for entry in fields if entry.context == chosen][:1])
+    return f"context {source}; other commands find the task with --context {chosen}"
+
+
+def _format_contexts(fields: list[_ContextField]) -> str:
+    """Format the contexts: `west of task.yaml:3:10`."""
+    return " or ".join(f"{entry.context} of {entry.problem('').place}" for entry in fields)
+
+
+def _not_in_kubeconfig(fields: list[_ContextField], existing: Collection[str]) -> list[Problem]:
+    hint = f"it has: {', '.join(existing)}" if existing else "it has none"
+    return [
+        entry.problem(f"no context {entry.context!r} in the kubeconfig", hint) for entry in fields
+    ]
+
+
+def _different_contexts(fields: list[_ContextField]) -> list[Problem]:
+    return [
+        entry.problem("all tasks of a file must use one context", "choose it with --context")
+        for entry in fields
+    ]

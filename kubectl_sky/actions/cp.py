@@ -15,7 +15,7 @@ from kubectl_sky.actions.exec import FirstBytes, Pipes, Sink, TaskEnvironment
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, SkyError, UserError
 from kubectl_sky.observe.nodes import NodeStatus
-from kubectl_sky.sync.copying import packed
+from kubectl_sky.sync.archive import packed
 from kubectl_sky.sync.extract import extract
 
 _REMOTE = re.compile(r"(?P<task>[^:/\\.]+):(?P<path>.*)", re.DOTALL)

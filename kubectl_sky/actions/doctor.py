@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kubectl_sky import kinds, names
 from kubectl_sky.actions import listing
-from kubectl_sky.cluster import access, kueue, objects
+from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
@@ -45,7 +45,7 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, .
         kinds.EVENT.kind: lambda: core.list_events(namespace),
         kinds.NODE.kind: core.list_nodes,
         kinds.PVC.kind: lambda: core.list_claims(namespace),
-        kinds.QUEUED_WORKLOAD.kind: lambda: kueue.list_all(
+        kinds.QUEUED_WORKLOAD.kind: lambda: access.list_kueue(
             session, kinds.QUEUED_WORKLOAD, namespace
         ),
     }

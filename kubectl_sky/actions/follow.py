@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from kubectl_sky import names
-from kubectl_sky.actions import evidence, group, logs
+from kubectl_sky.actions import evidence, logs, pipeline
 from kubectl_sky.actions.find import Target
 from kubectl_sky.actions.logs import LogOutput, LogRequest
 from kubectl_sky.actions.pipeline import PipelineClient, follow_stages
@@ -57,13 +57,13 @@ def _follow_to_end(
             return logs.follow(session, task, request, ui.logs, ui.note)
 
         return follow_stages(session, target, PipelineClient(finish, ui.note, leads))
-    group.check_complete(target)
+    pipeline.check_complete(target)
     ui.notes(map(target.heading, target.tasks))
-    stop_auxiliary = group.AuxiliaryStopper(session, target, ui.note, leads=leads)
+    stop_auxiliary = pipeline.AuxiliaryStopper(session, target, ui.note, leads=leads)
     statuses = logs.follow_all(
         session, target.tasks, request, LogOutput(ui.logs, ui.note), stop_auxiliary
     )
-    return group.without_stopped(target, statuses)
+    return pipeline.without_stopped(target, statuses)
 
 
 def show(session: Session, target: Target, request: LogRequest, ui: UI) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from kubectl_sky import kinds
 from kubectl_sky.actions import identity, volumes
 from kubectl_sky.actions.taskfile import TaskFile
-from kubectl_sky.cluster import access, kueue, objects
+from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed, Outdated
@@ -102,7 +102,7 @@ def _elsewhere(session: Session, missing: Collection[str | None]) -> tuple[str, 
     if not missing:
         return ()
     try:
-        queues = [item["metadata"] for item in kueue.list_all(session, kinds.LOCAL_QUEUE)]
+        queues = [item["metadata"] for item in access.list_kueue(session, kinds.LOCAL_QUEUE)]
     except Forbidden:
         return ()
     return tuple({item["namespace"] for item in queues if item["name"] in missing})
@@ -110,7 +110,7 @@ def _elsewhere(session: Session, missing: Collection[str | None]) -> tuple[str, 
 
 def _names(session: Session, kind: Kind, namespace: str | None = None) -> tuple[str, ...] | None:
     try:
-        items = kueue.list_all(session, kind, namespace)
+        items = access.list_kueue(session, kind, namespace)
     except Forbidden:
         return None
     return tuple(item["metadata"]["name"] for item in items)

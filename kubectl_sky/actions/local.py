@@ -1,6 +1,6 @@
 """`local`: start, stop and inspect a local cluster; one at a time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +9,31 @@ from urllib.parse import urlsplit
 
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.local import kubeconfig
+from kubectl_sky.local.containers import Shell
 from kubectl_sky.local.driver import CLUSTER, ClusterSpec, ClusterState, Driver, Gpus
-from kubectl_sky.local.drivers import DEFAULT, DRIVERS
+from kubectl_sky.local.k3d import K3d
+from kubectl_sky.local.kind import Kind
+from kubectl_sky.local.minikube import Minikube
+from kubectl_sky.local.practice import Practice
+from kubectl_sky.local.process import Background
 from kubectl_sky.local.state_dir import Record, StateDir
 
 DOWN = "take it down first: `kubectl sky local down`"
 PURGE = "remove it first: `kubectl sky local down --purge`"
+_DEFAULT_DRIVER = "practice"
+
+
+def _shell(state_dir: StateDir) -> Shell:
+    """Return a shell whose programs only change a kubeconfig of their own."""
+    return Shell(state_dir.folder / "kubeconfig-of-the-program")
+
+
+_DRIVERS: Mapping[str, Callable[[StateDir], Driver]] = {
+    "practice": lambda state_dir: Practice(Background(state_dir.folder / "practice")),
+    "kind": lambda state_dir: Kind(_shell(state_dir)),
+    "k3d": lambda state_dir: K3d(_shell(state_dir)),
+    "minikube": lambda state_dir: Minikube(_shell(state_dir)),
+}
 
 
 @dataclass(frozen=True)
@@ -58,7 +77,7 @@ def up(
     """
     with state_dir.lock(waiting):
         record, state = _chosen(state_dir, requested)
-        driver = DRIVERS[record.driver](state_dir)
+        driver = _DRIVERS[record.driver](state_dir)
         running = state is ClusterState.RUNNING
         if running:
             _check(state_dir, record, requested)
@@ -79,7 +98,7 @@ def down(state_dir: StateDir, purge: bool, waiting: Callable[[], None]) -> Statu
             if purge:
                 state_dir.purge()
             return Status(ClusterState.ABSENT)
-        driver = DRIVERS[record.driver](state_dir)
+        driver = _DRIVERS[record.driver](state_dir)
         state = driver.state()
         before = _status(state_dir, record, driver, state)
         if purge:
@@ -100,7 +119,7 @@ def status(state_dir: StateDir) -> Status:
     record = state_dir.read()
     if record is None:
         return Status(ClusterState.ABSENT, note="run `kubectl sky local up` to create one")
-    driver = DRIVERS[record.driver](state_dir)
+    driver = _DRIVERS[record.driver](state_dir)
     try:
         state, problem = driver.state(), ""
     except SkyError as error:
@@ -114,13 +133,13 @@ def _chosen(state_dir: StateDir, requested: ClusterOptions) -> tuple[Record, Clu
     Raises UserError if another cluster exists already.
     """
     record = state_dir.read()
-    name = requested.driver or (record.driver if record else DEFAULT)
+    name = requested.driver or (record.driver if record else _DEFAULT_DRIVER)
     if record and record.driver != name:
-        if DRIVERS[record.driver](state_dir).state() is not ClusterState.ABSENT:
+        if _DRIVERS[record.driver](state_dir).state() is not ClusterState.ABSENT:
             message = f"the local cluster uses driver {record.driver}"
             raise UserError(f"--driver {name}: {message}", PURGE)
         record = None
-    state = DRIVERS[name](state_dir).state()
+    state = _DRIVERS[name](state_dir).state()
     if record is None:
         if state is not ClusterState.ABSENT:
             message = (

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kubectl_sky import kinds, names
-from kubectl_sky.cluster import kueue, objects
+from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed
@@ -36,7 +36,9 @@ def _explain_queue(session: Session, task: TaskStatus) -> TaskStatus:
     if not any(node.reason == QUEUED for node in task.nodes):
         return task
     try:
-        positions = queues.waiting(kueue.list_all(session, kinds.QUEUED_WORKLOAD, task.namespace))
+        positions = queues.waiting(
+            access.list_kueue(session, kinds.QUEUED_WORKLOAD, task.namespace)
+        )
     except (Forbidden, NotServed):
         return task
     kind = task.workload.kind.kind

@@ -1,15 +1,18 @@
-"""Lead a pipeline: resume tasks one after the other, cancel after a failure.
+"""Lead a pipeline or a group until all its tasks have finished.
 
-A task is resumed when its predecessor has succeeded. Later tasks are suspended in the cluster, and
-no controller resumes them: a client does so while it follows. Another client can take over at any
-time; resuming or cancelling twice is harmless.
+A task of a pipeline is resumed when its predecessor has succeeded. Later tasks are suspended in the
+cluster, and no controller resumes them: a client does so while it follows. Another client can take
+over at any time; resuming or cancelling twice is harmless.
+
+The tasks of a group start at once without a client. Only stopping its auxiliary tasks when the
+primary tasks have finished needs one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from time import monotonic
+from time import monotonic, sleep
 
-from kubectl_sky.actions import group, stop, watch
+from kubectl_sky.actions import find, stop, watch
 from kubectl_sky.actions.find import Target
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
@@ -18,6 +21,8 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.workloads import hold
+
+_POLL_INTERVAL = 0.5  # seconds
 
 Follow = Callable[[TaskStatus], TaskStatus]  # returns the task when it has finished
 Note = Callable[[str], None]
@@ -90,8 +95,8 @@ def _wait_for_pipeline(
 ) -> PipelineStatus:
     if not pipeline.member.parallel:
         return follow_stages(session, pipeline, client)
-    stop_auxiliary = group.AuxiliaryStopper(session, pipeline, client.note, leads=client.leads)
-    return group.wait_for_group(session, pipeline, client.follow, stop_auxiliary, deadline)
+    stop_auxiliary = AuxiliaryStopper(session, pipeline, client.note, leads=client.leads)
+    return wait_for_group(session, pipeline, client.follow, stop_auxiliary, deadline)
 
 
 def _submitted_id(task: TaskStatus) -> str:
@@ -127,3 +132,93 @@ def resume(session: Session, task: TaskStatus) -> None:
     except NotFound:
         message = f"its {kind.kind}s have been deleted"
         raise TaskFailed(f"task {task.id} ({task.name}) was stopped: {message}") from None
+
+
+class AuxiliaryStopper:
+    """Stop auxiliary tasks after their delay, or at once if a primary task failed.
+
+    When called with the current tasks, it returns the ids of those that may disappear. Either this
+    client or the client that leads the group stops them.
+    """
+
+    def __init__(
+        self, session: Session, pipeline: PipelineStatus, note: Note, *, leads: bool
+    ) -> None:
+        self.session = session
+        self.pipeline = pipeline
+        self.note = note
+        self.leads = leads
+        self.primaries_ended_at: float | None = None
+        self.stopped: set[str] = set()
+
+    def __call__(self, tasks: Sequence[TaskStatus]) -> Collection[str]:
+        """Stop the auxiliary tasks whose delay has passed."""
+        current = replace(self.pipeline, tasks=tuple(tasks))
+        if not current.primaries_ended:
+            return ()
+        if self.primaries_ended_at is None:
+            self.primaries_ended_at = monotonic()
+        remaining = [task for task in tasks if current.auxiliary(task) and not task.over]
+        for task in remaining if self.leads else ():
+            delay = task.member.delay if task.member and not current.failed_primary else 0
+            if task.id not in self.stopped and monotonic() >= self.primaries_ended_at + delay:
+                self.stopped.add(task.id)
+                self.note(f"{task.name}: stopped, because the primary tasks have finished")
+                stop.stop(self.session, [task])
+        return [task.id for task in remaining]
+
+
+def wait_for_group(
+    session: Session,
+    pipeline: PipelineStatus,
+    wait_for_task: Follow,
+    stop_auxiliary: AuxiliaryStopper,
+    deadline: float | None,
+) -> PipelineStatus:
+    """Wait until the tasks of a group have finished, and return the finished group.
+
+    Raises TaskFailed when a task is missing that was not stopped with the group, and SkyError after
+    the deadline, which is on the monotonic clock.
+    """
+    check_complete(pipeline)
+    tasks = [task if pipeline.auxiliary(task) else wait_for_task(task) for task in pipeline.tasks]
+    while True:
+        refreshed = [_refetch_auxiliary(session, pipeline, task) for task in tasks]
+        tasks = [task for task in refreshed if task]
+        stop_auxiliary(tasks)
+        if all(task.state.ended for task in tasks):
+            return replace(pipeline, tasks=tuple(tasks))
+        if deadline is not None and monotonic() >= deadline:
+            raise SkyError(
+                f"gave up waiting for group {pipeline.id} ({pipeline.name}):"
+                " its auxiliary tasks are still running",
+                f"`kubectl sky wait {pipeline.id} --continue` stops them",
+            )
+        sleep(_POLL_INTERVAL)
+
+
+def check_complete(pipeline: PipelineStatus) -> None:
+    """Raise TaskFailed if a task is missing that is not auxiliary."""
+    missing = [stage for stage in pipeline.missing if stage not in pipeline.member.auxiliary]
+    if missing:
+        raise TaskFailed(
+            f"group {pipeline.id} ({pipeline.name}) is not complete: stage {missing[0]} not found",
+            f"submit it again with --id {pipeline.id}",
+        )
+
+
+def _refetch_auxiliary(
+    session: Session, pipeline: PipelineStatus, task: TaskStatus
+) -> TaskStatus | None:
+    """Refetch a running auxiliary task; None if it was deleted.
+
+    Other tasks are final and returned as they are.
+    """
+    if task.state.ended or not pipeline.auxiliary(task):
+        return task
+    return find.refetch(session, task)
+
+
+def without_stopped(pipeline: PipelineStatus, tasks: Sequence[TaskStatus]) -> PipelineStatus:
+    """Return a finished group without the auxiliary tasks that were stopped."""
+    return replace(pipeline, tasks=tuple(task for task in tasks if task.state.ended))

@@ -1,7 +1,7 @@
 """`queues`: list the LocalQueues of a namespace, as far as the user can see."""
 
 from kubectl_sky import kinds
-from kubectl_sky.cluster import kueue
+from kubectl_sky.cluster import access
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed, Outdated, UserError
 from kubectl_sky.kinds import Kind
@@ -12,7 +12,7 @@ def list_queues(session: Session) -> list[QueueStatus]:
     """Return the queues of the namespace. Raises ClusterError without Kueue."""
     namespace = session.namespace
     try:
-        local = kueue.list_all(session, kinds.LOCAL_QUEUE, namespace)
+        local = access.list_kueue(session, kinds.LOCAL_QUEUE, namespace)
     except Outdated:
         raise
     except NotServed:
@@ -37,6 +37,6 @@ def get_queue(session: Session, name: str) -> QueueStatus:
 def _list_if_allowed(session: Session, kind: Kind, namespace: str | None = None) -> list[Json]:
     """List a kind; empty if it is forbidden or not served."""
     try:
-        return kueue.list_all(session, kind, namespace)
+        return access.list_kueue(session, kind, namespace)
     except (Forbidden, NotServed):
         return []

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from kubectl_sky.actions import context, gather, preflight, taskfile, upload
+from kubectl_sky.actions import contexts, gather, preflight, taskfile, upload
 from kubectl_sky.actions.apply import apply
 from kubectl_sky.actions.follow import follow, note_manual_steps
 from kubectl_sky.actions.logs import LogRequest
@@ -45,7 +45,7 @@ def submit(
     was sent is deleted again, and TaskFailed, Interrupted and ClusterError while it follows.
     """
     task_file = taskfile.load(options.source, ui)
-    task_file, connection = context.choose(task_file, options.connection)
+    task_file, connection = contexts.choose(task_file, options.connection)
     session = connect(connection)
     facts = gather.facts(session, task_file, options.user)
     decision = decide(task_file.entries, facts, task_file.settings)

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kubectl_sky import names
-from kubectl_sky.actions import arrays, files, task_checks
-from kubectl_sky.actions.flags import apply_flags
-from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.actions import validate
+from kubectl_sky.actions.flags import Overrides, apply_flags
 from kubectl_sky.actions.packing import Packer
 from kubectl_sky.actions.preferences import preferences
-from kubectl_sky.actions.review import Review, apply_settings, review
 from kubectl_sky.actions.ui import UI
+from kubectl_sky.actions.validate import Review, apply_settings, review
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.facts import Archive
+from kubectl_sky.plan import runtime
 from kubectl_sky.plan.pipeline import members, title_of, with_names
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.private import Folder
@@ -24,15 +24,19 @@ from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.settings import Settings, cache_folder
 from kubectl_sky.spec import unsupported
-from kubectl_sky.spec.document import Document, entries
+from kubectl_sky.spec.arrays import array
+from kubectl_sky.spec.document import Document, entries, printable
 from kubectl_sky.spec.pipeline import pipeline_of
 from kubectl_sky.spec.secret import without_kept
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.sync.archive import Limits
 from kubectl_sky.sync.archive_cache import NO_CACHE, Cache
+from kubectl_sky.workloads.arrays import Array
+from kubectl_sky.workloads.choice import AUTO
 from kubectl_sky.workloads.decide import TaskEntry
 
 _START_TIMEOUT = 300.0  # seconds
+_COMPATIBLE_BACKENDS = (None, AUTO, "indexed")  # backends that are compatible with an array
 
 
 @dataclass(frozen=True)
@@ -98,13 +102,13 @@ def load(source: Source, ui: UI) -> TaskFile:
     Raises InvalidFiles with all problems.
     """
     overrides, environ = source.overrides, source.environ
-    documents = apply_flags(files.documents(source.path, source.stdin), overrides, environ)
+    documents = apply_flags(validate.read_documents(source.path, source.stdin), overrides, environ)
     as_task = overrides.as_task
     settings = _settings(overrides, environ)
     problems = [
         problem
         for document in documents
-        for problem in task_checks.problems(document, settings, as_task)
+        for problem in validate.document_problems(document, settings, as_task)
     ]
     remarks: list[str] = []
     if as_task:
@@ -160,7 +164,7 @@ def _check_plannable(entries: Sequence[TaskEntry], settings: Settings) -> None:
     problems = [
         problem
         for entry in entries
-        for problem in task_checks.refusals(entry.document, entry.task, settings)
+        for problem in validate.refusals(entry.document, entry.task, settings)
     ]
     if problems:
         raise InvalidFiles(sorted(problems))
@@ -182,7 +186,7 @@ def _entries(
 ) -> tuple[TaskEntry, ...]:
     """Return the tasks; as in SkyPilot, a header names its only task."""
     task_documents = [document for document in documents if not document.is_header]
-    tasks = arrays.as_array([task_of(document) for document in task_documents], overrides.array)
+    tasks = as_array([task_of(document) for document in task_documents], overrides.array)
     pipeline = pipeline_of(documents)
     if pipeline is None:
         header = documents[0].get("name") if documents[0].is_header else None
@@ -241,3 +245,35 @@ def _checked_id(task_id: str | None) -> str | None:
             "for example: --id train001",
         )
     return task_id
+
+
+def as_array(tasks: Sequence[Task], text: str | None) -> list[Task]:
+    """Turn the single task into an array if the flag is given. Raises UserError."""
+    if text is None:
+        return list(tasks)
+    if len(tasks) > 1:
+        raise UserError(
+            f"--array {printable(text)} and {len(tasks)} tasks: an array runs one task many times",
+            "put the task into a separate file",
+        )
+    return [_array(tasks[0], text)]
+
+
+def _array(task: Task, text: str) -> Task:
+    flag = f"--array {printable(text)}"
+    try:
+        numbers = array(text)
+    except ValueError as error:
+        raise UserError(f"{flag}: {error}") from None
+    if task.num_nodes > 1:
+        raise UserError(
+            f"{flag} and num_nodes {task.num_nodes}: each task of an array runs on one node,"
+            " because an index of a Job is one pod",
+            "submit the task once per number instead",
+        )
+    if task.backend not in _COMPATIBLE_BACKENDS:
+        raise UserError(
+            f"{flag} and backend {task.backend}: arrays run as one Indexed Job",
+            "remove the backend",
+        )
+    return runtime.exit_after_setup(replace(task, array=numbers, backend=Array.name))

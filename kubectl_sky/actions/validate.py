@@ -1,15 +1,137 @@
-"""`validate`: report all problems of all files."""
+"""Read and check task files: their problems, and the fields that reach beyond the task."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import errno
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import BinaryIO
 
-from kubectl_sky.actions import files, task_checks
+from kubectl_sky import bounded
+from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.preferences import preferences
-from kubectl_sky.actions.review import Review, review
 from kubectl_sky.errors import InvalidFiles, Problem
-from kubectl_sky.settings import Settings
+from kubectl_sky.plan.resolve import find_refusals
+from kubectl_sky.settings import DEFAULT_IMAGE, Settings, settings_file
+from kubectl_sky.spec import dangers, programs, unsupported
+from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.load import MAX_BYTES, load
+from kubectl_sky.spec.task import Task, task_of
+from kubectl_sky.spec.validate import validate
+
+STDIN = "-"
+_HINTS = {errno.EISDIR: "use a task file in this folder", errno.EFBIG: "is it a task file?"}
+
+
+def read_documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
+    """Load the documents of a file, or stdin for `-`. Raises InvalidFiles."""
+    name = "<stdin>" if path == STDIN else path
+    try:
+        text = stdin.read(MAX_BYTES + 1) if path == STDIN else bounded.read(path, MAX_BYTES)
+    except OSError as error:
+        reason = f"cannot be read: {bounded.reason(error)}"
+        raise InvalidFiles(
+            [Problem(name, 0, 0, "", reason, _HINTS.get(error.errno or 0, ""))]
+        ) from error
+    return load(text, name)
+
+
+def document_problems(
+    document: Document, settings: Settings, as_task: bool = False
+) -> list[Problem]:
+    """Return the problems of a document, with a warning for programs that its image lacks."""
+    file_problems = validate(document, as_task=as_task)
+    if settings.image or settings.defaults:  # the image of the settings may have the programs
+        return file_problems
+    warning = programs.missing(document, DEFAULT_IMAGE)
+    return sorted([*file_problems, warning]) if warning else file_problems
+
+
+def document_warnings(
+    document: Document, settings: Settings, as_task: bool = False
+) -> list[Problem]:
+    """Return a warning for each field of a valid document that submit refuses.
+
+    Fields that are not supported are reported by `document_problems`.
+    """
+    if document.is_header or document.is_volume or unsupported.refusals(document, as_task):
+        return []
+    return [
+        replace(problem, message=f"submit refuses it: {problem.message}", severity="warning")
+        for problem in refusals(document, task_of(document), settings)
+    ]
+
+
+def refusals(document: Document, task: Task, settings: Settings) -> list[Problem]:
+    """Return an error for each field of a task that no plan is possible for."""
+    return [document.locate(error) for error in find_refusals(task, settings)]
+
+
+@dataclass(frozen=True)
+class Review:
+    """The dangers of a file; settings turn some of them into errors (`refused`)."""
+
+    dangers: tuple[Danger, ...] = ()
+
+    @property
+    def reported(self) -> tuple[Danger, ...]:
+        """The dangers that settings do not refuse."""
+        return tuple(danger for danger in self.dangers if not danger.refused)
+
+    @property
+    def refused(self) -> tuple[Problem, ...]:
+        """The errors for the dangers that settings refuse."""
+        return tuple(danger.problem for danger in self.dangers if danger.refused)
+
+
+def review(
+    path: str,
+    documents: Sequence[Document],
+    settings: Settings,
+    environ: Mapping[str, str],
+    overrides: Overrides | None = None,
+) -> Review:
+    """Review the documents of a task file, and the files that flags name."""
+    folder = _folder(path)
+    all_dangers = [danger for document in documents for danger in dangers.in_fields(document)]
+    for document in documents:
+        all_dangers += dangers.in_local_files(document, folder, _resolve)
+    all_dangers += _variable_files(overrides or Overrides(), folder)
+    return apply_settings(all_dangers, settings, environ)
+
+
+def apply_settings(
+    all_dangers: Sequence[Danger], settings: Settings, environ: Mapping[str, str]
+) -> Review:
+    """Sort the dangers in file order and apply the settings to them."""
+    file = str(settings_file(environ))
+    return Review(tuple(dangers.judge(sorted(dict.fromkeys(all_dangers)), settings, file)))
+
+
+def _variable_files(overrides: Overrides, folder: str) -> Iterator[Danger]:
+    flags = (("--env-file", overrides.env_files), ("--secret-file", overrides.secret_files))
+    for flag, sources in flags:
+        for source in sources:
+            target = _resolve(source)
+            if os.path.isfile(target):  # noqa: PTH113 -- a pipe is not a user's file
+                danger = dangers.in_variable_file(flag, source, target, folder)
+                if danger:
+                    yield danger
+
+
+def _folder(path: str) -> str:
+    """Return the folder of a task file; the current folder for stdin and pipes."""
+    file = Path(path)
+    return _resolve(str(file.parent)) if file.is_file() else _resolve(".")
+
+
+def _resolve(path: str) -> str:
+    """Resolve a path; it does not need to exist."""
+    try:
+        return os.path.realpath(Path(path).expanduser())
+    except (OSError, RuntimeError, ValueError):  # no home directory; a NUL character
+        return path
 
 
 @dataclass(frozen=True)
@@ -53,14 +175,14 @@ def _read(
 ) -> tuple[tuple[Problem, ...], tuple[Document, ...]]:
     """Return the problems and the documents of a file; no documents if unreadable."""
     try:
-        documents = files.documents(path, stdin)
+        documents = read_documents(path, stdin)
     except InvalidFiles as error:
         return error.problems, ()
     problems: list[Problem] = []
     for document in documents:
-        file_problems = task_checks.problems(document, settings, as_task)
+        file_problems = document_problems(document, settings, as_task)
         if not any(problem.severity == "error" for problem in file_problems):
-            file_problems += task_checks.warnings(document, settings, as_task)
+            file_problems += document_warnings(document, settings, as_task)
         problems += sorted(file_problems)
     return tuple(problems), documents
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import BinaryIO
 
 from kubectl_sky import kinds, names
 from kubectl_sky.actions.find import Scope
+from kubectl_sky.actions.validate import read_documents
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import UserError
+from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.facts import ExistingPvc
 from kubectl_sky.observe import volumes
 from kubectl_sky.observe.difference import Difference, differences
@@ -15,11 +17,18 @@ from kubectl_sky.observe.volumes import VolumeStatus
 from kubectl_sky.plan.pvc import new_pvc
 from kubectl_sky.render import manifests
 from kubectl_sky.spec import quantity
-from kubectl_sky.spec.volume import Storage, VolumeFile
+from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.validate import validate
+from kubectl_sky.spec.volume import Storage, VolumeFile, volume_of
 from kubectl_sky.users import User
 
 _UNCHANGED = "unchanged"
 _CHANGEABLE = ("spec.resources", "metadata.labels")  # fields that can change in an existing PVC
+_UNSUPPORTED_TYPES = {
+    "k8s-hostpath": "use host_path in a task to mount a directory of the cluster node",
+    "runpod-network-volume": "only RunPod supports it",
+}
+_KUBERNETES = ("", "k8s", "kubernetes")
 
 
 def create(
@@ -165,3 +174,28 @@ def delete(session: Session, volume: VolumeStatus) -> None:
 def claims(session: Session, user: User) -> dict[str, ExistingPvc]:
     """Return the PVCs of the namespace, by each name that a user can use for them."""
     return volumes.known(objects.list_all(session, kinds.PVC, session.namespace), user)
+
+
+def read(path: str, stdin: BinaryIO) -> list[VolumeFile]:
+    """Return the volumes of a file. Raises InvalidFiles with all problems."""
+    documents = read_documents(path, stdin)
+    problems = [problem for document in documents for problem in validate(document, "volume")]
+    problems = [problem for problem in problems if problem.severity == "error"]
+    problems = problems or [problem for document in documents for problem in _unsupported(document)]
+    if problems:
+        raise InvalidFiles(problems)
+    return [volume_of(document) for document in documents]
+
+
+def _unsupported(document: Document) -> list[Problem]:
+    """Return problems with volumes outside Kubernetes, or that are not PVCs."""
+    problems = []
+    kind = document.get("type")
+    if kind in _UNSUPPORTED_TYPES:
+        message = f"volumes of the type {kind} are not made: {_UNSUPPORTED_TYPES[kind]}"
+        problems.append(document.problem(("type",), message, "use type: k8s-pvc"))
+    infra = document.get("infra") or ""
+    if infra.partition("/")[0].lower() not in _KUBERNETES:
+        message = f"only Kubernetes volumes are supported, not {infra}"
+        problems.append(document.problem(("infra",), message, "use infra: k8s, or remove it"))
+    return problems

@@ -1,19 +1,27 @@
 """`kubectl sky exec`."""
 
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from kubectl_sky.cli import commands, options, output, terminal
-from kubectl_sky.cli.printing import write
+from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli.ui import write
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.escapes import Cleaner
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.exec import Pipes, Sink
+
+
+_BLOCK_BYTES = 64 * 1024
+
+Size = tuple[int, int]
 
 
 @commands.command(
@@ -79,13 +87,13 @@ def _pipes(pass_stdin: bool, tty: bool) -> Iterator["Pipes"]:
     """
     from kubectl_sky.actions.exec import Pipes
 
-    stdin = terminal.read_stdin() if pass_stdin else None
+    stdin = _read_stdin() if pass_stdin else None
     if tty and not pass_stdin:
         output.note("-t requires -i")
-    elif tty and not terminal.is_terminal():
+    elif tty and not sys.stdin.isatty():
         output.note("stdin is not a terminal; running without a TTY")
     elif tty:
-        with terminal.raw() as sizes:
+        with _raw_terminal() as sizes:
             yield Pipes(stdin, write, _write_stderr, tty=True, sizes=sizes)
         return
     with (
@@ -106,3 +114,40 @@ def _without_control_sequences(sink: "Sink", stream: TextIO) -> "Iterator[Sink]"
         yield lambda data: sink(cleaner.clean(data))
     finally:
         sink(cleaner.clean(b"", final=True))
+
+
+def _read_stdin() -> Iterator[bytes]:
+    """Yield the bytes of stdin as they arrive."""
+    while block := os.read(sys.stdin.fileno(), _BLOCK_BYTES):
+        yield block
+
+
+@contextmanager
+def _raw_terminal() -> Iterator[Iterator[Size]]:
+    """Pass on every key, Ctrl-C too; yield columns and rows, now and at each change."""
+    try:
+        import termios
+        import tty
+    except ImportError:
+        raise UserError("-t does not work on this system", "use -i, or kubectl exec -it") from None
+    queue: SimpleQueue[Size | None] = SimpleQueue()  # put() is safe in a signal handler
+
+    def resized(*_: object) -> None:
+        columns, rows = os.get_terminal_size(sys.stdin.fileno())
+        queue.put((columns, rows))
+
+    resized()
+    previous_handler = signal.signal(signal.SIGWINCH, resized)
+    attributes = termios.tcgetattr(sys.stdin)
+    tty.setraw(sys.stdin, termios.TCSADRAIN)  # TCSADRAIN keeps what has already been typed
+    try:
+        yield _until_none(queue)
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, attributes)
+        signal.signal(signal.SIGWINCH, previous_handler)
+        queue.put(None)
+
+
+def _until_none(queue: "SimpleQueue[Size | None]") -> Iterator[Size]:
+    while size := queue.get():
+        yield size

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import commands, live_text, options, output, tasks
+from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.observe import selection
 from kubectl_sky.observe.selection import Selection
 from kubectl_sky.observe.status import TaskStatus
@@ -115,7 +115,7 @@ def _watch(session: "Session", scope: "Scope", request: _ListRequest) -> None:
     """Show the tasks again after each change."""
     from kubectl_sky.actions import watch
 
-    screen = live_text.LiveText()
+    screen = output.LiveText()
     for statuses in watch.watch_tasks(session, scope):
         if statuses is not None:
             screen.show(request.format(statuses) or "No tasks found.")

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_sky.cli import commands, options, saved_evidence
-from kubectl_sky.cli.printing import Printer
-from kubectl_sky.cli.ui import Terminal
+from kubectl_sky.cli import commands, options, tasks
+from kubectl_sky.cli.ui import Printer, Terminal
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.logs import Form, Output
 
@@ -137,9 +136,7 @@ def command(
     ui = Terminal(_printer(flags))
     request = _request(following, flags)
     session = cluster.session()
-    target = saved_evidence.get_or_show_evidence(
-        session, options.scope(session, cluster, all_users), task
-    )
+    target = tasks.get_or_show_evidence(session, options.scope(session, cluster, all_users), task)
     if following:
         follow(session, target, request, ui, leads=False)
     else:

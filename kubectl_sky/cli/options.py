@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import output as output_of
 from kubectl_sky.cli.commands import ConnectionOption
 from kubectl_sky.errors import UserError

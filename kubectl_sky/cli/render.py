@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.ui import Terminal
 from kubectl_sky.errors import UserError

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import commands, live_text, options, output, pipelines, saved_evidence, tasks
+from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
@@ -36,9 +36,7 @@ def command(
     from kubectl_sky.actions import evidence, pending
 
     session = cluster.session()
-    match = saved_evidence.get_or_show_evidence(
-        session, options.scope(session, cluster, all_users), task
-    )
+    match = tasks.get_or_show_evidence(session, options.scope(session, cluster, all_users), task)
     if watch and isinstance(match, TaskStatus):
         _watch(session, match, form)
         return
@@ -57,10 +55,8 @@ def _format(
     if form:
         return output.data(_as_json(target, record), form)
     if isinstance(target, TaskStatus):
-        return tasks.details(target) + (
-            f"\n\n{saved_evidence.format_evidence(record)}" if record else ""
-        )
-    return pipelines.details(target)
+        return tasks.details(target) + (f"\n\n{tasks.format_evidence(record)}" if record else "")
+    return tasks.pipeline_details(target)
 
 
 def _as_json(target: "TaskStatus | PipelineStatus", record: "Evidence | None") -> dict[str, object]:
@@ -75,7 +71,7 @@ def _watch(session: "Session", task: TaskStatus, form: str | None) -> None:
     """Show the task again after each change, until all its nodes have finished."""
     from kubectl_sky.actions import pending, watch
 
-    screen = live_text.LiveText()
+    screen = output.LiveText()
     for snapshot in watch.watch_task(session, task):
         if snapshot:
             screen.show(_format(pending.explain_pending(session, snapshot.task), form))

@@ -1,16 +1,25 @@
-"""Format tasks: tables for people, JSON for programs."""
+"""Format tasks, pipelines and the evidence of deleted ones: for people, and JSON for programs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from kubectl_sky.cli import output
 from kubectl_sky.observe import age
+from kubectl_sky.observe.evidence import last_lines
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.pipelines import PipelineStatus, grouped
 from kubectl_sky.observe.status import TaskStatus
 
+if TYPE_CHECKING:
+    from kubectl_sky.actions.find import Scope, Target
+    from kubectl_sky.cluster.session import Session
+    from kubectl_sky.observe.evidence import Evidence
+
+
 _MAX_LISTED_NODES = 100  # nodes that are listed individually
+_MAX_OTHERS = 5  # nodes shown that failed after the first
 FORMATS = ("wide", "json", "yaml", "name")
 
 
@@ -155,3 +164,71 @@ def _most_relevant(task: TaskStatus) -> Sequence[NodeStatus]:
     order = (State.FAILED, State.RUNNING, State.PENDING)
     selected = [node for state in order for node in task.nodes if node.state is state]
     return selected[:_MAX_LISTED_NODES]
+
+
+def pipeline_details(pipeline: PipelineStatus) -> str:
+    """Format a pipeline in full: the common fields, then a row for each task."""
+    facts = {
+        "Id": pipeline.id,
+        "Name": pipeline.name,
+        "Status": f"{pipeline.state}{f' — {pipeline.note}' if pipeline.note else ''}",
+        "Execution": "parallel" if pipeline.member.parallel else "serial",
+        "Namespace": pipeline.namespace,
+        "User": pipeline.user,
+        "Created": f"{pipeline.created_at} ({since(pipeline.created_at)} ago)",
+        "Updated": f"{pipeline.updated_at} ({since(pipeline.updated_at)} ago)",
+        "Tasks": f"{pipeline.count(State.COMPLETED)} of {pipeline.member.stages} completed",
+    }
+    head = "\n".join(output.fields(facts))
+    rows = {
+        pipeline.stage(task): [task.id, task.name, str(task.state), nodes(task), task.note]
+        for task in pipeline.tasks
+    } | {
+        stage: ["", pipeline.title(stage), _status_of_missing(pipeline, stage), "", ""]
+        for stage in pipeline.missing
+    }
+    table = output.table(
+        ["STAGE", "ID", "NAME", "STATUS", "NODES", "NOTE"],
+        [[str(stage), *rows[stage]] for stage in sorted(rows)],
+    )
+    return f"{head}\n\n{table}"
+
+
+def _status_of_missing(pipeline: PipelineStatus, stage: int) -> str:
+    """Return the status of a stage whose task does not exist."""
+    if stage in pipeline.member.auxiliary:
+        return "stopped"
+    return "cancelled" if pipeline.failed else "not found"
+
+
+def get_or_show_evidence(session: "Session", scope: "Scope", reference: str) -> "Target":
+    """Return the matching task or pipeline; if it is deleted, show its evidence.
+
+    Raises UserError unless exactly one matches.
+    """
+    from kubectl_sky.actions import evidence
+    from kubectl_sky.actions.find import TaskNotFound, get
+
+    try:
+        return get(session, scope, reference)
+    except TaskNotFound:
+        record = evidence.of_deleted_task(session, scope.namespace, reference)
+        if record:
+            output.note(
+                f"task {record.task_id} ({record.name}) was deleted\n{format_evidence(record)}"
+            )
+        raise
+
+
+def format_evidence(evidence: "Evidence") -> str:
+    """Describe deleted pods: how they ended, and the last log lines of the first."""
+    first, *others = evidence.deaths
+    lines = last_lines(first)
+    when = f" at {first.ended_at}" if first.ended_at else ""
+    head = f"first failed {first.name}: {first.end}{when}, pod {first.pod}"
+    more = [f"then {death.name}: {death.end}, pod {death.pod}" for death in others[:_MAX_OTHERS]]
+    if others[_MAX_OTHERS:]:
+        more.append(f"and {len(others) - _MAX_OTHERS} more")
+    if lines:
+        head += "; its last lines:"
+    return "\n".join(["Kept on this machine:", head, *(f"  {line}" for line in lines), *more])

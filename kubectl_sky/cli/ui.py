@@ -1,17 +1,79 @@
-"""The terminal as the user interface of an action."""
+"""The terminal as the user interface of an action: results, notes and logs."""
 
+import os
+import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cli import output
-from kubectl_sky.cli.printing import Printer
-from kubectl_sky.errors import Problem
-from kubectl_sky.observe.logs import Origin
+from kubectl_sky.errors import Problem, UserError
+from kubectl_sky.observe.logs import Form, Origin, Output
 
 if TYPE_CHECKING:
     from kubectl_sky.spec.dangers import Danger
+
+
+def write(block: bytes) -> None:
+    """Write bytes unchanged and flush at once, also for the reader of a pipe."""
+    sys.stdout.buffer.write(block)
+    sys.stdout.buffer.flush()
+
+
+def colored(choice: str) -> bool:
+    """Report whether to colour stdout; `auto` follows no-color.org."""
+    if choice != "auto":
+        return choice == "always"
+    no_color = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not no_color
+
+
+class Printer:
+    """Print formatted log lines to stdout, or to one file per node in a folder."""
+
+    def __init__(
+        self, form: Form | None = None, color: str = "auto", folder: str | None = None
+    ) -> None:
+        form = form or Form()
+        self._folder = Path(folder) if folder else None
+        self._started_files: set[Path] = set()
+        if self._folder:
+            plain = Output.RAW if form.output is Output.TEXT else form.output
+            self._form = replace(form, output=plain)
+        else:
+            self._form = replace(form, color=colored(color), terminal=sys.stdout.isatty())
+
+    def __call__(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
+        """Print lines of one node; `final_newline` is False if the last has no newline."""
+        block = self._form.block(origin, lines, final_newline)
+        if not self._folder:
+            write(block)
+            return
+        try:
+            self._write_file(self._folder / _file(origin), block)
+        except OSError as error:
+            message = f"cannot write to {error.filename or self._folder}: {error.strerror}"
+            raise UserError(message, "choose another folder with --output-dir") from None
+
+    def _write_file(self, path: Path, block: bytes) -> None:
+        """Replace the file at the first write, then append.
+
+        Files are not kept open: there may be thousands.
+        """
+        if path not in self._started_files:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab" if path in self._started_files else "wb") as file:
+            file.write(block)
+        self._started_files.add(path)
+
+
+def _file(origin: Origin) -> str:
+    """Return the log file name of a node; names from the server cannot form a path."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", f"{origin.task}-{origin.title}.log")
 
 
 class Terminal(UI):

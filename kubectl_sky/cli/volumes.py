@@ -80,10 +80,10 @@ def apply(file: str, dry_run: str, cluster: options.ClusterFlags, form: str | No
     the same file again changes nothing. A larger size and other labels are applied if the cluster
     allows it. With use_existing, it only checks that the PVC exists.
     """
-    from kubectl_sky.actions import identity, preflight, taskfile, volumefile, volumes
+    from kubectl_sky.actions import identity, preflight, taskfile, volumes
 
     results = []
-    for spec in volumefile.read(file, sys.stdin.buffer):
+    for spec in volumes.read(file, sys.stdin.buffer):
         session = cluster.with_defaults(spec.context, spec.namespace).session()
         if spec.storage:
             for note in preflight.storage_class_notes(session, [spec.storage.storage_class]):

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from kubectl_sky.local import kubeconfig, program
+from kubectl_sky.local import containers, kubeconfig
 from kubectl_sky.local.containers import Containers
 from kubectl_sky.local.driver import CLUSTER, ClusterSpec
 
@@ -17,8 +17,8 @@ class K3d(Containers):
 
     def require(self) -> None:
         """Raise SkyError unless k3d and a Docker engine are available."""
-        program.require("k3d", "https://k3d.io")
-        program.require_docker()
+        containers.require("k3d", "https://k3d.io")
+        containers.require_docker()
 
     def nodes(self) -> Sequence[bool]:
         """List all clusters and select ours: querying a missing cluster is an error."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kubectl_sky.errors import ClusterError
-from kubectl_sky.local import kubeconfig, program
+from kubectl_sky.local import containers, kubeconfig
 from kubectl_sky.local.containers import Containers
 from kubectl_sky.local.driver import CLUSTER, ClusterSpec
 
@@ -19,8 +19,8 @@ class Kind(Containers):
 
     def require(self) -> None:
         """Raise SkyError unless kind and a Docker engine are available."""
-        program.require("kind", "https://kind.sigs.k8s.io")
-        program.require_docker()
+        containers.require("kind", "https://kind.sigs.k8s.io")
+        containers.require_docker()
 
     def nodes(self) -> Sequence[bool]:
         """Return the state of the Docker containers with kind's label."""

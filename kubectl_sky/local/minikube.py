@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.local import kubeconfig, program
+from kubectl_sky.local import containers, kubeconfig
 from kubectl_sky.local.containers import Containers
 from kubectl_sky.local.driver import CLUSTER, ClusterSpec
 
@@ -18,7 +18,7 @@ class Minikube(Containers):
 
     def require(self) -> None:
         """Raise UserError unless minikube is installed; it checks its own requirements."""
-        program.require("minikube", "https://minikube.sigs.k8s.io")
+        containers.require("minikube", "https://minikube.sigs.k8s.io")
 
     def nodes(self) -> Sequence[bool]:
         """Return the profile's state for each node: minikube reports one for all."""

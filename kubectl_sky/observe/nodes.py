@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from kubectl_sky import counts, names
+from kubectl_sky import bounded, names
 from kubectl_sky.observe import age
 from kubectl_sky.workloads.workload import STOPPED, Phase, Verdict, condition
 
@@ -209,7 +209,7 @@ def _deleted(pod: Object, end: Object) -> str:
     metadata, finished_at = pod["metadata"], end.get("finishedAt")
     if "deletionTimestamp" not in metadata:
         return ""
-    grace = timedelta(seconds=counts.bounded_int(metadata.get("deletionGracePeriodSeconds")))
+    grace = timedelta(seconds=bounded.integer(metadata.get("deletionGracePeriodSeconds")))
     try:
         deleted_at = age.parse(metadata["deletionTimestamp"]) - grace
         by_itself = bool(finished_at) and age.parse(str(finished_at)) < deleted_at

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from kubectl_sky import counts, names
+from kubectl_sky import bounded, names
 from kubectl_sky.kinds import JOB
 from kubectl_sky.observe import age
 from kubectl_sky.workloads import registry
@@ -57,7 +57,7 @@ class TaskObjects:
     @property
     def num_nodes(self) -> int:
         """The number of nodes that the objects record, or that they run if it is larger."""
-        recorded = counts.bounded_int(_annotations(self.items[0]).get(names.NUM_NODES))
+        recorded = bounded.integer(_annotations(self.items[0]).get(names.NUM_NODES))
         return max(recorded, self._existing)
 
     @property
@@ -108,11 +108,13 @@ def decide(
     }
     claimants: dict[Key, list[Object]] = defaultdict(list)
     ignored: dict[Key, list[str]] = defaultdict(list)
-    remaining = counts.ALL_NODES
+    remaining = bounded.ALL_NODES
     for item in sorted(filter(registry.is_root_object, items), key=lambda item: sizes[id(item)]):
         size = sizes[id(item)]
-        if size > min(remaining, counts.NODES):
-            limit = f"more than {counts.NODES:,} nodes" if size > counts.NODES else "too many nodes"
+        if size > min(remaining, bounded.NODES):
+            limit = (
+                f"more than {bounded.NODES:,} nodes" if size > bounded.NODES else "too many nodes"
+            )
             ignored[key(item)].append(f"{_named(item)} is ignored: it claims to have {limit}")
             continue
         remaining -= size
@@ -144,7 +146,7 @@ def explained(
     Services of the tasks; only their metadata is needed. Before a Job can have
     expired, at `now`, it was deleted.
     """
-    remaining = counts.ALL_NODES - sum(len(task.items) for task in owned.tasks)
+    remaining = bounded.ALL_NODES - sum(len(task.items) for task in owned.tasks)
     tasks = []
     for task in owned.tasks:
         missing = _missing(task, services, now) if task.lacks else task.missing
@@ -193,7 +195,7 @@ def _missing(task: TaskObjects, services: Iterable[Object], now: datetime | None
 def _may_have_expired(task: TaskObjects, now: datetime | None) -> bool:
     """Return whether the cluster deletes finished Jobs of the task, and may have begun to."""
     seconds = [
-        counts.bounded_int(item["spec"]["ttlSecondsAfterFinished"], _LONGEST)
+        bounded.integer(item["spec"]["ttlSecondsAfterFinished"], _LONGEST)
         for item in task.items
         if "ttlSecondsAfterFinished" in item.get("spec", {})
     ]
@@ -326,8 +328,8 @@ def _regular(item: Object) -> bool:
         return False
     expected = {names.task_object(stem, task_id)}
     if names.NODE_IDX in backend.rank0_selector:  # one object per node
-        index = counts.bounded_int(labels.get(names.NODE_IDX))
-        num_nodes = counts.bounded_int(annotations.get(names.NUM_NODES))
+        index = bounded.integer(labels.get(names.NODE_IDX))
+        num_nodes = bounded.integer(annotations.get(names.NUM_NODES))
         if num_nodes and index >= num_nodes:
             return False
         node = names.node_object(stem, task_id, index, num_nodes)
@@ -339,7 +341,7 @@ def _suspicious(pod: Object, task: TaskObjects) -> bool:
     """Return whether a pod is neither being deleted nor part of a submit in progress."""
     if pod["metadata"].get("deletionTimestamp"):
         return False
-    num_nodes = counts.bounded_int(_annotations(task.items[0]).get(names.NUM_NODES))
+    num_nodes = bounded.integer(_annotations(task.items[0]).get(names.NUM_NODES))
     ranks = sum(len(registry.of(item).ranks(item)) for item in task.items)
     return not controller(pod) or ranks >= num_nodes
 

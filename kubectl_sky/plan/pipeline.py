@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kubectl_sky import counts, names
+from kubectl_sky import bounded, names
 from kubectl_sky.plan import runtime
 from kubectl_sky.plan.plan import Group, Plan
 from kubectl_sky.spec.pipeline import Pipeline
@@ -93,11 +93,11 @@ def member_of(metadata: Mapping[str, Any]) -> Member | None:
     return Member(
         id=labels[names.PIPELINE],
         title=annotations.get(names.PIPELINE_NAME) or labels[names.PIPELINE],
-        stage=counts.bounded_int(labels.get(names.STAGE)),
-        stages=counts.bounded_int(annotations.get(names.STAGES), _MAX_STAGES),
+        stage=bounded.integer(labels.get(names.STAGE)),
+        stages=bounded.integer(annotations.get(names.STAGES), _MAX_STAGES),
         parallel=annotations.get(names.EXECUTION) == PARALLEL,
-        auxiliary=tuple(counts.bounded_int(stage) for stage in auxiliary if stage),
-        delay=counts.bounded_int(annotations.get(names.DELAY), _MAX_DELAY_SECONDS),
+        auxiliary=tuple(bounded.integer(stage) for stage in auxiliary if stage),
+        delay=bounded.integer(annotations.get(names.DELAY), _MAX_DELAY_SECONDS),
         task_names=tuple(
             filter(None, annotations.get(names.STAGE_NAMES, "").split(",")[:_MAX_STAGES])
         ),

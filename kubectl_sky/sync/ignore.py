@@ -1,17 +1,208 @@
-"""Decide which files are ignored: by .skyignore if any, else by git's rules."""
+"""Decide which files are ignored: by .skyignore if any, else by git's rules.
 
+Patterns are parsed as git does (dir.c and wildmatch.c). Everything is bytes, as in git: `?` is one
+byte, and names need not be UTF-8. RE2 matches in linear time. The `pathspec` 1.1 package with its
+RE2 backend differs from git on 41 of 144 pattern lists, refuses 22 of these, and fails on 10,000
+patterns.
+"""
+
+import itertools
 import os
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubectl_sky import bounded
+from kubectl_sky import bounded, regex
 from kubectl_sky.errors import UserError
-from kubectl_sky.sync import patterns
-from kubectl_sky.sync.patterns import LineTooLong, Rule
+from kubectl_sky.regex import Regex
 
 SKYIGNORE, GITIGNORE = b".skyignore", b".gitignore"
 _MAX_BYTES = 1024 * 1024
-_GIT_FOLDER = patterns.read(b".git")  # changes with every git status; include it with !.git
+MAX_LINE = 4096  # bytes; no path is longer
+_MAX_GROUP = 64 * 1024  # bytes of one expression, far below RE2's limit
+
+# The characters of `[[:name:]]`, without the slash, which no bracket expression matches.
+_CLASSES = {
+    b"alnum": rb"0-9A-Za-z",
+    b"alpha": rb"A-Za-z",
+    b"blank": rb" \t",
+    b"cntrl": rb"\x00-\x1f\x7f",
+    b"digit": rb"0-9",
+    b"graph": rb"!-.0-~",
+    b"lower": rb"a-z",
+    b"print": rb" -.0-~",
+    b"punct": rb"!-.:-@\[-`{-~",
+    b"space": rb" \t\n\r\f\v",
+    b"upper": rb"A-Z",
+    b"xdigit": rb"0-9A-Fa-f",
+}
+_SLASH = ord("/")
+_SPECIAL = re.compile(rb"[*?\[\\]")
+_RANGE = re.compile(rb"-(\\?[^\]])", re.DOTALL)
+
+
+class LineTooLong(Exception):
+    """Raised for a line longer than any path; the argument is the line number."""
+
+
+class _NeverMatches(Exception):
+    """Raised for a pattern that git accepts but that matches nothing."""
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    """A line of an ignore file, as a regular expression for whole paths."""
+
+    negated: bool  # the line starts with !
+    folders_only: bool
+    expression: bytes
+
+
+class Rule:
+    """Consecutive patterns with the same sign, so that their order does not matter."""
+
+    def __init__(self, patterns: Sequence[_Pattern]) -> None:
+        self.negated = patterns[0].negated
+        self._any = _compiled(
+            pattern.expression for pattern in patterns if not pattern.folders_only
+        )
+        self._folder = _compiled(pattern.expression for pattern in patterns if pattern.folders_only)
+
+    def matches(self, path: bytes, folder: bool) -> bool:
+        """Check whether a path below the ignore file's folder matches a pattern."""
+        if self._any and self._any.fullmatch(path):
+            return True
+        return bool(folder and self._folder and self._folder.fullmatch(path))
+
+
+def read(text: bytes) -> tuple[Rule, ...]:
+    """Return the rules of an ignore file, in order. Raises LineTooLong."""
+    lines = text.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    patterns = []
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_LINE:
+            raise LineTooLong(number)
+        pattern = None if line.startswith(b"#") else _pattern(line.removesuffix(b"\r"))
+        patterns += [pattern] if pattern else []
+    return tuple(map(Rule, _groups(patterns)))
+
+
+def _groups(patterns: list[_Pattern]) -> Iterator[list[_Pattern]]:
+    """Group consecutive patterns with the same sign, up to the expression limit."""
+    sizes = itertools.accumulate(len(pattern.expression) for pattern in patterns)
+    keyed = zip(patterns, sizes, strict=True)
+    for _, group in itertools.groupby(keyed, lambda item: (item[0].negated, item[1] // _MAX_GROUP)):
+        yield [pattern for pattern, _ in group]
+
+
+def _compiled(expressions: Iterator[bytes]) -> Regex | None:
+    expression = b"|".join(expressions)
+    return regex.compiled(expression, single_bytes=True) if expression else None
+
+
+def _pattern(line: bytes) -> _Pattern | None:
+    body = _trimmed(line.partition(b"\0")[0])
+    negated = body.startswith(b"!")
+    body = body[1:] if negated else body
+    folders_only = body.endswith(b"/")
+    body = body[:-1] if folders_only else body
+    by_name = b"/" not in body  # matches the last part of a path at any depth
+    if not body.removeprefix(b"/"):
+        return None
+    try:
+        expression = b"".join(_expression(body.removeprefix(b"/"), by_name))
+    except _NeverMatches:
+        return None
+    return _Pattern(negated, folders_only, (b"(?:.*/)?" if by_name else b"") + expression)
+
+
+def _trimmed(line: bytes) -> bytes:
+    """Strip trailing spaces, except those escaped by a backslash."""
+    body = line.rstrip(b" ")
+    backslashes = len(body) - len(body.rstrip(b"\\"))
+    return line[: len(body) + backslashes % 2]
+
+
+def _expression(body: bytes, by_name: bool) -> Iterator[bytes]:
+    """Translate a pattern part by part; `*` and `?` do not match slashes, `**` does."""
+    special = _SPECIAL.search(body)
+    literal = special.start() if special else len(body)  # git compares this prefix literally
+    position = 0
+    while position < len(body):
+        char = body[position : position + 1]
+        if char == b"*":
+            end = position + len(body[position:]) - len(body[position:].lstrip(b"*"))
+            part, position = _stars(body, position, end, literal, by_name)
+        elif char == b"[":
+            part, position = _set(body, position + 1)
+        elif char == b"\\":
+            if position + 1 == len(body):
+                raise _NeverMatches
+            part, position = re.escape(body[position + 1 : position + 2]), position + 2
+        else:
+            part, position = b"[^/]" if char == b"?" else re.escape(char), position + 1
+        yield part
+
+
+def _stars(body: bytes, at: int, end: int, literal: int, by_name: bool) -> tuple[bytes, int]:
+    """Translate one or more `*`; two between slashes match any number of folders."""
+    begins = at in (0, literal) or body[at - 1 : at] == b"/"
+    ends = end == len(body) or body.startswith((b"/", b"\\/"), end)
+    if end - at == 1 or by_name or not (begins and ends):
+        return b"[^/]*", end
+    if body.startswith(b"/", end):
+        return b"(?:.*/)?", end + 1
+    return b".*", end
+
+
+def _set(body: bytes, at: int) -> tuple[bytes, int]:
+    """Translate `[…]`; a leading `]` is literal, an unclosed `[` never matches."""
+    negated = body[at : at + 1] in (b"!", b"^")
+    at += negated
+    items, previous, first = [], b"", True
+    while first or body[at : at + 1] != b"]":
+        first = False
+        item, previous, at = _item(body, at, previous)
+        items.append(item)
+    content = b"".join(items)
+    if negated:
+        return b"[^/" + content + b"]", at + 1
+    if not content:
+        raise _NeverMatches
+    return b"[" + content + b"]", at + 1
+
+
+def _item(body: bytes, at: int, previous: bytes) -> tuple[bytes, bytes, int]:
+    """Translate a bracket item; return it, a possible range start, the next index."""
+    char = body[at : at + 1]
+    range_match = _RANGE.match(body, at) if previous else None
+    if range_match:
+        last = range_match[1][-1:]
+        if range_match[1] == b"\\":
+            raise _NeverMatches
+        return _span(previous[0], last[0]), b"", range_match.end()
+    if body.startswith(b"[:", at):
+        name, closed, _ = body[at + 2 :].partition(b"]")
+        if closed and name.endswith(b":"):
+            if name[:-1] not in _CLASSES:
+                raise _NeverMatches
+            return _CLASSES[name[:-1]], b"", at + 3 + len(name)
+    if char == b"\\":
+        at += 1
+        char = body[at : at + 1]
+    if not char:
+        raise _NeverMatches
+    return _span(char[0], char[0]), char, at + 1
+
+
+def _span(first: int, last: int) -> bytes:
+    """Return a character range without the slash; empty if `last` is before `first`."""
+    parts = (first, min(last, _SLASH - 1)), (max(first, _SLASH + 1), last)
+    return b"".join(b"\\x%02x-\\x%02x" % part for part in parts if part[0] <= part[1])
+
+
+_GIT_FOLDER = read(b".git")  # changes with every git status; include it with !.git
 
 
 @dataclass(frozen=True)
@@ -84,9 +275,9 @@ def _read(path: bytes) -> tuple[Rule, ...]:
     """Return the rules of an ignore file. Raises UserError for one that is too large."""
     name = os.fsdecode(path)
     try:
-        return patterns.read(bounded.read(path, _MAX_BYTES))
+        return read(bounded.read(path, _MAX_BYTES))
     except LineTooLong as error:
-        message = f"{name}:{error}:1: the pattern is longer than {patterns.MAX_LINE:,} bytes"
+        message = f"{name}:{error}:1: the pattern is longer than {MAX_LINE:,} bytes"
         raise UserError(message) from None
     except OSError as error:
         raise UserError(f"{name}: {bounded.reason(error)}") from error

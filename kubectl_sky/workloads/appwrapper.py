@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from kubectl_sky import counts, kinds
+from kubectl_sky import bounded, kinds
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads import recovery
@@ -91,7 +91,7 @@ class AppWrapper(AllNodes):
         """All nodes restart while the wrapper has resets left."""
         if not pods or pods[-1].get("status", {}).get("phase") != "Failed":
             return False
-        limit = counts.bounded_int(item["metadata"].get("annotations", {}).get(_LIMIT))
+        limit = bounded.integer(item["metadata"].get("annotations", {}).get(_LIMIT))
         remaining = limit - _resets(item)
         return _phase(item) == "Resetting" or (_phase(item) == "Running" and remaining > 0)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
-from kubectl_sky import counts
+from kubectl_sky import bounded
 from kubectl_sky.workloads.workload import Object, field, number
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -17,13 +17,13 @@ FIRST: Mapping[str, str] = MappingProxyType({INDEX: "0"})
 
 def count(item: Object) -> int:
     """Return the number of indexes of a Job; at least 1, even if it was edited."""
-    return max(counts.bounded_int(field(item, ("spec", "completions"))), 1)
+    return max(bounded.integer(field(item, ("spec", "completions"))), 1)
 
 
 def index(pod: Object) -> int:
     """Return the index of a pod; old clusters set only the annotation."""
     text = pod["metadata"].get("annotations", {}).get(INDEX)
-    return number(pod, INDEX) if text is None else counts.bounded_int(text)
+    return number(pod, INDEX) if text is None else bounded.integer(text)
 
 
 @lru_cache(maxsize=8)  # the lists of one object; each has up to one entry per node
@@ -35,8 +35,8 @@ def listed(text: str) -> dict[int, int]:
     numbers: list[int] = []
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        low, high = counts.bounded_int(first, _HIGHEST), counts.bounded_int(last or first, _HIGHEST)
-        numbers += range(low, min(high + 1, low + counts.NODES + 1 - len(numbers)))
+        low, high = bounded.integer(first, _HIGHEST), bounded.integer(last or first, _HIGHEST)
+        numbers += range(low, min(high + 1, low + bounded.NODES + 1 - len(numbers)))
     return {number: position for position, number in enumerate(numbers)}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from kubectl_sky import counts, kinds
+from kubectl_sky import bounded, kinds
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.environment import TOKEN
 from kubectl_sky.plan.plan import Plan
@@ -85,7 +85,7 @@ class MPIJob(AllNodes):
     def ranks(self, item: Object) -> Sequence[int]:
         """Return the rank of the launcher, then those of the workers."""
         workers = item.get("spec", {}).get("mpiReplicaSpecs", {}).get("Worker") or {}
-        return range(1 + counts.bounded_int(workers.get("replicas")))
+        return range(1 + bounded.integer(workers.get("replicas")))
 
     def rank(self, pod: Object) -> int:
         """Return the rank from the label that the operator sets."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
-from kubectl_sky import counts, names
+from kubectl_sky import bounded, names
 from kubectl_sky.facts import Facts
 from kubectl_sky.kinds import Kind
 from kubectl_sky.plan.plan import Node, Plan
@@ -185,7 +185,7 @@ def waiting(item: Object, suspended: Sequence[str] = SUSPEND) -> Verdict:
 
 def number(item: Object, label: str) -> int:
     """Return the number in a label of an object; 0 if it is not set."""
-    return counts.bounded_int(item["metadata"].get("labels", {}).get(label))
+    return bounded.integer(item["metadata"].get("labels", {}).get(label))
 
 
 def node_index(item: Object) -> int:

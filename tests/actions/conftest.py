@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.actions import group, submit, upload
+from kubectl_sky.actions import pipeline, submit, upload
 from kubectl_sky.actions.apply import Submitted
-from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import backoff, streams, tail, watch
@@ -25,7 +25,7 @@ from tests.fake_cluster import FakeCluster
 _SHORT = 0.01
 _WAITS = (
     (backoff, "_FIRST_DELAY_SECONDS"),
-    (group, "_POLL_INTERVAL"),
+    (pipeline, "_POLL_INTERVAL"),
     (streams, "_POLL_INTERVAL"),
     (tail, "_POLL_INTERVAL"),
     (tail, "_SETTLE_SECONDS"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky import assets
-from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.preferences import preferences, read
 from kubectl_sky.actions.render import offline_facts, render
 from kubectl_sky.actions.taskfile import Source, load

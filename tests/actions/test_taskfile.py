@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky import names, users
-from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source, TaskFile, load
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles

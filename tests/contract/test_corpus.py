@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kubectl_sky import users
-from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.render import render
 from kubectl_sky.actions.taskfile import Source, load
 from kubectl_sky.actions.ui import UI

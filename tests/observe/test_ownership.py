@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import counts
+from kubectl_sky import bounded
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import folded, tasks
@@ -173,7 +173,7 @@ def test_object_with_too_many_nodes_is_ignored(change: Json) -> None:
 def test_small_tasks_are_listed_beside_many_large_ones() -> None:
     items = [make_job(0, 1)]
     for number in range(8):
-        item = make_whole(counts.NODES)
+        item = make_whole(bounded.NODES)
         item["metadata"]["labels"]["task-id"] = f"large{number:03}"
         item["metadata"]["uid"] = f"uid-{number}"
         items.append(item)
@@ -192,7 +192,7 @@ def test_absurd_labels_do_not_break_a_list(labels: Json) -> None:
     job["metadata"]["labels"] |= labels
     job["metadata"]["annotations"]["kubectl-sky/num-nodes"] = "9" * 5000
     (task,) = tasks([job], [make_pod()])
-    assert task.num_nodes <= counts.NODES + 1
+    assert task.num_nodes <= bounded.NODES + 1
 
 
 @pytest.mark.parametrize(
@@ -201,10 +201,10 @@ def test_absurd_labels_do_not_break_a_list(labels: Json) -> None:
      (7, 7), (1e400, 0), ("²", 0), ([], 0), (-5, 0)],
 )  # fmt: skip
 def test_whole_is_bounded(value: object, number: int) -> None:
-    assert counts.bounded_int(value) == number
+    assert bounded.integer(value) == number
 
 
 def test_listed_with_text_that_is_no_list_is_empty_or_short() -> None:
     assert completions.listed("1,3-5") == {1: 0, 3: 1, 4: 2, 5: 3}
     assert len(completions.listed("x,-,5-1,9999999999999999999-")) <= 3
-    assert len(completions.listed("0-2147483647,5")) == counts.NODES + 1
+    assert len(completions.listed("0-2147483647,5")) == bounded.NODES + 1

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky import names
-from kubectl_sky.cli.pipelines import details
+from kubectl_sky.cli.tasks import pipeline_details
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus, grouped, pipelines
 from kubectl_sky.observe.status import tasks
@@ -103,7 +103,7 @@ def test_pipeline_cancelled_stage_keeps_its_name() -> None:
         job["metadata"]["annotations"] |= member.annotations
     pipeline = fold(*jobs)
     assert (pipeline.missing, pipeline.title(3)) == ((3,), "report")
-    assert re.search(r"^3 +report +cancelled$", details(pipeline), re.MULTILINE)
+    assert re.search(r"^3 +report +cancelled$", pipeline_details(pipeline), re.MULTILINE)
 
 
 def test_pipeline_of_an_older_version_has_no_names_of_deleted_stages() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.sync.copying import packed
+from kubectl_sky.sync.archive import packed
 from kubectl_sky.sync.extract import extract
 
 

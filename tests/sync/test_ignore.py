@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_sky.sync import patterns
+from kubectl_sky.sync import ignore
 
 NAMES = ["a", "b", "ab", "a.c", "-", "]", "[", "!", "#a", " ", "a ", "\\", "é", "a*", "é?"]
 SPECIAL = [
@@ -56,7 +56,7 @@ def by_git(root: Path, lines: list[str], paths: list[str]) -> set[str]:
 
 
 def by_us(lines: list[str], paths: list[str]) -> set[str]:
-    known = patterns.read("\n".join(lines).encode())
+    known = ignore.read("\n".join(lines).encode())
 
     def out(path: str, folder: bool) -> bool:
         matching = (rule for rule in reversed(known) if rule.matches(path.encode(), folder))
@@ -96,19 +96,19 @@ def test_pattern_forms_match_like_git(repository: Path, line: str) -> None:
 
 def test_rules_of_many_patterns_are_few_expressions() -> None:
     lines = [f"name{number}*" for number in range(10_000)]
-    assert len(patterns.read("\n".join(lines).encode())) < 10
-    assert len(patterns.read(b"a\n!b\nc\nd/\n!e\n")) == 4
+    assert len(ignore.read("\n".join(lines).encode())) < 10
+    assert len(ignore.read(b"a\n!b\nc\nd/\n!e\n")) == 4
 
 
 @given(line=st.binary(max_size=40), path=st.binary(max_size=40))
 def test_any_bytes_are_read_as_patterns(line: bytes, path: bytes) -> None:
-    for rule in patterns.read(line):
+    for rule in ignore.read(line):
         rule.matches(path, folder=True)
 
 
 def test_line_longer_than_any_path_is_refused() -> None:
-    with pytest.raises(patterns.LineTooLong, match="2"):
-        patterns.read(b"a\n" + b"x" * (patterns.MAX_LINE + 1))
+    with pytest.raises(ignore.LineTooLong, match="2"):
+        ignore.read(b"a\n" + b"x" * (ignore.MAX_LINE + 1))
 
 
 HOSTILE = {
@@ -124,7 +124,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_patterns_match_in_linear_time(name: str) -> None:
-    rules = patterns.read("\n".join(HOSTILE[name]).encode())
+    rules = ignore.read("\n".join(HOSTILE[name]).encode())
     paths = [b"a" * 240, b"x/" * 2000 + b"y", b"a" * 4096]
     paths += [b"dir%d/file%d.py" % (number % 10, number) for number in range(200)]
     start = time.process_time()
@@ -135,7 +135,7 @@ def test_hostile_patterns_match_in_linear_time(name: str) -> None:
 
 
 def test_names_that_are_not_utf8_match_by_byte() -> None:
-    (rule,) = patterns.read(b"?.log\n\xff\xfe*\n[\x80-\x8f]")
+    (rule,) = ignore.read(b"?.log\n\xff\xfe*\n[\x80-\x8f]")
     for name in (b"\xff.log", b"\xff\xfe", b"a/\xff\xfe\n", b"\x85"):
         assert rule.matches(name, folder=False)
     for name in ("é.log".encode(), b"\xfe\xff", b"\x90"):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_sky.actions import validate
-from kubectl_sky.actions.overrides import Overrides
+from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source, load
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles, Problem
