@@ -111,6 +111,7 @@ def test_task_with_a_stranger_at_its_barrier_gets_the_right_addresses(
     assert "called" in kubectl("logs", "stranger").stdout
 
 
+@pytest.mark.practice_only
 def test_token_of_a_task_is_in_its_secret_only_and_stays(sky: Command, kubectl: Command) -> None:
     arguments = ("submit", "-", "--id", "barrier2", "--detach")
     assert sky(*arguments, stdin=TASK).returncode == 0

@@ -554,6 +554,7 @@ def test_clone_script_refuses_a_url_that_nobody_checked(url: str, tmp_path: Path
     assert not list(tmp_path.rglob("owned"))
 
 
+@pytest.mark.practice_only
 def test_submit_names_dangers_before_it_sends(sky: Command) -> None:
     done = sky("submit", "-", "--detach", "-o", "json", stdin=HOSTILE)
     assert done.stderr.startswith(SAID)

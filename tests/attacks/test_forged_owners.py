@@ -53,6 +53,7 @@ run: sleep 300
 """
 
 
+@pytest.mark.practice_only
 def test_service_that_names_a_job_as_its_owner_is_not_listed(
     sky: Command, kubectl: Command
 ) -> None:
@@ -78,6 +79,7 @@ run: sleep 1
 """
 
 
+@pytest.mark.practice_only
 def test_newer_claim_with_the_labels_of_a_volume_is_not_mounted(
     sky: Command, kubectl: Command
 ) -> None:

@@ -64,6 +64,7 @@ HARMFUL = [
 ]
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize("name", ["sh", "tar"])
 @pytest.mark.parametrize("first", [0, 1])
 def test_cp_from_hostile_image_writes_only_the_target(
@@ -84,6 +85,7 @@ def test_cp_from_hostile_image_writes_only_the_target(
     assert (work / "secret").stat().st_nlink == 1
 
 
+@pytest.mark.practice_only
 def test_cp_to_hostile_image_ignores_a_path_without_end(sky: Command, limited: Command) -> None:
     task = start(sky, "sh", "exec yes /x/.ssh")
     (limited.folder / "file").write_text("x")

@@ -174,6 +174,7 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize("backend", ["indexed", "array"])
 def test_list_with_two_billion_completions_is_bounded(
     sky: Command, kubectl: Command, backend: str
@@ -229,6 +230,7 @@ TAKEN: dict[str, Any] = {
 }
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize("kind", TAKEN)
 def test_submit_where_a_name_is_taken_is_refused(sky: Command, kubectl: Command, kind: str) -> None:
     assert kubectl(*TAKEN[kind]).returncode == 0
@@ -242,6 +244,7 @@ def test_submit_where_a_name_is_taken_is_refused(sky: Command, kubectl: Command,
     assert left.stdout == ""
 
 
+@pytest.mark.practice_only
 def test_submit_where_another_prepared_a_copy_with_more_keys_is_refused(
     sky: Command, kubectl: Command
 ) -> None:
@@ -291,6 +294,7 @@ def test_submit_where_another_prepared_a_job_with_more_in_its_pod_is_refused(
     assert kubectl("get", "secret", f"mine-{ID}").returncode != 0
 
 
+@pytest.mark.practice_only
 def test_submit_with_an_immutable_service_of_another_is_refused(
     sky: Command, kubectl: Command
 ) -> None:
@@ -307,6 +311,7 @@ def files_of(kubectl: Command) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize("immutable", [True, False])
 def test_submit_with_prepared_shared_files_is_refused(
     sky: Command, kubectl: Command, tmp_path: Path, immutable: bool
@@ -336,6 +341,7 @@ def test_submit_with_prepared_shared_files_is_refused(
     assert files_of(kubectl)["metadata"]["name"] == name
 
 
+@pytest.mark.practice_only
 def test_pod_refuses_files_that_were_exchanged(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:
@@ -357,6 +363,7 @@ def test_pod_refuses_files_that_were_exchanged(
     assert "are not those that were submitted" in done.stdout, done.stderr
 
 
+@pytest.mark.practice_only
 def test_foreign_keys_do_not_become_files(sky: Command, kubectl: Command) -> None:
     """What is added to the scripts by somebody who may change ConfigMaps is no script."""
     rendered = sky("render", sky.write("task.yaml", TASK), "-o", "json", "--show-secrets")

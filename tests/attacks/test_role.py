@@ -127,6 +127,7 @@ def allowed(done: Done, *codes: int) -> Done:
     return done
 
 
+@pytest.mark.practice_only
 def test_doctor_without_rights_names_those_that_are_missing(alice: Command) -> None:
     done = alice("doctor")
     assert done.returncode == 3
@@ -135,6 +136,7 @@ def test_doctor_without_rights_names_those_that_are_missing(alice: Command) -> N
     assert "no default StorageClass" not in done.stdout
 
 
+@pytest.mark.practice_only
 def test_role_names_neither_wildcards_nor_lists_of_secrets(
     alice: Command, role: list[Json]
 ) -> None:
@@ -217,6 +219,7 @@ def test_every_command_works_with_the_role_alone(alice: Command) -> None:
         assert "Traceback" not in output
 
 
+@pytest.mark.practice_only
 def test_extra_rights_are_in_the_role_if_asked_for(
     alice: Command, kubectl: Command, namespace: str
 ) -> None:

@@ -574,6 +574,7 @@ def objects(sky: Command, kubectl: Command) -> Iterator[Any]:
     yield lambda: kubectl("get", kinds, "-o", "yaml", "--show-managed-fields").stdout
 
 
+@pytest.mark.practice_only
 def test_login_of_a_repository_is_in_no_object_but_the_secret(
     sky: Command, kubectl: Command, objects: Any
 ) -> None:
@@ -598,6 +599,7 @@ def test_login_of_a_repository_is_in_no_object_but_the_secret(
     )
 
 
+@pytest.mark.practice_only
 def test_field_that_would_show_a_secret_sends_nothing(sky: Command, objects: Any) -> None:
     task = f"name: leak\nsecrets: {{TOKEN: {MARKER}}}\nvolumes: {{/data: $TOKEN}}\nrun: 'true'\n"
     for words in ((), ("--dry-run=server",), ("--dry-run=client", "-o", "yaml")):

@@ -119,6 +119,7 @@ def test_file_of_a_log_is_in_the_folder_whatever_the_task_is_called(tmp_path: Pa
     assert [path.name for path in tmp_path.rglob("*")] == ["logs", ".._.._evil_-node-0.log"]
 
 
+@pytest.mark.practice_only
 def test_exec_and_logs_on_a_terminal_are_harmless_and_in_pipes_raw(sky: Command) -> None:
     evil = r"\033[8mhidden\033[0m \342\200\256bidi \033]0;title\007\033[2Jend\n"
     text = f"resources: {{image_id: 'busybox:1.36'}}\nrun: printf '{evil}'; sleep 300\n"
@@ -150,6 +151,7 @@ def endless(sky: Command) -> str:
     return "long0001"
 
 
+@pytest.mark.practice_only
 def test_line_without_end_is_cut_in_bounded_memory(sky: Command, endless: str) -> None:
     shell = ("sh", "-c", 'ulimit -v 700000; exec "$@"', "sh")
     limited = Command((*shell, *sky.program), sky.environment, sky.folder)

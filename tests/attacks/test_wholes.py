@@ -43,6 +43,7 @@ def join(kubectl: Command, name: str, **annotations: str) -> None:
     )
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize("execution", ["", "execution: parallel"])
 def test_foreign_task_with_the_labels_of_a_whole_is_no_part_of_it(
     sky: Command, kubectl: Command, execution: str

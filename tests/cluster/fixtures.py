@@ -1,6 +1,8 @@
 """The fixtures `cluster` and `namespace`, and what becomes of their tests without a Kubernetes.
 
 `cluster` comes twice: the practice cluster first, then a real one. One test holds both to the same.
+A test is `practice_only` where a real kubelet, scheduler or API server cannot answer differently:
+its subject is this program. Pods on a real cluster are what takes long.
 """
 
 import os
@@ -31,12 +33,22 @@ _ABSENT, _LEFT_OUT = "no Kubernetes: ", "not on the practice cluster: "
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that use one of the clusters, so that nobody has to."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that use one of the clusters, and leave out what need not run on both."""
     for item in items:
         for fixture, mark in _MARKS.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)
+    if superfluous := list(filter(_superfluous, items)):
+        config.hook.pytest_deselected(items=superfluous)
+        items[:] = [item for item in items if item not in superfluous]
+
+
+def _superfluous(item: pytest.Item) -> bool:
+    """Check for a `practice_only` test on the real cluster."""
+    if os.environ.get("RECORD_SNAPSHOTS"):  # of the real one, for all
+        return False
+    return all(item.get_closest_marker(name) for name in ("practice_only", "cluster"))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

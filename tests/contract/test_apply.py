@@ -75,12 +75,14 @@ def test_jobs_go_with_their_pods(session: Session, namespace: str) -> None:
     )
 
 
+@pytest.mark.practice_only
 def test_nothing_created_says_nothing(session: Session, namespace: str) -> None:
     with pytest.raises(ClusterError) as error:
         create_all(session, [[make_config_map("BAD", namespace)]])
     assert "removed" not in str(error.value)
 
 
+@pytest.mark.practice_only
 def test_dry_run(session: Session, namespace: str) -> None:
     applied = create_all(session, [[make_config_map("a", namespace)]], dry_run=True)
     assert applied[0].created
@@ -94,6 +96,7 @@ def test_dry_run(session: Session, namespace: str) -> None:
     assert names(session, namespace) == []
 
 
+@pytest.mark.practice_only
 def test_interrupt_removes_what_was_created(session: Session, namespace: str) -> None:
     def interrupt(done: Applied) -> None:
         raise KeyboardInterrupt
@@ -109,6 +112,7 @@ def test_interrupt_removes_what_was_created(session: Session, namespace: str) ->
     assert names(session, namespace) == []
 
 
+@pytest.mark.practice_only
 def test_another_object_of_the_name_is_left_alone(session: Session, namespace: str) -> None:
     def replace(done: Applied) -> None:
         if done.object["metadata"]["name"] == "a":
@@ -124,6 +128,7 @@ def test_another_object_of_the_name_is_left_alone(session: Session, namespace: s
     assert objects.get(session, kinds.CONFIG_MAP, "a", namespace)["data"] == {"by": "another"}
 
 
+@pytest.mark.practice_only
 def test_what_cannot_be_removed_is_named(
     cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
@@ -140,6 +145,7 @@ def test_what_cannot_be_removed_is_named(
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.practice_only
 def test_an_answer_that_was_lost_is_found_out(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
@@ -184,6 +190,7 @@ def test_send_new_existing_object_is_accepted_or_refused(session: Session, names
         apply_all(session, [[make_config_map("BAD", namespace)]], send=create)
 
 
+@pytest.mark.practice_only
 def test_nothing_is_left_unsaid(
     cut_session: Session, session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:

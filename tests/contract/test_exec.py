@@ -80,6 +80,7 @@ def test_input_to_its_end(session: Session, namespace: str) -> None:
     assert_no_threads()
 
 
+@pytest.mark.practice_only
 def test_memory_does_not_grow_with_the_input(session: Session, namespace: str) -> None:
     pod = start(session, namespace)
     tracemalloc.start()
@@ -106,6 +107,7 @@ def test_a_slow_reader_slows_the_program_down(session: Session, namespace: str) 
     assert sum(seen) == 20_000_000
 
 
+@pytest.mark.practice_only
 def test_old_clusters_are_not_left_waiting(
     session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +170,7 @@ def test_pods_that_cannot(session: Session, namespace: str) -> None:
         run(session, "pending", "true")
 
 
+@pytest.mark.practice_only
 def test_what_reading_the_input_raises(session: Session, namespace: str) -> None:
     pod = start(session, namespace)
     closed = threading.Event()
@@ -185,6 +188,7 @@ def test_what_reading_the_input_raises(session: Session, namespace: str) -> None
     assert_no_threads()
 
 
+@pytest.mark.practice_only
 def test_no_longer_than_allowed(session: Session, namespace: str) -> None:
     pod = start(session, namespace)
     begun = time.monotonic()
@@ -223,6 +227,7 @@ def test_deleted_pod(session: Session, namespace: str) -> None:
         assert "sleep in pod a" in str(error)
 
 
+@pytest.mark.practice_only
 def test_many_at_once(session: Session, namespace: str) -> None:
     pods = [start(session, namespace, f"p{rank}") for rank in range(3)]
 

@@ -34,6 +34,7 @@ def test_merged_keeps_each_log_in_order(
         assert own == [b"%d %d" % (rank, number) for number in range(1, 301)]
 
 
+@pytest.mark.practice_only
 def test_error_of_one_log_reaches_the_reader(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one; sleep 600")
     next(lines(session, source, FOLLOW))
@@ -47,6 +48,7 @@ def assert_no_threads() -> None:
     eventually(lambda: not any(thread.name.startswith("log ") for thread in threading.enumerate()))
 
 
+@pytest.mark.practice_only
 def test_closing_hangs_up(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one; sleep 600")
     reading = merged(session, [source], FOLLOW)
@@ -55,6 +57,7 @@ def test_closing_hangs_up(session: Session, namespace: str) -> None:
     assert_no_threads()
 
 
+@pytest.mark.practice_only
 def test_sources_may_be_added_and_are_read_once(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one")
     with Following(session, FOLLOW) as following:
@@ -65,6 +68,7 @@ def test_sources_may_be_added_and_are_read_once(session: Session, namespace: str
     assert found == [b"one"]
 
 
+@pytest.mark.practice_only
 def test_memory_does_not_grow_with_the_logs(session: Session, namespace: str) -> None:
     """The reader sleeps while 18 MB wait: no more than the queue may be in memory.
 
@@ -85,6 +89,7 @@ def test_memory_does_not_grow_with_the_logs(session: Session, namespace: str) ->
     assert peak < 12_000_000
 
 
+@pytest.mark.practice_only
 def test_more_logs_than_may_be_read_at_a_time(session: Session, namespace: str) -> None:
     sources = [run_pod(session, namespace, f"echo {name}; sleep 1", name) for name in "abcd"]
     with Following(session, FOLLOW, max_streams=2) as following:

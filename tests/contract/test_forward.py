@@ -151,6 +151,7 @@ def test_lost_connections_and_replaced_pods(
             assert line.recv(100) == b"b"
 
 
+@pytest.mark.practice_only
 def test_what_there_is_to_reach_has_ended(session: Session, namespace: str) -> None:
     notes: list[str] = []
 
@@ -169,6 +170,7 @@ def test_what_there_is_to_reach_has_ended(session: Session, namespace: str) -> N
         forwarder.serve()
 
 
+@pytest.mark.practice_only
 def test_a_port_that_is_taken(session: Session) -> None:
     notes: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as other:

@@ -148,6 +148,7 @@ def test_failing_plugin(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.practice_only
 def test_plugin_is_asked_again_when_its_token_has_expired(cluster: Any, tmp_path: Path) -> None:
     token, _ = token_and_name(cluster)
     credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
@@ -168,6 +169,7 @@ print(json.dumps({credential!r} | {{"status": {{"token": token}}}}))
     assert objects.list_all(session, kinds.NODE)
 
 
+@pytest.mark.practice_only
 def test_token_file_may_end_with_a_newline(cluster: Any, tmp_path: Path) -> None:
     token, username = token_and_name(cluster)
     (tmp_path / "token").write_text(f"{token}\n")

@@ -43,6 +43,7 @@ def test_forbidden_names_user_verb_resource_and_namespace(cluster: Any, namespac
         objects.list_all(alice, kinds.NODE)
 
 
+@pytest.mark.practice_only
 def test_bad_token(cluster: Any) -> None:
     with pytest.raises(ClusterError) as error:
         objects.list_all(connect(cluster, token="very-secret"), kinds.NODE)
@@ -51,6 +52,7 @@ def test_bad_token(cluster: Any) -> None:
     assert "very-secret" not in told(error)
 
 
+@pytest.mark.practice_only
 def test_dead_server(cluster: Any) -> None:
     begun = time.monotonic()
     with pytest.raises(Unreachable) as error:
@@ -59,11 +61,13 @@ def test_dead_server(cluster: Any) -> None:
     assert time.monotonic() - begun < 30
 
 
+@pytest.mark.practice_only
 def test_unknown_host(cluster: Any) -> None:
     with pytest.raises(Unreachable, match=r"the host name nosuch\.invalid is not known"):
         objects.list_all(connect(cluster, server="https://nosuch.invalid:6443"), kinds.NODE)
 
 
+@pytest.mark.practice_only
 def test_silent_server(cluster: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         url = f"http://127.0.0.1:{mute.getsockname()[1]}"
@@ -75,6 +79,7 @@ def test_silent_server(cluster: Any) -> None:
     assert time.monotonic() - begun < 30
 
 
+@pytest.mark.practice_only
 def test_untrusted_certificate(cluster: Any, session: Session, tmp_path: Path) -> None:
     config = yaml.safe_load(Path(cluster.kubeconfig).read_text())
     entry = config["clusters"][0]["cluster"]

@@ -43,6 +43,7 @@ def front(cluster: Any, session: Session, namespace: str) -> Iterator[Front]:
         proxy.close()
 
 
+@pytest.mark.practice_only
 def test_busy_server_is_asked_again_when_it_says(front: Front, namespace: str) -> None:
     wait = (429, {"Retry-After": "1"})
     proxy, session = front(wait, wait)
@@ -52,6 +53,7 @@ def test_busy_server_is_asked_again_when_it_says(front: Front, namespace: str) -
     assert len(proxy.seen) == 3
 
 
+@pytest.mark.practice_only
 def test_logs_bear_a_server_that_is_busy_for_long(
     front: Front, session: Session, namespace: str
 ) -> None:
@@ -74,6 +76,7 @@ def test_lines_written_after_the_end_was_told_are_read(
     assert [line.text for line in found] == [b"%d" % number for number in range(1, 9)]
 
 
+@pytest.mark.practice_only
 def test_create_is_sent_again_only_when_nothing_was_done(front: Front, namespace: str) -> None:
     proxy, session = front((429, {"Retry-After": "1"}))
     objects.create(session, make_config_map("a", namespace))
@@ -84,6 +87,7 @@ def test_create_is_sent_again_only_when_nothing_was_done(front: Front, namespace
     assert len(proxy.seen) == 3
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 def test_failing_reads_are_sent_again(front: Front, namespace: str, status: int) -> None:
     proxy, session = front((status, {}), (status, {}))
@@ -91,6 +95,7 @@ def test_failing_reads_are_sent_again(front: Front, namespace: str, status: int)
     assert len(proxy.seen) == 3
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize("status", [502, 503, 504])
 def test_apply_and_delete_are_sent_again(front: Front, namespace: str, status: int) -> None:
     proxy, session = front((status, {}))
@@ -100,6 +105,7 @@ def test_apply_and_delete_are_sent_again(front: Front, namespace: str, status: i
     assert [method for method, _ in proxy.seen] == ["PATCH", "PATCH", "DELETE", "DELETE"]
 
 
+@pytest.mark.practice_only
 def test_steps_that_may_add_twice_are_not_sent_again(front: Front, namespace: str) -> None:
     proxy, session = front((503, {}))
     with pytest.raises(Unreachable):
@@ -107,6 +113,7 @@ def test_steps_that_may_add_twice_are_not_sent_again(front: Front, namespace: st
     assert len(proxy.seen) == 1
 
 
+@pytest.mark.practice_only
 def test_patience_ends(front: Front, namespace: str) -> None:
     proxy, session = front(*[(503, {})] * 20)
     begun = time.monotonic()
@@ -116,6 +123,7 @@ def test_patience_ends(front: Front, namespace: str) -> None:
     assert time.monotonic() - begun < 40
 
 
+@pytest.mark.practice_only
 def test_headers(front: Front, namespace: str) -> None:
     proxy, session = front()
     objects.list_all(session, kinds.CONFIG_MAP, namespace)
@@ -123,6 +131,7 @@ def test_headers(front: Front, namespace: str) -> None:
     assert proxy.headers[0]["Accept-Encoding"] == "gzip"
 
 
+@pytest.mark.practice_only
 def test_a_lost_connection_is_made_again(
     cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
@@ -138,6 +147,7 @@ def test_a_lost_connection_is_made_again(
     objects.list_all(cut_session, kinds.CONFIG_MAP, namespace)
 
 
+@pytest.mark.practice_only
 def test_refusals_of_a_server_that_has_just_come_back(
     cluster: Cluster, proxy: CuttingProxy, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +190,7 @@ def test_not_a_kubernetes_server(session: Session) -> None:
         session.request("GET", "/healthz")  # answers `ok`
 
 
+@pytest.mark.practice_only
 def test_stream_ends_when_it_is_closed(session: Session, namespace: str) -> None:
     query = {"watch": "1", "timeoutSeconds": "60"}
     stream = session.stream(objects.path(kinds.CONFIG_MAP, namespace), query)

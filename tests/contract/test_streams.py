@@ -75,6 +75,7 @@ def test_tail_since_and_timestamps(session: Session, namespace: str) -> None:
     assert (stamp[4:5], stamp[10:11], text) == (b"-", b"T", b"one")
 
 
+@pytest.mark.practice_only
 def test_silent_pod(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "true")
     assert list(lines(session, source, FOLLOW)) == []
@@ -99,6 +100,7 @@ def test_cut_again_and_again(
     assert proxy.cuts == 0
 
 
+@pytest.mark.practice_only
 def test_cut_short_and_slow(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
@@ -110,6 +112,7 @@ def test_cut_short_and_slow(
     assert proxy.cuts == 0
 
 
+@pytest.mark.practice_only
 def test_a_connection_that_is_dead_and_does_not_end(
     session: Session,
     cut_session: Session,
@@ -129,6 +132,7 @@ def test_a_connection_that_is_dead_and_does_not_end(
     assert found == [b"one", b"two"]
 
 
+@pytest.mark.practice_only
 def test_cut_while_nothing_is_written(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
@@ -139,6 +143,7 @@ def test_cut_while_nothing_is_written(
     assert texts(reading) == [b"two"]
 
 
+@pytest.mark.practice_only
 def test_cut_until_the_pod_has_ended(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
@@ -158,6 +163,7 @@ def test_cut_until_the_pod_has_ended(
     back.join()
 
 
+@pytest.mark.practice_only
 def test_server_that_stays_away(
     session: Session,
     cut_session: Session,

@@ -67,6 +67,7 @@ def test_objects_have_their_kind(session: Session, namespace: str) -> None:
     assert (first.object["apiVersion"], first.object["kind"]) == ("v1", "ConfigMap")
 
 
+@pytest.mark.practice_only
 def test_ticks_timeout_and_stop(session: Session, namespace: str) -> None:
     begun = time.monotonic()
     ticks = [one for one in follow(session, namespace, 1.6) if one is None]
@@ -78,6 +79,7 @@ def test_ticks_timeout_and_stop(session: Session, namespace: str) -> None:
         pass
 
 
+@pytest.mark.practice_only
 def test_closing_ends_thread_and_connection(session: Session, namespace: str) -> None:
     seen = follow(session, namespace)
     until(seen, synced)
@@ -106,6 +108,7 @@ def test_broken_connection_misses_nothing(
     ]
 
 
+@pytest.mark.practice_only
 def test_many_cuts(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
@@ -196,6 +199,7 @@ def test_error_event(session: Session, namespace: str) -> None:
         source._apply({"type": "ERROR", "object": errors[0]})
 
 
+@pytest.mark.practice_only
 def test_lost_for_too_long(
     cut_session: Session,
     proxy: CuttingProxy,
@@ -217,6 +221,7 @@ def test_refused(cluster: Cluster, namespace: str) -> None:
         list(follow(alice, namespace))
 
 
+@pytest.mark.practice_only
 def test_several_kinds(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace))
     both = (kinds.CONFIG_MAP, kinds.JOB)
@@ -226,6 +231,7 @@ def test_several_kinds(session: Session, namespace: str) -> None:
     assert [one.object["kind"] for one in told if one.object] == ["ConfigMap"]
 
 
+@pytest.mark.practice_only
 def test_slow_reader_holds_the_server_back(
     session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

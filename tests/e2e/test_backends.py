@@ -58,6 +58,7 @@ run: |
     assert again.stdout.startswith(f"task/{task_id} unchanged: ring, 3 nodes")
 
 
+@pytest.mark.practice_only
 def test_stop_leaves_nothing(sky: Command, kubectl: Command, backend: str) -> None:
     script = "num_nodes: 2\nsecrets: {T: x}\nrun: sleep 300\n"
     done = sky("submit", "-", "--backend", backend, "--detach", "--id", "stopit01", stdin=script)
@@ -103,6 +104,7 @@ def test_the_client_ends_the_others(sky: Command, kubectl: Command) -> None:
     gone(kubectl, "failing2")
 
 
+@pytest.mark.practice_only
 def test_whoever_waits_ends_the_others(sky: Command) -> None:
     script = "num_nodes: 2\nrun: test $NODE_RANK = 0 || exit 3; sleep 300\n"
     assert sky("submit", "-", "-d", "--id", "failing3", stdin=script).returncode == 0
@@ -140,6 +142,7 @@ def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
     )
 
 
+@pytest.mark.practice_only
 def test_another_backend_is_another_task(sky: Command) -> None:
     script = "name: one\nrun: 'true'\n"
     assert sky("submit", "-", "--id", "backend1", stdin=script).returncode == 0
@@ -149,6 +152,7 @@ def test_another_backend_is_another_task(sky: Command) -> None:
     assert 'spec.completionMode: "NonIndexed" would become "Indexed"' in done.stderr
 
 
+@pytest.mark.practice_only
 def test_auto_says_its_choice(sky: Command) -> None:
     script = "num_nodes: 2\nrun: 'true'\n"
     done = sky("submit", "-", "--backend", "auto", "--dry-run=client", stdin=script)
@@ -158,6 +162,7 @@ def test_auto_says_its_choice(sky: Command) -> None:
     assert done.stderr.startswith("backend indexed: one Job for all nodes"), "nobody was asked"
 
 
+@pytest.mark.practice_only
 def test_what_is_not_installed_is_told(sky: Command, kubectl: Command) -> None:
     if kubectl("get", "jobsets").returncode == 0:
         pytest.skip("the cluster has JobSet")
@@ -185,6 +190,7 @@ def test_a_backend_in_the_file_and_in_the_settings(sky: Command) -> None:
     )
 
 
+@pytest.mark.practice_only
 def test_a_thousand_nodes_are_one_object(sky: Command, kubectl: Command) -> None:
     script = "num_nodes: 1000\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
     done = sky("submit", "-", "--backend", "indexed", "--detach", "--id", "many0001", stdin=script)
@@ -226,6 +232,7 @@ def test_an_array(sky: Command, kubectl: Command) -> None:
     gone(kubectl, "array001")
 
 
+@pytest.mark.practice_only
 def test_an_array_runs_so_many_at_once(sky: Command, kubectl: Command) -> None:
     script = "resources: {image_id: 'busybox:1.36'}\nrun: sleep 300\n"
     done = sky("submit", "-", "--array", "3-7%2", "--id", "array002", "-d", stdin=script)

@@ -125,6 +125,7 @@ def test_without_root(sky: Command, settings: Path) -> None:
     assert settings.is_file()
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize(
     ("source", "told"),
     [
@@ -142,6 +143,7 @@ def test_what_is_not_there_is_told(sky: Command, settings: Path, source: str, to
     assert settings.is_file()
 
 
+@pytest.mark.practice_only
 def test_the_store_refuses_a_wrong_key(sky: Command, kubectl: Command, settings: Path) -> None:
     wrong = {"stringData": {"AWS_SECRET_ACCESS_KEY": "other"}}
     assert kubectl("patch", "secret", "aws-keys", "-p", json.dumps(wrong)).returncode == 0
@@ -151,6 +153,7 @@ def test_the_store_refuses_a_wrong_key(sky: Command, kubectl: Command, settings:
     assert settings.is_file()
 
 
+@pytest.mark.practice_only
 def test_a_bucket_that_is_to_be_mounted(sky: Command, settings: Path) -> None:
     script = """
 file_mounts:
@@ -168,6 +171,7 @@ run: ls /data | wc -l; echo x > /scratch/x
     assert settings.is_file()
 
 
+@pytest.mark.practice_only
 def test_mounted_by_a_claim_that_stands_for_the_bucket(sky: Command, tmp_path: Path) -> None:
     folder = tmp_path / ".config" / "kubectl-sky"
     folder.mkdir(parents=True, exist_ok=True)

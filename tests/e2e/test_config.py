@@ -3,6 +3,7 @@
 import textwrap
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.e2e.conftest import Command
@@ -101,6 +102,7 @@ def test_the_server_takes_all_that_is_valid(sky: Command) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.practice_only
 def test_the_start_is_waited_for_as_long_as_the_file_says(sky: Command) -> None:
     never = "{kubernetes: {provision_timeout: 1, pod_config: {spec: {nodeSelector: {a: b}}}}}"
     file = sky.write("task.yaml", f"run: hostname\nconfig: {never}\n")
@@ -109,6 +111,7 @@ def test_the_start_is_waited_for_as_long_as_the_file_says(sky: Command) -> None:
     assert "did not start in time" in done.stderr
 
 
+@pytest.mark.practice_only
 def test_a_service_account(sky: Command, kubectl: Command) -> None:
     kubectl("create", "serviceaccount", "robot")
     context = kubectl("config", "current-context").stdout.strip()

@@ -8,6 +8,8 @@ import yaml
 
 from tests.e2e.conftest import Command
 
+pytestmark = pytest.mark.practice_only
+
 TASK = "resources:\n  image_id: busybox:1.36\n  {}\nrun: echo done\n"
 DEAD = "https://127.0.0.1:9"
 

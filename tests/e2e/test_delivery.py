@@ -58,6 +58,7 @@ run: sh main.sh
 """
 
 
+@pytest.mark.practice_only
 def test_later_stages_get_what_there_was_at_first(sky: Command, code: Path) -> None:
     running = sky.start("submit", sky.write("line.yaml", PIPELINE))
     assert running.stdout
@@ -71,6 +72,7 @@ def test_later_stages_get_what_there_was_at_first(sky: Command, code: Path) -> N
     assert out.splitlines()[-2:] == ["6000000", "first"]
 
 
+@pytest.mark.practice_only
 def test_nobody_sends_to_later_stages_after_detaching(
     sky: Command, kubectl: Command, code: Path
 ) -> None:
@@ -80,6 +82,7 @@ def test_nobody_sends_to_later_stages_after_detaching(
     assert kubectl.json("get", "jobs")["items"] == []
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("code")
 def test_all_tasks_of_a_group_get_them(sky: Command) -> None:
     group = PIPELINE.replace("name: line", "name: both\nexecution: parallel")
@@ -89,6 +92,7 @@ def test_all_tasks_of_a_group_get_them(sky: Command) -> None:
     assert lines.count("one | 6000000") == lines.count("two | 6000000") == 1, done.stdout
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize("detached", [False, True])
 @pytest.mark.usefixtures("code")
 def test_every_task_of_an_array_gets_them(sky: Command, detached: bool) -> None:
@@ -102,6 +106,7 @@ def test_every_task_of_an_array_gets_them(sky: Command, detached: bool) -> None:
         assert f"index-{number} | 6000000\n" in done.stdout
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("code")
 def test_a_node_that_starts_again_gets_them_again(sky: Command) -> None:
     task = ONCE.replace("run: |\n", "workdir: code\nrun: |\n  wc -c < data\n")
@@ -183,6 +188,7 @@ def never_started(sky: Command, folder: Path, task_id: str) -> subprocess.Popen[
     return running
 
 
+@pytest.mark.practice_only
 def test_interrupted_on_the_way_nothing_is_left(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:
@@ -195,6 +201,7 @@ def test_interrupted_on_the_way_nothing_is_left(
     gone(kubectl, "stream01")
 
 
+@pytest.mark.practice_only
 def test_deleted_on_the_way(sky: Command, kubectl: Command, tmp_path: Path) -> None:
     running = never_started(sky, tmp_path, "stream02")
     assert running.stderr
@@ -210,6 +217,7 @@ SECRET_NOT_FOUND = (
 )
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [

@@ -94,6 +94,7 @@ def record(sky: Command, name: str) -> None:
     session.close()
 
 
+@pytest.mark.practice_only
 def test_nothing_is_wrong(sky: Command) -> None:
     done = sky("submit", "-", stdin="run: echo well\n")
     verdict = sky.json("doctor", submitted(done))
@@ -102,12 +103,14 @@ def test_nothing_is_wrong(sky: Command) -> None:
     assert verdict["summary"] == "no problem found"
 
 
+@pytest.mark.practice_only
 def test_why_is_another_name(sky: Command) -> None:
     done = sky("submit", "-", stdin="run: exit 3\n")
     why = sky("why", submitted(done))
     assert "it failed (Error 3)" in why.stdout, why.stderr
 
 
+@pytest.mark.practice_only
 def test_nodes_with_the_same_trouble_are_told_together(sky: Command) -> None:
     text = "num_nodes: 3\nrun: exit $((3 + NODE_RANK / 2))\n"
     done = sky("submit", "-", stdin=text)

@@ -67,6 +67,7 @@ def test_rank_0_tells_the_others_who_is_missing(sky: Command, kubectl: Command) 
     assert str(nodes[1]["message"]).endswith(": no sign of rank 2")
 
 
+@pytest.mark.practice_only
 def test_an_odd_timeout_is_told(sky: Command) -> None:
     script = "num_nodes: 2\nenvs: {KUBECTL_SKY_BARRIER_TIMEOUT: '1h'}\nrun: echo never\n"
     done = sky("submit", "-", stdin=script)
@@ -74,6 +75,7 @@ def test_an_odd_timeout_is_told(sky: Command) -> None:
     assert "KUBECTL_SKY_BARRIER_TIMEOUT is no whole number of seconds: 1h" in done.stderr
 
 
+@pytest.mark.practice_only
 def test_a_failed_setup_is_told_apart(sky: Command) -> None:
     done = sky("submit", "-", stdin="name: bad\nsetup: echo a; exit 9\nrun: echo never\n")
     assert done.returncode == 4
@@ -102,6 +104,7 @@ run: |
 """
 
 
+@pytest.mark.practice_only
 def test_the_variables_of_setup(sky: Command) -> None:
     done = sky("submit", "-", stdin=f"name: s\nresources: {{image_id: '{BUSYBOX}'}}\n{SETUP}")
     assert done.returncode == 0, done.stderr
@@ -149,6 +152,7 @@ run: |
 """
 
 
+@pytest.mark.practice_only
 def test_bash_begins_as_skypilot_s(sky: Command) -> None:
     """What setup leaves in ~/.bashrc is there in run, below Debian's guard too; so is conda."""
     done = sky("submit", "-", stdin=f"name: b\n{BASHRC}")

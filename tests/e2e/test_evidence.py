@@ -62,6 +62,7 @@ def test_the_first_failing_node_is_shown_when_its_pod_is_gone(
         assert "first failed node-1: Error (exit code 7)" in done.stderr
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize("before", [True, False])
 def test_wait_keeps_it_too(sky: Command, kubectl: Command, before: bool) -> None:
     folder = Path(sky.environment["HOME"]) / ".cache/kubectl-sky/evidence"
@@ -84,6 +85,7 @@ def test_wait_keeps_it_too(sky: Command, kubectl: Command, before: bool) -> None
     assert sky("status", "older100").returncode == 2
 
 
+@pytest.mark.practice_only
 def test_a_cache_that_cannot_be_written_to(sky: Command) -> None:
     (Path(sky.environment["HOME"]) / ".cache").write_text("a file in the way")
     done = sky("submit", "-", stdin="name: dying\nrun: exit 5\n")

@@ -50,6 +50,7 @@ def test_exit_codes_and_streams(sky: Command, one: str) -> None:
     assert sky("exec", one, "--", "cat", stdin="not passed on").stdout == ""
 
 
+@pytest.mark.practice_only
 def test_the_variables_of_the_task(sky: Command, several: str) -> None:
     names = "COLOUR TOKEN SKYPILOT_NODE_RANK SKYPILOT_NUM_NODES MASTER_ADDR SKYPILOT_TASK_ID"
     script = f"for name in {names}; do eval echo \\$$name; done; echo $SKYPILOT_NODE_IPS"
@@ -61,6 +62,7 @@ def test_the_variables_of_the_task(sky: Command, several: str) -> None:
     assert len(set(others)) == 2
 
 
+@pytest.mark.practice_only
 def test_all_ranks(sky: Command, several: str) -> None:
     script = "echo rank $NODE_RANK; echo e >&2; printf end; exit $NODE_RANK"
     done = sky("exec", several, "--all-ranks", "--", "sh", "-c", script)
@@ -73,6 +75,7 @@ def test_all_ranks(sky: Command, several: str) -> None:
     )
 
 
+@pytest.mark.practice_only
 def test_what_cannot_be(sky: Command, one: str) -> None:
     done = sky("exec", one, "--rank", "4", "--", "true")
     assert (done.returncode, "has no rank 4\nhint: it has ranks 0 to 0" in done.stderr) == (2, True)
@@ -134,6 +137,7 @@ def test_keys_and_sizes_reach_the_program(sky: Command, one: str) -> None:
     os.close(theirs)
 
 
+@pytest.mark.practice_only
 def test_interrupted(sky: Command, one: str, tmp_path: Path) -> None:
     running = sky.start("exec", one, "--", "sh", "-c", "echo begun; sleep 60")
     assert running.stdout and running.stdout.readline() == "begun\n"

@@ -1,5 +1,7 @@
 """What render explains can be applied as it is."""
 
+import pytest
+
 from tests.e2e.conftest import Command
 
 TASK = """
@@ -11,6 +13,7 @@ run: echo done
 """
 
 
+@pytest.mark.practice_only
 def test_it_can_be_applied(sky: Command, kubectl: Command) -> None:
     done = sky("render", "-", "--explain", "--id", "told0001", stdin=TASK)
     assert done.returncode == 0, done.stderr

@@ -83,6 +83,7 @@ def test_a_workdir_arrives_as_it_is(sky: Command, kubectl: Command, tmp_path: Pa
     eventually(lambda: not files(kubectl))
 
 
+@pytest.mark.practice_only
 def test_other_files_under_the_same_id_are_refused(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:
@@ -113,6 +114,7 @@ run: |
 """
 
 
+@pytest.mark.practice_only
 def test_file_mounts(sky: Command, kubectl: Command, tmp_path: Path) -> None:
     for name, text in {
         "code/main.py": "main",
@@ -133,6 +135,7 @@ def test_file_mounts(sky: Command, kubectl: Command, tmp_path: Path) -> None:
     assert "UkVEQUNURUQ=" in shown
 
 
+@pytest.mark.practice_only
 def test_a_task_without_files_begins_where_its_image_does(sky: Command) -> None:
     done = sky("submit", "-", stdin="run: test -d ~/sky_workdir && basename $PWD\n")
     assert done.returncode == 0, done.stderr
@@ -195,6 +198,7 @@ def test_what_cannot_be_sent_is_told_with_its_place(sky: Command, tmp_path: Path
     assert sky("submit", task, "--workdir", task).stderr.startswith("--workdir: workdir: is a file")
 
 
+@pytest.mark.practice_only
 def test_a_failure_leaves_no_files(sky: Command, kubectl: Command, tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     kubectl("create", "quota", "few", "--hard=count/jobs.batch=1")
@@ -205,6 +209,7 @@ def test_a_failure_leaves_no_files(sky: Command, kubectl: Command, tmp_path: Pat
     assert files(kubectl) == []
 
 
+@pytest.mark.practice_only
 def test_clean_finds_files_that_nobody_uses(sky: Command, kubectl: Command, tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     task = "workdir: code\nrun: 'true'\n"

@@ -43,6 +43,7 @@ def submitted(sky: Command) -> None:
     assert sky("wait", *list(TASKS)[:2], "--timeout", "90s").returncode == 4
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("submitted")
 def test_commands_in_every_format_agree(sky: Command) -> None:
     for command in COMMANDS:

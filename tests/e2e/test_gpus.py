@@ -3,6 +3,8 @@
 import json
 import re
 
+import pytest
+
 from tests.e2e.conftest import Command, submitted
 
 HEAD = "name: gpus\nrun: echo gpus $SKYPILOT_NUM_GPUS_PER_NODE\n"
@@ -46,6 +48,7 @@ def test_a_named_gpu_runs_where_it_is(sky: Command, kubectl: Command) -> None:
         assert "cluster nodes have no GPU labels" in done.stderr
 
 
+@pytest.mark.practice_only
 def test_the_first_candidate_that_a_node_could_hold(sky: Command) -> None:
     resources = "resources: {ordered: [{accelerators: A100:1000}, {accelerators: A100:1}]}\n"
     done = sky("submit", "-", stdin=HEAD + resources)
@@ -55,6 +58,7 @@ def test_the_first_candidate_that_a_node_could_hold(sky: Command) -> None:
     assert told in done.stderr
 
 
+@pytest.mark.practice_only
 def test_a_gpu_that_is_not_there_is_told(sky: Command, kubectl: Command) -> None:
     resources = "resources: {accelerators: K80}\n"
     done = sky("submit", "-", "--dry-run=client", "-o", "json", stdin=HEAD + resources)
@@ -78,6 +82,7 @@ def test_the_server_accepts_all_that_render_writes(sky: Command, kubectl: Comman
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.practice_only
 def test_who_may_not_see_nodes_gets_all_labels(sky: Command) -> None:
     flags = ("--context", "bob", "--dry-run=client", "-o", "json")
     done = sky("submit", "-", *flags, stdin=HEAD + "resources: {accelerators: A100}\n")
@@ -87,6 +92,7 @@ def test_who_may_not_see_nodes_gets_all_labels(sky: Command) -> None:
     assert len(affinity[REQUIRED]["nodeSelectorTerms"]) == 6
 
 
+@pytest.mark.practice_only
 def test_gpus_are_counted(sky: Command, kubectl: Command) -> None:
     nodes = kubectl.json("get", "nodes")["items"]
     offered = sum(int(node["status"]["allocatable"].get("nvidia.com/gpu", 0)) for node in nodes)
@@ -104,6 +110,7 @@ def test_gpus_are_counted(sky: Command, kubectl: Command) -> None:
     assert "ACCELERATOR" in told and "MOST ON ONE" in told and "tester" in told
 
 
+@pytest.mark.practice_only
 def test_what_is_not_measured(sky: Command) -> None:
     done = sky("submit", "-", stdin="run: echo well\n")
     top = sky("top", submitted(done))

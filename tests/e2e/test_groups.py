@@ -3,6 +3,7 @@
 import re
 import time
 
+import pytest
 import yaml
 
 from tests.e2e.conftest import Command
@@ -81,6 +82,7 @@ def test_two_tasks_find_each_other_by_name(sky: Command, kubectl: Command) -> No
     nothing_left(kubectl)
 
 
+@pytest.mark.practice_only
 def test_auxiliary_tasks_end_some_time_after_the_primary_ones(
     sky: Command, kubectl: Command
 ) -> None:
@@ -98,6 +100,7 @@ def test_auxiliary_tasks_end_some_time_after_the_primary_ones(
     assert set(jobs(kubectl)) == {"main"}
 
 
+@pytest.mark.practice_only
 def test_auxiliary_tasks_end_at_once_when_a_primary_one_fails(
     sky: Command, kubectl: Command
 ) -> None:
@@ -109,6 +112,7 @@ def test_auxiliary_tasks_end_at_once_when_a_primary_one_fails(
     assert set(jobs(kubectl)) == {"main"}
 
 
+@pytest.mark.practice_only
 def test_a_detached_group_runs_and_a_client_ends_it(sky: Command, kubectl: Command) -> None:
     file = sky.write("group.yaml", ALONE.format(delay=0, length=1, code=0))
     done = sky("submit", file, "--detach", "--id", "solo0003")
@@ -125,6 +129,7 @@ def test_a_detached_group_runs_and_a_client_ends_it(sky: Command, kubectl: Comma
     assert set(jobs(kubectl)) == {"main"}
 
 
+@pytest.mark.practice_only
 def test_an_interrupted_group_goes_on(sky: Command, kubectl: Command) -> None:
     file = sky.write("group.yaml", ALONE.format(delay=0, length=4, code=0))
     stopped = started(sky, "submit", file, "--id", "solo0004", until="begun")

@@ -47,6 +47,7 @@ def address(kubectl: Command) -> Iterator[str]:
     kubectl("delete", "pod", "hub", "--wait=false")
 
 
+@pytest.mark.practice_only
 def test_copied_with_the_task_s_token(sky: Command, kubectl: Command, address: str) -> None:
     done = sky("submit", "-", "--id", "hub00001", stdin=COPY % address)
     assert done.returncode == 0, done.stdout + done.stderr

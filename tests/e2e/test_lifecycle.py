@@ -26,6 +26,7 @@ def until_running(sky: Command, task_id: str) -> None:
     eventually(lambda: sky.json("status", task_id)["status"] == "running")
 
 
+@pytest.mark.practice_only
 def test_an_empty_list(sky: Command, namespace: str) -> None:
     done = sky("list")
     assert (done.returncode, done.stdout) == (0, "")
@@ -34,6 +35,7 @@ def test_an_empty_list(sky: Command, namespace: str) -> None:
     assert sky("list", "-o", "name").stdout == ""
 
 
+@pytest.mark.practice_only
 def test_list_is_newest_first_in_all_forms(sky: Command, namespace: str) -> None:
     for task_id in ("first001", "second01"):
         submit(sky, QUICK, task_id)
@@ -87,6 +89,7 @@ run: |
     assert sky("stop", "mixed001").returncode == 0
 
 
+@pytest.mark.practice_only
 def test_a_task_is_found_by_id_prefix_and_name(sky: Command) -> None:
     submit(sky, QUICK, "abcdefgh")
     submit(sky, SLOW, "abcxyzzz")
@@ -122,6 +125,7 @@ def test_stop_removes_everything_and_says_how_many(sky: Command, kubectl: Comman
     assert sky("stop").returncode == sky("stop", "x", "--all").returncode == 2
 
 
+@pytest.mark.practice_only
 def test_wait_for_several_and_for_too_long(sky: Command) -> None:
     submit(sky, QUICK, "good0001")
     submit(sky, QUICK.replace("echo done", "exit 3"), "badd0001")
@@ -176,6 +180,7 @@ def test_a_long_log_is_whole_and_in_order(sky: Command) -> None:
     assert done.stdout.splitlines()[1:] == [str(i) for i in range(100_000)]
 
 
+@pytest.mark.practice_only
 def test_a_long_line_and_odd_bytes(sky: Command) -> None:
     script = """
 run: |
@@ -187,6 +192,7 @@ run: |
     assert done.stdout.split("\n")[1] == "x" * 200_000
 
 
+@pytest.mark.practice_only
 def test_logs_of_what_has_not_started(sky: Command) -> None:
     submit(sky, SLOW, "never001", "--cpus", "500")
     done = sky("logs", "never001")

@@ -9,10 +9,13 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.e2e.conftest import Command, submitted
 from tests.polling import eventually
+
+pytestmark = pytest.mark.practice_only
 
 GOOD = "name: good\nresources: {image_id: 'busybox:1.36'}\nrun: echo done\n"
 BAD = "name: bad\nnum_nodes: 2\nresources: {image_id: 'busybox:1.36'}\nrun: exit 3\n"

@@ -76,6 +76,7 @@ datetime.datetime = Skewed
 """
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize("shift", [3600, -3600])
 def test_a_clock_that_is_an_hour_off(sky: Command, tmp_path: Path, shift: int) -> None:
     """Which lines are new is for the cluster's clocks; ours is not asked."""
@@ -107,6 +108,7 @@ def test_flags_that_make_no_sense(sky: Command) -> None:
         assert told in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.practice_only
 def test_another_container(sky: Command) -> None:
     assert sky("submit", "-", "--id", "other001", stdin="run: echo hi\n").returncode == 0
     wrong = sky("logs", "other001", "-c", "sidecar")

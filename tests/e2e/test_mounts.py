@@ -57,6 +57,7 @@ def test_a_volume_of_the_task_lives_as_long_as_the_task(sky: Command, kubectl: C
     assert kubectl.json("get", "pvc")["items"] == []
 
 
+@pytest.mark.practice_only
 def test_a_failed_submit_leaves_no_volume(sky: Command, kubectl: Command) -> None:
     quota = ("create", "quota", "few", "--hard=count/jobs.batch=1")
     assert kubectl(*quota).returncode == 0
@@ -68,6 +69,7 @@ def test_a_failed_submit_leaves_no_volume(sky: Command, kubectl: Command) -> Non
     assert kubectl.json("get", "pvc")["items"] == []
 
 
+@pytest.mark.practice_only
 def test_a_claim_that_skypilot_made(sky: Command, kubectl: Command) -> None:
     assert kubectl("create", "-f", "-", stdin=json.dumps(SKYPILOT)).returncode == 0
     for name in ("data", "data-1a2b-3c4d"):
@@ -90,6 +92,7 @@ def test_read_only_is_read_only(sky: Command) -> None:
     assert "Read-only file system" in done.stdout
 
 
+@pytest.mark.practice_only
 def test_a_directory_of_the_machine_only_where_the_settings_say_so(
     sky: Command, tmp_path: Path
 ) -> None:
@@ -103,6 +106,7 @@ def test_a_directory_of_the_machine_only_where_the_settings_say_so(
     assert done.stdout.splitlines()[1:] == ["/host"]
 
 
+@pytest.mark.practice_only
 def test_what_the_image_has_in_the_home_directory_stays(sky: Command) -> None:
     script = """
 resources: {image_id: "busybox:1.36"}
@@ -118,12 +122,14 @@ run: cat ~/a/kept
     assert done.stdout.splitlines()[-1].endswith("/a/kept")
 
 
+@pytest.mark.practice_only
 def test_a_volume_that_is_not_there_is_told(sky: Command) -> None:
     done = sky("submit", "-", "--dry-run=client", stdin="run: x\nvolumes: {/d: nothing}\n")
     assert done.returncode == 0
     assert 'volume or PVC "nothing" not found in namespace' in done.stderr
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize("single", ["together", "refuse"])
 def test_a_volume_for_one_machine_and_several_nodes(
     sky: Command, tmp_path: Path, single: str

@@ -19,6 +19,7 @@ def ids(sky: Command, *flags: str) -> set[str]:
     return {task["task_id"] for task in sky.json("list", *flags)["tasks"]}
 
 
+@pytest.mark.practice_only
 def test_who_is_who(sky: Command, cluster: Cluster) -> None:
     assert sky.json("auth", "whoami") == {
         "username": "tester",
@@ -32,6 +33,7 @@ def test_who_is_who(sky: Command, cluster: Cluster) -> None:
     assert done.stderr == "source: the cluster of context alice\n"
 
 
+@pytest.mark.practice_only
 def test_names_that_look_alike_as_labels_are_told_apart(sky: Command, kubectl: Command) -> None:
     submit(sky, "athome01", "--user", "user@example.com")
     submit(sky, "dashed01", "--user", "user-example.com")
@@ -47,6 +49,7 @@ def test_names_that_look_alike_as_labels_are_told_apart(sky: Command, kubectl: C
     assert ids(sky, "--all-users") == {"dashed01"}
 
 
+@pytest.mark.practice_only
 def test_only_the_owner_s_tasks_unless_all_users(sky: Command) -> None:
     submit(sky, "theirs01", "--user", "other")
     for command in (("status", "theirs01"), ("stop", "theirs01"), ("logs", "theirs01")):

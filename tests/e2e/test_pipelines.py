@@ -92,6 +92,7 @@ def test_three_stages_pass_a_value_through_a_volume(
     assert not any(jobs(kubectl).values())
 
 
+@pytest.mark.practice_only
 def test_list_and_the_other_verbs_take_the_whole(sky: Command, kubectl: Command) -> None:
     file = sky.write("pipeline.yaml", chain("echo one", "echo two"))
     assert sky("submit", file, "--id", "whole001", "--name", "renamed").returncode == 0
@@ -113,6 +114,7 @@ def test_list_and_the_other_verbs_take_the_whole(sky: Command, kubectl: Command)
     nothing_left(kubectl)
 
 
+@pytest.mark.practice_only
 def test_a_failing_stage_cancels_what_is_left(sky: Command, kubectl: Command) -> None:
     file = sky.write("pipeline.yaml", chain("echo one", "echo bad; exit 3", "echo never"))
     done = sky("submit", file, "--id", "fails001")
@@ -141,6 +143,7 @@ def test_a_failing_stage_cancels_what_is_left(sky: Command, kubectl: Command) ->
     assert retry.stdout.startswith("pipeline/fails001 submitted")
 
 
+@pytest.mark.practice_only
 def test_a_detached_pipeline_goes_on_when_a_client_leads_it(sky: Command, kubectl: Command) -> None:
     file = sky.write("pipeline.yaml", chain("echo one", "echo two", "echo three"))
     done = sky("submit", file, "--detach", "--id", "detach01")
@@ -159,6 +162,7 @@ def test_a_detached_pipeline_goes_on_when_a_client_leads_it(sky: Command, kubect
     assert not any(jobs(kubectl).values())
 
 
+@pytest.mark.practice_only
 def test_an_interrupted_pipeline_is_continued_by_the_same_submit(
     sky: Command, kubectl: Command
 ) -> None:
@@ -172,6 +176,7 @@ def test_an_interrupted_pipeline_is_continued_by_the_same_submit(
     assert done.stdout.splitlines()[1:] == ["one", "two"]
 
 
+@pytest.mark.practice_only
 def test_a_stage_that_was_stopped_ends_the_pipeline(sky: Command) -> None:
     file = sky.write("pipeline.yaml", chain("sleep 60", "echo two"))
     assert sky("submit", file, "--detach", "--id", "stopped1").returncode == 0
@@ -192,6 +197,7 @@ def test_a_stage_that_was_stopped_ends_the_pipeline(sky: Command) -> None:
     assert sky("stop", "stopped1").returncode == 0
 
 
+@pytest.mark.practice_only
 def test_render_shows_what_is_sent(sky: Command, kubectl: Command) -> None:
     file = sky.write("pipeline.yaml", chain("echo one", "echo two"))
     rendered = sky("render", file, "--id", "render01").stdout
@@ -203,6 +209,7 @@ def test_render_shows_what_is_sent(sky: Command, kubectl: Command) -> None:
     nothing_left(kubectl)
 
 
+@pytest.mark.practice_only
 def test_nothing_is_left_when_a_task_cannot_be_sent(sky: Command, kubectl: Command) -> None:
     text = chain("echo one", "echo two") + "---\nname: c\nrun: x\nresources: {labels: {a: '%'}}\n"
     done = sky("submit", sky.write("pipeline.yaml", text))

@@ -6,6 +6,8 @@ import signal
 import time
 import urllib.request
 
+import pytest
+
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command
 from tests.e2e.test_lifecycle import submit, until_running
@@ -47,6 +49,7 @@ def test_a_port_forwarded_and_fetched(sky: Command, cluster: Cluster) -> None:
     assert running.returncode == 0
 
 
+@pytest.mark.practice_only
 def test_the_end_of_the_task_is_told(sky: Command) -> None:
     submit(sky, TASK, "webweb02")
     until_running(sky, "webweb02")
@@ -67,6 +70,7 @@ def test_the_end_of_the_task_is_told(sky: Command) -> None:
     assert "error: " in told
 
 
+@pytest.mark.practice_only
 def test_wrong_ports(sky: Command) -> None:
     submit(sky, "name: quick\nresources: {image_id: 'busybox:1.36'}\nrun: 'true'\n", "webweb03")
     for text in ("x", "80:", "0", "70000", "1:2:3", "-1"):

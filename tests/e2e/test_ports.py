@@ -68,6 +68,7 @@ def test_other_pods_reach_rank_0(sky: Command, kubectl: Command, backend: str) -
     gone(kubectl, "webweb11")
 
 
+@pytest.mark.practice_only
 def test_a_port_of_each_machine(sky: Command, kubectl: Command) -> None:
     flags = ("--ports", "80", "--ports", "8000-8001", "--expose", "nodeport")
     text = QUICK.replace("'true'", "sleep 600")
@@ -103,6 +104,7 @@ def test_the_server_accepts_it(sky: Command, how: str) -> None:
     assert "Service/quick-" in done.stdout
 
 
+@pytest.mark.practice_only
 def test_tasks_of_a_group_have_a_service_each(sky: Command) -> None:
     tasks = [f"name: {name}\nresources: {{ports: {name[1:]}}}\nrun: sleep 1\n" for name in PAIR]
     text = "---\n".join(["name: both\nexecution: parallel\n", *tasks])
@@ -119,6 +121,7 @@ def test_tasks_of_a_group_have_a_service_each(sky: Command) -> None:
 PAIR = ("p80", "p90")
 
 
+@pytest.mark.practice_only
 def test_without_ports(sky: Command) -> None:
     submit(sky, QUICK, "webweb14")
     done = sky("ports", "webweb14")
@@ -126,6 +129,7 @@ def test_without_ports(sky: Command) -> None:
     assert "error: webweb14 (quick) has no Service" in done.stderr
 
 
+@pytest.mark.practice_only
 def test_a_forwarded_port_follows_the_pod(sky: Command, kubectl: Command, cluster: Cluster) -> None:
     """A pod that is replaced is reached through the same command."""
     address = "$POD_IP" if cluster.driver == "practice" else "0.0.0.0"

@@ -14,6 +14,8 @@ from tests.e2e.conftest import Command
 from tests.e2e.test_config import pod_of
 from tests.e2e.test_wrong_backends import defined
 
+pytestmark = pytest.mark.practice_only
+
 QUEUED = """\
 name: patient
 resources: {cpus: 50m, memory: 64Mi}

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from tests.e2e.conftest import Command, submitted
 from tests.polling import eventually
 
@@ -70,6 +72,7 @@ def test_an_evicted_pod_is_followed_by_another(
     assert sky.json("status", "evict001")["status"] == "completed"
 
 
+@pytest.mark.practice_only
 def test_between_two_attempts_the_task_is_not_over(sky: Command) -> None:
     done = sky("submit", "-", "--detach", stdin=ONCE % volume(sky, "marks-b"))
     task = submitted(done)

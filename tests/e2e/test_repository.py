@@ -48,12 +48,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 # No image of the tests' real cluster has git; on the practice cluster it is this machine's.
-practice_alone = pytest.mark.parametrize(
-    "cluster", [pytest.param("practice", marks=pytest.mark.practice)], indirect=True
-)
-
-
-@practice_alone
+@pytest.mark.practice_only
 def test_a_repository(sky: Command, repository: tuple[str, list[str]]) -> None:
     url, commits = repository
     wanted = {None: "2", "main": "2", "v1": "1", "old/one": "0", commits[1]: "1"}

@@ -49,6 +49,7 @@ def until(kubectl: Command, owners: int) -> None:
         time.sleep(0.5)
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize("key", ["entry.sh", "planted.sh"])
 def test_runtime_that_a_neighbour_planted_is_refused(
     sky: Command, kubectl: Command, key: str
@@ -64,6 +65,7 @@ def test_runtime_that_a_neighbour_planted_is_refused(
     assert not kubectl.json("get", "jobs")["items"]
 
 
+@pytest.mark.practice_only
 def test_task_with_run_only_sends_no_runtime(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", stdin="name: hello\nrun: echo hi\n")
     assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["hi"])

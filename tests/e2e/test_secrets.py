@@ -4,6 +4,8 @@ import base64
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.conftest import Command, submitted
 
 VALUE = "s3cr3t:\"'$(x)\\#é"
@@ -35,6 +37,7 @@ def kept(kubectl: Command, name: str, **keys: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.practice_only
 def test_no_value_is_anywhere_but_in_the_secret(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:
@@ -75,6 +78,7 @@ def test_no_value_is_anywhere_but_in_the_secret(
             assert form not in text
 
 
+@pytest.mark.practice_only
 def test_what_is_wrong_with_a_file_of_secrets_tells_none(sky: Command) -> None:
     sky.write("open.env", "TOKEN=s3cr3t\nOTHER\n")
     done = sky("submit", "-", "--secret-file", "open.env", stdin=TASK)
@@ -107,6 +111,7 @@ def test_secrets_that_the_cluster_keeps(sky: Command, kubectl: Command) -> None:
     assert both.returncode == 0, both.stdout + both.stderr
 
 
+@pytest.mark.practice_only
 def test_a_secret_without_such_a_key(sky: Command, kubectl: Command) -> None:
     kept(kubectl, "token", a="s3cr3t", b="s3cr3t")
     done = sky("submit", "-", stdin="secrets: ['secrets:TOKEN']\nrun: x\n")

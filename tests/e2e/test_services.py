@@ -13,6 +13,7 @@ run: echo replica $SKYPILOT_SERVE_REPLICA_ID
 POOL = "name: p\npool: {workers: 2}\nresources: {image_id: 'busybox:1.36'}\nsetup: echo ready\n"
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize(("text", "line"), [(SERVICE, "replica 1"), (POOL, "ready")])
 def test_a_service_or_pool_runs_as_a_task(sky: Command, text: str, line: str) -> None:
     file = sky.write("served.yaml", text)

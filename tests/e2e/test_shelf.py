@@ -65,6 +65,7 @@ def test_files_are_sent_once_and_are_there_for_later_tasks(
     assert [one["name"] for one in mounts if one["mountPath"] == "/kubectl-sky/shelf"]
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("code")
 def test_a_small_task_mounts_no_volume(sky: Command, tmp_path: Path) -> None:
     settings(tmp_path, "code_volume: code\n")
@@ -72,6 +73,7 @@ def test_a_small_task_mounts_no_volume(sky: Command, tmp_path: Path) -> None:
     assert "/kubectl-sky/shelf" not in sky("render", "-", stdin=TASK).stdout
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("code")
 def test_a_volume_that_cannot_keep_them_is_told_and_they_are_sent(
     sky: Command, kubectl: Command, tmp_path: Path

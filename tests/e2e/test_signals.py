@@ -34,6 +34,7 @@ def test_a_stopped_task_may_save_its_work(sky: Command, nodes: int) -> None:
     assert "task saves001 (task-saves001) was stopped" in told
 
 
+@pytest.mark.practice_only
 def test_ctrl_c_leaves_the_task_running(sky: Command) -> None:
     running = sky.start("submit", sky.write("t.yaml", "run: sleep 60\n"), "--id", "ctrlc001")
     assert running.stdout and running.stdout.readline().startswith("task/ctrlc001 submitted")

@@ -119,6 +119,7 @@ def test_a_failing_task(sky: Command, script: str, told: list[str]) -> None:
     assert sky("wait", task_id).returncode == 4
 
 
+@pytest.mark.practice_only
 def test_the_first_failing_node_is_named(sky: Command) -> None:
     script = (
         "num_nodes: 3\nrun: sleep $((NODE_RANK * 6)); test $NODE_RANK = 2 || exit 1$NODE_RANK\n"
@@ -128,6 +129,7 @@ def test_the_first_failing_node_is_named(sky: Command) -> None:
     assert "failed: node-0: Error (exit code 10)" in done.stderr
 
 
+@pytest.mark.practice_only
 def test_the_same_again_is_a_no_op(sky: Command) -> None:
     first = sky("submit", "-", "--id", "twice001", stdin=HELLO)
     again = sky("submit", "-", "--id", "twice001", stdin=HELLO)
@@ -149,6 +151,7 @@ def test_another_task_under_the_same_id_is_refused(sky: Command, kubectl: Comman
     assert kubectl("get", "jobs,configmaps", "-o", "yaml").stdout == before
 
 
+@pytest.mark.practice_only
 def test_a_submit_that_was_cut_short_is_completed(sky: Command, kubectl: Command) -> None:
     script = HELLO + "num_nodes: 2\n"
     rendered = sky("render", "-", "--id", "repair01", "--user", "tester", stdin=script)
@@ -167,6 +170,7 @@ def test_a_submit_that_was_cut_short_is_completed(sky: Command, kubectl: Command
     assert {owner["name"] for owner in owners} == {f"hello-repair01-node-{rank}" for rank in (0, 1)}
 
 
+@pytest.mark.practice_only
 def test_killed_in_the_middle_nothing_is_beyond_repair(sky: Command, kubectl: Command) -> None:
     script = "name: many\nnum_nodes: 40\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
     path = sky.write("many.yaml", script)
@@ -188,6 +192,7 @@ def gone(kubectl: Command, task_id: str, seconds: float = 90) -> None:
     eventually(lambda: not objects(kubectl, task_id), seconds)
 
 
+@pytest.mark.practice_only
 def test_clean_finds_what_has_no_job(sky: Command, kubectl: Command) -> None:
     rendered = sky("render", "-", "--id", "orphan01", "--user", "tester", stdin=HELLO)
     kubectl("apply", "-f", "-", stdin=rendered.stdout.split("---\n")[0])
@@ -206,6 +211,7 @@ def test_clean_finds_what_has_no_job(sky: Command, kubectl: Command) -> None:
     assert len(objects(kubectl, "alive001")) == 2
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
@@ -233,6 +239,7 @@ def test_a_failure_half_way_leaves_nothing(sky: Command, kubectl: Command) -> No
     gone(kubectl, "quota001")
 
 
+@pytest.mark.practice_only
 def test_a_quota_of_pods_is_told_before_anything_is_created(sky: Command, kubectl: Command) -> None:
     kubectl("create", "quota", "cpu", "--hard=requests.cpu=1,limits.cpu=1")
     done = sky("submit", "-", "--id", "quota002", "--cpus", "2", stdin=HELLO)
@@ -259,6 +266,7 @@ def test_dry_runs_leave_nothing(sky: Command, kubectl: Command) -> None:
     assert objects(kubectl, "dryrun01") == []
 
 
+@pytest.mark.practice_only
 def test_what_is_not_scheduled_is_told(sky: Command) -> None:
     done = sky("submit", "-", "--cpus", "500", "--wait-timeout", "4s", stdin=HELLO)
     assert done.returncode == 1
@@ -267,6 +275,7 @@ def test_what_is_not_scheduled_is_told(sky: Command) -> None:
     assert "did not start in time" in done.stderr
 
 
+@pytest.mark.practice_only
 def test_secrets_travel_only_in_secrets(sky: Command, kubectl: Command) -> None:
     script = """
 secrets: {TOKEN: null}

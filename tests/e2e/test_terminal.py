@@ -5,7 +5,11 @@ import pty
 import select
 import time
 
+import pytest
+
 from tests.e2e.conftest import Command
+
+pytestmark = pytest.mark.practice_only
 
 TASK = "name: quick\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
 

@@ -14,6 +14,8 @@ from tests.contract.proxies import FrontProxy
 from tests.e2e.conftest import Command
 from tests.polling import eventually
 
+pytestmark = pytest.mark.practice_only
+
 HELLO = "name: hello\nrun: echo hello\n"
 EVERY = (
     ("list",),

@@ -65,6 +65,7 @@ def test_commands_after_kubectl_change_agree(
     assert sky("stop", "pair0001").returncode == 0
 
 
+@pytest.mark.practice_only
 def test_wait_job_deleted_meanwhile_ends(sky: Command, kubectl: Command) -> None:
     started(sky, "pair0002")
     waiting = sky.start("wait", "pair0002")
@@ -76,6 +77,7 @@ def test_wait_job_deleted_meanwhile_ends(sky: Command, kubectl: Command) -> None
     assert "the other nodes are being stopped" in err
 
 
+@pytest.mark.practice_only
 def test_list_submit_killed_half_way_is_incomplete(sky: Command, kubectl: Command) -> None:
     started(sky, "pair0003")
     # As after a submit that was killed: not all Jobs exist, and nothing has an owner.

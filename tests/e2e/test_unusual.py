@@ -39,6 +39,7 @@ def test_commands_pod_evicted_name_node_and_reason(
     assert sky("stop", "evict001").returncode == 0
 
 
+@pytest.mark.practice_only
 def test_commands_node_low_on_memory_say_evicted(
     sky: Command, kubectl: Command, cluster: Cluster
 ) -> None:
@@ -57,6 +58,7 @@ def test_commands_node_low_on_memory_say_evicted(
     assert sky("stop", "evict002").returncode == 0
 
 
+@pytest.mark.practice_only
 def test_commands_pod_terminating_name_it_until_it_is_deleted(
     sky: Command, kubectl: Command
 ) -> None:
@@ -96,6 +98,7 @@ def contexts(sky: Command, namespace: str, cluster: Cluster, tmp_path: Path) -> 
     return sky
 
 
+@pytest.mark.practice_only
 def test_task_of_other_context_is_shown_with_its_context_only(contexts: Command) -> None:
     script = "name: far\nresources: {image_id: 'busybox:1.36'}\nrun: exit 3\n"
     second = ("--context", "second")
@@ -186,6 +189,7 @@ def kill_submit(
         proxy.close()
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize(
     ("backend", "stall", "nodes"),
     [

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.e2e.conftest import Command
 
 TASK = """
@@ -15,6 +17,7 @@ run: |
 """
 
 
+@pytest.mark.practice_only
 def test_variables(sky: Command) -> None:
     """Nodes meet although the user calls the run what no name of an object could be."""
     done = sky("submit", "-", "--id", "told0001", stdin=TASK)

@@ -40,6 +40,7 @@ def submitted(kubectl: Command, request: pytest.FixtureRequest) -> None:
     create(kubectl, rest)
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("submitted")
 def test_tasks_of_an_older_version_run_and_can_be_followed_and_stopped(
     sky: Command, kubectl: Command, tmp_path: Path

@@ -66,6 +66,7 @@ def says(kubectl: Command, phase: str, message: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("volcano")
 def test_a_gang(sky: Command, kubectl: Command) -> None:
     assert submit(sky, "--ports", "80") == "", "nothing starts alone"
@@ -162,6 +163,7 @@ def test_one_fails_and_the_others_end(sky: Command, kubectl: Command, namespace:
     until(lambda: kubectl("get", f"{KIND}/gang-volcano6").returncode != 0)
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("volcano")
 def test_queues_are_volcano_s(sky: Command, kubectl: Command) -> None:
     arguments = ("submit", "-", "--backend", "volcano", "--queue", "gold", "--id", "volcano2")
@@ -180,6 +182,7 @@ def test_queues_are_volcano_s(sky: Command, kubectl: Command) -> None:
     assert sky("stop", "volcano2").returncode == 0
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("volcano")
 def test_what_was_cut_short_is_cleaned(sky: Command, kubectl: Command) -> None:
     flags = ("--backend", "volcano", "--id", "volcano3", "--user", "tester")
@@ -191,6 +194,7 @@ def test_what_was_cut_short_is_cleaned(sky: Command, kubectl: Command) -> None:
     assert (done.returncode, done.stderr) == (0, "Removed 1 orphan\n")
 
 
+@pytest.mark.practice_only
 def test_without_volcano(sky: Command, kubectl: Command) -> None:
     if kubectl("get", "podgroups.scheduling.volcano.sh").returncode == 0:
         pytest.skip("the cluster has Volcano")
@@ -204,6 +208,7 @@ def test_without_volcano(sky: Command, kubectl: Command) -> None:
     assert objects(kubectl, "volcano4") == []
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("volcano")
 def test_the_rights_that_it_needs(sky: Command) -> None:
     role = yaml.safe_load_all(sky("doctor", "--role").stdout)
@@ -212,6 +217,7 @@ def test_the_rights_that_it_needs(sky: Command) -> None:
     assert set(found["verbs"]) == {"list", "create", "patch", "delete"}
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("volcano")
 def test_the_example(sky: Command) -> None:
     example = str(ROOT / "examples" / "19-volcano.yaml")

@@ -27,6 +27,7 @@ def claims(kubectl: Command) -> list[dict[str, object]]:
     return found
 
 
+@pytest.mark.practice_only
 def test_applied_twice_it_is_there_once(sky: Command, kubectl: Command) -> None:
     for dry in ("client", "server"):
         tried = sky("volumes", "apply", "-", f"--dry-run={dry}", stdin=VOLUME)
@@ -50,6 +51,7 @@ def test_applied_twice_it_is_there_once(sky: Command, kubectl: Command) -> None:
     assert (answer["volume_id"], answer["done"]) == (first[7:], "unchanged")
 
 
+@pytest.mark.practice_only
 def test_what_cannot_be_changed_is_told(sky: Command) -> None:
     assert sky("volumes", "apply", "-", stdin=VOLUME).returncode == 0
     done = sky("volumes", "apply", "-", stdin=VOLUME.replace("ReadWriteMany", "ReadWriteOnce"))
@@ -60,6 +62,7 @@ def test_what_cannot_be_changed_is_told(sky: Command) -> None:
     assert '"1Gi" would become "1Mi"' in smaller.stderr
 
 
+@pytest.mark.practice_only
 def test_a_claim_that_is_there(sky: Command, kubectl: Command) -> None:
     use = "name: data\ntype: k8s-pvc\nuse_existing: true\n"
     missing = sky("volumes", "apply", "-", stdin=use)

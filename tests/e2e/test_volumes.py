@@ -21,6 +21,7 @@ def create(sky: Command, *arguments: str) -> str:
     return found[1]
 
 
+@pytest.mark.practice_only
 def test_names_labels_and_forms_of_the_seed(sky: Command, kubectl: Command) -> None:
     volume = create(
         sky, "Data Vol", "2", "--access-modes", "RWO,ROX", "--storage-class", "standard"
@@ -59,6 +60,7 @@ def test_names_labels_and_forms_of_the_seed(sky: Command, kubectl: Command) -> N
     assert answer["message"] == f"Volume created successfully with ID: {answer['volume_id']}"
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -91,6 +93,7 @@ def test_data_outlives_a_task(sky: Command) -> None:
         assert done.stdout.splitlines()[1:] == [count]
 
 
+@pytest.mark.practice_only
 def test_a_name_that_is_no_volume_is_a_claim(sky: Command, kubectl: Command) -> None:
     claim = create(sky, "notes", "1Gi")
     someone = ("--user", "someone")
@@ -123,6 +126,7 @@ def test_a_volume_in_use_says_by_which_task(sky: Command, kubectl: Command) -> N
     assert sky.json("volumes", "list") == {"volumes": []}
 
 
+@pytest.mark.practice_only
 def test_deleting_asks_and_finds(sky: Command) -> None:
     volume = create(sky, "notes", "1Gi")
     alone = sky("volumes", "delete", volume)

@@ -44,6 +44,7 @@ def definition(kubectl: Command) -> Iterator[dict[str, Any]]:
         yield yaml.safe_load(DEFINITION.read_text())
 
 
+@pytest.mark.practice_only
 def test_a_cluster_with_another_version(
     sky: Command, kubectl: Command, definition: dict[str, Any]
 ) -> None:
@@ -59,6 +60,7 @@ def test_a_cluster_with_another_version(
     assert objects(kubectl, "oldone01") == []
 
 
+@pytest.mark.practice_only
 def test_a_controller_that_is_too_old(
     sky: Command, kubectl: Command, definition: dict[str, Any]
 ) -> None:
@@ -72,6 +74,7 @@ def test_a_controller_that_is_too_old(
     assert objects(kubectl, "oldone02") == []
 
 
+@pytest.mark.practice_only
 def test_more_nodes_than_a_quota_ever_allows(sky: Command, kubectl: Command) -> None:
     kubectl("create", "quota", "few", "--hard=requests.cpu=300m")
     done = sky("submit", "-", "--id", "toomany2", stdin=TASK)
