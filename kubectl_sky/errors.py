@@ -3,11 +3,14 @@
     SkyError                 1  any error of this program
     ├─ UserError             2  the user's file or flags are invalid
     │  ├─ InvalidFiles          has every problem found, with its location
-    │  └─ ProgramMissing        the image does not have the program
+    │  ├─ ProgramMissing        the image does not have the program
+    │  ├─ UnknownName           nothing matches a name or an id
+    │  └─ NameTaken             a name or an id is in use
     ├─ ClusterError          3  the cluster refused, failed or did not answer
     │  ├─ NotFound              the object does not exist
     │  ├─ NotServed             the cluster does not serve this kind
     │  │  └─ Outdated              the cluster serves only other versions of this kind
+    │  ├─ Unauthorized          the credentials are missing, wrong or expired
     │  ├─ Forbidden             RBAC denies the request
     │  ├─ Refused               admission denies the request: quota, limits, policy, webhook
     │  ├─ Conflict              the object was changed by another client, or already exists
@@ -107,6 +110,14 @@ class ProgramMissing(UserError):
     """The image does not have the program to run."""
 
 
+class UnknownName(UserError):
+    """No task, volume or queue matches the name or id."""
+
+
+class NameTaken(UserError):
+    """Another object has the name or id, or other fields."""
+
+
 class ClusterError(SkyError):
     """The cluster refused, failed or did not answer."""
 
@@ -127,6 +138,10 @@ class Outdated(NotServed):
     def __init__(self, plural: str, served: Sequence[str], needed: str, hint: str) -> None:
         versions = f"the cluster serves {plural} only as {', '.join(served)}"
         super().__init__(f"{versions}, but {needed} is required", hint)
+
+
+class Unauthorized(ClusterError):
+    """The API server does not accept the credentials, or there are none."""
 
 
 class Forbidden(ClusterError):

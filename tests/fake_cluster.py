@@ -54,7 +54,13 @@ _EVERYWHERE = frozenset(
         kinds.STORAGE_CLASS,
     }
 )
-_REASONS = {403: "Forbidden", 409: "Conflict", 410: "Expired", 429: "TooManyRequests"}
+_REASONS = {
+    401: "Unauthorized",
+    403: "Forbidden",
+    409: "Conflict",
+    410: "Expired",
+    429: "TooManyRequests",
+}
 _VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -81,6 +87,7 @@ class _Asked:
     query: dict[str, str]
     body: Json
     metadata_only: bool
+    user: str = ""
 
     def __str__(self) -> str:
         resource = f"{self.kind.plural}/{self.sub}" if self.sub else self.kind.plural
@@ -98,10 +105,11 @@ class _Hook:
 
 
 class _Session(Session):
-    def __init__(self, cluster: "FakeCluster") -> None:
+    def __init__(self, cluster: "FakeCluster", connection: Connection) -> None:
         pool = urllib3.PoolManager()
-        target = Target(_SERVER, "fake", cluster.namespace, "", pool)
-        super().__init__(Connection(), target)
+        authorization = f"Bearer {connection.token}" if connection.token else ""
+        target = Target(_SERVER, "fake", cluster.namespace, authorization, pool)
+        super().__init__(connection, target)
         self._cluster = cluster
 
     def open(self, outgoing: Outgoing, attempt: Attempt | None = None) -> Reply:
@@ -114,8 +122,9 @@ class FakeCluster:
     def __init__(self, namespace: str = "default") -> None:
         self.namespace = namespace
         self.user = "alice"
+        self.tokens: dict[str, str] = {}  # users by token; a request with another one is refused
         self.requests: list[str] = []
-        self.forbidden: set[str] = set()  # such as "create pods"
+        self.forbidden: set[str] = set()  # such as "create pods", or "bob: create pods"
         self.kinds = set(_EVERYWHERE)
         self._hooks: list[_Hook] = []
         self._changed = threading.Condition(threading.RLock())
@@ -127,7 +136,7 @@ class FakeCluster:
 
     def session(self, connection: Connection | None = None) -> Session:
         """Return a new client."""
-        return _Session(self)
+        return _Session(self, connection or Connection())
 
     def before(self, request: str, action: Action, nth: int = 1) -> None:
         """Run something before the n-th such request; a status that it returns is the answer."""
@@ -244,11 +253,13 @@ class FakeCluster:
             return self._discovery(url.path)
         try:
             asked = self._parsed(url.path, dict(parse_qsl(url.query)), request, match)
+            asked = replace(asked, user=self._authenticated(request))
             self.requests.append(str(asked))
             status = self._run(str(asked), late=False)
             if status:
                 raise Problem(status, _REASONS.get(status, ""), HTTPStatus(status).phrase)
-            if f"{asked.verb} {asked.kind.plural}" in self.forbidden:
+            action = f"{asked.verb} {asked.kind.plural}"
+            if not {action, f"{asked.user}: {action}"}.isdisjoint(self.forbidden):
                 raise problems.forbidden(asked.kind.resource, asked.name, self._missing(asked))
             reply = self._handled(asked)
             self._run(str(asked), late=True)
@@ -278,6 +289,12 @@ class FakeCluster:
             json.loads(request.body or b"{}"),
             "PartialObjectMetadata" in request.headers.get("Accept", ""),
         )
+
+    def _authenticated(self, request: Request) -> str:
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if token and token not in self.tokens:
+            raise problems.unauthorized()
+        return self.tokens.get(token, self.user)
 
     def _run(self, request: str, *, late: bool) -> int | None:
         """Run the hooks of a request; return the status that the first of them gives."""
@@ -423,11 +440,12 @@ class FakeCluster:
     def _review(self, asked: _Asked) -> Json:
         attributes = asked.body.get("spec", {}).get("resourceAttributes", {})
         action = f"{attributes.get('verb')} {attributes.get('resource')}"
-        return {"userInfo": {"username": self.user}, "allowed": action not in self.forbidden}
+        allowed = {action, f"{asked.user}: {action}"}.isdisjoint(self.forbidden)
+        return {"userInfo": {"username": asked.user, "groups": ["testers"]}, "allowed": allowed}
 
     def _missing(self, asked: _Asked) -> str:
         return (
-            f'User "{self.user}" cannot {asked.verb} resource "{asked.kind.plural}"'
+            f'User "{asked.user}" cannot {asked.verb} resource "{asked.kind.plural}"'
             f' in API group "{asked.kind.group}" in the namespace "{self.namespace}"'
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from kubectl_sky import names
 from kubectl_sky.actions import listing
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import UserError
+from kubectl_sky.errors import UnknownName, UserError
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
@@ -16,7 +16,7 @@ from kubectl_sky.users import User
 Target = TaskStatus | PipelineStatus
 
 
-class TaskNotFound(UserError):
+class TaskNotFound(UnknownName):
     """No task matches."""
 
 
@@ -210,7 +210,7 @@ def _locate_owned(scope: Scope, location: _Location, items: Sequence[Json]) -> _
         )
     if not owned:
         owner = status.tasks(items, [])[0].user
-        raise UserError(
+        raise UnknownName(
             f"task {location.id} belongs to {owner}",
             "add --all-users to include other users' tasks",
         )

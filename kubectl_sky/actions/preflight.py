@@ -12,7 +12,7 @@ from kubectl_sky.actions.stop import AUXILIARY
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden, NotFound, NotServed, UserError
+from kubectl_sky.errors import Forbidden, NameTaken, NotFound, NotServed, UserError
 from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.pipelines import pipelines
@@ -190,7 +190,7 @@ def refuse_foreign(manifest: Json, live: Json) -> None:
         reasons = ["it is being deleted"]
     if reasons:
         suffix = f" and {len(reasons) - 1} more" if reasons[1:] else ""
-        raise UserError(
+        raise NameTaken(
             f"{_name(manifest)} already exists and was not created by this task:"
             f" {reasons[0]}{suffix}",
             "delete it if it is yours, or submit with another --id",
@@ -275,7 +275,7 @@ def _refuse_other_task(
     for live in (*items, *listing.list_workloads(session, decision.namespace, selector)):
         name = _name(live)
         if live["metadata"].get("deletionTimestamp"):
-            raise UserError(
+            raise NameTaken(
                 f"task {decision.id} is being deleted", "wait a moment, or use another --id"
             )
         if name not in expected:
@@ -286,14 +286,14 @@ def _refuse_other_task(
         return
     hint = f"use another --id, or stop that task first: kubectl sky stop {decision.id}"
     if any(part in mismatch for part in _VERSION_FIELDS for mismatch in mismatches):
-        raise UserError(
+        raise NameTaken(
             f"--id {decision.id} belongs to a task that another version of kubectl-sky submitted",
             f"list, logs, wait --continue and stop work; {hint}",
         )
     shown = "\n  ".join(mismatches[:_MAX_NAMES]) + (
         f"\n  and {len(mismatches) - _MAX_NAMES} more" if mismatches[_MAX_NAMES:] else ""
     )
-    raise UserError(
+    raise NameTaken(
         f"--id {decision.id} belongs to a different task; these fields differ:\n  {shown}",
         hint,
     )

@@ -3,7 +3,7 @@
 from kubectl_sky import kinds
 from kubectl_sky.cluster import access
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import ClusterError, Forbidden, NotServed, Outdated, UserError
+from kubectl_sky.errors import Forbidden, NotServed, Outdated, UnknownName
 from kubectl_sky.kinds import Kind
 from kubectl_sky.observe.queues import QueueStatus, queues
 
@@ -16,7 +16,7 @@ def list_queues(session: Session) -> list[QueueStatus]:
     except Outdated:
         raise
     except NotServed:
-        raise ClusterError(
+        raise NotServed(
             "Kueue is not installed in the cluster",
             "see https://kueue.sigs.k8s.io",
         ) from None
@@ -30,7 +30,7 @@ def get_queue(session: Session, name: str) -> QueueStatus:
     queues_by_name = {queue.name: queue for queue in list_queues(session)}
     if name not in queues_by_name:
         hint = f"queues: {', '.join(queues_by_name)}" if queues_by_name else ""
-        raise UserError(f'queue "{name}" not found in namespace "{session.namespace}"', hint)
+        raise UnknownName(f'queue "{name}" not found in namespace "{session.namespace}"', hint)
     return queues_by_name[name]
 
 

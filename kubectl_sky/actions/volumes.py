@@ -9,7 +9,7 @@ from kubectl_sky.actions.find import Scope
 from kubectl_sky.actions.validate import read_documents
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import InvalidFiles, Problem, UserError
+from kubectl_sky.errors import InvalidFiles, NameTaken, Problem, UnknownName, UserError
 from kubectl_sky.facts import ExistingPvc
 from kubectl_sky.observe import volumes
 from kubectl_sky.observe.difference import Difference, differences
@@ -46,7 +46,7 @@ def create(
         if volume.name == name
     ]
     if existing:
-        raise UserError(
+        raise NameTaken(
             f'volume "{name}" already exists: {existing[0].id}, {existing[0].size}',
             "choose another name, or delete that volume",
         )
@@ -154,7 +154,7 @@ def find(session: Session, scope: Scope, text: str) -> VolumeStatus:
         ids = ", ".join(volume.id for volume in matches)
         raise UserError(f'"{text}" matches {len(matches)} volumes: {ids}', "use the full id")
     of_user = f" (owner: {scope.user.name})" if scope.user else ""
-    raise UserError(
+    raise UnknownName(
         f'volume "{text}" not found{of_user}',
         "run `kubectl sky volumes list` to see your volumes",
     )

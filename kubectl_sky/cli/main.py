@@ -53,6 +53,7 @@ _GROUPS = {
         "queues": "Show Kueue's queues and the tasks that wait in them",
         "ports": "Show the addresses of a task's ports",
         "local": "Run a local cluster",
+        "api": "Serve the REST API",
     },
     "Other": {
         "auth": "Manage the owner recorded on your tasks and volumes",

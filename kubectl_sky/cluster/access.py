@@ -62,18 +62,19 @@ def other_versions(session: Session, kind: Kind) -> tuple[str, ...]:
 
 
 def may(
-    session: Session, verb: str, kind: Kind, subresource: str = "", namespace: str = ""
+    session: Session, verb: str, kind: Kind, subresource: str = "", namespace: str | None = None
 ) -> bool:
-    """Check whether the user may do this in a namespace (empty: the current one).
+    """Check whether the user may do this in a namespace (None: the current one, empty: all).
 
     Creates a SelfSubjectAccessReview, which every user may do. Raises ClusterError.
     """
+    namespace = session.namespace if namespace is None else namespace
     attributes = {
         "verb": verb,
         "group": kind.group,
         "resource": kind.plural,
         "subresource": subresource,
-        "namespace": (namespace or session.namespace) if kind.namespaced else "",
+        "namespace": namespace if kind.namespaced else "",
     }
     review = kinds.SELF_SUBJECT_ACCESS_REVIEW
     body = {

@@ -9,7 +9,8 @@ import urllib3
 class Connection:
     """Connection flags; None means that the kubeconfig decides.
 
-    `request_timeout` is in seconds and limits each request that is not a stream.
+    `request_timeout` is in seconds and limits each request that is not a stream. `anonymous` leaves
+    out all credentials: only the server, its CA and the proxy count.
     """
 
     kubeconfig: str | None = None
@@ -22,6 +23,7 @@ class Connection:
     as_groups: tuple[str, ...] = ()
     request_timeout: float | None = None
     insecure: bool | None = None
+    anonymous: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The core API: pods and their logs, nodes, events, PVCs and the current user."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from time import monotonic
 
 from kubectl_sky import kinds
@@ -12,6 +13,14 @@ from kubectl_sky.cluster.transport import Stream
 _MAX_LOG_BYTES = 1 << 20  # bytes kept of the end of a log
 _LOG_SECONDS = 30.0  # seconds to read the end of a log
 _SILENCE_SECONDS = 10.0  # seconds without data before the read fails
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A user and the groups, as the API server authenticated them."""
+
+    name: str
+    groups: tuple[str, ...] = ()
 
 
 class CoreManager:
@@ -76,16 +85,21 @@ class CoreManager:
 
     def whoami(self) -> str:
         """Return the current user's name, as the API server sees it."""
+        return self.identity().name
+
+    def identity(self) -> Identity:
+        """Return the current user, as the API server sees it."""
         kind = kinds.SELF_SUBJECT_REVIEW
         body = {"apiVersion": kind.api_version, "kind": kind.kind}
         answer = self._session.request("POST", objects.path(kind), body=body)
         try:
-            username = answer["status"]["userInfo"].get("username", "")
+            info = answer["status"]["userInfo"]
+            username, groups = info.get("username", ""), info.get("groups") or ()
         except (LookupError, TypeError, AttributeError):
-            username = None
-        if not isinstance(username, str):
+            username, groups = None, ()
+        if not isinstance(username, str) or not isinstance(groups, Sequence):
             raise errors.not_kubernetes(Call("POST", objects.path(kind), self._session.server))
-        return username
+        return Identity(username, tuple(map(str, groups)))
 
 
 def _event_time(event: Json) -> str:

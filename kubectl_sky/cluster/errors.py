@@ -21,6 +21,7 @@ from kubectl_sky.errors import (
     NotFound,
     NotServed,
     Refused,
+    Unauthorized,
     Unreachable,
 )
 
@@ -156,11 +157,11 @@ def one_line(value: object) -> str:
 
 def _unauthorized(refusal: Refusal) -> ClusterError:
     if refusal.call.server.lower().startswith("http://"):
-        return ClusterError(
+        return Unauthorized(
             f"unauthorized: credentials are not sent to {refusal.call.server}, without encryption",
             "use an https:// server",
         )
-    return ClusterError(
+    return Unauthorized(
         f"unauthorized: {refusal.call.host} does not accept the credentials;"
         " the token may have expired",
         "log in to the cluster again",

@@ -101,6 +101,7 @@ def _from_files(connection: Connection, paths: str) -> Target:
     except _MALFORMED:
         raise _malformed(paths, "its certificates or credentials are damaged") from None
     renewable = bool({"exec", "tokenFile", "auth-provider"} & set(context.user))
+    renewable = renewable and not connection.anonymous
     return _target(
         configuration,
         context.name,
@@ -201,7 +202,7 @@ def _credentials(connection: Connection, context: _Context) -> tuple[Entry, floa
     server gets no credentials, so no plugin runs for it.
     """
     user = context.user
-    if not _encrypted(str(context.cluster.get("server"))):
+    if connection.anonymous or not _encrypted(str(context.cluster.get("server"))):
         return {}, None
     if connection.token:
         names = {*_CERTIFICATES, *(f"{name}-data" for name in _CERTIFICATES)}
@@ -294,7 +295,7 @@ def _from_service_account(connection: Connection) -> Target:
         ) from None
     _override(configuration, connection)
     pod_namespace = _POD_NAMESPACE.read_text().strip() if _POD_NAMESPACE.exists() else "default"
-    renewable = not connection.token
+    renewable = not connection.token and not connection.anonymous
     return _target(
         configuration, "in-cluster", connection.namespace or pod_namespace, renewable=renewable
     )
@@ -310,10 +311,18 @@ def _override(configuration: Configuration, connection: Connection) -> None:
     """Override the settings of the service account with the flags."""
     if connection.server:
         configuration.host = connection.server
-    if connection.token:
+    if connection.anonymous:
+        configuration.api_key = {}
+    elif connection.token:
         configuration.api_key = {"BearerToken": f"Bearer {connection.token}"}
     if connection.insecure:
         configuration.verify_ssl, configuration.ssl_ca_cert = False, None
+
+
+def check_header(authorization: str) -> None:
+    """Raise ClusterError for an authorization that no HTTP header may have."""
+    if not _HEADER.fullmatch(authorization):
+        raise ClusterError("the token has characters that no HTTP header may have", "log in again")
 
 
 def _target(
@@ -334,8 +343,8 @@ def _target(
     authorization = ""
     if _encrypted(server):  # as in kubectl: no credentials in plain text
         authorization = str(configuration.api_key.get("BearerToken") or "").strip()
-    if authorization and not _HEADER.fullmatch(authorization):
-        raise ClusterError("the token has characters that no HTTP header may have", "log in again")
+    if authorization:
+        check_header(authorization)
     configuration.connection_pool_maxsize = _MAX_CONNECTIONS
     configuration.keep_alive = True  # otherwise firewalls drop idle log streams
     if not configuration.verify_ssl:  # requested by the user: do not warn on every request

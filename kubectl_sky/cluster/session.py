@@ -5,7 +5,8 @@ The other modules of this package pass paths and dicts to a Session. A Session i
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from time import monotonic, time
 from typing import Self, TypeVar, cast
 from urllib.parse import urlencode
@@ -184,6 +185,27 @@ class Session:
             if not entry.is_set:
                 entry.value, entry.is_set = fetch(), True
             return cast(T, entry.value)
+
+    def in_namespace(self, namespace: str) -> Self:
+        """Return a session for another namespace, with the same connections and credentials."""
+        clone = copy(self)
+        clone._connection = replace(self._connection, namespace=namespace)
+        clone._target = replace(self._target, namespace=namespace)
+        return clone
+
+    def with_token(self, token: str) -> Self:
+        """Return a session with only this token as credentials, over the same connections.
+
+        This session must be anonymous: client certificates belong to connections. Raises
+        ClusterError if the server is not encrypted.
+        """
+        assert self._connection.anonymous
+        if not self.server.lower().startswith("https://"):
+            raise ClusterError(f"tokens are not sent to {self.server}", "use an https:// server")
+        clone = copy(self)
+        clone._cache, clone._lock = {}, threading.Lock()
+        clone._target = replace(self._target, authorization=f"Bearer {token}")
+        return clone
 
     def close(self) -> None:
         """Close the idle connections."""

@@ -1,0 +1,97 @@
+"""`kubectl sky api`."""
+
+import os
+from importlib.util import find_spec
+
+import click
+
+from kubectl_sky.cli import commands, options, output
+from kubectl_sky.errors import UserError
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@commands.command(
+    "api",
+    examples=[
+        "api",
+        "api --host 0.0.0.0 --tls-cert tls.crt --tls-key tls.key --allow-host sky.example.com",
+    ],
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port (default: $KUBECTL_SKY_API_PORT, then $K8S_CLI_API_PORT, then 8000).",
+)
+@click.option("--tls-cert", metavar="FILE", help="Certificate chain; reloaded when it changes.")
+@click.option("--tls-key", metavar="FILE", help="Private key of the certificate.")
+@click.option("--behind-proxy", is_flag=True, help="A proxy, such as an Ingress, ends TLS.")
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Accept this Host header; repeatable (default: the names of loopback, else any).",
+)
+@click.option(
+    "--insecure-trust-x-user",
+    "trust_x_user",
+    is_flag=True,
+    help="Believe the header X-User and act with your own credentials; loopback only.",
+)
+@options.cluster
+def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags: object) -> None:
+    """Serve the REST API: each caller acts with a bearer token of the cluster, and RBAC decides.
+
+    The kubeconfig gives the address and the CA of the API server. Its credentials are not used for
+    callers.
+    """
+    for package in ("fastapi", "uvicorn", "prometheus_client"):
+        if not find_spec(package):
+            what = "the packages of the server are not installed"
+            raise UserError(what, "run: pip install 'kubectl-sky[server]'")
+    from kubectl_sky.server.config import LOOPBACK, Config
+    from kubectl_sky.server.serve import Listener, serve
+
+    loopback = host in _LOOPBACK
+    certificate, key = flags["tls_cert"], flags["tls_key"]
+    if bool(certificate) != bool(key):
+        raise UserError("--tls-cert and --tls-key are used together")
+    if not loopback and not certificate and not flags["behind_proxy"]:
+        raise UserError(
+            f"--host {host} without TLS would send tokens in plain text",
+            "add --tls-cert and --tls-key, or --behind-proxy if a proxy ends TLS",
+        )
+    if flags["trust_x_user"]:
+        if not loopback:
+            raise UserError("--insecure-trust-x-user requires a loopback --host")
+        output.warning(
+            "anybody on this machine can act as any user, with your credentials"
+            " (--insecure-trust-x-user)"
+        )
+    hosts = flags["hosts"]
+    assert isinstance(hosts, tuple)
+    config = Config(
+        cluster.flags(),
+        hosts=(*(LOOPBACK if loopback else ()), *(str(name).lower() for name in hosts)),
+        trust_x_user=bool(flags["trust_x_user"]),
+        secure=bool(certificate or flags["behind_proxy"]),
+    )
+    listener = Listener(
+        host, _port(port), *(str(path) if path else "" for path in (certificate, key))
+    )
+    serve(config, listener, output.note)
+
+
+def _port(flag: int | None) -> int:
+    """Return the port of the flag, else of the environment. Raises UserError."""
+    if flag is not None:
+        return flag
+    for name in ("KUBECTL_SKY_API_PORT", "K8S_CLI_API_PORT"):
+        text = os.environ.get(name)
+        if text:
+            if not text.isdecimal() or int(text[:9]) > 65535:
+                raise UserError(f"{name}={text}: not a port")
+            return int(text)
+    return 8000

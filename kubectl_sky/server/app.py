@@ -1,0 +1,46 @@
+"""The application: routers, errors and limits."""
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import RedirectResponse
+from fastapi.routing import APIRoute
+
+from kubectl_sky import __version__
+from kubectl_sky.server import cluster, models, problems, tasks
+from kubectl_sky.server.config import Config
+from kubectl_sky.server.identity import Identities
+from kubectl_sky.server.limits import Guard, Rates
+
+_ERRORS = (400, 401, 403, 404, 409, 413, 429, 500, 502, 503)
+
+
+def create_app(config: Config) -> FastAPI:
+    """Return the server as an ASGI application."""
+    app = FastAPI(
+        title="kubectl-sky",
+        version=__version__,
+        summary="Run SkyPilot task files on Kubernetes, as the caller.",
+        docs_url=None,  # these pages load scripts from elsewhere
+        redoc_url=None,
+        generate_unique_id_function=_operation_id,
+        responses={status: {"model": models.Problem} for status in _ERRORS},
+    )
+    app.state.config = config
+    app.state.identities = Identities(config)
+    app.state.rates = Rates(config.limits.requests_per_second)
+    problems.install(app)
+    app.add_api_route("/", _root, response_model=models.Health, name="root")
+    app.include_router(tasks.router)
+    app.include_router(cluster.router)
+    app.add_middleware(Guard, config=config)
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name
+
+
+def _root(request: Request) -> Response | models.Health:
+    """Show that the server runs; a browser is sent to the dashboard."""
+    if "text/html" in request.headers.get("accept", ""):
+        return RedirectResponse("/ui/", 303)
+    return models.Health()

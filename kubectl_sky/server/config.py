@@ -1,0 +1,53 @@
+"""Settings of the REST server."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.cluster.session import Session
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+# The variables that locate the settings file. A caller's task reads no other variables.
+_SETTINGS_VARIABLES = ("KUBECTL_SKY_CONFIG_HOME", "XDG_CONFIG_HOME")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one caller may use.
+
+    Rates are per second, with bursts of ten seconds. `stream_seconds` is the time limit of a log or
+    event stream.
+    """
+
+    body_bytes: int = 1 << 20
+    proxy_body_bytes: int = 4 << 20  # of requests to /kubernetes
+    requests_per_second: float = 50.0
+    streams: int = 250
+    stream_seconds: float = 24 * 3600.0
+    request_seconds: float = 30.0  # for one request to the API server
+    workers: int = 64  # requests that are handled at the same time
+
+
+@dataclass(frozen=True)
+class Config:
+    """How the server reaches the cluster, whom it trusts, and its limits.
+
+    The `connection` gives the address and the CA of the API server. Its credentials are used only
+    for `trust_x_user` and for the owner of a dashboard, never for a caller with a token. `hosts`
+    are the accepted values of the Host header; empty accepts all.
+    """
+
+    connection: Connection = field(default_factory=Connection)
+    hosts: tuple[str, ...] = LOOPBACK
+    trust_x_user: bool = False
+    secure: bool = False  # whether browsers reach the server by https
+    limits: Limits = field(default_factory=Limits)
+    connect: Callable[[Connection], Session] = Session.connect
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    @property
+    def task_environ(self) -> dict[str, str]:
+        """The variables for a caller's task: only those that locate the server's settings."""
+        return {name: self.environ[name] for name in _SETTINGS_VARIABLES if name in self.environ}

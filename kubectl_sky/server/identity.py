@@ -1,0 +1,283 @@
+"""Authenticate callers: a bearer token, a browser's session, or X-User on loopback.
+
+A token is reviewed by the API server in a request that carries this token, and every request for
+the caller carries it, too: RBAC decides. The server's own credentials never do.
+"""
+
+import hashlib
+import re
+import secrets
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from http.cookies import CookieError, SimpleCookie
+from time import monotonic
+from typing import Annotated
+
+from fastapi import Depends, Query, Request
+from starlette.requests import HTTPConnection
+
+from kubectl_sky import users
+from kubectl_sky.actions.find import Scope
+from kubectl_sky.cluster.core import CoreManager
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError, Forbidden, NotFound, Unauthorized, UserError
+from kubectl_sky.server.config import Config
+from kubectl_sky.server.limits import Rates
+from kubectl_sky.server.problems import LOG, Rejected
+from kubectl_sky.users import User
+
+COOKIE = "kubectl-sky-session"
+CSRF_HEADER = "X-Requested-By"
+CSRF_VALUE = "kubectl-sky"
+
+_TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
+_REVIEW_SECONDS = 60.0  # a review counts this long
+_REFUSAL_SECONDS = 1.0  # and a refusal this long
+_MAX_TOKENS = 1000  # tokens whose review is kept
+_BROWSER_SECONDS = 12 * 3600.0
+_MAX_BROWSERS = 1000
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_ANONYMOUS = "system:anonymous"
+_LOG_IN = "send the header: Authorization: Bearer TOKEN"
+
+NAMESPACE_PATTERN = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """An authenticated user, and a session with this user's credentials only."""
+
+    user: User
+    groups: tuple[str, ...]
+    session: Session
+
+    def in_namespace(self, namespace: str) -> "Caller":
+        """Return the caller with a session for another namespace."""
+        return replace(self, session=self.session.in_namespace(namespace))
+
+    def scope(self, *, all_users: bool = False, all_namespaces: bool = False) -> Scope:
+        """Return the tasks and volumes that a request is about."""
+        namespace = None if all_namespaces else self.session.namespace
+        return Scope(namespace, None if all_users else self.user)
+
+
+@dataclass
+class _Review:
+    """The result of a review, and until when it counts."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    until: float = 0.0
+    caller: Caller | None = None
+    error: ClusterError | None = None
+
+
+class Browsers:
+    """The sessions of browsers: a random cookie stands for a token.
+
+    The token None stands for the server's own credentials: the owner of a dashboard.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tokens: OrderedDict[bytes, tuple[str | None, float]] = OrderedDict()
+
+    def open(self, token: str | None) -> str:
+        """Start a session and return the value of its cookie."""
+        cookie = secrets.token_urlsafe(32)
+        with self._lock:
+            self._tokens[_digest(cookie)] = token, monotonic() + _BROWSER_SECONDS
+            while len(self._tokens) > _MAX_BROWSERS:
+                self._tokens.popitem(last=False)
+        return cookie
+
+    def token(self, cookie: str) -> str | None:
+        """Return the token of a session. Raises Unauthorized if it is unknown or expired."""
+        with self._lock:
+            token, until = self._tokens.get(_digest(cookie), (None, 0.0))
+        if monotonic() >= until:
+            raise Unauthorized("the session of the browser has expired", "log in again")
+        return token
+
+    def close(self, cookie: str) -> None:
+        """End a session."""
+        with self._lock:
+            self._tokens.pop(_digest(cookie), None)
+
+
+class Identities:
+    """Authenticate requests; reviews of tokens are cached for a minute."""
+
+    def __init__(self, config: Config) -> None:
+        self.browsers = Browsers()
+        self._config = config
+        self._lock = threading.Lock()
+        self._reviews: OrderedDict[bytes, _Review] = OrderedDict()
+        self._failures = Rates(1.0)
+        self._anonymous: Session | None = None
+        self._own: Session | None = None
+
+    def authenticate(self, connection: HTTPConnection) -> Caller:
+        """Return the caller of a request. Raises Unauthorized, ClusterError, Rejected."""
+        headers = connection.headers.getlist("authorization")
+        if headers:
+            return self._with_failures_limited(connection, headers)
+        cookie = _cookie(connection)
+        if cookie:
+            _check_origin(connection)
+            token = self.browsers.token(cookie)
+            return self.owner() if token is None else self.of_token(token)
+        if self._config.trust_x_user and "x-user" in connection.headers:
+            return self._trusted(connection.headers.getlist("x-user"))
+        raise Unauthorized("this server answers only with credentials", _LOG_IN)
+
+    def of_token(self, token: str) -> Caller:
+        """Return the caller with a token. Raises Unauthorized, ClusterError."""
+        key = _digest(token)
+        with self._lock:
+            review = self._reviews.setdefault(key, _Review())
+            self._reviews.move_to_end(key)
+            while len(self._reviews) > _MAX_TOKENS:
+                self._reviews.popitem(last=False)
+        with review.lock:
+            if monotonic() >= review.until:
+                self._renew(review, token)
+            if review.error:
+                raise type(review.error)(review.error.what, review.error.hint)
+            assert review.caller
+            return review.caller
+
+    def owner(self) -> Caller:
+        """Return the owner of the server's own credentials."""
+        session = self._own_session()
+        identity = session.cached("identity", CoreManager(session).identity)
+        return Caller(users.named(identity.name), identity.groups, session)
+
+    def anonymous(self) -> Session:
+        """Return a session without credentials, for the health of the API server."""
+        with self._lock:
+            if self._anonymous is None:
+                connection = replace(
+                    self._config.connection,
+                    token=None,
+                    as_user=None,
+                    as_groups=(),
+                    request_timeout=self._config.limits.request_seconds,
+                    anonymous=True,
+                )
+                self._anonymous = self._config.connect(connection)
+            return self._anonymous
+
+    def _own_session(self) -> Session:
+        with self._lock:
+            if self._own is None:
+                seconds = self._config.limits.request_seconds
+                connection = replace(self._config.connection, request_timeout=seconds)
+                self._own = self._config.connect(connection)
+            return self._own
+
+    def _with_failures_limited(self, connection: HTTPConnection, headers: list[str]) -> Caller:
+        """Return the caller with a token; wrong tokens of one address are limited."""
+        address = connection.client.host if connection.client else ""
+        self._failures.check(address)
+        try:
+            scheme, _, token = headers[0].partition(" ")
+            token = token.strip(" ")
+            if len(headers) > 1 or scheme.lower() != "bearer" or not _TOKEN.fullmatch(token):
+                raise Unauthorized("the header Authorization has no bearer token", _LOG_IN)
+            return self.of_token(token)
+        except Unauthorized:
+            self._failures.take(address)
+            raise
+
+    def _renew(self, review: _Review, token: str) -> None:
+        """Ask the API server who has this token."""
+        review.error = None
+        try:
+            session = review.caller.session if review.caller else self.anonymous().with_token(token)
+            identity = CoreManager(session).identity()
+            if identity.name in ("", _ANONYMOUS):
+                raise Unauthorized("the cluster does not know this token", "log in again")
+            user = users.named(identity.name)
+        except Unauthorized as error:
+            review.caller, review.error = None, error
+            review.until = monotonic() + _REFUSAL_SECONDS
+            return
+        except (Forbidden, NotFound) as error:
+            hint = "the server needs Kubernetes 1.28 or newer"
+            raise ClusterError(f"the cluster cannot review tokens: {error.what}", hint) from None
+        except UserError as error:
+            raise Unauthorized(error.what, error.hint) from None
+        review.caller = Caller(user, identity.groups, session)
+        review.until = monotonic() + _REVIEW_SECONDS
+
+    def _trusted(self, names: list[str]) -> Caller:
+        """Return the caller that X-User names, with the server's own credentials."""
+        if len(names) > 1:
+            raise Rejected(400, "the header X-User is given more than once")
+        try:
+            name = names[0].encode("latin-1").decode()
+        except UnicodeError:
+            raise Rejected(400, "the header X-User is not UTF-8") from None
+        return Caller(users.named(name), (), self._own_session())
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def _cookie(connection: HTTPConnection) -> str:
+    """Return the cookie of a browser's session; empty if there is none."""
+    try:
+        cookies = SimpleCookie(connection.headers.get("cookie", ""))
+    except CookieError:
+        return ""
+    return cookies[COOKIE].value if COOKIE in cookies else ""
+
+
+def _check_origin(connection: HTTPConnection) -> None:
+    """Refuse requests that another site lets a browser send. Raises Rejected."""
+    headers = connection.headers
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    own_origin = origin is None or origin.partition("://")[2] == headers.get("host")
+    if site not in ("same-origin", "none") if site else not own_origin:
+        raise Rejected(403, "a browser sent this request for another site")
+    if not own_origin:
+        raise Rejected(403, "a browser sent this request for another site")
+    unsafe = connection.scope.get("method", "GET") not in _SAFE_METHODS
+    if unsafe and headers.get(CSRF_HEADER) != CSRF_VALUE:
+        raise Rejected(
+            403, "a request with a cookie needs a header", f"{CSRF_HEADER}: {CSRF_VALUE}"
+        )
+
+
+def _caller(
+    request: Request,
+    namespace: Annotated[
+        str | None,
+        Query(
+            description="Namespace (default: that of the server).",
+            max_length=63,
+            pattern=NAMESPACE_PATTERN,
+        ),
+    ] = None,
+) -> Caller:
+    """Authenticate a request; the session is for the namespace of the query."""
+    identities: Identities = request.app.state.identities
+    caller = identities.authenticate(request)
+    rates: Rates = request.app.state.rates
+    rates.take(caller.user.name)
+    LOG.debug("%s %s by %r", request.method, request.url.path, caller.user.name)
+    return caller.in_namespace(namespace) if namespace else caller
+
+
+def _scope(
+    caller: Annotated[Caller, Depends(_caller)],
+    all_users: Annotated[bool, Query(description="Include other users' objects.")] = False,
+    all_namespaces: Annotated[bool, Query(description="Include all namespaces.")] = False,
+) -> Scope:
+    return caller.scope(all_users=all_users, all_namespaces=all_namespaces)
+
+
+AnyCaller = Annotated[Caller, Depends(_caller)]
+AnyScope = Annotated[Scope, Depends(_scope)]

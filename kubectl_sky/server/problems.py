@@ -1,0 +1,117 @@
+"""Answers for errors: `{"detail": …}`, with a hint and the problems of files."""
+
+import logging
+from collections.abc import Mapping
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from kubectl_sky.errors import (
+    MAX_LISTED,
+    ClusterError,
+    Conflict,
+    Forbidden,
+    InvalidFiles,
+    NameTaken,
+    NotFound,
+    NotServed,
+    Refused,
+    SkyError,
+    TaskFailed,
+    Unauthorized,
+    UnknownName,
+    Unreachable,
+    UserError,
+)
+
+LOG = logging.getLogger("kubectl_sky.server")
+
+_RETRY_SECONDS = "1"
+
+# The first class that an error has decides.
+_STATUS: Mapping[type[SkyError], int] = {
+    UnknownName: 404,
+    NameTaken: 409,
+    UserError: 400,
+    Unauthorized: 401,
+    Forbidden: 403,
+    Refused: 403,
+    NotFound: 404,
+    NotServed: 404,
+    Conflict: 409,
+    Unreachable: 503,
+    ClusterError: 502,
+    TaskFailed: 409,
+    SkyError: 500,
+}
+
+
+class Rejected(SkyError):
+    """The server rejects a request before it is handled, with its own status."""
+
+    def __init__(self, status: int, what: str, hint: str = "", retry_after: int = 0) -> None:
+        super().__init__(what, hint)
+        self.status = status
+        self.retry_after = retry_after
+
+
+def status_of(error: SkyError) -> int:
+    """Return the HTTP status of an error."""
+    if isinstance(error, Rejected):
+        return error.status
+    return next(status for kind, status in _STATUS.items() if isinstance(error, kind))
+
+
+def body_of(error: SkyError) -> dict[str, object]:
+    """Return the JSON of an error."""
+    body: dict[str, object] = {"detail": error.what}
+    if error.hint:
+        body["hint"] = error.hint
+    if isinstance(error, InvalidFiles):
+        body["problems"] = [problem.as_json() for problem in error.problems[:MAX_LISTED]]
+    return body
+
+
+def answer(error: SkyError) -> JSONResponse:
+    """Return the answer for an error."""
+    status = status_of(error)
+    headers = {}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if status in (429, 503):
+        retry_after = error.retry_after if isinstance(error, Rejected) else 0
+        headers["Retry-After"] = str(retry_after or _RETRY_SECONDS)
+    return JSONResponse(body_of(error), status, headers)
+
+
+def install(app: FastAPI) -> None:
+    """Let the application answer its errors as JSON."""
+
+    @app.exception_handler(SkyError)
+    def _sky_error(request: Request, error: SkyError) -> JSONResponse:
+        return answer(error)
+
+    @app.exception_handler(HTTPException)
+    def _http_error(request: Request, error: HTTPException) -> JSONResponse:
+        return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part not in ("query", "body"))
+        return JSONResponse({"detail": f"{where or 'body'}: {first['msg']}"}, 400)
+
+
+def bug(error: Exception) -> JSONResponse:
+    """Return the answer for an internal error.
+
+    Neither the answer nor the log quotes the error: its text may have a secret.
+    """
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    position = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "?"
+    LOG.error("internal error: %s at %s", type(error).__name__, position)
+    return JSONResponse({"detail": "internal error", "hint": "see the server's log"}, 500)

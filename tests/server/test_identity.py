@@ -1,0 +1,104 @@
+"""Who a caller is, and that nobody gets the server's own credentials."""
+
+import pytest
+from starlette.testclient import TestClient
+
+from kubectl_sky.server import identity
+from kubectl_sky.server.config import Limits
+from tests.fake_cluster import FakeCluster
+from tests.server.conftest import ALICE, BOB, Client, bearer
+
+
+def test_whoami_with_token_returns_user_of_token(client: Client) -> None:
+    for token, name in ((ALICE, "alice"), (BOB, "bob")):
+        answer = client(bearer(token)).get("/whoami")
+        assert answer.status_code == 200
+        assert answer.json() == {
+            "user": name,
+            "groups": ["testers"],
+            "namespace": "default",
+            "all_namespaces": True,
+        }
+
+
+def test_request_without_token_is_refused(client: Client) -> None:
+    answer = client().get("/tasks")
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert answer.json()["detail"] == "this server answers only with credentials"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Bearer foreign",
+        "Bearer ",
+        "Bearer",
+        "Basic YTpi",
+        "",
+        "Bearer a b",
+        "Bearer é",
+        "alice-token",
+    ],
+)
+def test_request_with_wrong_authorization_is_refused(client: Client, value: str) -> None:
+    header = {"Authorization": value.encode("latin-1")}
+    answer = client().get("/tasks", headers=header)  # type: ignore[arg-type]
+    assert answer.status_code == 401
+
+
+def test_request_with_two_authorizations_is_refused(client: Client) -> None:
+    headers = [("Authorization", f"Bearer {ALICE}"), ("Authorization", f"Bearer {BOB}")]
+    assert client().get("/tasks", headers=headers).status_code == 401
+
+
+def test_anonymous_cluster_user_is_refused(client: Client, cluster: FakeCluster) -> None:
+    cluster.tokens["guest"] = "system:anonymous"
+    assert client(bearer("guest")).get("/tasks").status_code == 401
+
+
+def test_x_user_without_flag_is_ignored(client: Client) -> None:
+    assert client({"X-User": "alice"}).get("/tasks").status_code == 401
+
+
+def test_x_user_with_flag_names_the_user(client: Client) -> None:
+    answer = client({"X-User": "carol@example.com"}, trust_x_user=True).get("/whoami")
+    assert answer.json()["user"] == "carol@example.com"
+
+
+def test_x_user_with_control_characters_is_refused(client: Client) -> None:
+    answer = client({"X-User": "a\x1bb"}, trust_x_user=True).get("/whoami")
+    assert answer.status_code == 400
+
+
+def test_token_is_reviewed_once_a_minute(
+    client: Client, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = client(bearer(ALICE))
+    for _ in range(3):
+        assert alice.get("/tasks").status_code == 200
+    assert cluster.count("create selfsubjectreviews") == 1
+    monkeypatch.setattr(identity, "monotonic", lambda: 1e12)
+    del cluster.tokens[ALICE]
+    assert alice.get("/tasks").status_code == 401
+
+
+def test_many_wrong_tokens_of_one_address_are_limited(client: Client) -> None:
+    anyone = client()
+    statuses = [anyone.get("/tasks", headers=bearer(f"x{n}")).status_code for n in range(15)]
+    assert statuses[0] == 401
+    assert statuses[-1] == 429
+
+
+def test_many_requests_of_one_user_are_limited(client: Client) -> None:
+    alice = client(bearer(ALICE), limits=Limits(requests_per_second=0.1))
+    assert alice.get("/whoami").status_code == 200
+    answer = alice.get("/whoami")
+    assert answer.status_code == 429
+    assert int(answer.headers["Retry-After"]) >= 1
+
+
+def test_other_host_is_refused(alice: TestClient) -> None:
+    for host in ("evil.example", "testserver.evil.example", "testserver:x", "", "[::1]"):
+        assert alice.get("/", headers={"Host": host}).status_code == 421
+    assert alice.get("/", headers={"Host": "testserver:8000"}).status_code == 200
