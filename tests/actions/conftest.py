@@ -89,6 +89,13 @@ class Submitter:
         return self.ui
 
 
+def shorten_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Poll and retry within milliseconds."""
+    for module, name in _WAITS:
+        monkeypatch.setattr(module, name, _SHORT)
+    monkeypatch.setattr(Retries, "pause", lambda self, retry_after: None)
+
+
 @pytest.fixture(autouse=True)
 def _interruptible() -> Iterator[None]:
     """Let SIGINT raise KeyboardInterrupt, also where the tests run in the background."""
@@ -100,9 +107,7 @@ def _interruptible() -> Iterator[None]:
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """An empty cluster in memory."""
-    for module, name in _WAITS:
-        monkeypatch.setattr(module, name, _SHORT)
-    monkeypatch.setattr(Retries, "pause", lambda self, retry_after: None)
+    shorten_waits(monkeypatch)
     return FakeCluster()
 
 

@@ -8,26 +8,14 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from kubectl_sky.actions import group, upload
-from kubectl_sky.cluster import backoff, streams, tail, watch
 from kubectl_sky.cluster.connection import Connection
-from kubectl_sky.cluster.transport import Retries
 from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config, Limits
+from tests.actions.conftest import shorten_waits
 from tests.fake_cluster import FakeCluster
 
 SECRET = "the-servers-own-token"
 ALICE, BOB = "alice-token", "bob-token"
-_SHORT = 0.01
-_WAITS = (
-    (backoff, "_FIRST_DELAY_SECONDS"),
-    (group, "_POLL_INTERVAL"),
-    (streams, "_POLL_INTERVAL"),
-    (tail, "_POLL_INTERVAL"),
-    (tail, "_SETTLE_SECONDS"),
-    (upload, "_INTERVAL"),
-    (watch, "_POLL_INTERVAL"),
-)
 
 Client = Callable[..., TestClient]
 
@@ -40,9 +28,7 @@ def bearer(token: str) -> dict[str, str]:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """A cluster in memory with the users alice, bob and the server's own."""
-    for module, name in _WAITS:
-        monkeypatch.setattr(module, name, _SHORT)
-    monkeypatch.setattr(Retries, "pause", lambda self, retry_after: None)
+    shorten_waits(monkeypatch)
     fake = FakeCluster()
     fake.tokens = {ALICE: "alice", BOB: "bob", SECRET: "server"}
     fake.user = "system:anonymous"
