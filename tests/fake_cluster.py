@@ -126,6 +126,7 @@ class FakeCluster:
         self.requests: list[str] = []
         self.forbidden: set[str] = set()  # such as "create pods", or "bob: create pods"
         self.kinds = set(_EVERYWHERE)
+        self.sends_initial_events = True  # whether a watch can start with the existing objects
         self._hooks: list[_Hook] = []
         self._changed = threading.Condition(threading.RLock())
         self._objects: dict[str, Json] = {}  # by path
@@ -311,6 +312,9 @@ class FakeCluster:
     def _handled(self, asked: _Asked) -> Reply:
         if asked.sub == "log":
             return self._log_reply(asked)
+        if "sendInitialEvents" in asked.query and not self.sends_initial_events:
+            cause = problems.Cause("FieldValueForbidden", "sendInitialEvents", "not supported")
+            raise problems.invalid("ListOptions.meta.k8s.io", "", [cause])
         if asked.verb == "watch":
             return self._streamed(lambda stream: self._watched(asked, stream))
         if asked.kind.plural.startswith("selfsubject"):
@@ -394,6 +398,13 @@ class FakeCluster:
     def _watched(self, asked: _Asked, stream: "_Stream") -> Iterator[bytes]:
         since = int(asked.query.get("resourceVersion") or 0)
         position = 0
+        if "sendInitialEvents" in asked.query:
+            with self._changed:
+                (_, answer), position = self._list(asked), len(self._events)
+            metadata = answer["metadata"] | {"annotations": {"k8s.io/initial-events-end": "true"}}
+            end = {"type": "BOOKMARK", "object": {"metadata": metadata}}
+            added = [{"type": "ADDED", "object": item} for item in answer["items"]]
+            yield b"".join(json.dumps(event).encode() + b"\n" for event in (*added, end))
         while True:
             with self._changed:
                 while len(self._events) == position and not stream.over:

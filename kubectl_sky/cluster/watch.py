@@ -22,6 +22,10 @@ _MAX_QUEUED_EVENTS = 1000  # events buffered for the caller
 _SERVER_TIMEOUT_SECONDS = 290  # the server then ends the request, and it is sent again
 _SILENCE_SECONDS = 150.0  # bookmarks come every minute: a longer silence is a dead connection
 _FIRST_SERVER_ERROR = 500
+# One request for the existing objects and the changes, as in client-go. Kubernetes 1.32 and 1.34 or
+# newer have it; others refuse it, and get a list and a watch.
+_INITIAL_EVENTS = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"  # annotation of the bookmark
 MAX_EVENT_BYTES = 16 * 1024 * 1024  # bytes; etcd takes objects of 1.5 MiB
 
 
@@ -130,6 +134,8 @@ class _KindWatcher:
         self.query = query
         self.by_uid: dict[str, Json] = {}
         self.version = ""
+        self.initial: dict[str, Json] | None = None  # existing objects, until all have arrived
+        self.streams_initial = True  # whether the server may send the existing objects
         self.events = events
         self.stopped = Event()
         self.ended = Event()
@@ -151,9 +157,9 @@ class _KindWatcher:
             self.ended.set()
 
     def _list_and_watch(self) -> None:
-        """List if there is no resourceVersion, then watch until the connection ends."""
+        """Watch until the connection ends, with existing objects first if there is no version."""
         try:
-            if not self.version:
+            if not (self.version or self.streams_initial):
                 self._list()
             self._watch()
         except Expired:
@@ -164,7 +170,10 @@ class _KindWatcher:
 
     def _list(self) -> None:
         items, version = objects.collect(self.session, self.kind, self.namespace, self.query)
-        current = {item["metadata"]["uid"]: item for item in items}
+        self._synced({item["metadata"]["uid"]: item for item in items}, version)
+
+    def _synced(self, current: dict[str, Json], version: str) -> None:
+        """Report how the existing objects differ from the known ones."""
         for uid in self.by_uid.keys() - current.keys():
             self._put(WatchEvent(Change.DELETED, self.by_uid[uid]))
         for uid, item in current.items():
@@ -182,11 +191,19 @@ class _KindWatcher:
         query = self.query | {
             "watch": "1",
             "allowWatchBookmarks": "true",
-            "resourceVersion": self.version,
             "timeoutSeconds": str(_SERVER_TIMEOUT_SECONDS),
         }
+        query |= {"resourceVersion": self.version} if self.version else _INITIAL_EVENTS
+        self.initial = None if self.version else {}
         started = monotonic()
-        with self.session.stream(path, query, _SILENCE_SECONDS) as self.stream:
+        try:
+            stream = self.session.stream(path, query, _SILENCE_SECONDS)
+        except ClusterError as error:
+            if self.version or not any(option in error.what for option in _INITIAL_EVENTS):
+                raise
+            self.streams_initial = False
+            return
+        with stream as self.stream:
             if self.stopped.is_set():
                 return
             self.backoff.opened()
@@ -200,14 +217,21 @@ class _KindWatcher:
         item: Json = event["object"]
         if event["type"] == "ERROR":
             self._raise_error(item)
-        self.version = _version(item)
         if event["type"] == "BOOKMARK":
+            if self.initial is None:
+                self.version = _version(item)
+            elif _INITIAL_EVENTS_END in (item["metadata"].get("annotations") or {}):
+                existing, self.initial = self.initial, None
+                self._synced(existing, _version(item))
             return
+        current = self.by_uid if self.initial is None else self.initial
         if event["type"] == Change.DELETED:
-            self.by_uid.pop(item["metadata"]["uid"], None)
+            current.pop(item["metadata"]["uid"], None)
         else:
-            self.by_uid[item["metadata"]["uid"]] = item
-        self._put(WatchEvent(Change(event["type"]), item))
+            current[item["metadata"]["uid"]] = item
+        if self.initial is None:
+            self.version = _version(item)
+            self._put(WatchEvent(Change(event["type"]), item))
 
     def _raise_error(self, status: Json) -> None:
         call = Call("GET", objects.path(self.kind, self.namespace), self.session.server)

@@ -63,7 +63,9 @@ def test_follow_lost_connections_repeat_and_lose_no_line(api: FakeCluster, send:
     assert send.ui.lines == ["one", "two"]
 
 
-def test_follow_expired_watch_lists_again(api: FakeCluster, send: Submitter) -> None:
+def test_follow_expired_watch_reads_existing_objects_again(
+    api: FakeCluster, send: Submitter
+) -> None:
     def run() -> int:
         api.log(api.start(JOB), b"one\n")
         api.finish(JOB)
@@ -71,7 +73,22 @@ def test_follow_expired_watch_lists_again(api: FakeCluster, send: Submitter) -> 
 
     api.before("watch jobs", run)
     send(HELLO, follow=True)
-    assert (send.ui.lines, api.count("list jobs") > 3) == (["one"], True)
+    assert (send.ui.lines, api.count("watch jobs")) == (["one"], 2)
+
+
+def test_follow_cluster_without_initial_events_lists_and_watches(
+    api: FakeCluster, send: Submitter
+) -> None:
+    def run() -> int:
+        api.log(api.start(JOB), b"one\n")
+        api.finish(JOB)
+        return 410
+
+    api.sends_initial_events = False
+    api.before("watch jobs", run, nth=2)
+    send(HELLO, follow=True)
+    assert send.ui.lines == ["one"]
+    assert api.count("list jobs") == 4  # two of them before the submit
 
 
 def test_follow_restarted_node_shows_the_logs_of_both_pods(

@@ -34,8 +34,6 @@ CHECKS = [
     "list jobs",
 ]
 FOLLOW = [
-    "list jobs",
-    "list pods",
     "watch jobs",
     "watch pods",
     f"get pods/log hello-{ID}-0",  # the existing lines

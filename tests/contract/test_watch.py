@@ -217,7 +217,7 @@ def test_lost_for_too_long(
 
 def test_refused(cluster: Cluster, namespace: str) -> None:
     alice = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig), context="alice"))
-    with pytest.raises(Forbidden, match="may not list configmaps"):
+    with pytest.raises(Forbidden, match="may not watch configmaps"):
         list(follow(alice, namespace))
 
 
