@@ -43,6 +43,7 @@ _EVERYWHERE = frozenset(
         kinds.CONFIG_MAP,
         kinds.EVENT,
         kinds.JOB,
+        kinds.LIMIT_RANGE,
         kinds.NODE,
         kinds.POD,
         kinds.PVC,

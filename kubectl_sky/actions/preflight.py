@@ -13,14 +13,16 @@ from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NameTaken, NotFound, NotServed, UserError
+from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.pipelines import pipelines
-from kubectl_sky.plan import environment, resources
+from kubectl_sky.plan import environment, resource_quota
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifest, Manifests
 from kubectl_sky.workloads import hold, registry
 from kubectl_sky.workloads.decide import Decision
+from kubectl_sky.workloads.demand import demand
 
 _WORKERS = 16
 # Parts of the fields that only another version of this program sets to other values.
@@ -67,29 +69,62 @@ def check(
     Raises UserError for tasks that could never start, and, with the fields that differ, for an id
     that belongs to another task.
     """
-    _check_capacity(session, decision.plans)
+    _check_queues(session, decision.plans)
     claims = [claim for plan in decision.plans for claim in plan.storage.new_pvcs]
     notes = storage_class_notes(session, [claim.storage_class for claim in claims])
     shared = _shared(session, manifests.shared)
     if not task_file.given_id:
+        _check_quotas(session, decision, manifests, shared)
         return Existing(manifests, shared=shared, notes=notes)
     items = _existing(session, decision, manifests)
     manifests = _as_first_sent(manifests, items)
     _refuse_other_task(session, decision, manifests, items)
     complete = _is_complete(decision, manifests, items, shared)
+    if not complete:
+        _check_quotas(session, decision, manifests, shared, is_new=not items)
     return Existing(manifests, tuple(items), shared, complete, notes)
 
 
-def _check_capacity(session: Session, plans: Sequence[Plan]) -> None:
-    """Refuse tasks that could never start: quota too small, queue missing or closed.
+def _check_quotas(
+    session: Session,
+    decision: Decision,
+    manifests: Manifests,
+    shared: Mapping[str, Json],
+    *,
+    is_new: bool = True,
+) -> None:
+    """Refuse tasks that exceed a ResourceQuota or LimitRange of the namespace.
 
-    Skipped without permission to list quotas and queues. Raises UserError, ClusterError.
+    Skipped without permission to list them. Raises Refused.
     """
-    if any(len(plan.nodes) > 1 for plan in plans):
-        with suppress(Forbidden):
-            quotas = objects.list_all(session, kinds.RESOURCE_QUOTA, session.namespace)
-            for plan in plans:
-                resources.check_quotas(plan, quotas)
+    namespace = decision.namespace or session.namespace
+    with ThreadPoolExecutor(2) as pool:
+        quotas, limit_ranges = pool.map(
+            lambda kind: _list_if_allowed(session, kind, namespace),
+            (kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE),
+        )
+    if not quotas and not limit_ranges:
+        return  # none, or the user may not list them
+    others = [manifest.object for manifest in manifests.auxiliary] + [
+        manifest.object
+        for manifest in manifests.shared
+        if manifest.object["metadata"]["name"] not in shared
+    ]
+    workloads = [manifest.object for manifest in manifests.workload]
+    resource_quota.check(demand(workloads, others), quotas or (), limit_ranges, is_new=is_new)
+
+
+def _list_if_allowed(session: Session, kind: Kind, namespace: str) -> list[Json] | None:
+    with suppress(Forbidden):
+        return objects.list_all(session, kind, namespace)
+    return None
+
+
+def _check_queues(session: Session, plans: Sequence[Plan]) -> None:
+    """Refuse tasks that could never start because their Volcano queue is missing or closed.
+
+    Skipped without permission to list queues. Raises UserError.
+    """
     own_queues = [plan.pod_options.queue for plan in plans if plan.backend in registry.OWN_QUEUES]
     queues = dict.fromkeys(filter(None, own_queues))
     if not queues:

@@ -93,7 +93,9 @@ _BUILT_IN: tuple[Right, ...] = (
     *_rights(kinds.PVC, "create patch", _VOLUMES),
     *_rights(kinds.PVC, "delete", "volumes delete, clean, submit that is undone"),
     *_rights(kinds.EVENT, "list", "status, doctor: why a task is pending", optional=True),
-    *_rights(kinds.RESOURCE_QUOTA, "list", "submit of several nodes", optional=True),
+    # Refuse a task over quota before anything is sent.
+    *_rights(kinds.RESOURCE_QUOTA, "list", "submit, users show", optional=True),
+    *_rights(kinds.LIMIT_RANGE, "list", "submit, users show", optional=True),
     *_rights(kinds.NODE, "list", "gpus, submit, ports, doctor", extra=CLUSTER),
     *_rights(kinds.STORAGE_CLASS, "list", "doctor, volumes, submit", extra=CLUSTER),
 )

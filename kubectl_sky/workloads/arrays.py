@@ -44,6 +44,10 @@ class Array(Workload):
         """Return the requested numbers."""
         return tuple(completions.listed(_numbers(item))) or range(completions.count(item))
 
+    def pod_counts(self, item: Object) -> Sequence[int]:
+        """Return one: the Job controller creates the pods of the others as the quota allows."""
+        return (1,)
+
     def rank(self, pod: Object) -> int:
         """Return the number at the pod's index."""
         numbers, index = tuple(completions.listed(_numbers(pod))), completions.index(pod)

@@ -116,6 +116,11 @@ class MPIJob(AllNodes):
         """Return the pod templates of the launcher and the workers."""
         return tuple(replica["template"] for replica in item["spec"]["mpiReplicaSpecs"].values())
 
+    def pod_counts(self, item: Object) -> Sequence[int]:
+        """Return the number of launchers, which is one, and of workers."""
+        replicas = item["spec"]["mpiReplicaSpecs"].values()
+        return tuple(bounded.integer(replica.get("replicas")) for replica in replicas)
+
 
 def _launcher(item: Object) -> Object:
     status: Object = item.get("status", {}).get("replicaStatuses", {}).get("Launcher") or {}

@@ -133,6 +133,10 @@ class Workload(ABC):
         """Return the pod templates of a manifest, for checks against the cluster."""
         return (item["spec"]["template"],)
 
+    def pod_counts(self, item: Object) -> Sequence[int]:
+        """Return how many pods of each template have to run at the same time."""
+        return (len(self.ranks(item)),)
+
 
 def condition(item: Object, *types: str) -> Object | None:
     """Return the first true condition of these types, in the order of the status."""

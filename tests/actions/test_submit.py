@@ -24,6 +24,7 @@ CREATES = [
     f"create jobs hello-{ID}",
     f"patch configmaps hello-{ID}",  # owned by the Job
 ]
+LIMITS = {"list resourcequotas", "list limitranges"}
 # With a given id: does it belong to another task, or to an earlier submit?
 CHECKS = [
     "list configmaps",
@@ -50,15 +51,17 @@ def test_submit_hello_sends_only_these_requests(api: FakeCluster, send: Submitte
     send.ui.then = run
     send(HELLO, follow=True, task_id=None)
     requests = [text.replace(send.ui.results[0].id, ID) for text in api.requests]
-    assert requests[:5] == ["create selfsubjectreviews", *CREATES]
+    assert requests[0] == "create selfsubjectreviews"
+    assert set(requests[1:3]) == LIMITS
+    assert requests[3:7] == CREATES
     late = f"get pods hello-{ID}-0"  # sent only if the log ends before the watch reports the pod
-    assert sorted(text for text in requests[5:] if text != late) == sorted(FOLLOW)
+    assert sorted(text for text in requests[7:] if text != late) == sorted(FOLLOW)
     assert (send.ui.lines, send.ui.noted) == (["hello"], [])
 
 
 def test_submit_hello_with_id_first_reads_what_exists(api: FakeCluster, send: Submitter) -> None:
     send(HELLO)
-    assert sorted(api.requests) == sorted(["create selfsubjectreviews", *CHECKS, *CREATES])
+    assert sorted(api.requests) == sorted(["create selfsubjectreviews", *CHECKS, *LIMITS, *CREATES])
     assert api.requests[-4:] == CREATES
     [owner] = api.get(kinds.CONFIG_MAP, f"hello-{ID}")["metadata"]["ownerReferences"]
     assert owner["uid"] == api.get(kinds.JOB, f"hello-{ID}")["metadata"]["uid"]

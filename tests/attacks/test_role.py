@@ -246,19 +246,23 @@ def test_extra_rights_of_an_unknown_name_are_refused(offline: Command) -> None:
     assert offline("doctor", "--with", "clean").returncode == 2
 
 
+def make_limits(kind: str, **spec: Any) -> Json:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "small"}, "spec": spec}
+
+
 @dataclass(frozen=True)
 class Proof:
     """A command that fails, or says less, without a right; `tells` says whether it does.
 
-    `also` are rights that are taken as well, so that the command comes so far; `quota` is one of
-    the namespace at that time.
+    `also` are rights that are taken as well, so that the command comes so far; `limits` is a
+    ResourceQuota or LimitRange of the namespace at that time.
     """
 
     command: tuple[str, ...]
     stdin: str = ""
     tells: Callable[[Done], bool] | None = None
     also: tuple[str, ...] = ()
-    quota: str = ""
+    limits: Json | None = None
 
 
 DETACHED = Proof(("submit", "-", "--detach"), SMALL)
@@ -277,7 +281,13 @@ PROOFS: dict[str, Proof] = {
     "delete jobs.batch": Proof(("stop", "longlong", "-y")),
     "list pods": Proof(("list",)),
     "watch pods": Proof(("wait", "longlong", "--timeout", "3s")),
-    "create pods": Proof(DETACHED.command, LONG, lambda done: done.returncode == 0, quota="pods=0"),
+    "create pods": Proof(
+        DETACHED.command,
+        LONG,
+        lambda done: done.returncode == 0,
+        also=("list resourcequotas",),
+        limits=make_limits("ResourceQuota", hard={"pods": "0"}),
+    ),
     "get pods/log": Proof(("logs", "present1")),
     "get pods/exec": Proof(("exec", "longlong", "--", "true")),
     "create pods/exec": Proof(("exec", "longlong", "--", "true")),
@@ -305,7 +315,14 @@ PROOFS: dict[str, Proof] = {
         ("submit", "-", "--dry-run=server"),
         f"num_nodes: 90\n{IMAGE}run: echo\n",
         lambda done: done.returncode == 0,
-        quota="pods=80",
+        limits=make_limits("ResourceQuota", hard={"pods": "80"}),
+    ),
+    "list limitranges": Proof(
+        ("submit", "-", "--dry-run=server"),
+        f"{IMAGE.rstrip()[:-1]}, cpus: 2}}\nrun: echo\n",
+        lambda done: done.returncode == 0,
+        also=("create pods",),
+        limits=make_limits("LimitRange", limits=[{"type": "Container", "max": {"cpu": "1"}}]),
     ),
 }
 # Kubernetes asks for "create" since 1.35; the practice cluster is an older one in this.
@@ -373,9 +390,9 @@ def needed(name: str, alice: Command, role: list[Json], kubectl: Command) -> boo
     right, proof = BUILT_IN[name], PROOFS[name]
     also = [BUILT_IN[other] for other in proof.also]
     tells = proof.tells or says_forbidden(right)
-    if proof.quota:
-        kubectl("create", "quota", "small", f"--hard={proof.quota}")
-        until_counted(kubectl)
+    if proof.limits:
+        kubectl("create", "-f", "-", stdin=json.dumps(proof.limits))
+        until_counted(kubectl, proof.limits["kind"])
     grant(kubectl, without(role, right, *also))
     wait_until_granted(alice, right, False)
     lacking = attempt(alice, proof.command, proof.stdin)
@@ -386,14 +403,15 @@ def needed(name: str, alice: Command, role: list[Json], kubectl: Command) -> boo
         done = attempt(alice, proof.command, proof.stdin)
         assert not tells(done), (name, done.stdout, done.stderr)
     grant(kubectl, role)
-    if proof.quota:
-        kubectl("delete", "quota", "small")
+    if proof.limits:
+        kubectl("delete", proof.limits["kind"], "small")
     return tells(lacking)
 
 
-def until_counted(kubectl: Command) -> None:
-    """Wait until the quota is in force."""
-    eventually(lambda: kubectl.json("get", "quota", "small").get("status", {}).get("used"))
+def until_counted(kubectl: Command, kind: str) -> None:
+    """Wait until a quota is in force."""
+    if kind == "ResourceQuota":
+        eventually(lambda: kubectl.json("get", "quota", "small").get("status", {}).get("used"))
 
 
 def attempt(alice: Command, command: tuple[str, ...], stdin: str) -> Done:

@@ -199,17 +199,6 @@ def test_what_cannot_be_sent_is_told_with_its_place(sky: Command, tmp_path: Path
 
 
 @pytest.mark.practice_only
-def test_a_failure_leaves_no_files(sky: Command, kubectl: Command, tmp_path: Path) -> None:
-    (tmp_path / "code").mkdir()
-    kubectl("create", "quota", "few", "--hard=count/jobs.batch=1")
-    task = "workdir: code\nnum_nodes: 3\nrun: 'true'\n"
-    done = sky("submit", "-", "--id", "quota004", stdin=task)
-    assert done.returncode == 3
-    gone(kubectl, "quota004")
-    assert files(kubectl) == []
-
-
-@pytest.mark.practice_only
 def test_clean_finds_files_that_nobody_uses(sky: Command, kubectl: Command, tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     task = "workdir: code\nrun: 'true'\n"

@@ -58,18 +58,6 @@ def test_a_volume_of_the_task_lives_as_long_as_the_task(sky: Command, kubectl: C
 
 
 @pytest.mark.practice_only
-def test_a_failed_submit_leaves_no_volume(sky: Command, kubectl: Command) -> None:
-    quota = ("create", "quota", "few", "--hard=count/jobs.batch=1")
-    assert kubectl(*quota).returncode == 0
-    kubectl("wait", "quota/few", "--for=jsonpath={.status.hard}", "--timeout=30s")
-    done = sky("submit", "-", stdin=OWN)
-    assert done.returncode == 3, done.stdout
-    assert "the created objects were deleted again" in done.stderr
-    kubectl("wait", "--for=delete", "pvc", "--all", "--timeout=90s", timeout=100)
-    assert kubectl.json("get", "pvc")["items"] == []
-
-
-@pytest.mark.practice_only
 def test_a_claim_that_skypilot_made(sky: Command, kubectl: Command) -> None:
     assert kubectl("create", "-f", "-", stdin=json.dumps(SKYPILOT)).returncode == 0
     for name in ("data", "data-1a2b-3c4d"):

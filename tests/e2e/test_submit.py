@@ -229,14 +229,13 @@ def test_submit_object_of_the_pod_not_found_is_an_error(
     assert objects(kubectl, "missing1") == []
 
 
-def test_a_failure_half_way_leaves_nothing(sky: Command, kubectl: Command) -> None:
+def test_submit_over_a_quota_of_jobs_sends_nothing(sky: Command, kubectl: Command) -> None:
     kubectl("create", "quota", "few", "--hard=count/jobs.batch=2")
     done = sky("submit", "-", "--id", "quota001", "--num-nodes", "4", stdin=HELLO)
     assert (done.returncode, done.stdout) == (3, "")
-    assert "quota few is full: count/jobs.batch: requested 1, used 2 of 2" in done.stderr
-    assert "the created objects were deleted again" in done.stderr
-    assert done.stderr.count("\n") == 3, "warning, error, hint"
-    gone(kubectl, "quota001")
+    assert "quota few is full: count/jobs.batch: requested 4, used 0 of 2" in done.stderr
+    assert done.stderr.count("\n") == 2, "error, hint"
+    assert objects(kubectl, "quota001") == []
 
 
 @pytest.mark.practice_only

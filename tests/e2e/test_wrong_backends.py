@@ -80,8 +80,7 @@ def test_more_nodes_than_a_quota_ever_allows(sky: Command, kubectl: Command) -> 
     done = sky("submit", "-", "--id", "toomany2", stdin=TASK)
     assert (done.returncode, done.stdout) == (3, "")
     assert (
-        "error: 4 nodes need requests.cpu 400m together, and quota few never allows more than 300m"
-        "\nhint: request fewer or smaller nodes"
+        "error: quota few is full: requests.cpu: requested 400m, used 0 of 300m\nhint: "
     ) in done.stderr
     assert objects(kubectl, "toomany2") == []
 

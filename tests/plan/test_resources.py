@@ -1,25 +1,22 @@
-"""Requests and limits of nodes: the task's sizes, the settings' defaults, and ResourceQuotas."""
+"""Requests and limits of nodes: the sizes of the task, and the defaults of the settings."""
 
 from fractions import Fraction
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.errors import ClusterError
 from kubectl_sky.plan.placement import Device, Placement
 from kubectl_sky.plan.resources import (
     _default_requests,
-    check_quotas,
     default_image,
     default_notes,
     node_limits,
     node_requests,
+    total_requests,
 )
 from kubectl_sky.settings import SKYPILOT_GPU_IMAGE, SKYPILOT_IMAGE, Settings
 from kubectl_sky.spec import quantity
-from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from tests.plan.test_resolve import make_plan
 
@@ -125,50 +122,7 @@ def test_default_image_is_that_of_the_settings(
     assert notes == ([] if settings == Settings() else [f"settings: the image is {expected}"])
 
 
-def quotas(**more: Any) -> list[dict[str, Any]]:
-    return [{"metadata": {"name": "few"}, "spec": more}]
-
-
-def task(nodes: int = 4, **more: Any) -> Task:
+def test_total_requests_are_those_of_all_nodes() -> None:
     asked = Resources(cpus="1500m", memory="1Gi", accelerator=Accelerator("A100", 2))
-    return Task(num_nodes=nodes, run="x", resources=asked, **more)
-
-
-@pytest.mark.parametrize(
-    ("hard", "says"),
-    [
-        ({"cpu": "4"}, "4 nodes need cpu 6 together, and quota few never allows more than 4"),
-        ({"limits.cpu": "5999m"}, "need limits.cpu 6 together"),
-        ({"requests.memory": "4095Mi"}, "need requests.memory"),
-        ({"requests.nvidia.com/gpu": 7}, "need requests.nvidia.com/gpu 8 together"),
-        ({"pods": "3"}, "need pods 4 together"),
-    ],
-)
-def test_more_than_there_can_ever_be(hard: dict[str, Any], says: str) -> None:
-    hard = {name: str(limit) for name, limit in hard.items()}
-    with pytest.raises(ClusterError) as caught:
-        check_quotas(make_plan(task()), quotas(hard=hard))
-    assert says in str(caught.value)
-    assert caught.value.exit_code == 3
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        [],
-        quotas(),
-        quotas(hard={"cpu": "6", "memory": "4Gi", "pods": "4", "services": "0"}),
-        quotas(hard={"cpu": "1"}, scopes=["BestEffort"]),
-        quotas(hard={"cpu": "1"}, scopeSelector={"matchExpressions": []}),
-    ],
-)
-def test_what_there_may_be(found: list[dict[str, Any]]) -> None:
-    check_quotas(make_plan(task()), found)
-
-
-def test_what_is_told_otherwise() -> None:
-    full = quotas(hard={"cpu": "1"})
-    check_quotas(make_plan(task(nodes=1)), full)
-    check_quotas(make_plan(task(kubernetes=Kubernetes(queue="gold"))), full)
-    pod = {"spec": {"containers": [{"resources": {"requests": {"cpu": "1m"}}}]}}
-    check_quotas(make_plan(task(kubernetes=Kubernetes(pod=pod))), full)
+    plan = make_plan(Task(num_nodes=4, run="x", resources=asked))
+    assert total_requests(plan) == {"cpu": "6", "memory": "4Gi", "nvidia.com/gpu": "8"}

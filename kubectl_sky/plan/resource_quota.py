@@ -1,0 +1,201 @@
+"""What a submit asks of the ResourceQuotas and LimitRanges of its namespace."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from kubectl_sky.errors import Refused
+from kubectl_sky.plan.pod_resources import Amounts, Object, PodResources, amounts, shown
+
+_HINT = (
+    "run `kubectl sky users show` to see what is used; stop a task, request less, or ask a cluster"
+    " admin for a larger quota"
+)
+
+
+@dataclass(frozen=True)
+class Pods:
+    """Pods with the same spec that run at the same time."""
+
+    spec: Object
+    count: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """The pods that run at the same time; those of a later step start when it has finished.
+
+    `starts_now` is whether nothing else has to happen before: no queue admits them, and they follow
+    no other step.
+    """
+
+    pods: tuple[Pods, ...]
+    starts_now: bool = True
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a submit creates: the steps of its pods, and counts and sizes of other objects.
+
+    `objects` are amounts by the names in ResourceQuotas. `claims` are the requests of new PVCs.
+    """
+
+    steps: tuple[Step, ...]
+    objects: Amounts = field(default_factory=dict)
+    claims: tuple[Amounts, ...] = ()
+
+
+def check(
+    demand: Demand,
+    quotas: Sequence[Object],
+    limit_ranges: Sequence[Object] | None = (),
+    *,
+    is_new: bool = True,
+) -> None:
+    """Refuse a submit that a quota or LimitRange does not allow, with a line for each resource.
+
+    `limit_ranges` are None if the user may not list them: requests may have unknown defaults. A
+    submit that is not new uses some of the quota itself, so only the limits count. Raises Refused.
+    """
+    steps = [
+        [(PodResources(pods.spec, limit_ranges or ()), pods.count) for pods in step.pods]
+        for step in demand.steps
+    ]
+    lines: list[str] = []
+    for item in sorted(quotas, key=lambda item: str(item["metadata"]["name"])):
+        quota = _Quota(item, counts_used=is_new)
+        lines += sorted(_exceeded(demand, steps, quota))
+        lines += _unset(steps, quota) if limit_ranges is not None else ()
+    if lines:
+        raise Refused("\n".join(lines), _HINT)
+    pods = [pod for step in steps for pod, _ in step]
+    lines = [line for item in limit_ranges or () for line in _violations(demand, pods, item)]
+    if lines:
+        raise Refused(
+            "\n".join(dict.fromkeys(lines)),
+            "change the resources of the task; see `kubectl describe limitrange`",
+        )
+
+
+class _Quota:
+    """A ResourceQuota; `counts_used` is whether the current use counts."""
+
+    def __init__(self, item: Object, counts_used: bool) -> None:
+        spec, status = item.get("spec") or {}, item.get("status") or {}
+        self.name = str(item["metadata"]["name"])
+        self.hard = amounts(spec.get("hard"))
+        self.used = amounts(status.get("used")) if counts_used else {}
+        self.scopes: list[Mapping[str, Any]] = [
+            {"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()
+        ]
+        self.scopes += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+
+    def applies_to(self, pod: PodResources) -> bool:
+        """Return whether the quota counts a pod: all its scopes match."""
+        return all(_in_scope(scope, pod) for scope in self.scopes)
+
+    def line(self, name: str, requested: Fraction, used: Fraction) -> Iterator[str]:
+        """Yield a message if this is more than the quota allows."""
+        hard = self.hard.get(name)
+        if hard is not None and requested > 0 and requested + used > hard:
+            sizes = (shown(name, amount) for amount in (requested, used, hard))
+            yield "quota {} is full: {}: requested {}, used {} of {}".format(
+                self.name, name, *sizes
+            )
+
+
+def _in_scope(scope: Mapping[str, Any], pod: PodResources) -> bool:
+    name, operator = scope.get("scopeName"), scope.get("operator")
+    if name == "PriorityClass":
+        value = pod.spec.get("priorityClassName") or ""
+        values = scope.get("values") or ()
+        results = {"In": value in values, "NotIn": value not in values, "Exists": bool(value)}
+        return results.get(str(operator), not value)
+    affinity = (pod.spec.get("affinity") or {}).values()
+    matches = {
+        "Terminating": pod.spec.get("activeDeadlineSeconds") is not None,
+        "NotTerminating": pod.spec.get("activeDeadlineSeconds") is None,
+        "BestEffort": pod.is_best_effort,
+        "NotBestEffort": not pod.is_best_effort,
+        "CrossNamespacePodAffinity": "namespaceSelector" in str(list(affinity)),
+    }
+    return matches.get(str(name), False)
+
+
+def _exceeded(
+    demand: Demand, steps: Sequence[Sequence[tuple[PodResources, int]]], quota: _Quota
+) -> Iterator[str]:
+    """Yield a message for each resource of a quota, for the first step that exceeds it."""
+    if not quota.scopes:  # quotas with scopes count pods only
+        for name, amount in demand.objects.items():
+            yield from quota.line(name, amount, quota.used.get(name, Fraction(0)))
+    reported: set[str] = set()
+    for step, pods in zip(demand.steps, steps, strict=True):
+        counted = [(pod, count) for pod, count in pods if quota.applies_to(pod)]
+        for name, amount in _sum(counted).items():
+            used = quota.used.get(name, Fraction(0)) if step.starts_now else Fraction(0)
+            lines = [] if name in reported else list(quota.line(name, amount, used))
+            reported.update([name] if lines else [])
+            yield from lines
+
+
+def _unset(steps: Sequence[Sequence[tuple[PodResources, int]]], quota: _Quota) -> list[str]:
+    """Return a message if the quota requires requests or limits that a container does not set."""
+    pods = [pod for step in steps for pod, _ in step if quota.applies_to(pod)]
+    missing = sorted({name for pod in pods for name in pod.missing(quota.hard)})
+    if not missing:
+        return []
+    return [
+        f"quota {quota.name} requires {', '.join(missing)}: set cpus and memory under resources"
+    ]
+
+
+def _sum(pods: Iterable[tuple[PodResources, int]]) -> Amounts:
+    total: Amounts = {}
+    for pod, count in pods:
+        for name, amount in pod.quota_usage.items():
+            total[name] = total.get(name, Fraction(0)) + amount * count
+    return total
+
+
+def _violations(demand: Demand, pods: Sequence[PodResources], limit_range: Object) -> Iterator[str]:
+    """Yield a message for each resource outside the limits of a LimitRange."""
+    name = limit_range["metadata"]["name"]
+    for item in (limit_range.get("spec") or {}).get("limits") or ():
+        kind = str(item.get("type"))
+        for requests, limits in _measured(demand, pods, kind):
+            for problem in _outside(item, requests, limits):
+                yield f"LimitRange {name}: {problem} per {kind}"
+
+
+def _measured(
+    demand: Demand, pods: Sequence[PodResources], kind: str
+) -> Iterator[tuple[Amounts, Amounts]]:
+    """Yield requests and limits of everything that limits of this type apply to."""
+    if kind == "PersistentVolumeClaim":
+        yield from ((claim, claim) for claim in demand.claims)
+    for pod in pods:
+        if kind == "Pod":
+            yield pod.total("requests"), pod.total("limits")
+        elif kind == "Container":
+            yield from ((item["requests"], item["limits"]) for item in pod.all_containers)
+
+
+def _outside(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    for field_name, bounded, word, sign in (
+        ("min", requests, "request of at least", -1),
+        ("max", limits, "limit of at most", 1),
+    ):
+        for name, bound in amounts(item.get(field_name)).items():
+            sizes = [part[name] for part in (requests, limits) if name in part]
+            worst = max(sizes, key=lambda size: size * sign, default=bound)
+            if name not in bounded:
+                yield f"{name} requires a {word} {shown(name, bound)}"
+            elif (worst - bound) * sign > 0:
+                size = shown(name, worst)
+                yield f"{name} requested {size}, {field_name}imum {shown(name, bound)}"
+    for name, ratio in amounts(item.get("maxLimitRequestRatio")).items():
+        request, limit = requests.get(name), limits.get(name)
+        if request and limit and limit > request * ratio:
+            yield f"{name} limit is more than {shown('', ratio)} times the request"

@@ -1,0 +1,95 @@
+"""Return what the objects of a submit ask of the quotas of their namespace."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from kubectl_sky import kinds, names
+from kubectl_sky.kinds import kind_of
+from kubectl_sky.plan.pipeline import PARALLEL
+from kubectl_sky.plan.pod_resources import Amounts, amounts
+from kubectl_sky.plan.resource_quota import Demand, Pods, Step
+from kubectl_sky.workloads import hold, registry
+from kubectl_sky.workloads.workload import Object
+
+# Kinds that quotas also count by their plain names, beside `count/…`.
+_PLAIN = (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE, kinds.PVC)
+_ONE = Fraction(1)
+
+
+def demand(workloads: Sequence[Object], others: Sequence[Mapping[str, Any]]) -> Demand:
+    """Return the demand of the workloads of a file, and of its other objects."""
+    counts: Amounts = {}
+    for item in (*workloads, *others):
+        for name, amount in _object_amounts(item).items():
+            counts[name] = counts.get(name, Fraction(0)) + amount
+    steps: dict[str, list[Object]] = {}
+    for item in workloads:
+        steps.setdefault(_step(item), []).append(item)
+    claims = [item for item in others if item["kind"] == kinds.PVC.kind]
+    return Demand(
+        tuple(
+            Step(
+                tuple(pods for item in items for pods in _pods(item)),
+                starts_now=not any(map(_waits, items)),
+            )
+            for items in steps.values()
+        ),
+        counts,
+        tuple(map(_claim_requests, claims)),
+    )
+
+
+def _step(item: Object) -> str:
+    """Return the stage of a serial pipeline; all other workloads start together."""
+    metadata = item["metadata"]
+    if (metadata.get("annotations") or {}).get(names.EXECUTION, PARALLEL) == PARALLEL:
+        return ""
+    return str(metadata["labels"].get(names.STAGE))
+
+
+def _waits(item: Object) -> bool:
+    """Return whether a workload waits for an earlier stage or for a queue."""
+    return hold.held(item) or names.QUEUE in (item["metadata"].get("labels") or {})
+
+
+def _pods(item: Object) -> Iterable[Pods]:
+    backend = registry.of(item)
+    for template, count in zip(backend.templates(item), backend.pod_counts(item), strict=True):
+        yield Pods(template["spec"], count)
+
+
+def _object_amounts(item: Mapping[str, Any]) -> Amounts:
+    """Return what an object counts for, by the names in ResourceQuotas."""
+    kind = kind_of(dict(item))
+    if kind is None:
+        return {}
+    result: Amounts = {f"count/{kind.resource}": _ONE}
+    if kind in _PLAIN:
+        result[kind.plural] = _ONE
+    if kind == kinds.PVC:
+        result |= _storage(item)
+    if kind == kinds.SERVICE:
+        service_type = (item.get("spec") or {}).get("type")
+        if service_type in ("LoadBalancer", "NodePort"):
+            result[f"services.{service_type.lower()}s"] = _ONE
+    if kind in registry.KINDS:
+        backend = registry.of(item)
+        result["count/pods"] = Fraction(max(len(backend.ranks(item)), 1))
+        if backend.owner_label:  # its controller creates a Job
+            result[f"count/{kinds.JOB.resource}"] = _ONE
+    return result
+
+
+def _storage(claim: Mapping[str, Any]) -> Amounts:
+    sizes = {f"requests.{name}": size for name, size in _claim_requests(claim).items()}
+    storage_class = claim["spec"].get("storageClassName")
+    if not storage_class:
+        return sizes
+    prefix = f"{storage_class}.storageclass.storage.k8s.io/"
+    counted = sizes | {kinds.PVC.plural: _ONE}
+    return sizes | {f"{prefix}{name}": amount for name, amount in counted.items()}
+
+
+def _claim_requests(claim: Mapping[str, Any]) -> Amounts:
+    return amounts((claim["spec"].get("resources") or {}).get("requests"))

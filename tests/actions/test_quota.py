@@ -1,0 +1,143 @@
+"""Submit over quota: refused before anything is sent, with requested, used and limit."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.errors import Refused
+from tests.actions.conftest import Submitter
+from tests.actions.test_submit import HELLO, PIPELINE, TWO
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster
+
+Json = dict[str, Any]
+
+SIZED = f"{TWO}resources: {{cpus: 2, memory: 1, accelerators: 'A100:4'}}\n"
+GROUP = PIPELINE.replace("name: both\n", "name: both\nexecution: parallel\n", 1)
+VOLUME = "name: hello\nrun: echo\nvolumes: {/data: {size: 2}}\n"
+
+
+def put_quota(api: FakeCluster, hard: Json, used: Json | None = None) -> None:
+    api.put(
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "few"},
+            "spec": {"hard": hard},
+            "status": {"hard": hard, "used": used or {}},
+        }
+    )
+
+
+def refusal(send: Submitter, text: str, **flags: Any) -> str:
+    with pytest.raises(Refused) as caught:
+        send(text, **flags)
+    assert "kubectl sky users show" in caught.value.hint
+    assert send.cluster.writes == []
+    return caught.value.what
+
+
+def test_submit_over_quota_sends_nothing_and_names_each_resource(
+    api: FakeCluster, send: Submitter
+) -> None:
+    gpu = "requests.nvidia.com/gpu"
+    hard = {"pods": "4", gpu: "8", "limits.cpu": "4", "requests.memory": "1Gi"}
+    put_quota(api, hard, {"pods": "3", gpu: "2"})
+    assert refusal(send, SIZED).splitlines() == [
+        "quota few is full: pods: requested 2, used 3 of 4",
+        "quota few is full: requests.memory: requested 2Gi, used 0 of 1Gi",
+        f"quota few is full: {gpu}: requested 8, used 2 of 8",
+    ]
+
+
+def test_submit_of_one_node_over_quota_sends_nothing(api: FakeCluster, send: Submitter) -> None:
+    put_quota(api, {"pods": "1"}, {"pods": "1"})
+    assert refusal(send, HELLO) == "quota few is full: pods: requested 1, used 1 of 1"
+
+
+def test_submit_under_quota_is_sent(api: FakeCluster, send: Submitter) -> None:
+    put_quota(api, {"pods": "3", "limits.cpu": "4"}, {"pods": "1"})
+    send(SIZED)
+    assert api.count("create jobs") == 2
+
+
+def test_submit_again_at_the_limit_of_the_quota_is_unchanged(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send(TWO)
+    put_quota(api, {"pods": "2"}, {"pods": "2"})
+    api.requests.clear()
+    assert send(TWO).results[-1].unchanged
+    api.remove(kinds.JOB, f"train-{ID}-node-1")
+    send(TWO)  # the existing node uses the quota
+
+
+@pytest.mark.parametrize(
+    ("text", "hard", "message"),
+    [
+        (PIPELINE, {"pods": "0"}, "pods: requested 1, used 0 of 0"),
+        (PIPELINE, {"count/jobs.batch": "1"}, "count/jobs.batch: requested 2, used 0 of 1"),
+        (PIPELINE, {"count/pods": "1"}, "count/pods: requested 2, used 0 of 1"),
+        (GROUP, {"pods": "1"}, "pods: requested 2, used 0 of 1"),
+        (TWO, {"secrets": "0"}, "secrets: requested 1, used 0 of 0"),
+        (TWO, {"count/services": "0"}, "count/services: requested 1, used 0 of 0"),
+        (VOLUME, {"requests.storage": "1Gi"}, "requests.storage: requested 2Gi, used 0 of 1Gi"),
+        (VOLUME, {"persistentvolumeclaims": "0"}, "persistentvolumeclaims: requested 1"),
+    ],
+)
+def test_submit_counts_all_tasks_of_the_file(
+    api: FakeCluster, send: Submitter, text: str, hard: dict[str, str], message: str
+) -> None:
+    metadata = {
+        "name": "fast",
+        "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+    }
+    api.put({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": metadata})
+    put_quota(api, hard)
+    assert message in refusal(send, text)
+
+
+def test_submit_pipeline_runs_one_task_at_a_time(api: FakeCluster, send: Submitter) -> None:
+    put_quota(api, {"pods": "1"})
+    send(PIPELINE)
+    assert api.count("create jobs") == 2
+
+
+def test_submit_array_waits_for_its_own_tasks(api: FakeCluster, send: Submitter) -> None:
+    put_quota(api, {"pods": "1"})
+    send(HELLO, array="0-9")
+    assert api.count("create jobs") == 1
+
+
+@pytest.mark.parametrize(
+    ("backend", "kind"), [("jobset", kinds.JOB_SET), ("mpijob", kinds.MPI_JOB)]
+)
+def test_submit_of_another_backend_counts_its_pods_and_the_job_of_its_controller(
+    api: FakeCluster, send: Submitter, backend: str, kind: kinds.Kind
+) -> None:
+    api.kinds.add(kind)
+    put_quota(api, {"pods": "2"})
+    with pytest.raises(Refused, match="pods: requested 3, used 0 of 2"):
+        send(TWO, backend=backend, num_nodes="3")
+    put_quota(api, {"pods": "3", "count/jobs.batch": "0"})
+    with pytest.raises(Refused, match=r"count/jobs.batch: requested 1, used 0 of 0"):
+        send(TWO, backend=backend, num_nodes="3")
+
+
+def test_submit_outside_a_limit_range_sends_nothing(api: FakeCluster, send: Submitter) -> None:
+    limits = [{"type": "Container", "max": {"cpu": "1"}}]
+    item = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}}
+    api.put(item | {"spec": {"limits": limits}})
+    with pytest.raises(Refused, match="LimitRange small: cpu requested 2, maximum 1 per Container"):
+        send(SIZED)
+    assert api.writes == []
+
+
+def test_submit_without_right_to_list_quotas_leaves_them_to_the_api_server(
+    api: FakeCluster, send: Submitter
+) -> None:
+    put_quota(api, {"pods": "0"})
+    api.forbidden |= {"list resourcequotas", "list limitranges"}
+    send(HELLO)
+    assert api.count("create jobs") == 1

@@ -1,0 +1,242 @@
+"""What quotas and LimitRanges allow a submit: requested, used and limit of each resource."""
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from kubectl_sky.errors import Refused
+from kubectl_sky.plan import resource_quota
+from kubectl_sky.plan.pod_resources import PodResources, shown
+from kubectl_sky.plan.resource_quota import Demand, Pods, Step
+
+Json = dict[str, Any]
+
+
+def make_quota(hard: Json, used: Json | None = None, name: str = "few", **spec: Any) -> Json:
+    return {
+        "metadata": {"name": name},
+        "spec": {"hard": hard, **spec},
+        "status": {"hard": hard, "used": used or {}},
+    }
+
+
+def make_limits(**item: Any) -> Json:
+    limits = [{"type": "Container", **item}]
+    return {"metadata": {"name": "bounds"}, "spec": {"limits": limits}}
+
+
+def make_pod(
+    requests: Json | None = None, limits: Json | None = None, init: Json | None = None, **spec: Any
+) -> Json:
+    containers = [{"name": "main", "resources": {"requests": requests, "limits": limits}}]
+    before = [{"name": "fetch", "resources": {"requests": init}}] if init else []
+    return {"containers": containers, "initContainers": before, **spec}
+
+
+SMALL = make_pod({"cpu": "1500m", "memory": "1Gi"}, {"nvidia.com/gpu": "2"})
+
+
+def make_demand(spec: Json = SMALL, count: int = 4, objects: Json | None = None) -> Demand:
+    amounts = {name: Fraction(size) for name, size in (objects or {}).items()}
+    return Demand((Step((Pods(spec, count),)),), amounts)
+
+
+def refusal(demand: Demand, *quotas: Json, limits: Json | None = None) -> str:
+    """Return what the check reports; empty if it passes."""
+    try:
+        resource_quota.check(demand, quotas, [limits] if limits else [])
+    except Refused as error:
+        return error.what
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("hard", "message"),
+    [
+        ({"cpu": "4"}, "quota few is full: cpu: requested 6, used 0 of 4"),
+        ({"requests.cpu": "5999m"}, "requests.cpu: requested 6, used 0 of 5999m"),
+        ({"requests.memory": "4095Mi"}, "requests.memory: requested 4Gi, used 0 of 4095Mi"),
+        (
+            {"requests.nvidia.com/gpu": "7"},
+            "requests.nvidia.com/gpu: requested 8, used 0 of 7",
+        ),
+        ({"pods": "3"}, "pods: requested 4, used 0 of 3"),
+    ],
+)
+def test_quota_smaller_than_all_nodes_refuses(hard: Json, message: str) -> None:
+    assert message in refusal(make_demand(), make_quota(hard))
+
+
+@pytest.mark.parametrize(
+    "quota",
+    [
+        make_quota({}),
+        make_quota({"cpu": "6", "memory": "4Gi", "pods": "4", "services": "0"}),
+        make_quota({"cpu": "10", "pods": "10"}, {"cpu": "4", "pods": "6"}),
+        make_quota({"requests.amd.com/gpu": "0"}),
+        make_quota({"cpu": "not a quantity"}),
+        {"metadata": {"name": "new"}, "spec": {"hard": {"pods": "4"}}},  # without status
+    ],
+)
+def test_quota_with_enough_left_passes(quota: Json) -> None:
+    assert refusal(make_demand(), quota) == ""
+
+
+def test_quota_used_by_other_tasks_refuses_with_what_is_used() -> None:
+    quota = make_quota({"cpu": "7", "pods": "9"}, {"cpu": "1500m", "pods": "6"})
+    assert refusal(make_demand(), quota).splitlines() == [
+        "quota few is full: cpu: requested 6, used 1500m of 7",
+        "quota few is full: pods: requested 4, used 6 of 9",
+    ]
+
+
+def test_several_quotas_report_one_line_for_each_resource() -> None:
+    quotas = (make_quota({"cpu": "1"}, name="b"), make_quota({"pods": "1"}, name="a"))
+    lines = refusal(make_demand(), *quotas).splitlines()
+    assert [line.split(" is full")[0] for line in lines] == ["quota a", "quota b"]
+
+
+def test_submit_again_counts_only_the_limit() -> None:
+    quota = make_quota({"pods": "4"}, {"pods": "4"})
+    resource_quota.check(make_demand(), [quota], is_new=False)
+    with pytest.raises(Refused, match="requested 5, used 0 of 4"):
+        resource_quota.check(make_demand(count=5), [quota], is_new=False)
+
+
+def test_later_step_counts_alone_and_without_what_is_used_now() -> None:
+    first = Step((Pods(SMALL, 2),))
+    later = Step((Pods(SMALL, 3),), starts_now=False)
+    quota = make_quota({"pods": "3"}, {"pods": "1"})
+    assert refusal(Demand((first, later)), quota) == ""
+    assert "requested 2, used 2 of 3" in refusal(
+        Demand((first, later)), make_quota({"pods": "3"}, {"pods": "2"})
+    )
+    assert "requested 3, used 0 of 2" in refusal(Demand((first, later)), make_quota({"pods": "2"}))
+
+
+def test_counts_of_objects_are_added_to_what_is_used() -> None:
+    quota = make_quota({"count/jobs.batch": "5"}, {"count/jobs.batch": "2"})
+    demand = make_demand(objects={"count/jobs.batch": 4})
+    assert refusal(demand, quota) == (
+        "quota few is full: count/jobs.batch: requested 4, used 2 of 5"
+    )
+
+
+@pytest.mark.parametrize(
+    ("scope", "spec", "counts"),
+    [
+        ({"scopes": ["Terminating"]}, make_pod(), False),
+        ({"scopes": ["Terminating"]}, make_pod(activeDeadlineSeconds=9), True),
+        ({"scopes": ["NotTerminating"]}, make_pod(), True),
+        ({"scopes": ["BestEffort"]}, SMALL, False),
+        ({"scopes": ["BestEffort"]}, make_pod(limits={"nvidia.com/gpu": "1"}), True),
+        ({"scopes": ["NotBestEffort"]}, SMALL, True),
+        ({"scopes": ["NotBestEffort", "Terminating"]}, SMALL, False),
+        ({"scopes": ["PriorityClass"]}, make_pod(priorityClassName="high"), True),
+        ({"scopes": ["CrossNamespacePodAffinity"]}, SMALL, False),
+        ({"scopes": ["OfTheFuture"]}, SMALL, False),
+    ],
+)
+def test_quota_with_scopes_counts_only_pods_in_all_of_them(
+    scope: Json, spec: Json, counts: bool
+) -> None:
+    assert bool(refusal(make_demand(spec), make_quota({"pods": "0"}, **scope))) is counts
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "counts"),
+    [
+        ("In", ["high"], True),
+        ("In", ["low"], False),
+        ("NotIn", ["low"], True),
+        ("Exists", [], True),
+        ("DoesNotExist", [], False),
+    ],
+)
+def test_quota_of_a_priority_class_counts_its_pods(
+    operator: str, values: list[str], counts: bool
+) -> None:
+    match = {"scopeName": "PriorityClass", "operator": operator, "values": values}
+    quota = make_quota({"pods": "0"}, scopeSelector={"matchExpressions": [match]})
+    spec = make_pod(priorityClassName="high")
+    assert bool(refusal(make_demand(spec), quota)) is counts
+
+
+def test_quota_with_scopes_does_not_count_other_objects() -> None:
+    demand = make_demand(make_pod(), objects={"count/jobs.batch": 9})
+    assert refusal(demand, make_quota({"count/jobs.batch": "1"}, scopes=["BestEffort"])) == ""
+
+
+def test_quota_on_requests_refuses_a_task_without_them_unless_a_limit_range_sets_them() -> None:
+    quota = make_quota({"requests.cpu": "8", "limits.memory": "8Gi"})
+    assert refusal(make_demand(make_pod()), quota) == (
+        "quota few requires limits.memory, requests.cpu: set cpus and memory under resources"
+    )
+    defaults = make_limits(defaultRequest={"cpu": "500m"}, default={"memory": "1Gi"})
+    assert refusal(make_demand(make_pod()), quota, limits=defaults) == ""
+    assert "limits.memory: requested 9Gi, used 0 of 8Gi" in refusal(
+        make_demand(make_pod(), 9), quota, limits=defaults
+    )
+    resource_quota.check(make_demand(make_pod()), [quota], None)  # they may have defaults
+
+
+def test_total_of_a_pod_takes_the_larger_of_init_and_main_containers() -> None:
+    spec = make_pod({"cpu": "1", "memory": "1Gi"}, init={"cpu": "3"})
+    total = PodResources(spec).total("requests")
+    assert total == {"cpu": Fraction(3), "memory": Fraction(2**30)}
+    sidecar = {"name": "s", "restartPolicy": "Always", "resources": {"requests": {"cpu": "2"}}}
+    spec["initContainers"].append(sidecar)
+    assert PodResources(spec).total("requests")["cpu"] == 3
+    spec["initContainers"].pop(0)
+    assert PodResources(spec).total("requests")["cpu"] == 3
+    assert (
+        PodResources(spec | {"resources": {"requests": {"cpu": "9"}}}).total("requests")["cpu"] == 9
+    )
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ({"max": {"cpu": "1"}}, "cpu requested 1500m, maximum 1 per Container"),
+        ({"min": {"memory": "2Gi"}}, "memory requested 1Gi, minimum 2Gi per Container"),
+        ({"min": {"ephemeral-storage": "1Gi"}}, "ephemeral-storage requires a request of at least"),
+        ({"type": "Pod", "max": {"nvidia.com/gpu": "1"}}, "requested 2, maximum 1 per Pod"),
+        ({"max": {"hugepages-2Mi": "1Gi"}}, "hugepages-2Mi requires a limit of at most 1Gi"),
+        ({"maxLimitRequestRatio": {"cpu": "2"}}, "cpu limit is more than 2 times the request"),
+    ],
+)
+def test_limit_range_refuses_what_is_outside(item: Json, message: str) -> None:
+    spec = make_pod({"cpu": "500m", "memory": "1Gi"}, {"cpu": "1500m", "nvidia.com/gpu": "2"})
+    what = refusal(make_demand(spec), limits=make_limits(**item))
+    assert what.startswith("LimitRange bounds: ") and message in what
+    assert "\n" not in what
+
+
+def test_limit_range_of_claims_refuses_a_volume_that_is_too_large() -> None:
+    demand = Demand((), claims=({"storage": Fraction(2**31)},))
+    limits = make_limits(type="PersistentVolumeClaim", max={"storage": "1Gi"})
+    assert "storage requested 2Gi, maximum 1Gi per PersistentVolumeClaim" in refusal(
+        demand, limits=limits
+    )
+
+
+def test_limit_range_with_room_passes() -> None:
+    limits = make_limits(min={"cpu": "1m"}, max={"cpu": "2", "memory": "2Gi"}, default={"cpu": "2"})
+    spec = make_pod({"cpu": "1"}, {"cpu": "1", "memory": "1Gi"})
+    assert refusal(make_demand(spec), limits=limits) == ""
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "text"),
+    [
+        ("requests.cpu", Fraction(1, 2), "500m"),
+        ("memory", Fraction(2**30), "1Gi"),
+        ("requests.nvidia.com/gpu", Fraction(1024), "1024"),
+        ("requests.storage", Fraction(1000), "1k"),
+    ],
+)
+def test_amounts_are_shown_in_the_unit_of_their_resource(
+    resource: str, amount: Fraction, text: str
+) -> None:
+    assert shown(resource, amount) == text
