@@ -66,7 +66,11 @@ def list_tasks(session: Session, scope: Scope) -> list[TaskStatus]:
 
 def get_task(session: Session, scope: Scope, reference: str) -> TaskStatus:
     """Return the task that matches. Raises UserError unless exactly one does."""
-    target = get(session, scope, reference)
+    return single_task(get(session, scope, reference))
+
+
+def single_task(target: Target) -> TaskStatus:
+    """Return the task. Raises UserError for a pipeline or group."""
     if isinstance(target, TaskStatus):
         return target
     ids = ", ".join(f"{task.id} ({task.name})" for task in target.tasks)

@@ -17,18 +17,25 @@ from kubectl_sky.users import User
 from kubectl_sky.workloads import registry
 
 AUXILIARY = (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE, kinds.PVC)
+ROLE_HINT = "`kubectl sky doctor --role --with clean` prints a Role that grants it"
 _WORKERS = 16
 
 
-def stop(session: Session, tasks: Sequence[TaskStatus]) -> None:
+def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[TaskStatus]:
     """Delete the workloads of the tasks; their dependents are garbage-collected.
 
     Also delete what a killed submit left without an owner, and Jobs that lost their labels.
+    Return the tasks of killed submits whose Secrets may remain: the user may not list them.
     """
     decided = find.refuse_ambiguous(list(tasks))
-    auxiliary = _of_tasks(session, decided)
+    auxiliary, unread = _of_tasks(session, decided)
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(lambda task: _stop(session, task, auxiliary[_key(task)]), decided))
+    return [
+        task
+        for task in decided
+        if task.namespace in unread and (task.incomplete or _unowned(auxiliary[_key(task)]))
+    ]
 
 
 def _stop(session: Session, task: TaskStatus, auxiliary: Sequence[Json]) -> None:
@@ -49,7 +56,12 @@ def _stop(session: Session, task: TaskStatus, auxiliary: Sequence[Json]) -> None
 
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(delete, (*map(task.identity, task.uids), *_relabelled(task, auxiliary))))
-    _delete(session, [item for item in auxiliary if not item["metadata"].get("ownerReferences")])
+    _delete(session, _unowned(auxiliary))
+
+
+def _unowned(items: Iterable[Json]) -> list[Json]:
+    """Return the objects that a killed submit left without an owner."""
+    return [item for item in items if not item["metadata"].get("ownerReferences")]
 
 
 def _key(task: TaskStatus) -> tuple[str, str]:
@@ -58,19 +70,27 @@ def _key(task: TaskStatus) -> tuple[str, str]:
 
 def _of_tasks(
     session: Session, tasks: Sequence[TaskStatus]
-) -> Mapping[tuple[str, str], Sequence[Json]]:
-    """Return the objects of each task other than workloads, as far as the user may list them."""
+) -> tuple[Mapping[tuple[str, str], Sequence[Json]], set[str]]:
+    """Return the objects of each task other than workloads, as far as the user may list them.
+
+    Also return the namespaces whose Secrets are unknown.
+    """
     auxiliary: dict[tuple[str, str], list[Json]] = defaultdict(list)
+    unread = set()
     owners = {_key(task): User(task.user) for task in tasks}
     for namespace in {task.namespace for task in tasks}:
         ids = [task.id for task in tasks if task.namespace == namespace]
-        with suppress(Forbidden):
-            items, _ = _auxiliary(session, namespace, listing.with_ids(ids))
-            for item in items:
-                owner = owners.get(_task(item))
-                if owner and owner.owns(item["metadata"]):
-                    auxiliary[_task(item)].append(item)
-    return auxiliary
+        try:
+            items, forbidden_kinds = _auxiliary(session, namespace, listing.with_ids(ids))
+        except Forbidden:
+            items, forbidden_kinds = [], AUXILIARY
+        if kinds.SECRET in forbidden_kinds:
+            unread.add(namespace)
+        for item in items:
+            owner = owners.get(_task(item))
+            if owner and owner.owns(item["metadata"]):
+                auxiliary[_task(item)].append(item)
+    return auxiliary, unread
 
 
 def _relabelled(task: TaskStatus, auxiliary: Sequence[Json]) -> Iterator[dict[str, str]]:
@@ -124,9 +144,8 @@ def list_orphans(session: Session, scope: Scope) -> tuple[list[Json], tuple[Kind
     auxiliary, unread = _auxiliary(session, scope.namespace, labels)
     return [
         item
-        for item in scope.filter_owned(auxiliary)
+        for item in _unowned(scope.filter_owned(auxiliary))
         if _task(item) not in alive
-        and not item["metadata"].get("ownerReferences")
         and not (_is_runtime(item) and item["metadata"]["namespace"] in namespaces)
     ], unread
 

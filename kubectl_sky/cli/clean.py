@@ -4,9 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from kubectl_sky import kinds
 from kubectl_sky.cli import commands, options, output
-from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import age
 from kubectl_sky.observe.status import TaskStatus
 
@@ -46,7 +44,7 @@ def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: 
     limit = _created_before(_MIN_ORPHAN_AGE if older_than is None else older_than)
     orphans = [item for item in without_task if item["metadata"]["creationTimestamp"] < limit]
     for kind in forbidden_kinds:
-        output.note(f"{kind.plural} are not cleaned: you may not list them{_role_hint(kind)}")
+        output.note(f"{kind.plural} are not cleaned: you may not list them; {stop.ROLE_HINT}")
     if older_than is None:
         _note_young(len(without_task) - len(orphans))
     finished: list[TaskStatus] = []
@@ -83,12 +81,6 @@ def _note_young(number: int) -> None:
             f"{output.count(number, 'orphan')} younger than 10 minutes kept: a running submit may"
             " need them; include them with --orphans --older-than 0s"
         )
-
-
-def _role_hint(kind: Kind) -> str:
-    """Return a hint for a kind that the default Role does not grant."""
-    extra = "; `kubectl sky doctor --role --with clean` prints a Role that grants it"
-    return extra if kind is kinds.SECRET else ""
 
 
 def _created_before(span: timedelta) -> str:

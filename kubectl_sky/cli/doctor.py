@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ def command(
         check = doctor.check_cluster(session)
         output.out(output.data(_check_as_json(check), form) if form else _format_check(check))
         return 0 if check.ok else 3
-    match = find.get_task(session, options.scope(session, cluster, all_users), task)
+    scope = options.scope(session, cluster, all_users)
+    match = find.single_task(tasks.get_or_show_evidence(session, scope, task))
     verdict = doctor.diagnose(session, match)
     output.out(output.data(verdict.as_json(), form) if form else format_verdict(verdict))
     return 0

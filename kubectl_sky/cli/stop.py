@@ -37,7 +37,9 @@ def command(
         options.confirm(
             f"Stop {output.count(len(tasks), 'task')} of {output.count(users, 'user')}?"
         )
-    stop.stop(session, tasks)
+    for task in stop.stop(session, tasks):
+        reason = f"you may not list Secrets; {stop.ROLE_HINT}"
+        output.warning(f"a Secret of the interrupted submit of task {task.id} may remain: {reason}")
     form = flags["form"]
     message = f"Stopped {output.count(len(tasks), 'task')}"
     if form == "name":

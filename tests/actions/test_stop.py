@@ -135,3 +135,33 @@ def test_clean_orphan_adopted_meanwhile_is_kept(api: FakeCluster, send: Submitte
     stop.delete_orphans(api.session(), orphans)
     assert f"services train-{ID}" in api.names()
     assert f"configmaps train-{ID}" not in api.names()
+
+
+@pytest.mark.parametrize(
+    ("lost_job", "unowned", "remaining"),
+    [(True, False, [ID]), (False, True, [ID]), (False, False, [])],
+    ids=["not all Jobs", "no owners", "complete"],
+)
+def test_stop_without_right_to_list_secrets_returns_the_killed_submits(
+    api: FakeCluster, send: Submitter, lost_job: bool, unowned: bool, remaining: list[str]
+) -> None:
+    send(TWO)
+    if unowned or lost_job:
+        for kind in (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE):
+            item = api.get(kind, f"train-{ID}")
+            del item["metadata"]["ownerReferences"]
+            api.put(item)
+    if lost_job:
+        api.remove(kinds.JOB, JOBS[1])
+    api.forbidden.add("list secrets")
+    assert [found.id for found in stop.stop(api.session(), [task(api)])] == remaining
+    left = [name for name in api.names() if "-runtime-" not in name]
+    assert left == ([f"secrets train-{ID}"] if remaining else [])
+
+
+def test_stop_killed_submit_with_right_to_list_secrets_returns_nothing(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send(TWO)
+    api.remove(kinds.JOB, JOBS[1])
+    assert stop.stop(api.session(), [task(api)]) == []

@@ -56,7 +56,7 @@ def test_the_first_failing_node_is_shown_when_its_pod_is_gone(
     assert told.returncode == 2
     assert "first failed node-1: Error (exit code 7)" in told.stderr
     assert 'error: task "dying001" not found' in told.stderr
-    for command in (("status", "dying"), ("logs", "dying0"), ("logs", "dying")):
+    for command in (("status", "dying"), ("logs", "dying0"), ("doctor", "dying0")):
         done = sky(*command)
         assert done.returncode == 2
         assert "first failed node-1: Error (exit code 7)" in done.stderr
