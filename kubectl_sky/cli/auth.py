@@ -39,7 +39,7 @@ def whoami(cluster: options.ClusterFlags, form: str | None) -> None:
     user = users.named(name) if name else None
     if user is None:
         user, source = identity.whoami(cluster.session(), None)
-    if form in ("json", "yaml"):
+    if form not in (None, "name"):
         output.out(
             output.data({"username": user.name, "label": user.label, "source": source}, form)
         )

@@ -25,11 +25,11 @@ def list_(cluster: options.ClusterFlags, form: str | None) -> None:
     from kubectl_sky.actions import queues
 
     statuses = queues.list_queues(cluster.session())
-    if form in ("json", "yaml"):
-        output.out(output.data({"queues": [queue.as_json() for queue in statuses]}, form))
-    elif form == "name":
+    if form == "name":
         for queue in statuses:
             output.out(f"queue/{queue.name}")
+    elif form:
+        output.out(output.data({"queues": [queue.as_json() for queue in statuses]}, form))
     elif not statuses:
         output.note("No queues found in the namespace; a cluster admin can create a LocalQueue.")
     else:

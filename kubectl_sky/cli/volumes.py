@@ -55,7 +55,7 @@ def create(
     user = identity.user(session, cluster.user)
     volume = volumes.create(session, user, name, taskfile.new_id(), storage)
     message = f"Volume created successfully with ID: {volume.id}"
-    if form in ("json", "yaml"):
+    if form not in (None, "name"):
         result = {"volume_id": volume.id, "status": "created", "message": message}
         output.out(output.data(result, form))
     else:
@@ -91,7 +91,7 @@ def apply(file: str, dry_run: str, cluster: options.ClusterFlags, form: str | No
         user = identity.user(session, cluster.user)
         applied = volumes.apply(session, user, spec, taskfile.new_id(), dry_run)
         results.append(_applied(applied, form, options.DRY_RUNS[dry_run]))
-    if form in ("json", "yaml"):
+    if form not in (None, "name"):
         output.out(output.data(results[0] if len(results) == 1 else results, form))
     else:
         output.out("\n".join(map(str, results)))
@@ -121,10 +121,10 @@ def list_volumes(
 
     session = cluster.session()
     statuses = volumes.list_volumes(session, options.scope(session, cluster, all_users))
-    if form in ("json", "yaml"):
-        output.out(output.data({"volumes": [volume.as_json() for volume in statuses]}, form))
-    elif form == "name":
+    if form == "name":
         output.out("\n".join(f"volume/{volume.id}" for volume in statuses))
+    elif form not in (None, "wide"):
+        output.out(output.data({"volumes": [volume.as_json() for volume in statuses]}, form))
     elif not statuses:
         output.note("No volumes found.")
     else:

@@ -1,0 +1,146 @@
+"""Every command with -o, in every format, over a cluster in memory."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from kubectl_sky import kinds
+from kubectl_sky.actions import submit, taskfile
+from kubectl_sky.cli import main
+from kubectl_sky.cluster.session import Session
+from tests import fake_cluster
+from tests.actions.conftest import Submitter
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster
+
+TASK = "name: train\nresources: {ports: 80}\nrun: echo hello\n"
+VOLUME = "name: data\ntype: k8s-pvc\nsize: 1Gi\n"
+QUEUE, PODS = kinds.LOCAL_QUEUE, kinds.POD_METRICS
+# The arguments of each command, and its exit code.
+COMMANDS: dict[str, tuple[str, int]] = {
+    "auth whoami": ("", 0),
+    "doctor": (ID, 0),
+    "gpus": ("", 0),
+    "list": ("", 0),
+    "local status": ("", 3),
+    "logs": (ID, 4),
+    "ports": (ID, 0),
+    "queues list": ("", 0),
+    "queues status": ("gold", 0),
+    "render": ("task.yaml", 0),
+    "status": (ID, 0),
+    "stop": (ID, 0),
+    "submit": (f"task.yaml --id {ID}", 0),
+    "top": (ID, 0),
+    "validate": ("task.yaml", 0),
+    "version": ("", 0),
+    "volumes apply": ("volume.yaml", 0),
+    "volumes create": ("notes 1Gi", 0),
+    "volumes list": ("", 0),
+    "volumes status": ("data", 0),
+    "wait": (ID, 4),
+}
+
+
+def with_formats() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each command that has -o, and its formats."""
+
+    def walk(name: str, command: click.Command) -> Iterator[tuple[str, tuple[str, ...]]]:
+        context = click.Context(command)
+        for option in command.params:
+            if option.name == "form":
+                yield name, option.type.formats  # type: ignore[attr-defined]
+        if isinstance(command, click.Group):
+            for word in command.list_commands(context):
+                child = command.get_command(context, word)
+                assert child
+                yield from walk(f"{name} {word}".strip(), child)
+
+    yield from walk("", main.sky)
+
+
+FORMATS = dict(with_formats())
+SUBMIT = submit.submit
+
+
+def prepare(api: FakeCluster, folder: Path) -> None:
+    """Create a failed task that listens on a port, its metrics, and a queue."""
+    api.kinds |= {QUEUE, PODS}
+    key = "storageclass.kubernetes.io/is-default-class"
+    metadata: dict[str, object] = {"name": "fast", "annotations": {key: "true"}}
+    api.put({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": metadata})
+    Submitter(api, folder)(TASK)
+    pod = api.start(f"train-{ID}")
+    api.log(pod, b"the end\n")
+    api.finish(f"train-{ID}", 3)
+    usage = {"containers": [{"name": "main", "usage": {"cpu": "1", "memory": "1Gi"}}]}
+    metadata = {"name": pod, "labels": {"task-id": ID}}
+    api.put({"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata, **usage})
+    api.put({"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": "gold"}})
+
+
+@pytest.fixture
+def run(
+    api: FakeCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Callable[..., str]:
+    """Run a command in a cluster of its own, and return its stdout."""
+    monkeypatch.setattr(fake_cluster, "_now", lambda: "2026-01-01T00:00:00Z")
+    monkeypatch.setattr(taskfile, "new_id", lambda: "vvvv2345")
+    monkeypatch.setenv("KUBECTL_SKY_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "volume.yaml").write_text(VOLUME)
+
+    def run(command: str, form: str) -> str:
+        api = FakeCluster()
+        with monkeypatch.context() as patch:
+            patch.setattr(submit, "submit", SUBMIT)
+            prepare(api, tmp_path)
+        monkeypatch.setattr(Session, "connect", api.session)
+        monkeypatch.setattr(submit, "submit", partial(SUBMIT, connect=api.session))
+        arguments, expected = COMMANDS[command]
+        if command.startswith("volumes") and command != "volumes create":
+            assert main.main(["volumes", "apply", "volume.yaml"]) == 0
+        capsys.readouterr()
+        code = main.main([*command.split(), *arguments.split(), "-o", form])
+        out, err = capsys.readouterr()
+        assert code == expected, (command, form, err)
+        assert "internal error" not in err
+        return out
+
+    return run
+
+
+def test_every_command_with_formats_is_tested() -> None:
+    assert set(FORMATS) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", sorted(FORMATS.keys() - {"logs"}))
+def test_command_in_every_format_is_what_the_format_says(
+    run: Callable[..., str], command: str
+) -> None:
+    texts = {form: run(command, form.replace("…", "{.none}")) for form in FORMATS[command]}
+    data = json.loads(texts["json"])
+    assert list(yaml.safe_load_all(texts["yaml"])) == (
+        data["items"] if command == "render" else [data]
+    )
+    assert texts.get("jsonpath=…", "").strip() == ""
+    kind = "" if command == "auth whoami" else r"\w+/"
+    assert re.fullmatch(rf"{kind}[\w-]+\n", texts.get("name", "task/x\n"))
+    assert re.match(r"[A-Z]+  ", texts.get("wide", "ID  "))
+
+
+def test_logs_in_every_format_print_the_line(run: Callable[..., str]) -> None:
+    assert FORMATS["logs"] == ("text", "raw", "json")
+    for form in FORMATS["logs"][:2]:
+        assert run("logs", form) == "the end\n"
+    line = json.loads(run("logs", "json"))
+    assert (line["text"], line["rank"]) == ("the end", 0)
