@@ -37,6 +37,7 @@ REAL_ONLY = {
     "tests/e2e/test_seed.py::test_complete_task_lifecycle": _IMAGES,
     "tests/e2e/test_seed.py::test_multi_node_distributed_training": _IMAGES,
     "tests/e2e/test_submit.py::test_a_failing_task[out of memory]": _ACCOUNTED,
+    "tests/e2e/test_unusual.py::test_commands_node_over_its_ephemeral_storage_say_evicted": _ROOM,
     "tests/e2e/test_unusual.py::test_commands_pod_evicted_name_node_and_reason": _EVICTIONS,
     "tests/e2e/test_volcano.py::test_a_gang_runs": _BOUND,
     "tests/e2e/test_volcano.py::test_one_fails_and_the_others_end": _BOUND,

@@ -22,9 +22,9 @@ def started(sky: Command, task_id: str, *flags: str, text: str = PAIR) -> None:
     eventually(lambda: sky.json("status", task_id)["metadata"]["running_nodes"] == 2, 90)
 
 
-def texts(sky: Command, task_id: str) -> dict[str, str]:
-    """Return what each command says of a task that has failed; wait must return at once."""
-    waited = sky("wait", task_id, "--timeout", "60s")
+def texts(sky: Command, task_id: str, timeout: str = "60s") -> dict[str, str]:
+    """Return what each command says of a task that fails within the timeout."""
+    waited = sky("wait", task_id, "--timeout", timeout, timeout=200)
     assert waited.returncode == 4, waited.stderr
     assert sky("logs", task_id).returncode == 4
     return {

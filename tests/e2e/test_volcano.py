@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from tests.cluster import cache
+from tests.cluster.target import Cluster
+from tests.e2e import killing
 from tests.e2e.conftest import ROOT, Command
 from tests.e2e.test_backends import FAILING, apart
 from tests.e2e.test_ports import led_to
@@ -192,6 +194,14 @@ def test_what_was_cut_short_is_cleaned(sky: Command, kubectl: Command) -> None:
     time.sleep(2.1)  # the server's dates are whole seconds
     done = sky("clean", "--yes", "--older-than", "1s")
     assert (done.returncode, done.stderr) == (0, "Removed 1 orphan\n")
+
+
+@pytest.mark.practice_only
+@pytest.mark.usefixtures("volcano")
+def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
+    sky: Command, kubectl: Command, cluster: Cluster
+) -> None:
+    killing.check(sky, kubectl, cluster, "volcano")
 
 
 @pytest.mark.practice_only
