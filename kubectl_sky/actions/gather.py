@@ -15,7 +15,7 @@ from kubectl_sky.plan import local_files, queueing
 from kubectl_sky.plan.placement import needs_cluster_nodes
 from kubectl_sky.spec.task import Task
 from kubectl_sky.users import User
-from kubectl_sky.workloads.choice import AUTO, questions
+from kubectl_sky.workloads.decide import AUTO, needed_kinds
 
 
 def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
@@ -28,7 +28,7 @@ def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
     explicit: dict[Kind, bool] = {}
     for entry in task_file.entries:
         backend = entry.backend(settings)
-        for kind in questions(backend, entry.task.num_nodes):
+        for kind in needed_kinds(backend, entry.task.num_nodes):
             explicit[kind] = explicit.get(kind, False) or backend != AUTO
     is_queued = any(entry.is_queued(settings) for entry in task_file.entries)
     return Facts(

@@ -7,7 +7,7 @@ from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed
-from kubectl_sky.observe import gangs, queues
+from kubectl_sky.observe import queues
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import NORMAL_REASONS
@@ -60,7 +60,7 @@ def _explain_gang(session: Session, task: TaskStatus) -> TaskStatus:
         groups = objects.list_all(session, kind, task.namespace, label_selector=selector)
     except (Forbidden, NotServed):
         return task
-    blocker = next(filter(None, map(gangs.waiting, groups)), None)
+    blocker = next(filter(None, map(queues.waiting_group, groups)), None)
 
     def explain(node: NodeStatus) -> NodeStatus:
         if blocker is None or not _has_no_cluster_node(node):

@@ -32,8 +32,7 @@ from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.sync.archive import Limits
 from kubectl_sky.sync.archive_cache import NO_CACHE, Cache
 from kubectl_sky.workloads.arrays import Array
-from kubectl_sky.workloads.choice import AUTO
-from kubectl_sky.workloads.decide import TaskEntry
+from kubectl_sky.workloads.decide import AUTO, TaskEntry
 
 _START_TIMEOUT = 300.0  # seconds
 _COMPATIBLE_BACKENDS = (None, AUTO, "indexed")  # backends that are compatible with an array

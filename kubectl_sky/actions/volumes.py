@@ -19,7 +19,7 @@ from kubectl_sky.render import manifests
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.validate import validate
-from kubectl_sky.spec.volume import Storage, VolumeFile, volume_of
+from kubectl_sky.spec.volumes import Storage, VolumeFile, volume_of
 from kubectl_sky.users import User
 
 _UNCHANGED = "unchanged"

@@ -1,6 +1,6 @@
 """Compute a node's status from its object's verdict and its newest pod."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -8,7 +8,7 @@ from typing import Any
 
 from kubectl_sky import bounded, names
 from kubectl_sky.observe import age
-from kubectl_sky.workloads.workload import STOPPED, Phase, Verdict, condition
+from kubectl_sky.workloads.workload import QUEUED, STOPPED, Phase, Verdict, condition
 
 Object = Mapping[str, Any]
 
@@ -238,3 +238,66 @@ def _waiting(base: NodeStatus, status: Object, waiting: Object) -> NodeStatus:
         if entry.get("type") == "PodScheduled" and entry.get("status") == "False":
             return replace(base, reason=entry.get("reason", ""), message=entry.get("message", ""))
     return replace(base, reason=waiting.get("reason", ""), message=waiting.get("message", ""))
+
+
+class JobStatus(StrEnum):
+    """The job status of a task or a node.
+
+    SETTING_UP: scheduled on a cluster node, preparing the image, files or volumes. STOPPED: stopped
+    because another node failed. UNKNOWN: its cluster node was lost.
+    """
+
+    PENDING = "PENDING"
+    QUEUED = "QUEUED"
+    SETTING_UP = "SETTING_UP"
+    RUNNING = "RUNNING"
+    RETRYING = "RETRYING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    FAILED_SETUP = "FAILED_SETUP"
+    STOPPED = "STOPPED"
+    UNKNOWN = "UNKNOWN"
+
+
+_JOB_STATUS_OF_REASON = {
+    "Suspended": JobStatus.QUEUED,
+    QUEUED: JobStatus.QUEUED,
+    RETRYING: JobStatus.RETRYING,
+    "NodeLost": JobStatus.UNKNOWN,
+}
+_JOB_STATUS_OF_FAILURE = {
+    "FAILED_SETUP": JobStatus.FAILED_SETUP,
+    STOPPED: JobStatus.STOPPED,
+}
+_JOB_STATUS_OF_STATE = {
+    State.RUNNING: JobStatus.RUNNING,
+    State.COMPLETED: JobStatus.SUCCEEDED,
+    State.FAILED: JobStatus.FAILED,
+    State.PENDING: JobStatus.PENDING,
+}
+# If all nodes are pending, the task has the first of these that any node has.
+_TELLING = (JobStatus.UNKNOWN, JobStatus.QUEUED, JobStatus.SETTING_UP)
+
+
+def job_status_of(node: NodeStatus) -> JobStatus:
+    """Return the job status of a node."""
+    if node.state is State.PENDING:
+        default = JobStatus.SETTING_UP if node.host else JobStatus.PENDING
+        return _JOB_STATUS_OF_REASON.get(node.reason, default)
+    if node.state is State.FAILED:
+        return _JOB_STATUS_OF_FAILURE.get(node.reason, JobStatus.FAILED)
+    return _JOB_STATUS_OF_STATE[node.state]
+
+
+def job_status_of_task(
+    state: State, nodes: Collection[NodeStatus], failure: NodeStatus | None
+) -> JobStatus:
+    """Return a task's job status from its state, its nodes and its first failure."""
+    if state is State.FAILED and failure:
+        return job_status_of(failure)
+    statuses = {job_status_of(node) for node in nodes}
+    if JobStatus.RETRYING in statuses:
+        return JobStatus.RETRYING
+    if state is State.PENDING:
+        return next((status for status in _TELLING if status in statuses), JobStatus.PENDING)
+    return _JOB_STATUS_OF_STATE[state]

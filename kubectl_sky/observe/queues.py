@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_sky.spec.quantity import quantity
+from kubectl_sky.workloads.workload import QUEUED
 
 Object = Mapping[str, Any]
 
@@ -225,3 +226,58 @@ def _since(item: Object) -> str:
 
 def _name(item: Object) -> str:
     return str(item["metadata"]["name"])
+
+
+_UNSEEN = "no Volcano scheduler has handled it"
+_GROUP_REASONS = {
+    "": "Unseen",
+    "Pending": QUEUED,
+    "Inqueue": "Unschedulable",
+    "Unknown": "Unschedulable",
+}
+
+
+@dataclass(frozen=True)
+class WaitingGroup:
+    """Why a group is pending.
+
+    `phase` is Volcano's; it is empty if no scheduler has handled the group.
+    """
+
+    name: str
+    queue: str
+    phase: str
+    message: str
+
+    @property
+    def reason(self) -> str:
+        """The reason why its nodes are pending, in one word."""
+        return _GROUP_REASONS[self.phase]
+
+    def __str__(self) -> str:
+        """Return `PodGroup train-abc is Pending in Volcano's queue gold: …`."""
+        if not self.phase:
+            return f"PodGroup {self.name}: {_UNSEEN}"
+        details = f": {self.message}" if self.message else ""
+        return f"PodGroup {self.name} is {self.phase} in Volcano's queue {self.queue}{details}"
+
+
+def waiting_group(group: Object) -> WaitingGroup | None:
+    """Return why a group is pending; None if it has all its resources."""
+    status = group.get("status") or {}
+    phase = status.get("phase") or ""
+    if phase not in _GROUP_REASONS:
+        return None
+    unschedulable = [
+        condition
+        for condition in status.get("conditions") or ()
+        if condition.get("type") == "Unschedulable" and condition.get("status") == "True"
+    ]
+    unschedulable.sort(key=lambda condition: condition.get("lastTransitionTime") or "")
+    message = (
+        (unschedulable[-1].get("message") or unschedulable[-1].get("reason") or "")
+        if unschedulable
+        else ""
+    )
+    queue = (group.get("spec") or {}).get("queue") or "default"
+    return WaitingGroup(group["metadata"]["name"], queue, phase, str(message).strip())

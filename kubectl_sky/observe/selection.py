@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kubectl_sky.observe.jobstatus import JobStatus
-from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.nodes import JobStatus, State
 from kubectl_sky.observe.status import TaskStatus
 
 # Sort keys of tasks; times sort newest first.

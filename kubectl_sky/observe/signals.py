@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from kubectl_sky import kinds, names
-from kubectl_sky.observe import gangs
+from kubectl_sky.observe import queues
 from kubectl_sky.observe.nodes import JOB_NOT_FOUND, POD_DELETED, TERMINATING, State
 from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.status import TaskStatus, tasks
@@ -165,7 +165,7 @@ def _gang_signals(snapshot: Snapshot) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield why the task's Volcano PodGroup is waiting."""
     ranks = sorted({rank for group_ranks in snapshot.ranks.values() for rank in group_ranks})
     for group in snapshot.of(kinds.POD_GROUP.kind):
-        group_ranks = gangs.waiting(group)
+        group_ranks = queues.waiting_group(group)
         if group_ranks:
             yield ranks, Signal(Source.GANG, group_ranks.reason, str(group_ranks))
 

@@ -7,14 +7,16 @@ from functools import cached_property
 
 from kubectl_sky import names
 from kubectl_sky.observe import ownership
-from kubectl_sky.observe.jobstatus import JobStatus, of_node, of_task
 from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
     TERMINATING,
+    JobStatus,
     NodeStatus,
     Object,
     State,
     container,
+    job_status_of,
+    job_status_of_task,
     node,
     not_found,
     ready,
@@ -71,7 +73,7 @@ class TaskStatus:
     @property
     def job_status(self) -> JobStatus:
         """The state as a SkyPilot job status."""
-        return of_task(self.state, self.nodes, self.first_failure)
+        return job_status_of_task(self.state, self.nodes, self.first_failure)
 
     @property
     def workload(self) -> Workload:
@@ -166,7 +168,7 @@ class TaskStatus:
                 "restarts": self.restarts,
                 "note": self.note,
                 "nodes": [
-                    node.as_json() | {"job_status": str(of_node(node))} for node in self.nodes
+                    node.as_json() | {"job_status": str(job_status_of(node))} for node in self.nodes
                 ],
             }
             | self._place(),

@@ -4,11 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kubectl_sky.observe.findings import Finding, Stage, diagnose
+from kubectl_sky.observe.findings import Finding, Rule, Stage, diagnose
 from kubectl_sky.observe.nodes import NodeStatus, State
-from kubectl_sky.observe.rules import RULES
+from kubectl_sky.observe.rules_admission import ADMISSION, QUEUE
+from kubectl_sky.observe.rules_run import RUN
+from kubectl_sky.observe.rules_scheduling import SCHEDULING
+from kubectl_sky.observe.rules_start import IMAGE, START, VOLUMES
 from kubectl_sky.observe.signals import Snapshot
 from kubectl_sky.observe.status import TaskStatus
+
+RULES: tuple[Rule, ...] = (*QUEUE, *ADMISSION, *SCHEDULING, *VOLUMES, *IMAGE, *START, *RUN)
 
 
 class Step(StrEnum):

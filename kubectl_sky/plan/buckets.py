@@ -9,7 +9,7 @@ from urllib.parse import quote
 from kubectl_sky.plan import environment
 from kubectl_sky.plan.environment import SecretEnvVar
 from kubectl_sky.settings import Settings
-from kubectl_sky.spec import hub
+from kubectl_sky.spec import buckets
 from kubectl_sky.spec.buckets import HUB, WEB, Bucket
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
@@ -214,11 +214,13 @@ def notes(buckets: Sequence[Bucket], settings: Settings) -> Iterator[str]:
 
 def _hub_env(text: str, task: Task, store: Mapping[str, Any]) -> dict[str, str]:
     """Return the Hub's URL paths for a repository or bucket: file list and downloads."""
-    location = hub.hub_path(text)
+    location = buckets.hub_path(text)
     if location is None:  # the task file's validation already rejects it
         raise ValueError(f"no place on the Hub: {text}")
     site = location.name if location.kind == "models" else f"{location.kind}/{location.name}"
-    revision = "" if location.kind == hub.BUCKETS else f"/{quote(location.revision, safe='')}"
+    revision = (
+        "" if location.kind == buckets.HUB_BUCKETS else f"/{quote(location.revision, safe='')}"
+    )
     variables = {
         "KUBECTL_SKY_TREE": f"/api/{location.kind}/{location.name}/tree{revision}",
         "KUBECTL_SKY_RESOLVE": f"/{site}/resolve{revision}",

@@ -10,8 +10,7 @@ from kubectl_sky.plan import queueing
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec import metadata
 from kubectl_sky.spec.document import Data, FieldError
-from kubectl_sky.spec.kubernetes import KUBERNETES
-from kubectl_sky.spec.pod_config import MAIN
+from kubectl_sky.spec.kubernetes import KUBERNETES, MAIN
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.spec.variables import RESERVED
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.spec import quantity
-from kubectl_sky.spec.volume import Storage
+from kubectl_sky.spec.volumes import Storage
 from kubectl_sky.users import User
 
 ACCESS_MODES = {

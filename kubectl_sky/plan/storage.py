@@ -12,7 +12,7 @@ from kubectl_sky.settings import Settings
 from kubectl_sky.spec.dangers import is_allowed_host_path
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
-from kubectl_sky.spec.volume import HOME, Storage, VolumeMount
+from kubectl_sky.spec.volumes import HOME, Storage, VolumeMount
 
 LINKS_PATH = f"{names.ROOM_FOLDER}/home"  # mounts that the home directory links to
 CODE_VOLUME_PATH = f"{names.ROOM_FOLDER}/shelf"  # mount path of the code volume, for large files

@@ -1,15 +1,16 @@
 """Render the manifests of a plan, in the order in which they are sent."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import yaml
 
-from kubectl_sky import names
+from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
 from kubectl_sky.kinds import SECRET, kind_of
 from kubectl_sky.plan.local_files import FilesConfigMap
@@ -17,9 +18,43 @@ from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.plan.pvc import Pvc
 from kubectl_sky.plan.runtime import Runtime
 from kubectl_sky.render import pod_config, writer
-from kubectl_sky.render.engine import engine
 from kubectl_sky.secret import REDACTED, Secret
 from kubectl_sky.workloads import registry
+
+
+@cache
+def engine(overrides: Path | None = None) -> jinja2.Environment:
+    """Return the environment that loads the built-in templates.
+
+    A template in the folder `overrides` replaces the built-in template of the same name. Raises
+    UserError if that folder does not exist. Templates are compiled once per process, which takes
+    30 ms. Compiled templates are code, so they are not written to disk.
+    """
+    loaders: list[jinja2.BaseLoader] = [jinja2.FunctionLoader(_built_in)]
+    if overrides is not None:
+        if not overrides.is_dir():
+            raise UserError(f"--templates {overrides}: no such folder")
+        loaders.insert(0, jinja2.FileSystemLoader(overrides))
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(loaders),
+        autoescape=True,
+        finalize=writer.write,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,  # templates do not change while a task is rendered
+    )
+    environment.filters.update(
+        block=writer.block, base64=writer.b64, fields=writer.fields, nest=writer.nest
+    )
+    return environment
+
+
+def _built_in(name: str) -> tuple[str, str | None, Callable[[], bool]] | None:
+    try:
+        return assets.read("templates", name), name, lambda: True
+    except FileNotFoundError:
+        return None
 
 
 @dataclass(frozen=True)

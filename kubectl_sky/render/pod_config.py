@@ -17,7 +17,7 @@ from typing import Any
 
 from kubectl_sky import names
 from kubectl_sky.spec.document import FieldError, Path
-from kubectl_sky.spec.pod_config import MAIN, POD_CONFIG
+from kubectl_sky.spec.kubernetes import MAIN, POD_CONFIG
 
 Json = dict[str, Any]
 

@@ -1,15 +1,54 @@
-"""Buckets and URLs in file_mounts: their stores, and the fields of each mode."""
+"""Buckets, Hugging Face repositories and URLs in file_mounts, and the fields of each mode."""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import unquote
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import hub
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.files import copied_sources, is_url, whole
-from kubectl_sky.spec.mounts import wrong_path
+from kubectl_sky.spec.volumes import wrong_path
+
+_HUB_EXAMPLES = (
+    "hf://OWNER/MODEL, hf://datasets/OWNER/NAME@REVISION/PATH or hf://buckets/OWNER/NAME"
+)
+HUB_BUCKETS = "buckets"  # buckets have no revisions
+
+_HUB_PATH = re.compile(
+    r"((?P<kind>datasets|spaces|buckets)/)?"
+    r"(?P<name>(?!(datasets|spaces|buckets)/)\w[\w.-]*/\w[\w.-]*)"
+    r"(@(?P<revision>refs/(convert|pr)/[^/]+|[^/]+))?(/(?P<path>.*))?",
+    re.ASCII | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class HubPath:
+    """A repository or bucket by OWNER/NAME, its revision, and a folder or file in it.
+
+    `kind` is models, datasets, spaces or buckets, as in the Hub's own URLs.
+    """
+
+    kind: str
+    name: str
+    revision: str
+    path: str
+
+
+def hub_path(text: str) -> HubPath | None:
+    """Parse a location; return None if it is not valid on the Hub."""
+    match = _HUB_PATH.fullmatch(text)
+    if not match:
+        return None
+    kind, revision = match["kind"] or "models", match["revision"]
+    path = (match["path"] or "").rstrip("/")
+    invalid_parts = {"", ".", ".."}.intersection(path.split("/")) if path else ()
+    if invalid_parts or (kind == HUB_BUCKETS and revision) or not path.isprintable():
+        return None
+    return HubPath(kind, match["name"], unquote(revision or "main"), path)
+
 
 HUB = "hf"
 WEB = "https"  # the store of a URL that is not a bucket: a single file
@@ -69,8 +108,8 @@ class Bucket:
         return self._hub.path if self._hub else self.place.partition("/")[2].strip("/")
 
     @property
-    def _hub(self) -> hub.HubPath | None:
-        return hub.hub_path(self.place) if self.store == HUB else None
+    def _hub(self) -> HubPath | None:
+        return hub_path(self.place) if self.store == HUB else None
 
     @property
     def url(self) -> str:
@@ -99,7 +138,7 @@ def _bucket(path: str, source: Data) -> Bucket:
     mount = (source.get("config") or {}).get("mount") or {}
     cached = (source.get("config") or {}).get("mount_cached") or {}
     url, store = source.get("source"), source.get("store")
-    name = f"{hub.BUCKETS}/" * (str(store).lower() == HUB) + str(source.get("name"))
+    name = f"{HUB_BUCKETS}/" * (str(store).lower() == HUB) + str(source.get("name"))
     located = _located(path, url) if url else Bucket(path, "", name)
     return Bucket(
         path,
@@ -140,7 +179,7 @@ def _undone(where: Path, source: Mapping[Data, Data]) -> Iterator[tuple[Path, st
     elif url is None and not str(name or "").split("/")[0]:
         yield where, "the bucket has no name, and none is created", _FILL
     elif url is None and str(source.get("store")).lower() == HUB:
-        yield from _unread((*where, "name"), f"hf://{hub.BUCKETS}/{name}")
+        yield from _unread((*where, "name"), f"hf://{HUB_BUCKETS}/{name}")
     elif url is not None and not is_url(url):
         yield (*where, "source"), _LOCAL, _COPY
     elif isinstance(url, str):
@@ -154,8 +193,8 @@ def _unread(where: Path, url: str) -> Iterator[tuple[Path, str, str]]:
     if store is None:
         yield where, f"no store is known by {printable(scheme)}://", f"such as {', '.join(STORES)}"
     elif store == HUB:
-        if not hub.hub_path(location):
-            yield where, "this is no place on Hugging Face's Hub", f"such as {hub.EXAMPLES}"
+        if not hub_path(location):
+            yield where, "this is no place on Hugging Face's Hub", f"such as {_HUB_EXAMPLES}"
     elif not bucket_name:
         yield where, "the URL names no bucket", "such as s3://my-bucket/data"
 

@@ -1,24 +1,91 @@
 """Compose events of the YAML parser into nodes, without recursion.
 
-Depth and size are limited.
+Depth and size are limited. Scalars are read by YAML 1.1, like PyYAML's SafeLoader and therefore
+SkyPilot.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import yaml
+from yaml.constructor import SafeConstructor
 
-from kubectl_sky.spec import scalar
-from kubectl_sky.spec.document import Node, Place, printable
+from kubectl_sky.spec.document import Data, Node, Place, printable
 
+
+class _Merge:
+    """The key `<<`."""
+
+
+MERGE = _Merge()
+MAX_NUMBER = 100  # characters
+# The tag is not quoted: it may be a password that begins with !
+_TAG_ERROR = "this tag is not allowed"
+_SHORT = 40
+
+_PREFIX = "tag:yaml.org,2002:"
 MAX_DEPTH = 100
 MAX_NODES = 100_000  # with aliases expanded; a long task has a few hundred
 MAX_DOCUMENTS = 500
-
-_PREFIX = "tag:yaml.org,2002:"
 _TEMPLATE = '"{{…}}" looks like a template: fill it in first'
-
 Said = tuple[int, Place, str, str]  # document number, position, message, hint
+_RESOLVERS: dict[str, list[tuple[str, Any]]] = yaml.SafeLoader.yaml_implicit_resolvers
+_CONSTRUCTOR = SafeConstructor()
+_READERS: dict[str, Callable[[yaml.ScalarNode], Any]] = {
+    "int": _CONSTRUCTOR.construct_yaml_int,
+    "float": _CONSTRUCTOR.construct_yaml_float,
+    "bool": _CONSTRUCTOR.construct_yaml_bool,
+    "timestamp": _CONSTRUCTOR.construct_yaml_timestamp,
+}
+_NAMES = {"int": "number", "float": "number", "bool": "boolean", "timestamp": "date"}
+
+
+def scalar_value(text: str, tag: str | None, plain: bool) -> Data:
+    """Return the value of a scalar; `plain` means without quotes and without a tag.
+
+    Raises ValueError with a message for the user if it has no value.
+    """
+    return _remembered(text, tag, plain) if len(text) <= _SHORT else _scalar_value(text, tag, plain)
+
+
+def _scalar_value(text: str, tag: str | None, plain: bool) -> Data:
+    kind = _resolved(text) if plain else _kind(tag)
+    if kind in _READERS:
+        return _read(kind, text)
+    if kind == "null":
+        return None
+    return MERGE if kind == "merge" else text
+
+
+_remembered = lru_cache(maxsize=4096)(_scalar_value)  # all files use the same names
+
+
+def _resolved(text: str) -> str:
+    """Return the kind of a plain scalar."""
+    for tag, pattern in _RESOLVERS.get(text[:1], []):
+        if pattern.match(text):
+            return tag.removeprefix(_PREFIX)
+    return "str"
+
+
+def _kind(tag: str | None) -> str:
+    """Return the kind that a tag names."""
+    kind = (tag or "!").removeprefix(_PREFIX)
+    if kind not in ("!", "str", "null", *_READERS):
+        raise ValueError(f"{_TAG_ERROR}; write the value without it, or quote it if it is text")
+    return kind
+
+
+def _read(kind: str, text: str) -> Data:
+    """Read with SafeLoader's readers; they fail on some text that fits their pattern."""
+    if len(text) > MAX_NUMBER:
+        raise ValueError("number too long; quote it if it is text")
+    try:
+        return _READERS[kind](yaml.ScalarNode(_PREFIX + kind, text))
+    except (ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
+        message = f"invalid {_NAMES[kind]}; quote it if it is text"
+        raise ValueError(message) from error
 
 
 class TooLarge(Exception):
@@ -88,7 +155,7 @@ class Composer:
     def _scalar(self, event: yaml.ScalarEvent) -> Node:
         position = _place(event)
         try:
-            value = scalar.value(event.value, event.tag, plain=event.implicit[0])
+            value = scalar_value(event.value, event.tag, plain=event.implicit[0])
         except ValueError as error:
             self._say(position, str(error))
             value = event.value
@@ -121,7 +188,7 @@ class Composer:
         position = _place(event)
         mapping = isinstance(event, yaml.MappingStartEvent)
         if event.tag not in (None, "!", _PREFIX + ("map" if mapping else "seq")):
-            self._say(position, scalar.TAG, "write it without a tag")
+            self._say(position, _TAG_ERROR, "write it without a tag")
         if len(self._stack) >= MAX_DEPTH:
             self._say(position, f"nested more than {MAX_DEPTH} levels deep")
             raise TooLarge
@@ -140,7 +207,7 @@ class Composer:
 
     def _add(self, parent: _Open, node: Node) -> None:
         """Add a complete node to its parent: as an item, a key or a key's value."""
-        if node.value is scalar.MERGE and not (parent.mapping and parent.key is None):
+        if node.value is MERGE and not (parent.mapping and parent.key is None):
             node = Node(node.text, node.place, node.text)  # << is text unless it is a key
         target = parent.node
         target.size += node.size
@@ -169,7 +236,7 @@ class Composer:
             is_map = isinstance(key.value, dict)
             message = f"a key must be text, got a {'map' if is_map else 'list'}"
             self._say(position, message, _TEMPLATE if is_map else "")
-        elif key.value is scalar.MERGE:
+        elif key.value is MERGE:
             if parent.merges:
                 self._say(position, 'duplicate key "<<"', "merge a list: <<: [*one, *other]")
             parent.merges += [(item, position) for item in self._merged(node)]

@@ -281,3 +281,14 @@ def printable(text: str, length: int = 40) -> str:
     if not line.isprintable():
         line = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
     return line + ("…" if len(text) > length else "")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An error at a path; `key` is set if the field itself is wrong, not its value."""
+
+    path: Path
+    message: str
+    hint: str = ""
+    key: bool = False
+    severity: str = "error"

@@ -9,7 +9,7 @@ from typing import Any
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import secret
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
-from kubectl_sky.spec.mounts import is_ours
+from kubectl_sky.spec.volumes import is_reserved_path
 
 WORKDIR = "~/sky_workdir"  # the working directory of setup and run
 
@@ -227,7 +227,7 @@ def _wrong(path: str) -> str:
         (_HOME.match(path), "write a home directory as ~/…"),
         (".." in parts or "." in parts, "a destination must not contain . or .."),
         ("" in parts[1:], "a path has no empty parts"),
-        (is_ours(path), "the task's scripts and files are in this folder"),
+        (is_reserved_path(path), "the task's scripts and files are in this folder"),
         (len(path) > 4096, "the path is too long"),
     )
     return next((message for is_wrong, message in cases if is_wrong), "")

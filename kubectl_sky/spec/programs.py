@@ -17,7 +17,7 @@ from kubectl_sky import assets
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import image
 from kubectl_sky.spec.document import Document
-from kubectl_sky.spec.pod_config import POD_CONFIG
+from kubectl_sky.spec.kubernetes import POD_CONFIG
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser

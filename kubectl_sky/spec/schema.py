@@ -5,13 +5,14 @@ They are plain JSON Schema 2020-12 with three annotations that other validators 
 and `x-unknown: warning` reports unknown fields of an open mapping.
 """
 
+import difflib
 import json
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
 from kubectl_sky import assets
-from kubectl_sky.spec.document import Data, printable
-from kubectl_sky.spec.finding import Finding
+from kubectl_sky.spec.document import Data, Finding, Path, printable
 
 NAMES = ("config", "header", "resources", "service", "settings", "storage", "task", "volume")
 
@@ -60,3 +61,107 @@ def described(value: Data) -> str:
     if isinstance(value, str):
         return f'"{printable(value)}"'
     return printable(str(value))
+
+
+# Common wrong names of fields, and SkyPilot's name for each. Their spelling is too different.
+_RENAMED = {
+    "args": "run",
+    "cmd": "run",
+    "command": "run",
+    "container_image": "image_id",
+    "cpu": "cpus",
+    "docker_image": "image_id",
+    "env": "envs",
+    "environment": "envs",
+    "gpu": "accelerators",
+    "gpu_count": "accelerators",
+    "image": "image_id",
+    "mem": "memory",
+    "mounts": "file_mounts",
+    "node_count": "num_nodes",
+    "nodes": "num_nodes",
+    "ram": "memory",
+    "replicas": "num_nodes",
+    "script": "run",
+    "spot": "use_spot",
+    "storage": "file_mounts",
+    "working_dir": "workdir",
+}
+_REMOVED = {
+    "experimental": "its new name is config; move the fields of config_overrides there",
+    "hooks": "hooks belongs under config",
+    "spot_recovery": "its new name is job_recovery",
+}
+_OTHER_LEVEL = (("resources.json", "under resources"), ("task.json", "at the top level"))
+# Where a misplaced field may belong: a schema, its path in a task, and its description.
+_LEVELS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("resources.json", ("resources",), "under resources"),
+    ("task.json", (), "at the top level"),
+    ("config.json", ("config",), "under config"),
+    ("config.json#/properties/kubernetes", ("config", "kubernetes"), "under config.kubernetes"),
+    ("service.json", ("service",), "under service"),
+    (
+        "service.json#/properties/replica_policy",
+        ("service", "replica_policy"),
+        "under service.replica_policy",
+    ),
+    (
+        "resources.json#/properties/job_recovery",
+        ("resources", "job_recovery"),
+        "under resources.job_recovery",
+    ),
+    ("header.json", (), "in the header: a document before the tasks"),
+)
+_PARENTS = frozenset(path for _, path, _ in _LEVELS)
+_MAX_LENGTH = 100  # characters; comparing 3 MB takes seconds, and no field name is this long
+_INTERNAL = ("_", "file_mounts_mapping", "volume_mounts")
+
+
+def closest(text: str, candidates: Iterable[str]) -> str:
+    """Return a hint with the known text closest to this one, or ""."""
+    if len(text) > _MAX_LENGTH:
+        return ""
+    by_case = {name.lower(): name for name in candidates}
+    swapped = [name for name in by_case if sorted(name) == sorted(text.lower())]
+    matches = swapped or difflib.get_close_matches(text.lower(), by_case, n=1, cutoff=0.7)
+    return f'did you mean "{by_case[matches[0]]}"?' if matches else ""
+
+
+def field_hint(path: Path, candidates: Sequence[str]) -> str:
+    """Return a hint for an unknown field: a similar field, or where it belongs."""
+    key, parent = str(path[-1]), path[:-1]
+    if key in _REMOVED and key not in candidates:
+        return _REMOVED[key]
+    intended = _RENAMED.get(key, key)
+    public = [name for name in candidates if not name.startswith(_INTERNAL)]
+    if intended in public:
+        return f'did you mean "{intended}"?'
+    return _level_hint(key, intended, parent) or closest(key, public) or _typo_hint(key, parent)
+
+
+def _level_hint(key: str, intended: str, parent: Path) -> str:
+    """Return a hint for a field that belongs to another level of the task."""
+    name = "it" if intended == key else f'"{intended}"'
+    if parent not in _PARENTS and parent[:1] != ("resources",):
+        return ""
+    for reference, path, description in _LEVELS:
+        if path != parent and intended in _field_names(reference):
+            return f"{name} belongs {description}"
+    if parent == () and intended in _field_names("header.json"):
+        return f"{name} belongs {_LEVELS[-1][2]}"
+    return ""
+
+
+def _typo_hint(key: str, parent: Path) -> str:
+    """Return a hint for a misspelt field at the wrong level."""
+    if parent not in ((), ("resources",)) or len(key) > _MAX_LENGTH:
+        return ""
+    schema_file, location = _OTHER_LEVEL[len(parent)]
+    matches = difflib.get_close_matches(key, _field_names(schema_file), n=1, cutoff=0.8)
+    return f'did you mean "{matches[0]}" {location}?' if matches else ""
+
+
+@cache
+def _field_names(reference: str) -> tuple[str, ...]:
+    properties = resolve(reference)["properties"]
+    return tuple(name for name in properties if not name.startswith(_INTERNAL))

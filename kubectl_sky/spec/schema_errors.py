@@ -13,9 +13,8 @@ from jsonschema.validators import extend
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-from kubectl_sky.spec import schema, suggest
-from kubectl_sky.spec.document import Data, Path
-from kubectl_sky.spec.finding import Finding
+from kubectl_sky.spec import schema
+from kubectl_sky.spec.document import Data, Finding, Path
 from kubectl_sky.spec.schema import described
 
 _MAX_FINDINGS = 1000
@@ -98,11 +97,11 @@ def _fields(error: ValidationError) -> Iterator[Finding]:
     for key in _instance(error):
         if key not in properties and not key.startswith(free_prefixes):
             path = (*_path(error), key)
-            yield Finding(path, "unknown field", suggest.field_hint(path, [*properties]), True)
+            yield Finding(path, "unknown field", schema.field_hint(path, [*properties]), True)
 
 
 def _ignored(error: ValidationError) -> Iterator[Finding]:
-    hint = suggest.field_hint(_path(error), [*_rules(error)["properties"]])
+    hint = schema.field_hint(_path(error), [*_rules(error)["properties"]])
     yield Finding(_path(error), "unknown field, ignored", hint, True, "warning")
 
 
@@ -134,7 +133,7 @@ def _hint(error: ValidationError) -> str:
     rules, value = _rules(error), error.instance
     values, kind = rules.get("x-values") or rules.get("enum"), str(rules.get("type"))
     if values and isinstance(value, str):
-        return suggest.closest(value.partition("/")[0], map(str, values))
+        return schema.closest(value.partition("/")[0], map(str, values))
     if "string" in kind and isinstance(value, bool | int | float | date):
         return "put it in quotes"
     if kind in ("integer", "number", "boolean") and isinstance(value, str):

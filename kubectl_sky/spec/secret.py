@@ -7,8 +7,8 @@ from typing import Any
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, entries
-from kubectl_sky.spec.mounts import wrong_path
 from kubectl_sky.spec.variables import REFERENCE, REGISTRY, is_name
+from kubectl_sky.spec.volumes import wrong_path
 
 _SCOPES = ("personal.", "workspace.", "global.")  # of SkyPilot's API server; not distinguished here
 _OBJECT = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")

@@ -1,10 +1,48 @@
-"""Rules for resources: sizes, GPUs, labels and mutually exclusive fields."""
+"""The sizes of a node: CPUs, memory, disk, accelerators and instance types, and their rules."""
 
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import accelerator, metadata, quantity
+from kubectl_sky.spec.accelerator import candidates
 from kubectl_sky.spec.document import Data, Document, Path, printable
+
+DEFAULT_DISK = "256Gi"  # SkyPilot's default; treated as not set
+
+_SHAPE = re.compile(r"([0-9.]{1,9})CPU--([0-9.]{1,9})GB(?:--([A-Za-z0-9-]{1,40}:[0-9]{1,4}))?")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A pod's size in SkyPilot's notation: `4CPU--16GB--H100:8`."""
+
+    cpus: str
+    memory: str
+    accelerators: str | None
+
+
+def shape(instance_type: Data) -> Shape | None:
+    """Return the pod's size in an instance type; None for a cloud's instance type."""
+    match = _SHAPE.fullmatch(instance_type) if isinstance(instance_type, str) else None
+    if not match:
+        return None
+    try:
+        quantity.cpus(match[1])
+        quantity.memory(match[2])
+        candidates(match[3] or 1)
+    except ValueError:
+        return None
+    return Shape(match[1], match[2], match[3])
+
+
+def disk(size: str | int | None, old: str | int | None) -> str | None:
+    """Return the storage request of a node; None if not set or SkyPilot's default."""
+    value = old if size is None else size
+    request = None if value is None else quantity.storage(value)
+    return None if request == DEFAULT_DISK else request
+
 
 _GPU_FIELDS = ("accelerators", "gpus")
 MAX_CANDIDATES = 300

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_sky.secret import Secret
-from kubectl_sky.spec import image, infra, machine, ports, quantity
+from kubectl_sky.spec import image, infra, lifecycle, ports, quantity, sizes
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.arrays import Array
 from kubectl_sky.spec.buckets import Bucket, buckets_of
 from kubectl_sky.spec.document import Data, Document, Path
 from kubectl_sky.spec.files import LocalFiles, Repository, local_files, repository
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
-from kubectl_sky.spec.recovery import Recovery, recovery
+from kubectl_sky.spec.lifecycle import Recovery, recovery
 from kubectl_sky.spec.secret import SecretReference, kept, without_kept
 from kubectl_sky.spec.substitute import Filled
-from kubectl_sky.spec.volume import VolumeMount, mount_of
+from kubectl_sky.spec.volumes import VolumeMount, mount_of
 
 __all__ = [
     "Accelerator",
@@ -170,7 +170,7 @@ def _ordered(resources: Mapping[str, Any]) -> bool:
 
 def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
     """Yield the candidates of one set of fields, one per accelerator."""
-    shape = machine.shape(values.get("instance_type"))
+    shape = sizes.shape(values.get("instance_type"))
     cpus, memory = values.get("cpus"), values.get("memory")
     accelerators = values.get("accelerators", values.get("gpus"))
     if shape:
@@ -183,11 +183,11 @@ def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
             accelerator=accelerator.rounded if accelerator else None,
             image=image.of(values),
             labels={key: str(text) for key, text in (values.get("labels") or {}).items()},
-            disk=machine.disk(values.get("disk_size"), values.get("ephemeral_storage")),
+            disk=sizes.disk(values.get("disk_size"), values.get("ephemeral_storage")),
             spot=bool(values.get("use_spot")),
             priority=values.get("priority"),
             priority_class=values.get("priority_class") or None,
-            ttl_seconds=machine.ttl_seconds(values.get("autostop")),
+            ttl_seconds=lifecycle.ttl_seconds(values.get("autostop")),
             recovery=recovery(values.get("job_recovery")),
             context=infra.context(values),
             ports=ports.numbers(values.get("ports")),

@@ -13,7 +13,7 @@ import yaml
 
 from kubectl_sky import assets
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import buckets, files, image, infra, machine, secret
+from kubectl_sky.spec import buckets, files, image, infra, lifecycle, secret, sizes
 from kubectl_sky.spec.document import Data, Document, Path, dotted, entries
 from kubectl_sky.spec.substitute import Filled
 
@@ -228,7 +228,7 @@ def _tasks(document: Document) -> Iterator[_Found]:
 def _machines(document: Document) -> Iterator[_Found]:
     for path, values in document.resources.maps:
         instance_type, autostop = values.get("instance_type"), values.get("autostop")
-        if instance_type is not None and not machine.shape(instance_type):
+        if instance_type is not None and not sizes.shape(instance_type):
             instead = "use cpus, memory and accelerators"
             reason = "the cluster chooses the nodes"
             yield _Found((*path, "instance_type"), reason, instead, False)
@@ -236,7 +236,7 @@ def _machines(document: Document) -> Iterator[_Found]:
             reason = "without run, the nodes stay up until the task is stopped"
             instead = "for a time limit, add run: sleep 3600"
             yield _Found((*path, "autostop"), reason, instead, False)
-        elif autostop not in (None, False) and not machine.down(autostop):
+        elif autostop not in (None, False) and not lifecycle.is_deleted_when_finished(autostop):
             reason = "the task ends when run ends, so it is never idle"
             instead = "add down: true to delete the finished task"
             yield _Found((*path, "autostop"), reason, instead, False)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from kubectl_sky.plan import environment
 from kubectl_sky.plan.plan import Node, Plan
-from kubectl_sky.workloads import completions
+from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.workload import SUSPEND, Object, Workload
 
 
@@ -14,10 +14,10 @@ class AllNodes(Workload):
     By default, the nodes are the indexes of an Indexed Job.
     """
 
-    rank0_selector: Mapping[str, str] = completions.FIRST
+    rank0_selector: Mapping[str, str] = job_status.FIRST_INDEX
     fail_fast = True
     suspend_path: tuple[str, ...] = SUSPEND
-    field = completions.FIELD  # pod field with the node's rank
+    field = job_status.INDEX_FIELD  # pod field with the node's rank
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:
         """Return one entry for all nodes."""
@@ -46,11 +46,11 @@ class AllNodes(Workload):
 
     def ranks(self, item: Object) -> Sequence[int]:
         """Return the indexes of the Job."""
-        return range(completions.count(self.job(item)))
+        return range(job_status.index_count(self.job(item)))
 
     def rank(self, pod: Object) -> int:
         """Return the completion index of the pod."""
-        return completions.index(pod)
+        return job_status.index_of(pod)
 
     def templates(self, item: Object) -> Sequence[Object]:
         """Return the Job's pod template."""

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from kubectl_sky import bounded, kinds
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.workloads import recovery
+from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import (
     STOPPED,
@@ -62,7 +62,7 @@ class AppWrapper(AllNodes):
 
     def fits(self, plan: Plan, facts: Facts) -> str:
         """It counts every failure, so the task must set a limit."""
-        return recovery.uncounted(plan)
+        return job_status.needs_restart_limit(plan)
 
     def notes(self, plan: Plan) -> Sequence[str]:
         """Return notes on retention of failed tasks and on counted restarts."""

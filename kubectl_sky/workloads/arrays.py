@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kubectl_sky import kinds, names
 from kubectl_sky.plan.plan import Node, Plan
-from kubectl_sky.workloads import completions, recovery
+from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.workload import (
     Object,
     Phase,
@@ -22,7 +22,7 @@ class Array(Workload):
     name = "array"
     kind = kinds.JOB
     template = "array.yaml.j2"
-    rank0_selector = completions.FIRST
+    rank0_selector = job_status.FIRST_INDEX
     selectable = False
     independent_nodes = True
 
@@ -42,7 +42,7 @@ class Array(Workload):
 
     def ranks(self, item: Object) -> Sequence[int]:
         """Return the requested numbers."""
-        return tuple(completions.listed(_numbers(item))) or range(completions.count(item))
+        return tuple(job_status.list_indexes(_numbers(item))) or range(job_status.index_count(item))
 
     def pod_counts(self, item: Object) -> Sequence[int]:
         """Return one: the Job controller creates the pods of the others as the quota allows."""
@@ -50,7 +50,7 @@ class Array(Workload):
 
     def rank(self, pod: Object) -> int:
         """Return the number at the pod's index."""
-        numbers, index = tuple(completions.listed(_numbers(pod))), completions.index(pod)
+        numbers, index = tuple(job_status.list_indexes(_numbers(pod))), job_status.index_of(pod)
         return numbers[index] if index < len(numbers) else index
 
     def title(self, rank: int) -> str:
@@ -59,18 +59,18 @@ class Array(Workload):
 
     def node(self, item: Object, rank: int) -> Verdict:
         """Each index completes and fails independently."""
-        index = completions.listed(_numbers(item)).get(rank, rank)
+        index = job_status.list_indexes(_numbers(item)).get(rank, rank)
         complete, failed = condition(item, "Complete"), condition(item, "Failed")
-        if complete or completions.within(item, "completedIndexes", index):
+        if complete or job_status.has_index(item, "completedIndexes", index):
             return ended(Phase.COMPLETED, complete or {})
-        if failed or completions.within(item, "failedIndexes", index):
+        if failed or job_status.has_index(item, "failedIndexes", index):
             return ended(Phase.FAILED, failed or {})
         return waiting(item)
 
     def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
         """Apply the Job's rules, which count failures per index."""
         limit = item.get("spec", {}).get("backoffLimitPerIndex") or 0
-        return recovery.will_retry(item, pods, limit)
+        return job_status.will_retry(item, pods, limit)
 
 
 def _numbers(item: Object) -> str:

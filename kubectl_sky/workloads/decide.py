@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from kubectl_sky import names
-from kubectl_sky.errors import InvalidFiles, UserError
-from kubectl_sky.facts import Archive, Facts
+from kubectl_sky.errors import ClusterError, InvalidFiles, UserError
+from kubectl_sky.facts import Access, Archive, Facts
+from kubectl_sky.kinds import Kind
 from kubectl_sky.plan import environment, queueing
 from kubectl_sky.plan.pipeline import PARALLEL, Member, with_member, without_queue_until_resumed
 from kubectl_sky.plan.placement import Placement, choose_placement
@@ -16,7 +17,10 @@ from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import Document, FieldError
 from kubectl_sky.spec.task import Task
 from kubectl_sky.workloads import hold, registry
-from kubectl_sky.workloads.choice import Choice, choices
+from kubectl_sky.workloads.workload import Workload
+
+AUTO = "auto"
+_LACKS = {Access.ABSENT: "{} is not installed", Access.FORBIDDEN: "you may not create {}s"}
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,14 @@ class TaskEntry:
         """Return whether the task goes through a Kueue queue."""
         has_own_queue = self.backend(settings) in registry.OWN_QUEUES
         return not has_own_queue and bool(queueing.queue(self.task.kubernetes, settings))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A backend, and a note on why it was chosen."""
+
+    backend: Workload
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -169,3 +181,49 @@ def _without_gang(plans: Sequence[Plan]) -> Iterator[str]:
                 f"warning: {prefix}no gang scheduler: some of the {len(plan.nodes)} nodes may start"
                 " and then wait for the others"
             )
+
+
+def needed_kinds(requested: str | None, nodes: int) -> list[Kind]:
+    """Return the kinds whose availability must be known before a choice."""
+    kinds = [registry.named(name).required_kind for name in _backend_names(requested, nodes)]
+    return [kind for kind in dict.fromkeys(kinds) if kind]
+
+
+def choices(requested: str | None, nodes: int, access: Mapping[Kind, Access]) -> Iterator[Choice]:
+    """Yield the backends for a task of `nodes` nodes, best first; at least one.
+
+    Raises UserError for an unknown backend, ClusterError for one that is not installed.
+    """
+    if requested != AUTO:
+        backend = registry.named(requested or names.DEFAULT_BACKEND)
+        _check_installed(backend, access)
+        yield Choice(backend)
+        return
+    rejections: list[str] = []
+    for name in _backend_names(requested, nodes):
+        backend = registry.named(name)
+        # Unknown availability, such as without a cluster, counts as absent.
+        kind = backend.required_kind
+        status = access.get(kind, Access.ABSENT) if kind else Access.USABLE
+        if status is Access.USABLE:
+            reason = backend.merit if nodes > 1 else "the task has one node"
+            yield Choice(backend, f"backend {name}: {'; '.join([reason, *rejections])}")
+        else:
+            rejections.append(_LACKS[status].format(backend.kind.kind))
+
+
+def _backend_names(requested: str | None, nodes: int) -> list[str]:
+    if requested != AUTO:
+        return [requested or names.DEFAULT_BACKEND]
+    return list(registry.AUTOMATIC) if nodes > 1 else [names.DEFAULT_BACKEND]
+
+
+def _check_installed(backend: Workload, access: Mapping[Kind, Access]) -> None:
+    kind = backend.required_kind
+    if kind and access.get(kind) is Access.ABSENT:
+        alternatives = [name for name in registry.NAMED if not registry.named(name).requires]
+        raise ClusterError(
+            f"backend {backend.name} needs {backend.requires}, and the cluster does not serve"
+            f" {kind.plural} ({kind.api_version})",
+            f"install it, or choose another backend: {', '.join(alternatives)}",
+        )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kubectl_sky import kinds
-from kubectl_sky.workloads import completions, recovery
+from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import Object, Phase, Verdict, condition, ended, whole
 
@@ -22,10 +22,10 @@ class Indexed(AllNodes):
         If the Job fails, the node's pod decides whether the node failed.
         """
         complete = condition(item, "Complete")
-        if complete or completions.within(item, "completedIndexes", rank):
+        if complete or job_status.has_index(item, "completedIndexes", rank):
             return ended(Phase.COMPLETED, complete or {})
         return whole(item, "Failed", "FailureTarget")
 
     def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
         """Apply the Job's rules, which count the failures of all nodes."""
-        return recovery.shared(item, pods)
+        return job_status.will_retry_job(item, pods)

@@ -1,6 +1,75 @@
-"""The default backend: one Job per node."""
+"""The backends that run each node as its own Job; the default one needs only Kubernetes."""
 
-from kubectl_sky.workloads.pernode import PerNode
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any
+
+from kubectl_sky import kinds, names
+from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.workloads import job_status
+from kubectl_sky.workloads.workload import (
+    STOPPED,
+    SUSPEND,
+    Object,
+    Phase,
+    Verdict,
+    Workload,
+    condition,
+    ended,
+    node_index,
+    waiting,
+)
+
+_LATE = "DeadlineExceeded"
+
+
+class PerNode(Workload):
+    """Each node is a Job of its own."""
+
+    kind = kinds.JOB
+    template = "job.yaml.j2"
+    rank0_selector = MappingProxyType({names.NODE_IDX: "0"})
+    stable_hostnames = True
+    suspend_path = SUSPEND
+
+    def pods(self, plan: Plan) -> tuple[Node, ...]:
+        """Return one Job for each node."""
+        return plan.nodes
+
+    def ranks(self, item: Object) -> Sequence[int]:
+        """Return the rank of the Job's only node."""
+        return (node_index(item),)
+
+    def rank(self, pod: Object) -> int:
+        """Return the rank from the label that the Job sets on its pods."""
+        return node_index(pod)
+
+    def node(self, item: Object, rank: int) -> Verdict:
+        """The Job's verdict is the node's."""
+        complete, failed = condition(item, "Complete"), condition(item, "Failed")
+        if complete:
+            return ended(Phase.COMPLETED, complete)
+        cause = item["metadata"].get("annotations", {}).get(names.STOPPED_FOR)
+        if failed and cause and failed.get("reason") == _LATE:
+            message, finished = f"{cause} failed", failed.get("lastTransitionTime") or ""
+            return Verdict(Phase.FAILED, STOPPED, message, finished)
+        if failed:
+            return ended(Phase.FAILED, failed)
+        return Verdict(Phase.PODS, STOPPED, f"{cause} failed") if cause else waiting(item)
+
+    def stopping(self, failed: str) -> dict[str, Any]:
+        """Set a one-second deadline: the Job fails for good and frees its quota."""
+        metadata = {"annotations": {names.STOPPED_FOR: failed}}
+        return {"metadata": metadata, "spec": {"activeDeadlineSeconds": 1}}
+
+    def attempts(self, item: Object) -> int:
+        """The Job's status counts its pods, including deleted ones."""
+        status = item.get("status", {})
+        return sum(status.get(kind) or 0 for kind in ("active", "failed", "succeeded"))
+
+    def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
+        """Apply the rules of the node's Job."""
+        return job_status.will_retry_job(item, pods)
 
 
 class Jobs(PerNode):

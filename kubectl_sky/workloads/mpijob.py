@@ -8,7 +8,7 @@ from kubectl_sky import bounded, kinds
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.environment import TOKEN
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.workloads import recovery
+from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import (
     Object,
@@ -66,7 +66,7 @@ class MPIJob(AllNodes):
 
     def fits(self, plan: Plan, facts: Facts) -> str:
         """It counts every failure."""
-        return recovery.uncounted(plan)
+        return job_status.needs_restart_limit(plan)
 
     def notes(self, plan: Plan) -> Sequence[str]:
         """Return notes on where `run` runs and on the differences from Jobs."""
@@ -106,7 +106,7 @@ class MPIJob(AllNodes):
     def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
         """Apply the backoff limit of the launcher's Job."""
         limit = item.get("spec", {}).get("runPolicy", {}).get("backoffLimit") or 0
-        return recovery.will_retry(item, pods, limit, _launcher(item).get("failed") or 0)
+        return job_status.will_retry(item, pods, limit, _launcher(item).get("failed") or 0)
 
     def pod_owner_name(self, name: str) -> str:
         """Return the launcher's Job."""

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from kubectl_sky.observe import status
 from kubectl_sky.observe.findings import Stage, diagnose
-from kubectl_sky.observe.rules import RULES
 from kubectl_sky.observe.signals import Snapshot, Source
-from kubectl_sky.observe.verdict import Step, judge
+from kubectl_sky.observe.verdict import RULES, Step, judge
 from tests.builders import ID, make_job, make_pod, make_pod_group, terminated
 from tests.observe.said import SAID, Said, make_snapshot
 from tests.observe.troubles import REFUSALS, TROUBLES, Refusal, Trouble

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.observe.gangs import waiting
+from kubectl_sky.observe.queues import waiting_group
 from tests.builders import make_pod_group
 
 _FULL = "queue resource quota insufficient: insufficient nvidia.com/gpu"
@@ -32,15 +32,15 @@ _FULL = "queue resource quota insufficient: insufficient nvidia.com/gpu"
     ],
 )
 def test_why_it_waits(found: dict[str, Any], reason: str, text: str) -> None:
-    said = waiting(found)
+    said = waiting_group(found)
     assert said and (said.reason, str(said)) == (reason, text)
 
 
 @pytest.mark.parametrize("phase", ["Running", "Completed", "SomethingNew"])
 def test_it_does_not_wait(phase: str) -> None:
-    assert waiting(make_pod_group(phase, "NotEnoughResources of before")) is None
+    assert waiting_group(make_pod_group(phase, "NotEnoughResources of before")) is None
 
 
 def test_the_condition_s_reason_where_it_says_no_more() -> None:
-    said = waiting(make_pod_group("Inqueue", ""))
+    said = waiting_group(make_pod_group("Inqueue", ""))
     assert said and str(said).endswith(": NotEnoughResources")

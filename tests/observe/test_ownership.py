@@ -9,7 +9,7 @@ from kubectl_sky import bounded
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import folded, tasks
-from kubectl_sky.workloads import completions
+from kubectl_sky.workloads import job_status
 from tests.builders import (
     CREATED,
     ID,
@@ -205,6 +205,6 @@ def test_whole_is_bounded(value: object, number: int) -> None:
 
 
 def test_listed_with_text_that_is_no_list_is_empty_or_short() -> None:
-    assert completions.listed("1,3-5") == {1: 0, 3: 1, 4: 2, 5: 3}
-    assert len(completions.listed("x,-,5-1,9999999999999999999-")) <= 3
-    assert len(completions.listed("0-2147483647,5")) == bounded.NODES + 1
+    assert job_status.list_indexes("1,3-5") == {1: 0, 3: 1, 4: 2, 5: 3}
+    assert len(job_status.list_indexes("x,-,5-1,9999999999999999999-")) <= 3
+    assert len(job_status.list_indexes("0-2147483647,5")) == bounded.NODES + 1

@@ -3,7 +3,7 @@
 import pytest
 
 from kubectl_sky.observe import selection
-from kubectl_sky.observe.jobstatus import JobStatus
+from kubectl_sky.observe.nodes import JobStatus
 from kubectl_sky.observe.selection import Selection
 from kubectl_sky.observe.status import TaskStatus, tasks
 from tests.builders import make_job, make_pod, terminated

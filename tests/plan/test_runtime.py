@@ -19,7 +19,7 @@ from kubectl_sky.settings import Settings
 from kubectl_sky.spec.arrays import Array
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.spec.task import Resources, Task
-from kubectl_sky.spec.volume import VolumeMount
+from kubectl_sky.spec.volumes import VolumeMount
 from kubectl_sky.workloads.decide import decide
 from tests.actions.test_taskfile import drafted, plans
 from tests.plan.test_resolve import FACTS, make_plan, make_task

@@ -8,7 +8,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.facts import ExistingPvc
 from kubectl_sky.plan import storage
 from kubectl_sky.settings import Settings
-from kubectl_sky.spec.volume import Storage, VolumeMount
+from kubectl_sky.spec.volumes import Storage, VolumeMount
 from tests.plan.test_resolve import FACTS, make_plan, make_task
 
 ONCE, MANY, READERS, POD = (

@@ -23,10 +23,10 @@ from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.storage import Mount, PodStorage
 from kubectl_sky.render import manifests
 from kubectl_sky.secret import Secret
-from kubectl_sky.spec.recovery import Recovery
+from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Accelerator, Kubernetes, Resources, Task, VolumeMount
 from kubectl_sky.spec.variables import RESERVED
-from kubectl_sky.spec.volume import Storage
+from kubectl_sky.spec.volumes import Storage
 from kubectl_sky.workloads import registry
 from tests.plan.test_resolve import make_plan
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
 from kubectl_sky.render import writer
-from kubectl_sky.render.engine import engine
+from kubectl_sky.render.manifests import engine
 
 TEMPLATE = """
 a:

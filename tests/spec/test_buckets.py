@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.spec import hub
+from kubectl_sky.spec import buckets
 from kubectl_sky.spec.buckets import STORES, Bucket
 from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.unsupported import refusals
@@ -60,11 +60,11 @@ REFUSED = {
     ),
     "file_mounts: {/a: 'hf://model'}": (
         "task.yaml:2:15: file_mounts./a: not supported: this is no place on Hugging Face's"
-        f" Hub; such as {hub.EXAMPLES}"
+        f" Hub; such as {buckets._HUB_EXAMPLES}"
     ),
     "file_mounts: {/a: {name: box, store: hf}}": (
         "task.yaml:2:20: file_mounts./a.name: not supported: this is no place on Hugging"
-        f" Face's Hub; such as {hub.EXAMPLES}"
+        f" Face's Hub; such as {buckets._HUB_EXAMPLES}"
     ),
     "file_mounts: {/a: {name: b, source: ./x}}": (
         "task.yaml:2:29: file_mounts./a.source: not supported: no bucket is created or"
@@ -171,7 +171,7 @@ def test_a_bucket_goes_where_something_can_be_mounted() -> None:
     ],
 )
 def test_places_on_the_hub(text: str, expected: tuple[str, ...] | None) -> None:
-    assert hub.hub_path(text) == (hub.HubPath(*expected) if expected else None)
+    assert buckets.hub_path(text) == (buckets.HubPath(*expected) if expected else None)
 
 
 def test_a_bucket_on_the_hub_by_its_name() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kubectl_sky.secret import Secret
 from kubectl_sky.spec.accelerator import Accelerator, candidates
-from kubectl_sky.spec.recovery import Recovery
+from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task, VolumeMount, task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate

@@ -10,7 +10,7 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.observe.waiting import notes
 from kubectl_sky.render import manifests
-from kubectl_sky.spec.recovery import Recovery
+from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
 from tests.builders import condition, make_indexed_pod, make_whole, terminated
 from tests.plan.test_resolve import make_plan

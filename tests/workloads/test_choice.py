@@ -11,7 +11,7 @@ from kubectl_sky.errors import SkyError
 from kubectl_sky.facts import Access
 from kubectl_sky.kinds import Kind
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.choice import AUTO, choices, questions
+from kubectl_sky.workloads.decide import AUTO, choices, needed_kinds
 
 
 def chosen(
@@ -24,7 +24,7 @@ def chosen(
 def test_what_nobody_chose_is_the_default() -> None:
     assert chosen(None) == ("jobs", "")
     assert chosen("indexed") == ("indexed", "")
-    assert questions(None, 3) == []
+    assert needed_kinds(None, 3) == []
 
 
 def test_auto_says_why() -> None:
@@ -67,8 +67,8 @@ JOBSETS = registry.named("jobset").kind
 
 
 def test_auto_takes_what_is_installed_and_allowed() -> None:
-    assert questions(AUTO, 3) == [JOBSETS]
-    assert questions(AUTO, 1) == []
+    assert needed_kinds(AUTO, 3) == [JOBSETS]
+    assert needed_kinds(AUTO, 1) == []
     assert chosen(AUTO, access={JOBSETS: Access.USABLE})[0] == "jobset"
     name, note = chosen(AUTO, access={JOBSETS: Access.FORBIDDEN})
     assert (name, note.rpartition("; ")[2]) == ("indexed", "you may not create JobSets")
@@ -77,7 +77,7 @@ def test_auto_takes_what_is_installed_and_allowed() -> None:
 
 
 def test_one_that_is_not_installed() -> None:
-    assert questions("jobset", 1) == [JOBSETS]
+    assert needed_kinds("jobset", 1) == [JOBSETS]
     assert chosen("jobset", access={JOBSETS: Access.USABLE})[0] == "jobset"
     assert chosen("jobset")[0] == "jobset", "nobody was asked, as by render"
     with pytest.raises(SkyError) as caught:

@@ -10,7 +10,7 @@ from kubectl_sky.observe.waiting import notes
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.task import Task
-from kubectl_sky.workloads import completions
+from kubectl_sky.workloads import job_status
 from tests.builders import condition, make_indexed_pod, make_whole, terminated
 from tests.plan.test_resolve import make_plan
 
@@ -129,8 +129,8 @@ def test_what_a_controller_made_of_a_task_is_no_task() -> None:
 
 
 def test_lists_of_indexes() -> None:
-    assert completions.listed("0,2-4,10") == {0: 0, 2: 1, 3: 2, 4: 3, 10: 4}
+    assert job_status.list_indexes("0,2-4,10") == {0: 0, 2: 1, 3: 2, 4: 3, 10: 4}
     job = make_whole(12, completedIndexes="1-2")
-    inside = [index for index in range(12) if completions.within(job, "completedIndexes", index)]
+    inside = [index for index in range(12) if job_status.has_index(job, "completedIndexes", index)]
     assert inside == [1, 2]
-    assert not completions.within(job, "failedIndexes", 0)
+    assert not job_status.has_index(job, "failedIndexes", 0)

@@ -8,7 +8,7 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
-from kubectl_sky.spec.recovery import Recovery
+from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.workloads.jobset import JobSet
 from tests.builders import condition, make_indexed_pod, make_metadata, terminated

@@ -9,7 +9,7 @@ from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.kubernetes import Kubernetes
-from kubectl_sky.spec.recovery import Recovery
+from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.workloads import hold
 from kubectl_sky.workloads.mpijob import MPIJob

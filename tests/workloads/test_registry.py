@@ -7,7 +7,7 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.secret import Secret
 from kubectl_sky.spec.arrays import array
-from kubectl_sky.spec.recovery import Recovery
+from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.workloads import registry
 from tests.plan.test_resolve import make_plan

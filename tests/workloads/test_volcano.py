@@ -14,7 +14,7 @@ from kubectl_sky.render import manifests
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.choice import choices, questions
+from kubectl_sky.workloads.decide import choices, needed_kinds
 from kubectl_sky.workloads.volcano import GROUP
 from tests.builders import make_job
 from tests.plan.test_resolve import make_plan
@@ -92,7 +92,7 @@ def test_status_is_that_of_jobs() -> None:
 
 
 def test_what_it_needs() -> None:
-    assert questions("volcano", 1) == [kinds.POD_GROUP]
+    assert needed_kinds("volcano", 1) == [kinds.POD_GROUP]
     assert next(choices("volcano", 1, {kinds.POD_GROUP: Access.USABLE})).backend.name == "volcano"
     assert next(choices("volcano", 1, {})).backend.name == "volcano", "render asks no cluster"
     with pytest.raises(ClusterError) as caught:

@@ -1,27 +1,106 @@
-"""Rules of volumes and the paths where they are mounted."""
+"""Volumes: what a task mounts, what `volumes apply` creates, and the rules of both."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from kubectl_sky import names
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import metadata, quantity
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
-from kubectl_sky.spec.volume import HOME
 
-OURS = (names.SCRIPTS_FOLDER, names.ROOM_FOLDER)
+ACCESS_MODE = "ReadWriteOnce"  # the default, as in SkyPilot
+HOME = "~/"  # prefix of a path in the home directory, which only the running container knows
+
+
+@dataclass(frozen=True)
+class Storage:
+    """What a PVC requests; a `storage_class` of None is the cluster's default."""
+
+    size: str
+    storage_class: str | None = None
+    access_modes: tuple[str, ...] = (ACCESS_MODE,)
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class VolumeMount:
+    """A mount at an absolute path, or at one in the home directory (`~/data`).
+
+    It is one of three: a volume called `name`, or a PVC called `name` if there is no such volume; a
+    volume that is deleted with the task (`storage`); a directory of the cluster node (`host_path`).
+    """
+
+    path: str
+    name: str = ""
+    sub_path: str | None = None
+    read_only: bool = False
+    storage: Storage | None = None
+    host_path: str | None = None
+
+
+@dataclass(frozen=True)
+class VolumeFile:
+    """A volume for `volumes apply`; `storage` is None for an existing PVC."""
+
+    name: str
+    storage: Storage | None
+    namespace: str | None = None
+    context: str | None = None
+
+
+def mount_of(path: str, value: str | Mapping[str, Any]) -> VolumeMount:
+    """Return the mount of an entry of `volumes`."""
+    if isinstance(value, str):
+        return VolumeMount(path, value)
+    name = value.get("name") or ""
+    return VolumeMount(
+        path,
+        name,
+        sub_path=value.get("sub_path"),
+        read_only=value.get("mode") == "ro",
+        storage=None if name or value.get("size") is None else _storage(value),
+        host_path=value.get("host_path"),
+    )
+
+
+def volume_of(document: Document) -> VolumeFile:
+    """Return the volume of a document without errors from `validate`."""
+    data = document.data
+    config = data.get("config") or {}
+    _, _, context = (data.get("infra") or "").partition("/")
+    return VolumeFile(
+        name=data["name"],
+        storage=None if data.get("use_existing") else _storage(data),
+        namespace=config.get("namespace"),
+        context=context or None,
+    )
+
+
+def _storage(data: Mapping[str, Any]) -> Storage:
+    config = data.get("config") or {}
+    return Storage(
+        size=quantity.storage(data["size"]),
+        storage_class=config.get("storage_class_name"),
+        access_modes=(config.get("access_mode") or ACCESS_MODE,),
+        labels=dict(data.get("labels") or {}),
+    )
+
+
+_RESERVED_FOLDERS = (names.SCRIPTS_FOLDER, names.ROOM_FOLDER)
 _SYSTEM = ("/", "/proc", "/sys", "/dev", "/bin", "/usr", "/lib", "/etc", "/sbin")
 _FORMS = ("name", "size", "host_path")
-_CLAIM = re.compile(
+_PVC_NAME = re.compile(
     r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
 )  # also matches names that `volumes create` generates
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _MAX_NAME = 253
 
 
-def is_ours(path: str) -> bool:
+def is_reserved_path(path: str) -> bool:
     """Report whether a path of the pod is reserved for the task's scripts and files."""
-    return any(f"{path}/".startswith(f"{folder}/") for folder in OURS)
+    return any(f"{path}/".startswith(f"{folder}/") for folder in _RESERVED_FOLDERS)
 
 
 def _paths(document: Document) -> Iterator[Problem]:
@@ -47,7 +126,7 @@ def wrong_path(path: str) -> str:
         (".." in parts or "." in parts, "a mount path cannot hold . or .."),
         (path != "/" and path.endswith("/"), "a mount path does not end with /"),
         ("//" in path, "a mount path has no empty parts"),
-        (is_ours(path), "the task's scripts and files are in this folder"),
+        (is_reserved_path(path), "the task's scripts and files are in this folder"),
         (len(path) > 4096, "the path is too long"),
     )
     return next((message for is_wrong, message in cases if is_wrong), "")
@@ -102,7 +181,7 @@ def _volume_name(document: Document, where: Path, name: str) -> Iterator[Problem
     if (
         not name.strip()
         or len(name) > _MAX_NAME
-        or not _CLAIM.fullmatch(name.lower().replace("_", "-"))
+        or not _PVC_NAME.fullmatch(name.lower().replace("_", "-"))
     ):
         message = f"{printable(name)!r} can be no volume's name: letters, digits, - and . only"
         yield document.problem(where, message)

@@ -1,10 +1,10 @@
-"""`job_recovery`: when a node restarts."""
+"""When nodes restart, and when a finished task is deleted: `job_recovery` and `autostop`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import suggest
+from kubectl_sky.spec import schema
 from kubectl_sky.spec.document import Data, Document, Path, printable
 
 STRATEGIES = ("FAILOVER", "EAGER_NEXT_REGION", "none")
@@ -62,7 +62,7 @@ def _named(document: Document, where: Path, value: Data) -> Iterator[Problem]:
         return
     if strategy.upper() not in STRATEGIES:
         message = f"expected one of {', '.join(STRATEGIES)}, got '{printable(strategy)}'"
-        yield document.problem(path, message, suggest.closest(strategy, STRATEGIES))
+        yield document.problem(path, message, schema.closest(strategy, STRATEGIES))
         return
     message = "ignored: there is one cluster, and nowhere else to go"
     hint = "a node that is taken away starts again here"
@@ -87,3 +87,22 @@ def _useless(document: Document, where: Path, value: Data) -> Iterator[Problem]:
 
 
 RULES = ((frozenset({"job_recovery"}), (_rule,)),)
+
+
+MIN_TTL = 60  # seconds; a client that follows a task must see it finish
+_DEFAULT_IDLE = 5  # minutes, SkyPilot's default
+_MAX_TTL = 2**31 - 1  # Kubernetes counts seconds in 32 bits
+
+
+def is_deleted_when_finished(autostop: Data) -> bool:
+    """Report whether to delete a finished task; autostop needs `down` for it."""
+    return isinstance(autostop, dict) and autostop.get("down") is True
+
+
+def ttl_seconds(autostop: Data) -> int | None:
+    """Return the seconds until a finished task is deleted; None keeps it."""
+    if not isinstance(autostop, dict) or not is_deleted_when_finished(autostop):
+        return None
+    minutes = autostop.get("idle_minutes")
+    idle = _DEFAULT_IDLE if minutes is None else int(str(minutes))
+    return min(max(idle * 60, MIN_TTL), _MAX_TTL)
