@@ -56,7 +56,7 @@ class Problem:
     strict: bool = False  # whether it is an error only because warnings are treated as errors
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Return the location, such as `task.yaml:7:3`; only the file for a whole file."""
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
@@ -66,7 +66,7 @@ class Problem:
         `task.yaml:7:3: resources.acelerators: unknown field; did you mean 'accelerators'?`
         """
         number = f"document {self.document}" if self.document else ""
-        parts = [part for part in (self.place, number, self.path) if part]
+        parts = [part for part in (self.location, number, self.path) if part]
         if self.severity != "error" or self.strict:
             parts.append(self.severity)
         text = f"{': '.join(parts)}: {self.message}"

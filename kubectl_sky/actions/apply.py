@@ -21,7 +21,7 @@ from kubectl_sky.errors import Conflict, Forbidden, NotFound, SkyError
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.render.manifests import Manifest
-from kubectl_sky.workloads import hold, registry
+from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
 
 _WORKERS = 16
@@ -75,8 +75,8 @@ def apply(
     stages = [
         [manifest.object for manifest in manifests.auxiliary],
         # Suspended workloads come first: nothing runs until all objects exist.
-        [item for item in workloads if hold.held(item)],
-        [item for item in workloads if not hold.held(item)],
+        [item for item in workloads if registry.is_suspended(item)],
+        [item for item in workloads if not registry.is_suspended(item)],
     ]
     with (
         ui.progress("Sending", len(manifests.own)) as advance,

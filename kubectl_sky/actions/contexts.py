@@ -124,7 +124,7 @@ def _context_note(fields: list[_ContextField], chosen: str | None) -> str:
 
 def _format_contexts(fields: list[_ContextField]) -> str:
     """Format the contexts: `west of task.yaml:3:10`."""
-    return " or ".join(f"{entry.context} of {entry.problem('').place}" for entry in fields)
+    return " or ".join(f"{entry.context} of {entry.problem('').location}" for entry in fields)
 
 
 def _not_in_kubeconfig(fields: list[_ContextField], existing: Collection[str]) -> list[Problem]:

@@ -50,7 +50,7 @@ def _follow_to_end(
 ) -> Target:
     if isinstance(target, TaskStatus):
         return logs.follow(session, target, request, ui.logs, ui.note)
-    if not target.member.parallel:
+    if not target.first_member.parallel:
 
         def finish(task: TaskStatus) -> TaskStatus:
             ui.note(target.heading(task))
@@ -87,7 +87,7 @@ def _interrupted(target: Target) -> Interrupted:
             f"`kubectl sky logs {target.id} -f` follows it,"
             f" `kubectl sky stop {target.id}` stops it",
         )
-    suspended = "" if target.member.parallel else ", its later stages are suspended"
+    suspended = "" if target.first_member.parallel else ", its later stages are suspended"
     return Interrupted(
         f"interrupted; {target.word} {target.id} is still running{suspended}",
         f"`kubectl sky wait {target.id} --continue` continues it,"
@@ -109,7 +109,7 @@ def _check_pipeline(session: Session, pipeline: PipelineStatus) -> None:
     if not failed:
         return
     text = reason(failed, evidence.of_deleted_pods(session, failed))
-    if pipeline.member.parallel:
+    if pipeline.first_member.parallel:
         others = [task.name for task in pipeline.tasks if task.state is State.FAILED][1:]
         suffix = f" (also failed: {', '.join(others)})" if others else ""
         subject = f"task {failed.id} ({failed.name}) of group {pipeline.id} ({pipeline.name})"

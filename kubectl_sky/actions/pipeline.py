@@ -20,7 +20,6 @@ from kubectl_sky.errors import NotFound, SkyError, TaskFailed
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.workloads import hold
 
 _POLL_INTERVAL = 0.5  # seconds
 
@@ -45,11 +44,11 @@ def follow_stages(
     Raises TaskFailed when a task is stopped meanwhile.
     """
     tasks = list(pipeline.tasks)
-    for index in range(pipeline.member.stages):
+    for index in range(pipeline.first_member.stages):
         task = _task_of_stage(pipeline, index + 1)
-        if task.held and client.leads:
+        if task.suspended and client.leads:
             resume(session, task)
-        elif task.held:
+        elif task.suspended:
             client.note(
                 f"{pipeline.heading(task)}, is suspended: the client that follows {pipeline.word}"
                 f" {pipeline.id}, or `kubectl sky wait {pipeline.id} --continue`, resumes it"
@@ -93,7 +92,7 @@ def wait_for_all(
 def _wait_for_pipeline(
     session: Session, pipeline: PipelineStatus, client: PipelineClient, deadline: float | None
 ) -> PipelineStatus:
-    if not pipeline.member.parallel:
+    if not pipeline.first_member.parallel:
         return follow_stages(session, pipeline, client)
     stop_auxiliary = AuxiliaryStopper(session, pipeline, client.note, leads=client.leads)
     return wait_for_group(session, pipeline, client.follow, stop_auxiliary, deadline)
@@ -109,7 +108,7 @@ def _task_of_stage(pipeline: PipelineStatus, stage: int) -> TaskStatus:
             return task
     raise TaskFailed(
         f"{pipeline.word} {pipeline.id} ({pipeline.name}) cannot continue:"
-        f" stage {stage} of {pipeline.member.stages} not found",
+        f" stage {stage} of {pipeline.first_member.stages} not found",
         f"submit it again with --id {pipeline.id}",
     )
 
@@ -124,7 +123,7 @@ def resume(session: Session, task: TaskStatus) -> None:
             f"task {task.id} ({task.name}) is {task.note}",
             f"submit it again with --id {_submitted_id(task)}",
         )
-    body = hold.released(task.workload, task.member.queueing if task.member else {})
+    body = task.workload.resuming(task.member.queueing if task.member else {})
     kind = task.workload.kind
     try:
         for name in dict.fromkeys(node.job for node in task.nodes):
@@ -199,7 +198,7 @@ def wait_for_group(
 
 def check_complete(pipeline: PipelineStatus) -> None:
     """Raise TaskFailed if a task is missing that is not auxiliary."""
-    missing = [stage for stage in pipeline.missing if stage not in pipeline.member.auxiliary]
+    missing = [stage for stage in pipeline.missing if stage not in pipeline.first_member.auxiliary]
     if missing:
         raise TaskFailed(
             f"group {pipeline.id} ({pipeline.name}) is not complete: stage {missing[0]} not found",

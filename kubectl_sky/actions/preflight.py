@@ -20,7 +20,7 @@ from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.plan import environment, resource_quota
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifest, Manifests
-from kubectl_sky.workloads import hold, registry
+from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
 from kubectl_sky.workloads.demand import demand
 
@@ -280,7 +280,10 @@ def _as_first_sent(manifests: Manifests, items: Sequence[Json]) -> Manifests:
             for manifest in manifests.auxiliary
         ),
         workload=tuple(
-            replace(manifest, object=hold.copied(manifest.object, existing[manifest.name]))
+            replace(
+                manifest,
+                object=registry.with_suspend_field(manifest.object, existing[manifest.name]),
+            )
             if manifest.name in existing
             else manifest
             for manifest in manifests.workload

@@ -102,7 +102,7 @@ def _pending(queue: "QueueStatus") -> str:
         return ""
     rows = [
         [
-            str(workload.place),
+            str(workload.position),
             workload.owner,
             str(workload.priority),
             workload.since,

@@ -76,7 +76,7 @@ def line(target: TaskStatus | PipelineStatus) -> str:
 def nodes(task: TaskStatus | PipelineStatus) -> str:
     """Format how many nodes run or have completed; of a pipeline, how many tasks have completed."""
     if isinstance(task, PipelineStatus):
-        return f"{task.count(State.COMPLETED)}/{task.member.stages} tasks"
+        return f"{task.count(State.COMPLETED)}/{task.first_member.stages} tasks"
     return f"{task.ready}/{task.num_nodes}"
 
 
@@ -172,12 +172,12 @@ def pipeline_details(pipeline: PipelineStatus) -> str:
         "Id": pipeline.id,
         "Name": pipeline.name,
         "Status": f"{pipeline.state}{f' — {pipeline.note}' if pipeline.note else ''}",
-        "Execution": "parallel" if pipeline.member.parallel else "serial",
+        "Execution": "parallel" if pipeline.first_member.parallel else "serial",
         "Namespace": pipeline.namespace,
         "User": pipeline.user,
         "Created": f"{pipeline.created_at} ({since(pipeline.created_at)} ago)",
         "Updated": f"{pipeline.updated_at} ({since(pipeline.updated_at)} ago)",
-        "Tasks": f"{pipeline.count(State.COMPLETED)} of {pipeline.member.stages} completed",
+        "Tasks": f"{pipeline.count(State.COMPLETED)} of {pipeline.first_member.stages} completed",
     }
     head = "\n".join(output.fields(facts))
     rows = {
@@ -196,7 +196,7 @@ def pipeline_details(pipeline: PipelineStatus) -> str:
 
 def _status_of_missing(pipeline: PipelineStatus, stage: int) -> str:
     """Return the status of a stage whose task does not exist."""
-    if stage in pipeline.member.auxiliary:
+    if stage in pipeline.first_member.auxiliary:
         return "stopped"
     return "cancelled" if pipeline.failed else "not found"
 

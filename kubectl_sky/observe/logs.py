@@ -50,20 +50,20 @@ class Form:
     grep: Regex | None = None
     invert: bool = False
 
-    def block(self, origin: Origin, lines: Sequence[bytes], whole: bool) -> bytes:
-        """Return the output for these lines; `whole` as in `prefixed`."""
+    def block(self, origin: Origin, lines: Sequence[bytes], complete: bool) -> bytes:
+        """Return the output for these lines; `complete` as in `prefixed`."""
         if self.grep:
             last = lines[-1]
             lines = [line for line in lines if self._chosen(line)]
             if not lines:
                 return b""
-            whole = whole or lines[-1] is not last
+            complete = complete or lines[-1] is not last
         if self.output is Output.JSON:
             return self._json(origin, lines)
         if self.terminal:
             lines = [harmless(line) for line in lines]
         prefix = b"" if self.output is Output.RAW else self._prefix(origin)
-        return prefixed(lines, prefix, whole)
+        return prefixed(lines, prefix, complete)
 
     def _chosen(self, line: bytes) -> bool:
         assert self.grep
@@ -96,12 +96,12 @@ class Form:
         return "".join(objects).encode()
 
 
-def prefixed(lines: Sequence[bytes], prefix: bytes, whole: bool) -> bytes:
+def prefixed(lines: Sequence[bytes], prefix: bytes, complete: bool) -> bytes:
     """Join lines to a block of output.
 
-    `whole` is False if the last line has no newline in the log. Without a prefix the newline stays
-    missing. With a prefix one is added, to keep the next node's line separate.
+    `complete` is False if the last line has no newline in the log. Without a prefix the newline
+    stays missing. With a prefix one is added, to keep the next node's line separate.
     """
     if not prefix:
-        return b"\n".join(lines) + (b"\n" if whole else b"")
+        return b"\n".join(lines) + (b"\n" if complete else b"")
     return prefix + (b"\n" + prefix).join(lines) + b"\n"

@@ -89,7 +89,7 @@ def node(base: NodeStatus, verdict: Verdict, pods: Sequence[Object]) -> NodeStat
         base = replace(base, previous=pods[-2]["metadata"]["name"])
     if newest:
         status = of_pod(base, newest)
-    elif verdict.phase is Phase.HELD:
+    elif verdict.phase is Phase.SUSPENDED:
         status = replace(base, reason=verdict.reason, message=verdict.message)
     elif verdict.reason == _POD_FAILED:
         status = replace(base, reason=POD_DELETED, message=f"pod deleted; {verdict.message}")

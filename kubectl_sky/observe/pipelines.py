@@ -19,23 +19,23 @@ from kubectl_sky.plan.pipeline import Member
 class PipelineStatus:
     """The existing tasks of a pipeline or group by stage, and their common fields."""
 
-    member: Member  # of the first task
+    first_member: Member
     tasks: tuple[TaskStatus, ...]
 
     @property
     def id(self) -> str:
         """The id of the pipeline or group."""
-        return self.member.id
+        return self.first_member.id
 
     @property
     def name(self) -> str:
         """The name of the pipeline or group."""
-        return self.member.title
+        return self.first_member.title
 
     @property
     def word(self) -> str:
         """The word for it in messages: group or pipeline."""
-        return "group" if self.member.parallel else "pipeline"
+        return "group" if self.first_member.parallel else "pipeline"
 
     @property
     def namespace(self) -> str:
@@ -70,7 +70,9 @@ class PipelineStatus:
     def missing(self) -> tuple[int, ...]:
         """The stages without a task: stopped, cancelled, or never submitted."""
         existing = {self.stage(task) for task in self.tasks}
-        return tuple(stage for stage in range(1, self.member.stages + 1) if stage not in existing)
+        return tuple(
+            stage for stage in range(1, self.first_member.stages + 1) if stage not in existing
+        )
 
     @property
     def state(self) -> State:
@@ -82,7 +84,7 @@ class PipelineStatus:
         if self.failed:
             return State.FAILED
         states = [task.state for task in self.tasks]
-        required = set(self.missing) - set(self.member.auxiliary)
+        required = set(self.missing) - set(self.first_member.auxiliary)
         if not required and all(state is State.COMPLETED for state in states):
             return State.COMPLETED
         started = State.RUNNING in states or State.COMPLETED in states
@@ -100,7 +102,7 @@ class PipelineStatus:
 
     def auxiliary(self, task: TaskStatus) -> bool:
         """Return whether a task stops when the primary tasks have finished."""
-        return self.stage(task) in self.member.auxiliary
+        return self.stage(task) in self.first_member.auxiliary
 
     @staticmethod
     def stage(task: TaskStatus) -> int:
@@ -110,13 +112,15 @@ class PipelineStatus:
     def title(self, stage: int) -> str:
         """Return the name of a stage's task, also if it is deleted; empty if not known."""
         names = {self.stage(task): task.name for task in self.tasks}
-        recorded = dict(enumerate(self.member.task_names, 1))
+        recorded = dict(enumerate(self.first_member.task_names, 1))
         return names.get(stage) or recorded.get(stage, "")
 
     def heading(self, task: TaskStatus) -> str:
         """Return a task's stage and name: `stage 2 of 3: train, task/…`."""
-        word = "task" if self.member.parallel else "stage"
-        return f"{word} {self.stage(task)} of {self.member.stages}: {task.name}, task/{task.id}"
+        word = "task" if self.first_member.parallel else "stage"
+        return (
+            f"{word} {self.stage(task)} of {self.first_member.stages}: {task.name}, task/{task.id}"
+        )
 
     @property
     def note(self) -> str:
@@ -124,11 +128,11 @@ class PipelineStatus:
         failed = self.failed
         if failed:
             return f"stage {self.stage(failed)}, {failed.name}: {failed.note}"
-        missing = [stage for stage in self.missing if stage not in self.member.auxiliary]
+        missing = [stage for stage in self.missing if stage not in self.first_member.auxiliary]
         if missing:
-            existing = self.member.stages - len(missing)
-            return f"incomplete: {existing} of {self.member.stages} tasks found"
-        waiting = [task for task in self.tasks if task.note and not task.held]
+            existing = self.first_member.stages - len(missing)
+            return f"incomplete: {existing} of {self.first_member.stages} tasks found"
+        waiting = [task for task in self.tasks if task.note and not task.suspended]
         if waiting:
             return f"stage {self.stage(waiting[0])}, {waiting[0].name}: {waiting[0].note}"
         ready = self.ready
@@ -139,7 +143,7 @@ class PipelineStatus:
         """The suspended task whose previous stages have all completed."""
         for task in self.tasks:
             if task.state is not State.COMPLETED:
-                return task if task.held else None
+                return task if task.suspended else None
         return None
 
     def as_json(self) -> dict[str, object]:
@@ -148,13 +152,13 @@ class PipelineStatus:
             "pipeline_id": self.id,
             "name": self.name,
             "status": str(self.state),
-            "execution": "parallel" if self.member.parallel else "serial",
+            "execution": "parallel" if self.first_member.parallel else "serial",
             "created_at": self.created_at,
             "updated_at": self.updated_at,
             "username": self.user,
             "metadata": {
                 "namespace": self.namespace,
-                "num_tasks": self.member.stages,
+                "num_tasks": self.first_member.stages,
                 "note": self.note,
             },
             "tasks": [task.as_json() for task in self.tasks],

@@ -20,7 +20,7 @@ class Waiting:
 
     queue: str
     owner: str
-    place: int
+    position: int
     of: int
     priority: int
     since: str  # RFC 3339 in UTC
@@ -28,7 +28,7 @@ class Waiting:
 
     def __str__(self) -> str:
         """Return `second of 3 in the queue gold: couldn't assign flavors …`."""
-        position = _ORDINALS.get(self.place, f"{self.place}th")
+        position = _ORDINALS.get(self.position, f"{self.position}th")
         details = f": {self.reason}" if self.reason else ""
         return f"{position} of {self.of} in the queue {self.queue}{details}"
 
@@ -36,7 +36,7 @@ class Waiting:
         """Return JSON values, with the field names of Kueue."""
         return {
             "workload": self.owner,
-            "position": self.place,
+            "position": self.position,
             "priority": self.priority,
             "since": self.since,
             "reason": self.reason,
@@ -127,10 +127,10 @@ def _queue(item: Object, cluster: Mapping[str, Object], waiting: Sequence[Waitin
     )
 
 
-def _shares(used: Mapping[tuple[str, str], str], whole: Object | None) -> Iterable[Share]:
-    if whole is None:
+def _shares(used: Mapping[tuple[str, str], str], cluster_queue: Object | None) -> Iterable[Share]:
+    if cluster_queue is None:
         return [Share(*key, total, None, None) for key, total in used.items()]
-    used_by_all = _used(whole)
+    used_by_all = _used(cluster_queue)
     return [
         Share(
             flavor["name"],
@@ -139,7 +139,7 @@ def _shares(used: Mapping[tuple[str, str], str], whole: Object | None) -> Iterab
             used_by_all.get((flavor["name"], resource["name"]), "0"),
             str(resource.get("nominalQuota", "")),
         )
-        for group in whole.get("spec", {}).get("resourceGroups") or ()
+        for group in cluster_queue.get("spec", {}).get("resourceGroups") or ()
         for flavor in group.get("flavors") or ()
         for resource in flavor.get("resources") or ()
     ]
@@ -172,7 +172,7 @@ def waiting(workloads: Iterable[Object]) -> list[Waiting]:
     for item in workloads:
         if _waits(item):
             queues.setdefault(item.get("spec", {}).get("queueName") or "", []).append(item)
-    return [entry for name, items in queues.items() for entry in _places(name, items)]
+    return [entry for name, items in queues.items() for entry in _positions(name, items)]
 
 
 def of_object(waiting: Iterable[Waiting], kind: str, name: str) -> Waiting | None:
@@ -180,7 +180,7 @@ def of_object(waiting: Iterable[Waiting], kind: str, name: str) -> Waiting | Non
     return next((entry for entry in waiting if entry.owner == f"{kind}/{name}"), None)
 
 
-def _places(queue: str, items: Sequence[Object]) -> Iterable[Waiting]:
+def _positions(queue: str, items: Sequence[Object]) -> Iterable[Waiting]:
     ordered = sorted(items, key=lambda item: (-_priority(item), _since(item), _name(item)))
     for position, item in enumerate(ordered, start=1):
         owners = item["metadata"].get("ownerReferences") or ()

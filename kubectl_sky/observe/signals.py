@@ -20,7 +20,6 @@ _REASON_ITEM = re.compile(r"(?:^|, )(\d+) (?=[A-Za-z])")
 _NODE_TOTAL = re.compile(r"^\d+/(\d+) nodes are (?:un)?available: ")  # Volcano: unavailable
 _PREEMPTION = re.compile(r"(?:\. no new claims to deallocate)?[.,] ?preemption: .*$", re.DOTALL)
 
-_QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 _ENDINGS = ("Failed", "FailureTarget")
 # Conditions of a Workload that explain why it is not admitted, each with the relevant status.
 _NOT_ADMITTED = (("Preempted", "True"), ("QuotaReserved", "False"), ("Admitted", "False"))
@@ -165,9 +164,9 @@ def _gang_signals(snapshot: Snapshot) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield why the task's Volcano PodGroup is waiting."""
     ranks = sorted({rank for group_ranks in snapshot.ranks.values() for rank in group_ranks})
     for group in snapshot.of(kinds.POD_GROUP.kind):
-        group_ranks = queues.waiting_group(group)
-        if group_ranks:
-            yield ranks, Signal(Source.GANG, group_ranks.reason, str(group_ranks))
+        waiting = queues.waiting_group(group)
+        if waiting:
+            yield ranks, Signal(Source.GANG, waiting.reason, str(waiting))
 
 
 def _task_signals(task: TaskStatus) -> Iterator[tuple[Iterable[int], Signal]]:
@@ -200,7 +199,7 @@ def _workload_signals(
                 reason, message = condition.get("reason", ""), condition.get("message", "")
                 yield ranks, Signal(Source.WORKLOAD, reason, message)
         if field_of(item, registry.of(item).suspend_path or SUSPEND):
-            queue = item["metadata"].get("labels", {}).get(_QUEUE_NAME, "")
+            queue = item["metadata"].get("labels", {}).get(names.QUEUE, "")
             yield ranks, Signal(Source.WORKLOAD, "Suspended", queue)
     controllers = {item["metadata"]["name"]: item for item in snapshot.of(kinds.JOB.kind)}
     controllers |= {item["metadata"]["name"]: item for item in snapshot.workloads}

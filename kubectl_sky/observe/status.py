@@ -86,7 +86,7 @@ class TaskStatus:
         return all(node.state.ended for node in self.nodes)
 
     @property
-    def held(self) -> bool:
+    def suspended(self) -> bool:
         """Whether a node is suspended, as in a later stage of a pipeline."""
         waiting = [node for node in self.nodes if node.state is State.PENDING and not node.pod]
         return any(node.reason == "Suspended" for node in waiting)
@@ -171,10 +171,10 @@ class TaskStatus:
                     node.as_json() | {"job_status": str(job_status_of(node))} for node in self.nodes
                 ],
             }
-            | self._place(),
+            | self._pipeline_fields(),
         }
 
-    def _place(self) -> dict[str, object]:
+    def _pipeline_fields(self) -> dict[str, object]:
         member = self.member
         if member is None:
             return {}

@@ -95,7 +95,7 @@ def bucket_volumes(
         if bucket.store == WEB:
             download = Download(name, image, _env(bucket, ""), None, name)
         elif bucket.store == HUB:
-            env = _env(bucket, "") | _hub_env(bucket.place, task, store)
+            env = _env(bucket, "") | _hub_env(bucket.location, task, store)
             tokens = _hub_tokens(variables, store)
             download = Download(
                 name, store.get("image") or image, env, store.get("secret"), name, tokens
@@ -175,7 +175,7 @@ def _env(bucket: Bucket, program: str) -> dict[str, str]:
     variables = {"KUBECTL_SKY_SOURCE": bucket.url, "KUBECTL_SKY_ROOM": DOWNLOAD_PATH}
     if program:
         variables["KUBECTL_SKY_PROGRAM"] = program
-        variables["KUBECTL_SKY_PLACE"] = bucket.place
+        variables["KUBECTL_SKY_PLACE"] = bucket.location
         variables["KUBECTL_SKY_PREFIX"] = bucket.prefix
     return variables
 
@@ -216,7 +216,7 @@ def _hub_env(text: str, task: Task, store: Mapping[str, Any]) -> dict[str, str]:
     """Return the Hub's URL paths for a repository or bucket: file list and downloads."""
     location = buckets.hub_path(text)
     if location is None:  # the task file's validation already rejects it
-        raise ValueError(f"no place on the Hub: {text}")
+        raise ValueError(f"no location on the Hub: {text}")
     site = location.name if location.kind == "models" else f"{location.kind}/{location.name}"
     revision = (
         "" if location.kind == buckets.HUB_BUCKETS else f"/{quote(location.revision, safe='')}"

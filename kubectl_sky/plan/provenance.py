@@ -12,7 +12,7 @@ from kubectl_sky.plan.ports import Ports
 from kubectl_sky.secret import Secret
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import Document, Path, dotted, entries, printable
-from kubectl_sky.spec.task import Resources, place_of
+from kubectl_sky.spec.task import Resources, resources_path
 
 
 class TracedStr(str):
@@ -73,15 +73,15 @@ class Origins:
 
     def __init__(self, document: Document, resources: Resources, settings: Settings) -> None:
         self._document = document
-        self._chosen = place_of(document, resources)
+        self._chosen = resources_path(document, resources)
         self.settings = settings
 
     def field(self, *path: str | int, default: str = "") -> str:
         """Return `task.yaml:7:3 resources.cpus` for an existing field."""
         if self._document.get(*path) is None:
             return default
-        position = self._document.problem(path, "", key=True).place
-        return printable(f"{position} {dotted(path)}", 200)
+        location = self._document.problem(path, "", key=True).location
+        return printable(f"{location} {dotted(path)}", 200)
 
     def resource(self, *fields: str, default: str = "") -> str:
         """Return the origin of the first field set, in the chosen candidate or above it."""

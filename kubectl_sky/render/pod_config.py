@@ -97,7 +97,7 @@ def _lists(key: str, base: Sequence[Any], patch: Sequence[Any], path: Path) -> l
         return _plain(list(patch))  # type: ignore[no-any-return]
     items = list(base)
     for number, item in enumerate(map(_plain, patch)):
-        index = _place(items, key, item)
+        index = _index_of(items, key, item)
         if index is not None:
             items[index] = _item(key, items[index], item, (*path, number))
         elif item not in items:
@@ -105,7 +105,7 @@ def _lists(key: str, base: Sequence[Any], patch: Sequence[Any], path: Path) -> l
     return items
 
 
-def _place(items: Sequence[Any], key: str, item: Any) -> int | None:  # noqa: ANN401 -- JSON
+def _index_of(items: Sequence[Any], key: str, item: Any) -> int | None:  # noqa: ANN401 -- JSON
     """Return the index of the list item that an item identifies; None if it is new."""
     identity = _KEYS.get(key)
     if identity is None or not isinstance(item, dict):

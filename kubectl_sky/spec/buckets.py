@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
-from kubectl_sky.spec.files import copied_sources, is_url, whole
+from kubectl_sky.spec.files import copied_sources, is_url, target_path
 from kubectl_sky.spec.volumes import wrong_path
 
 _HUB_EXAMPLES = (
@@ -84,14 +84,14 @@ class Bucket:
 
     `path` is absolute or below `~/`.
     `store` is the store's name in the settings; empty if the task leaves it to the settings.
-    `place` is the part of the URL after the scheme: `bucket/prefix`. Azure's account and IBM's
-    region are in `account` instead. For the web, `place` is the whole URL; for Hugging Face, a
+    `location` is the part of the URL after the scheme: `bucket/prefix`. Azure's account and IBM's
+    region are in `account` instead. For the web, `location` is the whole URL; for Hugging Face, a
     location on the Hub.
     """
 
     path: str
     store: str
-    place: str
+    location: str
     mode: str = "COPY"
     read_only: bool = False
     account: str = ""
@@ -100,33 +100,33 @@ class Bucket:
     @property
     def name(self) -> str:
         """Return the bucket's name."""
-        return self._hub.name if self._hub else self.place.split("/", 1)[0]
+        return self._hub.name if self._hub else self.location.split("/", 1)[0]
 
     @property
     def prefix(self) -> str:
         """Return the prefix in the bucket; empty for the whole bucket."""
-        return self._hub.path if self._hub else self.place.partition("/")[2].strip("/")
+        return self._hub.path if self._hub else self.location.partition("/")[2].strip("/")
 
     @property
     def _hub(self) -> HubPath | None:
-        return hub_path(self.place) if self.store == HUB else None
+        return hub_path(self.location) if self.store == HUB else None
 
     @property
     def url(self) -> str:
         """Return the URL as users write it."""
         scheme = next((key for key, store in STORES.items() if store == self.store), self.store)
         if self.store == "azure":
-            return f"https://{self.account}.blob.core.windows.net/{self.place}"
+            return f"https://{self.account}.blob.core.windows.net/{self.location}"
         if self.store == WEB:
-            return self.place
+            return self.location
         region = f"{self.account}/" if self.account else ""
-        return f"{scheme or '…'}://{region}{self.place}"
+        return f"{scheme or '…'}://{region}{self.location}"
 
 
 def buckets_of(data: Mapping[str, Any]) -> tuple[Bucket, ...]:
     """Return the buckets and URLs of a valid task."""
     return tuple(
-        replace(_bucket(whole(path), source), key=path)
+        replace(_bucket(target_path(path), source), key=path)
         for path, source in entries(data.get("file_mounts"))
         if (isinstance(source, dict) and not copied_sources(source)) or is_url(source)
     )
@@ -143,7 +143,7 @@ def _bucket(path: str, source: Data) -> Bucket:
     return Bucket(
         path,
         located.store if url else (store or "").lower(),
-        located.place,
+        located.location,
         str(source.get("mode") or _DEFAULT).upper(),
         any(fields.get("read_only") for fields in [mount, cached]),
         located.account,
@@ -204,7 +204,9 @@ def _paths(document: Document) -> Iterator[Problem]:
     for path, source in entries(document.get("file_mounts")):
         if isinstance(source, dict) or is_url(source):
             message = (
-                "files go to a path, not to a URL" if is_url(path) else wrong_path(whole(path))
+                "files go to a path, not to a URL"
+                if is_url(path)
+                else wrong_path(target_path(path))
             )
             if message:
                 yield document.problem(("file_mounts", path), message, key=True)

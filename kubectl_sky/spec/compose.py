@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import yaml
 from yaml.constructor import SafeConstructor
 
-from kubectl_sky.spec.document import Data, Node, Place, printable
+from kubectl_sky.spec.document import Data, Node, Position, printable
 
 
 class _Merge:
@@ -29,7 +29,7 @@ MAX_DEPTH = 100
 MAX_NODES = 100_000  # with aliases expanded; a long task has a few hundred
 MAX_DOCUMENTS = 500
 _TEMPLATE = '"{{…}}" looks like a template: fill it in first'
-Said = tuple[int, Place, str, str]  # document number, position, message, hint
+Said = tuple[int, Position, str, str]  # document number, position, message, hint
 _RESOLVERS: dict[str, list[tuple[str, Any]]] = yaml.SafeLoader.yaml_implicit_resolvers
 _CONSTRUCTOR = SafeConstructor()
 _READERS: dict[str, Callable[[yaml.ScalarNode], Any]] = {
@@ -100,7 +100,7 @@ class _Open:
         self.anchor = anchor
         self.mapping = mapping
         self.key: Node | None = None
-        self.merges: list[tuple[Node, Place]] = []
+        self.merges: list[tuple[Node, Position]] = []
 
 
 class Composer:
@@ -139,21 +139,21 @@ class Composer:
                 self._add(self._stack[-1], node)
             else:
                 if self.number > MAX_DOCUMENTS:
-                    self._say(node.place, f"the file has more than {MAX_DOCUMENTS} documents")
+                    self._say(node.position, f"the file has more than {MAX_DOCUMENTS} documents")
                     raise TooLarge
                 self._complete = node.value is not None
                 yield node
 
     @property
-    def open_collections(self) -> list[Place]:
+    def open_collections(self) -> list[Position]:
         """The positions of the maps and lists that are not complete, outermost first."""
-        return [item.node.place for item in self._stack]
+        return [item.node.position for item in self._stack]
 
-    def _say(self, place: Place, message: str, hint: str = "") -> None:
-        self.problems.append((self.number, place, message, hint))
+    def _say(self, position: Position, message: str, hint: str = "") -> None:
+        self.problems.append((self.number, position, message, hint))
 
     def _scalar(self, event: yaml.ScalarEvent) -> Node:
-        position = _place(event)
+        position = _position(event)
         try:
             value = scalar_value(event.value, event.tag, plain=event.implicit[0])
         except ValueError as error:
@@ -171,7 +171,7 @@ class Composer:
         return node
 
     def _alias(self, event: yaml.AliasEvent) -> Node:
-        position = _place(event)
+        position = _position(event)
         name = event.anchor or ""
         node = self._anchors.get(name)
         if node is None:
@@ -185,7 +185,7 @@ class Composer:
         return node
 
     def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
-        position = _place(event)
+        position = _position(event)
         mapping = isinstance(event, yaml.MappingStartEvent)
         if event.tag not in (None, "!", _PREFIX + ("map" if mapping else "seq")):
             self._say(position, _TAG_ERROR, "write it without a tag")
@@ -208,7 +208,7 @@ class Composer:
     def _add(self, parent: _Open, node: Node) -> None:
         """Add a complete node to its parent: as an item, a key or a key's value."""
         if node.value is MERGE and not (parent.mapping and parent.key is None):
-            node = Node(node.text, node.place, node.text)  # << is text unless it is a key
+            node = Node(node.text, node.position, node.text)  # << is text unless it is a key
         target = parent.node
         target.size += node.size
         if node.depth >= target.depth:
@@ -227,11 +227,11 @@ class Composer:
     def _refuse(self, target: Node) -> NoReturn:
         hint = "each use of an alias counts"
         message = f"more than {MAX_NODES:,} values or {MAX_DEPTH} levels"
-        self._say(target.place, message, hint)
+        self._say(target.position, message, hint)
         raise TooLarge
 
     def _put(self, parent: _Open, key: Node, node: Node) -> None:
-        position, target = key.place, parent.node
+        position, target = key.position, parent.node
         if type(key.value) in (dict, list):
             is_map = isinstance(key.value, dict)
             message = f"a key must be text, got a {'map' if is_map else 'list'}"
@@ -256,17 +256,17 @@ class Composer:
         items = list(node.children.values()) if isinstance(node.value, list) else [node]
         for item in items:
             if not isinstance(item.value, dict):
-                self._say(item.place, '"<<" can only merge maps')
+                self._say(item.position, '"<<" can only merge maps')
         return [item for item in reversed(items) if isinstance(item.value, dict)]
 
-    def _merge(self, target: Node, merged: Node, place: Place) -> None:
+    def _merge(self, target: Node, merged: Node, position: Position) -> None:
         for key, node in merged.children.items():
             if key not in target.children:
-                target.keys[key] = place
+                target.keys[key] = position
                 target.children[key] = node
                 target.value[key] = node.value
 
 
-def _place(event: yaml.Event) -> Place:
+def _position(event: yaml.Event) -> Position:
     mark = event.start_mark
     return (mark.line + 1, mark.column + 1) if mark else (0, 0)

@@ -56,7 +56,7 @@ class Danger:
         """Format as `task.yaml:12:9: warning: config.…hostNetwork: shares … [host]`."""
         problem = self.problem
         number = f"document {problem.document}: " if problem.document else ""
-        where = f"{problem.place}: {number}warning: {problem.path}"
+        where = f"{problem.location}: {number}warning: {problem.path}"
         return f"{where}: {problem.message} [{self.danger_class}]"
 
     def as_json(self) -> dict[str, object]:

@@ -11,7 +11,7 @@ Path = tuple[str | int, ...]  # keys and list indexes from the document's root
 Data = Any  # a YAML value: dict, list, str, int, float, bool, None, date
 VOLUME_TYPES = ("k8s-pvc", "k8s-hostpath", "runpod-network-volume")
 _MAX_STEP = 200  # characters of a field's name in a message
-Place = tuple[int, int]  # line and column, from 1; (0, 0) means the whole file
+Position = tuple[int, int]  # line and column, from 1; (0, 0) means the whole file
 
 
 class Node:
@@ -26,21 +26,21 @@ class Node:
         "end",
         "keys",
         "lines",
-        "place",
+        "position",
         "size",
         "style",
         "text",
         "value",
     )
 
-    def __init__(self, value: Data, place: Place, text: str = "") -> None:
+    def __init__(self, value: Data, position: Position, text: str = "") -> None:
         self.value = value
-        self.place = place
+        self.position = position
         self.text = text  # a scalar as written
         self.style = ""  # of a scalar: a quote, | or >; "" if plain
-        self.end = place  # where a scalar ends
+        self.end = position  # where a scalar ends
         self.lines: tuple[str, ...] = ()  # of a plain scalar of several lines, which YAML joins
-        self.keys: dict[Data, Place] = {}
+        self.keys: dict[Data, Position] = {}
         self.children: dict[Data, Node] = {}
         self.size = 1  # nodes of the whole subtree; shared nodes count at each use
         self.depth = 1
@@ -114,18 +114,18 @@ class Document:
         """Report whether this is a volume, as for `sky volumes apply`, not a task."""
         return self.get("type") in VOLUME_TYPES and self.get("run") is None
 
-    def place(self, path: Path, key: bool = False) -> Place:
+    def position(self, path: Path, key: bool = False) -> Position:
         """Return the position of the value at the path, or of its key.
 
         If the path is not in the file, return the position of the nearest ancestor.
         """
-        node, position = self.root, self.root.place
+        node, position = self.root, self.root.position
         for step in path:
             step = node.key(step)
             child = node.child(step)
             if child is None:
                 break
-            position = node.keys.get(step, position) if key else child.place
+            position = node.keys.get(step, position) if key else child.position
             node = child
         return position
 
@@ -163,7 +163,7 @@ class Document:
     ) -> Problem:
         """Return a problem with the value at the path, or with its key."""
         source = self.source(path)
-        line, column = (0, 0) if source else self.place(path, key)
+        line, column = (0, 0) if source else self.position(path, key)
         return Problem(
             file=source or self.file,
             line=line,

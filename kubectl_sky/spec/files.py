@@ -100,8 +100,8 @@ def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
     files = [LocalFiles(WORKDIR, workdir, ("workdir",))] if isinstance(workdir, str) else []
     for path, source in entries(mounts):
         if isinstance(source, str) and not is_url(source):
-            files.append(LocalFiles(whole(path), source, ("file_mounts", path)))
-        target, field_path = whole(path), ("file_mounts", path, "source")
+            files.append(LocalFiles(target_path(path), source, ("file_mounts", path)))
+        target, field_path = target_path(path), ("file_mounts", path, "source")
         sources = copied_sources(source)
         if isinstance(sources, str):
             files.append(LocalFiles(target, sources, field_path))
@@ -130,7 +130,7 @@ def copied_sources(mount: Data) -> str | list[str] | None:
     return source or None if is_local else None
 
 
-def whole(path: str) -> str:
+def target_path(path: str) -> str:
     """Return the full destination; a relative one is below the workdir."""
     return path if path.startswith(("/", "~/")) else f"{WORKDIR}/{path.removeprefix('./')}"
 
@@ -185,11 +185,11 @@ def _file_mounts(document: Document) -> Iterator[Problem]:
         elif path in volume_paths:
             message = "a volume has the same target"
             yield document.problem(("file_mounts", path), message, key=True)
-        elif whole(path) in destinations:
+        elif target_path(path) in destinations:
             yield document.problem(
                 ("file_mounts", path), "other files have the same target", key=True
             )
-        destinations.add(whole(path))
+        destinations.add(target_path(path))
         if source == "":
             yield document.problem(("file_mounts", path), "the path is empty")
         field_path: Path = ("file_mounts", path)
@@ -205,11 +205,11 @@ def _file_mounts(document: Document) -> Iterator[Problem]:
 def _lists(document: Document) -> Iterator[Problem]:
     """Check the destinations of lists of local paths."""
     mounts = dict(entries(document.get("file_mounts")))
-    destinations = {whole(path) for path in mounts}
+    destinations = {target_path(path) for path in mounts}
     for path, mount in mounts.items():
         sources = copied_sources(mount)
         for item in sources if isinstance(sources, list) else ():
-            destination = f"{whole(path)}/{PurePosixPath(item).name}"
+            destination = f"{target_path(path)}/{PurePosixPath(item).name}"
             if destination in destinations:
                 message = f"other files are uploaded to {printable(destination)}, too"
                 yield document.problem(("file_mounts", path, "source"), message)

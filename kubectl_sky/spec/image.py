@@ -80,7 +80,7 @@ def _complete(document: Document) -> Iterator[tuple[Path, Mapping[str, Data]]]:
     ignored = set(infra.left_out(document))
     paths = [path for path in document.candidates()[1:] if path not in ignored]
     for path in paths or [("resources",)]:
-        yield path, infra.whole(document, path)
+        yield path, infra.candidate_fields(document, path)
 
 
 def _written(document: Document, path: Path) -> Path:

@@ -66,7 +66,7 @@ def contexts(document: Document) -> dict[str, Path]:
     for path in document.candidates():
         values = document.get(*path)
         for field in ("infra", "region") if isinstance(values, dict) else ():
-            name = context(whole(document, path))
+            name = context(candidate_fields(document, path))
             if values.get(field) is not None and name:
                 paths.setdefault(name, (*path, field))
     return paths
@@ -77,7 +77,7 @@ def left_out(document: Document) -> tuple[Path, ...]:
     candidates = document.candidates()[1:]
     if not candidates:
         return ()
-    skipped = [path for path in candidates if elsewhere(whole(document, path))]
+    skipped = [path for path in candidates if elsewhere(candidate_fields(document, path))]
     return () if len(skipped) == len(candidates) else tuple(skipped)
 
 
@@ -85,7 +85,7 @@ def _provider(values: Mapping[str, Data]) -> str:
     return str(values.get("infra") or values.get("cloud") or "*").lower().split("/")[0]
 
 
-def whole(document: Document, path: Path) -> Mapping[str, Data]:
+def candidate_fields(document: Document, path: Path) -> Mapping[str, Data]:
     """Return a candidate's resources, with defaults from the outer resources."""
     outer, values = document.get("resources"), document.get(*path)
     outer, values = (mapping if isinstance(mapping, dict) else {} for mapping in (outer, values))
@@ -98,7 +98,9 @@ def _rule(document: Document) -> Iterator[Problem]:
     ignored = set(skipped)
     for field in dict.fromkeys(str(path[1]) for path in skipped):
         paths = [path for path in skipped if path[1] == field]
-        providers = ", ".join(dict.fromkeys(_provider(whole(document, path)) for path in paths))
+        providers = ", ".join(
+            dict.fromkeys(_provider(candidate_fields(document, path)) for path in paths)
+        )
         message = f"{len(paths)} ignored, the task runs in kubectl's context: {providers}"
         yield document.problem(("resources", field), message, _CHOOSE, "warning", key=True)
     for path, values in document.resources.maps:
@@ -110,7 +112,7 @@ def _ignored(document: Document, path: Path, values: Mapping[str, Data]) -> Iter
     for field in ("infra", "cloud"):
         if values.get(field) and elsewhere({field: values[field]}):
             yield document.problem((*path, field), _IGNORED, _CHOOSE, "warning", key=True)
-    if values.get("region") and not context(whole(document, path)):
+    if values.get("region") and not context(candidate_fields(document, path)):
         yield document.problem((*path, "region"), _IGNORED, _CHOOSE, "warning", key=True)
 
 

@@ -110,7 +110,7 @@ def _events(text: str) -> Iterator[yaml.Event]:
 def _no_mapping(file: str, root: Node, example: str) -> Problem:
     kind = "a list" if isinstance(root.value, list) else f'the text "{printable(root.text)}"'
     message = f'expected fields such as "{example}", got {kind}'
-    return Problem(file, *root.place, "", message)
+    return Problem(file, *root.position, "", message)
 
 
 def _decoded(text: bytes, file: str) -> str:

@@ -95,7 +95,7 @@ def _has_default_image(document: Document) -> bool:
 
 def _line(document: Document, call: _Call) -> int:
     """Return the line of a call; that of its field if the script is not written with `|`."""
-    node, (line, _) = document.node((call.field,)), document.place((call.field,))
+    node, (line, _) = document.node((call.field,)), document.position((call.field,))
     is_literal = node and node.style == "|" and not document.source((call.field,))
     return line + 1 + call.line if is_literal else line
 

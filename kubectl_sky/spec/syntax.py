@@ -7,9 +7,9 @@ import yaml
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import schema
 from kubectl_sky.spec.compose import Composer
-from kubectl_sky.spec.document import Node, Place, printable
+from kubectl_sky.spec.document import Node, Position, printable
 
-Explanation = tuple[Place, str, str]  # position, message, hint
+Explanation = tuple[Position, str, str]  # position, message, hint
 
 # Messages of the parser that do not help users: a pattern, the message, and the hint.
 _MESSAGES = (
@@ -39,7 +39,7 @@ def explained(error: yaml.YAMLError, text: str, file: str, composer: Composer) -
     if not isinstance(error, yaml.MarkedYAMLError):
         return Problem(file, 0, 0, "", f"invalid YAML: {printable(str(error), 100)}")
     source = _Source(error, text, composer)
-    place, message, hint = (
+    position, message, hint = (
         source.character()
         or source.unclosed()
         or source.after_quote()
@@ -47,9 +47,9 @@ def explained(error: yaml.YAMLError, text: str, file: str, composer: Composer) -
         or source.indentation()
         or source.other()
     )
-    if "{{" in source.line(source.place):
+    if "{{" in source.line(source.position):
         hint = '"{{…}}" looks like a template: fill it in first'
-    return Problem(file, *place, "", f"invalid YAML: {message}", hint)
+    return Problem(file, *position, "", f"invalid YAML: {message}", hint)
 
 
 class _Source:
@@ -57,117 +57,119 @@ class _Source:
 
     def __init__(self, error: yaml.MarkedYAMLError, text: str, composer: Composer) -> None:
         mark = error.problem_mark or error.context_mark
-        self.place = _place(mark)
+        self.position = _position(mark)
         self.context = error.context or ""
-        self.context_place = _place(error.context_mark)
+        self.context_position = _position(error.context_mark)
         self.message = error.problem or error.context or "cannot be read"
         self.lines = text.splitlines()
         self.open_collections = composer.open_collections
         self.scalar: Node | None = composer.last_scalar
 
-    def line(self, place: Place) -> str:
+    def line(self, position: Position) -> str:
         """Return the line of a position; "" after the end of the text."""
-        return self.lines[place[0] - 1] if 0 < place[0] <= len(self.lines) else ""
+        return self.lines[position[0] - 1] if 0 < position[0] <= len(self.lines) else ""
 
-    def character_at(self, place: Place) -> str:
+    def character_at(self, position: Position) -> str:
         """Return the character at a position; "" at the end of a line."""
-        return self.line(place)[place[1] - 1 : place[1]]
+        return self.line(position)[position[1] - 1 : position[1]]
 
-    def indent(self, place: Place) -> int:
+    def indent(self, position: Position) -> int:
         """Return the indentation of a line; 0 after the end of the text."""
-        line = self.line(place)
+        line = self.line(position)
         return len(line) - len(line.lstrip())
 
-    def starts_line(self, place: Place) -> bool:
+    def starts_line(self, position: Position) -> bool:
         """Return whether a position is that of the first text of its line."""
-        return place[1] == self.indent(place) + 1
+        return position[1] == self.indent(position) + 1
 
     def character(self) -> Explanation | None:
         """Explain a character that YAML does not allow at its position."""
-        line, character = self.line(self.place), self.character_at(self.place)
-        indentation = line[: self.indent(self.place)]
+        line, character = self.line(self.position), self.character_at(self.position)
+        indentation = line[: self.indent(self.position)]
         if "\t" in indentation:
-            place = (self.place[0], indentation.index("\t") + 1)
-            return place, "a tab indents this line", "use spaces to indent"
+            position = (self.position[0], indentation.index("\t") + 1)
+            return position, "a tab indents this line", "use spaces to indent"
         if character and character in "@`%":
-            return self.place, f'a value cannot start with "{character}"', "put it in quotes"
+            return self.position, f'a value cannot start with "{character}"', "put it in quotes"
         if character and character in "}]" and not self.context.startswith("while parsing a flow"):
-            return self.place, f'unexpected "{character}"', "nothing is open that it closes"
+            return self.position, f'unexpected "{character}"', "nothing is open that it closes"
         return None
 
     def unclosed(self) -> Explanation | None:
         """Explain a quote, brace or bracket that is never closed, where it opens."""
         if self.context.startswith("while scanning a quoted scalar"):
-            return self.context_place, "this quote is not closed", ""
+            return self.context_position, "this quote is not closed", ""
         if not self.context.startswith("while parsing a flow"):
             return None
         unpack_paths = [
-            place for place in self.open_collections if self.character_at(place) in _BRACKETS
+            position
+            for position in self.open_collections
+            if self.character_at(position) in _BRACKETS
         ]
         if not unpack_paths:
             return None
         opening = unpack_paths[-1]
-        ended = self.place[0] > opening[0] and self.indent(self.place) <= self.indent(opening)
-        if not ended and self.line(self.place):
+        ended = self.position[0] > opening[0] and self.indent(self.position) <= self.indent(opening)
+        if not ended and self.line(self.position):
             return None
         return opening, f'this "{self.character_at(opening)}" is not closed', ""
 
     def after_quote(self) -> Explanation | None:
         """Explain text after a closing quote: the quote before it may lack its end."""
         scalar = self.scalar
-        if not scalar or scalar.style not in _QUOTES or scalar.end[0] != self.place[0]:
+        if not scalar or scalar.style not in _QUOTES or scalar.end[0] != self.position[0]:
             return None
-        if "did not find expected" not in self.message or scalar.end > self.place:
+        if "did not find expected" not in self.message or scalar.end > self.position:
             return None
-        if scalar.place[0] < scalar.end[0]:
+        if scalar.position[0] < scalar.end[0]:
             line = scalar.end[0]
             hint = f"add the closing quote, or check the quotes in line {line}"
-            return scalar.place, f"this quote is not closed before line {line}", hint
+            return scalar.position, f"this quote is not closed before line {line}", hint
         if "expected key" not in self.message:
             return None
         hint = "to use quotes in a script, write it below run: |"
-        return self.place, "unexpected text after the closing quote", hint
+        return self.position, "unexpected text after the closing quote", hint
 
     def missing_colon(self) -> Explanation | None:
         """Explain a field without a colon, or without the space after it."""
         scalar = self.scalar
         if "could not find expected ':'" in self.message:
-            place = self.context_place
+            position = self.context_position
         elif "mapping values are not allowed" in self.message and scalar:
-            is_folded = not scalar.style and scalar.place[0] < scalar.end[0] == self.place[0]
+            is_folded = not scalar.style and scalar.position[0] < scalar.end[0] == self.position[0]
             if not is_folded:
                 return None
-            if not self.starts_line(scalar.place):
-                line = scalar.place[0]
+            if not self.starts_line(scalar.position):
+                line = scalar.position[0]
                 message = f"this line is indented more than line {line}, so it continues its value"
-                place = (self.place[0], self.indent(self.place) + 1)
-                return place, message, "check the indentation"
-            place = scalar.place
+                position = (self.position[0], self.indent(self.position) + 1)
+                return position, message, "check the indentation"
+            position = scalar.position
         else:
             return None
-        line_text = self.line(place).strip()
+        line_text = self.line(position).strip()
         if _NO_SPACE.match(line_text):
-            return place, 'expected a space after ":"', ""
+            return position, 'expected a space after ":"', ""
         word = (line_text.split() or [""])[0]
         # Any other word may be a part of a secret.
         if word in schema.fields("task") | schema.fields("resources"):
-            return place, f'expected ":" after "{word}"', ""
-        return place, 'expected "key: value"', "check the indentation"
+            return position, f'expected ":" after "{word}"', ""
+        return position, 'expected "key: value"', "check the indentation"
 
     def indentation(self) -> Explanation | None:
         """Explain a line whose indentation is that of no line above."""
-        if "did not find expected key" in self.message and self.starts_line(self.place):
+        if "did not find expected key" in self.message and self.starts_line(self.position):
             hint = "align it with the fields above"
-            return self.place, "the indentation of this line matches no field above it", hint
+            return self.position, "the indentation of this line matches no field above it", hint
         return None
 
     def other(self) -> Explanation:
         """Explain any other error by its message."""
         for pattern, message, hint in _MESSAGES:
             if re.search(pattern, self.message):
-                return self.place, message, hint
-        return self.place, printable(self.message, 100), ""
+                return self.position, message, hint
+        return self.position, printable(self.message, 100), ""
 
 
-def _place(mark: yaml.Mark | None) -> Place:
+def _position(mark: yaml.Mark | None) -> Position:
     return (mark.line + 1, mark.column + 1) if mark else (0, 0)

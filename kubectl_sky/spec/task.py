@@ -151,13 +151,13 @@ def _candidates(resources: Mapping[str, Any]) -> list[Resources]:
     return [item for index, item in enumerate(expanded) if item not in expanded[:index]]
 
 
-def place_of(document: Document, resources: Resources) -> Path:
+def resources_path(document: Document, resources: Resources) -> Path:
     """Return the path of a task's chosen resources: a candidate's, or `resources`."""
     chosen = replace(resources, context=None)
     excluded_paths = infra.left_out(document)
     for path in document.candidates():
         if path != ("resources",) and path not in excluded_paths:
-            alternatives = _resources(infra.whole(document, path))
+            alternatives = _resources(infra.candidate_fields(document, path))
             if any(replace(alternative, context=None) == chosen for alternative in alternatives):
                 return path
     return ("resources",)

@@ -66,7 +66,7 @@ def _counts(document: Document) -> Iterator[Problem]:
 def _unquoted(node: Node, key: str) -> bool:
     """Whether a key without a value is unquoted: the value starts where the key ends."""
     (line, column), child = node.keys[key], node.children[key]
-    return child.place == (line, column + len(key))
+    return child.position == (line, column + len(key))
 
 
 def _folded(document: Document) -> Iterator[Problem]:

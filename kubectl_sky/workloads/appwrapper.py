@@ -80,7 +80,7 @@ class AppWrapper(AllNodes):
         if phase == "Failed":
             return _failed(item)
         if phase == "Suspending":
-            return Verdict(Phase.HELD, phase, "Kueue has evicted it")
+            return Verdict(Phase.SUSPENDED, phase, "Kueue has evicted it")
         return waiting(item)
 
     def attempts(self, item: Object) -> int:

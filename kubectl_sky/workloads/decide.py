@@ -16,7 +16,7 @@ from kubectl_sky.plan.resolve import notes, resolve
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import Document, FieldError
 from kubectl_sky.spec.task import Task
-from kubectl_sky.workloads import hold, registry
+from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Workload
 
 AUTO = "auto"
@@ -153,7 +153,7 @@ def _task(
         if entry.member:
             plan = with_member(plan, entry.member)
         plan = without_queue_until_resumed(choice.backend.adapted(plan))
-        reason = choice.backend.fits(plan, facts) or hold.unfit(choice.backend, plan)
+        reason = choice.backend.fits(plan, facts) or _unsupported(choice.backend, plan)
         if not reason:
             messages = [*notes(candidate, placement, facts, settings), *_notes(choice, plan)]
             prefix = f"{task.name}: " if entry.member else ""
@@ -162,6 +162,15 @@ def _task(
     if task.backend:
         raise FieldError(("config", "kubectl_sky", "backend"), message)
     raise UserError(message)
+
+
+def _unsupported(backend: Workload, plan: Plan) -> str:
+    """Return why a backend cannot run a pipeline's or group's task; empty if it can."""
+    if plan.suspended and not backend.suspend_path:
+        return "it cannot suspend a task until the previous one has succeeded"
+    if plan.group and not backend.stable_hostnames:
+        return "its pods cannot have the host names of a group's tasks"
+    return ""
 
 
 def _notes(choice: Choice, plan: Plan) -> Sequence[str]:

@@ -9,7 +9,7 @@ from kubectl_sky.kinds import kind_of
 from kubectl_sky.plan.pipeline import PARALLEL
 from kubectl_sky.plan.pod_resources import Amounts, amounts
 from kubectl_sky.plan.resource_quota import Demand, Pods, Step
-from kubectl_sky.workloads import hold, registry
+from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Object
 
 # Kinds that quotas also count by their plain names, beside `count/…`.
@@ -50,7 +50,7 @@ def _step(item: Object) -> str:
 
 def _waits(item: Object) -> bool:
     """Return whether a workload waits for an earlier stage or for a queue."""
-    return hold.held(item) or names.QUEUE in (item["metadata"].get("labels") or {})
+    return registry.is_suspended(item) or names.QUEUE in (item["metadata"].get("labels") or {})
 
 
 def _pods(item: Object) -> Iterable[Pods]:

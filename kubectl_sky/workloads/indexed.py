@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kubectl_sky import kinds
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
-from kubectl_sky.workloads.workload import Object, Phase, Verdict, condition, ended, whole
+from kubectl_sky.workloads.workload import Object, Phase, Verdict, condition, ended, unfinished
 
 
 class Indexed(AllNodes):
@@ -24,7 +24,7 @@ class Indexed(AllNodes):
         complete = condition(item, "Complete")
         if complete or job_status.has_index(item, "completedIndexes", rank):
             return ended(Phase.COMPLETED, complete or {})
-        return whole(item, "Failed", "FailureTarget")
+        return unfinished(item, "Failed", "FailureTarget")
 
     def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
         """Apply the Job's rules, which count the failures of all nodes."""

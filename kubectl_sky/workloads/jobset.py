@@ -6,7 +6,7 @@ from kubectl_sky import kinds
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads.allnodes import AllNodes
-from kubectl_sky.workloads.workload import Object, Phase, Verdict, condition, ended, whole
+from kubectl_sky.workloads.workload import Object, Phase, Verdict, condition, ended, unfinished
 
 _GROUP = "node"  # the JobSet's only Job
 _MAX_NAME = 63  # maximum length of a pod name
@@ -48,7 +48,7 @@ class JobSet(AllNodes):
         complete = condition(item, "Completed")
         if complete:
             return ended(Phase.COMPLETED, complete)
-        verdict = whole(item, "Failed")
+        verdict = unfinished(item, "Failed")
         policy = item.get("spec", {}).get("failurePolicy", {})
         remaining = (policy.get("maxRestarts") or 0) - (item.get("status", {}).get("restarts") or 0)
         if verdict.phase is Phase.ACTIVE and remaining <= 0 and not policy.get("rules"):

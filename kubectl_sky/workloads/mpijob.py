@@ -17,8 +17,8 @@ from kubectl_sky.workloads.workload import (
     condition,
     ended,
     number,
+    unfinished,
     waiting,
-    whole,
 )
 
 _RANK = "training.kubeflow.org/replica-index"  # 0 for the launcher if it is also a node
@@ -96,7 +96,7 @@ class MPIJob(AllNodes):
         succeeded = condition(item, "Succeeded")
         if succeeded:
             return ended(Phase.COMPLETED, succeeded)
-        verdict = whole(item, "Failed")
+        verdict = unfinished(item, "Failed")
         return waiting(item, self.suspend_path) if verdict.phase is Phase.ACTIVE else verdict
 
     def attempts(self, item: Object) -> int:

@@ -1,5 +1,8 @@
 """The table of backends, by name and by the objects that they created."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.kinds import Kind
@@ -10,7 +13,7 @@ from kubectl_sky.workloads.jobs import Jobs
 from kubectl_sky.workloads.jobset import JobSet
 from kubectl_sky.workloads.mpijob import MPIJob
 from kubectl_sky.workloads.volcano import Volcano
-from kubectl_sky.workloads.workload import Object, Workload
+from kubectl_sky.workloads.workload import Object, Workload, field
 
 # From plain Kubernetes on: `--backend auto` prefers the last one that it can use.
 _ALL: tuple[Workload, ...] = (
@@ -60,3 +63,28 @@ def is_root_object(item: Object) -> bool:
     """Return whether an object is a task's own, not one that a controller created."""
     owners = item["metadata"].get("ownerReferences", ())
     return not any(owner.get("controller") for owner in owners)
+
+
+def is_suspended(item: Object) -> bool:
+    """Return whether an object is suspended."""
+    return field(item, of(item).suspend_path) is True
+
+
+def with_suspend_field(item: Mapping[str, Any], other: Object) -> dict[str, Any]:
+    """Return an object with the suspend field of another object.
+
+    The object stays unchanged if it is not suspended, or if the other one is.
+    """
+    if not is_suspended(item) or is_suspended(other):
+        return dict(item)
+    path = of(item).suspend_path
+    return _with_field(item, path, field(other, path))
+
+
+def _with_field(item: Mapping[str, Any], path: Sequence[str], value: object) -> dict[str, Any]:
+    """Return an object with a changed field; None removes the field."""
+    name, *rest = path
+    content = _with_field(item[name], rest, value) if rest else value
+    return {
+        key: entry for key, entry in (dict(item) | {name: content}).items() if entry is not None
+    }

@@ -22,7 +22,7 @@ class Phase(StrEnum):
     """The phase that an object reports for a node, or for the whole task."""
 
     ACTIVE = "active"  # not final: pending or running; a finished pod may be replaced
-    HELD = "held"  # suspended until a client or a queue resumes it
+    SUSPENDED = "suspended"  # suspended until a client or a queue resumes it
     PODS = "pods"  # the object reports nothing itself; the result of the node's pod decides
     COMPLETED = "completed"
     FAILED = "failed"
@@ -121,6 +121,19 @@ class Workload(ABC):
         """
         return {}
 
+    def resuming(self, queueing: Mapping[str, str]) -> dict[str, Any]:
+        """Return the merge patch that resumes an object; empty if it cannot be suspended.
+
+        With `queueing` labels, the patch puts the object into the queue instead, and the queue
+        resumes it.
+        """
+        if queueing:
+            return {"metadata": {"labels": dict(queueing)}}
+        patch: dict[str, Any] = {}
+        for step in reversed(self.suspend_path):
+            patch = {step: patch or False}
+        return patch
+
     def title(self, rank: int) -> str:
         """Return the display name of a node, for notes and log prefixes."""
         return f"node-{rank}"
@@ -152,7 +165,7 @@ def ended(phase: Phase, found: Object) -> Verdict:
     return Verdict(phase, at=found.get("lastTransitionTime") or "", **details)
 
 
-def whole(item: Object, failed: str, failing: str = "") -> Verdict:
+def unfinished(item: Object, failed: str, failing: str = "") -> Verdict:
     """Return the verdict on an unfinished node of an object that fails as a whole.
 
     `failed` is the condition type of a failed object, `failing` that of one that is about to fail.
@@ -182,8 +195,8 @@ def waiting(item: Object, suspended: Sequence[str] = SUSPEND) -> Verdict:
     if field(item, suspended):
         queue = item["metadata"].get("labels", {}).get(names.QUEUE)
         if queue:
-            return Verdict(Phase.HELD, QUEUED, f"in the queue {queue}")
-        return Verdict(Phase.HELD, "Suspended", f"the {item['kind']} is suspended")
+            return Verdict(Phase.SUSPENDED, QUEUED, f"in the queue {queue}")
+        return Verdict(Phase.SUSPENDED, "Suspended", f"the {item['kind']} is suspended")
     return Verdict(Phase.ACTIVE)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kubectl_sky.observe import queues
-from kubectl_sky.observe.queues import Share
-from tests.builders import condition
+from kubectl_sky.observe.queues import Share, waiting_group
+from tests.builders import condition, make_pod_group
 
 PENDING = condition("QuotaReserved", "Pending") | {"status": "False", "message": "no room"}
 
@@ -93,7 +93,7 @@ def test_a_queue() -> None:
     (found,) = queues.queues([LOCAL], {"all": ALL}, [make_workload("a"), make_workload("b", "11")])
     assert (found.admitted, found.pending, found.others, found.stopped) == (1, 2, 5, "")
     assert found.shares == (queues.Share("plain", "cpu", "300m", "3", "4"),)
-    assert [one.place for one in found.waiting] == [1, 2]
+    assert [one.position for one in found.waiting] == [1, 2]
     assert found.as_json()["resources"] == [
         {"flavor": "plain", "resource": "cpu", "used": "300m", "used_by_all": "3", "quota": "4"}
     ]
@@ -138,3 +138,42 @@ def test_share_memory_is_in_a_readable_unit(
     resource: str, amount: str | None, readable: str | None
 ) -> None:
     assert Share("default", resource, "0", None, None).readable(amount) == readable
+
+
+_FULL = "queue resource quota insufficient: insufficient nvidia.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("found", "reason", "text"),
+    [
+        (make_pod_group(), "Unseen", "PodGroup train-x: no Volcano scheduler has handled it"),
+        (
+            make_pod_group("Pending"),
+            "Queued",
+            "PodGroup train-x is Pending in Volcano's queue gold",
+        ),
+        (
+            make_pod_group("Pending", "old", _FULL),
+            "Queued",
+            f"PodGroup train-x is Pending in Volcano's queue gold: {_FULL}",
+        ),
+        (
+            make_pod_group("Inqueue", "3/3 tasks in gang unschedulable"),
+            "Unschedulable",
+            "PodGroup train-x is Inqueue in Volcano's queue gold: 3/3 tasks in gang unschedulable",
+        ),
+    ],
+)
+def test_why_it_waits(found: dict[str, Any], reason: str, text: str) -> None:
+    said = waiting_group(found)
+    assert said and (said.reason, str(said)) == (reason, text)
+
+
+@pytest.mark.parametrize("phase", ["Running", "Completed", "SomethingNew"])
+def test_it_does_not_wait(phase: str) -> None:
+    assert waiting_group(make_pod_group(phase, "NotEnoughResources of before")) is None
+
+
+def test_the_condition_s_reason_where_it_says_no_more() -> None:
+    said = waiting_group(make_pod_group("Inqueue", ""))
+    assert said and str(said).endswith(": NotEnoughResources")

@@ -177,7 +177,7 @@ def test_places_on_the_hub(text: str, expected: tuple[str, ...] | None) -> None:
 def test_a_bucket_on_the_hub_by_its_name() -> None:
     mount = {"name": "me/box", "store": "HF", "mode": "COPY"}
     (bucket,) = task_of(make_document(file_mounts={"/a": mount})).buckets
-    assert (bucket.place, bucket.name, bucket.prefix) == ("buckets/me/box", "me/box", "")
+    assert (bucket.location, bucket.name, bucket.prefix) == ("buckets/me/box", "me/box", "")
     assert bucket.url == "hf://buckets/me/box"
 
 

@@ -187,6 +187,6 @@ def test_refused_class_becomes_an_error_at_the_same_position() -> None:
     (document,) = read("run: x\nconfig:\n  kubernetes: {remote_identity: boss}\n")
     (danger,) = dangers.in_fields(document)
     (judged,) = dangers.judge([danger], Settings(refuse=("identity",)), "S")
-    assert judged.problem.place == danger.problem.place == "task.yaml:3:16"
+    assert judged.problem.location == danger.problem.location == "task.yaml:3:16"
     assert (judged.problem.severity, judged.refused) == ("error", True)
     assert str(judged.problem).endswith("; refused by settings S: refuse has identity")

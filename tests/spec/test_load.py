@@ -146,17 +146,17 @@ def test_merge_keys_and_aliases() -> None:
 
 def test_places_of_keys_and_values() -> None:
     (document,) = read("name: x\nresources:\n  cpus: 4\n  any_of:\n    - {memory: 8}\n    - 7\n")
-    assert document.place(("resources", "cpus")) == (3, 9)
-    assert document.place(("resources", "cpus"), key=True) == (3, 3)
-    assert document.place(("resources", "any_of", 0, "memory")) == (5, 16)
-    assert document.place(("resources", "any_of", 1)) == (6, 7)
-    assert document.place(("resources", "nothing", "below")) == (3, 3)
-    assert document.place(()) == (1, 1)
+    assert document.position(("resources", "cpus")) == (3, 9)
+    assert document.position(("resources", "cpus"), key=True) == (3, 3)
+    assert document.position(("resources", "any_of", 0, "memory")) == (5, 16)
+    assert document.position(("resources", "any_of", 1)) == (6, 7)
+    assert document.position(("resources", "nothing", "below")) == (3, 3)
+    assert document.position(()) == (1, 1)
 
 
 def test_an_alias_has_the_place_of_what_it_stands_for() -> None:
     (document,) = read("a: &a\n  b: 1\nc: *a\n")
-    assert document.place(("c", "b")) == (2, 6)
+    assert document.position(("c", "b")) == (2, 6)
 
 
 def test_documents_and_their_header() -> None:

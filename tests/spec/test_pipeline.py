@@ -3,7 +3,7 @@
 import pytest
 
 from kubectl_sky.spec.pipeline import Pipeline, pipeline_of, seconds
-from tests.spec.documents import read
+from tests.spec.documents import problems, read
 
 TWO = "name: a\nrun: x\n---\nname: b\nrun: y\n"
 
@@ -40,3 +40,59 @@ def test_auxiliary_tasks_have_a_delay_and_primary_ones_none() -> None:
 )
 def test_seconds(text: str | int, expected: int) -> None:
     assert seconds(text) == expected
+
+
+HEADER = "name: band\nexecution: parallel\n---\nname: drum_s\nrun: x\n---\n"
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        (
+            "run: x\n",
+            "task.yaml:7:1: document 3: a task of a parallel group needs a name; add name: …",
+        ),
+        (
+            "name: drum_s\nrun: x\n",
+            "task.yaml:7:7: document 3: name: another task of the group has this name",
+        ),
+        (
+            "name: drum-s\nrun: x\n",
+            "task.yaml:7:7: document 3: name: its nodes would have the host names of drum_s;"
+            " choose names that differ in more",
+        ),
+    ],
+)
+def test_tasks_that_nobody_could_find(task: str, expected: str) -> None:
+    assert problems(HEADER + task) == [expected]
+
+
+def test_host_names_that_are_not_the_tasks_own_are_told() -> None:
+    assert problems(HEADER + "name: bass\nrun: x\n", "warning") == [
+        "task.yaml:4:7: document 2: name: warning: its nodes' host names are"
+        " drum-s-0.$SKYPILOT_JOBGROUP_NAME and so on; host names are of letters, digits and -"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("task", "path"),
+    [
+        ("run: curl http://drums-0.band:80/\n", "8:6: document 3: run"),
+        ("run: x\nsetup: ping drums-12.band\n", "9:8: document 3: setup"),
+        ("run: x\nenvs: {PEER: drums-1.band}\n", "9:14: document 3: envs.PEER"),
+    ],
+)
+def test_the_groups_bare_name_is_no_domain(task: str, path: str) -> None:
+    found = problems(HEADER.replace("drum_s", "drums") + "name: bass\n" + task, "warning")
+    assert found == [
+        f"task.yaml:{path}: warning: the group's host names end in $SKYPILOT_JOBGROUP_NAME, and"
+        " that is not band; write $SKYPILOT_JOBGROUP_NAME there"
+    ]
+
+
+@pytest.mark.parametrize(
+    "run", ["curl drums-0.$SKYPILOT_JOBGROUP_NAME", "curl drums-0.bandit", "x drums-0.band-2"]
+)
+def test_other_names_are_not_mentioned(run: str) -> None:
+    text = HEADER.replace("drum_s", "drums") + f"name: bass\nrun: {run}\n"
+    assert problems(text) + problems(text, "warning") == []

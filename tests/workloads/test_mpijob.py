@@ -11,7 +11,7 @@ from kubectl_sky.render import manifests
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Accelerator, Resources, Task
-from kubectl_sky.workloads import hold
+from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.mpijob import MPIJob
 from tests.builders import condition, make_controller, make_metadata, make_pod, terminated
 from tests.plan.test_resolve import FACTS, make_plan
@@ -104,8 +104,8 @@ def test_in_a_queue_it_is_held() -> None:
     plan = make_plan(Task(num_nodes=2, run="x", kubernetes=asked, backend="mpijob"))
     (item,) = manifests.render(plan).workload
     assert item.object["spec"]["runPolicy"]["suspend"] is True
-    assert hold.held(item.object)
-    assert hold.released(BACKEND, {}) == {"spec": {"runPolicy": {"suspend": False}}}
+    assert registry.is_suspended(item.object)
+    assert BACKEND.resuming({}) == {"spec": {"runPolicy": {"suspend": False}}}
     task = fold(item.object)
     assert {node.message for node in task.nodes} == {"in the queue gold"}
 
