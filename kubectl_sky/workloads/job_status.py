@@ -9,12 +9,8 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads.workload import Object, condition, field, number
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-INDEX_FIELD = (
-    f"metadata.annotations['{INDEX}']"  # pod field with the index; also a label since 1.28
-)
-
+INDEX_FIELD = f"metadata.annotations['{INDEX}']"  # also a label since Kubernetes 1.28
 _HIGHEST = 1 << 31
-
 FIRST_INDEX: Mapping[str, str] = MappingProxyType({INDEX: "0"})
 
 
@@ -38,10 +34,8 @@ def list_indexes(text: str) -> dict[int, int]:
     numbers: list[int] = []
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        low, high = (
-            bounded.integer(first, _HIGHEST),
-            bounded.integer(last or first, _HIGHEST),
-        )
+        low = bounded.integer(first, _HIGHEST)
+        high = bounded.integer(last or first, _HIGHEST)
         numbers += range(low, min(high + 1, low + bounded.NODES + 1 - len(numbers)))
     return {number: position for position, number in enumerate(numbers)}
 
@@ -52,20 +46,20 @@ def has_index(item: Object, field: str, requested: int) -> bool:
 
 
 def needs_restart_limit(plan: Plan) -> str:
-    """Return why a backend that bounded every failure cannot run a plan.
+    """Return why a backend that counts every failure cannot run a plan.
 
     Empty if it can.
     """
     if plan.recovers and not plan.restarts:
         return (
-            "it bounded evictions as failures;"
+            "it counts evictions as failures;"
             " set the number of restarts: job_recovery: {max_restarts_on_errors: 3}"
         )
     return ""
 
 
 def will_retry_job(item: Object, pods: Sequence[Object]) -> bool:
-    """Return whether a pod is replaced by a Job that bounded all pods' failures."""
+    """Return whether a pod is replaced by a Job that counts all pods' failures."""
     failures = item.get("status", {}).get("failed") or 0
     return will_retry(item, pods, item.get("spec", {}).get("backoffLimit", 0), failures)
 
