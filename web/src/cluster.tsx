@@ -1,0 +1,156 @@
+// The cluster's GPUs and Kueue's queues, as bars.
+import { useEffect, useState } from "preact/hooks";
+import { get, type Machine, type Queue } from "./api";
+import { age, bytes, plural, quantity } from "./format";
+import { Bar, Empty, ErrorNote, Title } from "./parts";
+
+const INTERVAL = 15_000;
+
+function usePolled<T>(path: string): [T | null, unknown] {
+  const [value, setValue] = useState<T | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  useEffect(() => {
+    const load = () => {
+      if (document.hidden) return;
+      get<T>(path).then((result) => {
+        setValue(result);
+        setError(null);
+      }, setError);
+    };
+    load();
+    const timer = setInterval(load, INTERVAL);
+    return () => clearInterval(timer);
+  }, [path]);
+  return [value, error];
+}
+
+export function ClusterPage() {
+  return (
+    <>
+      <div class="heading"><Title text="GPUs and queues" /></div>
+      <Gpus />
+      <Queues />
+    </>
+  );
+}
+
+function Gpus() {
+  const [result, error] = usePolled<{ machines: Machine[] }>("/gpus");
+  const machines = result?.machines ?? [];
+  const kinds = new Map<string, Machine[]>();
+  for (const machine of machines) {
+    const kind = machine.accelerator || machine.resource;
+    kinds.set(kind, [...(kinds.get(kind) ?? []), machine]);
+  }
+  return (
+    <section aria-labelledby="gpus">
+      <h2 id="gpus">GPUs</h2>
+      {error ? <ErrorNote error={error} quiet /> : null}
+      {result && !machines.length && <Empty title="No GPUs"><p>No cluster node has accelerators.</p></Empty>}
+      <div class="grid">
+        {[...kinds].map(([kind, group]) => <Kind key={kind} kind={kind} machines={group} />)}
+      </div>
+    </section>
+  );
+}
+
+function Kind({ kind, machines }: { kind: string; machines: Machine[] }) {
+  const total = machines.reduce((sum, machine) => sum + machine.total, 0);
+  const known = machines.every(({ used }) => used !== null);
+  const used = machines.reduce((sum, machine) => sum + (machine.used ?? 0), 0);
+  const users = new Map<string, number>();
+  for (const machine of machines) {
+    for (const [user, count] of Object.entries(machine.users)) users.set(user, (users.get(user) ?? 0) + count);
+  }
+  const free = machines.reduce((sum, machine) => sum + (machine.free ?? 0), 0);
+  return (
+    <article class="card" aria-label={kind}>
+      <div class="card-head">
+        <h3>{kind}</h3>
+        <span class="number">{known ? `${used} of ${total} used, ${free} free` : `${total} in all; use unknown`}</span>
+      </div>
+      {known && <Bar used={used} total={total} label={`${kind}: ${used} of ${total} used`} />}
+      <ul class="bars" aria-label={`${plural(machines.length, "cluster node")} with ${kind}`}>
+        {machines.map((machine) => (
+          <li key={machine.node}>
+            <span class="bar-name">{machine.node}{!machine.ready && <span class="tag">not ready</span>}</span>
+            {machine.used === null
+              ? <span class="muted">{machine.total}</span>
+              : (
+                <>
+                  <Bar used={machine.used} total={machine.total} label={`${machine.node}: ${machine.used} of ${machine.total} used`} />
+                  <span class="number">{machine.used}/{machine.total}</span>
+                </>
+              )}
+          </li>
+        ))}
+      </ul>
+      {users.size > 0 && (
+        <dl class="users">
+          {[...users].sort((a, b) => b[1] - a[1]).map(([user, count]) => (
+            <div key={user}><dt>{user}</dt><dd>{count}</dd></div>
+          ))}
+        </dl>
+      )}
+    </article>
+  );
+}
+
+function Queues() {
+  const [result, error] = usePolled<{ queues: Queue[] }>("/queues");
+  const queues = result?.queues ?? [];
+  return (
+    <section aria-labelledby="queues">
+      <h2 id="queues">Queues</h2>
+      {error ? <ErrorNote error={error} quiet /> : null}
+      {result && !queues.length && (
+        <Empty title="No queues in the namespace"><p>With Kueue installed, a cluster admin can create a LocalQueue.</p></Empty>
+      )}
+      <div class="grid">{queues.map((queue) => <QueueCard key={`${queue.namespace}/${queue.name}`} queue={queue} />)}</div>
+    </section>
+  );
+}
+
+function QueueCard({ queue }: { queue: Queue }) {
+  return (
+    <article class="card" aria-label={queue.name}>
+      <div class="card-head">
+        <h3>{queue.name}</h3>
+        <span class="number">{queue.admitted} admitted, {queue.pending} pending</span>
+      </div>
+      <p class="muted">ClusterQueue {queue.cluster_queue}</p>
+      {queue.stopped && <p class="note">{queue.stopped}</p>}
+      <ul class="bars">
+        {queue.resources.map((share) => {
+          const used = quantity(share.used_by_all ?? share.used) ?? 0;
+          const quota = quantity(share.quota);
+          const format = (text: string | null) => amount(share.resource, text);
+          const label = `${share.resource} of ${share.flavor}: ${format(share.used_by_all ?? share.used)} of ${format(share.quota)} used`;
+          return (
+            <li key={`${share.flavor}/${share.resource}`}>
+              <span class="bar-name">{share.resource}<span class="sub">{share.flavor}</span></span>
+              {quota === null ? <span /> : <Bar used={used} total={quota} label={label} />}
+              <span class="number">{format(share.used_by_all ?? share.used)}/{format(share.quota)}</span>
+            </li>
+          );
+        })}
+      </ul>
+      {queue.waiting.length > 0 && (
+        <ol class="waiting" aria-label="Pending workloads, next one first">
+          {queue.waiting.slice(0, 20).map((entry) => (
+            <li key={entry.workload}>
+              <code>{entry.workload}</code> <span class="muted">{age(entry.since)}</span>
+              {entry.reason && <span class="sub">{entry.reason}</span>}
+            </li>
+          ))}
+        </ol>
+      )}
+    </article>
+  );
+}
+
+function amount(resource: string, text: string | null): string {
+  const value = quantity(text);
+  if (value === null) return text || "?";
+  return resource === "memory" || resource === "ephemeral-storage" ? bytes(value) : String(Math.round(value * 100) / 100);
+}

@@ -1,0 +1,64 @@
+// Log in with a token, or with the code of a one-time link.
+import { useEffect, useState } from "preact/hooks";
+import { get, post, type Whoami } from "./api";
+import { ErrorNote, Logo, Title } from "./parts";
+import type { Route } from "./route";
+
+export function Login({ route, onLogin }: { route: Route; onLogin(user: Whoami): void }) {
+  const [token, setToken] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const code = route.query.get("code");
+  const next = route.query.get("next");
+
+  const login = async (body: { token: string } | { code: string }) => {
+    setBusy(true);
+    setError(null);
+    try {
+      await post("/login", {}, body);
+      const user = await get<Whoami>("/whoami");
+      setToken("");
+      // The code is used up: it must not stay in the history.
+      history.replaceState(null, "", next?.startsWith("/") ? `#${next}` : "#/tasks");
+      onLogin(user);
+      window.dispatchEvent(new HashChangeEvent("hashchange"));
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  useEffect(() => {
+    if (code) void login({ code });
+  }, [code]);
+
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (token.trim()) void login({ token: token.trim() });
+  };
+  return (
+    <main class="login">
+      <div class="card">
+        <Logo />
+        <Title text="Log in to kubectl sky" />
+        <form onSubmit={submit}>
+          <label for="token">Bearer token of your cluster</label>
+          <input
+            id="token"
+            type="password"
+            autocomplete="off"
+            spellcheck={false}
+            required
+            value={token}
+            onInput={(event) => setToken(event.currentTarget.value)}
+          />
+          <p class="muted" id="token-help">
+            For example, the output of <code>kubectl create token NAME</code>. The server keeps it in memory
+            until you log out, and uses it for every request: you see what the token may see.
+          </p>
+          {error ? <ErrorNote error={error} /> : null}
+          <button type="submit" class="primary wide" disabled={busy}>{busy ? "Logging in…" : "Log in"}</button>
+        </form>
+      </div>
+    </main>
+  );
+}

@@ -1,0 +1,138 @@
+// The dashboard's frame: who is logged in, which page is shown, and messages.
+import { Component, render, type ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { get, post, whenUnauthorized, type Whoami } from "./api";
+import { Login } from "./login";
+import { Logs } from "./logs";
+import { ClusterPage } from "./cluster";
+import { Submit } from "./submit";
+import { TaskPage } from "./task";
+import { Tasks } from "./tasks";
+import { Volumes } from "./volumes";
+import { Announcements, ErrorNote, Logo } from "./parts";
+import { go, href, parseRoute, type Route } from "./route";
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+
+const PAGES: [string, string][] = [
+  ["tasks", "Tasks"],
+  ["volumes", "Volumes"],
+  ["cluster", "GPUs and queues"],
+  ["submit", "Submit"], // on wide screens it is a button
+];
+
+function App() {
+  const [route, setRoute] = useState<Route>(parseRoute(location.hash));
+  const [user, setUser] = useState<Whoami | null>(null);
+  const [error, setError] = useState<unknown>(null);
+
+  useEffect(() => {
+    const changed = () => {
+      setRoute(parseRoute(location.hash));
+      window.scrollTo(0, 0);
+    };
+    window.addEventListener("hashchange", changed);
+    whenUnauthorized(() => {
+      setUser(null);
+      const current = parseRoute(location.hash);
+      if (current.page !== "login") go("login", [], { next: location.hash.slice(1) });
+    });
+    return () => window.removeEventListener("hashchange", changed);
+  }, []);
+
+  const loginPage = route.page === "login";
+  useEffect(() => {
+    if (loginPage || user) return;
+    get<Whoami>("/whoami").then(setUser, setError);
+  }, [loginPage, user]);
+
+  if (loginPage) return <Login route={route} onLogin={setUser} />;
+  if (!user) {
+    return (
+      <main class="page" id="main">
+        {error ? <ErrorNote error={error} /> : <p class="muted">Loading…</p>}
+      </main>
+    );
+  }
+  return (
+    <>
+      <a class="skip" href="#main" onClick={skip}>Skip to content</a>
+      <Header route={route} user={user} onLogout={() => setUser(null)} />
+      <main class="page" id="main" tabIndex={-1}>
+        <Guard key={location.hash}>
+          <Page route={route} user={user} />
+        </Guard>
+      </main>
+      <Announcements />
+    </>
+  );
+}
+
+function skip(event: Event) {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+function Page({ route, user }: { route: Route; user: Whoami }) {
+  const [id, part] = route.parts;
+  const namespace = route.query.get("namespace") ?? undefined;
+  switch (route.page) {
+    case "tasks":
+      if (id && part === "logs") {
+        return <Logs key={`${id}/${route.query}`} id={id} namespace={namespace} rank={route.query.get("rank") ?? ""} />;
+      }
+      return id ? <TaskPage key={id} id={id} namespace={namespace} /> : <Tasks user={user} route={route} />;
+    case "volumes":
+      return <Volumes user={user} />;
+    case "cluster":
+      return <ClusterPage />;
+    case "submit":
+      return <Submit user={user} />;
+    default:
+      return (
+        <>
+          <h1>Page not found</h1>
+          <p><a href={href("tasks")}>Show the tasks</a></p>
+        </>
+      );
+  }
+}
+
+function Header({ route, user, onLogout }: { route: Route; user: Whoami; onLogout(): void }) {
+  const logout = async () => {
+    await post("/logout").catch(() => {});
+    onLogout();
+    go("login");
+  };
+  return (
+    <header class="bar">
+      <a class="brand" href={href("tasks")}><Logo /><span>kubectl sky</span></a>
+      <nav aria-label="Main">
+        {PAGES.map(([page, title]) => (
+          <a key={page} href={href(page)} class={page === "submit" ? "narrow-only" : ""} aria-current={route.page === page ? "page" : undefined}>{title}</a>
+        ))}
+      </nav>
+      <div class="account">
+        <span class="who" title={`Namespace ${user.namespace}`}>
+          <span class="visually-hidden">Logged in as </span>{user.user}
+          <span class="muted"> / {user.namespace}</span>
+        </span>
+        <button type="button" class="quiet" onClick={logout}>Log out</button>
+        <a class="button primary" href={href("submit")}>Submit a task</a>
+      </div>
+    </header>
+  );
+}
+
+// A page that fails must not take the frame with it.
+class Guard extends Component<{ children: ComponentChildren }, { error: unknown }> {
+  override state = { error: null as unknown };
+  override componentDidCatch(error: unknown) {
+    this.setState({ error });
+  }
+  override render() {
+    return this.state.error ? <ErrorNote error={this.state.error} /> : this.props.children;
+  }
+}
+
+render(<App />, document.getElementById("app")!);

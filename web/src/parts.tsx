@@ -1,0 +1,193 @@
+// Small parts that several pages use.
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError, type State, type Task } from "./api";
+import { plural } from "./format";
+
+export function Logo() {
+  return (
+    <svg viewBox="0 0 32 32" width="28" height="28" aria-hidden="true">
+      <rect width="32" height="32" rx="8" fill="#2563eb" />
+      <path d="M10.5 22.5a4.5 4.5 0 0 1-.6-8.96 6.5 6.5 0 0 1 12.4-.9 5 5 0 0 1-.8 9.86z" fill="#fff" />
+    </svg>
+  );
+}
+
+// The heading of a page: the title of the window, and where the focus goes after a change of page.
+export function Title({ text, children }: { text: string; children?: ComponentChildren }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${text} · kubectl sky`;
+  }, [text]);
+  useEffect(() => heading.current?.focus({ preventScroll: true }), []);
+  return <h1 tabIndex={-1} ref={heading}>{children ?? text}</h1>;
+}
+
+export function Badge({ state }: { state: State | string }) {
+  return <span class={`badge ${state}`}>{state}</span>;
+}
+
+const PROGRESS: [keyof Task["metadata"], State][] = [
+  ["succeeded_nodes", "completed"],
+  ["failed_nodes", "failed"],
+  ["running_nodes", "running"],
+  ["pending_nodes", "pending"],
+];
+
+export function NodeProgress({ task }: { task: Task }) {
+  const details = task.metadata;
+  const counts = PROGRESS.map(([field, state]) => [state, Number(details[field] ?? 0)] as const);
+  const total = details.num_nodes || 1;
+  const label = counts.filter(([, count]) => count).map(([state, count]) => `${count} ${state}`).join(", ");
+  return (
+    <span class="progress">
+      <span class="segments" role="img" aria-label={`${plural(details.num_nodes, "node")}: ${label}`}>
+        {counts.map(([state, count]) =>
+          count ? <span key={state} class={`segment ${state}`} style={{ width: `${(100 * count) / total}%` }} /> : null,
+        )}
+      </span>
+      <span class="number">{details.succeeded_nodes + details.running_nodes}/{details.num_nodes}</span>
+    </span>
+  );
+}
+
+export function Bar({ used, total, label }: { used: number; total: number; label: string }) {
+  const share = total > 0 ? Math.min(1, used / total) : 0;
+  return (
+    <span
+      class={`meter ${share >= 0.9 ? "full" : ""}`}
+      role="meter"
+      aria-label={label}
+      aria-valuemin={0}
+      aria-valuemax={total}
+      aria-valuenow={Math.min(used, total)}
+      aria-valuetext={label}
+    >
+      <span style={{ width: `${100 * share}%` }} />
+    </span>
+  );
+}
+
+export function ErrorNote({ error, quiet = false }: { error: unknown; quiet?: boolean }) {
+  const message = error instanceof Error ? error.message : String(error);
+  const hint = error instanceof ApiError ? error.hint : "";
+  const problems = error instanceof ApiError ? error.problems : [];
+  return (
+    <div class={quiet ? "note" : "note error"} role={quiet ? undefined : "alert"}>
+      <p>{message}</p>
+      {problems.length > 1 && <ul>{problems.map((problem) => <li key={problem.message}>{problem.message}</li>)}</ul>}
+      {hint && <p class="hint">{hint}</p>}
+    </div>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <p class="empty-title">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+interface DialogProps {
+  title: string;
+  children: ComponentChildren;
+  onClose(): void;
+}
+
+// A native modal dialog: it keeps the focus, and Escape closes it.
+export function Dialog({ title, children, onClose }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const element = dialog.current!;
+    const previous = document.activeElement as HTMLElement | null;
+    element.showModal();
+    return () => {
+      element.close();
+      previous?.focus();
+    };
+  }, []);
+  return (
+    <dialog ref={dialog} aria-labelledby="dialog-title" onCancel={onClose}>
+      <h2 id="dialog-title">{title}</h2>
+      {children}
+    </dialog>
+  );
+}
+
+interface ConfirmProps {
+  title: string;
+  text: string;
+  action: string;
+  run(): Promise<void>;
+  onClose(): void;
+}
+
+export function Confirm({ title, text, action, run, onClose }: ConfirmProps) {
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const confirm = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setError(null);
+    try {
+      await run();
+      onClose();
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={confirm}>
+        <p>{text}</p>
+        {error ? <ErrorNote error={error} /> : null}
+        <div class="actions">
+          <button type="button" onClick={onClose}>Cancel</button>
+          <button type="submit" class="danger" disabled={busy}>{action}</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+let announceText: (text: string) => void = () => {};
+
+// Show a message for a moment, and have screen readers read it.
+export function announce(text: string): void {
+  announceText(text);
+}
+
+export function Announcements() {
+  const [text, setText] = useState("");
+  useEffect(() => {
+    let timer = 0;
+    announceText = (message) => {
+      setText(message);
+      clearTimeout(timer);
+      timer = window.setTimeout(() => setText(""), 6000);
+    };
+    return () => clearTimeout(timer);
+  }, []);
+  return <div class={`toast ${text && "shown"}`} role="status">{text}</div>;
+}
+
+// Render again at an interval, for ages that grow.
+export function useClock(seconds = 10): void {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((count) => count + 1), seconds * 1000);
+    return () => clearInterval(timer);
+  }, [seconds]);
+}
+
+export async function copy(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    announce("Copied");
+  } catch {
+    announce("The browser does not allow copying here");
+  }
+}

@@ -1,0 +1,192 @@
+// Write a task file, check it, and submit it.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { get, postYaml, type Problem, type Queue, type Whoami } from "./api";
+import type { Editor } from "./editor";
+import { plural } from "./format";
+import { announce, copy, ErrorNote, Title } from "./parts";
+import { go } from "./route";
+
+const EXAMPLE = `name: hello
+num_nodes: 1
+resources:
+  cpus: 1
+  memory: 1              # GiB
+run: |
+  echo "Hello from rank $SKYPILOT_NODE_RANK of $SKYPILOT_NUM_NODES"
+`;
+
+interface Validation {
+  valid: boolean;
+  problems: Problem[];
+  dangers: (string | Problem)[];
+}
+
+interface Rendered {
+  manifests: string;
+  notes: string[];
+}
+
+interface Submitted {
+  task_id: string;
+  task_ids?: string[];
+  message: string;
+}
+
+let draft = EXAMPLE; // kept while the page is open
+
+// A repeated submit of the same text is the same task.
+function newKey(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+export function Submit({ user }: { user: Whoami }) {
+  const host = useRef<HTMLDivElement>(null);
+  const editor = useRef<Editor | null>(null);
+  const key = useRef(newKey());
+  const [validation, setValidation] = useState<Validation | null>(null);
+  const [rendered, setRendered] = useState<Rendered | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const [namespace, setNamespace] = useState("");
+  const [queue, setQueue] = useState("");
+  const [queues, setQueues] = useState<string[]>([]);
+  const options = { namespace: namespace.trim() || undefined, queue: queue || undefined };
+  const current = useRef(options);
+  current.current = options;
+
+  useEffect(() => {
+    get<{ queues: Queue[] }>("/queues").then((result) => setQueues(result.queues.map(({ name }) => name)), () => {});
+  }, []);
+
+  useEffect(() => {
+    let stopped = false;
+    const validate = async (text: string): Promise<Problem[]> => {
+      try {
+        const result = await postYaml<Validation>("/validate", current.current, text);
+        if (!stopped) setValidation(result);
+        return result.problems;
+      } catch (problem) {
+        if (!stopped) setError(problem);
+        return [];
+      }
+    };
+    const start = async () => {
+      const { createEditor } = await import("./editor");
+      if (stopped || !host.current) return;
+      editor.current = createEditor(host.current, {
+        label: "Task file in YAML",
+        text: draft,
+        validate,
+        onChange: (text) => {
+          draft = text;
+          key.current = newKey();
+          setRendered(null);
+          setError(null);
+        },
+      });
+    };
+    void start();
+    return () => {
+      stopped = true;
+      editor.current?.destroy();
+    };
+  }, []);
+
+  const run = async (action: () => Promise<void>) => {
+    setBusy(true);
+    setError(null);
+    try {
+      await action();
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const preview = () => run(async () => setRendered(await postYaml<Rendered>("/render", options, draft)));
+  const submit = (event: Event) => {
+    event.preventDefault();
+    return run(async () => {
+      const result = await postYaml<Submitted>("/tasks/submit", options, draft, { headers: { "Idempotency-Key": key.current } });
+      announce(result.message || `Task ${result.task_id} submitted`);
+      key.current = newKey();
+      const several = (result.task_ids?.length ?? 1) > 1;
+      go("tasks", several ? [] : [result.task_id], { namespace: options.namespace });
+    });
+  };
+  const problems = validation?.problems ?? [];
+  const errors = problems.filter(({ severity }) => severity !== "warning");
+  return (
+    <form onSubmit={submit}>
+      <div class="heading">
+        <Title text="Submit a task" />
+        <div class="heading-actions">
+          <button type="button" onClick={preview} disabled={busy}>Preview manifests</button>
+          <button type="submit" class="primary" disabled={busy || errors.length > 0}>Submit</button>
+        </div>
+      </div>
+      <div class="toolbar">
+        <label class="field">
+          Namespace
+          <input value={namespace} placeholder={user.namespace} autocomplete="off" spellcheck={false}
+            onInput={(event) => setNamespace(event.currentTarget.value)} />
+        </label>
+        {queues.length > 0 && (
+          <label class="field">
+            Queue
+            <select value={queue} onChange={(event) => setQueue(event.currentTarget.value)}>
+              <option value="">none</option>
+              {queues.map((name) => <option key={name}>{name}</option>)}
+            </select>
+          </label>
+        )}
+      </div>
+      {error ? <ErrorNote error={error} /> : null}
+      <div class="compose">
+        <div class="card editor"><div class="editor-host" ref={host} /></div>
+        <div>
+          <Problems validation={validation} onSelect={(problem) => editor.current?.goTo(problem)} />
+          {rendered && (
+            <section class="card" aria-labelledby="preview">
+              <div class="card-head">
+                <h2 id="preview">Manifests</h2>
+                <button type="button" class="small" onClick={() => copy(rendered.manifests)}>Copy</button>
+              </div>
+              {rendered.notes.map((note) => <p key={note} class="note">{note}</p>)}
+              <pre tabIndex={0} role="group" aria-label="Manifests in YAML">{rendered.manifests}</pre>
+            </section>
+          )}
+        </div>
+      </div>
+    </form>
+  );
+}
+
+function Problems({ validation, onSelect }: { validation: Validation | null; onSelect(problem: Problem): void }) {
+  if (!validation) return null;
+  const { problems, dangers } = validation;
+  const title = problems.length ? plural(problems.length, "problem") : "The file is valid";
+  return (
+    <section class="card" aria-labelledby="problems">
+      <div role="status"><h2 id="problems" class={problems.length ? "problem" : "fine"}>{title}</h2></div>
+      {problems.length > 0 && (
+        <ul class="problems">
+          {problems.map((problem, index) => (
+            <li key={index}>
+              <button type="button" class={`problem-line ${problem.severity ?? "error"}`} onClick={() => onSelect(problem)}>
+                <span class="tag">line {problem.line}</span>
+                <span><strong>{problem.path}</strong>{problem.path ? ": " : ""}{problem.message}{problem.hint ? `; ${problem.hint}` : ""}</span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      {dangers?.length > 0 && (
+        <>
+          <h3>Reaches beyond the task</h3>
+          <ul>{dangers.map((danger, index) => <li key={index}>{typeof danger === "string" ? danger : danger.message}</li>)}</ul>
+        </>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,268 @@
+// One task: nodes, diagnosis, usage, events and manifests.
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, get, taskPath, url, type ClusterEvent, type Finding, type Node, type Task, type Verdict } from "./api";
+import { Usage } from "./usage";
+import { age, duration, localTime } from "./format";
+import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
+import { go, href } from "./route";
+import { StopTask, useStream } from "./tasks";
+
+const SHOWN_NODES = 100;
+
+export function TaskPage({ id, namespace }: { id: string; namespace?: string }) {
+  const [task, setTask] = useState<Task | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [stopping, setStopping] = useState(false);
+  useClock();
+  const query = { namespace };
+  useEffect(() => {
+    get<Task>(taskPath(id), query).then(setTask, setError);
+  }, [id, namespace]);
+  const interrupted = useStream(url(taskPath(id, "/events"), query), (name, data) => {
+    if (name === "task") setTask(data as Task);
+  });
+  if (!task) return error ? <ErrorNote error={error} /> : <p class="muted">Loading…</p>;
+  const finished = task.status === "completed" || task.status === "failed";
+  const gone = interrupted instanceof ApiError && interrupted.status === 404;
+  return (
+    <>
+      <nav aria-label="Breadcrumb" class="crumbs"><a href={href("tasks")}>Tasks</a></nav>
+      <div class="heading">
+        <Title text={task.name}>{task.name}</Title>
+        <Badge state={task.status} />
+        {!finished && <span class={`live ${interrupted ? "off" : ""}`}>{interrupted ? "reconnecting" : "live"}</span>}
+        <div class="heading-actions">
+          <a class="button" href={href("tasks", [id, "logs"], query)}>Logs</a>
+          <button type="button" class="danger-quiet" onClick={() => setStopping(true)}>Stop</button>
+        </div>
+      </div>
+      {gone && <ErrorNote error={interrupted} />}
+      {task.metadata.note && <p class={`banner ${task.status}`}>{task.metadata.note}</p>}
+      <Facts task={task} />
+      <Doctor id={id} namespace={namespace} state={`${task.status} ${task.metadata.note ?? ""}`} />
+      <Nodes task={task} namespace={namespace} />
+      <Usage id={id} namespace={namespace} running={!finished} />
+      <Events id={id} namespace={namespace} state={task.updated_at} />
+      <Manifests id={id} namespace={namespace} />
+      {stopping && <StopTask task={task} onClose={() => setStopping(false)} onStopped={() => go("tasks")} />}
+    </>
+  );
+}
+
+function Facts({ task }: { task: Task }) {
+  const details = task.metadata;
+  const facts: [string, string][] = [
+    ["Id", task.task_id],
+    ["Namespace", details.namespace],
+    ["User", task.username],
+    ["Backend", details.backend ?? ""],
+    ["Pipeline", details.pipeline_name ?? ""],
+    ["Age", age(task.created_at)],
+    ["Created", localTime(task.created_at)],
+    ["Restarts", details.restarts ? String(details.restarts) : ""],
+  ];
+  return (
+    <section class="card facts" aria-label="Summary">
+      <dl>
+        {facts.filter(([, value]) => value).map(([name, value]) => (
+          <div key={name}><dt>{name}</dt><dd>{value}</dd></div>
+        ))}
+        <div><dt>Nodes</dt><dd><NodeProgress task={task} /></dd></div>
+      </dl>
+    </section>
+  );
+}
+
+const STEPS: Record<string, string> = { ok: "✓", problem: "!", unknown: "?", "not reached": "" };
+
+function Doctor({ id, namespace, state }: { id: string; namespace?: string; state: string }) {
+  const [verdict, setVerdict] = useState<Verdict | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const controller = new AbortController();
+    get<Verdict>(taskPath(id, "/doctor"), { namespace }, controller.signal).then(
+      (result) => {
+        setVerdict(result);
+        setError(null);
+      },
+      (problem) => !controller.signal.aborted && setError(problem),
+    );
+    return () => controller.abort();
+  }, [id, namespace, state, round]);
+  return (
+    <section class="card" aria-labelledby="doctor">
+      <div class="card-head">
+        <h2 id="doctor">Doctor</h2>
+        <button type="button" class="small" onClick={() => setRound(round + 1)}>Check again</button>
+      </div>
+      {error ? <ErrorNote error={error} /> : null}
+      {verdict && (
+        <>
+          {!verdict.findings.some(({ what }) => what === verdict.summary) && (
+            <p class={verdict.findings.length ? "summary problem" : "summary"}>{verdict.summary}</p>
+          )}
+          <ol class="stages" aria-label="Stages">
+            {Object.entries(verdict.stages).map(([stage, step]) => (
+              <li key={stage} class={step.replace(" ", "-")}>
+                <span class="mark" aria-hidden="true">{STEPS[step] ?? ""}</span>
+                {stage}<span class="visually-hidden">: {step}</span>
+              </li>
+            ))}
+          </ol>
+          {verdict.findings.map((finding) => <Cause key={`${finding.rule} ${finding.what}`} finding={finding} />)}
+          {verdict.not_readable.length > 0 && (
+            <p class="muted">Not checked, because you may not list them: {verdict.not_readable.join(", ")}</p>
+          )}
+        </>
+      )}
+    </section>
+  );
+}
+
+function Cause({ finding }: { finding: Finding }) {
+  return (
+    <div class="finding">
+      <p class="finding-title">
+        <span class="tag">{finding.stage}</span>
+        {finding.nodes.length > 0 && <span class="tag">{ranks(finding.nodes)}</span>}
+      </p>
+      <p>{finding.what}</p>
+      <p class="hint"><strong>Next:</strong> {finding.then}</p>
+    </div>
+  );
+}
+
+// Ranks as ranges: node-0 to node-3, node-7.
+function ranks(values: number[]): string {
+  const spans: [number, number][] = [];
+  for (const value of [...values].sort((a, b) => a - b)) {
+    const last = spans.at(-1);
+    if (last && value === last[1] + 1) last[1] = value;
+    else spans.push([value, value]);
+  }
+  return spans.map(([from, to]) => (from === to ? `node-${from}` : `node-${from} to node-${to}`)).join(", ");
+}
+
+function Nodes({ task, namespace }: { task: Task; namespace?: string }) {
+  const [all, setAll] = useState(false);
+  const nodes = task.metadata.nodes ?? [];
+  const order = ["failed", "running", "pending", "completed"];
+  const sorted = nodes.length > SHOWN_NODES && !all
+    ? [...nodes].sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state)).slice(0, SHOWN_NODES)
+    : nodes;
+  return (
+    <section class="card table" aria-labelledby="nodes">
+      <div class="card-head"><h2 id="nodes">Nodes</h2></div>
+      <div class="scroll" tabIndex={0} role="group" aria-label="Table of nodes">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Node</th>
+              <th scope="col">Status</th>
+              <th scope="col">Exit code</th>
+              <th scope="col">Restarts</th>
+              <th scope="col">Duration</th>
+              <th scope="col">Cluster node</th>
+              <th scope="col">Pod</th>
+            </tr>
+          </thead>
+          <tbody>
+            {sorted.map((node) => <NodeRow key={node.name} node={node} id={task.task_id} namespace={namespace} />)}
+          </tbody>
+        </table>
+      </div>
+      {sorted.length < nodes.length && (
+        <button type="button" class="wide" onClick={() => setAll(true)}>Show all {nodes.length} nodes</button>
+      )}
+    </section>
+  );
+}
+
+function NodeRow({ node, id, namespace }: { node: Node; id: string; namespace?: string }) {
+  const rank = String(node.index);
+  const message = [node.reason, node.message].filter(Boolean).join(": ");
+  return (
+    <tr>
+      <th scope="row"><a href={href("tasks", [id, "logs"], { namespace, rank })}>{node.name}</a></th>
+      <td><Badge state={node.state} />{message && <span class="sub reason" title={message}>{message}</span>}</td>
+      <td>{node.exit_code ?? ""}</td>
+      <td>{node.restarts || ""}</td>
+      <td>{duration(node.started_at, node.ended_at)}</td>
+      <td>{node.host ?? ""}</td>
+      <td><code>{node.pod ?? ""}</code></td>
+    </tr>
+  );
+}
+
+function Events({ id, namespace, state }: { id: string; namespace?: string; state: string }) {
+  const [events, setEvents] = useState<ClusterEvent[] | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  useEffect(() => {
+    const controller = new AbortController();
+    get<{ events: ClusterEvent[] }>(taskPath(id, "/cluster-events"), { namespace }, controller.signal).then(
+      (result) => setEvents(result.events),
+      (problem) => !controller.signal.aborted && setError(problem),
+    );
+    return () => controller.abort();
+  }, [id, namespace, state]);
+  return (
+    <section class="card table" aria-labelledby="events">
+      <div class="card-head"><h2 id="events">Events</h2></div>
+      {error ? <ErrorNote error={error} quiet /> : null}
+      {events && !events.length && <Empty title="No events" />}
+      {events && events.length > 0 && (
+        <div class="scroll tall" tabIndex={0} role="group" aria-label="Table of events">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Age</th>
+                <th scope="col">Type</th>
+                <th scope="col">Reason</th>
+                <th scope="col">Object</th>
+                <th scope="col">Message</th>
+              </tr>
+            </thead>
+            <tbody>
+              {events.map((event, index) => (
+                <tr key={index}>
+                  <td title={localTime(event.time)}>
+                    {age(event.time)}{event.count > 1 && <span class="muted"> ×{event.count}</span>}
+                  </td>
+                  <td class={event.type === "Warning" ? "warning" : ""}>{event.type}</td>
+                  <td>{event.reason}</td>
+                  <td><code>{event.object}</code></td>
+                  <td class="message">{event.message}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Manifests({ id, namespace }: { id: string; namespace?: string }) {
+  const [text, setText] = useState<string | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const load = () => {
+    get<{ manifests: string }>(taskPath(id, "/manifests"), { namespace }).then((result) => setText(result.manifests), setError);
+  };
+  const toggled = (event: Event) => {
+    if ((event.currentTarget as HTMLDetailsElement).open && text === null) load();
+  };
+  return (
+    <details class="card" onToggle={toggled}>
+      <summary><h2>Manifests</h2><span class="muted">as in the cluster; the values of Secrets are hidden</span></summary>
+      {error ? <ErrorNote error={error} /> : null}
+      {text === null && !error && <p class="muted">Loading…</p>}
+      {text !== null && (
+        <>
+          <button type="button" class="small" onClick={() => copy(text)}>Copy</button>
+          <pre tabIndex={0} role="group" aria-label="Manifests in YAML">{text}</pre>
+        </>
+      )}
+    </details>
+  );
+}

@@ -1,0 +1,216 @@
+// All tasks, with their live state.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { taskPath, post, url, type State, type Task, type Whoami } from "./api";
+import { age, localTime } from "./format";
+import { announce, Badge, Confirm, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
+import { go, href, type Route } from "./route";
+import { follow } from "./stream";
+
+const STATES: State[] = ["running", "pending", "failed", "completed"];
+const PAGE_SIZE = 100;
+
+// Follow a stream while the page is visible: browsers allow few connections to one server.
+export function useStream(target: string, onEvent: (name: string, data: unknown) => void, final?: string[]) {
+  const [interrupted, setInterrupted] = useState<Error | null>(null);
+  useEffect(() => {
+    let stop = () => {};
+    const start = () => {
+      stop();
+      if (document.hidden) return;
+      stop = follow(target, { onEvent, onConnected: () => setInterrupted(null), onInterrupted: setInterrupted }, final);
+    };
+    start();
+    document.addEventListener("visibilitychange", start);
+    return () => {
+      document.removeEventListener("visibilitychange", start);
+      stop();
+    };
+  }, [target]);
+  return interrupted;
+}
+
+export function Tasks({ user, route }: { user: Whoami; route: Route }) {
+  const { query } = route;
+  const allUsers = query.get("all_users") === "true";
+  const allNamespaces = query.get("all_namespaces") === "true";
+  const state = query.get("status") ?? "";
+  const text = query.get("filter") ?? "";
+  const [tasks, setTasks] = useState<Task[] | null>(null);
+  const [shown, setShown] = useState(PAGE_SIZE);
+  const [stopping, setStopping] = useState<Task | null>(null);
+  useClock();
+
+  const target = url("/tasks/events", { all_users: allUsers, all_namespaces: allNamespaces });
+  useEffect(() => setTasks(null), [target]);
+  const interrupted = useStream(target, (name, data) => {
+    if (name === "tasks") setTasks((data as { tasks: Task[] }).tasks);
+  });
+
+  const matching = useMemo(() => (tasks ?? []).filter((task) => matches(task, text)), [tasks, text]);
+  const visible = matching.filter((task) => !state || task.status === state);
+  const set = (name: string, value: string) => {
+    const next = Object.fromEntries(query);
+    next[name] = value;
+    setShown(PAGE_SIZE);
+    go("tasks", [], next);
+  };
+  return (
+    <>
+      <div class="heading">
+        <Title text="Tasks" />
+        <span class={`live ${interrupted ? "off" : ""}`}>{interrupted ? "reconnecting" : "live"}</span>
+      </div>
+      <div class="toolbar" role="search">
+        <input
+          type="search"
+          aria-label="Filter tasks by name, id or user"
+          placeholder="Filter by name, id or user"
+          value={text}
+          onInput={(event) => set("filter", event.currentTarget.value)}
+        />
+        <div class="chips" role="group" aria-label="Filter by status">
+          <Chip label="all" count={matching.length} active={!state} onClick={() => set("status", "")} />
+          {STATES.map((name) => (
+            <Chip
+              key={name}
+              label={name}
+              count={matching.filter((task) => task.status === name).length}
+              active={state === name}
+              onClick={() => set("status", state === name ? "" : name)}
+            />
+          ))}
+        </div>
+        <label class="check">
+          <input type="checkbox" checked={allUsers} onChange={() => set("all_users", allUsers ? "" : "true")} />
+          All users
+        </label>
+        {user.all_namespaces && (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={allNamespaces}
+              onChange={() => set("all_namespaces", allNamespaces ? "" : "true")}
+            />
+            All namespaces
+          </label>
+        )}
+      </div>
+      {interrupted && !tasks && <ErrorNote error={interrupted} />}
+      {!tasks && !interrupted && <p class="muted">Loading…</p>}
+      {tasks && !visible.length && <NoTasks filtered={Boolean(text || state)} />}
+      {visible.length > 0 && (
+        <div class="card table">
+          <table>
+            <caption class="visually-hidden">Tasks, newest first</caption>
+            <thead>
+              <tr>
+                <th scope="col">Task</th>
+                <th scope="col">Status</th>
+                <th scope="col">Nodes</th>
+                {allUsers && <th scope="col" class="wide-only">User</th>}
+                {allNamespaces && <th scope="col" class="wide-only">Namespace</th>}
+                <th scope="col" class="wide-only">Age</th>
+                <th scope="col" class="wide-only"><span class="visually-hidden">Actions</span></th>
+              </tr>
+            </thead>
+            <tbody>
+              {visible.slice(0, shown).map((task) => (
+                <Row key={`${task.metadata.namespace}/${task.task_id}`} task={task} allUsers={allUsers}
+                  allNamespaces={allNamespaces} onStop={() => setStopping(task)} />
+              ))}
+            </tbody>
+          </table>
+          {visible.length > shown && (
+            <button type="button" class="wide" onClick={() => setShown(shown + PAGE_SIZE)}>
+              Show {Math.min(PAGE_SIZE, visible.length - shown)} more of {visible.length}
+            </button>
+          )}
+        </div>
+      )}
+      {stopping && <StopTask task={stopping} onClose={() => setStopping(null)} />}
+    </>
+  );
+}
+
+function matches(task: Task, text: string): boolean {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const value = `${task.name} ${task.task_id} ${task.username} ${task.metadata.namespace}`.toLowerCase();
+  return words.every((word) => value.includes(word));
+}
+
+function Chip({ label, count, active, onClick }: { label: string; count: number; active: boolean; onClick(): void }) {
+  return (
+    <button type="button" class={`chip ${label}`} aria-pressed={active} onClick={onClick}>
+      {label} <span class="number">{count}</span>
+    </button>
+  );
+}
+
+function NoTasks({ filtered }: { filtered: boolean }) {
+  if (filtered) return <Empty title="No task matches the filter" />;
+  return (
+    <Empty title="No tasks">
+      <p><a class="button primary" href={href("submit")}>Submit a task</a></p>
+    </Empty>
+  );
+}
+
+interface RowProps {
+  task: Task;
+  allUsers: boolean;
+  allNamespaces: boolean;
+  onStop(): void;
+}
+
+function Row({ task, allUsers, allNamespaces, onStop }: RowProps) {
+  const { namespace, note, pipeline_name: pipeline } = task.metadata;
+  const query = { namespace: allNamespaces ? namespace : undefined };
+  return (
+    <tr>
+      <th scope="row">
+        <a class="task-name" href={href("tasks", [task.task_id], query)}>
+          {pipeline ? `${pipeline}/` : ""}{task.name}
+        </a>
+        <span class="sub"><code>{task.task_id}</code><span class="narrow-only"> · {age(task.created_at)}</span></span>
+      </th>
+      <td>
+        <Badge state={task.status} />
+        {note && <span class="sub reason" title={note}>{note}</span>}
+      </td>
+      <td><NodeProgress task={task} /></td>
+      {allUsers && <td class="wide-only">{task.username}</td>}
+      {allNamespaces && <td class="wide-only">{namespace}</td>}
+      <td class="wide-only" title={localTime(task.created_at)}>{age(task.created_at)}</td>
+      <td class="wide-only row-actions">
+        <a class="button small" href={href("tasks", [task.task_id, "logs"], query)}>
+          Logs<span class="visually-hidden"> of {task.name} {task.task_id}</span>
+        </a>
+        <button type="button" class="small" onClick={onStop}>
+          Stop<span class="visually-hidden"> {task.name} {task.task_id}</span>
+        </button>
+      </td>
+    </tr>
+  );
+}
+
+export function StopTask({ task, onClose, onStopped }: { task: Task; onClose(): void; onStopped?(): void }) {
+  const finished = task.status === "completed" || task.status === "failed";
+  const stop = async () => {
+    await post(taskPath(task.task_id, "/stop"), { namespace: task.metadata.namespace });
+    announce(`Task ${task.name} (${task.task_id}) stopped`);
+    onStopped?.();
+  };
+  return (
+    <Confirm
+      title={`Stop task ${task.name}?`}
+      text={
+        finished
+          ? `Task ${task.task_id} has finished. This deletes its Jobs, its pods and their logs. Volumes are kept.`
+          : `This deletes the Jobs of task ${task.task_id}, its pods and their logs. Volumes are kept.`
+      }
+      action="Stop task"
+      run={stop}
+      onClose={onClose}
+    />
+  );
+}
