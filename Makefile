@@ -15,7 +15,7 @@ WORKERS := --numprocesses 3 --dist worksteal
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit practice bench bench-cluster venv cluster-up cluster-env cluster-down dist clean
+.PHONY: web help demo test lint unit practice bench bench-cluster venv cluster-up cluster-env cluster-down dist clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -85,6 +85,9 @@ cluster-down: ## stop it
 dist: venv ## build the plugin's archive for this platform, and its krew manifest
 	@$(BIN)/python .ci/dist.py dist
 
+web: ## build the dashboard from web/ into kubectl_sky/server/static; the only command that needs Node
+	cd web && npm ci --no-fund --no-audit && npm run check && npm run build
+
 clean: ## remove what was made in the checkout; what is kept for all checkouts stays in the XDG cache
-	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv dist web/node_modules .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -32,6 +32,7 @@ TOP_LEVEL = {
     "schemas",
     "templates",
     "tests",
+    "web",
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

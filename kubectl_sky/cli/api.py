@@ -47,10 +47,7 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
     The kubeconfig gives the address and the CA of the API server. Its credentials are not used for
     callers.
     """
-    for package in ("fastapi", "uvicorn", "prometheus_client"):
-        if not find_spec(package):
-            what = "the packages of the server are not installed"
-            raise UserError(what, "run: pip install 'kubectl-sky[server]'")
+    require_packages()
     from kubectl_sky.server.config import LOOPBACK, Config
     from kubectl_sky.server.serve import Listener, serve
 
@@ -81,7 +78,20 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
     listener = Listener(
         host, _port(port), *(str(path) if path else "" for path in (certificate, key))
     )
-    serve(config, listener, output.note)
+    serve(
+        config,
+        listener,
+        output.note,
+        lambda url: output.note(f"Serving on {url}; stop it with Ctrl-C"),
+    )
+
+
+def require_packages() -> None:
+    """Raise UserError if the packages of the server are not installed."""
+    for package in ("fastapi", "uvicorn", "prometheus_client"):
+        if not find_spec(package):
+            what = "the packages of the server are not installed"
+            raise UserError(what, "run: pip install 'kubectl-sky[server]'")
 
 
 def _port(flag: int | None) -> int:

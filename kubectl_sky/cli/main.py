@@ -54,6 +54,7 @@ _GROUPS = {
         "ports": "Show the addresses of a task's ports",
         "local": "Run a local cluster",
         "api": "Serve the REST API",
+        "dashboard": "Show tasks, logs and GPUs in a browser",
     },
     "Other": {
         "auth": "Manage the owner recorded on your tasks and volumes",

@@ -5,7 +5,7 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
 from kubectl_sky import __version__
-from kubectl_sky.server import cluster, models, problems, tasks
+from kubectl_sky.server import cluster, models, pages, problems, tasks
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.identity import Identities
 from kubectl_sky.server.limits import Guard, Rates
@@ -31,6 +31,8 @@ def create_app(config: Config) -> FastAPI:
     app.add_api_route("/", _root, response_model=models.Health, name="root")
     app.include_router(tasks.router)
     app.include_router(cluster.router)
+    app.include_router(pages.router)
+    app.mount("/ui", pages.Pages())
     app.add_middleware(Guard, config=config)
     return app
 

@@ -43,6 +43,7 @@ class Config:
     hosts: tuple[str, ...] = LOOPBACK
     trust_x_user: bool = False
     secure: bool = False  # whether browsers reach the server by https
+    login_code: str = ""  # of the one-time link that logs in the owner of a dashboard
     limits: Limits = field(default_factory=Limits)
     connect: Callable[[Connection], Session] = Session.connect
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)

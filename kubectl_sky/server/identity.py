@@ -9,6 +9,7 @@ import re
 import secrets
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from http.cookies import CookieError, SimpleCookie
 from time import monotonic
@@ -39,6 +40,8 @@ _BROWSER_SECONDS = 12 * 3600.0
 _MAX_BROWSERS = 1000
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _ANONYMOUS = "system:anonymous"
+_CODE_SECONDS = 600.0
+_NEW_LINK = 'run "kubectl sky dashboard" again'
 _LOG_IN = "send the header: Authorization: Bearer TOKEN"
 
 NAMESPACE_PATTERN = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
@@ -105,6 +108,23 @@ class Browsers:
             self._tokens.pop(_digest(cookie), None)
 
 
+class LoginCode:
+    """The code of a one-time login link; it expires when it is used, and after a while."""
+
+    def __init__(self, code: str) -> None:
+        self._lock = threading.Lock()
+        self._digest = _digest(code) if code else None
+        self._until = monotonic() + _CODE_SECONDS
+
+    def redeem(self, code: str) -> bool:
+        """Return whether this is the code, and use it up."""
+        with self._lock:
+            valid = self._digest == _digest(code) and monotonic() < self._until
+            if valid:
+                self._digest = None
+            return valid
+
+
 class Identities:
     """Authenticate requests; reviews of tokens are cached for a minute."""
 
@@ -114,6 +134,7 @@ class Identities:
         self._lock = threading.Lock()
         self._reviews: OrderedDict[bytes, _Review] = OrderedDict()
         self._failures = Rates(1.0)
+        self._login_code = LoginCode(config.login_code)
         self._anonymous: Session | None = None
         self._own: Session | None = None
 
@@ -121,10 +142,10 @@ class Identities:
         """Return the caller of a request. Raises Unauthorized, ClusterError, Rejected."""
         headers = connection.headers.getlist("authorization")
         if headers:
-            return self._with_failures_limited(connection, headers)
-        cookie = _cookie(connection)
+            return self._with_failures_limited(connection, lambda: self._of_headers(headers))
+        cookie = cookie_of(connection)
         if cookie:
-            _check_origin(connection)
+            check_origin(connection)
             token = self.browsers.token(cookie)
             return self.owner() if token is None else self.of_token(token)
         if self._config.trust_x_user and "x-user" in connection.headers:
@@ -176,19 +197,41 @@ class Identities:
                 self._own = self._config.connect(connection)
             return self._own
 
-    def _with_failures_limited(self, connection: HTTPConnection, headers: list[str]) -> Caller:
-        """Return the caller with a token; wrong tokens of one address are limited."""
+    def log_in(self, connection: HTTPConnection, token: str = "", code: str = "") -> str:
+        """Start a browser's session with a token or a one-time code, and return its cookie.
+
+        Raises Unauthorized, ClusterError, Rejected.
+        """
+        check_origin(connection)
+        token = token.strip()
+        self._with_failures_limited(connection, lambda: self._log_in(token, code))
+        return self.browsers.open(None if code else token)
+
+    def _log_in(self, token: str, code: str) -> Caller:
+        if not code:
+            return self._of_headers([f"Bearer {token}"])
+        if not self._login_code.redeem(code):
+            raise Unauthorized("the login link has expired or was used", _NEW_LINK)
+        return self.owner()
+
+    def _with_failures_limited(
+        self, connection: HTTPConnection, authenticate: Callable[[], Caller]
+    ) -> Caller:
+        """Return the caller; wrong credentials of one address are limited."""
         address = connection.client.host if connection.client else ""
         self._failures.check(address)
         try:
-            scheme, _, token = headers[0].partition(" ")
-            token = token.strip(" ")
-            if len(headers) > 1 or scheme.lower() != "bearer" or not _TOKEN.fullmatch(token):
-                raise Unauthorized("the header Authorization has no bearer token", _LOG_IN)
-            return self.of_token(token)
+            return authenticate()
         except Unauthorized:
             self._failures.take(address)
             raise
+
+    def _of_headers(self, headers: list[str]) -> Caller:
+        scheme, _, token = headers[0].partition(" ")
+        token = token.strip(" ")
+        if len(headers) > 1 or scheme.lower() != "bearer" or not _TOKEN.fullmatch(token):
+            raise Unauthorized("the header Authorization has no bearer token", _LOG_IN)
+        return self.of_token(token)
 
     def _renew(self, review: _Review, token: str) -> None:
         """Ask the API server who has this token."""
@@ -226,7 +269,7 @@ def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-def _cookie(connection: HTTPConnection) -> str:
+def cookie_of(connection: HTTPConnection) -> str:
     """Return the cookie of a browser's session; empty if there is none."""
     try:
         cookies = SimpleCookie(connection.headers.get("cookie", ""))
@@ -235,7 +278,7 @@ def _cookie(connection: HTTPConnection) -> str:
     return cookies[COOKIE].value if COOKIE in cookies else ""
 
 
-def _check_origin(connection: HTTPConnection) -> None:
+def check_origin(connection: HTTPConnection) -> None:
     """Refuse requests that another site lets a browser send. Raises Rejected."""
     headers = connection.headers
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")

@@ -29,8 +29,16 @@ class Listener:
     key: str = ""
 
 
-def serve(config: Config, listener: Listener, note: Callable[[str], object]) -> None:
-    """Serve until SIGINT or SIGTERM. Raises UserError if that is not possible."""
+def serve(
+    config: Config,
+    listener: Listener,
+    note: Callable[[str], object],
+    listening: Callable[[str], object],
+) -> None:
+    """Serve until SIGINT or SIGTERM. Raises UserError if that is not possible.
+
+    `listening` is called with the URL when connections are accepted.
+    """
     app = create_app(config)
     server = uvicorn.Server(_uvicorn_config(app, listener))
     sock = _bound(listener)
@@ -38,7 +46,7 @@ def serve(config: Config, listener: Listener, note: Callable[[str], object]) -> 
         port = sock.getsockname()[1]
         scheme = "https" if listener.certificate else "http"
         host = f"[{listener.host}]" if ":" in listener.host else listener.host
-        note(f"Serving on {scheme}://{host}:{port}; stop it with Ctrl-C")
+        listening(f"{scheme}://{host}:{port}")
         asyncio.run(_serve(server, sock, listener, note))
 
 

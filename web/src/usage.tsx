@@ -166,6 +166,11 @@ function Chart({ measure, samples }: { measure: Measure; samples: Sample[] }) {
   );
 }
 
+function timeRange(times: ArrayLike<number>): [number, number] {
+  const last = times[times.length - 1] ?? Date.now() / 1000;
+  return [Math.min(times[0] ?? last, last - SHORTEST_SPAN), last];
+}
+
 function options(element: HTMLElement, measure: Measure, names: string[]): uPlot.Options {
   const style = getComputedStyle(element);
   const color = (name: string) => style.getPropertyValue(name).trim();
@@ -180,7 +185,7 @@ function options(element: HTMLElement, measure: Measure, names: string[]): uPlot
     height: 180,
     cursor: { y: false },
     scales: {
-      x: { range: (_chart, low, high) => [Math.min(low, high - SHORTEST_SPAN), high] },
+      x: { range: (chart) => timeRange(chart.data[0]) },
       y: { range: (_chart, _low, high) => [0, high > 0 ? high * 1.1 : 1] },
     },
     axes: [axis, { ...axis, size: 68, incrs: measure.steps, values: (_chart, ticks) => ticks.map(measure.format) }],

@@ -1,0 +1,77 @@
+"""The dashboard: its files, and how browsers log in and out."""
+
+import os
+import re
+from pathlib import Path
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from kubectl_sky.server.config import Config
+from kubectl_sky.server.identity import COOKIE, Identities, check_origin, cookie_of
+
+STATIC = Path(__file__).parent / "static"  # built from web/ by `make web`
+
+# Everything is a file of this server: no inline script or style, no other site.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+    " img-src 'self' data:; font-src 'self'; base-uri 'none'; form-action 'self';"
+    " frame-ancestors 'none'"
+)
+_HASHED_NAME = re.compile(r"-[0-9A-Z]{8}\.(js|css)$")
+_FOR_EVER = "public, max-age=31536000, immutable"
+
+router = APIRouter(tags=["browser"])
+
+
+class Credentials(BaseModel):
+    """A bearer token of the cluster, or the code of a one-time link."""
+
+    token: str = Field("", max_length=16384)
+    code: str = Field("", max_length=100)
+
+
+@router.post("/login", status_code=204)
+def login(request: Request, response: Response, credentials: Credentials) -> None:
+    """Start the session of a browser: set a cookie that stands for the token.
+
+    Like every request with the cookie that changes something, it needs the header
+    `X-Requested-By: kubectl-sky`.
+    """
+    identities: Identities = request.app.state.identities
+    config: Config = request.app.state.config
+    cookie = identities.log_in(request, credentials.token, credentials.code)
+    identities.browsers.close(cookie_of(request))
+    response.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=config.secure)
+
+
+@router.post("/logout", status_code=204)
+def logout(request: Request, response: Response) -> None:
+    """End the session of a browser."""
+    identities: Identities = request.app.state.identities
+    check_origin(request)
+    identities.browsers.close(cookie_of(request))
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+
+
+class Pages(StaticFiles):
+    """The files of the dashboard; names with a hash are cached for ever."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=STATIC, html=True)
+
+    def file_response(
+        self,
+        full_path: str | os.PathLike[str],
+        stat_result: os.stat_result,
+        scope: Scope,
+        status_code: int = 200,
+    ) -> Response:
+        """Return a file with its headers."""
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        hashed = _HASHED_NAME.search(os.fspath(full_path))
+        response.headers["Cache-Control"] = _FOR_EVER if hashed else "no-cache"
+        response.headers["Content-Security-Policy"] = _POLICY
+        return response

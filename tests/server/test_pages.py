@@ -1,0 +1,232 @@
+"""The dashboard's files, and the sessions of browsers."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from kubectl_sky.server import identity
+from kubectl_sky.server.pages import STATIC
+from tests.server.conftest import ALICE, BOB, Client, bearer
+
+WEB = Path(__file__).parent.parent.parent / "web"
+BROWSER = {"Sec-Fetch-Site": "same-origin", "X-Requested-By": "kubectl-sky"}
+MANIFEST = json.loads((STATIC / "manifest.json").read_text())
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file, without what npm installs and the manifest itself."""
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    names = {path.relative_to(folder).as_posix(): path for path in paths}
+    return {
+        name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for name, path in names.items()
+        if not name.startswith("node_modules/") and name != "manifest.json"
+    }
+
+
+def login(client: TestClient, **credentials: str) -> None:
+    answer = client.post("/login", json=credentials, headers=BROWSER)
+    assert answer.status_code == 204, answer.text
+
+
+def test_bundle_is_built_from_the_present_sources() -> None:
+    assert hashes(WEB) == MANIFEST["sources"], "run `make web`, and commit what it builds"
+
+
+def test_bundle_is_not_edited_by_hand() -> None:
+    assert hashes(STATIC) == MANIFEST["files"], "run `make web`, and commit what it builds"
+
+
+def test_lock_file_names_no_other_registry() -> None:
+    packages = json.loads((WEB / "package-lock.json").read_text())["packages"]
+    origins = {value.get("resolved", "").rpartition("/-/")[0] for value in packages.values()}
+    assert all(not url or url.startswith("https://registry.npmjs.org/") for url in origins)
+
+
+def test_sources_never_make_html_of_text() -> None:
+    sources = "".join(path.read_text() for path in (WEB / "src").iterdir())
+    assert not re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", sources)
+
+
+def test_licences_name_each_package_in_the_bundle() -> None:
+    text = (STATIC / "THIRD-PARTY.txt").read_text()
+    dependencies = json.loads((WEB / "package.json").read_text())["dependencies"]
+    assert not [name for name, version in dependencies.items() if f"{name} {version} (" not in text]
+
+
+def test_page_has_strict_policy_and_is_not_cached(client: Client) -> None:
+    answer = client().get("/ui/")
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("text/html")
+    assert answer.headers["Cache-Control"] == "no-cache"
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "<script>" not in answer.text
+    assert "style=" not in answer.text
+
+
+def test_page_names_only_files_that_exist(client: Client) -> None:
+    anyone = client()
+    names = re.findall(r'(?:src|href)="([^"]+)"', anyone.get("/ui/").text)
+    assert len(names) == 3
+    assert [anyone.get(f"/ui/{name}").status_code for name in names] == [200, 200, 200]
+
+
+def test_file_with_hash_is_cached_for_ever(client: Client) -> None:
+    (name,) = (path.name for path in STATIC.glob("app-*.js"))
+    answer = client().get(f"/ui/{name}")
+    assert "immutable" in answer.headers["Cache-Control"]
+    assert answer.headers["Content-Type"].startswith("text/javascript")
+    unchanged = client().get(f"/ui/{name}", headers={"If-None-Match": answer.headers["ETag"]})
+    assert unchanged.status_code == 304
+
+
+def test_browser_at_root_is_sent_to_the_dashboard(client: Client) -> None:
+    answer = client().get("/", headers={"Accept": "text/html,*/*"})
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/ui/")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/ui/../pages.py",
+        "/ui/%2e%2e/pages.py",
+        "/ui/..%2fpages.py",
+        "/ui/%2e%2e%2fpages.py",
+        "/ui//etc/passwd",
+        "/ui/%00",
+        "/ui/app.js%00.html",
+        "/ui/" + "a" * 5000,
+        "/ui/%ff",
+    ],
+)
+def test_other_files_are_not_served(client: Client, path: str) -> None:
+    answer = client().get(path)
+    assert answer.status_code in (404, 405)
+    assert "detail" in answer.json()
+
+
+def test_login_with_token_sets_a_protected_cookie(client: Client) -> None:
+    browser = client()
+    answer = browser.post("/login", json={"token": f" {ALICE}\n"}, headers=BROWSER)
+    assert answer.status_code == 204
+    cookie = answer.headers["Set-Cookie"]
+    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
+    assert "Secure" not in cookie
+    assert ALICE not in cookie
+    assert browser.get("/whoami").json()["user"] == "alice"
+
+
+def test_login_by_https_sets_a_secure_cookie(client: Client) -> None:
+    answer = client(secure=True).post("/login", json={"token": ALICE}, headers=BROWSER)
+    assert "Secure" in answer.headers["Set-Cookie"]
+
+
+@pytest.mark.parametrize(
+    "body", [{"token": "foreign"}, {"token": ""}, {}, {"code": "guess"}, {"token": "a\r\nb: c"}]
+)
+def test_login_with_wrong_credentials_is_refused(client: Client, body: dict[str, str]) -> None:
+    answer = client().post("/login", json=body, headers=BROWSER)
+    assert answer.status_code == 401
+    assert "Set-Cookie" not in answer.headers
+
+
+def test_login_with_many_wrong_tokens_is_limited(client: Client) -> None:
+    browser = client()
+    attempts = [
+        browser.post("/login", json={"token": f"x{n}"}, headers=BROWSER).status_code
+        for n in range(15)
+    ]
+    assert attempts[0] == 401
+    assert attempts[-1] == 429
+
+
+@pytest.mark.parametrize("body", [b"", b"token=alice-token", b"[]", b'{"token": 1}', b"\xff"])
+def test_login_with_malformed_body_is_refused(client: Client, body: bytes) -> None:
+    assert client().post("/login", content=body, headers=BROWSER).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Site": "cross-site", "X-Requested-By": "kubectl-sky"},
+        {"Sec-Fetch-Site": "same-site", "X-Requested-By": "kubectl-sky"},
+        {"Origin": "https://evil.example", "X-Requested-By": "kubectl-sky"},
+    ],
+)
+@pytest.mark.parametrize("path", ["/login", "/logout"])
+def test_login_and_logout_from_other_sites_are_refused(
+    client: Client, path: str, headers: dict[str, str]
+) -> None:
+    browser = client()
+    login(browser, token=ALICE)
+    answer = browser.post(path, json={"token": BOB}, headers=headers)
+    assert answer.status_code == 403
+    assert browser.get("/whoami").json()["user"] == "alice"
+
+
+def test_one_time_code_logs_in_the_owner_once(client: Client) -> None:
+    browser = client(login_code="one-time")
+    login(browser, code="one-time")
+    assert browser.get("/whoami").json()["user"] == "server"
+    other = client()
+    other.app = browser.app
+    assert other.post("/login", json={"code": "one-time"}, headers=BROWSER).status_code == 401
+
+
+def test_one_time_code_expires(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser = client(login_code="one-time")
+    monkeypatch.setattr(identity, "monotonic", lambda: 1e12)
+    assert browser.post("/login", json={"code": "one-time"}, headers=BROWSER).status_code == 401
+
+
+def test_server_without_code_accepts_no_code(client: Client) -> None:
+    for code in ("", "None", "0"):
+        assert client().post("/login", json={"code": code}, headers=BROWSER).status_code == 401
+
+
+def test_logout_ends_the_session(client: Client) -> None:
+    browser = client()
+    login(browser, token=ALICE)
+    cookie = browser.cookies[identity.COOKIE]
+    assert browser.post("/logout", headers=BROWSER).status_code == 204
+    assert identity.COOKIE not in browser.cookies
+    copied = {"Cookie": f"{identity.COOKIE}={cookie}"}
+    assert client().get("/whoami", headers=copied).status_code == 401
+    assert browser.get("/whoami").status_code == 401
+
+
+def test_second_login_ends_the_first_session(client: Client) -> None:
+    browser = client()
+    login(browser, token=ALICE)
+    first = {"Cookie": f"{identity.COOKIE}={browser.cookies[identity.COOKIE]}"}
+    login(browser, token=BOB)
+    assert browser.get("/whoami").json()["user"] == "bob"
+    browser.cookies.clear()
+    assert browser.get("/whoami", headers=first).status_code == 401
+
+
+def test_session_expires(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser = client()
+    login(browser, token=ALICE)
+    monkeypatch.setattr(identity, "monotonic", lambda: 1e12)
+    assert browser.get("/whoami").status_code == 401
+
+
+def test_cookie_of_another_site_is_refused(client: Client) -> None:
+    browser = client()
+    login(browser, token=ALICE)
+    assert browser.get("/tasks", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    assert browser.get("/tasks", headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
+
+
+def test_token_in_header_needs_no_csrf_header(client: Client) -> None:
+    assert client(bearer(ALICE)).get("/tasks").status_code == 200
