@@ -44,7 +44,7 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, .
         kinds.POD.kind: labelled(kinds.POD),
         kinds.EVENT.kind: lambda: core.list_events(namespace),
         kinds.NODE.kind: core.list_nodes,
-        kinds.PVC.kind: lambda: core.list_claims(namespace),
+        kinds.PVC.kind: lambda: objects.list_all(session, kinds.PVC, namespace),
         kinds.QUEUED_WORKLOAD.kind: lambda: access.list_kueue(
             session, kinds.QUEUED_WORKLOAD, namespace
         ),

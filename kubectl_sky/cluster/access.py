@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import errors, objects
-from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, Outdated
 from kubectl_sky.kinds import Kind
@@ -22,7 +21,7 @@ def groups(session: Session) -> dict[str, tuple[str, ...]]:
             for group in body["groups"]
         }
     except (LookupError, TypeError):
-        raise errors.not_kubernetes(Call("GET", "/apis", session.server)) from None
+        raise errors.not_kubernetes(session.server) from None
 
 
 def may_serve(session: Session, kind: Kind) -> bool:

@@ -11,7 +11,6 @@ from time import monotonic
 from typing import Protocol
 
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Answer, Json, Session
 from kubectl_sky.errors import (
     ClusterError,
@@ -169,7 +168,7 @@ class _Run:
         namespace = metadata.get("namespace") or self.session.namespace
         path = objects.path(kind, namespace, metadata["name"])
         try:
-            answer = self.session.send(Call("GET", path, self.session.server))
+            answer = self.session.send("GET", path)
         except NotFound:
             return None
         except SkyError:

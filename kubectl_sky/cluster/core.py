@@ -1,14 +1,12 @@
-"""The core API: pods and their logs, nodes, events, PVCs and the current user."""
+"""The core API: pods and their logs, nodes, events and the current user."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import errors, objects
-from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.cluster.transport import Stream
 
 _MAX_LOG_BYTES = 1 << 20  # bytes kept of the end of a log
 _LOG_SECONDS = 30.0  # seconds to read the end of a log
@@ -45,27 +43,12 @@ class CoreManager:
         """Return the cluster nodes. Raises Forbidden without cluster-wide read access."""
         return objects.list_all(self._session, kinds.NODE)
 
-    def list_events(
-        self,
-        namespace: str | None = None,
-        involved: Json | None = None,
-        field_selector: str = "",
-    ) -> list[Json]:
-        """Return the events of one object or of a namespace, oldest first."""
-        fields = field_selector
-        if involved:
-            namespace = involved["metadata"].get("namespace") or namespace
-            fields = f"involvedObject.uid={involved['metadata']['uid']}"
-        events = objects.list_all(self._session, kinds.EVENT, namespace, field_selector=fields)
+    def list_events(self, namespace: str | None = None, field_selector: str = "") -> list[Json]:
+        """Return the events of a namespace, oldest first."""
+        events = objects.list_all(
+            self._session, kinds.EVENT, namespace, field_selector=field_selector
+        )
         return sorted(events, key=_event_time)
-
-    def list_claims(self, namespace: str | None = None, label_selector: str = "") -> list[Json]:
-        """Return PersistentVolumeClaims."""
-        return objects.list_all(self._session, kinds.PVC, namespace, label_selector=label_selector)
-
-    def pod_log(self, namespace: str, pod: str, query: Mapping[str, str]) -> Stream:
-        """Open a container's log; `query` has the API's parameters (`follow`, …)."""
-        return self._session.stream(objects.path(kinds.POD, namespace, pod, "log"), query)
 
     def last_lines(self, namespace: str, pod: str, container: str, count: int) -> list[bytes]:
         """Return the last lines of a log, in bounded memory."""
@@ -98,7 +81,7 @@ class CoreManager:
         except (LookupError, TypeError, AttributeError):
             username, groups = None, ()
         if not isinstance(username, str) or not isinstance(groups, Sequence):
-            raise errors.not_kubernetes(Call("POST", objects.path(kind), self._session.server))
+            raise errors.not_kubernetes(self._session.server)
         return Identity(username, tuple(map(str, groups)))
 
 

@@ -8,7 +8,6 @@ from urllib.parse import quote
 
 from kubectl_sky import names
 from kubectl_sky.cluster import errors
-from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Answer, Json, Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, Unreachable, UserError
 from kubectl_sky.kinds import Kind, kind_of
@@ -19,15 +18,11 @@ _MAX_PAGES = 1000  # half a million objects; Kubernetes is made for 150,000 pods
 _MAX_LIST_BYTES = 2**30  # bytes of JSON
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
-Patch = Literal["merge", "json", "strategic"]
+Patch = Literal["merge", "strategic"]
 
-_PATCH_TYPES = {
-    "merge": "application/merge-patch+json",
-    "json": "application/json-patch+json",
-    "strategic": "application/strategic-merge-patch+json",
-}
-_METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
-_APPLY = "application/apply-patch+yaml"
+_MANAGER = {"fieldManager": names.MANAGER}
+_STRICT = _MANAGER | {"fieldValidation": "Strict"}
+_METADATA_ONLY = {"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
 
 
 def path(kind: Kind, namespace: str | None = None, name: str = "", sub: str = "") -> str:
@@ -91,13 +86,12 @@ def _collect(
 ) -> tuple[list[Json], str]:
     objects: list[Json] = []
     type_fields = {"apiVersion": kind.api_version, "kind": kind.kind}
-    call = Call("GET", path(kind, namespace), session.server)
-    size = 0
+    url_path, size = path(kind, namespace), 0
     for _ in range(_MAX_PAGES):
-        answer = session.send(call, query=query, shape=shape)
+        answer = session.send("GET", url_path, query=query, shape=shape)
         metadata, items = answer.body.get("metadata"), answer.body.get("items") or []
         if not isinstance(metadata, dict) or not _are_objects(items):
-            raise errors.not_kubernetes(call)
+            raise errors.not_kubernetes(session.server)
         objects += [type_fields | item for item in items]
         size += answer.size
         token = metadata.get("continue")
@@ -107,7 +101,7 @@ def _collect(
             break
         query = query | {"continue": str(token)}
     raise ClusterError(
-        f"the list of {call.resource} does not end:"
+        f"the list of {kind.resource} does not end:"
         f" {len(objects)} objects, {size >> 20} MiB so far",
         "check the server's address in the kubeconfig",
     )
@@ -125,10 +119,15 @@ def _are_objects(items: object) -> bool:
 
 def create(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
     """Create an object. Dry runs are server-side. Raises Conflict if it exists."""
-    kind = known_kind(manifest)
-    query = {"fieldManager": names.MANAGER, "fieldValidation": "Strict"} | _dry_run_query(dry_run)
-    url_path = path(kind, _namespace_for(session, kind, _namespace(manifest)))
-    return session.request("POST", url_path, query=query, body=manifest)
+    return _create(session, manifest, dry_run).body
+
+
+def _create(
+    session: Session, manifest: Json, dry_run: bool, headers: Mapping[str, str] | None = None
+) -> Answer:
+    url_path = _path(session, manifest, name="")
+    query = _STRICT | _dry_run_query(dry_run)
+    return session.send("POST", url_path, query=query, body=manifest, headers=headers)
 
 
 def create_or_accept(
@@ -147,10 +146,8 @@ def create_or_accept(
     try:
         return _created(session, manifest, dry_run)
     except (Conflict, Unreachable) as error:  # if the answer was lost, the object may exist
-        kind, name = known_kind(manifest), manifest["metadata"]["name"]
-        url_path = path(kind, _namespace_for(session, kind, _namespace(manifest)), name)
         try:
-            answer = session.send(Call("GET", url_path, session.server))
+            answer = session.send("GET", _path(session, manifest))
         except NotFound:
             return _created(session, manifest, dry_run)
         accept(manifest, answer.body)
@@ -160,32 +157,18 @@ def create_or_accept(
 
 def _created(session: Session, manifest: Json, dry_run: bool) -> Answer:
     """Create an object and return its metadata. Raises Conflict if it exists."""
-    kind = known_kind(manifest)
-    query = {"fieldManager": names.MANAGER, "fieldValidation": "Strict"} | _dry_run_query(dry_run)
-    call = Call(
-        "POST", path(kind, _namespace_for(session, kind, _namespace(manifest))), session.server
-    )
-    answer = session.send(call, query=query, body=manifest, accept=_METADATA)
+    answer = _create(session, manifest, dry_run, _METADATA_ONLY)
     return replace(answer, body=manifest | {"metadata": answer.body["metadata"]})
 
 
 def apply(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
     """Apply a manifest with server-side apply and return the object."""
-    return send_apply(session, manifest, dry_run=dry_run).body
-
-
-def send_apply(session: Session, manifest: Json, *, dry_run: bool = False) -> Answer:
-    """Apply an object; the answer's status is 201 if it was created, otherwise 200."""
-    kind = known_kind(manifest)
-    url_path = path(
-        kind, _namespace_for(session, kind, _namespace(manifest)), manifest["metadata"]["name"]
-    )
-    query = {"fieldManager": names.MANAGER, "force": "true", "fieldValidation": "Strict"}
-    return session.send(
-        Call("PATCH", url_path, session.server),
-        query=query | _dry_run_query(dry_run),
+    return session.request(
+        "PATCH",
+        _path(session, manifest),
+        query=_STRICT | {"force": "true"} | _dry_run_query(dry_run),
         body=manifest,
-        content_type=_APPLY,
+        headers={"Content-Type": "application/apply-patch+yaml"},
     )
 
 
@@ -194,17 +177,22 @@ def patch(
     kind: Kind,
     name: str,
     namespace: str | None,
-    body: object,
+    body: Json,
     patch_type: Patch = "merge",
 ) -> Json:
-    """Patch an object; a `json` patch is a list of operations. Raises NotFound."""
+    """Patch an object. Raises NotFound."""
     return session.request(
         "PATCH",
         path(kind, _namespace_for(session, kind, namespace), name),
-        query={"fieldManager": names.MANAGER},
+        query=_MANAGER,
         body=body,
-        content_type=_PATCH_TYPES[patch_type],
+        headers=_content_type(patch_type),
     )
+
+
+def _content_type(patch_type: Patch) -> dict[str, str]:
+    prefix = "strategic-" if patch_type == "strategic" else ""
+    return {"Content-Type": f"application/{prefix}merge-patch+json"}
 
 
 def patch_by_uid(session: Session, kind: Kind, metadata: Mapping[str, str], body: Json) -> Json:
@@ -219,14 +207,12 @@ def patch_by_uid(session: Session, kind: Kind, metadata: Mapping[str, str], body
 
 def patch_object(session: Session, item: Json, body: Json, patch_type: Patch = "merge") -> None:
     """Patch an object without sending or receiving all of it. Raises NotFound."""
-    kind, metadata = known_kind(item), item["metadata"]
-    url_path = path(kind, _namespace_for(session, kind, _namespace(item)), metadata["name"])
     session.send(
-        Call("PATCH", url_path, session.server),
-        query={"fieldManager": names.MANAGER},
+        "PATCH",
+        _path(session, item),
+        query=_MANAGER,
         body=body,
-        content_type=_PATCH_TYPES[patch_type],
-        accept=_METADATA,
+        headers=_content_type(patch_type) | _METADATA_ONLY,
     )
 
 
@@ -265,11 +251,10 @@ def delete_by_uid(
 
 def delete_unchanged(session: Session, item: Json) -> None:
     """Delete an object unless it has changed since it was read."""
-    metadata, kind = item["metadata"], known_kind(item)
-    options = {"preconditions": {"resourceVersion": metadata["resourceVersion"]}}
-    url_path = path(kind, metadata.get("namespace"), metadata["name"])
+    options = {"preconditions": {"resourceVersion": item["metadata"]["resourceVersion"]}}
     with contextlib.suppress(NotFound, Conflict):
-        session.request("DELETE", url_path, body=_options("Background", None) | options)
+        body = _options("Background", None) | options
+        session.request("DELETE", _path(session, item), body=body)
 
 
 def _options(propagation: Propagation, grace: int | None) -> Json:
@@ -292,9 +277,11 @@ def _namespace_for(session: Session, kind: Kind, namespace: str | None) -> str |
     return (namespace or session.namespace) if kind.namespaced else None
 
 
-def _namespace(manifest: Json) -> str | None:
-    namespace = manifest["metadata"].get("namespace")
-    return str(namespace) if namespace else None
+def _path(session: Session, item: Json, name: str | None = None) -> str:
+    """Return the path of an object, or of its collection if `name` is empty."""
+    kind, metadata = known_kind(item), item["metadata"]
+    namespace = _namespace_for(session, kind, metadata.get("namespace"))
+    return path(kind, namespace, metadata["name"] if name is None else name)
 
 
 def _dry_run_query(dry_run: bool) -> dict[str, str]:

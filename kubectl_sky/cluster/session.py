@@ -18,7 +18,7 @@ from kubectl_sky import __version__
 from kubectl_sky.cluster import errors, transport
 from kubectl_sky.cluster.connection import Connection, Target
 from kubectl_sky.cluster.encoding import Json, decode, encode
-from kubectl_sky.cluster.errors import Call
+from kubectl_sky.cluster.errors import RequestInfo
 from kubectl_sky.cluster.transport import Reply, Retries, Stream
 from kubectl_sky.errors import ClusterError, UserError
 
@@ -29,6 +29,7 @@ Query = Mapping[str, str] | Sequence[tuple[str, str]]
 T = TypeVar("T")
 
 _JSON = "application/json"
+_JSON_HEADERS = {"Accept": _JSON, "Accept-Encoding": "gzip", "Content-Type": _JSON}
 _CONNECT_SECONDS = 8.0
 _READ_SECONDS = 65.0  # the API server's own request timeout is 60
 _REQUEST_SECONDS = 180.0  # including all retries
@@ -54,7 +55,7 @@ class Answer:
 class Outgoing:
     """A request, before the session adds credentials and timeouts."""
 
-    call: Call
+    info: RequestInfo
     query: Query
     headers: dict[str, str]
     body: bytes | None = None
@@ -113,32 +114,31 @@ class Session:
         *,
         query: Mapping[str, str] | None = None,
         body: object = None,
-        content_type: str = _JSON,
+        headers: Mapping[str, str] | None = None,
     ) -> Json:
         """Send a request and return the JSON answer. Raises ClusterError."""
-        call = Call(method, path, self.server)
-        return self.send(call, query=query, body=body, content_type=content_type).body
+        return self.send(method, path, query=query, body=body, headers=headers).body
 
     def send(
         self,
-        call: Call,
+        method: str,
+        path: str,
         *,
         query: Mapping[str, str] | None = None,
         body: object = None,
-        content_type: str = _JSON,
-        accept: str = _JSON,
+        headers: Mapping[str, str] | None = None,
         shape: type | None = None,
     ) -> Answer:
-        """Send a call and return the answer; list items have only the fields of `shape`.
+        """Send a request and return the answer; list items have only the fields of `shape`.
 
         Raises ClusterError.
         """
+        info = RequestInfo(method, path, self.server)
         data = None if body is None else encode(body)
-        headers = {"Accept": accept, "Accept-Encoding": "gzip", "Content-Type": content_type}
-        reply = self.open(Outgoing(call, query or {}, headers, data))
+        reply = self.open(Outgoing(info, query or {}, {**_JSON_HEADERS, **(headers or {})}, data))
         return Answer(
             reply.status,
-            _decoded(call, reply, shape),
+            _decoded(info, reply, shape),
             reply.headers.get("Date", ""),
             bool(reply.retries and reply.retries.history),
             len(reply.data),
@@ -151,12 +151,12 @@ class Session:
         ClusterError when the server refuses the request, and while iterating when the connection
         is lost.
         """
-        call = Call("GET", path, self.server)
+        info = RequestInfo("GET", path, self.server)
         headers = {"Accept": "application/json, */*", "Accept-Encoding": "identity"}
-        reply = self.open(Outgoing(call, query, headers, streamed=True, silence=timeout))
+        reply = self.open(Outgoing(info, query, headers, streamed=True, silence=timeout))
         if reply.stream is None or reply.content_type == "text/html":  # a proxy's login page
-            raise errors.not_kubernetes(call)
-        return Stream(reply.stream, call)
+            raise errors.not_kubernetes(info.server)
+        return Stream(reply.stream, info)
 
     def open(self, outgoing: Outgoing, attempt: transport.Attempt | None = None) -> Reply:
         """Send a request; retry once with fresh credentials if the server returns 401.
@@ -170,15 +170,15 @@ class Session:
                 reply = self._send_once(outgoing, self._renewed(target), attempt)
         except (HTTPError, OSError, ValueError) as error:
             self._lost_at = monotonic()
-            raise errors.unreachable(outgoing.call, error) from None
+            raise transport.unreachable(outgoing.info, error) from None
         if reply.retries and any(retry.error for retry in reply.retries.history):
             self._lost_at = monotonic()
         if reply.status >= 300:
-            raise self._refused(outgoing.call, reply)
+            raise self._refused(outgoing.info, reply)
         return reply
 
     def cached(self, name: str, fetch: Callable[[], T]) -> T:
-        """Call `fetch` once per session and cache its result, but not its errors."""
+        """RequestInfo `fetch` once per session and cache its result, but not its errors."""
         with self._lock:
             entry = self._cache.setdefault(name, _CachedValue())
         with entry.lock:
@@ -216,16 +216,15 @@ class Session:
     ) -> Reply:
         query = f"?{urlencode(outgoing.query)}" if outgoing.query else ""
         seconds = self._connection.request_timeout
-        content_type = outgoing.headers.get("Content-Type", "")
         request = transport.Request(
-            outgoing.call.method,
-            f"{target.server}{outgoing.call.path}{query}",
+            outgoing.info.method,
+            f"{target.server}{outgoing.info.path}{query}",
             self._headers(outgoing, target),
             outgoing.body,
             connect=seconds or _CONNECT_SECONDS,
             read=outgoing.silence if outgoing.streamed else seconds or _READ_SECONDS,
             seconds=seconds or _REQUEST_SECONDS,
-            retries=Retries.standard(content_type, repeatable=outgoing.repeatable),
+            retries=Retries.standard(repeatable=outgoing.repeatable),
             streamed=outgoing.streamed,
         )
         return transport.exchange(target.pool, request, attempt)
@@ -241,12 +240,12 @@ class Session:
             headers.add("Impersonate-Group", _header(group))
         return headers
 
-    def _refused(self, call: Call, reply: Reply) -> ClusterError:
+    def _refused(self, info: RequestInfo, reply: Reply) -> ClusterError:
         if reply.status < 400:
-            return errors.redirected(call, reply.status, reply.headers.get("Location", ""))
-        problem = errors.refused(call, reply.status, reply.data)
+            return errors.redirected(info, reply.status, reply.headers.get("Location", ""))
+        problem = errors.refused(info, reply.status, reply.data)
         if reply.status in (401, 403) and monotonic() - self._lost_at < _RESTART_SECONDS:
-            return errors.restarting(call, problem)
+            return errors.restarting(info, problem)
         return problem
 
     def _current_target(self) -> Target:
@@ -275,10 +274,10 @@ def _header(text: str) -> str:
     return text.encode().decode("latin-1")
 
 
-def _decoded(call: Call, reply: Reply, shape: type | None) -> Json:
+def _decoded(info: RequestInfo, reply: Reply, shape: type | None) -> Json:
     if reply.data and not reply.content_type.endswith("json"):
-        raise errors.not_kubernetes(call)
+        raise errors.not_kubernetes(info.server)
     try:
         return decode(reply.data, shape)
     except ValueError:
-        raise errors.not_kubernetes(call) from None
+        raise errors.not_kubernetes(info.server) from None

@@ -1,7 +1,7 @@
 """Send requests to an untrusted API server, limited in time, size and retries."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -10,26 +10,31 @@ from threading import Thread
 from typing import Any, Self, TypeVar
 
 import urllib3
+from urllib3 import exceptions
 from urllib3.exceptions import HTTPError, InvalidHeader, ReadTimeoutError
 from urllib3.util.retry import Retry
 
-from kubectl_sky.cluster import errors
-from kubectl_sky.cluster.errors import Call, TooLarge
+from kubectl_sky.cluster.errors import CHECK_ADDRESS, RequestInfo
+from kubectl_sky.errors import ClusterError, Unreachable
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024  # bytes, uncompressed: 500 objects of 100 kB
 
 _MAX_REFUSAL_BYTES = 1024 * 1024  # bytes of an error response
 _MAX_RETRY_AFTER_SECONDS = 30  # seconds
 _CHUNK_BYTES = 65536
-# A repeated patch may add to a list twice.
-_NOT_IDEMPOTENT = frozenset({"application/json-patch+json"})
 _REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE", "PATCH"})
 _NO_METHODS = frozenset({"none"})  # urllib3 treats an empty set as all methods
+_CHECK_NETWORK = "check that the cluster runs and that you are on its network or VPN"
+_CHECK_CERTIFICATE = "check certificate-authority and server in the kubeconfig"
 _TOO_MANY_REQUESTS = 429
 _SERVER_ERROR = 500
 _UNAVAILABLE = frozenset({502, 503, 504})
 
 T = TypeVar("T")
+
+
+class TooLarge(HTTPError):
+    """Raised for a response larger than any list of Kubernetes objects."""
 
 
 class Retries(Retry):
@@ -41,14 +46,13 @@ class Retries(Retry):
     """
 
     @classmethod
-    def standard(cls, content_type: str, *, repeatable: bool = True) -> Self:
-        """Return the retry rules for a content type, or for a non-repeatable request."""
-        methods = _REPEATABLE - ({"PATCH"} if content_type in _NOT_IDEMPOTENT else set())
+    def standard(cls, *, repeatable: bool = True) -> Self:
+        """Return the retry rules for a request."""
         return cls(
             total=5,
             connect=3,
             other=0,  # certificate errors are permanent
-            allowed_methods=methods if repeatable else _NO_METHODS,
+            allowed_methods=_REPEATABLE if repeatable else _NO_METHODS,
             backoff_factor=0.2,
             backoff_max=5,
             backoff_jitter=0.2,
@@ -200,9 +204,9 @@ class Stream:
     Calling `close` in another thread ends an iteration that waits for data.
     """
 
-    def __init__(self, response: urllib3.BaseHTTPResponse, call: Call) -> None:
+    def __init__(self, response: urllib3.BaseHTTPResponse, info: RequestInfo) -> None:
         self._response = response
-        self._call = call
+        self._info = info
         self._closed = False
 
     def __iter__(self) -> Iterator[bytes]:
@@ -212,7 +216,7 @@ class Stream:
         except (HTTPError, OSError, ValueError, AttributeError) as error:
             if self._closed:  # by another thread
                 return
-            raise errors.unreachable(self._call, error) from None
+            raise unreachable(self._info, error) from None
 
     def close(self) -> None:
         """Close the connection; any thread may call it, more than once."""
@@ -228,3 +232,102 @@ class Stream:
     def __exit__(self, *details: object) -> None:
         self.close()
         self._response.close()
+
+
+def unreachable(info: RequestInfo, error: Exception) -> ClusterError:
+    """Return the error for an exception of urllib3 or a socket."""
+    while isinstance(error, exceptions.MaxRetryError) and error.reason:
+        error = error.reason
+    if isinstance(error, exceptions.SSLError):
+        return _untrusted(info, error)
+    for failure, result, what, hint in _FAILURES:
+        if isinstance(error, failure):
+            host = info.host.rsplit(":", 1)[0]
+            why = _matching(_NOT_CONNECTED, str(error).lower()) or str(error)
+            return result(what.format(info=info, host=host, why=why), hint)
+    return Unreachable(f"lost the connection to {info.host}", "try again")
+
+
+def _untrusted(info: RequestInfo, error: Exception) -> ClusterError:
+    text = str(error)
+    if "EOF" in text:
+        return Unreachable(
+            f"cannot reach {info.host}: it closed the connection before TLS started", _CHECK_NETWORK
+        )
+    why = _matching(_TLS, text) or " ".join(text.split())
+    return ClusterError(f"no trusted connection to {info.host}: {why}", _CHECK_CERTIFICATE)
+
+
+def _matching(table: Sequence[tuple[str, str]], text: str) -> str | None:
+    return next((why for word, why in table if word in text), None)
+
+
+_NOT_CONNECTED = (
+    ("refused", "connection refused"),
+    ("no route to host", "no route to the host"),
+    ("unreachable", "the network is unreachable"),
+    ("timed out", "timed out"),
+)
+_TLS = (
+    ("PEM", "the kubeconfig's certificates or keys are damaged"),
+    ("no certificate or crl found", "the kubeconfig's certificate-authority is damaged"),
+    ("no start line", "the kubeconfig's certificates or keys are damaged"),
+    ("Hostname mismatch", "its certificate is for another host name"),
+    ("IP address mismatch", "its certificate is for another address"),
+    ("certificate has expired", "its certificate has expired"),
+    ("self-signed", "its certificate is not signed by the expected authority"),
+    ("self signed", "its certificate is not signed by the expected authority"),
+    ("unable to get local issuer", "its certificate is not signed by the expected authority"),
+    ("WRONG_VERSION_NUMBER", "it does not speak TLS; the server's address may want http://"),
+    ("wrong version number", "it does not speak TLS; the server's address may want http://"),
+    ("CERTIFICATE_REQUIRED", "it wants a client certificate"),
+    ("certificate required", "it wants a client certificate"),
+)
+_TIMED_OUT = "{info.host} did not answer {info.method} {info.resource} in time"
+_MORE_TIME = "try again, or allow more with --request-timeout"
+_FAILURES: tuple[tuple[type[Exception], type[ClusterError], str, str], ...] = (
+    (
+        exceptions.NameResolutionError,
+        Unreachable,
+        "cannot reach {info.host}: the host name {host} is not known",
+        _CHECK_NETWORK,
+    ),
+    (
+        exceptions.ProxyError,
+        Unreachable,
+        "cannot reach {info.host}: the proxy does not answer",
+        "check HTTPS_PROXY, NO_PROXY and proxy-url in the kubeconfig",
+    ),
+    (
+        exceptions.NewConnectionError,
+        Unreachable,
+        "cannot reach {info.host}: {why}",
+        _CHECK_NETWORK,
+    ),
+    (
+        exceptions.ConnectTimeoutError,
+        Unreachable,
+        "cannot reach {info.host}: timed out",
+        _CHECK_NETWORK,
+    ),
+    (exceptions.ReadTimeoutError, Unreachable, _TIMED_OUT, _MORE_TIME),
+    (TimeoutError, Unreachable, _TIMED_OUT, _MORE_TIME),
+    (
+        TooLarge,
+        ClusterError,
+        "{info.host} answers {info.method} {info.resource} with more than the 64 MiB allowed",
+        CHECK_ADDRESS,
+    ),
+    (
+        exceptions.DecodeError,
+        ClusterError,
+        "{info.host} answers {info.method} {info.resource} with damaged data",
+        CHECK_ADDRESS,
+    ),
+    (
+        exceptions.LocationValueError,
+        ClusterError,
+        "{info.server!r} is not a server address",
+        "use https://HOST:PORT",
+    ),
+)

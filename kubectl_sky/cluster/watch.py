@@ -11,7 +11,7 @@ from time import monotonic
 
 from kubectl_sky.cluster import errors, objects
 from kubectl_sky.cluster.backoff import Backoff
-from kubectl_sky.cluster.errors import Call
+from kubectl_sky.cluster.errors import RequestInfo
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
 from kubectl_sky.errors import ClusterError, Expired, Unreachable
@@ -234,8 +234,8 @@ class _KindWatcher:
             self._put(WatchEvent(Change(event["type"]), item))
 
     def _raise_error(self, status: Json) -> None:
-        call = Call("GET", objects.path(self.kind, self.namespace), self.session.server)
-        error = errors.refused_status(call, status)
+        info = RequestInfo("GET", objects.path(self.kind, self.namespace), self.session.server)
+        error = errors.refused_status(info, status)
         code = status.get("code")
         failing = not isinstance(code, int) or code >= _FIRST_SERVER_ERROR
         if failing and not isinstance(error, Expired):

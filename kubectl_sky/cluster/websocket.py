@@ -26,10 +26,9 @@ from websockets.http11 import Response
 from websockets.typing import Subprotocol
 from websockets.uri import WebSocketURI
 
-from kubectl_sky.cluster import errors
-from kubectl_sky.cluster.errors import Call
+from kubectl_sky.cluster.errors import RequestInfo
 from kubectl_sky.cluster.session import Outgoing, Query, Session
-from kubectl_sky.cluster.transport import Reply, Request
+from kubectl_sky.cluster.transport import Reply, Request, unreachable
 from kubectl_sky.errors import ClusterError, Unreachable
 
 MAX_SEND_BYTES = 64 * 1024  # bytes to send in one message; larger messages are not faster
@@ -53,10 +52,10 @@ _TLS = ("cert_file", "key_file", "key_password", "cert_reqs", "ca_certs", "asser
 
 def connect(session: Session, path: str, query: Query, protocols: Sequence[str]) -> "WebSocket":
     """Open a WebSocket with one of the subprotocols. Raises ClusterError."""
-    call = Call("GET", path, session.server)
-    outgoing = Outgoing(call, query, {}, streamed=True, repeatable=False)
-    reply = session.open(outgoing, partial(_handshake, call, protocols))
-    return WebSocket(reply.stream, call)
+    info = RequestInfo("GET", path, session.server)
+    outgoing = Outgoing(info, query, {}, streamed=True, repeatable=False)
+    reply = session.open(outgoing, partial(_handshake, info, protocols))
+    return WebSocket(reply.stream, info)
 
 
 class _Connection:
@@ -151,9 +150,9 @@ class _Connection:
 class WebSocket:
     """Binary messages both ways. Methods raise Unreachable on a lost connection."""
 
-    def __init__(self, connection: _Connection, call: Call) -> None:
+    def __init__(self, connection: _Connection, info: RequestInfo) -> None:
         self._connection = connection
-        self._call = call
+        self._info = info
         self._messages: deque[bytes] = deque()
         self._parts: list[bytes] = []  # frames of an incomplete message
         self._closed = False
@@ -219,7 +218,7 @@ class WebSocket:
         error = self._connection.protocol.parser_exc
         if error and not isinstance(error, EOFError):
             raise ClusterError(
-                f"{self._call.host} breaks the WebSocket protocol: {type(error).__name__}",
+                f"{self._info.host} breaks the WebSocket protocol: {type(error).__name__}",
                 "a proxy between you and the API server may be changing the data",
             )
         return self._connection.receive()
@@ -241,12 +240,12 @@ class WebSocket:
             self._connection.protocol.send_ping(b"")
 
     def _unreachable(self, error: Exception) -> Unreachable:
-        translated = errors.unreachable(self._call, urllib3.exceptions.ProtocolError(str(error)))
+        translated = unreachable(self._info, urllib3.exceptions.ProtocolError(str(error)))
         return Unreachable(translated.what, translated.hint)
 
 
 def _handshake(
-    call: Call, protocols: Sequence[str], pool: urllib3.PoolManager, request: Request
+    info: RequestInfo, protocols: Sequence[str], pool: urllib3.PoolManager, request: Request
 ) -> Reply:
     """Request the WebSocket upgrade; return the connection or the server's refusal."""
     protocol = ClientProtocol(
@@ -259,7 +258,7 @@ def _handshake(
     for name, value in request.headers.iteritems():
         handshake.headers[name] = value
     protocol.send_request(handshake)
-    connection = _Connection(_dial(call, pool, request), protocol)
+    connection = _Connection(_dial(info, pool, request), protocol)
     response = None
     try:
         response = _response(connection, request.seconds)
@@ -271,7 +270,7 @@ def _handshake(
     if response and response.status_code >= 300:
         return Reply(response.status_code, _headers(response), bytes(response.body or b""))
     raise ClusterError(
-        f"{call.host} does not switch to a WebSocket, which exec and port-forward need",
+        f"{info.host} does not switch to a WebSocket, which exec and port-forward need",
         "a proxy between you and the API server may be blocking WebSocket upgrades",
     )
 
@@ -305,7 +304,7 @@ def _response(connection: _Connection, seconds: float) -> Response | None:
     raise TimeoutError
 
 
-def _dial(call: Call, manager: urllib3.PoolManager, request: Request) -> socket.socket:
+def _dial(info: RequestInfo, manager: urllib3.PoolManager, request: Request) -> socket.socket:
     """Connect with the pool's certificates and proxy. Raises HTTPError."""
     url = parse_url(request.url)
     host, secure = url.host or "", url.scheme == "https"
@@ -330,7 +329,7 @@ def _dial(call: Call, manager: urllib3.PoolManager, request: Request) -> socket.
     if not isinstance(connection.sock, socket.socket):
         connection.close()
         raise ClusterError(
-            f"WebSockets to {call.host} do not work through a proxy with an https:// address",
+            f"WebSockets to {info.host} do not work through a proxy with an https:// address",
             "use an http:// proxy",
         )
     return connection.sock

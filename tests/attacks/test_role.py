@@ -19,7 +19,7 @@ import yaml
 from kubectl_sky import kinds
 from kubectl_sky.cli.main import COMMANDS
 from kubectl_sky.cluster import errors
-from kubectl_sky.cluster.errors import Call
+from kubectl_sky.cluster.errors import RequestInfo
 from kubectl_sky.observe import rights
 from kubectl_sky.observe.rights import EXTRAS, Right
 from kubectl_sky.workloads import registry
@@ -349,9 +349,9 @@ def test_rights_of_the_role_cover_every_backend() -> None:
 @pytest.mark.parametrize("name", ["exec", "portforward"])
 def test_stream_that_is_forbidden_without_a_reason_names_the_right(name: str) -> None:
     """As Kubernetes 1.35 answers where "create" lacks."""
-    call = Call("GET", f"/api/v1/namespaces/team/pods/train/{name}", "https://cluster")
+    info = RequestInfo("GET", f"/api/v1/namespaces/team/pods/train/{name}", "https://cluster")
     status = {"reason": "Forbidden", "message": 'pods "train" is forbidden: '}
-    problem = errors.refused(call, 403, json.dumps(status).encode())
+    problem = errors.refused(info, 403, json.dumps(status).encode())
     assert str(problem).startswith(f"forbidden: you may not create pods/{name} in namespace team")
 
 

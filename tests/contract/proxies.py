@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
-from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Conflict, NotServed
 
@@ -177,10 +176,11 @@ class FrontProxy:
                     self._log(direct, path.path, dict(parse_qsl(path.query))),
                 )
             answer = direct.send(
-                Call(request.command, path.path, direct.server),
+                request.command,
+                path.path,
                 query=dict(parse_qsl(path.query)),
                 body=json.loads(body) if body else None,
-                content_type=request.headers.get("Content-Type", ""),
+                headers={"Content-Type": request.headers.get("Content-Type", "")},
             )
         except ClusterError as error:
             return _refusal(error, path.path)

@@ -72,7 +72,7 @@ def applied(session: Session, kind: Kind, namespace: str, spec: Json) -> Json:
                 path,
                 query={"fieldManager": "tests"},
                 body=body,
-                content_type="application/apply-patch+yaml",
+                headers={"Content-Type": "application/apply-patch+yaml"},
             )
         return None
 

@@ -4,7 +4,6 @@ import pytest
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import NotFound
 from tests.contract.makers import make_config_map
@@ -30,9 +29,12 @@ def test_a_server_answers_with_metadata_alone(
     session: Session, namespace: str, method: str
 ) -> None:
     objects.create(session, make_config_map("a", namespace, data={"x": "1"}))
-    call = Call(method, objects.path(kinds.CONFIG_MAP, namespace, "a"), session.server)
-    only = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
-    patch = {"body": {}, "content_type": "application/merge-patch+json"}
-    found = session.send(call, accept=only, **(patch if method == "PATCH" else {}))  # type: ignore[arg-type]
+    path = objects.path(kinds.CONFIG_MAP, namespace, "a")
+    headers = {
+        "Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+        "Content-Type": "application/merge-patch+json",
+    }
+    body: dict[str, object] | None = {} if method == "PATCH" else None
+    found = session.send(method, path, headers=headers, body=body)
     assert sorted(found.body) == ["apiVersion", "kind", "metadata"]
     assert found.body["kind"] == "PartialObjectMetadata"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kubectl_sky.cluster import errors
-from kubectl_sky.cluster.errors import Call
+from kubectl_sky.cluster import admission, errors
+from kubectl_sky.cluster.errors import RequestInfo
 
-CALL = Call("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
+INFO = RequestInfo("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ CALL = Call("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
 def test_messages_of_other_clusters(status: int, message: str, expected: str) -> None:
     """Texts of the API server's source for what the test cluster has no cause to say."""
     body = b'{"kind": "Status", "reason": "X", "message": %s}' % _quoted(message)
-    assert str(errors.refused(CALL, status, body)).startswith(expected)
+    assert str(errors.refused(INFO, status, body)).startswith(expected)
 
 
 def _quoted(text: str) -> bytes:
@@ -73,12 +73,12 @@ def _quoted(text: str) -> bytes:
 
 @pytest.mark.parametrize("text", ["a plain refusal", "", "x" * 10_000])
 def test_no_rule_named(text: str) -> None:
-    assert errors.explain(text) is None
+    assert admission.explain(text) is None
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b"[1]", b"<html>bad\ngateway</html>", b"{}"])
 @pytest.mark.parametrize("status", [400, 401, 403, 409, 410, 413, 418, 422, 429, 500, 502, 599])
 def test_any_answer_has_a_message(status: int, body: bytes) -> None:
-    text = str(errors.refused(CALL, status, body))
+    text = str(errors.refused(INFO, status, body))
     assert text.strip()
     assert "\n" not in text

@@ -8,7 +8,6 @@ import pytest
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.core import CoreManager
-from kubectl_sky.cluster.errors import Call
 from kubectl_sky.cluster.session import Answer, Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, UserError
 from tests.contract.makers import Json, make_config_map, make_job, make_pod
@@ -69,10 +68,10 @@ def test_a_page_that_is_too_old_begins_again(session: Session, namespace: str) -
 
         server = session.server
 
-        def send(self, call: Call, *, query: dict[str, str], shape: None) -> Answer:
+        def send(self, method: str, path: str, *, query: dict[str, str], shape: None) -> Answer:
             if "continue" in query:
                 raise Expired("too old")
-            return session.send(call, query=query, shape=shape)
+            return session.send(method, path, query=query, shape=shape)
 
     names = [
         item["metadata"]["name"]
@@ -105,11 +104,11 @@ def test_every_character_arrives(session: Session, namespace: str) -> None:
 
 
 def test_apply_creates_then_updates(session: Session, namespace: str) -> None:
-    first = objects.send_apply(session, make_config_map("a", namespace, data={"x": "1"}))
-    again = objects.send_apply(session, make_config_map("a", namespace, data={"y": "2"}))
-    assert (first.status, again.status) == (201, 200)
-    assert again.body["data"] == {"y": "2"}
-    managers = [field["manager"] for field in again.body["metadata"]["managedFields"]]
+    first = objects.apply(session, make_config_map("a", namespace, data={"x": "1"}))
+    again = objects.apply(session, make_config_map("a", namespace, data={"y": "2"}))
+    assert first["metadata"]["uid"] == again["metadata"]["uid"]
+    assert again["data"] == {"y": "2"}
+    managers = [field["manager"] for field in again["metadata"]["managedFields"]]
     assert managers == ["kubectl-sky"]
 
 
@@ -125,13 +124,10 @@ def test_patches(session: Session, namespace: str) -> None:
         session, kinds.CONFIG_MAP, "a", namespace, {"data": {"x": None, "z": "3"}}
     )
     assert merged["data"] == {"y": "2", "z": "3"}
-    steps = [{"op": "replace", "path": "/data/y", "value": "4"}]
-    stepped = objects.patch(session, kinds.CONFIG_MAP, "a", namespace, steps, "json")
-    assert stepped["data"] == {"y": "4", "z": "3"}
     strategic = objects.patch(
         session, kinds.CONFIG_MAP, "a", namespace, {"data": {"w": "5"}}, "strategic"
     )
-    assert strategic["data"] == {"y": "4", "z": "3", "w": "5"}
+    assert strategic["data"] == {"y": "2", "z": "3", "w": "5"}
 
 
 def test_delete_same_replaced_object_stays(session: Session, namespace: str) -> None:
@@ -178,9 +174,7 @@ def test_core_pods_and_events(session: Session, namespace: str) -> None:
         "lastTimestamp": "2020-01-01T00:00:00Z",
     }
     session.request("POST", objects.path(kinds.EVENT, namespace), body=event)
-    assert core.list_events(involved=pod)[0]["reason"] == "Told"
     assert "Told" in [found["reason"] for found in core.list_events(namespace)]
-    assert core.list_claims(namespace) == []
 
 
 def test_jobs_and_namespaces_by_the_same_verbs(session: Session, namespace: str) -> None:

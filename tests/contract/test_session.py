@@ -106,14 +106,6 @@ def test_apply_and_delete_are_sent_again(front: Front, namespace: str, status: i
 
 
 @pytest.mark.practice_only
-def test_steps_that_may_add_twice_are_not_sent_again(front: Front, namespace: str) -> None:
-    proxy, session = front((503, {}))
-    with pytest.raises(Unreachable):
-        objects.patch(session, kinds.CONFIG_MAP, "a", namespace, [], "json")
-    assert len(proxy.seen) == 1
-
-
-@pytest.mark.practice_only
 def test_patience_ends(front: Front, namespace: str) -> None:
     proxy, session = front(*[(503, {})] * 20)
     begun = time.monotonic()
