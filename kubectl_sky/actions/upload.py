@@ -4,96 +4,25 @@ A node waits in its entrypoint until its files have arrived. This client sends t
 as long as nodes may start or restart.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from threading import Event, Lock, Thread
-from time import monotonic
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Event, Thread
 
 from kubectl_sky import names
-from kubectl_sky.actions import find, packing, pending
 from kubectl_sky.actions.apply import Submitted
 from kubectl_sky.actions.preflight import Existing
-from kubectl_sky.actions.stop import stop
-from kubectl_sky.actions.ui import UI, Advance
-from kubectl_sky.cluster.exec import Program
+from kubectl_sky.actions.ui import UI
+from kubectl_sky.actions.uploader import Snapshots, Upload, Uploader, Uploads
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
-    ClusterError,
-    Forbidden,
     Interrupted,
-    NotFound,
     SkyError,
     TaskFailed,
     UserError,
 )
 from kubectl_sky.facts import Archive
-from kubectl_sky.observe import waiting
-from kubectl_sky.observe.nodes import NodeStatus, State
-from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.spec.files import LocalFiles
-from kubectl_sky.sync import delivery
-from kubectl_sky.sync.archive import Unsendable
-from kubectl_sky.sync.delivery import Copy, Outcome
 from kubectl_sky.workloads.decide import Decision
-
-_INTERVAL = 0.3  # seconds between checks of the pods
-_NOTE_AFTER = 10.0  # seconds without a pod to send to, until a note is written
-_REASONS_INTERVAL = 3.0  # seconds between checks of why nodes do not start
-_MAX_PARALLEL = 32
-_RETRY_FOR = 30.0  # seconds for which an interrupted upload to a pod is retried
-_SCRIPT = f"{names.SCRIPTS_FOLDER}/unpack.sh"
-_BROKEN_OFF, _NOT_READY = 74, 75  # exit codes of unpack.sh that allow a retry
-_KILLED = 128
-
-_Key = tuple[str, str, int]
-
-
-@dataclass(frozen=True)
-class Upload:
-    """Local files for all nodes of a task; `number` identifies them in entry.sh.
-
-    `in_volume` is whether they go to the code cache volume, from which all nodes then read them.
-    """
-
-    task_id: str
-    number: str
-    files: LocalFiles
-    archive: Archive
-    in_volume: bool = False
-
-
-@dataclass(frozen=True)
-class Uploads:
-    """The uploads of a submit, with a snapshot of their files.
-
-    `following` is whether the command keeps running after all nodes have their files.
-    """
-
-    items: tuple[Upload, ...]
-    snapshots: "_Snapshots"
-    following: bool
-
-
-@dataclass(frozen=True)
-class _Pending:
-    """A node that still needs an upload."""
-
-    upload: Upload
-    node: NodeStatus
-
-    @property
-    def key(self) -> _Key:
-        """Identify the node and the upload, independent of the pod."""
-        return self.upload.task_id, self.upload.number, self.node.index
-
-    @property
-    def can_start(self) -> bool:
-        """Whether the pod of the node is running and may wait for the upload."""
-        node = self.node
-        return bool(node.pod) and node.state is State.RUNNING and node.exit_code is None
 
 
 def snapshot(
@@ -123,7 +52,7 @@ def snapshot(
             " upload it to the later stages",
             "submit without --detach and -o, exclude files with .skyignore, or use a volume",
         )
-    snapshots = _Snapshots()
+    snapshots = Snapshots()
     for upload in () if existing.complete else items:
         snapshots.of(upload)
     return Uploads(items, snapshots, following)
@@ -215,20 +144,33 @@ def _before_follow(session: Session, submitted: Submitted, uploads: Uploads, ui:
 def _in_background(
     session: Session, submitted: Submitted, uploads: Uploads, ui: UI
 ) -> Iterator[None]:
-    """Upload in the background while the body runs."""
-    background = _Background(session, submitted, uploads, ui)
-    background.start()
+    """Upload while the body runs, also to nodes that restart.
+
+    If an upload fails, the tasks that lack files are deleted.
+    """
+    stop, failures = Event(), list[SkyError]()
+    uploader = Uploader(session, submitted, uploads, _Quiet(ui), lasting=True)
+
+    def run() -> None:
+        try:
+            uploader.run(stop)
+        except SkyError as error:
+            if not stop.is_set():
+                failures.append(type(error)(f"{error.what}; {uploader.abandon()}", error.hint))
+
+    thread = Thread(target=run, name="upload", daemon=True)
+    thread.start()
     try:
         yield
     except SkyError as error:
-        if background.error:
-            raise background.error from None
-        if isinstance(error, Interrupted) and background.uploader.missing:
-            ui.note(background.uploader.how_to_continue)
+        if failures:
+            raise failures[0] from None
+        if isinstance(error, Interrupted) and uploader.missing:
+            ui.note(uploader.how_to_continue)
         raise
     finally:
-        background.stop.set()
-        background.join()
+        stop.set()
+        thread.join()
 
 
 class _Quiet(UI):
@@ -239,276 +181,3 @@ class _Quiet(UI):
 
     def note(self, text: str) -> None:
         self._ui.note(text)
-
-
-class _Background(Thread):
-    """Upload until `stop` is set, also to nodes that restart."""
-
-    def __init__(self, session: Session, submitted: Submitted, uploads: Uploads, ui: UI) -> None:
-        super().__init__(name="upload", daemon=True)
-        self.stop = Event()
-        self.error: SkyError | None = None
-        self.uploader = Uploader(session, submitted, uploads, _Quiet(ui), lasting=True)
-
-    def run(self) -> None:
-        """Upload; if this fails, delete the tasks that lack files."""
-        try:
-            self.uploader.run(self.stop)
-        except SkyError as error:
-            if not self.stop.is_set():
-                message = f"{error.what}; {self.uploader.abandon()}"
-                self.error = type(error)(message, error.hint)
-
-
-class Uploader:
-    """Upload local files to the nodes of one or more tasks.
-
-    With `lasting` it continues after all nodes have their files, to serve restarted nodes. A node
-    that cannot unpack its files fails and reports that.
-    """
-
-    def __init__(
-        self,
-        session: Session,
-        submitted: Submitted,
-        uploads: Uploads,
-        ui: UI,
-        lasting: bool = False,
-    ) -> None:
-        self.missing = 0  # number of nodes that still need files
-        self._session = session
-        self._submitted = submitted
-        self._uploads = uploads.items
-        self._snapshots = uploads.snapshots
-        self._ui = ui
-        self._lasting = lasting
-        self._failed = False
-        self._nodes_without: set[_Key] = set()
-        self._pods: dict[_Key, str] = {}  # pods that have received their files
-        self._uids = set(submitted.uids)  # of the workload objects
-        self._received: set[str] = set()  # hashes of the archives that some node has received
-        self._failed_at: dict[tuple[str, str], float] = {}  # first failure of an upload to a pod
-        self._tasks: list[TaskStatus] = []
-        self._next_reasons = monotonic() + _REASONS_INTERVAL
-        self._noted: set[str] = set()  # why nodes do not start
-        self._running: dict[_Key, tuple[_Pending, Future[Outcome]]] = {}
-        self._ended = Event()
-        self._progress = Lock()
-
-    @property
-    def late(self) -> bool:
-        """Whether a node finished without its files."""
-        return self._failed or bool(self._nodes_without - self._pods.keys())
-
-    @property
-    def how_to_continue(self) -> str:
-        """Explain how the nodes that lack files get them."""
-        return (
-            f"to upload the remaining files, run: kubectl sky submit FILE --id {self._submitted.id}"
-        )
-
-    @property
-    def _name(self) -> str:
-        return f"{self._submitted.decision.word} {self._submitted.id}"
-
-    def run(self, stop: Event) -> None:
-        """Upload until every node has its files or has finished, or until `stop` is set.
-
-        Raises SkyError.
-        """
-        pool = ThreadPoolExecutor(_MAX_PARALLEL, thread_name_prefix="upload")
-        with pool, ExitStack() as stack:
-            try:
-                self._loop(stop, pool, stack)
-            finally:
-                self._ended.set()
-
-    def abandon(self) -> str:
-        """Delete the tasks, and return a message.
-
-        Independent tasks are kept if some node already has its files.
-        """
-        decision = self._submitted.decision
-        if (decision.together or decision.plans[0].array) and self._pods:
-            return f"{self._name} is still running; {self.how_to_continue}"
-        stop(self._session, self._statuses())
-        return f"{self._name} was deleted because its nodes lack files"
-
-    def _loop(self, stop: Event, pool: ThreadPoolExecutor, stack: ExitStack) -> None:
-        started_at, advance, notified = monotonic(), None, False
-        while not stop.is_set():
-            pending, all_finished = self._pending()
-            if all_finished or not (pending or self._lasting):
-                return
-            for item in self._startable(pending):
-                advance = advance or self._advance(stack)
-                self._running[item.key] = item, pool.submit(self._send, item, advance)
-            if not (self._running or notified) and pending:
-                notified = monotonic() - started_at > _NOTE_AFTER
-                if notified:
-                    self._note_waiting()
-            if not self._lasting:  # otherwise the follower notes it
-                self._note_reasons()
-            self._pause(stop)
-            self._collect()
-
-    def _note_reasons(self) -> None:
-        """Note once why nodes do not start, such as an image that cannot be pulled."""
-        if monotonic() < self._next_reasons:
-            return
-        self._next_reasons = monotonic() + _REASONS_INTERVAL
-        for task in self._tasks:
-            prefix = f"{task.name}: " if len(self._tasks) > 1 else ""
-            for text in waiting.notes(pending.explain_pending(self._session, task), patient=True):
-                if text not in self._noted:
-                    self._noted.add(text)
-                    self._ui.note(f"{prefix}{text}")
-
-    def _note_waiting(self) -> None:
-        nodes = "the node starts" if self.missing == 1 else f"the {self.missing} nodes start"
-        self._ui.note(f"uploading files when {nodes}; keep this command running until then")
-
-    def _advance(self, stack: ExitStack) -> Advance:
-        """Start the progress bar for the bytes that are missing now."""
-        sizes = {upload.files.source: upload.archive.size for upload in self._uploads}
-        label = f"Uploading {' and '.join(sizes)}"
-        copies = 1 if all(upload.in_volume for upload in self._uploads) else self.missing
-        update = stack.enter_context(self._ui.transfer(label, sum(sizes.values()) * copies))
-
-        def advance(count: int) -> None:
-            with self._progress:
-                update(count)
-
-        return advance
-
-    def _statuses(self) -> list[TaskStatus]:
-        decision = self._submitted.decision
-        return find.list_by_label(
-            self._session, decision.namespace, decision.label, decision.id, self._uids
-        )
-
-    def _pending(self) -> tuple[list[_Pending], bool]:
-        """Return the pending uploads, and whether all tasks have finished.
-
-        Raises ClusterError.
-        """
-        statuses = self._tasks = self._statuses()
-        self._uids.update(uid for task in statuses for uid in task.uids.values())
-        tasks = {task.id: task for task in statuses}
-        if not tasks and not self._lasting:
-            raise ClusterError(f"{self._name} was deleted before its files were uploaded")
-        pending = [
-            item
-            for upload in self._uploads
-            if upload.task_id in tasks
-            for item in _unfinished(upload, tasks[upload.task_id])
-            if self._pods.get(item.key, "") != item.node.pod or not item.node.pod
-        ]
-        self.missing = len({(item.upload.task_id, item.node.index) for item in pending})
-        # a node may have read files from the code cache volume by itself
-        self._nodes_without |= {item.key for item in pending if not item.upload.in_volume}
-        return pending, all(task.over for task in tasks.values())
-
-    def _startable(self, pending: Sequence[_Pending]) -> Iterator[_Pending]:
-        """Yield the uploads that can start now, at most one at a time per node.
-
-        Files for a code cache volume are sent to one node; the others read them from the volume.
-        """
-        running = [item for item, _ in self._running.values()]
-        busy = {(item.upload.task_id, item.node.index) for item in running}
-        in_transit = {item.upload.archive.digest for item in running} - self._received
-        for item in pending:
-            node, digest = (item.upload.task_id, item.node.index), item.upload.archive.digest
-            unseeded = item.upload.in_volume and digest not in self._received
-            if item.can_start and node not in busy:
-                busy.add(node)  # the next upload to this node waits for this one
-                if not (unseeded and digest in in_transit):
-                    in_transit.add(digest)
-                    yield item
-
-    def _send(self, item: _Pending, advance: Advance) -> Outcome:
-        """Send files to a node, in a thread of the pool."""
-        command = ("/bin/sh", _SCRIPT, item.upload.number)
-        namespace = self._submitted.decision.namespace
-        program = Program(namespace, item.node.pod, names.CONTAINER, command)
-        blocks = self._snapshots.blocks(item.upload, advance)
-        return delivery.send(self._session, program, blocks, self._ended)
-
-    def _pause(self, stop: Event) -> None:
-        """Wait for the next check, or until an upload has finished."""
-        futures = [future for _, future in self._running.values()]
-        if futures:
-            wait(futures, _INTERVAL, FIRST_COMPLETED)
-        else:
-            stop.wait(_INTERVAL)
-
-    def _collect(self) -> None:
-        """Process the uploads that finished or failed. Raises SkyError."""
-        for item, future in list(self._running.values()):
-            if future.done():
-                del self._running[item.key]
-                self._record(item, future.result())
-
-    def _record(self, item: _Pending, outcome: Outcome) -> None:
-        """Record the outcome of an upload. Raises SkyError.
-
-        A deleted pod is noticed at the next check.
-        """
-        if not outcome.error and outcome.code == 0:
-            self._pods[item.key] = item.node.pod
-            self._received.add(item.upload.archive.digest)
-            return
-        if outcome.code == _NOT_READY or isinstance(outcome.error, NotFound):
-            return
-        if isinstance(outcome.error, Forbidden | UserError):
-            raise outcome.error
-        transient = bool(outcome.error) or outcome.code == _BROKEN_OFF or outcome.code > _KILLED
-        if transient:
-            failed_at = self._failed_at.setdefault((item.node.pod, item.upload.number), monotonic())
-            if monotonic() - failed_at < _RETRY_FOR:
-                return
-        reason = outcome.message or f"exit code {outcome.code}"
-        message = f"{item.node.name} could not unpack {item.upload.files.source}: {reason}"
-        error = outcome.error or ClusterError(message)
-        if transient and not self._lasting:
-            raise error
-        self._ui.note(f"files: {error}")
-        self._pods[item.key] = item.node.pod
-        self._failed = True
-
-
-def _unfinished(upload: Upload, task: TaskStatus) -> Iterable[_Pending]:
-    return (_Pending(upload, node) for node in task.nodes if not node.state.ended)
-
-
-class _Snapshots:
-    """Snapshots of local files: later edits do not change what is uploaded."""
-
-    def __init__(self) -> None:
-        self._by_digest: dict[str, Copy] = {}
-        self._lock = Lock()
-
-    def of(self, upload: Upload) -> Copy:
-        """Return the snapshot of an upload, which may still be incomplete."""
-        digest = upload.archive.digest
-        with self._lock:
-            if digest not in self._by_digest:
-                self._by_digest[digest] = Copy(packing.source(upload.files), digest)
-            return self._by_digest[digest]
-
-    def blocks(self, upload: Upload, advance: Callable[[int], object]) -> Iterator[bytes]:
-        """Yield the bytes to send; `advance` gets the number of archive bytes sent.
-
-        Raises UserError.
-        """
-        name = upload.files.source
-        try:
-            yield from self.of(upload).blocks(advance)
-        except Unsendable as error:
-            refusal = error.refusals[0]
-            message = f"{name}: {refusal.name} {refusal.reason}".replace("  ", " ")
-            raise UserError(message, refusal.hint) from None
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            message = f"{name}: cannot keep a snapshot until all nodes have it: {reason}"
-            raise UserError(message, "set TMPDIR to a folder with enough space") from None

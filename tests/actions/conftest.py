@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.actions import pipeline, submit, upload
+from kubectl_sky.actions import pipeline, submit, uploader
 from kubectl_sky.actions.apply import Submitted
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source
@@ -29,7 +29,7 @@ _WAITS = (
     (streams, "_POLL_INTERVAL"),
     (tail, "_POLL_INTERVAL"),
     (tail, "_SETTLE_SECONDS"),
-    (upload, "_INTERVAL"),
+    (uploader, "_INTERVAL"),
     (watch, "_POLL_INTERVAL"),
 )
 
