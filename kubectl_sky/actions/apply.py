@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from http import HTTPStatus
 from random import uniform
 from time import sleep
@@ -15,8 +14,8 @@ from kubectl_sky.actions.find import Target
 from kubectl_sky.actions.preflight import Existing, refuse_foreign
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.apply import Applied, Send, apply_all
-from kubectl_sky.cluster.session import Answer, Json, Session
+from kubectl_sky.cluster.apply import Applied, apply_all
+from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Conflict, Forbidden, NotFound, SkyError
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.pipelines import pipelines
@@ -26,8 +25,6 @@ from kubectl_sky.workloads.decide import Decision
 
 _WORKERS = 16
 _ATTEMPTS = 10  # to add an owner while other tasks add theirs
-
-_create = partial(objects.create_or_accept, accept=refuse_foreign)
 
 
 @dataclass(frozen=True)
@@ -78,17 +75,19 @@ def apply(
         [item for item in workloads if registry.is_suspended(item)],
         [item for item in workloads if not registry.is_suspended(item)],
     ]
+    missing = [[item for item in stage if not existing.find(item)] for stage in stages]
     with (
-        ui.progress("Sending", len(manifests.own)) as advance,
+        ui.progress("Sending", sum(map(len, missing))) as advance,
         _shared(session, manifests.shared, existing.shared or {}, dry_run) as shared,
     ):
-        applied = apply_all(
+        applied = [Applied(item, created=False) for item in existing.objects]
+        applied += apply_all(
             session,
-            stages,
+            missing,
+            refuse_foreign,
             dry_run=dry_run,
             workers=_WORKERS,
-            on_done=lambda applied: advance(1),
-            send=_sender(existing),
+            on_done=lambda done: advance(1),
         )
         if not dry_run:
             _adopt(session, applied, shared, decision.workload_kinds)
@@ -124,21 +123,6 @@ def _admit(session: Session, workloads: Sequence[Manifest]) -> None:
                 return
 
 
-def _sender(existing: Existing) -> Send:
-    """Return a function that creates an object.
-
-    It skips existing objects of the task: the preflight check has compared them already.
-    """
-
-    def send(session: Session, manifest: Json, *, dry_run: bool) -> Answer:
-        item = existing.find(manifest)
-        if item:
-            return Answer(HTTPStatus.OK, item, "", retried=False)
-        return _create(session, manifest, dry_run=dry_run)
-
-    return send
-
-
 @contextmanager
 def _shared(
     session: Session, manifests: Sequence[Manifest], existing: Mapping[str, Json], dry_run: bool
@@ -149,7 +133,7 @@ def _shared(
     """
     items = [manifest.object for manifest in manifests]
     missing = [item for item in items if item["metadata"]["name"] not in existing]
-    applied = apply_all(session, [missing], dry_run=dry_run, workers=_WORKERS, send=_create)
+    applied = apply_all(session, [missing], refuse_foreign, dry_run=dry_run, workers=_WORKERS)
     try:
         yield items
     except (SkyError, KeyboardInterrupt):
@@ -213,7 +197,7 @@ def _add_owners(session: Session, item: Json, owners: Sequence[Json]) -> None:
         _merge_owners(session, item, body)
     except NotFound:
         replacement = item | {"metadata": item["metadata"] | body["metadata"]}
-        answer = _create(session, replacement, dry_run=False)
+        answer = objects.create_or_accept(session, replacement, refuse_foreign)
         if answer.status != HTTPStatus.CREATED:  # another task created it
             _merge_owners(session, item, body)
 

@@ -10,8 +10,9 @@ from posixpath import basename, dirname, normpath
 from threading import Event, Thread
 from typing import Any, BinaryIO
 
-from kubectl_sky.actions import exec as executing
-from kubectl_sky.actions.exec import FirstBytes, Pipes, Sink, TaskEnvironment
+from kubectl_sky.actions.exec import TaskEnvironment
+from kubectl_sky.cluster import exec as executing
+from kubectl_sky.cluster.exec import FirstBytes, Pipes, Sink
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, SkyError, UserError
 from kubectl_sky.observe.nodes import NodeStatus

@@ -143,7 +143,7 @@ class ClusterCheck:
     version: str
     missing: tuple[Right, ...]
     storage: str | None  # the default StorageClass; empty: none, None: listing is forbidden
-    machines: int | None  # cluster nodes; None: listing is forbidden
+    cluster_nodes: int | None  # cluster nodes; None: listing is forbidden
     groups: tuple[str, ...]  # the API groups that are installed
 
     @property
@@ -166,7 +166,7 @@ def check_cluster(session: Session) -> ClusterCheck:
         )
         nodes = pool.submit(_list_if_allowed, CoreManager(session).list_nodes)
         missing = tuple(right for right, may in zip(rights, allowed, strict=True) if not may)
-        machines, storage = nodes.result(), classes.result()
+        cluster_nodes, storage = nodes.result(), classes.result()
     return ClusterCheck(
         context=session.context,
         server=session.server,
@@ -174,7 +174,7 @@ def check_cluster(session: Session) -> ClusterCheck:
         version=str(version.result().get("gitVersion", "")),
         missing=missing,
         storage=None if storage is None else _default(storage),
-        machines=None if machines is None else len(machines),
+        cluster_nodes=None if cluster_nodes is None else len(cluster_nodes),
         groups=groups,
     )
 

@@ -8,26 +8,13 @@ from threading import Event, Lock
 from kubectl_sky import kinds, names
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program, Sink
+from kubectl_sky.cluster.exec import Pipes, Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.observe.escapes import harmless
 from kubectl_sky.observe.logs import prefixed
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
-
-__all__ = [
-    "FirstBytes",
-    "Output",
-    "Pipes",
-    "Sink",
-    "Stream",
-    "TaskEnvironment",
-    "node_of_rank",
-    "run",
-    "run_all",
-    "task_environment",
-]
 
 _MAX_PARALLEL = 32  # maximum number of parallel programs
 _MAX_LINE_BYTES = 64 * 1024  # maximum bytes of an incomplete line that are buffered
@@ -132,11 +119,6 @@ def _require_running(task: TaskStatus, node: NodeStatus) -> NodeStatus:
     return node
 
 
-def run(session: Session, program: Program, pipes: Pipes) -> int:
-    """Run a program in one node and return its exit code."""
-    return executing.run(session, program, pipes)
-
-
 def run_all(
     session: Session, environment: TaskEnvironment, command: Sequence[str], output: Output
 ) -> int:
@@ -155,7 +137,8 @@ def run_all(
         out, err = _LineWriter(output.out, prefix, lock), _LineWriter(output.err, prefix, lock)
         try:
             program = environment.program(node, command)
-            return run(session, program, replace(pipes, stdout=out.write, stderr=err.write))
+            streams = replace(pipes, stdout=out.write, stderr=err.write)
+            return executing.run(session, program, streams)
         except SkyError as error:
             output.note(f"{node.name}: {error}")
             return error.exit_code

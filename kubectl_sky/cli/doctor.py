@@ -125,7 +125,7 @@ def _format_check(check: "ClusterCheck") -> str:
     from kubectl_sky.workloads import registry
 
     unknown = "unknown: you may not list them"
-    node_count = unknown if check.machines is None else str(check.machines)
+    node_count = unknown if check.cluster_nodes is None else str(check.cluster_nodes)
     storage = unknown if check.storage is None else check.storage
     all_add_ons = registry.ADD_ONS | _ADD_ONS
     add_ons = [name for group, name in all_add_ons.items() if group in check.groups]
@@ -158,7 +158,7 @@ def _check_as_json(check: "ClusterCheck") -> dict[str, object]:
         "server": check.server,
         "version": check.version,
         "namespace": check.namespace,
-        "machines": check.machines,
+        "cluster_nodes": check.cluster_nodes,
         "default_storage_class": check.storage,
         "api_groups": list(check.groups),
         "missing_rights": [

@@ -16,7 +16,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.observe.escapes import Cleaner
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.exec import Pipes, Sink
+    from kubectl_sky.cluster.exec import Pipes, Sink
 
 
 _BLOCK_BYTES = 64 * 1024
@@ -58,6 +58,7 @@ def command(
     """  # noqa: D301 -- click reads the \b
     from kubectl_sky.actions import exec as action
     from kubectl_sky.actions import find
+    from kubectl_sky.cluster.exec import run
 
     rank, container, all_ranks = flags["rank"], flags["container"], flags["all_ranks"]
     if all_ranks and (rank is not None or flags["pass_stdin"] or flags["tty"] or container):
@@ -71,7 +72,7 @@ def command(
         return action.run_all(session, target, program, action.Output(out, err, output.note))
     node = action.node_of_rank(match, rank or 0)
     with _pipes(flags["pass_stdin"], flags["tty"]) as pipes:
-        return action.run(session, target.program(node, program, container), pipes)
+        return run(session, target.program(node, program, container), pipes)
 
 
 def _write_stderr(block: bytes) -> None:
@@ -85,7 +86,7 @@ def _pipes(pass_stdin: bool, tty: bool) -> Iterator["Pipes"]:
 
     A terminal passes on every key until the program exits.
     """
-    from kubectl_sky.actions.exec import Pipes
+    from kubectl_sky.cluster.exec import Pipes
 
     stdin = _read_stdin() if pass_stdin else None
     if tty and not pass_stdin:

@@ -1,4 +1,4 @@
-"""Apply many objects, stage by stage; delete the created ones if one fails."""
+"""Create many objects, stage by stage; delete the created ones if one fails."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -8,9 +8,9 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from threading import Condition
 from time import monotonic
-from typing import Protocol
 
 from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.objects import Accept
 from kubectl_sky.cluster.session import Answer, Json, Session
 from kubectl_sky.errors import (
     ClusterError,
@@ -23,13 +23,6 @@ from kubectl_sky.errors import (
 )
 
 _CLOCK_SLACK = timedelta(seconds=2)  # the server's dates are whole seconds
-
-
-class Send(Protocol):
-    """Send an object and return the server's answer."""
-
-    def __call__(self, session: Session, manifest: Json, *, dry_run: bool) -> Answer:
-        """Send the manifest; the answer's status is 201 if the object was created."""
 
 
 @dataclass(frozen=True)
@@ -48,20 +41,21 @@ class Applied:
 def apply_all(
     session: Session,
     stages: Sequence[Sequence[Json]],
+    accept: Accept,
     *,
     dry_run: bool = False,
     workers: int = 16,
     on_done: Callable[[Applied], object] | None = None,
-    send: Send,
 ) -> list[Applied]:
-    """Apply stages in order, objects of a stage in parallel; return them in order.
+    """Create objects stage by stage, those of a stage in parallel; return them in order.
 
+    An existing object is not changed: `accept` raises unless it may be used as it is.
     On the first failure, and on Ctrl-C, the objects that this call created are deleted, and the
     error says so. A dry run has nothing to undo.
-    `on_done` is called in the caller's thread; `send` sends one object. Raises ClusterError,
+    `on_done` is called in the caller's thread. Raises ClusterError,
     UserError if a name is taken, or Interrupted on Ctrl-C.
     """
-    run = _Run(session, dry_run, send)
+    run = _Run(session, dry_run, accept)
     try:
         return [done for stage in stages for done in _stage(run, stage, workers, on_done)]
     except KeyboardInterrupt:
@@ -94,10 +88,10 @@ def _stage(
 class _Run:
     """The state of one call of `apply_all`."""
 
-    def __init__(self, session: Session, dry_run: bool, send: Send) -> None:
+    def __init__(self, session: Session, dry_run: bool, accept: Accept) -> None:
         self.session = session
         self.dry_run = dry_run
-        self.send = send
+        self.accept = accept
         self.started_at = monotonic()
         self.applied: list[Applied] = []
         self.uncertain: list[Json] = []
@@ -119,7 +113,9 @@ class _Run:
 
     def _apply(self, manifest: Json) -> Applied:
         try:
-            answer = self.send(self.session, manifest, dry_run=self.dry_run)
+            answer = objects.create_or_accept(
+                self.session, manifest, self.accept, dry_run=self.dry_run
+            )
         except Unreachable:
             with self.changed:
                 self.uncertain.append(manifest)  # the answer may have been lost, not the request

@@ -19,6 +19,7 @@ _MAX_LIST_BYTES = 2**30  # bytes of JSON
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 Patch = Literal["merge", "strategic"]
+Accept = Callable[[Json, Json], None]  # of a manifest and the existing object; may raise
 
 _MANAGER = {"fieldManager": names.MANAGER}
 _STRICT = _MANAGER | {"fieldValidation": "Strict"}
@@ -131,11 +132,7 @@ def _create(
 
 
 def create_or_accept(
-    session: Session,
-    manifest: Json,
-    *,
-    dry_run: bool = False,
-    accept: Callable[[Json, Json], None],
+    session: Session, manifest: Json, accept: Accept, *, dry_run: bool = False
 ) -> Answer:
     """Create an object; if it already exists, `accept` checks the existing one.
 

@@ -22,8 +22,7 @@ def refuse(manifest: Json, live: Json) -> None:
         raise UserError(f"{live['metadata']['name']} is another's")
 
 
-create = partial(objects.create_or_accept, accept=refuse)
-create_all = partial(apply_all, send=create)
+create_all = partial(apply_all, accept=refuse)
 
 
 def names(session: Session, namespace: str) -> list[str]:
@@ -168,26 +167,26 @@ def test_an_answer_that_was_lost_is_found_out(
         def request(self, *args: object, **more: object) -> object:
             return session.request(*args, **more)  # type: ignore[arg-type]
 
-    [applied] = apply_all(Lossy(), [[manifest]], send=create)  # type: ignore[arg-type]
+    [applied] = apply_all(Lossy(), [[manifest]], refuse)  # type: ignore[arg-type]
     assert applied.created, "this run has done so, whichever request it was"
     assert applied.object["metadata"]["uid"]
 
 
 def test_send_new_existing_object_is_accepted_or_refused(session: Session, namespace: str) -> None:
     first, other = (make_config_map("a", namespace, data={"x": text}) for text in "12")
-    dry = create(session, first, dry_run=True)
+    dry = objects.create_or_accept(session, first, refuse, dry_run=True)
     assert dry.status == 201
     for wanted in (True, False):
-        [applied] = apply_all(session, [[first]], send=create)
+        [applied] = apply_all(session, [[first]], refuse)
         assert applied.created is wanted
         assert applied.label == "configmaps a"
     kept = applied.object["metadata"]["uid"]
     with pytest.raises(UserError, match="a is another's; the created objects were deleted again"):
-        apply_all(session, [[make_config_map("b", namespace)], [other]], send=create)
+        apply_all(session, [[make_config_map("b", namespace)], [other]], refuse)
     [live] = objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test")
     assert (live["data"], live["metadata"]["uid"]) == ({"x": "1"}, kept)
     with pytest.raises(ClusterError, match="ConfigMap BAD as invalid"):
-        apply_all(session, [[make_config_map("BAD", namespace)]], send=create)
+        apply_all(session, [[make_config_map("BAD", namespace)]], refuse)
 
 
 @pytest.mark.practice_only

@@ -3,7 +3,6 @@
 import socket
 import ssl
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -164,9 +163,8 @@ def test_full_quota(session: Session, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/resourcequotas/few"
     # the quota counts once the controller has seen it
     eventually(lambda: session.request("GET", path).get("status", {}).get("hard"))
-    send = partial(objects.create_or_accept, accept=lambda manifest, live: None)
     with pytest.raises(Refused) as error:
-        apply_all(session, [[make_job("a", namespace)]], send=send)
+        apply_all(session, [[make_job("a", namespace)]], lambda manifest, live: None)
     assert told(error).startswith(
         "quota few is full: count/jobs.batch: requested 1, used 0 of 0; stop a task"
     )

@@ -122,7 +122,7 @@ def test_nodes_with_the_same_trouble_are_told_together(sky: Command) -> None:
 def test_the_cluster_is_checked(sky: Command) -> None:
     checkup = sky.json("doctor")
     assert checkup["missing_rights"] == []
-    assert checkup["machines"] and checkup["default_storage_class"]
+    assert checkup["cluster_nodes"] and checkup["default_storage_class"]
     told = sky("doctor")
     assert (told.returncode, "all that the commands need" in told.stdout) == (0, True)
 
