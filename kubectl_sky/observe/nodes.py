@@ -144,12 +144,23 @@ def retrying(status: NodeStatus) -> NodeStatus:
 
 
 def _final(verdict: Verdict, pod: Object | None) -> State | None:
-    """Return a node's final state, if any: by its object, or by its pod for PODS."""
+    """Return a node's final state, if any: by its object, or by its pod for PODS.
+
+    A node that had completed before another one failed was not stopped.
+    """
+    if verdict.reason == STOPPED and pod and _completed(pod):
+        return State.COMPLETED
     if verdict.phase is not Phase.PODS:
         return _FINAL.get(verdict.phase)
     if pod is None:  # already deleted if the task is being stopped, otherwise not created yet
         return State.FAILED if verdict.reason == STOPPED else None
     return _ENDS.get(pod.get("status", {}).get("phase", ""))
+
+
+def _completed(pod: Object) -> bool:
+    """Return whether a pod has succeeded by itself; a program may end well when it is stopped."""
+    succeeded = pod.get("status", {}).get("phase") == "Succeeded"
+    return succeeded and "deletionTimestamp" not in pod["metadata"]
 
 
 def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:

@@ -73,7 +73,10 @@ class AppWrapper(AllNodes):
         return (retention, f"job_recovery: {restarts}") if plan.recovers else (retention,)
 
     def node(self, item: Object, rank: int) -> Verdict:
-        """Return the verdict of the wrapper's phase for all nodes."""
+        """Return the verdict of the wrapper's phase for all nodes.
+
+        While they run, the node's pod decides, unless a failure would restart all nodes.
+        """
         phase = _phase(item)
         if phase == "Succeeded":
             return Verdict(Phase.COMPLETED, at=_since(item, "ResourcesDeployed"))
@@ -81,6 +84,8 @@ class AppWrapper(AllNodes):
             return _failed(item)
         if phase == "Suspending":
             return Verdict(Phase.SUSPENDED, phase, "Kueue has evicted it")
+        if phase == "Running" and not _resets_left(item):
+            return Verdict(Phase.PODS)
         return waiting(item)
 
     def attempts(self, item: Object) -> int:
@@ -91,9 +96,8 @@ class AppWrapper(AllNodes):
         """All nodes restart while the wrapper has resets left."""
         if not pods or pods[-1].get("status", {}).get("phase") != "Failed":
             return False
-        limit = bounded.integer(item["metadata"].get("annotations", {}).get(_LIMIT))
-        remaining = limit - _resets(item)
-        return _phase(item) == "Resetting" or (_phase(item) == "Running" and remaining > 0)
+        phase = _phase(item)
+        return phase == "Resetting" or (phase == "Running" and _resets_left(item) > 0)
 
 
 def _failed(item: Object) -> Verdict:
@@ -112,6 +116,11 @@ def _phase(item: Object) -> str:
 
 def _resets(item: Object) -> int:
     return item.get("status", {}).get("resettingCount") or 0
+
+
+def _resets_left(item: Object) -> int:
+    limit = bounded.integer(item["metadata"].get("annotations", {}).get(_LIMIT))
+    return max(limit - _resets(item), 0)
 
 
 def _since(item: Object, name: str) -> str:

@@ -2,10 +2,11 @@
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from kubectl_sky.actions.follow import reason
@@ -16,9 +17,12 @@ from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import judge
 from tests.builders import make_job, make_pod, make_service, terminated
-from tests.observe.world import EVENTS, LISTED, WATCHED, World
+from tests.observe.world import EVENTS, LISTED, WATCHED, World, described
 
 _EVENTS = st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 3)), max_size=12)
+_BACKENDS = st.sampled_from(  # with the limit of failures
+    [("jobs", 0), ("jobs", 1), ("indexed", 0), ("indexed", 1), ("appwrapper", 0), ("jobset", 0)]
+)
 
 
 def folded(world: World) -> TaskStatus:
@@ -50,12 +54,22 @@ def words(task: TaskStatus, world: World) -> list[str]:
     return [*texts, doctor.format_verdict(judge(task, world.snapshot())), reason(task)]
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.integers(1, 4), st.integers(0, 1), _EVENTS)
-def test_commands_after_random_events_agree(nodes: int, limit: int, events: list[tuple]) -> None:  # type: ignore[type-arg]
-    world = World.submitted(nodes, limit)
+def happened(world: World, events: Sequence[tuple[Callable[..., None], int]]) -> None:
+    """Apply events to a world; a test that fails prints them."""
+    note(f"a task of {world.nodes} nodes, backend {world.backend}, limit {world.limit}")
     for event, rank in events:
-        event(world, rank % nodes)
+        note(described(event, rank % world.nodes))
+        event(world, rank % world.nodes)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(1, 4), _BACKENDS, _EVENTS)
+def test_commands_after_random_events_agree(
+    nodes: int, backend: tuple[str, int], events: list[tuple[Callable[..., None], int]]
+) -> None:
+    name, limit = backend
+    world = World.submitted(nodes, limit, name)
+    happened(world, events)
     if len(world.lost) == nodes:
         assert not world.owned().tasks
         return
@@ -65,20 +79,14 @@ def test_commands_after_random_events_agree(nodes: int, limit: int, events: list
     assert states(task, world) == {str(task.state)}
 
     # What has happened, and not what the fold says.
-    ends = [
-        condition["type"]
-        for rank, job in world.jobs.items()
-        if rank not in world.lost
-        for condition in job["status"]["conditions"]
-        if condition["status"] == "True"
-    ]
-    if world.lost or "Failed" in ends:
+    completed, failed = world.completed - world.lost, world.failed - world.lost
+    if world.lost or failed:
         assert task.state is State.FAILED
-    elif ends.count("Complete") == nodes:
+    elif len(completed) == nodes:
         assert task.state is State.COMPLETED
     else:
         assert task.state is State.RUNNING
-    assert task.count(State.COMPLETED) == ends.count("Complete")
+    assert task.count(State.COMPLETED) == len(completed)
 
     # The same counts, and the same node.
     (row,) = tasks.listing([task], None, []).splitlines()[1:]
@@ -89,6 +97,20 @@ def test_commands_after_random_events_agree(nodes: int, limit: int, events: list
         for text in words(task, world):
             assert "JobNotFound" in text or "its Job was deleted or lost its labels" in text
             assert nodes == 1 or f"node-{rank}" in text
+
+
+def test_random_events_that_fail_a_test_are_printed() -> None:
+    @settings(database=None, print_blob=False)
+    @given(st.just([(World.fail, 1), (EVENTS[1], 0)]))
+    def failing(events: list[tuple[Callable[..., None], int]]) -> None:
+        happened(World.submitted(2, backend="indexed"), events)
+        raise AssertionError
+
+    with pytest.raises(AssertionError) as caught:
+        failing()
+    printed = "\n".join(caught.value.__notes__)
+    assert "a task of 2 nodes, backend indexed, limit 0" in printed
+    assert "fail node-1\nrelabel_job node-0 skypilot-task" in printed
 
 
 @pytest.mark.parametrize("event", [World.delete_job, World.relabel_job])
@@ -107,8 +129,9 @@ def test_status_node_without_job_is_failed_everywhere(event: object) -> None:
     assert "wait for" not in text
 
 
-def test_list_failed_task_counts_completed_node() -> None:
-    world = World.submitted(2)
+@pytest.mark.parametrize("backend", ["jobs", "indexed", "appwrapper", "jobset"])
+def test_list_failed_task_counts_completed_node(backend: str) -> None:
+    world = World.submitted(2, backend=backend)
     world.complete(0)
     world.fail(1)
     task = folded(world)

@@ -86,6 +86,7 @@ def test_job_recovery_without_a_number() -> None:
     assert why.endswith("job_recovery: {max_restarts_on_errors: 3}")
 
 
+DONE_POD = make_indexed_pod(0, "Succeeded", terminated(0))
 FAILED_POD = make_indexed_pod(1, "Failed", terminated(5))
 
 
@@ -101,6 +102,15 @@ FAILED_POD = make_indexed_pod(1, "Failed", terminated(5))
             id="one runs",
         ),
         pytest.param(
+            make_wrapper("Running"), [DONE_POD], "completed pending pending", id="one is done"
+        ),
+        pytest.param(
+            make_wrapper("Running", limit=1),
+            [DONE_POD],
+            "running pending pending",
+            id="may restart",
+        ),
+        pytest.param(
             make_wrapper("Running", limit=1), [FAILED_POD], "pending pending pending", id="again"
         ),
         pytest.param(
@@ -111,8 +121,8 @@ FAILED_POD = make_indexed_pod(1, "Failed", terminated(5))
         ),
         pytest.param(
             make_wrapper("Failed", limit=1, resettingCount=1, conditions=[UNHEALTHY]),
-            [FAILED_POD],
-            "failed failed failed",
+            [DONE_POD, FAILED_POD],
+            "completed failed failed",
             id="not again",
         ),
         pytest.param(make_wrapper("Succeeded"), [], "completed completed completed", id="done"),
