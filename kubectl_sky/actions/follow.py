@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from kubectl_sky import names
 from kubectl_sky.actions import evidence, logs, pipeline
 from kubectl_sky.actions.find import Target
-from kubectl_sky.actions.logs import LogOutput, LogRequest
+from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.actions.pipeline import PipelineClient, follow_stages
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.session import Session
@@ -49,20 +49,18 @@ def _follow_to_end(
     session: Session, target: Target, request: LogRequest, ui: UI, leads: bool
 ) -> Target:
     if isinstance(target, TaskStatus):
-        return logs.follow(session, target, request, ui.logs, ui.note)
+        return logs.follow(session, target, request, ui)
     if not target.first_member.parallel:
 
         def finish(task: TaskStatus) -> TaskStatus:
             ui.note(target.heading(task))
-            return logs.follow(session, task, request, ui.logs, ui.note)
+            return logs.follow(session, task, request, ui)
 
         return follow_stages(session, target, PipelineClient(finish, ui.note, leads))
     pipeline.check_complete(target)
     ui.notes(map(target.heading, target.tasks))
     stop_auxiliary = pipeline.AuxiliaryStopper(session, target, ui.note, leads=leads)
-    statuses = logs.follow_all(
-        session, target.tasks, request, LogOutput(ui.logs, ui.note), stop_auxiliary
-    )
+    statuses = logs.follow_all(session, target.tasks, request, ui, stop_auxiliary)
     return pipeline.without_stopped(target, statuses)
 
 
@@ -72,11 +70,11 @@ def show(session: Session, target: Target, request: LogRequest, ui: UI) -> None:
     Raises TaskFailed if the task, or a task of the pipeline, has failed.
     """
     if isinstance(target, TaskStatus):
-        logs.show(session, target, request, ui.logs, ui.note)
+        logs.show(session, target, request, ui)
     else:
         for task in target.tasks:
             ui.note(target.heading(task))
-            logs.show(session, task, request, ui.logs, ui.note)
+            logs.show(session, task, request, ui)
     _check(session, target)
 
 

@@ -10,6 +10,7 @@ from time import monotonic
 
 from kubectl_sky import names
 from kubectl_sky.actions import pending, stop
+from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.watch import watch_task
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import (
@@ -39,14 +40,6 @@ OnUpdate = Callable[[Sequence[TaskStatus]], Collection[str]]
 
 
 @dataclass(frozen=True)
-class LogOutput:
-    """The functions that write log lines and notes."""
-
-    write: Write
-    note: Note
-
-
-@dataclass(frozen=True)
 class LogRequest:
     """The nodes and log lines to read.
 
@@ -67,7 +60,7 @@ class LogRequest:
         return not self.ranks or node.index in self.ranks
 
 
-def show(session: Session, task: TaskStatus, request: LogRequest, write: Write, note: Note) -> None:
+def show(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> None:
     """Write the existing logs node by node, and prefetch the next ones."""
     _check_ranks(task, request)
     nodes = deque(filter(request.wants, task.nodes))
@@ -79,12 +72,12 @@ def show(session: Session, task: TaskStatus, request: LogRequest, write: Write, 
                 streams.append((node, _start_reading(session, task, request, node)))
             node, following = streams[0]
             if following:
-                _pump(following, task, write, note)
+                _pump(following, task, ui.logs, ui.note)
                 following.close()
             else:
                 reason = f": {node.reason}" if node.reason else ""
                 state = "no longer has a log" if node.state.ended else "has not started"
-                note(f"{node.name} {state}{reason}")
+                ui.note(f"{node.name} {state}{reason}")
             streams.popleft()
     finally:
         for _, following in streams:
@@ -107,9 +100,7 @@ def _start_reading(
     return following
 
 
-def follow(
-    session: Session, task: TaskStatus, request: LogRequest, write: Write, note: Note
-) -> TaskStatus:
+def follow(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> TaskStatus:
     """Stream the logs until every node has finished, and return the finished task.
 
     With `until_ready`, an interactive task is returned as soon as all its nodes are ready.
@@ -118,13 +109,13 @@ def follow(
     TaskFailed when the task is stopped meanwhile.
     """
     _check_ranks(task, request)
-    follower = TaskFollower(session, task, request, note)
+    follower = TaskFollower(session, task, request, ui.note)
     waits = request.until_ready and task.interactive
     with Following(session, request.options, request.max_streams) as following:
         reader = Thread(target=following.add_all, args=(follower.sources(),), daemon=True)
         reader.start()
         try:
-            is_ready = _pump(following, task, write, follower.note_about_log, until_ready=waits)
+            is_ready = _pump(following, task, ui.logs, follower.note_about_log, until_ready=waits)
         finally:
             follower.stop.set()
     return follower.latest if is_ready else follower.result()
@@ -134,7 +125,7 @@ def follow_all(
     session: Session,
     tasks: Sequence[TaskStatus],
     request: LogRequest,
-    screen: LogOutput,
+    ui: UI,
     on_update: OnUpdate,
 ) -> list[TaskStatus]:
     """Follow parallel tasks and return them when they have finished.
@@ -147,8 +138,7 @@ def follow_all(
     for task in tasks:
         _check_ranks(task, request)
     followers = {
-        task.id: TaskFollower(session, task, request, _prefixed(screen.note, task))
-        for task in tasks
+        task.id: TaskFollower(session, task, request, _prefixed(ui.note, task)) for task in tasks
     }
     owners: dict[str, TaskFollower] = {}
     with Following(session, request.options, request.max_streams) as following:
@@ -158,10 +148,10 @@ def follow_all(
             for batch in following.batches():
                 may_disappear = on_update([follower.latest for follower in followers.values()])
                 if batch and batch.note and owners[batch.source.pod].latest.id not in may_disappear:
-                    screen.note(batch.note)
+                    ui.note(batch.note)
                 if batch and batch.lines:
                     origin = owners[batch.source.pod].origin(batch)
-                    screen.write(origin, batch.lines, batch.final_newline)
+                    ui.logs(origin, batch.lines, batch.final_newline)
         finally:
             for follower in followers.values():
                 follower.stop.set()
