@@ -66,11 +66,6 @@ class Folder:
         with self._opened(create=True) as folder:
             _replace(folder, name, parts)
 
-    def remove(self, name: str) -> None:
-        """Remove a file; do nothing if it does not exist."""
-        with suppress(FileNotFoundError), self._opened() as folder:
-            os.unlink(name, dir_fd=folder)
-
     def touch(self, name: str) -> None:
         """Set the modification time of a file to now: `prune` removes the oldest first."""
         with self._opened() as folder:

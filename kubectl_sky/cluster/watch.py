@@ -49,26 +49,6 @@ class WatchEvent:
     object: Json
 
 
-def watch(
-    session: Session,
-    kind: Kind,
-    namespace: str | None,
-    label_selector: str = "",
-    *,
-    timeout: float | None = None,
-    stop: Event | None = None,
-) -> Iterator[WatchEvent | None]:
-    """Yield existing objects as ADDED, then SYNCED, then changes; None when idle.
-
-    None comes twice a second, so that a caller can show progress and notice Ctrl-C. After a lost
-    connection the watch resumes at the last resourceVersion. If that has expired, objects are
-    listed again and only differences are yielded (DELETED for missing objects), then SYNCED.
-    The iterator ends after `timeout` seconds or soon after `stop` is set. Raises ClusterError
-    when the server refuses the request, or is unreachable for `backoff.TIMEOUT_SECONDS`.
-    """
-    return watch_kinds(session, (kind,), namespace, label_selector, timeout=timeout, stop=stop)
-
-
 def watch_kinds(
     session: Session,
     kinds: Sequence[Kind],
@@ -78,7 +58,14 @@ def watch_kinds(
     timeout: float | None = None,
     stop: Event | None = None,
 ) -> Iterator[WatchEvent | None]:
-    """Watch several kinds as `watch` does one; SYNCED comes once for each kind."""
+    """Yield existing objects as ADDED, then SYNCED for each kind, then changes; None when idle.
+
+    None comes twice a second, so that a caller can show progress and notice Ctrl-C. After a lost
+    connection the watch resumes at the last resourceVersion. If that has expired, objects are
+    read again and only differences are yielded (DELETED for missing objects), then SYNCED.
+    The iterator ends after `timeout` seconds or soon after `stop` is set. Raises ClusterError
+    when the server refuses the request, or is unreachable for `backoff.TIMEOUT_SECONDS`.
+    """
     events: queue.Queue[WatchEvent | ClusterError] = queue.Queue(_MAX_QUEUED_EVENTS)
     query = objects.selectors(label_selector)
     watchers = [_KindWatcher(session, kind, namespace, query, events) for kind in kinds]

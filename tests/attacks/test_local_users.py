@@ -202,9 +202,6 @@ def test_folder_is_created_with_all_its_parents_for_this_user(tmp_path: Path) ->
     assert folder.read("x", 1) == b"1"
     assert folder.names() == ["x"]
     assert set(modes(tmp_path).values()) == {0o700, 0o600}
-    folder.remove("x")
-    folder.remove("x")
-    assert folder.names() == []
 
 
 def test_folder_that_does_not_exist_is_safe_and_empty(tmp_path: Path) -> None:

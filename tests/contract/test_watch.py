@@ -11,7 +11,7 @@ from kubectl_sky import kinds
 from kubectl_sky.cluster import backoff, objects
 from kubectl_sky.cluster import watch as watching
 from kubectl_sky.cluster.session import Connection, Session
-from kubectl_sky.cluster.watch import Change, WatchEvent, watch, watch_kinds
+from kubectl_sky.cluster.watch import Change, WatchEvent, watch_kinds
 from kubectl_sky.errors import Expired, Forbidden, Unreachable
 from tests.cluster.target import Cluster
 from tests.contract.makers import make_config_map
@@ -22,7 +22,7 @@ Told = list[tuple[str, str]]
 
 
 def follow(session: Session, namespace: str, timeout: float = 20) -> Iterator[WatchEvent | None]:
-    return watch(session, kinds.CONFIG_MAP, namespace, "of=test", timeout=timeout)
+    return watch_kinds(session, (kinds.CONFIG_MAP,), namespace, "of=test", timeout=timeout)
 
 
 def until(seen: Iterator[WatchEvent | None], enough: Callable[[Told], bool]) -> Told:
@@ -75,7 +75,7 @@ def test_ticks_timeout_and_stop(session: Session, namespace: str) -> None:
     assert time.monotonic() - begun > 1.5
     stop = threading.Event()
     threading.Timer(0.3, stop.set).start()
-    for _ in watch(session, kinds.CONFIG_MAP, namespace, stop=stop):
+    for _ in watch_kinds(session, (kinds.CONFIG_MAP,), namespace, stop=stop):
         pass
 
 
