@@ -129,7 +129,9 @@ def test_token_of_a_task_is_in_its_secret_only_and_stays(sky: Command, kubectl: 
     assert secret["data"]["KUBECTL_SKY_TOKEN"] not in shown
 
 
-@pytest.mark.parametrize("image", ["python:3.13-slim", "busybox:1.36"])
+@pytest.mark.parametrize(
+    "image", ["busybox:1.36", pytest.param("python:3.13-slim", marks=pytest.mark.practice_only)]
+)
 def test_rendered_task_without_its_secrets_meets_by_dns(
     sky: Command, kubectl: Command, image: str
 ) -> None:

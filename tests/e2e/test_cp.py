@@ -52,23 +52,24 @@ def test_there_and_back(sky: Command, task: str, tmp_path: Path) -> None:
     assert (tmp_path / "down" / "one").read_text() == "#!/bin/sh\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("nothing", "{}:/tmp"), "nothing: no such file or folder"),
-        (("{}:/tmp/nothing", "."), "/tmp/nothing: no such file or folder in node-0"),
-        (("kubeconfig", "{}:/no/such/"), "/no/such/: no such target folder in node-0"),
-        (("{}:/etc", "no/such"), "no: no such folder"),
-        (("a", "b"), "source or target must be in a task"),
-        (("{}:/a", "{}:/b"), "source or target must be in a task"),
-        (("{}:/", "."), "the root folder cannot be copied"),
-        (("{}:/tmp", ".", "--rank", "7"), "has no rank 7"),
-    ],
-)
-def test_what_cannot_be(sky: Command, task: str, arguments: tuple[str, ...], told: str) -> None:
-    done = sky("cp", *(word.format(task) for word in arguments))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"error: {told}" in done.stderr or told in done.stderr
+REFUSED = {
+    ("nothing", "{}:/tmp"): "nothing: no such file or folder",
+    ("{}:/tmp/nothing", "."): "/tmp/nothing: no such file or folder in node-0",
+    ("kubeconfig", "{}:/no/such/"): "/no/such/: no such target folder in node-0",
+    ("{}:/etc", "no/such"): "no: no such folder",
+    ("a", "b"): "source or target must be in a task",
+    ("{}:/a", "{}:/b"): "source or target must be in a task",
+    ("{}:/", "."): "the root folder cannot be copied",
+    ("{}:/tmp", ".", "--rank", "7"): "has no rank 7",
+}
+
+
+@pytest.mark.practice_only
+def test_what_cannot_be(sky: Command, task: str) -> None:
+    for arguments, told in REFUSED.items():
+        done = sky("cp", *(word.format(task) for word in arguments))
+        assert (done.returncode, done.stdout) == (2, ""), arguments
+        assert told in done.stderr
 
 
 def test_an_image_without_tar(sky: Command) -> None:

@@ -123,7 +123,7 @@ envs: {TAR_OPTIONS: --checkpoint=100 --checkpoint-action=sleep=1}
 """
 
 
-@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("replaced", [pytest.param(False, marks=pytest.mark.practice_only), True])
 @pytest.mark.usefixtures("code")
 def test_a_pod_that_dies_on_the_way(sky: Command, kubectl: Command, replaced: bool) -> None:
     recovery = "resources: {job_recovery: {max_restarts_on_errors: 2}}\n" * replaced

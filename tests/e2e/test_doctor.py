@@ -17,6 +17,33 @@ from tests.polling import eventually
 
 Json = dict[str, Any]
 ID = "trouble1"
+# The others show each part of a real cluster at work: admission, controllers, scheduler, kubelet
+# and runtime. What it said of these is recorded in tests/observe.
+PRACTICE_ONLY = [
+    "suspended",
+    "nobody-admits",
+    "quota-unsized",
+    "limit-min",
+    "limit-ratio",
+    "priority-missing",
+    "too-little-memory",
+    "too-little-disk",
+    "no-such-device",
+    "wrong-gpu",
+    "pod-affinity",
+    "gated",
+    "no-scheduler",
+    "no-storage-class",
+    "config-map-missing",
+    "variable-of-no-key",
+    "setup",
+    "no-command",
+    "crash",
+    "failed",
+    "no-module",
+    "port-taken",
+    "gpu-memory",
+]
 
 
 def merge(base: Json, more: Mapping[str, Any]) -> None:
@@ -59,7 +86,17 @@ def verdict_of(sky: Command, trouble: Trouble) -> Json:
     return eventually(check)
 
 
-@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.name)
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param(
+            trouble,
+            id=trouble.name,
+            marks=[pytest.mark.practice_only] if trouble.name in PRACTICE_ONLY else [],
+        )
+        for trouble in TROUBLES
+    ],
+)
 def test_a_failure_is_explained(
     sky: Command, kubectl: Command, namespace: str, trouble: Trouble, request: pytest.FixtureRequest
 ) -> None:
@@ -68,9 +105,9 @@ def test_a_failure_is_explained(
         text = json.dumps(every).replace("NAMESPACE", namespace)
         done = kubectl("apply", "-f", "-", stdin=text)
         assert done.returncode == 0, done.stderr
-    for item in task_of(sky, trouble):
-        done = kubectl("create", "-f", "-", stdin=json.dumps(item))
-        assert done.returncode == 0, done.stderr
+    task = {"apiVersion": "v1", "kind": "List", "items": task_of(sky, trouble)}
+    done = kubectl("create", "-f", "-", stdin=json.dumps(task))
+    assert done.returncode == 0, done.stderr
     try:
         verdict = verdict_of(sky, trouble)
         told = sky("doctor", ID).stdout
@@ -125,39 +162,3 @@ def test_the_cluster_is_checked(sky: Command) -> None:
     assert checkup["cluster_nodes"] and checkup["default_storage_class"]
     told = sky("doctor")
     assert (told.returncode, "all that the commands need" in told.stdout) == (0, True)
-
-
-def test_the_role_is_all_that_a_user_needs(sky: Command, kubectl: Command) -> None:
-    """A user without rights is told which are missing, and with the Role does everything."""
-    alice = ("--context", "alice")
-    done = sky("doctor", *alice)
-    assert done.returncode == 3
-    assert "create jobs.batch" in done.stdout and "--role" in done.stdout
-    role = sky("doctor", "--role", *alice)
-    assert role.returncode == 0, role.stderr
-    applied = kubectl("apply", "-f", "-", stdin=role.stdout)
-    assert applied.returncode == 0, applied.stderr
-    done = sky("doctor", *alice)
-    assert done.returncode == 0, done.stdout
-    text = (
-        "num_nodes: 2\nsecrets: {A: b}\nvolumes: {/v: data}\nresources: {ports: 80}\n"
-        "run: echo done $A\n"
-    )
-    commands: tuple[tuple[str, ...], ...] = (
-        ("volumes", "create", "data", "1Gi"),
-        ("submit", "-", "--id", ID),
-        ("list",),
-        ("status", ID),
-        ("logs", ID),
-        ("wait", ID),
-        ("doctor", ID),
-        ("ports", ID),
-        ("stop", ID, "-y"),
-        ("clean", "-y"),
-        ("volumes", "list"),
-        ("volumes", "delete", "data", "--force"),
-    )
-    for command in commands:
-        done = sky(*command, *alice, stdin=text)
-        assert done.returncode == 0, (command, done.stderr)
-        assert "orbidden" not in done.stderr

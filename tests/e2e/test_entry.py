@@ -44,7 +44,11 @@ def given_up(sky: Command, task_id: str) -> dict[int, dict[str, object]]:
     return nodes
 
 
-@pytest.mark.parametrize("image", [PYTHON, BUSYBOX], ids=["python", "busybox"])
+@pytest.mark.parametrize(
+    "image",
+    [pytest.param(PYTHON, marks=pytest.mark.practice_only), BUSYBOX],
+    ids=["python", "busybox"],
+)
 def test_all_missing_nodes_are_named(sky: Command, kubectl: Command, image: str) -> None:
     script = f"name: lone\nnum_nodes: 5\nresources: {{image_id: '{image}'}}\nrun: echo never\n"
     script += "envs: {KUBECTL_SKY_BARRIER_TIMEOUT: '8'}\n"
@@ -130,7 +134,11 @@ def test_orphans_are_ended(sky: Command, image: str) -> None:
     assert done.stdout.splitlines()[1:] == ["0"]
 
 
-@pytest.mark.parametrize("image", [PYTHON, BUSYBOX], ids=["python", "busybox"])
+@pytest.mark.parametrize(
+    "image",
+    [pytest.param(PYTHON, marks=pytest.mark.practice_only), BUSYBOX],
+    ids=["python", "busybox"],
+)
 def test_several_nodes_without_root(sky: Command, image: str) -> None:
     script = f"name: r\nnum_nodes: 2\nresources: {{image_id: '{image}'}}\n{STRICT}"
     done = sky("submit", "-", stdin=f"{script}run: echo $SKYPILOT_NODE_IPS | wc -w\n")

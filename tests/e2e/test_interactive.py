@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.conftest import Command, submitted
 
 
-@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("nodes", [pytest.param(1, marks=pytest.mark.practice_only), 2])
 def test_task_without_run_stays_up_until_it_is_stopped(
     sky: Command, kubectl: Command, nodes: int
 ) -> None:

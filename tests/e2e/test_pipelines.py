@@ -58,7 +58,9 @@ def started(sky: Command, *arguments: str, until: str) -> Done:
     return Done(process.args, process.returncode, "".join(lines) + stdout, stderr)
 
 
-@pytest.mark.parametrize("backend", ["jobs", "indexed"])
+@pytest.mark.parametrize(
+    "backend", ["jobs", pytest.param("indexed", marks=pytest.mark.practice_only)]
+)
 def test_three_stages_pass_a_value_through_a_volume(
     sky: Command, kubectl: Command, backend: str
 ) -> None:

@@ -26,7 +26,9 @@ run: |2
 """
 
 
-@pytest.mark.parametrize("backend", ["jobs", "indexed"])
+@pytest.mark.parametrize(
+    "backend", [pytest.param("jobs", marks=pytest.mark.practice_only), "indexed"]
+)
 def test_kubectl_diff_of_a_submitted_task_is_empty(
     sky: Command, kubectl: Command, backend: str
 ) -> None:

@@ -18,7 +18,7 @@ time.sleep(300)
 """
 
 
-@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("nodes", [pytest.param(1, marks=pytest.mark.practice_only), 2])
 def test_a_stopped_task_may_save_its_work(sky: Command, nodes: int) -> None:
     """SIGTERM reaches the user's program behind two shells, and the pod waits for its end."""
     script = f"num_nodes: {nodes}\nrun: |\n  python3 - <<'END'\n"

@@ -98,13 +98,16 @@ run: echo "$A"
             "setup: exit 9\nrun: echo never",
             ["FAILED_SETUP (exit code 9)", "setup failed with exit code 9"],
             id="setup",
+            marks=pytest.mark.practice_only,
         ),
         pytest.param(
             "resources: {memory: 32Mi}\nrun: python3 -c 'x = bytearray(10**9)'",
             ["OOMKilled (exit code 137)"],
             id="out of memory",
         ),
-        pytest.param("run: kill -9 $$", ["exit code 137"], id="killed"),
+        pytest.param(
+            "run: kill -9 $$", ["exit code 137"], id="killed", marks=pytest.mark.practice_only
+        ),
     ],
 )
 def test_a_failing_task(sky: Command, script: str, told: list[str]) -> None:

@@ -39,8 +39,14 @@ def texts(sky: Command, task_id: str, timeout: str = "60s") -> dict[str, str]:
 @pytest.mark.parametrize(
     ("change", "cause"),
     [
-        (("delete", "job", "pair-{id}-node-1"), "JobNotFound"),
-        (("label", "job", "pair-{id}-node-1", "task-id-"), "JobNotFound"),
+        pytest.param(
+            ("delete", "job", "pair-{id}-node-1"), "JobNotFound", marks=pytest.mark.practice_only
+        ),
+        pytest.param(
+            ("label", "job", "pair-{id}-node-1", "task-id-"),
+            "JobNotFound",
+            marks=pytest.mark.practice_only,
+        ),
         (("delete", "pod", "-l", "task-id={id},node-idx=1", "--grace-period=1"), "PodDeleted"),
     ],
     ids=["job deleted", "job without labels", "pod deleted"],

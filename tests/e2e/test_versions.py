@@ -1,7 +1,6 @@
 """Tasks that an older version submitted, in the hands of this one."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 
 from tests import recorded
 from tests.e2e.conftest import ROOT, Command
+from tests.polling import eventually
 
 TASKS = Path(recorded.FOLDER) / "tasks"
 USER = "--user=alice@example.com"
@@ -47,8 +47,9 @@ def test_tasks_of_an_older_version_run_and_can_be_followed_and_stopped(
 ) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     ids = recorded.IDS
-    for name in ("hello", "ring", "files", "squares", "indexed"):
-        assert sky("wait", ids[name], USER).returncode == 0, name
+    good = [ids[name] for name in ("hello", "ring", "files", "squares", "indexed")]
+    done = sky("wait", *good, USER, timeout=250)
+    assert done.returncode == 0, done.stdout + done.stderr
     assert sky("wait", ids["bad"], USER).returncode == 4
     done = sky("wait", ids["chain"], "--continue", USER)
     assert done.returncode == 0, done.stderr
@@ -63,10 +64,7 @@ def test_tasks_of_an_older_version_run_and_can_be_followed_and_stopped(
         again = sky("submit", str(TASKS / f"{name}.yaml"), "--id", ids[name], USER)
         assert again.returncode == 2, again.stderr
         assert "another version of kubectl-sky submitted" in again.stderr
-    for task_id in ids.values():
-        assert sky("stop", task_id, USER, "--yes").returncode == 0
+    stopped = sky("stop", *ids.values(), USER, "--yes")
+    assert stopped.returncode == 0, stopped.stderr
     left = ("get", "jobs,configmaps,secrets,services", "-l", "skypilot-task=true", "-o", "name")
-    deadline = time.monotonic() + 90
-    while kubectl(*left).stdout:
-        assert time.monotonic() < deadline, kubectl(*left).stdout
-        time.sleep(0.5)
+    eventually(lambda: not kubectl(*left).stdout, message=lambda: kubectl(*left).stdout)
