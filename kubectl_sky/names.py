@@ -49,8 +49,8 @@ DEFAULT_BACKEND = "jobs"
 CONTAINER = "main"  # the container that runs setup and run
 SCRIPTS = "scripts"  # volume of these scripts
 SCRIPTS_FOLDER = "/etc/kubectl-sky"
-ROOM = "room"  # writable scratch volume for any image and user
-ROOM_FOLDER = "/kubectl-sky"
+SCRATCH = "kubectl-sky"  # writable scratch volume for any image and user
+SCRATCH_FOLDER = "/kubectl-sky"
 
 _OURS = {TASK, TASK_ID, TASK_NAME, USERNAME, NODE_IDX}
 _OUR_PREFIX = "kubectl-sky/"

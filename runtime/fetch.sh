@@ -1,10 +1,10 @@
 #!/bin/sh
-# Downloads a bucket or a URL to $KUBECTL_SKY_ROOM/data, a volume of the pod; runs before the task.
+# Downloads a bucket or a URL to $KUBECTL_SKY_SCRATCH/data, a volume of the pod; runs before the task.
 # Needs sh; for a URL also curl, wget or python3, for Hugging Face python3.
 set -u
 umask 0 # the task may run as another user
 shown=${KUBECTL_SKY_SOURCE%%\?*} # the query may have a signature
-target=$KUBECTL_SKY_ROOM/data
+target=$KUBECTL_SKY_SCRATCH/data
 
 fail() { # MESSAGE: what `kubectl sky status` shows as the reason
   echo "$1" >&2
@@ -18,7 +18,7 @@ last() { echo "$1" | sed -n '$s|^[0-9/]* [0-9:]* [A-Z]* *: *||p'; }
 from_bucket() {
   command -v "$KUBECTL_SKY_PROGRAM" > /dev/null ||
     fail "the image that copies buckets has no $KUBECTL_SKY_PROGRAM: fetch_image and fetch_program in the settings name another"
-  said=$("$KUBECTL_SKY_PROGRAM" --config "" copyto "SRC:$KUBECTL_SKY_PLACE" "$target" 2>&1) ||
+  said=$("$KUBECTL_SKY_PROGRAM" --config "" copyto "SRC:$KUBECTL_SKY_LOCATION" "$target" 2>&1) ||
     fail "$shown could not be copied: $(last "$said")"
   [ -e "$target" ] || [ -z "$KUBECTL_SKY_PREFIX" ] || fail "$shown could not be copied: there is nothing of that name"
 }

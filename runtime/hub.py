@@ -1,4 +1,4 @@
-"""hub.py: copies from Hugging Face's Hub into a room of the pod; fetch.sh runs it.
+"""hub.py: copies from Hugging Face's Hub into a volume of the pod; fetch.sh runs it.
 
 Needs Python 3.6 and no packages. HF_ENDPOINT says where the Hub is and HF_TOKEN who asks, as for
 the Hub's own programs. Its last line on stderr says why it failed.
@@ -26,7 +26,7 @@ TOLD = 10  # seconds between two lines about how far it is
 here = (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 token = (os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN") or "").strip()
 tree, files = here + os.environ["KUBECTL_SKY_TREE"], here + os.environ["KUBECTL_SKY_RESOLVE"]
-prefix, target = os.environ["KUBECTL_SKY_PREFIX"], os.environ["KUBECTL_SKY_ROOM"] + "/data"
+prefix, target = os.environ["KUBECTL_SKY_PREFIX"], os.environ["KUBECTL_SKY_SCRATCH"] + "/data"
 
 
 class Failed(Exception):

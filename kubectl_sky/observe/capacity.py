@@ -41,7 +41,7 @@ def insufficient(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
 _ADVICE = "request less, or what the cluster has"
 _NO_CAPACITY_ADVICE = {
     "nvidia.com/gpu": "`kubectl sky gpus` shows the cluster's GPUs;"
-    " without any, the device plugin may be missing",
+    " without any, the device plugin may be missing"
 }
 
 

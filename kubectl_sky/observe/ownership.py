@@ -348,10 +348,7 @@ def _suspicious(pod: Object, task: TaskObjects) -> bool:
 
 def _few(lines: Sequence[str]) -> list[str]:
     more = len(lines) - _MAX_LISTED
-    return [
-        *lines[:_MAX_LISTED],
-        *([f"{more:,} more objects are ignored"] if more > 0 else []),
-    ]
+    return [*lines[:_MAX_LISTED], *([f"{more:,} more objects are ignored"] if more > 0 else [])]
 
 
 def _foreign(item: Object) -> str:

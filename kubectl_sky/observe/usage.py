@@ -68,14 +68,7 @@ def accelerator_nodes(
             item = _of_resource(node, resource, users, pods_known=pods is not None)
             if item.total or users:
                 matches.append(item)
-    return sorted(
-        matches,
-        key=lambda item: (
-            item.resource,
-            item.model,
-            item.name,
-        ),
-    )
+    return sorted(matches, key=lambda item: (item.resource, item.model, item.name))
 
 
 def _held(pods: Iterable[Object]) -> dict[tuple[str, str], dict[str, int]]:

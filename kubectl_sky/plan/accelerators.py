@@ -101,11 +101,7 @@ NVIDIA = Family(
     },
     NVIDIA_MODELS,
 )
-AMD = Family(
-    "amd.com/gpu",
-    {"amd.com/gpu.product-name": _amd, SKYPILOT: _lower},
-    AMD_MODELS,
-)
+AMD = Family("amd.com/gpu", {"amd.com/gpu.product-name": _amd, SKYPILOT: _lower}, AMD_MODELS)
 NEURON = Family(
     "aws.amazon.com/neuron",
     {"karpenter.k8s.aws/instance-accelerator-name": _lower, SKYPILOT: _lower},

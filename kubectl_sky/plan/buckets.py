@@ -172,10 +172,10 @@ def _fill_placeholders(text: str, placeholders: Mapping[str, str]) -> str:
 
 def _env(bucket: Bucket, program: str) -> dict[str, str]:
     """Return the script's variables; values are never part of a script."""
-    variables = {"KUBECTL_SKY_SOURCE": bucket.url, "KUBECTL_SKY_ROOM": DOWNLOAD_PATH}
+    variables = {"KUBECTL_SKY_SOURCE": bucket.url, "KUBECTL_SKY_SCRATCH": DOWNLOAD_PATH}
     if program:
         variables["KUBECTL_SKY_PROGRAM"] = program
-        variables["KUBECTL_SKY_PLACE"] = bucket.location
+        variables["KUBECTL_SKY_LOCATION"] = bucket.location
         variables["KUBECTL_SKY_PREFIX"] = bucket.prefix
     return variables
 

@@ -205,8 +205,7 @@ def _term(term: Term, origins: Origins) -> Term:
         replace(
             rule,
             values=trace_all(
-                rule.values,
-                origins.resource("use_spot") if rule.key in spots else origins.gpus(),
+                rule.values, origins.resource("use_spot") if rule.key in spots else origins.gpus()
             ),
         )
         for rule in term

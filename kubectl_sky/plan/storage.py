@@ -14,13 +14,9 @@ from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.volumes import HOME, Storage, VolumeMount
 
-LINKS_PATH = f"{names.ROOM_FOLDER}/home"  # mounts that the home directory links to
-CODE_VOLUME_PATH = f"{names.ROOM_FOLDER}/shelf"  # mount path of the code volume, for large files
-_RWX, _ROX, _RWOP = (
-    "ReadWriteMany",
-    "ReadOnlyMany",
-    "ReadWriteOncePod",
-)
+LINKS_PATH = f"{names.SCRATCH_FOLDER}/home"  # mounts that the home directory links to
+CODE_VOLUME_PATH = f"{names.SCRATCH_FOLDER}/shelf"  # mount path of the code volume, for large files
+_RWX, _ROX, _RWOP = ("ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod")
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,7 @@ def _style(text: str) -> str | None:
 
 
 _Dumper.add_representer(
-    str,
-    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, _style(text)),
+    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, _style(text))
 )
 
 

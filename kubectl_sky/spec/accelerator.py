@@ -59,12 +59,7 @@ NVIDIA_MODELS = (
     Model(
         "A100",
         40,
-        (
-            "NVIDIA-A100-SXM4-40GB",
-            "NVIDIA-A100-PCIE-40GB",
-            "A100-SXM4-40GB",
-            "A100-PCIE-40GB",
-        ),
+        ("NVIDIA-A100-SXM4-40GB", "NVIDIA-A100-PCIE-40GB", "A100-SXM4-40GB", "A100-PCIE-40GB"),
         "nvidia-tesla-a100",
         ("A100_NVLINK", "A100_PCIE_40GB"),
     ),
@@ -74,10 +69,7 @@ NVIDIA_MODELS = (
     Model("A30", 24, ("NVIDIA-A30",)),
     Model("A40", 48, ("NVIDIA-A40",)),
     Model(
-        "RTXPRO6000",
-        96,
-        ("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition",),
-        "nvidia-rtx-pro-6000",
+        "RTXPRO6000", 96, ("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition",), "nvidia-rtx-pro-6000"
     ),
     Model("RTX6000-Ada", 48, ("NVIDIA-RTX-6000-Ada-Generation",)),
     Model("RTX5090", 32, ("NVIDIA-GeForce-RTX-5090",)),
@@ -90,16 +82,9 @@ NVIDIA_MODELS = (
     Model("A5000", 24, ("NVIDIA-RTX-A5000",), "", ("RTX_A5000",)),
     Model("A4000", 16, ("NVIDIA-RTX-A4000",), "", ("RTX_A4000",)),
     Model(
-        "V100-32GB",
-        32,
-        ("Tesla-V100-SXM2-32GB", "Tesla-V100-SXM3-32GB", "Tesla-V100-PCIE-32GB"),
+        "V100-32GB", 32, ("Tesla-V100-SXM2-32GB", "Tesla-V100-SXM3-32GB", "Tesla-V100-PCIE-32GB")
     ),
-    Model(
-        "V100",
-        16,
-        ("Tesla-V100-SXM2-16GB", "Tesla-V100-PCIE-16GB"),
-        "nvidia-tesla-v100",
-    ),
+    Model("V100", 16, ("Tesla-V100-SXM2-16GB", "Tesla-V100-PCIE-16GB"), "nvidia-tesla-v100"),
     Model("P100", 16, ("Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB"), "nvidia-tesla-p100"),
     Model("P40", 24, ("Tesla-P40",)),
     Model("P4000", 8, ("Quadro-P4000",)),

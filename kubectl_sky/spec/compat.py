@@ -52,7 +52,7 @@ _FIELDS = {
     "autostop": _Field(skypilot.autostop, "SkyPilot counts minutes at least", "such as 1m"),
 }
 _IN_CANDIDATES = _FIELDS | {
-    "accelerators": _Field(skypilot.candidate_accelerators, _ONE_GPU, "such as V100:2"),
+    "accelerators": _Field(skypilot.candidate_accelerators, _ONE_GPU, "such as V100:2")
 }
 
 

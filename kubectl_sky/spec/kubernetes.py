@@ -41,7 +41,7 @@ _FIXED_OF_MAIN = {
     "restartPolicyRules": (_RETRY, "job_recovery is for that"),
 }
 _FOUND_BY = ("hostname", "subdomain")  # the nodes of a task find each other by these
-_FOLDERS = (f"{names.SCRIPTS_FOLDER}/", f"{names.ROOM_FOLDER}/")
+_FOLDERS = (f"{names.SCRIPTS_FOLDER}/", f"{names.SCRATCH_FOLDER}/")
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def _pod_config(document: Document) -> Iterator[Problem]:
     yield from _pod_metadata(document)
     yield from _pod_spec(document)
     for item in _items(document, (*POD_CONFIG, "spec", "volumes")):
-        if item.fields.get("name") in (names.SCRIPTS, names.ROOM):
+        if item.fields.get("name") in (names.SCRIPTS, names.SCRATCH):
             message = "this name is reserved for a volume of the task"
             yield document.problem((*item.path, "name"), message, "choose another name")
     for item in _items(document, (*POD_CONFIG, "spec", "containers")):

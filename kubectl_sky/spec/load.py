@@ -48,8 +48,7 @@ def load(
         if isinstance(error, yaml.YAMLError):
             syntax_problems.append(
                 replace(
-                    explained(error, decoded, file, composer),
-                    document=composer.number * multiple,
+                    explained(error, decoded, file, composer), document=composer.number * multiple
                 )
             )
     problems = [

@@ -122,11 +122,7 @@ def _value(error: ValidationError) -> Iterator[Finding]:
     yield Finding(path, f"expected {expected}{actual}", _hint(error))
 
 
-_EXPLAINERS = {
-    "additionalProperties": _fields,
-    "required": _missing,
-    "x-unknown": _ignored,
-}
+_EXPLAINERS = {"additionalProperties": _fields, "required": _missing, "x-unknown": _ignored}
 
 
 def _hint(error: ValidationError) -> str:

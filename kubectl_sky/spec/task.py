@@ -20,15 +20,7 @@ from kubectl_sky.spec.secret import SecretReference, kept, without_kept
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.volumes import VolumeMount, mount_of
 
-__all__ = [
-    "Accelerator",
-    "Kubernetes",
-    "Recovery",
-    "Resources",
-    "Task",
-    "VolumeMount",
-    "task_of",
-]
+__all__ = ["Accelerator", "Kubernetes", "Recovery", "Resources", "Task", "VolumeMount", "task_of"]
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def _storage(data: Mapping[str, Any]) -> Storage:
     )
 
 
-_RESERVED_FOLDERS = (names.SCRIPTS_FOLDER, names.ROOM_FOLDER)
+_RESERVED_FOLDERS = (names.SCRIPTS_FOLDER, names.SCRATCH_FOLDER)
 _SYSTEM = ("/", "/proc", "/sys", "/dev", "/bin", "/usr", "/lib", "/etc", "/sbin")
 _FORMS = ("name", "size", "host_path")
 _PVC_NAME = re.compile(

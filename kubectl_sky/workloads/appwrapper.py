@@ -8,14 +8,7 @@ from kubectl_sky.facts import Facts
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
-from kubectl_sky.workloads.workload import (
-    STOPPED,
-    Object,
-    Phase,
-    Verdict,
-    condition,
-    waiting,
-)
+from kubectl_sky.workloads.workload import STOPPED, Object, Phase, Verdict, condition, waiting
 
 _PREFIX = "workload.codeflare.dev.appwrapper/"
 _LIMIT = f"{_PREFIX}retryLimit"

@@ -76,11 +76,11 @@ def receiving() -> dict[str, Any]:
     """A pod that would take an upload."""
     mounts = [
         {"name": "scripts", "mountPath": "/etc/kubectl-sky"},
-        {"name": "room", "mountPath": "/kubectl-sky"},
+        {"name": "kubectl-sky", "mountPath": "/kubectl-sky"},
     ]
     volumes = [
         {"name": "scripts", "configMap": {"name": "evil-scripts"}},
-        {"name": "room", "emptyDir": {}},
+        {"name": "kubectl-sky", "emptyDir": {}},
     ]
     containers = [{**POD["containers"][0], "volumeMounts": mounts}]
     return {**POD, "containers": containers, "volumes": volumes}

@@ -28,9 +28,9 @@ def test_a_copy_is_a_container_before_the_task() -> None:
     assert (download.image, download.secret) == ("docker.io/rclone/rclone:1.68.2", "keys")
     assert download.env == {
         "KUBECTL_SKY_SOURCE": "s3://b/p",
-        "KUBECTL_SKY_ROOM": "/kubectl-sky/fetched",
+        "KUBECTL_SKY_SCRATCH": "/kubectl-sky/fetched",
         "KUBECTL_SKY_PROGRAM": "rclone",
-        "KUBECTL_SKY_PLACE": "b/p",
+        "KUBECTL_SKY_LOCATION": "b/p",
         "KUBECTL_SKY_PREFIX": "p",
         "RCLONE_CONFIG_SRC_TYPE": "s3",
         "RCLONE_CONFIG_SRC_PROVIDER": "AWS",
@@ -48,7 +48,7 @@ def test_a_copy_is_a_container_before_the_task() -> None:
 def test_the_web_is_fetched_in_the_task_s_image() -> None:
     (download,) = plan(Bucket("/a", "https", "https://x.org/a")).storage.downloads
     assert (download.image, download.secret) == ("python:3.13-slim", None)
-    assert set(download.env) == {"KUBECTL_SKY_SOURCE", "KUBECTL_SKY_ROOM"}
+    assert set(download.env) == {"KUBECTL_SKY_SOURCE", "KUBECTL_SKY_SCRATCH"}
 
 
 def test_hugging_face_is_asked_with_the_task_s_token() -> None:
@@ -63,7 +63,7 @@ def test_hugging_face_is_asked_with_the_task_s_token() -> None:
     model, box = made.storage.downloads
     assert model.env == {
         "KUBECTL_SKY_SOURCE": "hf://org/m@v 1/a b$(X)",
-        "KUBECTL_SKY_ROOM": "/kubectl-sky/fetched",
+        "KUBECTL_SKY_SCRATCH": "/kubectl-sky/fetched",
         "KUBECTL_SKY_TREE": "/api/models/org/m/tree/v%201",
         "KUBECTL_SKY_RESOLVE": "/org/m/resolve/v%201",
         "KUBECTL_SKY_PREFIX": "a b$$(X)",

@@ -66,7 +66,7 @@ def test_volumes_and_mounts() -> None:
     assert volumes["shared-memory"] == {"emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}
     assert volumes["cache"] == {"hostPath": {"path": "/c"}}
     mounts = {one["mountPath"]: one["name"] for one in spec["containers"][0]["volumeMounts"]}
-    assert mounts.pop("/kubectl-sky") == "room"
+    assert mounts.pop("/kubectl-sky") == "kubectl-sky"
     assert mounts == {"/etc/kubectl-sky": "scripts", "/dev/shm": "cache"}
     other = {"name": "shared-memory", "hostPath": {"path": "/c"}}
     spec = pod_of(

@@ -30,7 +30,7 @@ def address() -> Iterator[str]:
 
 def copy(address: str, place: str, room: Path, token: str = "") -> tuple[int, str]:
     environment = told._hub_env(place, make_task(), {"endpoint": address}) | {
-        "KUBECTL_SKY_ROOM": str(room)
+        "KUBECTL_SKY_SCRATCH": str(room)
     }
     done = subprocess.run(
         [sys.executable, SCRIPT],
