@@ -1,6 +1,6 @@
 """Kubernetes kinds as values: API group, version, kind and plural."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ POD_GROUP = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
 POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods")
 PVC = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
+ROLE = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
+ROLE_BINDING = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
 SECRET = Kind("", "v1", "Secret", "secrets")
 SELF_SUBJECT_ACCESS_REVIEW = Kind(
     "authorization.k8s.io",
@@ -57,11 +59,16 @@ SELF_SUBJECT_REVIEW = Kind(
     "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
 )
 SERVICE = Kind("", "v1", "Service", "services")
+SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
 VOLCANO_QUEUE = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", namespaced=False)
 
 _BY_NAME = {
     (kind.api_version, kind.kind): kind for kind in list(vars().values()) if isinstance(kind, Kind)
+}
+_BY_NAME |= {
+    (f"{LOCAL_QUEUE.group}/{version}", LOCAL_QUEUE.kind): replace(LOCAL_QUEUE, version=version)
+    for version in KUEUE_VERSIONS
 }
 
 

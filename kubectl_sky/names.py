@@ -24,6 +24,8 @@ LATER_QUEUE = "kubectl-sky/queue"  # of a suspended task, set when it is resumed
 LATER_CLASS = "kubectl-sky/queue-class"
 STAGE = "kubectl-sky/stage"  # number of a task in its pipeline, from 1
 
+ACCOUNT = "kubectl-sky/account"  # of the objects of `users add`: the kind of the RBAC subject
+
 SKYPILOT_VOLUME = "skypilot-name"  # label of the PVCs that SkyPilot creates
 
 ORIGINAL_NAME = "kubectl-sky/name"

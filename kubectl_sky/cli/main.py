@@ -52,6 +52,7 @@ _GROUPS = {
         "gpus": "Show the cluster's GPUs: total, used and free",
         "queues": "Show Kueue's queues and the tasks that wait in them",
         "ports": "Show the addresses of a task's ports",
+        "users": "Give users a namespace with rights and a quota",
         "local": "Run a local cluster",
         "api": "Serve the REST API",
         "dashboard": "Show tasks, logs and GPUs in a browser",

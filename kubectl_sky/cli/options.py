@@ -147,6 +147,12 @@ _KEYS = [
     "insecure",
 ]
 
+connection = _option_group(
+    [_NAMESPACE, *_CONNECTION],
+    [key for key in _KEYS if key != "user"],
+    "cluster",
+    functools.partial(_cluster_flags, user=None),
+)
 cluster = _option_group([_NAMESPACE, _USER, *_CONNECTION], _KEYS, "cluster", _cluster_flags)
 cluster_all_namespaces = _option_group(
     [_NAMESPACE, _ALL_NAMESPACES, _USER, *_CONNECTION],

@@ -90,11 +90,19 @@ def list_kueue(session: Session, kind: Kind, namespace: str | None = None) -> li
 
     Raises NotServed if Kueue is not installed, Outdated if its versions are not supported.
     """
+    return objects.list_all(session, served_kueue(session, kind), namespace)
+
+
+def served_kueue(session: Session, kind: Kind) -> Kind:
+    """Return a Kueue kind in the newest version that both sides support.
+
+    Raises NotServed if Kueue is not installed, Outdated if its versions are not supported.
+    """
     answer = session.request("GET", f"/apis/{kind.group}")
     served = [versions["version"] for versions in answer.get("versions") or ()]
     for version in kinds.KUEUE_VERSIONS:
         if version in served:
-            return objects.list_all(session, replace(kind, version=version), namespace)
+            return replace(kind, version=version)
     versions = [f"{kind.group}/{version}" for version in served]
     needed = " or ".join(f"{kind.group}/{version}" for version in kinds.KUEUE_VERSIONS)
     raise Outdated("Kueue's kinds", versions, needed, "update Kueue")

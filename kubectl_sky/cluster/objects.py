@@ -192,14 +192,28 @@ def _content_type(patch_type: Patch) -> dict[str, str]:
     return {"Content-Type": f"application/{prefix}merge-patch+json"}
 
 
-def patch_by_uid(session: Session, kind: Kind, metadata: Mapping[str, str], body: Json) -> Json:
+def patch_by_uid(
+    session: Session,
+    kind: Kind,
+    metadata: Mapping[str, str],
+    body: Json,
+    *,
+    dry_run: bool = False,
+) -> Json:
     """Merge a patch into the object with this name and uid.
 
     Raises NotFound, and ClusterError if another object has this name now: the API server treats
     a different uid in a patch as a change of an immutable field.
     """
     guarded = body | {"metadata": {**body.get("metadata", {}), "uid": metadata["uid"]}}
-    return patch(session, kind, metadata["name"], metadata["namespace"], guarded)
+    namespace = _namespace_for(session, kind, metadata.get("namespace"))
+    return session.request(
+        "PATCH",
+        path(kind, namespace, metadata["name"]),
+        query=_MANAGER | _dry_run_query(dry_run),
+        body=guarded,
+        headers=_content_type("merge"),
+    )
 
 
 def patch_object(session: Session, item: Json, body: Json, patch_type: Patch = "merge") -> None:
@@ -243,7 +257,8 @@ def delete_by_uid(
     """Delete the object with this name and uid, but no newer one of that name."""
     body = _options(propagation, grace) | {"preconditions": {"uid": metadata["uid"]}}
     with contextlib.suppress(NotFound, Conflict):
-        session.request("DELETE", path(kind, metadata["namespace"], metadata["name"]), body=body)
+        url_path = path(kind, metadata.get("namespace"), metadata["name"])
+        session.request("DELETE", url_path, body=body)
 
 
 def delete_unchanged(session: Session, item: Json) -> None:

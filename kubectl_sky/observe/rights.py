@@ -135,11 +135,19 @@ def role(
     A ClusterRole and its binding follow if the extras include cluster-wide rights.
     """
     selected = [right for right in rights if not right.extra or right.extra in extras]
-    namespaced = [right for right in selected if right.kind.namespaced]
     cluster_wide = [right for right in selected if not right.kind.namespaced]
     return [
-        *_granted("Role", {"namespace": namespace}, user, namespaced),
+        *_granted("Role", {"namespace": namespace}, user, namespaced(rights, extras)),
         *(_granted("ClusterRole", {}, user, cluster_wide) if cluster_wide else ()),
+    ]
+
+
+def namespaced(rights: Iterable[Right], extras: Collection[str] = ()) -> list[Right]:
+    """Return the rights of a Role: without those in all namespaces and other extras."""
+    return [
+        right
+        for right in rights
+        if right.kind.namespaced and (not right.extra or right.extra in extras)
     ]
 
 
@@ -153,7 +161,7 @@ def _granted(
         "apiVersion": f"{api}/v1",
         "kind": kind,
         "metadata": {"name": name, **where},
-        "rules": _rules(rights),
+        "rules": rules(rights),
     }
     yield {
         "apiVersion": f"{api}/v1",
@@ -164,7 +172,7 @@ def _granted(
     }
 
 
-def _rules(rights: Iterable[Right]) -> list[dict[str, object]]:
+def rules(rights: Iterable[Right]) -> list[dict[str, object]]:
     """Return RBAC rules; resources of a group with the same verbs share one rule."""
     verbs: dict[tuple[str, str], list[str]] = {}
     for right in rights:

@@ -13,6 +13,7 @@ import yaml
 from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
 from kubectl_sky.kinds import SECRET, kind_of
+from kubectl_sky.plan.account import SERVICE_ACCOUNT, Account
 from kubectl_sky.plan.local_files import FilesConfigMap
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.plan.pvc import Pvc
@@ -166,6 +167,25 @@ def pvc(claim: Pvc, templates: Path | None = None) -> Manifest:
     return _manifest(engine(templates), "pvc.yaml.j2", pvc=claim)
 
 
+def account(values: Account) -> tuple[Manifest, ...]:
+    """Render the objects of a user, without the Namespace."""
+    templates = ["user-role.yaml.j2", "user-rolebinding.yaml.j2"]
+    if values.hard:
+        templates.append("user-quota.yaml.j2")
+    if values.default_requests:
+        templates.append("user-limitrange.yaml.j2")
+    if values.kind == SERVICE_ACCOUNT:
+        templates.append("user-serviceaccount.yaml.j2")
+    if values.cluster_queue:
+        templates.append("user-queue.yaml.j2")
+    return tuple(_manifest(engine(), name, account=values) for name in templates)
+
+
+def namespace(values: Account) -> Manifest:
+    """Render the Namespace of a user."""
+    return _manifest(engine(), "user-namespace.yaml.j2", account=values)
+
+
 def redacted(plan: Plan) -> Plan:
     """Return the plan with its secrets' values redacted, for display."""
     hidden = Secret(REDACTED)
@@ -212,7 +232,7 @@ def _changed(manifest: Manifest, plan: Plan) -> Manifest:
 def _manifest(
     environment: jinja2.Environment,
     name: str,
-    **context: Plan | Node | Pvc | FilesConfigMap | Runtime | Mapping[str, object],
+    **context: Account | Plan | Node | Pvc | FilesConfigMap | Runtime | Mapping[str, object],
 ) -> Manifest:
     try:
         text, has_secret = writer.unsealed(environment.get_template(name).render(context))

@@ -38,6 +38,10 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "stop": (ID, 0),
     "submit": (f"task.yaml --id {ID}", 0),
     "top": (ID, 0),
+    "users add": ("alice -n default", 0),
+    "users list": ("", 0),
+    "users remove": ("alice --yes", 0),
+    "users show": ("alice", 0),
     "validate": ("task.yaml", 0),
     "version": ("", 0),
     "volumes apply": ("volume.yaml", 0),
@@ -71,7 +75,7 @@ SUBMIT = submit.submit
 
 def prepare(api: FakeCluster, folder: Path) -> None:
     """Create a failed task that listens on a port, its metrics, and a queue."""
-    api.kinds |= {QUEUE, PODS}
+    api.kinds |= {QUEUE, PODS, kinds.NAMESPACE, kinds.ROLE, kinds.ROLE_BINDING}
     key = "storageclass.kubernetes.io/is-default-class"
     metadata: dict[str, object] = {"name": "fast", "annotations": {key: "true"}}
     api.put({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": metadata})
@@ -109,6 +113,8 @@ def run(
         arguments, expected = COMMANDS[command]
         if command.startswith("volumes") and command != "volumes create":
             assert main.main(["volumes", "apply", "volume.yaml"]) == 0
+        if command.startswith("users"):
+            assert main.main(["users", "add", "alice", "-n", "default", "--tasks", "1"]) == 0
         capsys.readouterr()
         code = main.main([*command.split(), *arguments.split(), "-o", form])
         out, err = capsys.readouterr()

@@ -1,0 +1,404 @@
+"""`users`: give users a namespace with rights and a quota."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from kubectl_sky import kinds, names, users
+from kubectl_sky.actions import find
+from kubectl_sky.actions.find import Scope
+from kubectl_sky.cluster import access, objects
+from kubectl_sky.cluster.apply import apply_all
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import ClusterError, Forbidden, NotFound, NotServed, UserError
+from kubectl_sky.kinds import Kind
+from kubectl_sky.observe import accounts, rights
+from kubectl_sky.observe.accounts import AccountStatus
+from kubectl_sky.observe.difference import differences
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.plan import account
+from kubectl_sky.plan.account import Account, QuotaFlags
+from kubectl_sky.render import manifests
+from kubectl_sky.users import User
+
+# The kinds of a user's objects in the namespace; the binding is deleted first and created last.
+_KINDS = (
+    kinds.ROLE_BINDING,
+    kinds.ROLE,
+    kinds.RESOURCE_QUOTA,
+    kinds.LIMIT_RANGE,
+    kinds.SERVICE_ACCOUNT,
+    kinds.LOCAL_QUEUE,
+)
+_MAX_NAMES = 12  # maximum number of names in a message
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `users add` is to create. An empty namespace is the user's own."""
+
+    user: User
+    kind: str
+    namespace: str | None
+    flags: QuotaFlags
+    cluster_queue: str | None = None
+    pod_security: str = account.POD_SECURITY[0]
+
+
+@dataclass(frozen=True)
+class Change:
+    """An object, and what becomes of it: created, configured, unchanged or deleted."""
+
+    object: Json
+    done: str
+
+    @property
+    def name(self) -> str:
+        """Return resource and name as kubectl prints them: `resourcequota/alice`."""
+        kind = objects.known_kind(self.object)
+        resource = f"{kind.kind.lower()}.{kind.group}" if kind.group else kind.kind.lower()
+        return f"{resource}/{self.object['metadata']['name']}"
+
+
+@dataclass(frozen=True)
+class Added:
+    """The result of `users add`: the changes, in order, and notes."""
+
+    account: Account
+    changes: tuple[Change, ...]
+    notes: tuple[str, ...] = ()
+
+
+def add(session: Session, request: Request, dry_run: str) -> Added:
+    """Create or update a user; `dry_run` is none, client or server.
+
+    Limits without a flag keep their value. Raises UserError before anything is sent if an object
+    with one of the names belongs to somebody else.
+    """
+    account.check_name(request.user, request.kind)
+    name = request.namespace or account.default_namespace(request.user)
+    planned = Account(request.user, request.kind, name, pod_security=request.pod_security)
+    namespace = _get(session, kinds.NAMESPACE, name)
+    manages_namespace = _check_namespace(namespace, planned, chosen=bool(request.namespace))
+    live = _live(session, planned) if namespace else {}
+    quota = live.get(kinds.RESOURCE_QUOTA, {})
+    current = quota["spec"].get("hard") or {} if _is_of(quota, request.user) else {}
+    hard = account.quota(request.flags, current)
+    if namespace and hard:
+        _check_other_quotas(session, planned)
+    cluster_queue, version, notes = _queue(session, request.cluster_queue, live)
+    planned = replace(
+        planned,
+        hard=hard,
+        rules=_rules(session),
+        cluster_queue=cluster_queue,
+        queue_version=version,
+    )
+    items = [manifest.object for manifest in manifests.account(planned)]
+    if manages_namespace:
+        items.insert(0, manifests.namespace(planned).object)
+    existing = live | ({kinds.NAMESPACE: namespace} if namespace else {})
+    for item in items:
+        _refuse_foreign(planned, item, existing.get(_kind(item)))
+    changes = _apply(session, planned, items, existing, dry_run)
+    if dry_run == "server" and not namespace:
+        notes = (*notes, f'namespace "{name}" does not exist yet: its objects were not checked')
+    wanted = set(map(_kind, items))
+    stale = [
+        item for kind, item in live.items() if kind not in wanted and _is_of(item, planned.user)
+    ]
+    if dry_run == "none":
+        _delete(session, stale)
+    deleted = [Change(item, "deleted") for item in stale]
+    return Added(planned, (*changes, *deleted), notes)
+
+
+def _get(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json | None:
+    with suppress(NotFound):
+        return {"apiVersion": kind.api_version, "kind": kind.kind} | objects.get(
+            session, kind, name, namespace
+        )
+    return None
+
+
+def _check_namespace(namespace: Json | None, planned: Account, *, chosen: bool) -> bool:
+    """Return whether the namespace is the user's, or is to be created for the user.
+
+    Raises UserError for one that is being deleted, and for another one that nobody chose.
+    """
+    if namespace is None:
+        return True
+    if namespace["metadata"].get("deletionTimestamp"):
+        raise UserError(
+            f'namespace "{planned.namespace}" is being deleted', "wait until it is gone"
+        )
+    if _is_of(namespace, planned.user):
+        return True
+    if not chosen:
+        raise UserError(
+            f'namespace "{planned.namespace}" already exists and was not created for'
+            f' user "{planned.user.name}"',
+            "choose a namespace with --namespace",
+        )
+    return False
+
+
+def _is_of(item: Json, user: User) -> bool:
+    """Return whether `users add` created an object for a user."""
+    metadata = item.get("metadata") or {}
+    return names.ACCOUNT in (metadata.get("labels") or {}) and user.owns(metadata)
+
+
+def _live(session: Session, planned: Account) -> dict[Kind, Json]:
+    """Return the existing objects with the names of the user's objects."""
+    by_kind = dict.fromkeys(_KINDS, planned.name)
+    by_kind[kinds.SERVICE_ACCOUNT] = planned.user.name
+    by_kind[kinds.LOCAL_QUEUE] = planned.queue
+    if planned.kind != account.SERVICE_ACCOUNT:
+        del by_kind[kinds.SERVICE_ACCOUNT]  # the name may have characters that no object can have
+    live = {}
+    for kind, name in by_kind.items():
+        with suppress(NotServed):
+            served = access.served_kueue(session, kind) if kind is kinds.LOCAL_QUEUE else kind
+            item = _get(session, served, name, planned.namespace)
+            if item:
+                live[kind] = item
+    return live
+
+
+def _refuse_foreign(planned: Account, item: Json, live: Json | None) -> None:
+    """Raise UserError for an object with our name that is not the user's."""
+    if live and not _is_of(live, planned.user):
+        name = f"{item['kind']}/{item['metadata']['name']}"
+        raise UserError(
+            f'{name} already exists in namespace "{planned.namespace}" and was not created for'
+            f' user "{planned.user.name}"',
+            "choose another namespace with --namespace, or delete it",
+        )
+
+
+def _check_other_quotas(session: Session, planned: Account) -> None:
+    """Refuse a second quota of ours: both would count all pods of the namespace."""
+    quotas = objects.list_all(
+        session, kinds.RESOURCE_QUOTA, planned.namespace, label_selector=names.ACCOUNT
+    )
+    others = [accounts.name_of(item) for item in quotas if not _is_of(item, planned.user)]
+    if others:
+        raise UserError(
+            f'namespace "{planned.namespace}" has the quota of user "{others[0]}", and a quota'
+            " counts all pods of its namespace",
+            "add this user without a quota, or in another namespace",
+        )
+
+
+def _rules(session: Session) -> list[dict[str, object]]:
+    """Return the rules of the Role that `doctor --role` prints."""
+    return rights.rules(rights.namespaced(rights.served(tuple(access.groups(session)))))
+
+
+def _queue(
+    session: Session, requested: str | None, live: Mapping[Kind, Json]
+) -> tuple[str, str, tuple[str, ...]]:
+    """Return the ClusterQueue of the user, the apiVersion of its LocalQueue, and notes.
+
+    Without a flag, it is the current one, then the only one. Raises UserError if it is not found,
+    and ClusterError without Kueue.
+    """
+    try:
+        kind = access.served_kueue(session, kinds.LOCAL_QUEUE)
+    except NotServed:
+        if requested:
+            raise ClusterError(
+                "Kueue is not installed in the cluster", "omit --cluster-queue"
+            ) from None
+        return "", "", ()
+    current = live.get(kinds.LOCAL_QUEUE, {}).get("spec", {}).get("clusterQueue", "")
+    if requested == account.NONE or (current and not requested):
+        return (current if not requested else ""), kind.api_version, ()
+    try:
+        items = access.list_kueue(session, kinds.CLUSTER_QUEUE)
+    except (Forbidden, NotServed):
+        return requested or "", kind.api_version, ()
+    existing = sorted(item["metadata"]["name"] for item in items)
+    listed = ", ".join(existing[:_MAX_NAMES])
+    if requested and requested not in existing:
+        hint = f"existing: {listed}" if existing else "the cluster has none"
+        raise UserError(f'ClusterQueue "{requested}" not found', hint)
+    if requested or len(existing) == 1:
+        return requested or existing[0], kind.api_version, ()
+    several = f"no LocalQueue: choose one of the ClusterQueues with --cluster-queue: {listed}"
+    return "", kind.api_version, (several,) if existing else ()
+
+
+def _apply(
+    session: Session,
+    planned: Account,
+    items: Sequence[Json],
+    existing: Mapping[Kind, Json],
+    dry_run: str,
+) -> list[Change]:
+    """Update the existing objects, and create the others in order.
+
+    What was created is deleted if one fails.
+    """
+    changes, missing = [], []
+    for item in items:
+        live = existing.get(_kind(item))
+        patch = _patch(item, live) if live else None
+        if live is None:
+            missing.append(item)
+        elif patch is not None and dry_run != "client":
+            kind, is_dry = objects.known_kind(item), dry_run == "server"
+            objects.patch_by_uid(session, kind, live["metadata"], patch, dry_run=is_dry)
+        done = "created" if live is None else "unchanged" if patch is None else "configured"
+        changes.append(Change(item, done))
+    if dry_run != "client":
+        stages = [[item for item in missing if _stage(item) == stage] for stage in range(3)]
+        if dry_run == "server" and kinds.NAMESPACE not in existing:
+            del stages[1:]  # nothing can be checked in a namespace that does not exist
+
+        def accept(manifest: Json, live: Json) -> None:
+            _refuse_foreign(planned, manifest, live)
+
+        apply_all(session, stages, accept, dry_run=dry_run == "server")
+    return changes
+
+
+def _stage(item: Json) -> int:
+    """Return the order of an object: nobody gets rights before the quota exists."""
+    return {kinds.NAMESPACE.kind: 0, kinds.ROLE_BINDING.kind: 2}.get(item["kind"], 1)
+
+
+def _kind(item: Json) -> Kind:
+    """Return the kind of an object, whatever version of Kueue the cluster serves."""
+    kind = objects.known_kind(item)
+    return kinds.LOCAL_QUEUE if kind.kind == kinds.LOCAL_QUEUE.kind else kind
+
+
+def _patch(item: Json, live: Json) -> Json | None:
+    """Return the merge patch of an existing object; None if nothing changes."""
+    hard = (item.get("spec") or {}).get("hard")
+    dropped = set((live.get("spec") or {}).get("hard") or ()) - set(hard) if hard else set()
+    if not dropped and not differences(item, live):
+        return None
+    return item | {"spec": {"hard": dict.fromkeys(dropped) | hard}} if hard else item
+
+
+def list_accounts(session: Session, namespace: str | None) -> list[AccountStatus]:
+    """Return the users of a namespace, or of all, by name."""
+    bindings = objects.list_all(
+        session, kinds.ROLE_BINDING, namespace, label_selector=names.ACCOUNT
+    )
+    quotas: dict[str, list[Json]] = {}
+    for item in objects.list_all(session, kinds.RESOURCE_QUOTA, namespace):
+        quotas.setdefault(item["metadata"]["namespace"], []).append(item)
+    statuses = [
+        accounts.account(item["metadata"]["namespace"], item, _quotas_in(item, quotas))
+        for item in bindings
+    ]
+    return sorted(statuses, key=lambda status: (status.user, status.namespace))
+
+
+def _quotas_in(binding: Json, quotas: Mapping[str, list[Json]]) -> list[Json]:
+    return quotas.get(binding["metadata"]["namespace"], [])
+
+
+def get_account(session: Session, name: str | None, namespace: str | None) -> AccountStatus:
+    """Return a user with the use of its quota; without a name, the quotas of the namespace.
+
+    Raises UserError if the user is not found.
+    """
+    binding = _binding(session, name, namespace) if name else None
+    where = binding["metadata"]["namespace"] if binding else session.namespace
+    queues: list[Json] = []
+    with suppress(NotServed, Forbidden):
+        queues = access.list_kueue(session, kinds.LOCAL_QUEUE, where) if binding else []
+    quotas = objects.list_all(session, kinds.RESOURCE_QUOTA, where)
+    return accounts.account(where, binding, quotas, queues)
+
+
+def _binding(session: Session, name: str, namespace: str | None) -> Json:
+    """Return the RoleBinding of a user. Raises UserError unless there is one."""
+    user = users.named(name)
+    items = objects.list_all(session, kinds.ROLE_BINDING, namespace, label_selector=names.ACCOUNT)
+    bindings = [item for item in items if _is_of(item, user)]
+    if len(bindings) == 1:
+        return bindings[0]
+    if bindings:
+        namespaces = ", ".join(sorted(item["metadata"]["namespace"] for item in bindings))
+        raise UserError(
+            f'user "{name}" has several namespaces: {namespaces}', "choose one with --namespace"
+        )
+    where = f' in namespace "{namespace}"' if namespace else ""
+    raise UserError(f'user "{name}" not found{where}', "run `kubectl sky users list`")
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What `users remove` would delete.
+
+    `objects` are the user's in the namespace. `deletes_namespace` is whether that was created for
+    the user and nobody else uses it. `others` are other users of the namespace.
+    """
+
+    user: User
+    namespace: str
+    objects: tuple[Json, ...]
+    namespace_object: Json | None
+    others: tuple[str, ...]
+    running: tuple[TaskStatus, ...]
+    volumes: int
+
+    @property
+    def deletes_namespace(self) -> bool:
+        """Whether the namespace is deleted with the user."""
+        return self.namespace_object is not None
+
+
+def removal(
+    session: Session, name: str, namespace: str | None, *, keeps_namespace: bool = False
+) -> Removal:
+    """Return what to remove of a user. Raises UserError if the user is not found."""
+    user, binding = users.named(name), _binding(session, name, namespace)
+    where = binding["metadata"]["namespace"]
+    bindings = objects.list_all(session, kinds.ROLE_BINDING, where, label_selector=names.ACCOUNT)
+    others = tuple(accounts.name_of(item) for item in bindings if not _is_of(item, user))
+    namespace_object = _get(session, kinds.NAMESPACE, where)
+    ours = namespace_object is not None and _is_of(namespace_object, user)
+    deletes = ours and not others and not keeps_namespace
+    scope = Scope(where, None if deletes else user)
+    tasks = [task for task in find.list_tasks(session, scope) if not task.over]
+    claims = objects.list_all(session, kinds.PVC, where) if deletes else []
+    return Removal(
+        user=user,
+        namespace=where,
+        objects=tuple(_objects_of(session, where, user)),
+        namespace_object=namespace_object if deletes else None,
+        others=others if ours else (),
+        running=tuple(tasks),
+        volumes=len(claims),
+    )
+
+
+def _objects_of(session: Session, namespace: str, user: User) -> Iterable[Json]:
+    """Yield the user's objects in a namespace, the binding first."""
+    for kind in _KINDS:
+        try:
+            served = access.served_kueue(session, kind) if kind is kinds.LOCAL_QUEUE else kind
+            items = objects.list_all(session, served, namespace, label_selector=names.ACCOUNT)
+        except NotServed:
+            continue
+        yield from (item for item in items if _is_of(item, user))
+
+
+def remove(session: Session, removal: Removal, dry_run: str) -> list[Change]:
+    """Delete a user's objects, and the namespace if it was created for the user."""
+    items = [*removal.objects, *filter(None, [removal.namespace_object])]
+    if dry_run == "none":
+        _delete(session, items)
+    return [Change(item, "deleted") for item in items]
+
+
+def _delete(session: Session, items: Iterable[Json]) -> None:
+    for item in items:
+        objects.delete_by_uid(session, objects.known_kind(item), item["metadata"])

@@ -1,0 +1,167 @@
+"""The namespace, rights and quota of a user: what `users add` creates."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kubectl_sky import names
+from kubectl_sky.errors import UserError
+from kubectl_sky.plan import accelerators
+from kubectl_sky.spec import accelerator, quantity
+from kubectl_sky.spec.document import FieldError
+from kubectl_sky.users import User
+
+USER, GROUP, SERVICE_ACCOUNT = "User", "Group", "ServiceAccount"
+POD_SECURITY = ("baseline", "restricted", "privileged")
+NONE = "none"  # value of a flag that removes a limit
+
+CPUS, MEMORY, TASKS = "requests.cpu", "requests.memory", "pods"
+_DEVICES = (accelerators.NVIDIA, accelerators.AMD, accelerators.NEURON)
+_MAX_SLUG = 40  # characters; a longer name is cut, and ends with a hash
+_MAX_TASKS = 100_000
+# Requests of containers that set none, so that they fit under a quota.
+_DEFAULT_REQUESTS = {CPUS: ("cpu", "500m"), MEMORY: ("memory", "512Mi")}
+_API = "rbac.authorization.k8s.io"
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+@dataclass(frozen=True)
+class QuotaFlags:
+    """The limits that a command sets; None keeps the current limit, `none` removes it."""
+
+    cpus: str | None = None
+    memory: str | None = None
+    gpus: str | None = None
+    tasks: str | None = None
+
+
+@dataclass(frozen=True)
+class Account:
+    """The values of a user's objects in a namespace.
+
+    `kind` is the kind of the RBAC subject. `hard` is the quota by the names of ResourceQuotas.
+    `rules` are those of the Role. `cluster_queue` is that of the LocalQueue, and `queue_version`
+    the apiVersion; without a ClusterQueue there is none. `pod_security` is the Pod Security level
+    of a namespace that the command creates.
+    """
+
+    user: User
+    kind: str
+    namespace: str
+    hard: Mapping[str, str] = field(default_factory=dict)
+    rules: Sequence[Mapping[str, object]] = ()
+    cluster_queue: str = ""
+    queue_version: str = ""
+    pod_security: str = POD_SECURITY[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the objects."""
+        return f"kubectl-sky-{slug(self.user)}"
+
+    @property
+    def queue(self) -> str:
+        """The name of the LocalQueue, for `submit --queue`."""
+        return slug(self.user)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the objects."""
+        return {names.ACCOUNT: self.kind, names.USERNAME: self.user.label}
+
+    @property
+    def namespace_labels(self) -> Mapping[str, str]:
+        """The labels of the namespace."""
+        return self.labels | {"pod-security.kubernetes.io/enforce": self.pod_security}
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The annotations of the objects: the name as it is."""
+        return {names.ORIGINAL_USER: self.user.name}
+
+    @property
+    def subject(self) -> Mapping[str, str]:
+        """The subject of the RoleBinding."""
+        if self.kind == SERVICE_ACCOUNT:
+            return {"kind": self.kind, "name": self.user.name, "namespace": self.namespace}
+        return {"apiGroup": _API, "kind": self.kind, "name": self.user.name}
+
+    @property
+    def default_requests(self) -> Mapping[str, str]:
+        """The requests of containers that set none, for each resource with a quota."""
+        defaults = {}
+        for name, (resource, size) in _DEFAULT_REQUESTS.items():
+            if name in self.hard:
+                limit = self.hard[name]
+                smaller = quantity.quantity(limit) < quantity.quantity(size)
+                defaults[resource] = limit if smaller else size
+        return defaults
+
+
+def slug(user: User) -> str:
+    """Return the user's name as part of object names: `alice@example.com` is alice-example-com."""
+    text = names.dns_label(user.name, "user")
+    if len(text) < _MAX_SLUG:
+        return text
+    return f"{text[: _MAX_SLUG - names.ID_LENGTH - 1].rstrip('-')}-{names.part_id(user.name, 0)}"
+
+
+def default_namespace(user: User) -> str:
+    """Return the namespace of a user without `--namespace`."""
+    return f"sky-{slug(user)}"
+
+
+def check_name(user: User, kind: str) -> None:
+    """Raise UserError for a name that a subject of this kind cannot have."""
+    if kind == SERVICE_ACCOUNT and not _SUBDOMAIN.fullmatch(user.name):
+        raise UserError(
+            f'"{user.name}" is not a valid name of a ServiceAccount',
+            "use lower-case letters, digits, - and .",
+        )
+
+
+def quota(flags: QuotaFlags, current: Mapping[str, str]) -> dict[str, str]:
+    """Return the limits of the flags, and the current ones that no flag changes.
+
+    Raises UserError for an invalid value.
+    """
+    hard = dict(current)
+    for flag, name, value, parse in (
+        ("--cpus", CPUS, flags.cpus, quantity.cpus),
+        ("--memory", MEMORY, flags.memory, quantity.memory),
+        ("--tasks", TASKS, flags.tasks, _count),
+    ):
+        if value == NONE:
+            hard.pop(name, None)
+        elif value is not None:
+            try:
+                hard[name] = parse(value)
+            except ValueError as error:
+                raise UserError(f"{flag} {value}: {error}") from None
+    return hard if flags.gpus is None else _with_gpus(hard, flags.gpus)
+
+
+def _count(text: str) -> str:
+    if not re.fullmatch("[0-9]{1,6}", text) or int(text) > _MAX_TASKS:
+        raise ValueError(f"expected a whole number up to {_MAX_TASKS:,}, or none")
+    return str(int(text))
+
+
+def _with_gpus(hard: Mapping[str, str], text: str) -> dict[str, str]:
+    """Replace the limits of GPUs; a quota counts GPUs by vendor, not by model."""
+    gpus = {f"requests.{family.resource}" for family in _DEVICES}
+    others = {name: size for name, size in hard.items() if name not in gpus}
+    if text == NONE:
+        return others
+    if re.fullmatch("0+", text):
+        return others | dict.fromkeys(sorted(gpus), "0")
+    try:
+        requested = [candidate.rounded for candidate in accelerator.candidates(text)]
+        families = [accelerators.family_of(item.name or "") for item in requested]
+    except (ValueError, FieldError) as error:
+        raise UserError(f"--gpus {text}: {error}") from None
+    limits = {
+        f"requests.{family.resource}": str(item.count)
+        for family, item in zip(families, requested, strict=True)
+    }
+    return others | limits

@@ -1,0 +1,328 @@
+"""Users with a namespace, rights and a quota: what is sent, updated, refused and removed."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kubectl_sky import kinds, users
+from kubectl_sky.actions import users as actions
+from kubectl_sky.actions.users import Added, Request
+from kubectl_sky.errors import ClusterError, UserError
+from kubectl_sky.observe import rights
+from kubectl_sky.plan.account import GROUP, SERVICE_ACCOUNT, USER, QuotaFlags
+from tests.builders import ID, make_job
+from tests.fake_cluster import FakeCluster
+
+Json = dict[str, Any]
+
+ALICE = users.named("alice@example.com")
+NAME = "kubectl-sky-alice-example-com"
+NAMESPACE = "sky-alice-example-com"
+QUOTA = QuotaFlags(cpus="8", memory="16", gpus="A100:2", tasks="4")
+KINDS = {
+    kinds.NAMESPACE,
+    kinds.ROLE,
+    kinds.ROLE_BINDING,
+    kinds.LIMIT_RANGE,
+    kinds.SERVICE_ACCOUNT,
+}
+KUEUE = {kinds.LOCAL_QUEUE, kinds.CLUSTER_QUEUE}
+
+
+@pytest.fixture
+def api(api: FakeCluster) -> FakeCluster:
+    """A cluster whose only namespace for tasks is alice's."""
+    cluster = FakeCluster(NAMESPACE)
+    cluster.kinds |= KINDS
+    return cluster
+
+
+@pytest.fixture
+def add(api: FakeCluster) -> Callable[..., Added]:
+    def run(flags: QuotaFlags = QUOTA, dry_run: str = "none", **changes: Any) -> Added:
+        request = replace(Request(ALICE, USER, None, flags), **changes)
+        return actions.add(api.session(), request, dry_run)
+
+    return run
+
+
+def done(added: Added) -> dict[str, str]:
+    return {change.name.partition("/")[0]: change.done for change in added.changes}
+
+
+def put(api: FakeCluster, kind: kinds.Kind, name: str, user: str = "", **more: Any) -> Json:
+    labels = {"kubectl-sky/account": "User", "username": user} if user else {}
+    metadata = {"name": name, "labels": labels, "annotations": {"kubectl-sky/user": user}}
+    item = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+    return api.put(item | more)
+
+
+def test_add_creates_the_binding_last_and_the_namespace_first(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    added = add()
+    assert api.writes[0] == f"create namespaces {NAMESPACE}"
+    assert api.writes[-1] == f"create rolebindings {NAME}"
+    assert sorted(api.writes[1:-1]) == [
+        f"create limitranges {NAME}",
+        f"create resourcequotas {NAME}",
+        f"create roles {NAME}",
+    ]
+    assert set(done(added).values()) == {"created"}
+    assert api.get(kinds.RESOURCE_QUOTA, NAME)["spec"]["hard"] == {
+        "requests.cpu": "8",
+        "requests.memory": "16Gi",
+        "requests.nvidia.com/gpu": "2",
+        "pods": "4",
+    }
+    (limit,) = api.get(kinds.LIMIT_RANGE, NAME)["spec"]["limits"]
+    assert limit == {"type": "Container", "defaultRequest": {"cpu": "500m", "memory": "512Mi"}}
+    binding = api.get(kinds.ROLE_BINDING, NAME)
+    (subject,) = binding["subjects"]
+    assert (subject["kind"], subject["name"]) == ("User", "alice@example.com")
+    assert binding["metadata"]["annotations"] == {"kubectl-sky/user": "alice@example.com"}
+
+
+def test_role_has_the_rules_that_doctor_prints(api: FakeCluster, add: Callable[..., Added]) -> None:
+    add()
+    groups = {kind.group for kind in api.kinds if kind.group}
+    (role, _) = rights.role(NAMESPACE, "alice@example.com", rights.served(groups))
+    assert api.get(kinds.ROLE, NAME)["rules"] == role["rules"]
+
+
+def test_namespace_enforces_pod_security(api: FakeCluster, add: Callable[..., Added]) -> None:
+    add(pod_security="restricted")
+    labels = api.get(kinds.NAMESPACE, NAMESPACE)["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_add_again_changes_nothing(api: FakeCluster, add: Callable[..., Added]) -> None:
+    add()
+    api.requests.clear()
+    assert set(done(add()).values()) == {"unchanged"}
+    assert api.writes == []
+
+
+def test_add_again_updates_only_the_limits_of_its_flags(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    add()
+    api.requests.clear()
+    added = add(QuotaFlags(cpus="200m", gpus="none"))
+    assert {name for name, what in done(added).items() if what == "configured"} == {
+        "resourcequota",
+        "limitrange",
+    }
+    assert api.get(kinds.RESOURCE_QUOTA, NAME)["spec"]["hard"] == {
+        "requests.cpu": "200m",
+        "requests.memory": "16Gi",
+        "pods": "4",
+    }
+    (limit,) = api.get(kinds.LIMIT_RANGE, NAME)["spec"]["limits"]
+    assert limit["defaultRequest"]["cpu"] == "200m"
+
+
+def test_add_without_any_limit_left_deletes_quota_and_limit_range(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    add()
+    added = add(QuotaFlags(cpus="none", memory="none", gpus="none", tasks="none"))
+    assert (done(added)["resourcequota"], done(added)["limitrange"]) == ("deleted", "deleted")
+    assert f"resourcequotas {NAME}" not in api.names()
+    assert f"rolebindings {NAME}" in api.names()
+
+
+@pytest.mark.parametrize(("dry_run", "writes"), [("client", 0), ("server", 1)])
+def test_dry_run_changes_nothing(
+    api: FakeCluster, add: Callable[..., Added], dry_run: str, writes: int
+) -> None:
+    added = add(dry_run=dry_run)
+    assert len(api.writes) == writes  # a server checks no object of a namespace that does not exist
+    assert api.names() == []
+    assert bool(added.notes) == (dry_run == "server")
+
+
+def test_dry_run_server_of_an_update_sends_only_dry_runs(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    add()
+    api.requests.clear()
+    add(QuotaFlags(cpus="1"), "server")
+    assert api.writes and all("(dry run)" in text for text in api.writes)
+
+
+def test_add_failing_half_way_deletes_what_it_created(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    api.forbidden.add("create rolebindings")
+    with pytest.raises(ClusterError, match="the created objects were deleted again"):
+        add()
+    assert api.names() == []
+
+
+def test_namespace_of_somebody_else_is_refused_unless_chosen(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    foreign = put(api, kinds.NAMESPACE, NAMESPACE, "bob")
+    with pytest.raises(UserError, match="was not created for user"):
+        add()
+    assert api.writes == []
+    assert "namespace" not in done(add(namespace=NAMESPACE))
+    assert api.get(kinds.NAMESPACE, NAMESPACE) == foreign
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kinds.ROLE, NAME), (kinds.RESOURCE_QUOTA, NAME), (kinds.ROLE_BINDING, NAME)],
+)
+@pytest.mark.parametrize("user", ["", "alice.example.com"])
+def test_object_of_somebody_else_is_never_changed(
+    api: FakeCluster, add: Callable[..., Added], kind: kinds.Kind, name: str, user: str
+) -> None:
+    put(api, kinds.NAMESPACE, NAMESPACE, "alice-example.com")
+    foreign = put(api, kind, name, user)
+    with pytest.raises(UserError, match=r"was not created for|has the quota of"):
+        add(namespace=NAMESPACE)
+    assert api.get(kind, name) == foreign
+    assert api.writes == []
+
+
+def test_namespace_being_deleted_is_refused(api: FakeCluster, add: Callable[..., Added]) -> None:
+    add()
+    item = api.get(kinds.NAMESPACE, NAMESPACE)
+    item["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    api.put(item)
+    with pytest.raises(UserError, match="is being deleted"):
+        add()
+
+
+def test_second_quota_in_a_namespace_is_refused(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    add()
+    bob = users.named("bob")
+    with pytest.raises(UserError, match=r'has the quota of user "alice@example\.com"'):
+        add(user=bob, namespace=NAMESPACE)
+    add(QuotaFlags(), user=bob, namespace=NAMESPACE)
+    assert "rolebindings kubectl-sky-bob" in api.names()
+
+
+def test_service_account_is_created_and_bound(api: FakeCluster, add: Callable[..., Added]) -> None:
+    add(user=users.named("robot"), kind=SERVICE_ACCOUNT, namespace=NAMESPACE)
+    assert "serviceaccounts robot" in api.names()
+    (subject,) = api.get(kinds.ROLE_BINDING, "kubectl-sky-robot")["subjects"]
+    assert subject == {"kind": "ServiceAccount", "name": "robot", "namespace": NAMESPACE}
+    with pytest.raises(UserError, match="not a valid name of a ServiceAccount"):
+        add(user=users.named("Robot/1"), kind=SERVICE_ACCOUNT)
+
+
+def test_group_is_bound_as_a_group(api: FakeCluster, add: Callable[..., Added]) -> None:
+    add(kind=GROUP)
+    assert api.get(kinds.ROLE_BINDING, NAME)["subjects"][0]["kind"] == "Group"
+
+
+def test_user_gets_a_queue_of_the_only_cluster_queue(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    api.kinds |= KUEUE
+    put_cluster_queue(api, "gold")
+    add()
+    assert api.get(kinds.LOCAL_QUEUE, "alice-example-com")["spec"] == {"clusterQueue": "gold"}
+    put_cluster_queue(api, "iron")
+    assert done(add())["localqueue.kueue.x-k8s.io"] == "unchanged"
+    assert done(add(cluster_queue="none"))["localqueue.kueue.x-k8s.io"] == "deleted"
+    (note,) = add().notes
+    assert "--cluster-queue: gold, iron" in note
+    with pytest.raises(UserError, match='ClusterQueue "lead" not found; existing: gold, iron'):
+        add(cluster_queue="lead")
+
+
+def put_cluster_queue(api: FakeCluster, name: str) -> None:
+    kind = kinds.CLUSTER_QUEUE
+    api.put({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}})
+
+
+def test_cluster_queue_without_kueue_is_refused(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    with pytest.raises(ClusterError, match="Kueue is not installed"):
+        add(cluster_queue="gold")
+    assert api.writes == []
+
+
+def test_list_and_show_have_used_and_limit(api: FakeCluster, add: Callable[..., Added]) -> None:
+    add()
+    quota = api.get(kinds.RESOURCE_QUOTA, NAME)
+    api.put(quota | {"status": {"used": {"requests.cpu": "1500m", "pods": "2"}}})
+    (status,) = actions.list_accounts(api.session(), None)
+    assert (status.user, status.cpus, status.tasks) == ("alice@example.com", "1500m/8", "2/4")
+    assert (status.gpus, status.memory) == ("0/2", "0/16Gi")
+    shown = actions.get_account(api.session(), "alice@example.com", None)
+    assert shown.as_json() == status.as_json()
+    nameless = actions.get_account(api.session(), None, None)
+    assert (nameless.user, nameless.quotas) == ("", shown.quotas)
+    with pytest.raises(UserError, match='user "bob" not found'):
+        actions.get_account(api.session(), "bob", None)
+
+
+def test_remove_deletes_everything_the_binding_first(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    api.kinds |= KUEUE
+    put_cluster_queue(api, "gold")
+    add()
+    api.requests.clear()
+    removal = actions.removal(api.session(), "alice@example.com", None)
+    assert removal.deletes_namespace and not removal.running
+    actions.remove(api.session(), removal, "client")
+    assert api.writes == []
+    actions.remove(api.session(), removal, "none")
+    assert api.writes[0] == f"delete rolebindings {NAME}"
+    assert api.writes[-1] == f"delete namespaces {NAMESPACE}"
+    assert api.names() == ["clusterqueues gold"]
+
+
+def test_remove_keeps_a_namespace_that_it_did_not_create(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    put(api, kinds.NAMESPACE, NAMESPACE)
+    foreign = put(api, kinds.RESOURCE_QUOTA, "admins-own")
+    add(namespace=NAMESPACE)
+    actions.remove(api.session(), actions.removal(api.session(), ALICE.name, None), "none")
+    assert api.names() == [f"namespaces {NAMESPACE}", "resourcequotas admins-own"]
+    assert api.get(kinds.RESOURCE_QUOTA, "admins-own") == foreign
+
+
+def test_remove_keeps_the_namespace_while_another_user_is_in_it(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    add()
+    add(QuotaFlags(), user=users.named("bob"), namespace=NAMESPACE)
+    removal = actions.removal(api.session(), ALICE.name, None)
+    assert (removal.deletes_namespace, removal.others) == (False, ("bob",))
+    actions.remove(api.session(), removal, "none")
+    assert f"namespaces {NAMESPACE}" in api.names()
+    assert "rolebindings kubectl-sky-bob" in api.names()
+
+
+def test_removal_names_running_tasks(api: FakeCluster, add: Callable[..., Added]) -> None:
+    add()
+    api.put(make_job())
+    (task,) = actions.removal(api.session(), ALICE.name, None).running
+    assert task.id == ID
+    kept = actions.removal(api.session(), ALICE.name, None, keeps_namespace=True)
+    assert kept.running == ()  # another user's
+
+
+def test_user_with_several_namespaces_is_ambiguous(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    add()
+    put(api, kinds.ROLE_BINDING, "second", "alice-example.com")
+    item = api.get(kinds.ROLE_BINDING, "second")
+    item["metadata"]["annotations"] = {"kubectl-sky/user": ALICE.name}
+    api.put(item)
+    with pytest.raises(UserError, match="has several namespaces"):
+        actions.removal(api.session(), ALICE.name, None)

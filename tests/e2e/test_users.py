@@ -1,0 +1,49 @@
+"""A user with a quota, from `users add` to `users remove`, as the admin and as the user."""
+
+import secrets
+
+import pytest
+
+from tests.cluster.target import Cluster
+from tests.e2e.conftest import Command
+from tests.polling import eventually
+
+TASK = "name: small\nresources: {image_id: 'busybox:1.36'}\nrun: echo done\n"
+LONG = TASK.replace("echo done", "sleep 600")
+
+
+@pytest.fixture
+def where() -> str:
+    return f"users-{secrets.token_hex(4)}"
+
+
+def test_user_submits_up_to_the_quota_and_is_removed(
+    sky: Command, kubectl: Command, cluster: Cluster, where: str
+) -> None:
+    alice = cluster.users["alice"]
+    as_alice = ("-n", where, "--context", "alice")
+    added = sky("users", "add", alice, "-n", where, "--cpus", "1", "--tasks", "2")
+    assert added.returncode == 0, added.stderr
+    assert f"namespace/{where} created" in added.stdout
+    try:
+        assert sky("users", "add", alice, "-n", where).stdout.count(" unchanged") == 5
+        eventually(lambda: kubectl.json("get", "quota", "-n", where)["items"][0]["status"]["used"])
+        done = sky("submit", "-", *as_alice, stdin=TASK)  # without cpus: the LimitRange adds them
+        assert (done.returncode, "done" in done.stdout) == (0, True), done.stderr
+        over = sky("submit", "-", "--cpus", "2", "--num-nodes", "3", *as_alice, stdin=TASK)
+        assert "pods: requested 3, used 0 of 2" in over.stderr
+        assert "requests.cpu: requested 6, used 0 of 1" in over.stderr
+        task = sky("submit", "-", "--detach", "-o", "name", *as_alice, stdin=LONG).stdout.strip()
+        eventually(lambda: "500m/1" in sky("users", "list", "-n", where).stdout)
+        full = sky("submit", "-", "--cpus", "600m", *as_alice, stdin=TASK)
+        assert "requests.cpu: requested 600m, used 500m of 1" in full.stderr
+        shown = sky.json("users", "show", *as_alice)
+        assert {"requests.cpu", "pods"} == {row["resource"] for row in shown["quotas"]}
+        assert sky("users", "add", "eve", *as_alice).returncode == 3
+        assert "not finished" in sky("users", "remove", alice, "-n", where, "--yes").stderr
+        assert sky("stop", task, *as_alice).returncode == 0
+        eventually(lambda: sky("users", "remove", alice, "-n", where, "--yes").returncode == 0)
+        eventually(lambda: kubectl("get", "namespace", where).returncode != 0)
+        assert sky("users", "show", alice, "-n", where).returncode == 2
+    finally:
+        kubectl("delete", "namespace", where, "--wait=false", "--ignore-not-found")

@@ -1,0 +1,88 @@
+"""The values of a user's objects: names, limits and default requests."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky import users
+from kubectl_sky.errors import UserError
+from kubectl_sky.plan.account import Account, QuotaFlags, default_namespace, quota, slug
+from kubectl_sky.render import manifests
+
+GPU = "requests.nvidia.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("flags", "hard"),
+    [
+        (QuotaFlags(), {"pods": "1"}),
+        (QuotaFlags(cpus="1.5", memory="8"), {"requests.cpu": "1500m", "requests.memory": "8Gi"}),
+        (QuotaFlags(tasks="0"), {"pods": "0"}),
+        (QuotaFlags(tasks="none"), {}),
+        (QuotaFlags(gpus="8"), {GPU: "8"}),
+        (QuotaFlags(gpus="H100:4"), {GPU: "4"}),
+        (QuotaFlags(gpus="MI300X:2"), {"requests.amd.com/gpu": "2"}),
+        (
+            QuotaFlags(gpus="0"),
+            {
+                GPU: "0",
+                "requests.amd.com/gpu": "0",
+                "requests.aws.amazon.com/neuron": "0",
+            },
+        ),
+    ],
+)
+def test_quota_has_the_limits_of_the_flags(flags: QuotaFlags, hard: dict[str, str]) -> None:
+    kept = {} if flags.tasks else {"pods": "1"}
+    assert quota(flags, {"pods": "1"}) == kept | hard
+
+
+def test_quota_keeps_limits_that_are_no_flags() -> None:
+    current = {"services": "3", GPU: "1", "requests.amd.com/gpu": "1"}
+    assert quota(QuotaFlags(gpus="none"), current) == {"services": "3"}
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"cpus": "many"},
+        {"cpus": "-1"},
+        {"memory": "8Qi"},
+        {"tasks": "-1"},
+        {"tasks": "1.5"},
+        {"tasks": "٣"},
+        {"tasks": "9" * 30},
+        {"gpus": "A100:"},
+        {"gpus": "A100:-2"},
+        {"gpus": "{}"},
+    ],
+)
+def test_invalid_limit_names_its_flag(flags: dict[str, str]) -> None:
+    with pytest.raises(UserError, match=f"--{next(iter(flags))} "):
+        quota(QuotaFlags(**flags), {})
+
+
+def test_default_requests_fit_under_a_small_quota() -> None:
+    account = Account(users.named("a"), "User", "n", {"requests.cpu": "100m", "pods": "1"})
+    assert account.default_requests == {"cpu": "100m"}
+
+
+def test_long_names_that_begin_alike_get_different_objects() -> None:
+    alice, bob = (users.named("system:serviceaccount:" + "x" * 40 + name) for name in ("a", "b"))
+    assert slug(alice) != slug(bob)
+    assert len(default_namespace(alice)) <= 63
+
+
+@given(st.text(min_size=1, max_size=300))
+def test_any_name_gives_manifests_that_hold_it(name: str) -> None:
+    try:
+        user = users.named(name)
+    except UserError:
+        return
+    account = Account(user, "User", default_namespace(user), {"pods": "1"})
+    for manifest in (manifests.namespace(account), *manifests.account(account)):
+        metadata = manifest.object["metadata"]
+        assert metadata["annotations"]["kubectl-sky/user"] == user.name
+        assert len(metadata["name"]) <= 63
+    binding = manifests.account(account)[1].object
+    assert [subject["name"] for subject in binding["subjects"]] == [user.name]
