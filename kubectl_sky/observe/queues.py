@@ -274,10 +274,7 @@ def waiting_group(group: Object) -> WaitingGroup | None:
         if condition.get("type") == "Unschedulable" and condition.get("status") == "True"
     ]
     unschedulable.sort(key=lambda condition: condition.get("lastTransitionTime") or "")
-    message = (
-        (unschedulable[-1].get("message") or unschedulable[-1].get("reason") or "")
-        if unschedulable
-        else ""
-    )
+    latest = unschedulable[-1] if unschedulable else {}
+    message = latest.get("message") or latest.get("reason") or ""
     queue = (group.get("spec") or {}).get("queue") or "default"
     return WaitingGroup(group["metadata"]["name"], queue, phase, str(message).strip())

@@ -22,7 +22,6 @@ class Step(StrEnum):
     PASSED = "ok"
     PROBLEM = "problem"
     AHEAD = "not reached"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)

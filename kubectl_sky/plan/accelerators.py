@@ -154,10 +154,8 @@ def is_known(name: str) -> bool:
 
 def matches(requested_name: str, model: str) -> bool:
     """Return whether a model fits a request: A100 accepts A100-80GB, not vice versa."""
-    requested, candidate = (
-        _ALIASES.get(requested_name.upper(), requested_name).upper(),
-        model.upper(),
-    )
+    requested = _ALIASES.get(requested_name.upper(), requested_name).upper()
+    candidate = model.upper()
     return candidate == requested or candidate.startswith(f"{requested}-")
 
 

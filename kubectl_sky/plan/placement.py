@@ -215,14 +215,8 @@ def _is_labelled(device: Device | None, facts: Facts) -> bool:
 
 def _terms_present(terms: tuple[Term, ...], facts: Facts) -> tuple[Term, ...]:
     """Drop the terms that no cluster node meets, unless that drops all of them."""
-    return (
-        tuple(
-            term
-            for term in terms
-            if any(meets((term,), cluster_node) for cluster_node in facts.cluster_nodes)
-        )
-        or terms
-    )
+    present = [term for term in terms if any(meets((term,), item) for item in facts.cluster_nodes)]
+    return tuple(present) or terms
 
 
 def _preferred(devices: list[Device | None], facts: Facts) -> tuple[Preference, ...]:
@@ -311,13 +305,8 @@ def _any_fits(candidates: tuple[Resources, ...], facts: Facts) -> bool:
 
 
 def _missing_note(kinds: str, device: Device, facts: Facts) -> str:
-    gpus = sorted(
-        {
-            name
-            for cluster_node in facts.cluster_nodes
-            for name in accelerators.from_labels(cluster_node.labels)
-        }
-    )
+    labels = (item.labels for item in facts.cluster_nodes)
+    gpus = sorted({name for entry in labels for name in accelerators.from_labels(entry)})
     hint = f"there are {', '.join(gpus)}" if gpus else "no cluster node has GPU labels"
     return f"no cluster node has a label for {kinds}; {hint}; the task waits for one"
 

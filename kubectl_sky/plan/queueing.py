@@ -76,16 +76,13 @@ def check(task: Task, facts: Facts, settings: Settings) -> None:
 
 def labels(task: Task, resources: Resources, facts: Facts, settings: Settings) -> Mapping[str, str]:
     """Return the Kueue labels for the queue and its priority class."""
-    name, priority_class = (
-        queue(task.kubernetes, settings),
-        find_priority_class(resources, settings),
-    )
+    name = queue(task.kubernetes, settings)
     if not name:
         return {}
-    exists = priority_class and facts.queues and priority_class in facts.queues.classes
-    return {names.QUEUE: name} | (
-        {names.QUEUE_CLASS: priority_class} if exists and priority_class else {}
-    )
+    priority_class = find_priority_class(resources, settings)
+    if priority_class and facts.queues and priority_class in facts.queues.classes:
+        return {names.QUEUE: name, names.QUEUE_CLASS: priority_class}
+    return {names.QUEUE: name}
 
 
 def node_selector(options: Kubernetes, settings: Settings) -> Mapping[str, str]:
