@@ -113,8 +113,8 @@ class _Session(Session):
         super().__init__(connection, target)
         self._cluster = cluster
 
-    def open(self, outgoing: Outgoing, attempt: Attempt | None = None) -> Reply:
-        return super().open(outgoing, attempt or self._cluster.answer)
+    def exchange(self, outgoing: Outgoing, attempt: Attempt | None = None) -> Reply:
+        return super().exchange(outgoing, attempt or self._cluster.answer)
 
 
 class FakeCluster:
@@ -125,6 +125,7 @@ class FakeCluster:
         self.user = "alice"
         self.tokens: dict[str, str] = {}  # users by token; a request with another one is refused
         self.requests: list[str] = []
+        self.sent: list[Request] = []  # the same requests, as they came
         self.forbidden: set[str] = set()  # such as "create pods", or "bob: create pods"
         self.kinds = set(_EVERYWHERE)
         self.sends_initial_events = True  # whether a watch can start with the existing objects
@@ -248,6 +249,7 @@ class FakeCluster:
 
     def answer(self, pool: urllib3.PoolManager, request: Request) -> Reply:
         """Answer one request; an `Attempt` of the transport."""
+        self.sent.append(request)
         url = urlsplit(request.url)
         match = _PATH.fullmatch(url.path)
         if url.path.startswith("/apis") and (not match or url.path.count("/") < 4):

@@ -1,6 +1,7 @@
 """Options that commands share; each group is passed to a command as one value."""
 
 import functools
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kubectl_sky import settings
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import output as output_of
 from kubectl_sky.cli.commands import ConnectionOption
@@ -56,7 +58,11 @@ class ClusterFlags:
         """Return the connection settings of the flags."""
         from kubectl_sky.cluster.session import Connection
 
-        return Connection(**self.connection)
+        connection = Connection(**self.connection)
+        if connection.server_url:
+            name = self.user or settings.logged_in(os.environ) or settings.system_user()
+            return replace(connection, server_user=name)
+        return connection
 
 
 def _single_value(
@@ -114,6 +120,15 @@ _CONNECTION = [
         "-s", "--server", help="URL of the API server (default: that of the cluster)."
     ),
     _connection_option(
+        "--server-url",
+        envvar=["KUBECTL_SKY_SERVER", "K8S_CLI_API_URL"],
+        metavar="URL",
+        help="Go through the `kubectl sky api` server at URL (default: $KUBECTL_SKY_SERVER).",
+    ),
+    _connection_option(
+        "--certificate-authority", metavar="FILE", help="CA of the server's certificate."
+    ),
+    _connection_option(
         "--token", help="Bearer token. Visible in the process list: prefer the kubeconfig."
     ),
     _connection_option("--as", "as_user", help="User to impersonate."),
@@ -140,6 +155,8 @@ _KEYS = [
     "kubeconfig",
     "cluster",
     "server",
+    "server_url",
+    "certificate_authority",
     "token",
     "as_user",
     "as_groups",

@@ -10,7 +10,9 @@ class Connection:
     """Connection flags; None means that the kubeconfig decides.
 
     `request_timeout` is in seconds and limits each request that is not a stream. `anonymous` leaves
-    out all credentials: only the server, its CA and the proxy count.
+    out all credentials: only the server, its CA and the proxy count. `server_url` is the address of
+    a kubectl-sky server that the requests go through, and `server_user` the name for one that
+    trusts X-User.
     """
 
     kubeconfig: str | None = None
@@ -24,6 +26,9 @@ class Connection:
     request_timeout: float | None = None
     insecure: bool | None = None
     anonymous: bool = False
+    server_url: str | None = None
+    server_user: str | None = None
+    certificate_authority: str | None = None
 
 
 @dataclass(frozen=True)

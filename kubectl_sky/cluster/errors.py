@@ -153,6 +153,11 @@ def one_line(value: object) -> str:
 
 
 def _unauthorized(refusal: Refusal) -> ClusterError:
+    if refusal.message.startswith("kubectl-sky: "):  # a server with --server-url
+        return Unauthorized(
+            f"unauthorized: {refusal.message.removeprefix('kubectl-sky: ')}",
+            "use a kubeconfig user with a token, or --token: see `kubectl create token --help`",
+        )
     if refusal.info.server.lower().startswith("http://"):
         return Unauthorized(
             f"unauthorized: credentials are not sent to {refusal.info.server}, without encryption",

@@ -7,7 +7,7 @@ module adds kubectl's flags and precedence rules, and reports each error in one 
 import os
 import re
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -38,14 +38,28 @@ _MALFORMED = (ValueError, TypeError, AttributeError, LookupError)  # raised by t
 
 def resolve(connection: Connection) -> Target:
     """Return the server and credentials for a connection. Raises ClusterError."""
+    if connection.server_url:
+        connection = _through_server(connection)
     paths = _paths(connection)
     if paths:
         return _from_files(connection, os.pathsep.join(paths))
-    if _IN_CLUSTER in os.environ and not connection.context:
+    if _IN_CLUSTER in os.environ and not (connection.context or connection.server_url):
         return _from_service_account(connection)
     if connection.server:
         return _from_flags(connection)
     raise ClusterError(_no_kubeconfig(connection), "name one with --kubeconfig")
+
+
+def _through_server(connection: Connection) -> Connection:
+    """Return the connection to the API server behind a kubectl-sky server. Raises ClusterError."""
+    url = str(connection.server_url).rstrip("/")
+    if connection.server:
+        raise ClusterError("--server and --server-url exclude each other", "leave one out")
+    if not _encrypted(url) and not _on_loopback(url):
+        raise ClusterError(
+            f"{url} is not a server address", "use https://HOST, or http:// on this machine"
+        )
+    return replace(connection, server=f"{url}/kubernetes")
 
 
 def contexts(connection: Connection) -> Contexts:
@@ -180,8 +194,13 @@ def _context(connection: Connection, merger: KubeConfigMerger, name: str, paths:
 
 def _with_flags(connection: Connection, cluster: Entry, paths: str) -> Entry:
     """Return a cluster entry with the flags applied, as kubectl merges them."""
-    if connection.server:
+    if connection.server_url:  # another server, with a certificate of its own
+        cluster = {"server": connection.server}
+    elif connection.server:
         cluster = {**cluster, "server": connection.server}
+    if connection.certificate_authority:
+        cluster.pop(f"{_CA}-data", None)
+        cluster[_CA] = str(Path(connection.certificate_authority).absolute())
     if connection.insecure is not None:
         cluster = {**cluster, _INSECURE: connection.insecure}
     authority = {_CA, f"{_CA}-data"} & set(cluster)
@@ -202,7 +221,11 @@ def _credentials(connection: Connection, context: _Context) -> tuple[Entry, floa
     server gets no credentials, so no plugin runs for it.
     """
     user = context.user
-    if connection.anonymous or not _encrypted(str(context.cluster.get("server"))):
+    if connection.server_url:  # it speaks for callers with tokens only
+        certificates = {*_CERTIFICATES, *(f"{name}-data" for name in _CERTIFICATES)}
+        user = {key: user[key] for key in user.keys() - certificates}
+    server = str(context.cluster.get("server"))
+    if connection.anonymous or not _may_have_credentials(connection, server):
         return {}, None
     if connection.token:
         names = {*_CERTIFICATES, *(f"{name}-data" for name in _CERTIFICATES)}
@@ -214,6 +237,15 @@ def _credentials(connection: Connection, context: _Context) -> tuple[Entry, floa
 
 def _encrypted(server: str) -> bool:
     return server.lower().startswith("https://")
+
+
+def _on_loopback(url: str) -> bool:
+    return bool(re.match(r"http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?(/|$)", url, re.I))
+
+
+def _may_have_credentials(connection: Connection, server: str) -> bool:
+    """As in kubectl, a token is not sent in plain text; only to this machine's own server."""
+    return _encrypted(server) or (bool(connection.server_url) and _on_loopback(server))
 
 
 def _run_plugin(plugin: Any, context: _Context) -> tuple[Entry, float | None]:  # noqa: ANN401 - YAML
@@ -315,6 +347,10 @@ def _override(configuration: Configuration, connection: Connection) -> None:
         configuration.api_key = {}
     elif connection.token:
         configuration.api_key = {"BearerToken": f"Bearer {connection.token}"}
+    if not _may_have_credentials(connection, str(configuration.host)):
+        configuration.api_key = {}
+    if connection.certificate_authority:
+        configuration.ssl_ca_cert = connection.certificate_authority
     if connection.insecure:
         configuration.verify_ssl, configuration.ssl_ca_cert = False, None
 
@@ -340,9 +376,7 @@ def _target(
         )
     if not server.lower().startswith(("http://", "https://")):
         raise ClusterError(f"{server!r} is not a server address", "use https://HOST:PORT")
-    authorization = ""
-    if _encrypted(server):  # as in kubectl: no credentials in plain text
-        authorization = str(configuration.api_key.get("BearerToken") or "").strip()
+    authorization = str(configuration.api_key.get("BearerToken") or "").strip()
     if authorization:
         check_header(authorization)
     configuration.connection_pool_maxsize = _MAX_CONNECTIONS

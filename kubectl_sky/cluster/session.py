@@ -57,7 +57,7 @@ class Outgoing:
 
     info: RequestInfo
     query: Query
-    headers: dict[str, str]
+    headers: Mapping[str, str] | Sequence[tuple[str, str]]
     body: bytes | None = None
     streamed: bool = False
     repeatable: bool = True
@@ -159,9 +159,17 @@ class Session:
         return Stream(reply.stream, info)
 
     def open(self, outgoing: Outgoing, attempt: transport.Attempt | None = None) -> Reply:
-        """Send a request; retry once with fresh credentials if the server returns 401.
+        """Send a request and return the answer. Raises ClusterError if it is refused, or lost."""
+        reply = self.exchange(outgoing, attempt)
+        if reply.status >= 300:
+            raise self._refused(outgoing.info, reply)
+        return reply
 
-        `attempt` replaces the HTTP exchange, for WebSocket handshakes. Raises ClusterError.
+    def exchange(self, outgoing: Outgoing, attempt: transport.Attempt | None = None) -> Reply:
+        """Send a request and return the answer, whatever its status.
+
+        It is sent again once with fresh credentials if the server returns 401. `attempt` replaces
+        the HTTP exchange, for WebSocket handshakes. Raises ClusterError if there is no answer.
         """
         target = self._current_target()
         try:
@@ -173,8 +181,6 @@ class Session:
             raise transport.unreachable(outgoing.info, error) from None
         if reply.retries and any(retry.error for retry in reply.retries.history):
             self._lost_at = monotonic()
-        if reply.status >= 300:
-            raise self._refused(outgoing.info, reply)
         return reply
 
     def cached(self, name: str, fetch: Callable[[], T]) -> T:
@@ -234,6 +240,8 @@ class Session:
         headers["User-Agent"] = f"kubectl-sky/{__version__}"
         if target.authorization:
             headers["Authorization"] = target.authorization
+        elif self._connection.server_user:
+            headers["X-User"] = _header(self._connection.server_user)
         if self._connection.as_user:
             headers["Impersonate-User"] = _header(self._connection.as_user)
         for group in self._connection.as_groups:

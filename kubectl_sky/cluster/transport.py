@@ -204,14 +204,17 @@ class Stream:
     Calling `close` in another thread ends an iteration that waits for data.
     """
 
-    def __init__(self, response: urllib3.BaseHTTPResponse, info: RequestInfo) -> None:
+    def __init__(
+        self, response: urllib3.BaseHTTPResponse, info: RequestInfo, *, decode: bool = True
+    ) -> None:
         self._response = response
         self._info = info
+        self._decode = decode  # False leaves a Content-Encoding as it is
         self._closed = False
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            while chunk := self._response.read1(_CHUNK_BYTES, decode_content=True):
+            while chunk := self._response.read1(_CHUNK_BYTES, decode_content=self._decode):
                 yield chunk
         except (HTTPError, OSError, ValueError, AttributeError) as error:
             if self._closed:  # by another thread

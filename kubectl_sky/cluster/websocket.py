@@ -28,7 +28,7 @@ from websockets.uri import WebSocketURI
 
 from kubectl_sky.cluster.errors import RequestInfo
 from kubectl_sky.cluster.session import Outgoing, Query, Session
-from kubectl_sky.cluster.transport import Reply, Request, unreachable
+from kubectl_sky.cluster.transport import Attempt, Reply, Request, unreachable
 from kubectl_sky.errors import ClusterError, Unreachable
 
 MAX_SEND_BYTES = 64 * 1024  # bytes to send in one message; larger messages are not faster
@@ -54,8 +54,13 @@ def connect(session: Session, path: str, query: Query, protocols: Sequence[str])
     """Open a WebSocket with one of the subprotocols. Raises ClusterError."""
     info = RequestInfo("GET", path, session.server)
     outgoing = Outgoing(info, query, {}, streamed=True, repeatable=False)
-    reply = session.open(outgoing, partial(_handshake, info, protocols))
+    reply = session.open(outgoing, handshake(info, protocols))
     return WebSocket(reply.stream, info)
+
+
+def handshake(info: RequestInfo, protocols: Sequence[str]) -> Attempt:
+    """Return the exchange that opens a WebSocket; the stream of its answer is for `WebSocket`."""
+    return partial(_handshake, info, protocols)
 
 
 class _Connection:

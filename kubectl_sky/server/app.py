@@ -5,10 +5,10 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
 from kubectl_sky import __version__
-from kubectl_sky.server import cluster, models, pages, problems, tasks
+from kubectl_sky.server import cluster, models, pages, problems, proxy, tasks
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.identity import Identities
-from kubectl_sky.server.limits import Guard, Rates
+from kubectl_sky.server.limits import Guard, Rates, Streams
 
 _ERRORS = (400, 401, 403, 404, 409, 413, 429, 500, 502, 503)
 
@@ -27,12 +27,14 @@ def create_app(config: Config) -> FastAPI:
     app.state.config = config
     app.state.identities = Identities(config)
     app.state.rates = Rates(config.limits.requests_per_second)
+    app.state.streams = Streams(config.limits.streams)
     problems.install(app)
     app.add_api_route("/", _root, response_model=models.Health, name="root")
     app.include_router(tasks.router)
     app.include_router(cluster.router)
     app.include_router(pages.router)
     app.mount("/ui", pages.Pages())
+    app.include_router(proxy.router)
     app.add_middleware(Guard, config=config)
     return app
 

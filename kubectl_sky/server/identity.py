@@ -138,14 +138,15 @@ class Identities:
         self._anonymous: Session | None = None
         self._own: Session | None = None
 
-    def authenticate(self, connection: HTTPConnection) -> Caller:
+    def authenticate(self, connection: HTTPConnection, *, cookies: bool = True) -> Caller:
         """Return the caller of a request. Raises Unauthorized, ClusterError, Rejected."""
+        _check_origin(connection)  # a proxy in front may add a header for a browser
         headers = connection.headers.getlist("authorization")
         if headers:
             return self._with_failures_limited(connection, lambda: self._of_headers(headers))
-        cookie = cookie_of(connection)
+        cookie = cookie_of(connection) if cookies else ""
         if cookie:
-            check_origin(connection)
+            check_browser(connection)
             token = self.browsers.token(cookie)
             return self.owner() if token is None else self.of_token(token)
         if self._config.trust_x_user and "x-user" in connection.headers:
@@ -202,7 +203,7 @@ class Identities:
 
         Raises Unauthorized, ClusterError, Rejected.
         """
-        check_origin(connection)
+        check_browser(connection)
         token = token.strip()
         self._with_failures_limited(connection, lambda: self._log_in(token, code))
         return self.browsers.open(None if code else token)
@@ -278,7 +279,7 @@ def cookie_of(connection: HTTPConnection) -> str:
     return cookies[COOKIE].value if COOKIE in cookies else ""
 
 
-def check_origin(connection: HTTPConnection) -> None:
+def _check_origin(connection: HTTPConnection) -> None:
     """Refuse requests that another site lets a browser send. Raises Rejected."""
     headers = connection.headers
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
@@ -287,8 +288,13 @@ def check_origin(connection: HTTPConnection) -> None:
         raise Rejected(403, "a browser sent this request for another site")
     if not own_origin:
         raise Rejected(403, "a browser sent this request for another site")
+
+
+def check_browser(connection: HTTPConnection) -> None:
+    """Refuse requests of other sites, and changes that a form could send. Raises Rejected."""
+    _check_origin(connection)
     unsafe = connection.scope.get("method", "GET") not in _SAFE_METHODS
-    if unsafe and headers.get(CSRF_HEADER) != CSRF_VALUE:
+    if unsafe and connection.headers.get(CSRF_HEADER) != CSRF_VALUE:
         raise Rejected(
             403, "a request with a cookie needs a header", f"{CSRF_HEADER}: {CSRF_VALUE}"
         )

@@ -1,7 +1,9 @@
 """Limit what callers use: hosts, bodies and rates."""
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import monotonic
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -60,6 +62,30 @@ class Rates:
         return Rejected(429, "too many requests", f"try again in {seconds} s", seconds)
 
 
+class Streams:
+    """Count the open streams of each caller."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def opened(self, key: str) -> Iterator[None]:
+        """Count a stream while the context lasts. Raises Rejected with 429 over the limit."""
+        with self._lock:
+            if self._open[key] >= self._limit:
+                raise Rejected(429, f"more than {self._limit} open streams", "close some", 5)
+            self._open[key] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open[key] -= 1
+                if not self._open[key]:
+                    del self._open[key]
+
+
 class _Answer:
     """Add headers to an answer, and replace it if it fails before it starts."""
 
@@ -105,6 +131,8 @@ class Guard:
             await self._app(scope, _limited(receive, limit), answer.send)
         except Rejected as error:
             await answer.refuse(scope, receive, problems.answer(error))
+        except ConnectionError:  # a stream was lost: end the answer without its last chunk
+            return
         except Exception as error:  # noqa: BLE001 -- the door that reports bugs
             await answer.refuse(scope, receive, problems.bug(error))
 

@@ -1,24 +1,39 @@
 """Sessions with the test cluster, straight and through a proxy that cuts connections."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kubectl_sky.cluster.session import Connection, Session
+from tests.cluster.rest_server import RestServer
+from tests.cluster.target import Cluster
 from tests.contract.proxies import CuttingProxy
 
 
-@pytest.fixture
-def session(cluster: Any, namespace: str) -> Iterator[Session]:
-    found = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig), namespace=namespace))
-    yield found
-    found.close()
+@pytest.fixture(params=["direct", pytest.param("server", marks=pytest.mark.practice_only)])
+def session(cluster: Any, namespace: str, request: pytest.FixtureRequest) -> Iterator[Session]:
+    """A session with the API server: directly, and through `kubectl sky api`."""
+    connection = Connection(kubeconfig=str(cluster.kubeconfig), namespace=namespace)
+    if request.param == "server":
+        rest_server: RestServer = request.getfixturevalue("rest_server")
+        connection = replace(connection, server_url=rest_server.url)
+    session = Session.connect(connection)
+    yield session
+    session.close()
+
+
+@pytest.fixture(scope="session")
+def rest_server(practice_cluster: Cluster) -> Iterator[RestServer]:
+    """`kubectl sky api` in front of the practice cluster."""
+    with RestServer.start(practice_cluster) as server:
+        yield server
 
 
 @pytest.fixture
-def proxy(session: Session) -> Iterator[CuttingProxy]:
-    found = CuttingProxy(session.server)
+def proxy(cluster: Any) -> Iterator[CuttingProxy]:
+    found = CuttingProxy(Session.connect(Connection(kubeconfig=str(cluster.kubeconfig))).server)
     yield found
     found.close()
 

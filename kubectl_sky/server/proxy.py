@@ -1,0 +1,217 @@
+"""`/kubernetes`: the API server behind this one, for the plugin and for kubectl.
+
+Requests travel as they are, with the caller's credentials, so RBAC decides as it does without a
+proxy. Errors of this server are Status objects, as clients of Kubernetes expect them.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from http import HTTPStatus
+from threading import Event
+from typing import TypeVar
+from urllib.parse import parse_qsl
+
+import anyio.to_thread
+from fastapi import APIRouter, Request, Response, WebSocket
+from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.requests import HTTPConnection
+from starlette.websockets import WebSocketDisconnect
+
+from kubectl_sky.cluster import websocket
+from kubectl_sky.cluster.errors import RequestInfo
+from kubectl_sky.cluster.session import Outgoing
+from kubectl_sky.cluster.transport import Reply, Stream
+from kubectl_sky.errors import SkyError
+from kubectl_sky.server import problems
+from kubectl_sky.server.config import Limits
+from kubectl_sky.server.identity import Caller
+
+PREFIX = "/kubernetes"
+
+T = TypeVar("T")
+
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+_REQUEST_HEADERS = frozenset({"accept", "accept-encoding", "content-type"})
+_REQUEST_PREFIX = "impersonate-"  # RBAC decides who may
+_ANSWER_HEADERS = ("Content-Type", "Content-Encoding", "Retry-After", "Warning", "Audit-Id")
+# A pod that is reached through the API server may answer with a page: it runs no script here.
+_SECURITY_HEADERS = {"Content-Security-Policy": "sandbox; default-src 'none'"}
+_MAX_THREADS = 2000  # that wait for the API server, of all callers together
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.api_route(PREFIX + "/{path:path}", methods=_METHODS)
+async def forward(request: Request) -> Response:
+    """Send a request to the API server, and its answer back as it arrives."""
+    resources = contextlib.ExitStack()
+    try:
+        caller = await _in_thread(request, partial(_authenticated, request))
+        resources.enter_context(request.app.state.streams.opened(caller.user.name))
+        body = await request.body()
+        limits: Limits = request.app.state.config.limits
+        outgoing = Outgoing(
+            RequestInfo(request.method, _path(request), caller.session.server),
+            _query(request),
+            _headers(request),
+            body or None,
+            streamed=True,
+            repeatable=False,
+            silence=limits.stream_seconds,
+        )
+        reply = await _in_thread(request, partial(caller.session.exchange, outgoing))
+    except SkyError as error:
+        resources.close()
+        return _status(error)
+    except BaseException:
+        resources.close()
+        raise
+    if reply.stream is None:
+        resources.close()
+        headers = _answer_headers(reply, encoded=False)
+        return Response(reply.data, reply.status, headers)
+    stream = resources.enter_context(Stream(reply.stream, outgoing.info, decode=False))
+    headers = _answer_headers(reply, encoded=True)
+    return StreamingResponse(_chunks(request, stream, resources), reply.status, headers)
+
+
+@router.websocket(PREFIX + "/{path:path}")
+async def tunnel(client: WebSocket) -> None:
+    """Connect a client with a WebSocket of the API server: exec and port-forward."""
+    with contextlib.ExitStack() as resources:
+        try:
+            caller = await _in_thread(client, partial(_authenticated, client))
+            resources.enter_context(client.app.state.streams.opened(caller.user.name))
+            info = RequestInfo("GET", _path(client), caller.session.server)
+            outgoing = Outgoing(
+                info, _query(client), _headers(client), streamed=True, repeatable=False
+            )
+            handshake = websocket.handshake(info, client.scope["subprotocols"])
+            exchange = partial(caller.session.exchange, outgoing, handshake)
+            reply = await _in_thread(client, exchange)
+        except SkyError as error:
+            await client.send_denial_response(_status(error))
+            return
+        if reply.stream is None:
+            headers = _answer_headers(reply, encoded=False)
+            await client.send_denial_response(Response(reply.data, reply.status, headers))
+            return
+        server = resources.enter_context(websocket.WebSocket(reply.stream, info))
+        await client.accept(server.protocol)
+        seconds = client.app.state.config.limits.stream_seconds
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await _connect(client, server)
+
+
+async def _connect(client: WebSocket, server: websocket.WebSocket) -> None:
+    """Send messages in both directions until one side closes."""
+    stop = Event()
+    pumps = [
+        asyncio.create_task(_to_client(client, server, stop)),
+        asyncio.create_task(_to_server(client, server)),
+    ]
+    try:
+        await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stop.set()
+        server.hang_up()
+        for pump in pumps:
+            pump.cancel()
+        await asyncio.gather(*pumps, return_exceptions=True)
+        with contextlib.suppress(RuntimeError):  # the client has closed it
+            await client.close()
+
+
+async def _to_client(client: WebSocket, server: websocket.WebSocket, stop: Event) -> None:
+    with contextlib.suppress(SkyError, TimeoutError, WebSocketDisconnect, RuntimeError):
+        while True:
+            data = await _in_thread(client, partial(server.receive, stop))
+            if data is None:
+                return
+            await client.send_bytes(data)
+
+
+async def _to_server(client: WebSocket, server: websocket.WebSocket) -> None:
+    with contextlib.suppress(SkyError, WebSocketDisconnect, KeyError):  # KeyError: a text message
+        while True:
+            data = await client.receive_bytes()
+            await _in_thread(client, partial(server.send, data))
+
+
+async def _chunks(
+    request: Request, stream: Stream, resources: contextlib.ExitStack
+) -> AsyncIterator[bytes]:
+    """Yield the parts of an answer; the time of a stream is limited."""
+    parts: Iterator[bytes] = iter(stream)
+    try:
+        async with asyncio.timeout(request.app.state.config.limits.stream_seconds):
+            while chunk := await _in_thread(request, partial(next, parts, b"")):
+                yield chunk
+    except (SkyError, TimeoutError):
+        raise ConnectionAbortedError from None
+    finally:
+        stream.close()  # ends a thread that waits for the API server
+        resources.close()
+
+
+async def _in_thread(connection: HTTPConnection, work: Callable[[], T]) -> T:
+    """Run something that waits; the threads of streams are not those of other requests."""
+    state = connection.app.state
+    if not hasattr(state, "proxy_threads"):
+        state.proxy_threads = anyio.CapacityLimiter(_MAX_THREADS)
+    return await anyio.to_thread.run_sync(work, limiter=state.proxy_threads, abandon_on_cancel=True)
+
+
+def _authenticated(connection: HTTPConnection) -> Caller:
+    """Return the caller. A browser's cookie does not count here. Raises SkyError."""
+    caller: Caller = connection.app.state.identities.authenticate(connection, cookies=False)
+    connection.app.state.rates.take(caller.user.name)
+    return caller
+
+
+def _path(connection: HTTPConnection) -> str:
+    raw = connection.scope.get("raw_path") or connection.scope["path"].encode()
+    return str(raw.decode("ascii", "replace")).removeprefix(PREFIX)
+
+
+def _query(connection: HTTPConnection) -> list[tuple[str, str]]:
+    return parse_qsl(connection.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+
+
+def _headers(connection: HTTPConnection) -> list[tuple[str, str]]:
+    return [
+        (name, value)
+        for name, value in connection.headers.items()
+        if name in _REQUEST_HEADERS or name.startswith(_REQUEST_PREFIX)
+    ]
+
+
+def _answer_headers(reply: Reply, *, encoded: bool) -> dict[str, str]:
+    headers = {name: reply.headers.get(name) for name in _ANSWER_HEADERS}
+    if not encoded:
+        del headers["Content-Encoding"]
+    return {name: value for name, value in headers.items() if value} | _SECURITY_HEADERS
+
+
+def _status(error: SkyError) -> JSONResponse:
+    """Return an error of this server as an object of Kubernetes."""
+    answer = problems.answer(error)
+    message = f"{error.what}; {error.hint}" if error.hint else error.what
+    body = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": f"kubectl-sky: {message}",
+        "reason": HTTPStatus(answer.status_code).phrase.replace(" ", ""),
+        "code": answer.status_code,
+    }
+    kept = {
+        name: answer.headers[name]
+        for name in ("WWW-Authenticate", "Retry-After")
+        if name in answer.headers
+    }
+    return JSONResponse(body, answer.status_code, kept)

@@ -1,0 +1,114 @@
+"""`/kubernetes`: the API server behind this one."""
+
+import pytest
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from kubectl_sky.server.config import Config, Limits
+from tests.fake_cluster import FakeCluster
+from tests.server.conftest import ALICE, BOB, SECRET, Client, bearer
+
+PODS = "/kubernetes/api/v1/namespaces/default/pods"
+MAPS = "/kubernetes/api/v1/namespaces/default/configmaps"
+
+
+def config_map(name: str) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+
+
+def test_list_is_that_of_the_api_server(alice: TestClient) -> None:
+    answer = alice.get(PODS)
+    assert (answer.status_code, answer.json()["items"]) == (200, [])
+
+
+def test_create_sends_the_body(alice: TestClient, cluster: FakeCluster) -> None:
+    assert alice.post(MAPS, json=config_map("a")).status_code == 201
+    assert cluster.names() == ["configmaps a"]
+
+
+def test_refusal_of_the_api_server_is_passed_on(alice: TestClient) -> None:
+    answer = alice.get(f"{MAPS}/none")
+    assert (answer.status_code, answer.json()["reason"]) == (404, "NotFound")
+
+
+def test_request_carries_the_caller_s_token_only(client: Client, cluster: FakeCluster) -> None:
+    client(bearer(BOB)).get(PODS)
+    tokens = {request.headers.get("Authorization") for request in cluster.sent}
+    assert f"Bearer {BOB}" in tokens
+    assert not any(SECRET in str(token) or ALICE in str(token) for token in tokens)
+
+
+def test_impersonation_reaches_the_api_server(alice: TestClient, cluster: FakeCluster) -> None:
+    alice.get(
+        PODS,
+        headers=[
+            ("Impersonate-User", "carol"),
+            ("Impersonate-Group", "a"),
+            ("Impersonate-Group", "b"),
+        ],
+    )
+    last = cluster.sent[-1].headers
+    assert last["Impersonate-User"] == "carol"
+    assert last.getlist("Impersonate-Group") == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "name", ["Cookie", "X-Forwarded-For", "X-Remote-User", "Connection", "X-User"]
+)
+def test_other_headers_are_dropped(name: str, alice: TestClient, cluster: FakeCluster) -> None:
+    alice.get(PODS, headers={name: "x"})
+    assert name not in cluster.sent[-1].headers
+
+
+def test_request_without_a_token_is_a_status(client: Client, cluster: FakeCluster) -> None:
+    answer = client().get(PODS)
+    body = answer.json()
+    assert (answer.status_code, body["kind"], body["code"]) == (401, "Status", 401)
+    assert "Authorization: Bearer" in body["message"]
+
+
+def test_cookie_does_not_count(client: Client, config: Config) -> None:
+    browser = client()
+    app = browser.app
+    cookie = app.state.identities.browsers.open(ALICE)  # type: ignore[attr-defined]
+    answer = browser.get(PODS, headers={"Cookie": f"kubectl-sky-session={cookie}"})
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}]
+)
+def test_request_of_another_site_is_refused(headers: dict[str, str], alice: TestClient) -> None:
+    answer = alice.post(MAPS, json=config_map("a"), headers=headers)
+    assert (answer.status_code, answer.json()["kind"]) == (403, "Status")
+
+
+def test_page_of_a_pod_runs_no_script(alice: TestClient) -> None:
+    assert alice.get(PODS).headers["Content-Security-Policy"].startswith("sandbox")
+
+
+def test_body_over_the_limit_is_refused(client: Client) -> None:
+    server = client(bearer(ALICE), limits=Limits(proxy_body_bytes=1000))
+    assert server.post(MAPS, content=b"x" * 1001).status_code == 413
+
+
+def test_stream_over_the_limit_is_refused(client: Client) -> None:
+    answer = client(bearer(ALICE), limits=Limits(streams=0)).get(PODS)
+    assert (answer.status_code, answer.json()["reason"]) == (429, "TooManyRequests")
+
+
+@pytest.mark.parametrize(
+    "path", ["/../../whoami", "/%2e%2e/whoami", "//evil.example/api", "/a%0d%0ab", "/\udcff"]
+)
+def test_odd_path_stays_with_the_api_server(
+    path: str, alice: TestClient, cluster: FakeCluster
+) -> None:
+    before = len(cluster.sent)
+    answer = alice.get(f"/kubernetes{path}".encode("utf-8", "surrogateescape").decode("latin-1"))
+    assert answer.status_code < 500
+    assert all(request.url.startswith("https://fake.example/") for request in cluster.sent[before:])
+
+
+def test_websocket_without_a_token_is_refused(client: Client) -> None:
+    with pytest.raises(WebSocketDisconnect), client().websocket_connect(f"{PODS}/a/exec"):
+        pass
