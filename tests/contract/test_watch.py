@@ -60,6 +60,15 @@ def test_existing_then_changes(session: Session, namespace: str) -> None:
     seen.close()  # type: ignore[attr-defined]
 
 
+def test_watch_existing_objects_needs_no_list(
+    session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects.create(session, make_config_map("a", namespace))
+    monkeypatch.setattr(objects, "collect", None)
+    seen = follow(session, namespace)
+    assert until(seen, synced) == [("ADDED", "a"), ("SYNCED", "")]
+
+
 def test_objects_have_their_kind(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace))
     first = next(filter(None, follow(session, namespace)))
