@@ -184,7 +184,7 @@ class Session:
         return reply
 
     def cached(self, name: str, fetch: Callable[[], T]) -> T:
-        """RequestInfo `fetch` once per session and cache its result, but not its errors."""
+        """Call `fetch` once per session and cache its result, but not its errors."""
         with self._lock:
             entry = self._cache.setdefault(name, _CachedValue())
         with entry.lock:

@@ -205,9 +205,10 @@ class _KindWatcher:
         if event["type"] == "ERROR":
             self._raise_error(item)
         if event["type"] == "BOOKMARK":
+            annotations = item["metadata"].get("annotations")
             if self.initial is None:
                 self.version = _version(item)
-            elif _INITIAL_EVENTS_END in (item["metadata"].get("annotations") or {}):
+            elif isinstance(annotations, dict) and _INITIAL_EVENTS_END in annotations:
                 existing, self.initial = self.initial, None
                 self._synced(existing, _version(item))
             return

@@ -209,6 +209,17 @@ def test_error_event(session: Session, namespace: str) -> None:
 
 
 @pytest.mark.practice_only
+@pytest.mark.parametrize("annotations", [5, "k8s.io/initial-events-end", ["x"], None])
+def test_bookmark_invalid_annotations_does_not_end_initial_events(
+    session: Session, namespace: str, annotations: object
+) -> None:
+    source = watching._KindWatcher(session, kinds.CONFIG_MAP, namespace, {}, Queue())
+    source.initial = {}
+    metadata = {"resourceVersion": "1", "annotations": annotations}
+    source._apply({"type": "BOOKMARK", "object": {"metadata": metadata}})
+    assert (source.initial, source.version) == ({}, "")
+
+
 def test_lost_for_too_long(
     cut_session: Session,
     proxy: CuttingProxy,
