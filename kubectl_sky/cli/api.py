@@ -16,6 +16,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
     examples=[
         "api",
         "api --host 0.0.0.0 --tls-cert tls.crt --tls-key tls.key --allow-host sky.example.com",
+        "api --install --image IMAGE --host-name sky.example.com | kubectl apply -f -",
     ],
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
@@ -40,13 +41,22 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
     is_flag=True,
     help="Believe the header X-User and act with your own credentials; loopback only.",
 )
+@click.option("--install", is_flag=True, help="Print the manifests that run it in a cluster.")
+@click.option("--image", help="Image of --install (default: kubectl-sky:VERSION).")
+@click.option("--host-name", metavar="NAME", help="Host name of --install, as your Ingress has it.")
 @options.cluster
 def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags: object) -> None:
     """Serve the REST API: each caller acts with a bearer token of the cluster, and RBAC decides.
 
     The kubeconfig gives the address and the CA of the API server. Its credentials are not used for
     callers.
+
+    With --install, nothing is served or sent. The namespace is that of -n, or kubectl-sky.
     """
+    install, image, host_name = (flags[name] for name in ("install", "image", "host_name"))
+    if install or image or host_name:
+        output.out(_installation(cluster.namespace, image, host_name, bool(install)))
+        return
     require_packages()
     from kubectl_sky.server.config import LOOPBACK, Config
     from kubectl_sky.server.serve import Listener, serve
@@ -92,6 +102,17 @@ def require_packages() -> None:
         if not find_spec(package):
             what = "the packages of the server are not installed"
             raise UserError(what, "run: pip install 'kubectl-sky[server]'")
+
+
+def _installation(namespace: str | None, image: object, host_name: object, install: bool) -> str:
+    """Return the manifests of the server. Raises UserError without --install."""
+    if not install:
+        raise UserError("--image and --host-name are for --install")
+    from kubectl_sky.plan.server_install import server_install
+    from kubectl_sky.render import manifests
+
+    values = server_install(namespace, *(str(flag or "") for flag in (image, host_name)))
+    return manifests.as_yaml(manifests.server(values)).rstrip("\n")
 
 
 def _port(flag: int | None) -> int:

@@ -18,6 +18,7 @@ from kubectl_sky.plan.local_files import FilesConfigMap
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.plan.pvc import Pvc
 from kubectl_sky.plan.runtime import Runtime
+from kubectl_sky.plan.server_install import ServerInstall
 from kubectl_sky.render import pod_config, writer
 from kubectl_sky.secret import REDACTED, Secret
 from kubectl_sky.workloads import registry
@@ -56,6 +57,11 @@ def _built_in(name: str) -> tuple[str, str | None, Callable[[], bool]] | None:
         return assets.read("templates", name), name, lambda: True
     except FileNotFoundError:
         return None
+
+
+_Values = (
+    Account | ServerInstall | Plan | Node | Pvc | FilesConfigMap | Runtime | Mapping[str, object]
+)
 
 
 @dataclass(frozen=True)
@@ -181,6 +187,12 @@ def account(values: Account) -> tuple[Manifest, ...]:
     return tuple(_manifest(engine(), name, account=values) for name in templates)
 
 
+def server(values: ServerInstall) -> tuple[Manifest, ...]:
+    """Render the objects that run the server in a cluster."""
+    parts = ("serviceaccount", "config", "deployment", "service", "networkpolicy")
+    return tuple(_manifest(engine(), f"server-{part}.yaml.j2", server=values) for part in parts)
+
+
 def namespace(values: Account) -> Manifest:
     """Render the Namespace of a user."""
     return _manifest(engine(), "user-namespace.yaml.j2", account=values)
@@ -232,7 +244,14 @@ def _changed(manifest: Manifest, plan: Plan) -> Manifest:
 def _manifest(
     environment: jinja2.Environment,
     name: str,
-    **context: Account | Plan | Node | Pvc | FilesConfigMap | Runtime | Mapping[str, object],
+    **context: Account
+    | ServerInstall
+    | Plan
+    | Node
+    | Pvc
+    | FilesConfigMap
+    | Runtime
+    | Mapping[str, object],
 ) -> Manifest:
     try:
         text, has_secret = writer.unsealed(environment.get_template(name).render(context))

@@ -45,7 +45,7 @@ GROUP = (
 )
 LONG = f"name: long\n{IMAGE}run: echo started; sleep 600\n"
 FAILING = f"name: fails\nnum_nodes: 2\n{IMAGE}run: test $NODE_RANK = 0 || exit 3; sleep 600\n"
-OFFLINE = {"init", "validate", "render", "local", "auth", "version"}
+OFFLINE = {"init", "validate", "render", "local", "auth", "version", "api", "dashboard"}
 
 
 @pytest.fixture

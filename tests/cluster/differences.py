@@ -34,6 +34,7 @@ REAL_ONLY = {
     "tests/e2e/test_krew.py::test_credential_plugins_get_the_users_libraries": _KREW,
     "tests/e2e/test_lifecycle.py::test_what_a_task_waits_for_is_told[image]": _IMAGES,
     "tests/e2e/test_recovery.py::test_an_evicted_pod_is_followed_by_another": _EVICTIONS,
+    "tests/e2e/test_server_install.py::test_server_and_ingress_are_accepted": _SECURITY,
     "tests/e2e/test_seed.py::test_complete_task_lifecycle": _IMAGES,
     "tests/e2e/test_seed.py::test_multi_node_distributed_training": _IMAGES,
     "tests/e2e/test_submit.py::test_a_failing_task[out of memory]": _ACCOUNTED,

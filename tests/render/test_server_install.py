@@ -1,0 +1,133 @@
+"""The manifests of `api --install`: restricted pods without rights, and safe values."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl_sky.cli import main
+from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import UserError
+from kubectl_sky.plan.server_install import server_install
+from kubectl_sky.render import manifests
+
+Json = dict[str, Any]
+INGRESS = Path(__file__).parents[2] / "examples" / "server" / "ingress-oidc.yaml"
+
+
+def rendered(*values: str | None) -> dict[str, Json]:
+    """Return the objects of the server by kind."""
+    items = manifests.server(server_install(*(values or (None, None, None))))
+    return {item.object["kind"]: item.object for item in items}
+
+
+def test_server_has_no_rights_and_no_token() -> None:
+    items = rendered()
+    assert not {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "Secret"} & set(items)
+    assert items["ServiceAccount"]["automountServiceAccountToken"] is False
+    spec = items["Deployment"]["spec"]["template"]["spec"]
+    assert spec["automountServiceAccountToken"] is False
+    (config, tmp) = spec["volumes"]
+    assert [list(source) for source in config["projected"]["sources"]] == [["configMap"]] * 2
+    assert list(tmp) == ["name", "emptyDir"]
+
+
+def test_kubeconfig_of_the_server_has_an_address_and_no_credentials(tmp_path: Path) -> None:
+    text = rendered()["ConfigMap"]["data"]["kubeconfig"]
+    config = yaml.safe_load(text)
+    assert "users" not in config and config["contexts"] == [
+        {"name": "here", "context": {"cluster": "here"}}
+    ]
+    path = tmp_path / "kubeconfig"
+    path.write_text(text.replace("/etc/kubectl-sky-server/ca.crt", str(tmp_path / "ca.crt")))
+    config["clusters"][0]["cluster"].pop("certificate-authority")
+    path.write_text(yaml.safe_dump(config))
+    session = Session.connect(Connection(kubeconfig=str(path), token="of-the-caller"))
+    assert session.server == "https://kubernetes.default.svc"
+
+
+@pytest.mark.parametrize("source", ["install", "ingress"])
+def test_pods_are_restricted(source: str) -> None:
+    items = yaml.safe_load_all(INGRESS.read_text())
+    deployment = (
+        rendered()["Deployment"]
+        if source == "install"
+        else next(item for item in items if item["kind"] == "Deployment")
+    )
+    spec = deployment["spec"]["template"]["spec"]
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    (container,) = spec["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["resources"]["limits"]["memory"]
+    assert container["readinessProbe"] and container["livenessProbe"]
+
+
+def test_selectors_and_ports_agree() -> None:
+    items = rendered("team", "sky:1", "Sky.Example.com")
+    labels = items["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    for selector in (
+        items["Service"]["spec"]["selector"],
+        items["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
+        items["Deployment"]["spec"]["selector"]["matchLabels"],
+    ):
+        assert selector.items() <= labels.items()
+    assert {item["metadata"]["namespace"] for item in items.values()} == {"team"}
+    (container,) = items["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "sky:1"
+    assert container["args"][-4:] == [
+        *("--allow-host", "sky.example.com"),
+        *("--allow-host", "kubectl-sky-api.team.svc"),
+    ]
+    assert container["readinessProbe"]["httpGet"]["httpHeaders"][0]["value"] == "sky.example.com"
+
+
+def test_arguments_of_the_container_are_options_of_the_command() -> None:
+    (container,) = rendered(None, None, "sky.example.com")["Deployment"]["spec"]["template"][
+        "spec"
+    ]["containers"]
+    word, *arguments = container["args"]
+    command = main.sky.get_command(None, word)  # type: ignore[arg-type]
+    assert command
+    context = command.make_context(word, arguments)
+    assert context.params["behind_proxy"] and context.params["host"] == "0.0.0.0"
+
+
+def test_ingress_leads_to_the_service_of_the_server() -> None:
+    text = INGRESS.read_text()
+    service = rendered()["Service"]["metadata"]
+    assert f"http://{service['name']}.{service['namespace']}.svc\n" in text
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("Team", None, None),
+        ("a/b", None, None),
+        (None, "two words", None),
+        (None, "-rf", None),
+        (None, None, "sky.example.com\nkind: Secret"),
+        (None, None, "https://sky.example.com"),
+        (None, None, "a" * 300),
+    ],
+)
+def test_invalid_value_is_refused(values: tuple[str | None, str | None, str | None]) -> None:
+    with pytest.raises(UserError, match="is not a valid"):
+        server_install(*values)
+
+
+def test_install_prints_manifests_and_flags_without_it_are_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main.main(["api", "--install", "-n", "team"]) == 0
+    items = list(yaml.safe_load_all(capsys.readouterr().out))
+    assert [item["kind"] for item in items] == [
+        *("ServiceAccount", "ConfigMap", "Deployment", "Service", "NetworkPolicy")
+    ]
+    assert main.main(["api", "--image", "x"]) == 2
