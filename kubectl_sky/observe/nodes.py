@@ -148,7 +148,7 @@ def _final(verdict: Verdict, pod: Object | None) -> State | None:
 
     A node that had completed before another one failed was not stopped.
     """
-    if verdict.reason == STOPPED and pod and _completed(pod):
+    if (verdict.pod_completes or verdict.reason == STOPPED) and pod and _completed(pod):
         return State.COMPLETED
     if verdict.phase is not Phase.PODS:
         return _FINAL.get(verdict.phase)

@@ -68,7 +68,7 @@ class AppWrapper(AllNodes):
     def node(self, item: Object, rank: int) -> Verdict:
         """Return the verdict of the wrapper's phase for all nodes.
 
-        While they run, the node's pod decides, unless a failure would restart all nodes.
+        While they run, a node whose pod has completed has too, unless all nodes may restart.
         """
         phase = _phase(item)
         if phase == "Succeeded":
@@ -78,7 +78,7 @@ class AppWrapper(AllNodes):
         if phase == "Suspending":
             return Verdict(Phase.SUSPENDED, phase, "Kueue has evicted it")
         if phase == "Running" and not _resets_left(item):
-            return Verdict(Phase.PODS)
+            return Verdict(Phase.ACTIVE, pod_completes=True)
         return waiting(item)
 
     def attempts(self, item: Object) -> int:

@@ -30,12 +30,16 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A phase with its reason, message and time (RFC 3339, UTC; empty if unfinished)."""
+    """A phase with its reason, message and time (RFC 3339, UTC; empty if unfinished).
+
+    `pod_completes` is whether the node of an active object has completed once its pod has.
+    """
 
     phase: Phase
     reason: str = ""
     message: str = ""
     at: str = ""
+    pod_completes: bool = False
 
 
 class Workload(ABC):
@@ -161,8 +165,8 @@ def condition(item: Object, *types: str) -> Object | None:
 
 def ended(phase: Phase, found: Object) -> Verdict:
     """Return the verdict of a final condition."""
-    details = {"reason": found.get("reason") or "", "message": found.get("message") or ""}
-    return Verdict(phase, at=found.get("lastTransitionTime") or "", **details)
+    reason, message = found.get("reason") or "", found.get("message") or ""
+    return Verdict(phase, reason, message, at=found.get("lastTransitionTime") or "")
 
 
 def unfinished(item: Object, failed: str, failing: str = "") -> Verdict:
