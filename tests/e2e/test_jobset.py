@@ -6,6 +6,7 @@ from datetime import datetime
 import pytest
 
 from tests.cluster.target import Cluster
+from tests.e2e import killing
 from tests.e2e.conftest import Command, submitted
 from tests.e2e.test_backends import FAILING
 from tests.e2e.test_examples import ROOT, check_run
@@ -108,6 +109,12 @@ def test_stop_leaves_nothing(sky: Command, kubectl: Command) -> None:
     assert len(left(kubectl, "stopit01")) >= 4
     assert sky("stop", "stopit01").returncode == 0
     gone(kubectl, "stopit01")
+
+
+def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
+    sky: Command, kubectl: Command, cluster: Cluster
+) -> None:
+    killing.check(sky, kubectl, cluster, "jobset")
 
 
 def test_the_example(sky: Command) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from kubectl_sky.spec.quantity import quantity
 from tests.cluster.target import Cluster
+from tests.e2e import killing
 from tests.e2e.conftest import Command, submitted
 from tests.e2e.kueue import API, made, queue
 from tests.e2e.test_backends import FAILING
@@ -16,6 +17,7 @@ from tests.e2e.test_doctor import ID, record
 from tests.e2e.test_examples import ROOT, check_run
 from tests.e2e.test_ports import led_to
 from tests.e2e.test_submit import gone, objects
+from tests.e2e.test_truth import started, texts
 from tests.observe.troubles import REFUSALS, Refusal
 from tests.polling import eventually
 
@@ -148,13 +150,31 @@ def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
     flags = ("--backend", "appwrapper", "--id", "failing1")
     done = sky("submit", "-", *flags, stdin=FAILING)
     assert done.returncode == 4, done.stderr
-    told = sky("status", "failing1").stdout
-    assert "failed — node-2: Error (exit code 7)" in told
-    assert told.count("Stopped") == 3
     assert "logs and its quota for an hour" in done.stderr
+    for command, text in texts(sky, "failing1").items():
+        assert "failed" in text and "node-2" in text, (command, text)
+        assert ("(Error 7)" if command == "doctor" else "(exit code 7)") in text, (command, text)
+    assert sky("status", "failing1").stdout.count("Stopped") == 3
     assert sky("stop", "failing1").returncode == 0
     gone(kubectl, "failing1")
     until(lambda: left(kubectl, "failing1") == [])
+
+
+def test_appwrapper_whose_job_was_deleted_failed_in_every_command(
+    sky: Command, kubectl: Command
+) -> None:
+    started(sky, "missing1", "--backend", "appwrapper")
+    assert kubectl("delete", "job", "pair-missing1").returncode == 0
+    for command, text in texts(sky, "missing1").items():
+        assert "failed" in text and "MissingComponent" in text, (command, text)
+    assert sky("stop", "missing1").returncode == 0
+    until(lambda: left(kubectl, "missing1") == [])
+
+
+def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
+    sky: Command, kubectl: Command, cluster: Cluster
+) -> None:
+    killing.check(sky, kubectl, cluster, "appwrapper")
 
 
 def test_all_start_again_together(sky: Command) -> None:
