@@ -233,6 +233,7 @@ class TaskFollower:
         self.request = request
         self.note = note
         self.latest = task
+        self.unfollowed = {node.previous for node in task.nodes} | {""}  # earlier pods
         self.error: SkyError | None = None
         self.stop = Event()
         self.stopping = False  # whether nodes are being stopped because another one failed
@@ -285,14 +286,20 @@ class TaskFollower:
             self.error = error
 
     def _started(self) -> Iterator[LogSource]:
-        for node in self.latest.nodes:
-            if node.started and self.request.wants(node):
+        """Yield the log of each node; that of its previous pod too, which a watch may have missed.
+
+        A busy API server may report a pod, its end and the next pod at once.
+        """
+        for node in filter(self.request.wants, self.latest.nodes):
+            pods = [] if node.previous in self.unfollowed else [node.previous]
+            pods += [node.pod] * node.started
+            for pod in pods:
                 yield LogSource(
                     self.latest.namespace,
-                    node.pod,
+                    pod,
                     self.request.container,
                     node.index,
-                    self.terminated_events[node.pod],
+                    self.terminated_events[pod],
                 )
 
     def _report_terminated(self, pods: Iterable[Object]) -> None:

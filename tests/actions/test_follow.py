@@ -91,6 +91,22 @@ def test_follow_cluster_without_initial_events_lists_and_watches(
     assert api.count("list jobs") == 4  # two of them before the submit
 
 
+def test_follow_restart_before_the_first_look_shows_the_logs_of_both_pods(
+    api: FakeCluster, send: Submitter
+) -> None:
+    """A busy API server reports the first pod, its end and the next pod at once."""
+
+    def run() -> None:
+        api.log(api.start(JOB), b"one\n")
+        api.finish(JOB, 3, final=False)
+        api.log(api.start(JOB), b"two\n")
+        api.finish(JOB)
+
+    send.ui.then = run
+    send(HELLO + "resources: {job_recovery: {max_restarts_on_errors: 2}}\n", follow=True)
+    assert sorted(send.ui.lines) == ["one", "two"]
+
+
 def test_follow_restarted_node_shows_the_logs_of_both_pods(
     api: FakeCluster, send: Submitter
 ) -> None:
@@ -204,6 +220,6 @@ def test_follow_pipeline_with_two_clients_runs_each_stage_once(
     api.after("patch jobs", lambda: api.log(api.start(jobs(send)[1]), b"two\n"))
     api.after("patch jobs", lambda: api.finish(jobs(send)[1]), nth=2)
     send(PIPELINE, follow=True)
-    clients[0].join(5)
+    clients[0].join(60)
     assert send.ui.lines == other.lines == ["one", "two"]
     assert api.count("patch jobs") == 2

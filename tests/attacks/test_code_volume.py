@@ -83,7 +83,7 @@ def test_archive_that_is_no_bounded_file_is_not_taken(
             file.truncate(1 << 40)
     begun = time.monotonic()
     assert refused(pod)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 60
 
 
 @both

@@ -303,7 +303,7 @@ def test_websocket_handshake_that_lies_is_refused(serve: Serve, name: str) -> No
     with pytest.raises(ClusterError) as caught:
         connect(session_with(server, 2), "/exec", {"a": "b"}, ["v4"])
     assert "\n" not in str(caught.value)
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 60
 
 
 def websocket(*frames: bytes, protocol: str = "v4") -> Attack:

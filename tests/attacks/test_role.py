@@ -3,12 +3,11 @@
 import json
 import os
 import re
+import select
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -460,11 +459,9 @@ def attempt(alice: Command, command: tuple[str, ...], stdin: str) -> Done:
     line = process.stderr.readline()
     address = re.search(r"from (127\.0\.0\.1):(\d+)", line)
     assert address, line
-    with (
-        socket.create_connection((address[1], int(address[2]))),
-        suppress(subprocess.TimeoutExpired),
-    ):
-        process.wait(2)  # it ends by itself where it may not forward
+    with socket.create_connection((address[1], int(address[2]))):
+        # that it may not forward, or that nothing listens in the pod
+        select.select([process.stderr], [], [], 20)
     process.send_signal(signal.SIGINT)
     rest, more = process.communicate(timeout=20)
     return Done(command, process.returncode, rest, line + more)

@@ -13,6 +13,7 @@ _KREW = "this is about the archive and krew, which need Go and minutes; once is 
 _TOKENS = "the practice cluster gives pods no tokens of their service accounts"
 _PLACED = "the practice cluster's scheduler knows nodes, and not what else runs on them"
 _PROBES = "the practice cluster runs no probes and knows no drivers"
+_ROTATED = "the practice cluster puts no log away while it is written"
 _ROOM = "volumes of the practice cluster are folders, and have the room of their disk"
 _SECURITY = "the practice cluster has no levels of Pod Security: its pods are the user's processes"
 _RULED = "the practice cluster has neither admission webhooks nor policies"
@@ -24,6 +25,7 @@ REAL_ONLY = {
     "tests/e2e/test_admission.py::test_a_webhook_that_refuses": _RULED,
     "tests/e2e/test_cp.py::test_an_image_without_tar": _IMAGES,
     "tests/contract/test_problems.py::test_pod_security": _SECURITY,
+    "tests/contract/test_rotation.py::test_rotated_while_it_is_followed": _ROTATED,
     "tests/e2e/test_config.py::test_the_account_s_token": _TOKENS,
     "tests/e2e/test_delivery.py::test_where_there_is_no_room": _ROOM,
     "tests/e2e/test_files.py::test_an_unwritable_place_is_told": _USER,

@@ -117,7 +117,6 @@ def test_nobody_listens_there(session: Session, namespace: str) -> None:
         assert talk(port, b"x") == b""
         eventually(
             lambda: any(str(PORT - 1) in note and "refused" in note for note in notes),
-            20,
         )
 
 

@@ -12,7 +12,7 @@ from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command
 from tests.polling import eventually
 
-RANKS, LINES, PIECE = 20, 16_000, 250
+RANKS, LINES, PIECE = 8, 16_000, 250
 FLOOD = f"""
 name: flood
 num_nodes: {RANKS}
@@ -80,7 +80,7 @@ class Reader:
 def test_every_line_once_whatever_is_killed(
     sky: Command, kubectl: Command, cluster: Cluster, faults: Faults
 ) -> None:
-    """The API server with its store, then the kubelet: of 20 ranks each line once and in order.
+    """The API server with its store, then the kubelet: of 8 ranks each line once and in order.
 
     Who follows has rights by RBAC, which a new API server knows a little later than the rest.
     """

@@ -90,7 +90,7 @@ def test_a_clock_that_is_an_hour_off(sky: Command, tmp_path: Path, shift: int) -
     time.sleep(2)
     assert skewed("logs", "skewed01", "--since", "1s").stdout == ""
     assert skewed("status", "skewed01").returncode == 0
-    assert f"{'60m' if shift > 0 else '0s'}\n" in skewed("list").stdout
+    assert re.search(r"\b6\dm\n" if shift > 0 else r"\b0s\n", skewed("list").stdout)
 
 
 def test_flags_that_make_no_sense(sky: Command) -> None:

@@ -13,6 +13,7 @@ from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command
 from tests.e2e.test_config import pod_of
 from tests.e2e.test_wrong_backends import defined
+from tests.polling import eventually
 
 pytestmark = pytest.mark.practice_only
 
@@ -136,7 +137,8 @@ def test_a_kueue_that_is_too_old(sky: Command, kubectl: Command) -> None:
 def test_a_task_waits_in_its_queue_until_it_is_let_in(sky: Command, kubectl: Command) -> None:
     file = sky.write("task.yaml", QUEUED)
     running = sky.start("submit", file, "--id", "wait2345")
-    time.sleep(6.5)  # longer than provision_timeout: who waits in a queue is not late
+    eventually(lambda: sky("status", "wait2345").returncode == 0)
+    time.sleep(6)  # longer than provision_timeout: who waits in a queue is not late
     assert running.poll() is None
     seen = sky("status", "wait2345")
     assert "pending (QUEUED) — node-0: Queued" in seen.stdout

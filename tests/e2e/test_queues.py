@@ -199,9 +199,12 @@ def test_more_than_the_queue_can_ever_give(sky: Command, kubectl: Command) -> No
     assert sky("submit", "-", *flags, "--id", "toomany1", stdin=TASK).returncode == 0
 
     def told() -> bool:
-        return "more cpu than its queue can ever give" in sky("doctor", "toomany1").stdout
+        doctor = sky("doctor", "toomany1").stdout
+        workloads = kubectl("get", "workloads.kueue.x-k8s.io", "-o", "jsonpath={.items[*].status}")
+        assert "more cpu than its queue can ever give" in doctor, doctor + workloads.stdout
+        return True
 
-    until(told)
+    eventually(told, 120)
     assert sky("stop", "toomany1").returncode == 0
     until(lambda: left(kubectl, "toomany1") == [])
 

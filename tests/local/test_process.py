@@ -54,7 +54,7 @@ def test_alive_while_it_holds_the_lock(
     assert holding.alive()
     assert holding.pid() == started[0].pid
     holding.end()
-    assert started[0].wait(5) == -signal.SIGTERM
+    assert started[0].wait(60) == -signal.SIGTERM
     assert not holding.alive()
     assert holding.pid() is None
     assert not (holding.folder / "pid").exists()
@@ -80,7 +80,7 @@ def test_one_that_does_not_listen_is_killed(
     monkeypatch.setattr(process, "_TERM_TIMEOUT_SECONDS", 0.2)
     background = start(tmp_path, started, "deaf")
     background.end()
-    assert started[0].wait(5) == -signal.SIGKILL
+    assert started[0].wait(60) == -signal.SIGKILL
 
 
 def test_an_innocent_process_with_that_pid(

@@ -165,7 +165,7 @@ def test_stay_script_prints_the_line_that_clients_wait_for_and_ends_at_sigterm()
         assert process.stdout
         assert process.stdout.readline().rstrip() == READY
         process.terminate()
-        assert process.wait(5) == -signal.SIGTERM
+        assert process.wait(60) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("change", [{"run": "sudo ls\n"}, {"setup": "A=1 sudo -E apt-get update"}])

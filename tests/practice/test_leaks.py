@@ -35,7 +35,7 @@ class Client:
 
     def __init__(self, server: Server) -> None:
         parts = urlsplit(server.url)
-        plain = socket.create_connection((parts.hostname, parts.port or 443), timeout=10)
+        plain = socket.create_connection((parts.hostname, parts.port or 443), timeout=60)
         self._line = _context().wrap_socket(plain)
         self._file = self._line.makefile("rb")
         self._token = server.token
@@ -95,7 +95,7 @@ def held(server: Server) -> Held:
     return Held(*(len(list((process / kind).iterdir())) for kind in ("fd", "task")))
 
 
-def comes_back(server: Server, before: Held, seconds: float = 10) -> None:
+def comes_back(server: Server, before: Held, seconds: float = 60) -> None:
     """Wait until the server holds no more than before."""
 
     def check() -> bool:

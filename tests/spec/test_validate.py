@@ -179,9 +179,9 @@ def test_a_typical_task_is_checked_at_once() -> None:
     validate(document)
     times = []
     for _ in range(20):
-        start = time.perf_counter()
+        start = time.process_time()
         assert validate(document) == []
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert min(times) < 0.02, "the validator is compiled once a process"
 
 
