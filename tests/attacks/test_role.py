@@ -28,6 +28,7 @@ from tests.e2e.conftest import Command, Done
 from tests.e2e.test_lifecycle import submit, until_running
 from tests.polling import eventually
 
+pytestmark = pytest.mark.timeout(900)  # dozens of commands a test
 Json = dict[str, Any]
 
 IMAGE = "resources: {image_id: 'busybox:1.36', ports: 8080}\n"
