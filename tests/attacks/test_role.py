@@ -457,12 +457,16 @@ def attempt(alice: Command, command: tuple[str, ...], stdin: str) -> Done:
         return alice(*command, stdin=stdin)
     process = alice.start(*command)
     assert process.stderr
-    line = process.stderr.readline()
-    address = re.search(r"from (127\.0\.0\.1):(\d+)", line)
-    assert address, line
+    stderr, said = process.stderr.fileno(), ""
+    while not (address := re.search(r"from (127\.0\.0\.1):(\d+)", said)):
+        said += (chunk := os.read(stderr, 65536).decode())
+        assert chunk, said
     with socket.create_connection((address[1], int(address[2]))):
-        # that it may not forward, or that nothing listens in the pod
-        select.select([process.stderr], [], [], 20)
+        # until it says that it may not forward, or that nothing listens in the pod
+        while all(line.startswith("Forwarding from") for line in said.splitlines()):
+            if not select.select([stderr], [], [], 20)[0]:
+                break
+            said += os.read(stderr, 65536).decode()
     process.send_signal(signal.SIGINT)
-    rest, more = process.communicate(timeout=20)
-    return Done(command, process.returncode, rest, line + more)
+    output, rest = process.communicate(timeout=60)
+    return Done(command, process.returncode, output, said + rest)
