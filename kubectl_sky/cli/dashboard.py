@@ -39,12 +39,13 @@ def command(port: int, no_browser: bool, cluster: options.ClusterFlags) -> None:
     Listens on loopback only. The link logs you in once, with the credentials of your kubeconfig.
     """
     require_packages()
+    from kubectl_sky.actions import identity
     from kubectl_sky.server.config import Config
     from kubectl_sky.server.serve import Listener, serve
 
-    cluster.session()  # a wrong kubeconfig is reported here, not in the browser
+    owner = identity.user(cluster.session(), cluster.user).name
     code = secrets.token_urlsafe(32)
-    config = Config(cluster.flags(), login_code=code)
+    config = Config(cluster.flags(), owner=owner, login_code=code)
     with tempfile.TemporaryDirectory(prefix="kubectl-sky-") as folder:
 
         def listening(url: str) -> None:

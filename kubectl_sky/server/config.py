@@ -43,6 +43,7 @@ class Config:
     hosts: tuple[str, ...] = LOOPBACK
     trust_x_user: bool = False
     secure: bool = False  # whether browsers reach the server by https
+    owner: str = ""  # name of a dashboard's owner; empty: as the cluster knows the credentials
     login_code: str = ""  # of the one-time link that logs in the owner of a dashboard
     limits: Limits = field(default_factory=Limits)
     connect: Callable[[Connection], Session] = Session.connect

@@ -173,7 +173,8 @@ class Identities:
         """Return the owner of the server's own credentials."""
         session = self._own_session()
         identity = session.cached("identity", CoreManager(session).identity)
-        return Caller(users.named(identity.name), identity.groups, session)
+        name = self._config.owner or identity.name
+        return Caller(users.named(name), identity.groups, session)
 
     def anonymous(self) -> Session:
         """Return a session without credentials, for the health of the API server."""

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -54,6 +55,12 @@ def logout(request: Request, response: Response) -> None:
     check_browser(request)
     identities.browsers.close(cookie_of(request))
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+
+
+@router.get("/ui", include_in_schema=False)
+def without_slash() -> Response:
+    """Send a browser to the pages, whose links are relative."""
+    return RedirectResponse("/ui/", 308)
 
 
 class Pages(StaticFiles):

@@ -9,6 +9,7 @@ from tests.cluster.shell import Unavailable, find, run
 CNI = Path("/usr/lib/cni")
 PROGRAMS = {
     "busybox": "busybox-static",
+    "chromium": "chromium",
     "containerd": "containerd",
     "objdump": "binutils",
     "strip": "binutils",

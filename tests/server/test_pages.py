@@ -230,3 +230,8 @@ def test_cookie_of_another_site_is_refused(client: Client) -> None:
 
 def test_token_in_header_needs_no_csrf_header(client: Client) -> None:
     assert client(bearer(ALICE)).get("/tasks").status_code == 200
+
+
+def test_dashboard_without_slash_is_redirected(client: Client) -> None:
+    answer = client().get("/ui")
+    assert (answer.status_code, answer.headers["Location"]) == (308, "/ui/")

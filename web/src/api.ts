@@ -72,7 +72,7 @@ export interface NodeUsage {
   memory_bytes: number;
   cpus_asked: number | null;
   memory_bytes_asked: number | null;
-  gpus?: number | null;
+  gpus_asked: number | null;
 }
 
 export interface Volume {

@@ -3,13 +3,13 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { ApiError, get, taskPath, url, type Task } from "./api";
 import { LogLines, split, type Line } from "./loglines";
 import { Empty, ErrorNote, Title } from "./parts";
-import { go, href } from "./route";
+import { go, href, type TaskScope } from "./route";
 import { follow, mayRetry } from "./stream";
 
 const ROW = 20; // pixels, as in style.css
 const MARGIN = 20; // rows above and below the window
 
-export function Logs({ id, namespace, rank }: { id: string; namespace?: string; rank: string }) {
+export function Logs({ id, scope, rank }: { id: string; scope: TaskScope; rank: string }) {
   const [task, setTask] = useState<Task | null>(null);
   const [error, setError] = useState<Error | null>(null);
   const [note, setNote] = useState("");
@@ -24,8 +24,8 @@ export function Logs({ id, namespace, rank }: { id: string; namespace?: string; 
   const pane = useRef<Pane | null>(null);
 
   useEffect(() => {
-    get<Task>(taskPath(id), { namespace }).then(setTask, () => {});
-  }, [id, namespace]);
+    get<Task>(taskPath(id), scope).then(setTask, () => {});
+  }, [id, scope.namespace]);
 
   useEffect(() => {
     let frame = 0;
@@ -35,7 +35,7 @@ export function Logs({ id, namespace, rank }: { id: string; namespace?: string; 
         setVersion((version) => version + 1);
       });
     };
-    const stop = follow(url(taskPath(id, "/logs"), { follow: true, rank, namespace }), {
+    const stop = follow(url(taskPath(id, "/logs"), { ...scope, follow: true, rank }), {
       onConnected: () => {
         setStatus("live");
         setError(null);
@@ -45,11 +45,8 @@ export function Logs({ id, namespace, rank }: { id: string; namespace?: string; 
         setError(problem);
       },
       onEvent: (name, data) => {
-        if (name === "line") {
-          const { rank, node, time, line } = data as Omit<Line, "text"> & { line: string };
-          log.add({ rank, node, time, text: line });
-        }
-        if (name === "note") setNote(noteText(data));
+        if (name === "line") log.add(data as Line);
+        if (name === "note") setNote((data as { text: string }).text);
         if (name === "end") setStatus("complete");
         changed();
       },
@@ -58,7 +55,7 @@ export function Logs({ id, namespace, rank }: { id: string; namespace?: string; 
       stop();
       cancelAnimationFrame(frame);
     };
-  }, [id, namespace, rank]);
+  }, [id, scope.namespace, rank]);
 
   useEffect(() => {
     log.search(search);
@@ -86,13 +83,13 @@ export function Logs({ id, namespace, rank }: { id: string; namespace?: string; 
   return (
     <div class="logs">
       <nav aria-label="Breadcrumb" class="crumbs">
-        <a href={href("tasks")}>Tasks</a> / <a href={href("tasks", [id], { namespace })}>{name}</a>
+        <a href={href("tasks")}>Tasks</a> / <a href={href("tasks", [id], scope)}>{name}</a>
       </nav>
       <div class="heading">
         <Title text={`Logs of ${name}`}>Logs</Title>
         <span class={`live ${status}`}>{status}</span>
         <div class="heading-actions">
-          <a class="button" href={url(taskPath(id, "/logs"), { rank, namespace })} download={`${name}-${id}${rank && `-node-${rank}`}.log`}>
+          <a class="button" href={url(taskPath(id, "/logs"), { ...scope, follow: "false", rank })} download={`${name}-${id}${rank && `-node-${rank}`}.log`}>
             Download
           </a>
         </div>
@@ -100,7 +97,7 @@ export function Logs({ id, namespace, rank }: { id: string; namespace?: string; 
       <div class="toolbar" role="search">
         <label class="select">
           <span class="visually-hidden">Node</span>
-          <select value={rank} onChange={(event) => go("tasks", [id, "logs"], { namespace, rank: event.currentTarget.value })}>
+          <select value={rank} onChange={(event) => go("tasks", [id, "logs"], { ...scope, rank: event.currentTarget.value })}>
             <option value="">All nodes</option>
             {Array.from({ length: nodes }, (_, index) => <option key={index} value={String(index)}>node-{index}</option>)}
           </select>
@@ -134,12 +131,6 @@ export function Logs({ id, namespace, rank }: { id: string; namespace?: string; 
         )}
     </div>
   );
-}
-
-function noteText(data: unknown): string {
-  if (typeof data === "string") return data;
-  const { text, note, message } = data as Record<string, unknown>;
-  return String(text ?? note ?? message ?? "");
 }
 
 interface Pane {

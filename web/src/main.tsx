@@ -75,13 +75,16 @@ function skip(event: Event) {
 
 function Page({ route, user }: { route: Route; user: Whoami }) {
   const [id, part] = route.parts;
-  const namespace = route.query.get("namespace") ?? undefined;
+  const scope = {
+    namespace: route.query.get("namespace") ?? undefined,
+    all_users: route.query.get("all_users") ?? undefined,
+  };
   switch (route.page) {
     case "tasks":
       if (id && part === "logs") {
-        return <Logs key={`${id}/${route.query}`} id={id} namespace={namespace} rank={route.query.get("rank") ?? ""} />;
+        return <Logs key={`${id}/${route.query}`} id={id} scope={scope} rank={route.query.get("rank") ?? ""} />;
       }
-      return id ? <TaskPage key={id} id={id} namespace={namespace} /> : <Tasks user={user} route={route} />;
+      return id ? <TaskPage key={id} id={id} scope={scope} /> : <Tasks user={user} route={route} />;
     case "volumes":
       return <Volumes user={user} />;
     case "cluster":

@@ -6,6 +6,12 @@ export interface Route {
   query: URLSearchParams;
 }
 
+// Which namespace and whose tasks a page is about; nothing means the server's default and your own.
+export interface TaskScope extends Record<string, string | undefined> {
+  namespace?: string;
+  all_users?: string;
+}
+
 export function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   const [page = "", ...parts] = path.split("/").map(decoded);

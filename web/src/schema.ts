@@ -156,6 +156,7 @@ function keys(schemas: Schema[]): Completion[] {
         detail: typeof property.type === "string" ? property.type : undefined,
         info: property.description,
         apply: nested ? `${label}:` : `${label}: `,
+        boost: -Math.min(result.size, 99), // the order of the schema, not of the alphabet
       });
     }
   }

@@ -32,10 +32,16 @@ async function run(target: string, handlers: StreamHandlers, final: string[], si
       if (!response.ok || !response.body) throw await errorOf(response);
       handlers.onConnected?.();
       let finished = false;
+      let problem: ApiError | null = null;
       const parser = createParser({
         onEvent(event) {
           if (signal.aborted) return;
           if (event.id) lastId = event.id;
+          if (event.event === "error") {
+            const { detail, hint } = JSON.parse(event.data) as { detail: string; hint?: string };
+            problem = new ApiError(0, detail, hint);
+            return;
+          }
           delay = FIRST_DELAY;
           finished ||= final.includes(event.event ?? "");
           handlers.onEvent(event.event ?? "message", JSON.parse(event.data));
@@ -44,7 +50,7 @@ async function run(target: string, handlers: StreamHandlers, final: string[], si
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let part = await reader.read(); !part.done; part = await reader.read()) parser.feed(part.value);
       if (finished) return;
-      throw new ApiError(0, "the connection was closed");
+      throw problem ?? new ApiError(0, "the connection was closed");
     } catch (error) {
       if (signal.aborted) return;
       const problem = error instanceof Error ? error : new Error(String(error));

@@ -18,7 +18,7 @@ run: |
 interface Validation {
   valid: boolean;
   problems: Problem[];
-  dangers: (string | Problem)[];
+  dangers: Problem[];
 }
 
 interface Rendered {
@@ -60,10 +60,13 @@ export function Submit({ user }: { user: Whoami }) {
 
   useEffect(() => {
     let stopped = false;
+    let latest = 0; // answers may arrive in another order
     const validate = async (text: string): Promise<Problem[]> => {
+      latest += 1;
+      const request = latest;
       try {
-        const result = await postYaml<Validation>("/validate", current.current, text);
-        if (!stopped) setValidation(result);
+        const result = await postYaml<Validation>("/validate", { namespace: current.current.namespace }, text);
+        if (!stopped && request === latest) setValidation(result);
         return result.problems;
       } catch (problem) {
         if (!stopped) setError(problem);
@@ -184,7 +187,7 @@ function Problems({ validation, onSelect }: { validation: Validation | null; onS
       {dangers?.length > 0 && (
         <>
           <h3>Reaches beyond the task</h3>
-          <ul>{dangers.map((danger, index) => <li key={index}>{typeof danger === "string" ? danger : danger.message}</li>)}</ul>
+          <ul>{dangers.map((danger, index) => <li key={index}><strong>{danger.path}</strong>: {danger.message}</li>)}</ul>
         </>
       )}
     </section>

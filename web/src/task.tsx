@@ -4,21 +4,20 @@ import { ApiError, get, taskPath, url, type ClusterEvent, type Finding, type Nod
 import { Usage } from "./usage";
 import { age, duration, localTime } from "./format";
 import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
-import { go, href } from "./route";
+import { go, href, type TaskScope } from "./route";
 import { StopTask, useStream } from "./tasks";
 
 const SHOWN_NODES = 100;
 
-export function TaskPage({ id, namespace }: { id: string; namespace?: string }) {
+export function TaskPage({ id, scope }: { id: string; scope: TaskScope }) {
   const [task, setTask] = useState<Task | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [stopping, setStopping] = useState(false);
   useClock();
-  const query = { namespace };
   useEffect(() => {
-    get<Task>(taskPath(id), query).then(setTask, setError);
-  }, [id, namespace]);
-  const interrupted = useStream(url(taskPath(id, "/events"), query), (name, data) => {
+    get<Task>(taskPath(id), scope).then(setTask, setError);
+  }, [id, scope.namespace]);
+  const interrupted = useStream(url(taskPath(id, "/events"), scope), (name, data) => {
     if (name === "task") setTask(data as Task);
   });
   if (!task) return error ? <ErrorNote error={error} /> : <p class="muted">Loading…</p>;
@@ -32,19 +31,19 @@ export function TaskPage({ id, namespace }: { id: string; namespace?: string }) 
         <Badge state={task.status} />
         {!finished && <span class={`live ${interrupted ? "off" : ""}`}>{interrupted ? "reconnecting" : "live"}</span>}
         <div class="heading-actions">
-          <a class="button" href={href("tasks", [id, "logs"], query)}>Logs</a>
+          <a class="button" href={href("tasks", [id, "logs"], scope)}>Logs</a>
           <button type="button" class="danger-quiet" onClick={() => setStopping(true)}>Stop</button>
         </div>
       </div>
       {gone && <ErrorNote error={interrupted} />}
       {task.metadata.note && <p class={`banner ${task.status}`}>{task.metadata.note}</p>}
       <Facts task={task} />
-      <Doctor id={id} namespace={namespace} state={`${task.status} ${task.metadata.note ?? ""}`} />
-      <Nodes task={task} namespace={namespace} />
-      <Usage id={id} namespace={namespace} running={!finished} />
-      <Events id={id} namespace={namespace} state={task.updated_at} />
-      <Manifests id={id} namespace={namespace} />
-      {stopping && <StopTask task={task} onClose={() => setStopping(false)} onStopped={() => go("tasks")} />}
+      <Doctor id={id} scope={scope} state={`${task.status} ${task.metadata.note ?? ""}`} />
+      <Nodes task={task} scope={scope} />
+      <Usage id={id} scope={scope} running={!finished} />
+      <Events id={id} scope={scope} state={task.updated_at} />
+      <Manifests id={id} scope={scope} />
+      {stopping && <StopTask task={task} scope={scope} onClose={() => setStopping(false)} onStopped={() => go("tasks")} />}
     </>
   );
 }
@@ -75,13 +74,13 @@ function Facts({ task }: { task: Task }) {
 
 const STEPS: Record<string, string> = { ok: "✓", problem: "!", unknown: "?", "not reached": "" };
 
-function Doctor({ id, namespace, state }: { id: string; namespace?: string; state: string }) {
+function Doctor({ id, scope, state }: { id: string; scope: TaskScope; state: string }) {
   const [verdict, setVerdict] = useState<Verdict | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [round, setRound] = useState(0);
   useEffect(() => {
     const controller = new AbortController();
-    get<Verdict>(taskPath(id, "/doctor"), { namespace }, controller.signal).then(
+    get<Verdict>(taskPath(id, "/doctor"), scope, controller.signal).then(
       (result) => {
         setVerdict(result);
         setError(null);
@@ -89,7 +88,7 @@ function Doctor({ id, namespace, state }: { id: string; namespace?: string; stat
       (problem) => !controller.signal.aborted && setError(problem),
     );
     return () => controller.abort();
-  }, [id, namespace, state, round]);
+  }, [id, scope.namespace, state, round]);
   return (
     <section class="card" aria-labelledby="doctor">
       <div class="card-head">
@@ -144,7 +143,7 @@ function ranks(values: number[]): string {
   return spans.map(([from, to]) => (from === to ? `node-${from}` : `node-${from} to node-${to}`)).join(", ");
 }
 
-function Nodes({ task, namespace }: { task: Task; namespace?: string }) {
+function Nodes({ task, scope }: { task: Task; scope: TaskScope }) {
   const [all, setAll] = useState(false);
   const nodes = task.metadata.nodes ?? [];
   const order = ["failed", "running", "pending", "completed"];
@@ -168,7 +167,7 @@ function Nodes({ task, namespace }: { task: Task; namespace?: string }) {
             </tr>
           </thead>
           <tbody>
-            {sorted.map((node) => <NodeRow key={node.name} node={node} id={task.task_id} namespace={namespace} />)}
+            {sorted.map((node) => <NodeRow key={node.name} node={node} id={task.task_id} scope={scope} />)}
           </tbody>
         </table>
       </div>
@@ -179,12 +178,12 @@ function Nodes({ task, namespace }: { task: Task; namespace?: string }) {
   );
 }
 
-function NodeRow({ node, id, namespace }: { node: Node; id: string; namespace?: string }) {
+function NodeRow({ node, id, scope }: { node: Node; id: string; scope: TaskScope }) {
   const rank = String(node.index);
   const message = [node.reason, node.message].filter(Boolean).join(": ");
   return (
     <tr>
-      <th scope="row"><a href={href("tasks", [id, "logs"], { namespace, rank })}>{node.name}</a></th>
+      <th scope="row"><a href={href("tasks", [id, "logs"], { ...scope, rank })}>{node.name}</a></th>
       <td><Badge state={node.state} />{message && <span class="sub reason" title={message}>{message}</span>}</td>
       <td>{node.exit_code ?? ""}</td>
       <td>{node.restarts || ""}</td>
@@ -195,17 +194,17 @@ function NodeRow({ node, id, namespace }: { node: Node; id: string; namespace?: 
   );
 }
 
-function Events({ id, namespace, state }: { id: string; namespace?: string; state: string }) {
+function Events({ id, scope, state }: { id: string; scope: TaskScope; state: string }) {
   const [events, setEvents] = useState<ClusterEvent[] | null>(null);
   const [error, setError] = useState<unknown>(null);
   useEffect(() => {
     const controller = new AbortController();
-    get<{ events: ClusterEvent[] }>(taskPath(id, "/cluster-events"), { namespace }, controller.signal).then(
+    get<{ events: ClusterEvent[] }>(taskPath(id, "/cluster-events"), scope, controller.signal).then(
       (result) => setEvents(result.events),
       (problem) => !controller.signal.aborted && setError(problem),
     );
     return () => controller.abort();
-  }, [id, namespace, state]);
+  }, [id, scope.namespace, state]);
   return (
     <section class="card table" aria-labelledby="events">
       <div class="card-head"><h2 id="events">Events</h2></div>
@@ -243,11 +242,11 @@ function Events({ id, namespace, state }: { id: string; namespace?: string; stat
   );
 }
 
-function Manifests({ id, namespace }: { id: string; namespace?: string }) {
+function Manifests({ id, scope }: { id: string; scope: TaskScope }) {
   const [text, setText] = useState<string | null>(null);
   const [error, setError] = useState<unknown>(null);
   const load = () => {
-    get<{ manifests: string }>(taskPath(id, "/manifests"), { namespace }).then((result) => setText(result.manifests), setError);
+    get<{ manifests: string }>(taskPath(id, "/manifests"), scope).then((result) => setText(result.manifests), setError);
   };
   const toggled = (event: Event) => {
     if ((event.currentTarget as HTMLDetailsElement).open && text === null) load();

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { taskPath, post, url, type State, type Task, type Whoami } from "./api";
 import { age, localTime } from "./format";
 import { announce, Badge, Confirm, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
-import { go, href, type Route } from "./route";
+import { go, href, type Route, type TaskScope } from "./route";
 import { follow } from "./stream";
 
 const STATES: State[] = ["running", "pending", "failed", "completed"];
@@ -127,7 +127,7 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
           )}
         </div>
       )}
-      {stopping && <StopTask task={stopping} onClose={() => setStopping(null)} />}
+      {stopping && <StopTask task={stopping} scope={{ all_users: allUsers ? "true" : undefined }} onClose={() => setStopping(null)} />}
     </>
   );
 }
@@ -164,7 +164,7 @@ interface RowProps {
 
 function Row({ task, allUsers, allNamespaces, onStop }: RowProps) {
   const { namespace, note, pipeline_name: pipeline } = task.metadata;
-  const query = { namespace: allNamespaces ? namespace : undefined };
+  const query = { namespace: allNamespaces ? namespace : undefined, all_users: allUsers ? "true" : undefined };
   return (
     <tr>
       <th scope="row">
@@ -193,10 +193,17 @@ function Row({ task, allUsers, allNamespaces, onStop }: RowProps) {
   );
 }
 
-export function StopTask({ task, onClose, onStopped }: { task: Task; onClose(): void; onStopped?(): void }) {
+interface StopProps {
+  task: Task;
+  scope: TaskScope;
+  onClose(): void;
+  onStopped?(): void;
+}
+
+export function StopTask({ task, scope, onClose, onStopped }: StopProps) {
   const finished = task.status === "completed" || task.status === "failed";
   const stop = async () => {
-    await post(taskPath(task.task_id, "/stop"), { namespace: task.metadata.namespace });
+    await post(taskPath(task.task_id, "/stop"), { ...scope, namespace: task.metadata.namespace });
     announce(`Task ${task.name} (${task.task_id}) stopped`);
     onStopped?.();
   };

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import { get, taskPath, type NodeUsage } from "./api";
 import { bytes } from "./format";
+import type { TaskScope } from "./route";
 import { Empty, ErrorNote } from "./parts";
 
 const INTERVAL = 10_000;
@@ -30,13 +31,13 @@ const cpus = (amount: number) => `${amount >= 10 ? amount.toFixed(0) : amount.to
 const MEASURES: Measure[] = [
   { title: "CPU (cores)", value: (node) => node.cpus, asked: (node) => node.cpus_asked, format: cpus },
   { title: "Memory", value: (node) => node.memory_bytes, asked: (node) => node.memory_bytes_asked, format: bytes, steps: POWERS_OF_TWO },
-  { title: "GPUs (allocated)", value: (node) => node.gpus, asked: () => null, format: String, steps: POWERS_OF_TWO },
+  { title: "GPUs (allocated)", value: (node) => node.gpus_asked, asked: () => null, format: String, steps: POWERS_OF_TWO },
 ];
 
 const history = new Map<string, Sample[]>(); // kept while the page is open
 
-export function Usage({ id, namespace, running }: { id: string; namespace?: string; running: boolean }) {
-  const key = `${namespace ?? ""}/${id}`;
+export function Usage({ id, scope, running }: { id: string; scope: TaskScope; running: boolean }) {
+  const key = `${scope.namespace ?? ""}/${id}`;
   const [samples, setSamples] = useState<Sample[]>(history.get(key) ?? []);
   const [error, setError] = useState<unknown>(null);
   useEffect(() => {
@@ -45,7 +46,7 @@ export function Usage({ id, namespace, running }: { id: string; namespace?: stri
     const poll = async () => {
       try {
         if (!document.hidden) {
-          const result = await get<{ nodes: NodeUsage[] }>(taskPath(id, "/usage"), { namespace }, controller.signal);
+          const result = await get<{ nodes: NodeUsage[] }>(taskPath(id, "/usage"), scope, controller.signal);
           const kept = [...(history.get(key) ?? []), { time: Date.now() / 1000, nodes: result.nodes }].slice(-MAX_SAMPLES);
           if (result.nodes.length) history.set(key, kept);
           setSamples(history.get(key) ?? []);
