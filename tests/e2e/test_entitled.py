@@ -52,6 +52,12 @@ def test_who_may_not_make_what_is_wrapped(
     )
     gone(kubectl, "wrapped1")
     assert kubectl("get", "appwrappers", "-o", "name").stdout == ""
+    listed = sky("list", "--context", "alice")
+    assert (listed.returncode, listed.stdout) == (0, ""), listed.stderr
+    for command in ("status", "wait", "doctor", "logs"):
+        done = sky(command, "wrapped1", "--context", "alice")
+        assert done.returncode == 2, (command, done.stderr)
+        assert 'task "wrapped1" not found' in done.stderr, (command, done.stderr)
     kubectl("create", "rolebinding", "more", "--clusterrole=edit", f"--user={user}")
     done = sky("submit", "-", *FLAGS, "--detach", stdin=TASK)
     assert done.returncode == 0, done.stderr

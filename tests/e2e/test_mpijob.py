@@ -5,10 +5,12 @@ from datetime import datetime
 import pytest
 
 from tests.cluster.target import Cluster
+from tests.e2e import killing
 from tests.e2e.conftest import ROOT, Command, submitted
 from tests.e2e.test_ports import led_to
 from tests.e2e.test_queues import until
 from tests.e2e.test_submit import gone, objects
+from tests.e2e.test_truth import PAIR
 
 pytestmark = pytest.mark.usefixtures("mpi")
 
@@ -130,6 +132,13 @@ def test_an_image_without_ssh_is_told(sky: Command) -> None:
     assert done.returncode == 4, done.stderr
     assert "the image has no ssh: an MPIJob needs openssh-server, openssh-client" in done.stderr
     assert sky("stop", submitted(done)).returncode == 0
+
+
+def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
+    sky: Command, kubectl: Command, cluster: Cluster
+) -> None:
+    text = PAIR.replace("busybox:1.36", "mpioperator/openmpi:v0.8.0")
+    killing.check(sky, kubectl, cluster, "mpijob", text=text)
 
 
 def test_the_example(sky: Command) -> None:
