@@ -20,6 +20,7 @@ from kubectl_sky.errors import Conflict, Forbidden, NotFound, SkyError
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.render.manifests import Manifest
+from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
 
@@ -54,6 +55,19 @@ class Submitted:
         uids = self.uids
         tasks = status.folded(ownership.decide(self.workloads, (), (), uids)).tasks
         return pipelines(tasks, uids)[0] if self.decision.together else tasks[0]
+
+    def as_json(self, dangers: Sequence[Danger] = ()) -> dict[str, object]:
+        """Return the result of a submit as JSON values."""
+        decision = self.decision
+        phrase = "was submitted before" if self.unchanged else "submitted successfully"
+        result: dict[str, object] = {
+            "pipeline_id" if decision.together else "task_id": self.id,
+            "status": "unchanged" if self.unchanged else "submitted",
+            "message": f"{decision.word.capitalize()} {phrase} with ID: {self.id}",
+        }
+        if decision.together:
+            result["task_ids"] = [plan.id for plan in decision.plans]
+        return result | {"dangers": [danger.as_json() for danger in dangers]}
 
 
 def apply(

@@ -86,6 +86,14 @@ def choose(task_file: TaskFile, connection: Connection) -> tuple[TaskFile, Conne
     ]
     if connection.context:
         chosen: str | None = connection.context
+        if connection.anonymous and not {chosen, None} & set(order):
+            hint = "remove it, or submit the file with the plugin and your kubeconfig"
+            raise InvalidFiles(
+                [
+                    entry.problem(f"this server does not reach context {entry.context!r}", hint)
+                    for entry in fields
+                ]
+            )
         sources = _format_contexts(fields)
         remark = "" if chosen in order else f"--context {chosen} is used instead of {sources}"
     else:

@@ -151,6 +151,27 @@ class ClusterCheck:
         """Whether all required permissions are granted."""
         return all(right.optional for right in self.missing)
 
+    def as_json(self) -> dict[str, object]:
+        """Return the check as JSON values."""
+        return {
+            "context": self.context,
+            "server": self.server,
+            "version": self.version,
+            "namespace": self.namespace,
+            "cluster_nodes": self.cluster_nodes,
+            "default_storage_class": self.storage,
+            "api_groups": list(self.groups),
+            "missing_rights": [
+                {
+                    "right": str(right),
+                    "optional": right.optional,
+                    "extra": right.extra,
+                    "for": right.commands,
+                }
+                for right in self.missing
+            ],
+        }
+
 
 def check_cluster(session: Session) -> ClusterCheck:
     """Check the user's permissions and the features of the cluster; read-only."""

@@ -35,6 +35,8 @@ class EvidenceRecorder:
 
     def record_failures(self, task: TaskStatus, pods: Iterable[Mapping[str, Any]]) -> None:
         """Record newly failed pods; read the logs of the first ones only."""
+        if self._session.is_for_caller:  # others could read it
+            return
         for death in evidence.deaths(task, pods):
             if death.pod not in self._failures:
                 early = len(self._failures) < LOGS
@@ -75,6 +77,8 @@ def of_deleted_pods(
     session: Session, task: TaskStatus, environ: Mapping[str, str] = os.environ
 ) -> Evidence | None:
     """Return the evidence of deleted pods of a task; None without any."""
+    if session.is_for_caller:
+        return None
     stored = _read(_folder(environ), _file(session.server, task.namespace, task.id))
     if stored is None or not stored.of(task):
         return None

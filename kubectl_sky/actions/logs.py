@@ -3,7 +3,7 @@
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from queue import Queue
 from threading import Event, Thread
 from time import monotonic
@@ -21,7 +21,7 @@ from kubectl_sky.cluster.streams import (
     LogSource,
     has_terminated,
 )
-from kubectl_sky.errors import SkyError, Unreachable, UserError
+from kubectl_sky.errors import Interrupted, SkyError, Unreachable, UserError
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.observe.nodes import NodeStatus, Object, State
 from kubectl_sky.observe.status import TaskStatus
@@ -45,7 +45,7 @@ class LogRequest:
 
     `start_timeout` is that of the first node in seconds. At most `max_streams` logs are read in
     parallel; the remaining ones follow. `until_ready` ends the logs of an interactive task when all
-    its nodes are ready.
+    its nodes are ready. Setting `stop` ends them soon, as Ctrl-C does.
     """
 
     options: LogOptions
@@ -54,6 +54,7 @@ class LogRequest:
     container: str = names.CONTAINER
     max_streams: int = MAX_STREAMS
     until_ready: bool = False
+    stop: Event = field(default_factory=Event)
 
     def wants(self, node: NodeStatus) -> bool:
         """Return whether the log of a node is requested."""
@@ -72,7 +73,7 @@ def show(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> Non
                 streams.append((node, _start_reading(session, task, request, node)))
             node, following = streams[0]
             if following:
-                _pump(following, task, ui.logs, ui.note)
+                _pump(following, task, ui.logs, ui.note, stop=request.stop)
                 following.close()
             else:
                 reason = f": {node.reason}" if node.reason else ""
@@ -115,7 +116,14 @@ def follow(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> T
         reader = Thread(target=following.add_all, args=(follower.sources(),), daemon=True)
         reader.start()
         try:
-            is_ready = _pump(following, task, ui.logs, follower.note_about_log, until_ready=waits)
+            is_ready = _pump(
+                following,
+                task,
+                ui.logs,
+                follower.note_about_log,
+                stop=request.stop,
+                until_ready=waits,
+            )
         finally:
             follower.stop.set()
     return follower.latest if is_ready else follower.result()
@@ -146,6 +154,8 @@ def follow_all(
         Thread(target=following.add_all, args=(sources,), daemon=True).start()
         try:
             for batch in following.batches():
+                if request.stop.is_set():
+                    raise Interrupted("interrupted")
                 may_disappear = on_update([follower.latest for follower in followers.values()])
                 if batch and batch.note and owners[batch.source.pod].latest.id not in may_disappear:
                     ui.note(batch.note)
@@ -192,14 +202,22 @@ def _all_sources(
 
 
 def _pump(
-    following: Following, task: TaskStatus, write: Write, note: Note, *, until_ready: bool = False
+    following: Following,
+    task: TaskStatus,
+    write: Write,
+    note: Note,
+    *,
+    stop: Event,
+    until_ready: bool = False,
 ) -> bool:
     """Write batches as they arrive, with a prefix if the task has several nodes.
 
-    Returns whether all nodes of an interactive task are ready.
+    Returns whether all nodes of an interactive task are ready. Raises Interrupted on `stop`.
     """
     ready = set()
     for batch in following.batches():
+        if stop.is_set():
+            raise Interrupted("interrupted")
         if batch and batch.note:
             note(batch.note)
         if batch and batch.lines:

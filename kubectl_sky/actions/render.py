@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kubectl_sky import private, settings, users
+from kubectl_sky.actions import taskfile
 from kubectl_sky.actions.taskfile import TaskFile
+from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.provenance import Origins, with_origins
 from kubectl_sky.render.manifests import Manifests, redacted
-from kubectl_sky.workloads.decide import Decision
+from kubectl_sky.workloads.decide import Decision, decide
 
 
 def offline_facts(user: str | None, namespace: str | None, environ: Mapping[str, str]) -> Facts:
@@ -20,6 +22,18 @@ def offline_facts(user: str | None, namespace: str | None, environ: Mapping[str,
     """
     name = user or settings.logged_in(environ) or settings.system_user()
     return Facts(user=users.named(name), namespace=namespace or "")
+
+
+def render_file(
+    source: taskfile.Source, facts: Facts, ui: UI, show_secrets: bool = False, explain: bool = False
+) -> Manifests:
+    """Read a task file and render its manifests. Raises InvalidFiles."""
+    task_file = taskfile.load(source, ui)
+    decision = decide(task_file.entries, facts, task_file.settings)
+    ui.notes((*task_file.remarks, *decision.notes))
+    if explain and any(task.kubernetes.pod for task in task_file.tasks):
+        ui.note("config.kubernetes.pod_config: objects that it changes are not annotated")
+    return render(task_file, decision, show_secrets, explain)
 
 
 def render(

@@ -28,7 +28,7 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[TaskStatus]:
     Return the tasks of killed submits whose Secrets may remain: the user may not list them.
     """
     decided = find.refuse_ambiguous(list(tasks))
-    auxiliary, unread = _of_tasks(session, decided)
+    auxiliary, unread = auxiliary_of_tasks(session, decided)
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(lambda task: _stop(session, task, auxiliary[_key(task)]), decided))
     return [
@@ -68,7 +68,7 @@ def _key(task: TaskStatus) -> tuple[str, str]:
     return task.namespace, task.id
 
 
-def _of_tasks(
+def auxiliary_of_tasks(
     session: Session, tasks: Sequence[TaskStatus]
 ) -> tuple[Mapping[tuple[str, str], Sequence[Json]], set[str]]:
     """Return the objects of each task other than workloads, as far as the user may list them.

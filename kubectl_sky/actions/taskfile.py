@@ -116,7 +116,10 @@ def load(source: Source, ui: UI) -> TaskFile:
         problems = [problem.as_error() for problem in problems]
     errors = [problem for problem in problems if problem.severity == "error"]
     refused = [] if errors else _refusals(documents, as_task)
-    reviewed = review(source.path, documents, settings, environ, overrides)
+    if not (errors or source.local_files):
+        refused += validate.local_paths(documents)
+    path = source.path if source.local_files else None
+    reviewed = review(path, documents, settings, environ, overrides)
     if errors or refused or reviewed.refused:
         raise InvalidFiles([*errors, *refused, *reviewed.refused])
     file_id = _checked_id(overrides.task_id) or new_id()

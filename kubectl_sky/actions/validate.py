@@ -16,19 +16,23 @@ from kubectl_sky.settings import DEFAULT_IMAGE, Settings, settings_file
 from kubectl_sky.spec import dangers, programs, unsupported
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.files import local_files
 from kubectl_sky.spec.load import MAX_BYTES, load
+from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
 
 STDIN = "-"
+REQUEST = "<request>"  # the body of a request to a server
+_STREAMS = {STDIN: "<stdin>", REQUEST: REQUEST}  # their names in messages
 _HINTS = {errno.EISDIR: "use a task file in this folder", errno.EFBIG: "is it a task file?"}
 
 
 def read_documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
-    """Load the documents of a file, or stdin for `-`. Raises InvalidFiles."""
-    name = "<stdin>" if path == STDIN else path
+    """Load the documents of a file, or of stdin for STDIN and REQUEST. Raises InvalidFiles."""
+    name = _STREAMS.get(path, path)
     try:
-        text = stdin.read(MAX_BYTES + 1) if path == STDIN else bounded.read(path, MAX_BYTES)
+        text = stdin.read(MAX_BYTES + 1) if path in _STREAMS else bounded.read(path, MAX_BYTES)
     except OSError as error:
         reason = f"cannot be read: {bounded.reason(error)}"
         raise InvalidFiles(
@@ -85,19 +89,36 @@ class Review:
         return tuple(danger.problem for danger in self.dangers if danger.refused)
 
 
+def local_paths(documents: Sequence[Document]) -> Iterator[Problem]:
+    """Yield an error for each local path of valid documents, for callers of a server.
+
+    A server neither reads nor resolves its own files for a caller.
+    """
+    for document in documents:
+        if document.is_header or document.is_volume:
+            continue
+        for files in local_files(Filled(document).document.data):
+            hint = "use a git repository, a bucket or a volume, or submit it with the plugin"
+            yield document.problem(files.field, "is a local path of the client", hint)
+
+
 def review(
-    path: str,
+    path: str | None,
     documents: Sequence[Document],
     settings: Settings,
     environ: Mapping[str, str],
     overrides: Overrides | None = None,
 ) -> Review:
-    """Review the documents of a task file, and the files that flags name."""
-    folder = _folder(path)
+    """Review the documents of a task file, and the files that flags name.
+
+    A path of None leaves out local files.
+    """
     all_dangers = [danger for document in documents for danger in dangers.in_fields(document)]
-    for document in documents:
-        all_dangers += dangers.in_local_files(document, folder, _resolve)
-    all_dangers += _variable_files(overrides or Overrides(), folder)
+    if path is not None:
+        folder = _folder(path)
+        for document in documents:
+            all_dangers += dangers.in_local_files(document, folder, _resolve)
+        all_dangers += _variable_files(overrides or Overrides(), folder)
     return apply_settings(all_dangers, settings, environ)
 
 
@@ -155,16 +176,20 @@ def check(
     environ: Mapping[str, str],
     as_task: bool = False,
     compare: bool = False,
+    may_read: bool = True,
 ) -> list[Report]:
     """Return a report for each file, in order; an unreadable file is a problem too.
 
     `as_task` treats services and pools as tasks. `compare` adds the differences to SkyPilot.
+    Without `may_read`, a local path is a problem.
     """
     settings = preferences(environ)
     reports = []
     for path in paths:
         problems, documents = _read(path, stdin, settings, as_task)
-        reviewed = review(path, documents, settings, environ)
+        if not may_read and not any(problem.severity == "error" for problem in problems):
+            problems = (*problems, *local_paths(documents))
+        reviewed = review(path if may_read else None, documents, settings, environ)
         differences = _differences(documents) if compare else ()
         reports.append(Report(path, (*problems, *reviewed.refused), reviewed, differences))
     return reports

@@ -80,7 +80,7 @@ def command(
         return 0
     if task is None:
         check = doctor.check_cluster(session)
-        output.out(output.data(_check_as_json(check), form) if form else _format_check(check))
+        output.out(output.data(check.as_json(), form) if form else _format_check(check))
         return 0 if check.ok else 3
     scope = options.scope(session, cluster, all_users)
     match = find.single_task(tasks.get_or_show_evidence(session, scope, task))
@@ -150,27 +150,6 @@ def _format_need(right: "Right") -> str:
     if right.extra:
         return f"extra (--with {right.extra})"
     return "optional" if right.optional else "required"
-
-
-def _check_as_json(check: "ClusterCheck") -> dict[str, object]:
-    return {
-        "context": check.context,
-        "server": check.server,
-        "version": check.version,
-        "namespace": check.namespace,
-        "cluster_nodes": check.cluster_nodes,
-        "default_storage_class": check.storage,
-        "api_groups": list(check.groups),
-        "missing_rights": [
-            {
-                "right": str(right),
-                "optional": right.optional,
-                "extra": right.extra,
-                "for": right.commands,
-            }
-            for right in check.missing
-        ],
-    }
 
 
 def _role(session: "Session", extras: tuple[str, ...], form: str | None) -> str:

@@ -49,19 +49,13 @@ def command(
     if flags["explain"] and form == "json":
         raise UserError("--explain writes comments, which JSON does not support", "remove -o json")
     from kubectl_sky.actions import render as action
-    from kubectl_sky.actions.taskfile import Source, load
+    from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.render import manifests
-    from kubectl_sky.workloads.decide import decide
 
     source = Source(file, overrides, os.environ, sys.stdin.buffer, strict)
-    task_file = load(source, Terminal())
     facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
-    decision = decide(task_file.entries, facts, task_file.settings)
-    output.notes((*task_file.remarks, *decision.notes))
-    if flags["explain"] and any(task.kubernetes.pod for task in task_file.tasks):
-        output.note("config.kubernetes.pod_config: objects that it changes are not annotated")
-    rendered = action.render(
-        task_file, decision, bool(flags["show_secrets"]), bool(flags["explain"])
+    rendered = action.render_file(
+        source, facts, Terminal(), bool(flags["show_secrets"]), bool(flags["explain"])
     )
     if flags["no_runtime"]:
         rendered = rendered.without_runtime

@@ -115,7 +115,7 @@ class _Terminal(Terminal):
         if self._form == "name":
             output.out(name)
         elif self._form:
-            output.out(output.data(self._fields(submitted), self._form))
+            output.out(output.data(submitted.as_json(self.dangers), self._form))
         else:
             status = "unchanged" if submitted.unchanged else "submitted"
             decision = submitted.decision
@@ -124,20 +124,6 @@ class _Terminal(Terminal):
                 f"{name} {status}: {decision.title}, {size} in namespace {decision.namespace}"
             )
         sys.stdout.flush()
-
-    def _fields(self, submitted: "Submitted") -> dict[str, object]:
-        decision = submitted.decision
-        status = "unchanged" if submitted.unchanged else "submitted"
-        phrase = "was submitted before" if submitted.unchanged else "submitted successfully"
-        key = "pipeline_id" if decision.together else "task_id"
-        result: dict[str, object] = {
-            key: submitted.id,
-            "status": status,
-            "message": f"{decision.word.capitalize()} {phrase} with ID: {submitted.id}",
-        }
-        if decision.together:
-            result["task_ids"] = [plan.id for plan in decision.plans]
-        return result | {"dangers": [danger.as_json() for danger in self.dangers]}
 
 
 def _size(plans: "Sequence[Plan]") -> str:

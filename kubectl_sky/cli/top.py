@@ -20,17 +20,7 @@ def command(task: str, cluster: options.ClusterFlags, all_users: bool, form: str
     match = find.get_task(session, options.scope(session, cluster, all_users), task)
     samples = usage.top(session, match)
     if form:
-        values = [
-            {
-                "node": sample.node.index,
-                "pod": sample.node.pod,
-                "cpus": float(sample.cpus),
-                "memory_bytes": int(sample.memory),
-                "cpus_asked": float(sample.cpus_asked) or None,
-                "memory_bytes_asked": int(sample.memory_asked) or None,
-            }
-            for sample in samples
-        ]
+        values = [sample.as_json() for sample in samples]
         output.out(output.data({"task_id": match.id, "nodes": values}, form))
         return
     rows = [

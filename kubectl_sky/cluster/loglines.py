@@ -9,10 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 MAX_LINE_BYTES = 1 << 20  # with its timestamp; programs may write lines of any length
 _SECOND_LENGTH = 19  # length of 2026-11-21T04:47:04
 _TIMESTAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ZONE_AT_END = re.compile(rb"(Z|[+-]\d\d:\d\d)$")
+_ZONE = re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII)
 _STARTS_WITH_TIMESTAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
@@ -69,6 +73,30 @@ class ResumePosition:
         """The `sinceTime` to request; empty if nothing was read yet."""
         return (min(self._seconds) + self._zone).decode() if self._seconds else ""
 
+    def encode(self) -> str:
+        """Return the position as a short text; empty if nothing was read yet."""
+        if not self._seconds:
+            return ""
+        counts = [
+            f"{_nanoseconds(second.first):x}.{second.count:x}" for second in self._seconds.values()
+        ]
+        return "_".join([*counts, f"{_nanoseconds(self.last):x}", self._zone.decode()])
+
+    @classmethod
+    def decode(cls, text: str) -> "ResumePosition":
+        """Return the position that was encoded. Raises ValueError."""
+        *counts, last, zone = text.split("_")
+        if not 0 < len(counts) < 3 or not _ZONE.fullmatch(zone):
+            raise ValueError(text)
+        position = cls()
+        position._zone = zone.encode()
+        position.last = _timestamp(last, position._zone)
+        for entry in counts:
+            start, count = entry.split(".")
+            first = _timestamp(start, position._zone)
+            position._seconds[first[:_SECOND_LENGTH]] = _SecondCount(int(count[:8], 16), first)
+        return position
+
     def resume(self) -> None:
         """Prepare for the answer to `since`, which repeats lines already read."""
         self._lines_to_skip = sum(second.count for second in self._seconds.values())
@@ -79,7 +107,9 @@ class ResumePosition:
         """Return the lines not read before; all lines have timestamps."""
         if not self._lines_to_skip or not lines:
             return lines
-        if self._first_timestamp and timestamp_of(lines[0]) != self._first_timestamp:
+        if self._first_timestamp and _sort_key(timestamp_of(lines[0])) != _sort_key(
+            self._first_timestamp
+        ):
             # The log was rotated and its first lines are gone: only timestamps identify new lines.
             self._lines_to_skip, self.rotated = 0, True
             newest = _sort_key(self.last)
@@ -117,6 +147,26 @@ def _sort_key(timestamp: bytes) -> tuple[bytes, bytes]:
     return timestamp[:_SECOND_LENGTH], timestamp[_SECOND_LENGTH:].rstrip(b"Z").lstrip(b".").ljust(
         9, b"0"
     )
+
+
+def _nanoseconds(timestamp: bytes) -> int:
+    """Return a timestamp as nanoseconds since 1970, without regard to its zone."""
+    second, fraction = _sort_key(_ZONE_AT_END.sub(b"", timestamp))
+    try:
+        moment = datetime.fromisoformat(f"{second.decode()}+00:00")
+    except ValueError:  # such as day 99 of a month
+        moment = _EPOCH
+    return (moment - _EPOCH) // timedelta(seconds=1) * 10**9 + int(fraction[:9])
+
+
+def _timestamp(hexadecimal: str, zone: bytes) -> bytes:
+    """Return the timestamp of nanoseconds as hexadecimal digits. Raises ValueError."""
+    seconds, fraction = divmod(int(hexadecimal[:16], 16), 10**9)
+    try:
+        moment = _EPOCH + timedelta(seconds=seconds)
+    except OverflowError:
+        raise ValueError(hexadecimal) from None
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{fraction:09}".encode() + zone
 
 
 def split_messages(lines: list[bytes]) -> tuple[list[bytes], list[bytes]]:

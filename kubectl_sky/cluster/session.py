@@ -107,6 +107,11 @@ class Session:
         """The server's URL without a trailing slash."""
         return self._target.server
 
+    @property
+    def is_for_caller(self) -> bool:
+        """Whether a server acts for a caller: nothing is read from the server's own files."""
+        return self._connection.anonymous
+
     def request(
         self,
         method: str,

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Event
@@ -50,13 +50,17 @@ class LogSource:
 
 @dataclass(frozen=True)
 class LogOptions:
-    """Which lines to read: the same as the `kubectl logs` flags of these names."""
+    """Which lines to read: the same as the `kubectl logs` flags of these names.
+
+    `positions` has the positions, by pod, of logs that were read before.
+    """
 
     follow: bool = False
     tail: int | None = None
     since_seconds: int | None = None
     timestamps: bool = False
     previous: bool = False
+    positions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ class Tail:
         self._options = options
         self._stop = stop or Event()
         self._backoff = Backoff(self._stop)
-        self._position = ResumePosition()
+        position = options.positions.get(source.pod)
+        self._position = ResumePosition.decode(position) if position else ResumePosition()
         self._splitter = LineSplitter()
         self._stream: Stream | None = None
         self._last_note = ""

@@ -125,6 +125,17 @@ class Use:
     cpus_asked: Fraction
     memory_asked: Fraction
 
+    def as_json(self) -> dict[str, object]:
+        """Return the use as JSON values; null if nothing was requested."""
+        return {
+            "node": self.node.index,
+            "pod": self.node.pod,
+            "cpus": float(self.cpus),
+            "memory_bytes": int(self.memory),
+            "cpus_asked": float(self.cpus_asked) or None,
+            "memory_bytes_asked": int(self.memory_asked) or None,
+        }
+
 
 def uses(
     nodes: Iterable[NodeStatus], pods: Iterable[Object], metrics: Iterable[Object]

@@ -5,7 +5,17 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
 from kubectl_sky import __version__
-from kubectl_sky.server import cluster, models, pages, problems, proxy, tasks
+from kubectl_sky.server import (
+    cluster,
+    files,
+    models,
+    pages,
+    problems,
+    proxy,
+    streams,
+    tasks,
+    volumes,
+)
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.identity import Identities
 from kubectl_sky.server.limits import Guard, Rates, Streams
@@ -21,6 +31,7 @@ def create_app(config: Config) -> FastAPI:
         summary="Run SkyPilot task files on Kubernetes, as the caller.",
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,
         generate_unique_id_function=_operation_id,
         responses={status: {"model": models.Problem} for status in _ERRORS},
     )
@@ -30,9 +41,8 @@ def create_app(config: Config) -> FastAPI:
     app.state.streams = Streams(config.limits.streams)
     problems.install(app)
     app.add_api_route("/", _root, response_model=models.Health, name="root")
-    app.include_router(tasks.router)
-    app.include_router(cluster.router)
-    app.include_router(pages.router)
+    for module in (streams, tasks, volumes, files, cluster, pages):
+        app.include_router(module.router)
     app.mount("/ui", pages.Pages())
     app.include_router(proxy.router)
     app.add_middleware(Guard, config=config)

@@ -70,6 +70,12 @@ class Streams:
         self._lock = threading.Lock()
         self._open: Counter[str] = Counter()
 
+    @property
+    def total(self) -> int:
+        """The number of open streams."""
+        with self._lock:
+            return self._open.total()
+
     @contextmanager
     def opened(self, key: str) -> Iterator[None]:
         """Count a stream while the context lasts. Raises Rejected with 429 over the limit."""

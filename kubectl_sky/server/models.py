@@ -13,6 +13,15 @@ _TASK: dict[str, JsonValue] = {
 }
 
 
+TASK_FILE: dict[str, JsonValue] = {
+    "name": "train",
+    "num_nodes": 2,
+    "resources": {"cpus": "1", "memory": "1Gi", "image_id": "python:3.13-slim"},
+    "envs": {"EPOCHS": "3"},
+    "run": "echo node $SKYPILOT_NODE_RANK of $SKYPILOT_NUM_NODES",
+}
+
+
 class Health(BaseModel):
     """The answer of `GET /`."""
 
@@ -70,3 +79,193 @@ class TaskList(BaseModel):
 
     tasks: list[TaskStatus]
     next: str | None = None
+
+
+class PipelineStatus(BaseModel):
+    """A pipeline or group, with its tasks."""
+
+    pipeline_id: str
+    name: str
+    status: str
+    execution: str = Field(description="serial or parallel")
+    created_at: str
+    updated_at: str
+    username: str
+    metadata: dict[str, object]
+    tasks: list[TaskStatus]
+
+
+class Danger(BaseModel):
+    """A field that reaches beyond the task."""
+
+    model_config = ConfigDict(extra="allow")
+
+    path: str
+    line: int
+    column: int
+    message: str
+    refused: bool
+
+
+class Report(BaseModel):
+    """What is to be known about a task file."""
+
+    notes: list[str]
+    warnings: list[FileProblem]
+    dangers: list[Danger]
+
+
+class Submitted(Report):
+    """The result of a submit; a dry run has `manifests` and no id of its own."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "task_id": "train001",
+                    "status": "submitted",
+                    "message": "Task submitted successfully with ID: train001",
+                    "notes": [],
+                    "warnings": [],
+                    "dangers": [],
+                }
+            ]
+        }
+    )
+
+    task_id: str
+    status: str = Field(description="submitted, unchanged or dry-run")
+    message: str
+    pipeline_id: str | None = None
+    task_ids: list[str] | None = None
+    manifests: str | None = None
+
+
+class Rendered(Report):
+    """Manifests as a YAML stream."""
+
+    manifests: str
+
+
+class Validated(BaseModel):
+    """The problems of a task file."""
+
+    valid: bool
+    problems: list[FileProblem]
+    dangers: list[Danger]
+
+
+class Stopped(BaseModel):
+    """A stopped task or pipeline."""
+
+    task_id: str
+    status: str = "stopped"
+    message: str
+
+
+class StoppedAll(BaseModel):
+    """The number of stopped tasks."""
+
+    count: int
+    status: str = "stopped"
+    message: str
+    task_ids: list[str]
+
+
+class Verdict(BaseModel):
+    """Why a task does not start or has failed."""
+
+    task_id: str
+    name: str
+    status: str
+    summary: str
+    stages: dict[str, str]
+    findings: list[dict[str, object]]
+    not_readable: list[str]
+
+
+class Manifests(BaseModel):
+    """The objects of a task as the cluster has them; secret values are redacted."""
+
+    manifests: str
+
+
+class NodeUsage(BaseModel):
+    """What a node uses, and what it requested."""
+
+    node: int
+    pod: str
+    cpus: float
+    memory_bytes: int
+    cpus_asked: float | None
+    memory_bytes_asked: int | None
+
+
+class Usage(BaseModel):
+    """The usage of the nodes that have been measured."""
+
+    task_id: str
+    nodes: list[NodeUsage]
+
+
+class Gpus(BaseModel):
+    """The cluster nodes with accelerators."""
+
+    machines: list[dict[str, object]]
+
+
+class Queues(BaseModel):
+    """The queues of the namespace."""
+
+    queues: list[dict[str, object]]
+
+
+class NewVolume(BaseModel):
+    """A volume to create."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"name": "data-vol", "size": "10Gi"}]}
+    )
+
+    name: str = Field(min_length=1, max_length=253)
+    size: str = Field(max_length=40, description="10Gi, 1Ti; a number is GiB")
+    storage_class: str | None = Field(None, max_length=253)
+    access_modes: list[str] = Field(["ReadWriteOnce"], max_length=8)
+
+
+class VolumeCreated(BaseModel):
+    """A new volume."""
+
+    volume_id: str
+    status: str = "created"
+    message: str
+    notes: list[str]
+
+
+class VolumeStatus(BaseModel):
+    """A volume: a PVC with a name and an owner."""
+
+    volume_id: str
+    name: str
+    size: str
+    storage_class: str
+    access_modes: list[str]
+    status: str = Field(description="Pending, Bound, Lost or Terminating")
+    created_at: str
+    username: str
+    metadata: dict[str, object]
+    used_by: list[str] | None = None
+
+
+class VolumeList(BaseModel):
+    """Volumes, newest first."""
+
+    volumes: list[VolumeStatus]
+
+
+class VolumeDeleted(BaseModel):
+    """A deleted volume."""
+
+    volume_id: str
+    status: str = "deleted"
+    message: str

@@ -99,3 +99,20 @@ def test_lines_of_the_node_are_told_apart() -> None:
     assert without_timestamps(good) == [b"line 0", b"line 1"]
     assert without_timestamps([b"2026-01-01T00:00:00Z "]) == [b""]
     assert timestamp_of(bad) == b""
+
+
+@given(st.lists(st.integers(0, 60), max_size=40), st.sampled_from([b"Z", b"+05:30"]), st.data())
+def test_encoded_position_resumes_without_loss(
+    ticks: list[int], zone: bytes, data: st.DataObject
+) -> None:
+    log = make_log(sorted(ticks), zone)
+    position, received = ResumePosition(), 0
+    while received < len(log):
+        count = data.draw(st.integers(1, len(log) - received))
+        answer = since(log, position.since) if position.since else log
+        position.resume()
+        new = position.new_lines(answer)
+        assert new == log[received:]
+        position.advance(new[:count])
+        position = ResumePosition.decode(position.encode())
+        received += count

@@ -1,0 +1,166 @@
+"""Task files in requests: read them, check them, render them."""
+
+import io
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+
+from kubectl_sky.actions import render as rendering
+from kubectl_sky.actions import validate as checking
+from kubectl_sky.actions.apply import Submitted
+from kubectl_sky.actions.flags import Overrides
+from kubectl_sky.actions.taskfile import Source
+from kubectl_sky.actions.ui import UI
+from kubectl_sky.errors import Problem
+from kubectl_sky.render.manifests import Manifests, as_yaml
+from kubectl_sky.server import models
+from kubectl_sky.server.config import Config
+from kubectl_sky.server.identity import AnyCaller
+from kubectl_sky.server.problems import Rejected
+from kubectl_sky.spec.dangers import Danger
+
+router = APIRouter(tags=["files"])
+
+_YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
+# What YAML does not allow as it is, or reads as a line break.
+_UNPRINTABLE = re.compile(
+    r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+
+BODY: dict[str, object] = {
+    "requestBody": {
+        "required": True,
+        "description": "The fields of a task as JSON, or a task file as YAML: a task, a pipeline or"
+        " a group.",
+        "content": {
+            "application/json": {
+                "schema": {"type": "object", "minProperties": 1},
+                "example": models.TASK_FILE,
+            },
+            "application/yaml": {
+                "schema": {"type": "string", "minLength": 1},
+                "example": "name: hello\nrun: echo hello\n",
+            },
+        },
+    }
+}
+
+
+async def _raw_body(request: Request) -> bytes:
+    return await request.body()
+
+
+def _task_text(request: Request, body: Annotated[bytes, Depends(_raw_body)]) -> bytes:
+    """Return the body as YAML. Raises Rejected if it is neither JSON nor YAML."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type in _YAML:
+        return body
+    if media_type != "application/json":
+        hint = "send the header: Content-Type: application/yaml (or application/json)"
+        raise Rejected(415, "the body must be YAML or JSON", hint)
+    try:
+        value = json.loads(body, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else "it cannot be read"
+        raise Rejected(400, f"the body is not JSON: {reason}") from None
+    if not isinstance(value, dict):
+        raise Rejected(400, "the body must be a JSON object with the fields of a task")
+    # JSON with other escapes is YAML, so that the same reader checks it.
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(name)
+
+
+TaskText = Annotated[bytes, Depends(_task_text)]
+
+
+@dataclass
+class Collected(UI):
+    """What an action reports, for an answer."""
+
+    notes_: list[str] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+    dangers: list[Danger] = field(default_factory=list)
+    manifests: Manifests | None = None
+    result: Submitted | None = None
+
+    def problems(self, problems: Sequence[Problem]) -> None:
+        """Keep the warnings of a file."""
+        self.warnings += problems
+
+    def review(self, dangers: Sequence[Danger]) -> None:
+        """Keep the risky fields of a file."""
+        self.dangers += dangers
+
+    def note(self, text: str) -> None:
+        """Keep a note."""
+        self.notes_.append(text)
+
+    def notes(self, items: Iterable[object]) -> None:
+        """Keep several notes."""
+        self.notes_ += map(str, items)
+
+    def preview(self, manifests: Manifests) -> None:
+        """Keep the manifests of a dry run."""
+        self.manifests = manifests
+
+    def submitted(self, submitted: Submitted) -> None:
+        """Keep the result of a submit."""
+        self.result = submitted
+
+    def as_json(self) -> dict[str, object]:
+        """Return the notes, warnings and dangers as JSON values."""
+        return {
+            "notes": self.notes_,
+            "warnings": [problem.as_json() for problem in self.warnings],
+            "dangers": [danger.as_json() for danger in self.dangers],
+        }
+
+
+def source_of(text: bytes, config: Config, overrides: Overrides | None = None) -> Source:
+    """Return the source of a caller's task: it reads no file and no variable of the server."""
+    return Source(
+        checking.REQUEST,
+        overrides or Overrides(),
+        config.task_environ,
+        io.BytesIO(text),
+        local_files=False,
+    )
+
+
+@router.post("/render", response_model=models.Rendered, openapi_extra=BODY)
+def render(
+    request: Request,
+    caller: AnyCaller,
+    text: TaskText,
+    id: Annotated[str | None, Query(max_length=100, description="Task id.")] = None,  # noqa: A002
+) -> dict[str, object]:
+    """Return the manifests that submit would send; secret values are redacted."""
+    config: Config = request.app.state.config
+    ui = Collected()
+    source = source_of(text, config, Overrides(task_id=id))
+    facts = rendering.offline_facts(caller.user.name, caller.session.namespace, config.task_environ)
+    manifests = rendering.render_file(source, facts, ui)
+    return {"manifests": as_yaml(manifests.all)} | ui.as_json()
+
+
+@router.post("/validate", response_model=models.Validated, openapi_extra=BODY)
+def validate(request: Request, caller: AnyCaller, text: TaskText) -> dict[str, object]:
+    """Report every problem of a task file, and the fields that reach beyond the task."""
+    config: Config = request.app.state.config
+    reports = checking.check(
+        [checking.REQUEST], io.BytesIO(text), config.task_environ, may_read=False
+    )
+    problems = [problem for report in reports for problem in report.problems]
+    return {
+        "valid": not any(problem.severity == "error" for problem in problems),
+        "problems": [problem.as_json() for problem in problems],
+        "dangers": [danger.as_json() for report in reports for danger in report.review.dangers],
+    }

@@ -1,0 +1,364 @@
+"""Streams: logs as text, and logs and states as Server-Sent Events that resume.
+
+An action runs in a thread of its own and hands its output to the event loop by a bounded queue: a
+slow reader slows the action down, and a reader that is gone stops it.
+"""
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from threading import Event, Semaphore, Thread
+from time import monotonic
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+from starlette.types import Receive, Send
+from starlette.types import Scope as AsgiScope
+
+from kubectl_sky.actions import find, pending, watch
+from kubectl_sky.actions.find import Scope, Target
+from kubectl_sky.actions.follow import follow, show
+from kubectl_sky.actions.logs import LogRequest
+from kubectl_sky.actions.ui import UI
+from kubectl_sky.cluster.loglines import ResumePosition
+from kubectl_sky.cluster.streams import LogOptions
+from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
+from kubectl_sky.observe.logs import Form, Origin
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.server import problems
+from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
+from kubectl_sky.server.limits import Streams
+from kubectl_sky.server.problems import Rejected
+from kubectl_sky.server.tasks import TaskId
+
+router = APIRouter(tags=["streams"])
+
+_KEEP_ALIVE_SECONDS = 15.0
+_POLL_SECONDS = 0.5
+_MAX_QUEUED = 8  # blocks of output, of about 64 KiB each
+_MAX_CURSOR = 60_000  # characters
+_EVENT_STREAM = "text/event-stream"
+_KEEP_ALIVE = b": keep-alive\n\n"
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+Put = Callable[[bytes], None]
+
+
+class Gone(Interrupted):
+    """The reader of a stream is gone, or its time is over."""
+
+
+class Bridge:
+    """A bounded queue from a thread to the event loop."""
+
+    def __init__(self, seconds: float) -> None:
+        self.stop = Event()
+        self._loop = asyncio.get_running_loop()
+        self._space = Semaphore(_MAX_QUEUED)
+        self._items: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._deadline = monotonic() + seconds
+
+    def put(self, block: bytes) -> None:
+        """Queue a block; wait for space. Raises Gone."""
+        while not self._space.acquire(timeout=_POLL_SECONDS):
+            self._check()
+        self._check()
+        self._loop.call_soon_threadsafe(self._items.put_nowait, block)
+
+    def close(self) -> None:
+        """Mark the end of the stream."""
+        with suppress(RuntimeError):  # the loop is closed: the server has stopped
+            self._loop.call_soon_threadsafe(self._items.put_nowait, None)
+
+    async def blocks(self, keep_alive: bytes) -> AsyncIterator[bytes]:
+        """Yield the blocks; `keep_alive` when there is none for a while."""
+        while monotonic() < self._deadline:
+            try:
+                block = await asyncio.wait_for(self._items.get(), _KEEP_ALIVE_SECONDS)
+            except TimeoutError:
+                if keep_alive:
+                    yield keep_alive
+                continue
+            if block is None:
+                return
+            self._space.release()
+            yield block
+
+    def _check(self) -> None:
+        if self.stop.is_set() or monotonic() > self._deadline:
+            raise Gone("the reader is gone")
+
+
+Produce = Callable[[Put, Event], None]
+
+
+class Streamed(StreamingResponse):
+    """The output of an action, as it comes; a slot of the user is taken until it ends."""
+
+    def __init__(self, caller: Caller, request: Request, produce: Produce, media_type: str) -> None:
+        streams: Streams = request.app.state.streams
+        self._slot = ExitStack()
+        self._slot.enter_context(streams.opened(caller.user.name))
+        super().__init__((), media_type=media_type, headers={"X-Accel-Buffering": "no"})
+        self._produce = produce
+        self._seconds = request.app.state.config.limits.stream_seconds
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Run the action in a thread and send what it puts."""
+        bridge = Bridge(self._seconds)
+        is_events = self.media_type == _EVENT_STREAM
+        self.body_iterator = bridge.blocks(_KEEP_ALIVE if is_events else b"")
+        try:
+            Thread(target=self._run, args=(bridge, is_events), name="stream", daemon=True).start()
+            await super().__call__(scope, receive, send)
+        finally:
+            bridge.stop.set()
+            self._slot.close()
+
+    def _run(self, bridge: Bridge, is_events: bool) -> None:
+        try:
+            self._produce(bridge.put, bridge.stop)
+        except Interrupted:
+            pass
+        except SkyError as error:
+            _put_error(bridge, error, is_events)
+        except Exception as error:  # noqa: BLE001 -- the door that reports bugs of streams
+            problems.bug(error)
+            _put_error(bridge, SkyError("internal error", "see the server's log"), is_events)
+        finally:
+            bridge.close()
+
+
+def _put_error(bridge: Bridge, error: SkyError, is_events: bool) -> None:
+    body = problems.body_of(error)
+    with suppress(Interrupted):
+        bridge.put(_event("error", body) if is_events else f"error: {error.what}\n".encode())
+
+
+def _event(name: str, data: object, event_id: str = "") -> bytes:
+    """Format an event; JSON has no line breaks."""
+    identity = f"id: {event_id}\n" if event_id else ""
+    return f"event: {name}\n{identity}data: {json.dumps(data)}\n\n".encode()
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """The positions in the logs of pods, by a hash of the pod's name."""
+
+    positions: Mapping[str, str]
+
+    @classmethod
+    def parse(cls, text: str) -> "Cursor":
+        """Read a Last-Event-ID. Raises Rejected."""
+        try:
+            if len(text) > _MAX_CURSOR:
+                raise ValueError
+            positions = dict(entry.split(":", 1) for entry in text.split(",") if entry)
+            for position in positions.values():
+                ResumePosition.decode(position)
+        except ValueError:
+            raise Rejected(400, "Last-Event-ID: not an id of this stream") from None
+        return cls(positions)
+
+    def by_pod(self, target: Target) -> dict[str, str]:
+        """Return the positions by the names of the pods that the target has now."""
+        pods = [node.pod for task in find.tasks_of(target) for node in task.nodes if node.pod]
+        return {pod: self.positions[_key(pod)] for pod in pods if _key(pod) in self.positions}
+
+
+def _key(pod: str) -> str:
+    return hashlib.sha256(pod.encode()).hexdigest()[:10]
+
+
+class _EventOutput(UI):
+    """Log lines and notes as events; the id of each is the position in all logs after it."""
+
+    def __init__(self, put: Put, positions: Mapping[str, str]) -> None:
+        self._put = put
+        self._positions = {pod: ResumePosition.decode(text) for pod, text in positions.items()}
+        self._ids = {pod: f"{_key(pod)}:{text}" for pod, text in positions.items()}
+
+    def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
+        """Send lines, which begin with their timestamps."""
+        position = self._positions.setdefault(origin.pod, ResumePosition())
+        self._ids.setdefault(origin.pod, "")
+        events = []
+        for line in lines:
+            position.advance([line])
+            self._ids[origin.pod] = f"{_key(origin.pod)}:{position.encode()}"
+            time, _, text = line.decode(errors="replace").partition(" ")
+            data = {"task": origin.task, "rank": origin.rank, "node": origin.title}
+            events.append(
+                _event("line", data | {"time": time, "text": text}, ",".join(self._ids.values()))
+            )
+        self._put(b"".join(events))
+
+    def note(self, text: str) -> None:
+        """Send a note."""
+        self._put(_event("note", {"text": text}))
+
+    def notes(self, items: Iterable[object]) -> None:
+        """Send several notes."""
+        for item in items:
+            self.note(str(item))
+
+
+class _TextOutput(UI):
+    """Log lines as text, with the node's name if there are several nodes."""
+
+    def __init__(self, put: Put, form: Form) -> None:
+        self._put = put
+        self._form = form
+
+    def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
+        """Send lines."""
+        self._put(self._form.block(origin, lines, final_newline))
+
+
+class LogQuery(BaseModel):
+    """Which lines of a log."""
+
+    follow: bool = Field(True, description="Follow the logs until every node has finished.")
+    rank: list[int] = Field([], max_length=1000, description="Only these ranks; repeatable.")
+    tail: int | None = Field(None, ge=0, le=1_000_000, description="Only the last lines.")
+    since: str | None = Field(
+        None, pattern="^[0-9]{1,6}[smhd]?$", description="Only lines of the last 90s, 5m, 2h."
+    )
+    timestamps: bool = Field(False, description="Begin each line with its time.")
+
+    @property
+    def since_seconds(self) -> int | None:
+        """The duration in seconds."""
+        match = re.fullmatch("([0-9]+)([a-z]?)", self.since or "")
+        return max(int(match[1]) * _UNITS[match[2]], 1) if match else None
+
+
+_LOGS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The lines, as they are written. As events: `line` with an id that"
+        " `Last-Event-ID` resumes from, `note`, `error`, and `end`.",
+        "content": {"text/plain": {"schema": {"type": "string"}}, _EVENT_STREAM: {}},
+    }
+}
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Server-Sent Events.", "content": {_EVENT_STREAM: {}}}
+}
+
+LastEventId = Annotated[str | None, Header(description="The id of the last event received.")]
+
+
+@router.get("/tasks/{task_id}/logs", response_class=StreamingResponse, responses=_LOGS)
+def logs(
+    request: Request,
+    caller: AnyCaller,
+    scope: AnyScope,
+    task_id: TaskId,
+    query: Annotated[LogQuery, Query()],
+    last_event_id: LastEventId = None,
+) -> Streamed:
+    """Stream the logs of a task's nodes: `node-1 | line` for several nodes.
+
+    `Accept: text/event-stream` gives events that resume. When a node has failed for good, a stream
+    that follows stops the other nodes, as `kubectl sky logs -f` does.
+    """
+    is_events = _EVENT_STREAM in request.headers.get("accept", "")
+    cursor = Cursor.parse(last_event_id or "") if is_events else Cursor({})
+    target = find.get(caller.session, scope, task_id)
+    positions = cursor.by_pod(target)
+
+    def produce(put: Put, stop: Event) -> None:
+        output: UI = (
+            _EventOutput(put, positions)
+            if is_events
+            else _TextOutput(put, Form(stamped=query.timestamps))
+        )
+        options = LogOptions(
+            follow=query.follow,
+            tail=query.tail,
+            since_seconds=query.since_seconds,
+            timestamps=is_events or query.timestamps,
+            positions=positions,
+        )
+        selected = LogRequest(options, ranks=query.rank, stop=stop)
+        end: dict[str, object] = {"state": "completed"}
+        try:
+            if query.follow:
+                follow(caller.session, target, selected, output, leads=False)
+            else:
+                show(caller.session, target, selected, output)
+                end = {"state": str(target.state)}
+        except TaskFailed as error:
+            end = {"state": "failed", "message": error.what}
+        if is_events:
+            put(_event("end", end))
+
+    media_type = _EVENT_STREAM if is_events else "text/plain"
+    return Streamed(caller, request, produce, media_type)
+
+
+def _task_lists(caller: Caller, scope: Scope, stop: Event) -> Iterator[dict[str, object]]:
+    """Yield the list of tasks after each change, until `stop` is set."""
+    for tasks in watch.watch_tasks(caller.session, scope):
+        if stop.is_set():
+            return
+        if tasks is not None:
+            yield {"tasks": [task.as_json() for task in tasks]}
+
+
+def _statuses(caller: Caller, task: TaskStatus, stop: Event) -> Iterator[dict[str, object]]:
+    """Yield the status of a task after each change, until it has finished."""
+    for snapshot in watch.watch_task(caller.session, task, stop):
+        if snapshot:
+            yield pending.explain_pending(caller.session, snapshot.task).as_json()
+            if snapshot.task.over:
+                return
+
+
+def _changes(
+    values: Iterator[dict[str, object]], last_id: str | None
+) -> Iterator[tuple[dict[str, object], str]]:
+    """Yield each value that differs from the one before, with a hash of it."""
+    for value in values:
+        text = json.dumps(value, sort_keys=True)
+        event_id = hashlib.sha256(text.encode()).hexdigest()[:16]
+        if event_id != last_id:
+            yield value, event_id
+        last_id = event_id
+
+
+@router.get("/tasks/events", response_class=StreamingResponse, responses=_EVENTS)
+def task_list_events(
+    request: Request, caller: AnyCaller, scope: AnyScope, last_event_id: LastEventId = None
+) -> Streamed:
+    """Stream the list of tasks: all of it first, then all of it after each change."""
+
+    def produce(put: Put, stop: Event) -> None:
+        for data, event_id in _changes(_task_lists(caller, scope, stop), last_event_id):
+            put(_event("tasks", data, event_id))
+
+    return Streamed(caller, request, produce, _EVENT_STREAM)
+
+
+@router.get("/tasks/{task_id}/events", response_class=StreamingResponse, responses=_EVENTS)
+def task_events(
+    request: Request,
+    caller: AnyCaller,
+    scope: AnyScope,
+    task_id: TaskId,
+    last_event_id: LastEventId = None,
+) -> Streamed:
+    """Stream the status of a task after each change, until it has finished."""
+    task = find.get_task(caller.session, scope, task_id)
+
+    def produce(put: Put, stop: Event) -> None:
+        for data, event_id in _changes(_statuses(caller, task, stop), last_event_id):
+            put(_event("task", data, event_id))
+        put(_event("end", {}))
+
+    return Streamed(caller, request, produce, _EVENT_STREAM)

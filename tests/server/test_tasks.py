@@ -1,0 +1,389 @@
+"""Tasks over HTTP: the models of the seed, owners, and what is refused."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from kubectl_sky import kinds
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster
+from tests.server.conftest import ALICE, BOB, Client, bearer
+
+HELLO = {"name": "hello", "run": "echo hello"}
+YAML = {"Content-Type": "application/yaml"}
+TWO_TASKS = "name: both\n---\nname: one\nrun: 'true'\n---\nname: two\nrun: 'true'\n"
+
+
+def submitted(client: TestClient, task: dict[str, Any] | None = None, **query: str) -> str:
+    answer = client.post("/tasks/submit", json=task or HELLO, params=query)
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["task_id"])
+
+
+def test_root_returns_health_as_the_seed_writes_it(client: Client) -> None:
+    assert client().get("/").json() == {"status": "ok", "service": "k8s-cli-api"}
+
+
+def test_root_for_a_browser_redirects_to_the_dashboard(client: Client) -> None:
+    answer = client().get("/", headers={"Accept": "text/html,*/*"})
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/ui/")
+
+
+def test_submit_json_creates_the_task(alice: TestClient, cluster: FakeCluster) -> None:
+    answer = alice.post("/tasks/submit", json=HELLO)
+    task_id = answer.json()["task_id"]
+    assert answer.json()["status"] == "submitted"
+    assert answer.json()["message"] == f"Task submitted successfully with ID: {task_id}"
+    labels = cluster.get(kinds.JOB, f"hello-{task_id}")["metadata"]["labels"]
+    assert labels["username"] == "alice"
+
+
+def test_submit_yaml_of_two_tasks_creates_a_pipeline(alice: TestClient) -> None:
+    answer = alice.post("/tasks/submit", content=TWO_TASKS, headers=YAML).json()
+    assert answer["task_id"] == answer["pipeline_id"]
+    assert len(answer["task_ids"]) == 2
+    shown = alice.get(f"/tasks/{answer['pipeline_id']}").json()
+    assert [task["name"] for task in shown["tasks"]] == ["one", "two"]
+
+
+def test_show_returns_the_fields_of_the_seed(alice: TestClient, cluster: FakeCluster) -> None:
+    task_id = submitted(alice, HELLO | {"num_nodes": 2})
+    cluster.start(f"hello-{task_id}-node-0")
+    task = alice.get(f"/tasks/{task_id}").json()
+    assert set(task) == {
+        "task_id", "name", "status", "created_at", "updated_at", "username", "metadata",
+    }  # fmt: skip
+    assert (task["name"], task["status"], task["username"]) == ("hello", "running", "alice")
+    metadata = task["metadata"]
+    assert metadata["job_name"] == f"hello-{task_id}-node-0"
+    assert metadata["node_jobs"] == [f"hello-{task_id}-node-{rank}" for rank in range(2)]
+    counts = ("num_nodes", "succeeded_nodes", "failed_nodes", "running_nodes", "pending_nodes")
+    assert [metadata[name] for name in counts] == [2, 0, 0, 1, 1]
+    assert metadata["namespace"] == "default"
+
+
+def test_list_pages_newest_first_without_gaps(alice: TestClient) -> None:
+    ids = {submitted(alice) for _ in range(5)}
+    pages, cursor = [], None
+    while True:
+        query = {"limit": "2"} | ({"cursor": cursor} if cursor else {})
+        page = alice.get("/tasks", params=query).json()
+        pages.append([task["task_id"] for task in page["tasks"]])
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert [len(page) for page in pages] == [2, 2, 1]
+    assert {task_id for page in pages for task_id in page} == ids
+
+
+@pytest.mark.parametrize("cursor", ["x", "e30=", "W10=", "[", "é", "WzEsMiwzXQ==="])
+def test_list_with_foreign_cursor_is_refused(alice: TestClient, cursor: str) -> None:
+    answer = alice.get("/tasks", params={"cursor": cursor})
+    assert answer.status_code == 400
+    assert answer.json()["detail"] == "cursor: not a cursor of this server"
+
+
+def test_tasks_of_another_user_are_hidden_without_all_users(client: Client) -> None:
+    alice, bob = client(bearer(ALICE)), client(bearer(BOB))
+    task_id = submitted(alice)
+    assert bob.get("/tasks").json()["tasks"] == []
+    for method, path in (
+        ("GET", ""), ("POST", "/stop"), ("GET", "/doctor"), ("GET", "/manifests"),
+        ("GET", "/usage"), ("GET", "/logs"), ("GET", "/events"),
+    ):  # fmt: skip
+        assert bob.request(method, f"/tasks/{task_id}{path}").status_code == 404, path
+    assert [task["username"] for task in bob.get("/tasks?all_users=true").json()["tasks"]] == [
+        "alice"
+    ]
+    assert bob.post("/tasks/stop").json()["count"] == 0
+    assert alice.get(f"/tasks/{task_id}").status_code == 200
+
+
+def test_all_users_shows_only_what_rbac_allows(client: Client, cluster: FakeCluster) -> None:
+    cluster.forbidden.add("bob: list jobs")
+    answer = client(bearer(BOB)).get("/tasks?all_users=true")
+    assert answer.status_code == 403
+    assert "user bob may not list jobs" in answer.json()["detail"]
+
+
+def test_forbidden_submit_is_refused_and_leaves_nothing(
+    client: Client, cluster: FakeCluster
+) -> None:
+    cluster.forbidden.add("bob: create jobs")
+    answer = client(bearer(BOB)).post("/tasks/submit", json=HELLO)
+    assert answer.status_code == 403
+    assert cluster.names() == []
+
+
+def test_stop_deletes_the_task(alice: TestClient, cluster: FakeCluster) -> None:
+    task_id = submitted(alice)
+    assert alice.post(f"/tasks/{task_id}/stop").json() == {
+        "task_id": task_id,
+        "status": "stopped",
+        "message": f"Task {task_id} stopped successfully",
+    }
+    assert cluster.names() == []
+    assert alice.get(f"/tasks/{task_id}").status_code == 404
+
+
+def test_stop_all_counts_the_tasks(alice: TestClient) -> None:
+    ids = [submitted(alice) for _ in range(2)]
+    answer = alice.post("/tasks/stop").json()
+    assert (answer["count"], answer["status"], answer["message"]) == (
+        2,
+        "stopped",
+        "Stopped 2 tasks",
+    )
+    assert sorted(answer["task_ids"]) == sorted(ids)
+
+
+def test_idempotency_key_submits_once_per_user(client: Client, cluster: FakeCluster) -> None:
+    key = {"Idempotency-Key": "run 7"}
+    alice, bob = client(bearer(ALICE)), client(bearer(BOB))
+    first = alice.post("/tasks/submit", json=HELLO, headers=key).json()
+    second = alice.post("/tasks/submit", json=HELLO, headers=key).json()
+    assert (first["status"], second["status"]) == ("submitted", "unchanged")
+    assert first["task_id"] == second["task_id"]
+    assert bob.post("/tasks/submit", json=HELLO, headers=key).json()["task_id"] != first["task_id"]
+    other = alice.post("/tasks/submit", json=HELLO | {"run": "date"}, headers=key)
+    assert other.status_code == 409
+    assert sum(name.startswith("jobs ") for name in cluster.names()) == 2
+
+
+def test_idempotency_key_sent_twice_at_once_creates_one_task(
+    alice: TestClient, cluster: FakeCluster
+) -> None:
+    key = {"Idempotency-Key": "at once"}
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(
+            pool.map(lambda _: alice.post("/tasks/submit", json=HELLO, headers=key), range(4))
+        )
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.json()["task_id"] for answer in answers}) == 1
+    assert sum(name.startswith("jobs ") for name in cluster.names()) == 1
+
+
+def test_key_and_id_together_are_refused(alice: TestClient) -> None:
+    answer = alice.post(
+        "/tasks/submit", json=HELLO, params={"id": ID}, headers={"Idempotency-Key": "x"}
+    )
+    assert answer.status_code == 400
+
+
+def test_dry_run_sends_nothing(alice: TestClient, cluster: FakeCluster) -> None:
+    answer = alice.post("/tasks/submit", json=HELLO, params={"dry_run": "client", "id": ID})
+    assert "kind: Job" in answer.json()["manifests"]
+    assert cluster.writes == []
+
+
+def test_invalid_file_is_refused_with_positions(alice: TestClient) -> None:
+    text = "run: echo\nresources:\n  acelerators: A100\n"
+    answer = alice.post("/tasks/submit", content=text, headers=YAML)
+    assert answer.status_code == 400
+    [problem] = answer.json()["problems"]
+    assert (problem["line"], problem["path"]) == (3, "resources.acelerators")
+
+
+@pytest.mark.parametrize(
+    ("task", "field"),
+    [
+        ({"workdir": "/etc"}, "workdir"),
+        ({"workdir": "."}, "workdir"),
+        ({"file_mounts": {"/x": "/etc/passwd"}}, "file_mounts./x"),
+        ({"file_mounts": {"/x": "~/.ssh"}}, "file_mounts./x"),
+        ({"file_mounts": {"/x": "${HOME}"}, "envs": {"HOME": "/root"}}, "file_mounts./x"),
+        ({"file_mounts": {"/x": {"name": "b", "source": "/etc", "mode": "COPY"}}}, "source"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/tasks/submit", "/render", "/validate"])
+def test_local_files_are_refused(
+    alice: TestClient, path: str, task: dict[str, Any], field: str
+) -> None:
+    answer = alice.post(path, json=HELLO | task)
+    assert answer.status_code == (200 if path == "/validate" else 400)
+    problems = answer.json()["problems"]
+    assert any(
+        problem["message"] == "is a local path of the client" and field in problem["path"]
+        for problem in problems
+    )
+    assert "dangers" not in answer.json() or answer.json()["dangers"] == []
+
+
+def test_variables_of_the_server_are_not_read(
+    alice: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVER_SECRET", "leaked")
+    unset: dict[str, Any] = {"SERVER_SECRET": None}
+    answer = alice.post("/tasks/submit", json=HELLO | {"envs": unset})
+    assert answer.status_code == 400
+    assert "the value is not set" in answer.text
+    answer = alice.post("/render", json=HELLO | {"envs": {"A": "${SERVER_SECRET}"}})
+    assert "leaked" not in answer.text
+
+
+def test_context_of_a_file_does_not_choose_a_cluster_of_the_server(alice: TestClient) -> None:
+    task = HELLO | {"resources": {"infra": "k8s/other"}}
+    answer = alice.post("/tasks/submit", json=task)
+    assert answer.status_code == 400
+    assert "other" in answer.text
+
+
+def test_secrets_are_in_no_answer(alice: TestClient) -> None:
+    task = HELLO | {"secrets": {"TOKEN": "hunter2"}}
+    task_id = submitted(alice, task, id=ID)
+    for answer in (
+        alice.get("/tasks"),
+        alice.get(f"/tasks/{task_id}"),
+        alice.get(f"/tasks/{task_id}/manifests"),
+        alice.get(f"/tasks/{task_id}/doctor"),
+        alice.post("/render", json=task),
+        alice.post("/validate", json=task | {"run": 5}),
+        alice.post("/tasks/submit", json=task, params={"dry_run": "client"}),
+        alice.post("/tasks/submit", json=task | {"secrets": {"TOKEN": "hunter2", "B": [1]}}),
+    ):
+        assert "hunter2" not in answer.text
+        assert "aHVudGVyMg" not in answer.text
+    assert "kind: Secret" in alice.get(f"/tasks/{task_id}/manifests").json()["manifests"]
+
+
+def test_doctor_returns_the_verdict(alice: TestClient, cluster: FakeCluster) -> None:
+    task_id = submitted(alice)
+    cluster.start(f"hello-{task_id}")
+    cluster.finish(f"hello-{task_id}", 3)
+    verdict = alice.get(f"/tasks/{task_id}/doctor").json()
+    assert (verdict["task_id"], verdict["status"]) == (task_id, "failed")
+
+
+def test_render_returns_manifests_of_the_caller(alice: TestClient) -> None:
+    answer = alice.post("/render", json=HELLO, params={"id": ID, "namespace": "team"}).json()
+    assert f"name: hello-{ID}" in answer["manifests"]
+    assert "username: alice" in answer["manifests"]
+    assert "namespace: team" in answer["manifests"]
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b"{", "the body is not JSON"),
+        (b"[]", "the body must be a JSON object"),
+        (b"\xff", "the body is not JSON"),
+        (b"", "the body is not JSON"),
+        (b'{"run": NaN}', "the body is not JSON"),
+        (b"[" * 100_000, "the body is not JSON"),
+        (b'{"run": ' + b"[" * 50_000 + b"]" * 50_000 + b"}", ""),
+        (b'{"run": "a", "x\\ud800": 1}', ""),
+        (b'{"run": ' + b"9" * 5000 + b"}", "the body is not JSON"),
+        (b"{}", ""),
+    ],
+)
+def test_bad_json_is_refused(alice: TestClient, body: bytes, detail: str) -> None:
+    answer = alice.post("/tasks/submit", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith(detail)
+
+
+@pytest.mark.parametrize(
+    "run", ["a\u2028b", "a\x7fb\x85", "\ufeff", "tab\there", "\U0001f600", "a\nb"]
+)
+def test_any_character_of_json_arrives(alice: TestClient, cluster: FakeCluster, run: str) -> None:
+    submitted(alice, HELLO | {"run": run}, id=ID)
+    data = cluster.get(kinds.CONFIG_MAP, f"hello-{ID}")["data"]
+    assert any(run in text for text in data.values())
+
+
+def test_other_content_types_are_refused(alice: TestClient) -> None:
+    for media_type in (
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "",
+    ):
+        answer = alice.post(
+            "/tasks/submit", content=b"run: x", headers={"Content-Type": media_type}
+        )
+        assert answer.status_code == 415
+
+
+def test_deep_yaml_is_refused(alice: TestClient) -> None:
+    text = "run: " + "[" * 10_000
+    assert alice.post("/tasks/submit", content=text, headers=YAML).status_code == 400
+
+
+def test_large_bodies_are_refused(alice: TestClient) -> None:
+    body = b"run: " + b"x" * 10_000_000
+    assert alice.post("/tasks/submit", content=body, headers=YAML).status_code == 413
+    chunks = (b"x" * 100_000 for _ in range(100))
+    assert alice.post("/tasks/submit", content=chunks, headers=YAML).status_code == 413
+    volume = {"name": "x" * 2_000_000, "size": "1"}
+    assert alice.post("/volumes/create", json=volume).status_code == 413
+
+
+@pytest.mark.parametrize(
+    "task_id",
+    [
+        "%2e%2e",
+        "a%2fb",
+        "abc",
+        "ABCDEFGH",
+        "bcdf2345,x",
+        "bcdf234%00",
+        "bcdf2345%0a",
+        "a" * 9,
+    ],
+)
+def test_ids_that_are_none_are_refused_before_any_request(
+    alice: TestClient, cluster: FakeCluster, task_id: str
+) -> None:
+    for path in ("", "/doctor", "/logs", "/manifests"):
+        assert alice.get(f"/tasks/{task_id}{path}").status_code in (400, 404)
+    assert alice.get(f"/volumes/{task_id}").status_code in (400, 404)
+    assert not [text for text in cluster.requests if text.startswith("list")]
+
+
+@pytest.mark.parametrize("namespace", ["..", "a/b", "A", "x" * 64, "", "a\nb", "kube-system/pods"])
+def test_namespaces_that_are_none_are_refused(
+    alice: TestClient, cluster: FakeCluster, namespace: str
+) -> None:
+    assert alice.get("/tasks", params={"namespace": namespace}).status_code == 400
+    assert not [text for text in cluster.requests if text.startswith("list")]
+
+
+def test_unknown_task_is_not_found(alice: TestClient) -> None:
+    answer = alice.get(f"/tasks/{ID}")
+    assert answer.status_code == 404
+    assert answer.json()["detail"].startswith(f'task "{ID}" not found in namespace "default"')
+
+
+def test_unreachable_cluster_is_503(alice: TestClient, cluster: FakeCluster) -> None:
+    alice.get("/whoami")
+    cluster.before("list jobs", lambda: 503)
+    cluster.forbidden.clear()
+    for nth in range(2, 10):
+        cluster.before("list jobs", lambda: 503, nth=nth)
+    answer = alice.get("/tasks")
+    assert answer.status_code in (502, 503)
+    assert json.loads(answer.text)["detail"]
+
+
+def test_internal_error_shows_no_details(
+    alice: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise RuntimeError("hunter2")
+
+    monkeypatch.setattr("kubectl_sky.actions.find.list_tasks", fail)
+    answer = alice.get("/tasks")
+    assert answer.status_code == 500
+    assert answer.json()["detail"] == "internal error"
+    assert "hunter2" not in answer.text + caplog.text
+    assert "RuntimeError" in caplog.text
+
+
+def test_answers_have_security_headers(client: Client) -> None:
+    for answer in (client().get("/"), client().get("/tasks"), client().get("/nothing")):
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["Cache-Control"] == "no-store"

@@ -1,0 +1,84 @@
+"""Volumes and the cluster over HTTP."""
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.fake_cluster import FakeCluster
+from tests.server.conftest import ALICE, BOB, Client, bearer
+
+DATA = {"name": "data-vol", "size": "10Gi", "storage_class": "standard"}
+
+
+def test_volume_lifecycle_as_the_seed_writes_it(alice: TestClient, cluster: FakeCluster) -> None:
+    created = alice.post("/volumes/create", json=DATA).json()
+    volume_id = created["volume_id"]
+    assert created["status"] == "created"
+    assert created["message"] == f"Volume created successfully with ID: {volume_id}"
+    shown = alice.get(f"/volumes/{volume_id}").json()
+    assert (shown["name"], shown["size"], shown["username"]) == ("data-vol", "10Gi", "alice")
+    assert shown["access_modes"] == ["ReadWriteOnce"]
+    claim = {"pvc_name": f"data-vol-{volume_id}", "namespace": "default"}
+    assert shown["metadata"] == claim
+    assert [item["volume_id"] for item in alice.get("/volumes").json()["volumes"]] == [volume_id]
+    assert alice.delete(f"/volumes/{volume_id}").json() == {
+        "volume_id": volume_id,
+        "status": "deleted",
+        "message": f"Volume {volume_id} deleted successfully",
+    }
+    assert alice.get(f"/volumes/{volume_id}").status_code == 404
+    assert cluster.names() == []
+
+
+def test_volume_of_another_user_is_not_found(client: Client) -> None:
+    alice, bob = client(bearer(ALICE)), client(bearer(BOB))
+    volume_id = alice.post("/volumes/create", json=DATA).json()["volume_id"]
+    assert bob.get("/volumes").json() == {"volumes": []}
+    assert bob.get(f"/volumes/{volume_id}").status_code == 404
+    assert bob.delete(f"/volumes/{volume_id}").status_code == 404
+    assert alice.get(f"/volumes/{volume_id}").status_code == 200
+
+
+def test_volume_with_existing_name_is_refused(alice: TestClient) -> None:
+    alice.post("/volumes/create", json=DATA)
+    assert alice.post("/volumes/create", json=DATA).status_code == 409
+
+
+def test_volume_in_use_is_deleted_only_with_force(alice: TestClient, cluster: FakeCluster) -> None:
+    volume_id = alice.post("/volumes/create", json=DATA).json()["volume_id"]
+    claim = {"name": "v", "persistentVolumeClaim": {"claimName": f"data-vol-{volume_id}"}}
+    spec = {"containers": [{"name": "main"}], "volumes": [claim]}
+    pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "user"}, "spec": spec}
+    cluster.put(pod | {"status": {"phase": "Running"}})
+    answer = alice.delete(f"/volumes/{volume_id}")
+    assert answer.status_code == 409
+    assert "user" in answer.json()["detail"]
+    assert alice.delete(f"/volumes/{volume_id}?force=true").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"name": "x"},
+        {"name": "", "size": "1Gi"},
+        {"name": "x", "size": "much"},
+        {"name": "x", "size": "-1"},
+        {"name": "x", "size": "1Gi", "other": 1},
+        {"name": "x", "size": "1Gi", "access_modes": ["All"]},
+        {"name": 5, "size": "1Gi"},
+        [],
+        "x",
+    ],
+)
+def test_wrong_volume_is_refused(alice: TestClient, cluster: FakeCluster, wrong: object) -> None:
+    answer = alice.post("/volumes/create", json=wrong)
+    assert answer.status_code == 400
+    assert answer.json()["detail"]
+    assert cluster.writes == []
+
+
+def test_gpus_and_queues_without_any(alice: TestClient) -> None:
+    assert alice.get("/gpus").json() == {"machines": []}
+    answer = alice.get("/queues")
+    assert answer.status_code == 404
+    assert answer.json()["detail"] == "Kueue is not installed in the cluster"
