@@ -20,6 +20,7 @@ from kubectl_sky.plan import account
 from kubectl_sky.plan.account import Account, QuotaFlags
 from kubectl_sky.render import manifests
 from kubectl_sky.users import User
+from kubectl_sky.workloads.workload import field
 
 # The kinds of a user's objects in the namespace; the binding is deleted first and created last.
 _KINDS = (
@@ -30,6 +31,8 @@ _KINDS = (
     kinds.SERVICE_ACCOUNT,
     kinds.LOCAL_QUEUE,
 )
+# Fields that have nothing but what is planned: an added subject would have the user's rights.
+_EXACT = (("rules",), ("subjects",), ("spec", "hard"), ("spec", "limits"))
 _MAX_NAMES = 12  # maximum number of names in a message
 
 
@@ -277,11 +280,13 @@ def _kind(item: Json) -> Kind:
 
 def _patch(item: Json, live: Json) -> Json | None:
     """Return the merge patch of an existing object; None if nothing changes."""
-    hard = (item.get("spec") or {}).get("hard")
-    dropped = set((live.get("spec") or {}).get("hard") or ()) - set(hard) if hard else set()
-    if not dropped and not differences(item, live):
+    exact = all(field(item, path) in (None, field(live, path)) for path in _EXACT)
+    if exact and not differences(item, live):
         return None
-    return item | {"spec": {"hard": dict.fromkeys(dropped) | hard}} if hard else item
+    hard, current = (field(entry, ("spec", "hard")) for entry in (item, live))
+    if not hard:
+        return item
+    return item | {"spec": {"hard": dict.fromkeys(current or ()) | hard}}
 
 
 def list_accounts(session: Session, namespace: str | None) -> list[AccountStatus]:

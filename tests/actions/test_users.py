@@ -124,6 +124,32 @@ def test_add_again_updates_only_the_limits_of_its_flags(
     assert limit["defaultRequest"]["cpu"] == "200m"
 
 
+@pytest.mark.parametrize(
+    ("kind", "field", "extra"),
+    [
+        (kinds.ROLE_BINDING, "subjects", {"kind": "User", "name": "eve"}),
+        (kinds.ROLE, "rules", {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}),
+    ],
+)
+def test_add_again_takes_back_rights_that_were_added(
+    api: FakeCluster, add: Callable[..., Added], kind: kinds.Kind, field: str, extra: Json
+) -> None:
+    add()
+    planned = api.get(kind, NAME)
+    api.put(planned | {field: [*planned[field], extra]})
+    assert done(add())[f"{kind.kind.lower()}.{kind.group}"] == "configured"
+    assert api.get(kind, NAME)[field] == planned[field]
+
+
+def test_default_requests_are_those_of_the_limits_that_are_left(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    add()
+    add(QuotaFlags(memory="none"))
+    (limit,) = api.get(kinds.LIMIT_RANGE, NAME)["spec"]["limits"]
+    assert limit["defaultRequest"] == {"cpu": "500m"}
+
+
 def test_add_without_any_limit_left_deletes_quota_and_limit_range(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
