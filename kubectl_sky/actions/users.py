@@ -127,8 +127,15 @@ def _get(session: Session, kind: Kind, name: str, namespace: str | None = None) 
 def _check_namespace(namespace: Json | None, planned: Account, *, chosen: bool) -> bool:
     """Return whether the namespace is the user's, or is to be created for the user.
 
-    Raises UserError for one that is being deleted, and for another one that nobody chose.
+    Raises UserError for one that is being deleted or that Kubernetes runs in, and for one of
+    somebody else that nobody chose.
     """
+    if planned.namespace.startswith("kube-"):
+        raise UserError(
+            f'namespace "{planned.namespace}" belongs to Kubernetes: a user who may create pods in'
+            " it can take over the cluster",
+            "choose another namespace with --namespace",
+        )
     if namespace is None:
         return True
     if namespace["metadata"].get("deletionTimestamp"):

@@ -224,6 +224,12 @@ def test_namespace_being_deleted_is_refused(api: FakeCluster, add: Callable[...,
         add()
 
 
+def test_namespace_of_kubernetes_is_refused(api: FakeCluster, add: Callable[..., Added]) -> None:
+    with pytest.raises(UserError, match="can take over the cluster"):
+        add(namespace="kube-system")
+    assert api.writes == []
+
+
 def test_second_quota_in_a_namespace_is_refused(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
