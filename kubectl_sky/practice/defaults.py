@@ -250,6 +250,9 @@ def _limit_range(limits: Json) -> None:
             limit["default"] = {**largest, **own}
             asked, least = limit.get("defaultRequest") or {}, limit.get("min") or {}
             limit["defaultRequest"] = {**least, **limit["default"], **asked}
+            for name in ("default", "defaultRequest"):
+                if not limit[name]:
+                    del limit[name]
         for amounts in limit.values():
             _canonicalize(amounts if isinstance(amounts, dict) else {})
 
