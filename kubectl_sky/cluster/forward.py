@@ -134,6 +134,9 @@ class Forwarder:
                 self._fail(error)
         except SkyError as error:
             self._fail(error)
+        except RuntimeError:  # no thread can start while the interpreter exits
+            if not self._stop.is_set():
+                raise
         finally:
             with self._lock:
                 self._open.pop(client, None)

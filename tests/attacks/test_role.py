@@ -463,10 +463,11 @@ def attempt(alice: Command, command: tuple[str, ...], stdin: str) -> Done:
         assert chunk, said
     with socket.create_connection((address[1], int(address[2]))):
         # until it says that it may not forward, or that nothing listens in the pod
-        while all(line.startswith("Forwarding from") for line in said.splitlines()):
-            if not select.select([stderr], [], [], 20)[0]:
+        while all(line.startswith(("Forwarding", "Handling")) for line in said.splitlines()):
+            ready, _, _ = select.select([stderr], [], [], 20)
+            if not ready or not (chunk := os.read(stderr, 65536).decode()):
                 break
-            said += os.read(stderr, 65536).decode()
+            said += chunk
     process.send_signal(signal.SIGINT)
     output, rest = process.communicate(timeout=60)
     return Done(command, process.returncode, output, said + rest)

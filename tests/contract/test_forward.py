@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import cast
 
 import pytest
 
@@ -167,6 +168,29 @@ def test_what_there_is_to_reach_has_ended(session: Session, namespace: str) -> N
     threading.Timer(0.3, knock).start()
     with pytest.raises(UserError, match="node-0 has ended"):
         forwarder.serve()
+
+
+def test_forwarder_that_exits_while_it_looks_for_the_pod_is_silent() -> None:
+    notes: list[str] = []
+    asked = threading.Event()
+
+    def pod() -> None:
+        asked.set()
+        eventually(forwarder._stop.is_set)
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    forwarder = Forwarder(cast(Session, None), PodTarget(pod, notes.append))
+    [place] = forwarder.listen(["127.0.0.1"], PortPair(0, PORT))
+    serving = threading.Thread(target=forwarder.serve)
+    serving.start()
+    with socket.create_connection(("127.0.0.1", int(place.rpartition(":")[2]))):
+        assert asked.wait(60)
+        forwarder.close()
+        serving.join(60)
+        threads = [thread for thread in threading.enumerate() if thread.name == "port-forward"]
+        for thread in threads:
+            thread.join(60)
+    assert len(notes) == 1, "that the connection is handled"
 
 
 @pytest.mark.practice_only
