@@ -1,0 +1,50 @@
+"""What workloads ask of quotas: which pods run together, and which wait."""
+
+from dataclasses import replace
+
+import pytest
+
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.plan.resource_quota import Demand
+from kubectl_sky.render import manifests
+from kubectl_sky.spec.kubernetes import Kubernetes
+from kubectl_sky.spec.task import Task
+from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.demand import demand
+from tests.plan.test_resolve import make_plan
+
+
+def demand_of(plan: Plan) -> Demand:
+    rendered = manifests.render(registry.named(plan.backend).adapted(plan))
+    workloads = [manifest.object for manifest in rendered.workload]
+    return demand(workloads, [manifest.object for manifest in rendered.auxiliary])
+
+
+@pytest.mark.parametrize(
+    ("queue", "suspended", "starts_now"),
+    [(None, False, True), ("gold", False, False), (None, True, False)],
+)
+def test_task_that_waits_for_a_queue_or_a_stage_does_not_start_now(
+    queue: str | None, suspended: bool, starts_now: bool
+) -> None:
+    plan = make_plan(Task(run="x", kubernetes=Kubernetes(queue=queue)))
+    (step,) = demand_of(replace(plan, suspended=suspended)).steps
+    assert step.starts_now is starts_now
+
+
+@pytest.mark.parametrize(
+    ("backend", "jobs"), [("jobs", 3), ("indexed", 1), ("jobset", 1), ("mpijob", 1)]
+)
+def test_every_backend_asks_for_the_pods_of_all_nodes(backend: str, jobs: int) -> None:
+    asked = demand_of(make_plan(Task(run="x", num_nodes=3, backend=backend)))
+    (step,) = asked.steps
+    assert sum(pods.count for pods in step.pods) == 3
+    assert asked.objects["count/pods"] == 3
+    assert asked.objects["count/jobs.batch"] == jobs
+    assert asked.objects["configmaps"] == 1
+
+
+@pytest.mark.parametrize("backend", ["appwrapper", "volcano"])
+def test_wrapped_and_gang_scheduled_pods_count(backend: str) -> None:
+    asked = demand_of(make_plan(Task(run="x", num_nodes=2, backend=backend)))
+    assert sum(pods.count for step in asked.steps for pods in step.pods) == 2
