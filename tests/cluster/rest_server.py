@@ -18,6 +18,12 @@ class RestServer:
     """A server on loopback, and its address."""
 
     url: str
+    process: subprocess.Popen[str]
+
+    def kill(self) -> None:
+        """End it as a lost machine does."""
+        self.process.kill()
+        self.process.wait()
 
     @classmethod
     @contextmanager
@@ -28,7 +34,7 @@ class RestServer:
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stderr
-                yield cls(cls._address(process.stderr))
+                yield cls(cls._address(process.stderr), process)
             finally:
                 process.terminate()
 
