@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from kubectl_sky import names
@@ -124,6 +124,7 @@ class Use:
     memory: Fraction
     cpus_asked: Fraction
     memory_asked: Fraction
+    accelerators_asked: int = field(default=0, kw_only=True)
 
     def as_json(self) -> dict[str, object]:
         """Return the use as JSON values; null if nothing was requested."""
@@ -134,6 +135,7 @@ class Use:
             "memory_bytes": int(self.memory),
             "cpus_asked": float(self.cpus_asked) or None,
             "memory_bytes_asked": int(self.memory_asked) or None,
+            "gpus_asked": self.accelerators_asked or None,
         }
 
 
@@ -150,6 +152,9 @@ def uses(
             *(
                 requested(pods_by_name.get(node.pod, {}), resource)
                 for resource in ("cpu", "memory")
+            ),
+            accelerators_asked=sum(
+                int(requested(pods_by_name.get(node.pod, {}), name)) for name in RESOURCES
             ),
         )
         for node in nodes

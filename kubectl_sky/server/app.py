@@ -3,8 +3,9 @@
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
+from starlette.staticfiles import StaticFiles
 
-from kubectl_sky import __version__
+from kubectl_sky import __version__, assets
 from kubectl_sky.server import (
     cluster,
     files,
@@ -43,6 +44,7 @@ def create_app(config: Config) -> FastAPI:
     app.add_api_route("/", _root, response_model=models.Health, name="root")
     for module in (streams, tasks, volumes, files, cluster, pages):
         app.include_router(module.router)
+    app.mount("/schemas", StaticFiles(directory=assets.folder("schemas")))
     app.mount("/ui", pages.Pages())
     app.include_router(proxy.router)
     app.add_middleware(Guard, config=config)

@@ -199,6 +199,7 @@ class NodeUsage(BaseModel):
     memory_bytes: int
     cpus_asked: float | None
     memory_bytes_asked: int | None
+    gpus_asked: int | None
 
 
 class Usage(BaseModel):
@@ -269,3 +270,20 @@ class VolumeDeleted(BaseModel):
     volume_id: str
     status: str = "deleted"
     message: str
+
+
+class ClusterEvent(BaseModel):
+    """A Kubernetes event; `object` is its kind and name."""
+
+    time: str
+    type: str
+    reason: str
+    object: str
+    message: str
+    count: int
+
+
+class ClusterEvents(BaseModel):
+    """The events of a task's objects, newest first."""
+
+    events: list[ClusterEvent]

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import BaseModel, Field
 
 from kubectl_sky import names
-from kubectl_sky.actions import doctor, find, manifests, usage
+from kubectl_sky.actions import doctor, find, manifests, task_events, usage
 from kubectl_sky.actions import stop as stopping
 from kubectl_sky.actions import submit as submission
 from kubectl_sky.actions.flags import Overrides
@@ -159,6 +159,13 @@ def show_usage(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> dict[str,
     task = find.get_task(caller.session, scope, task_id)
     samples = usage.top(caller.session, task)
     return {"task_id": task.id, "nodes": [sample.as_json() for sample in samples]}
+
+
+@router.get("/tasks/{task_id}/cluster-events", response_model=models.ClusterEvents)
+def show_events(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> dict[str, object]:
+    """Show the Kubernetes events of a task's objects, newest first."""
+    task = find.get_task(caller.session, scope, task_id)
+    return {"events": task_events.list_events(caller.session, task)}
 
 
 def _key(task: TaskStatus) -> tuple[str, str, str]:

@@ -66,7 +66,8 @@ def test_machines_without_accelerators_are_left_out() -> None:
 
 def test_uses() -> None:
     pod = make_pod(state={"running": {}})
-    pod["spec"]["containers"] = [{"resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}]
+    requests = {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": "2"}
+    pod["spec"]["containers"] = [{"resources": {"requests": requests}}]
     (task,) = status.tasks([make_job()], [pod])
     metrics = {
         "metadata": {"name": pod["metadata"]["name"]},
@@ -76,4 +77,5 @@ def test_uses() -> None:
     assert use.node.index == 0
     assert float(use.cpus / use.cpus_asked) == 0.500000002
     assert use.memory_asked / use.memory == 4
+    assert use.accelerators_asked == use.as_json()["gpus_asked"] == 2
     assert usage.uses(task.nodes, [pod], []) == []

@@ -232,6 +232,14 @@ def test_token_in_header_needs_no_csrf_header(client: Client) -> None:
     assert client(bearer(ALICE)).get("/tasks").status_code == 200
 
 
+def test_schema_of_task_files_is_served_with_its_parts(client: Client) -> None:
+    anyone = client()
+    schema = anyone.get("/schemas/task.json")
+    assert schema.json()["title"] == "A task for kubectl sky"
+    for name in re.findall(r'"\$ref": "([a-z]+\.json)', schema.text):
+        assert anyone.get(f"/schemas/{name}").status_code == 200
+
+
 def test_dashboard_without_slash_is_redirected(client: Client) -> None:
     answer = client().get("/ui")
     assert (answer.status_code, answer.headers["Location"]) == (308, "/ui/")

@@ -387,3 +387,37 @@ def test_answers_have_security_headers(client: Client) -> None:
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
         assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_cluster_events_are_those_of_the_task(alice: TestClient, cluster: FakeCluster) -> None:
+    task_id = submitted(alice)
+    pod = cluster.start(f"hello-{task_id}")
+    for number, name in enumerate((f"hello-{task_id}", pod, "other", f"x-hello-{task_id}")):
+        cluster.put(
+            {
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {"name": f"event-{number}", "namespace": "default"},
+                "involvedObject": {"kind": "Pod", "name": name},
+                "lastTimestamp": f"2026-01-05T12:00:0{number}Z",
+                "type": "Warning",
+                "reason": "Failed",
+                "message": f"message {number}",
+            }
+        )
+    events = alice.get(f"/tasks/{task_id}/cluster-events").json()["events"]
+    assert [event["message"] for event in events] == ["message 1", "message 0"]
+    assert events[0] == {
+        "time": "2026-01-05T12:00:01Z",
+        "type": "Warning",
+        "reason": "Failed",
+        "object": f"Pod/{pod}",
+        "message": "message 1",
+        "count": 1,
+    }
+
+
+def test_cluster_events_of_another_user_are_hidden(client: Client) -> None:
+    task_id = submitted(client(bearer(ALICE)))
+    answer = client(bearer(BOB)).get(f"/tasks/{task_id}/cluster-events")
+    assert answer.status_code == 404

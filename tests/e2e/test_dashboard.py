@@ -1,0 +1,244 @@
+"""The dashboard in a real browser: Debian's Chromium."""
+
+import json
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+
+from tests.cluster.packages import require
+from tests.e2e.conftest import Command
+
+pytestmark = pytest.mark.practice_only
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
+SERIOUS = ("serious", "critical")
+RING = """\
+name: ring
+num_nodes: 3
+resources: {cpus: 0.1}
+run: |
+  echo "rank $SKYPILOT_NODE_RANK of $SKYPILOT_NUM_NODES"
+  echo '<img src=x onerror=alert(1)>'
+"""
+UNSCHEDULABLE = "name: finetune\nresources: {cpus: 1000}\nrun: python train.py\n"
+ENDLESS = "name: endless\nresources: {cpus: 0.1}\nrun: sleep 600\n"
+LINES = 100_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    require("chromium")
+    with sync_playwright() as playwright:
+        # Chromium's sandbox does not work for root.
+        options = ["--no-sandbox", "--disable-dev-shm-usage"]
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=options)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def link(sky: Command) -> str:
+    """The one-time link of a dashboard that runs until the test ends."""
+    process = sky.start("dashboard", "--no-browser")
+    assert process.stdout
+    return process.stdout.readline().strip()
+
+
+@pytest.fixture
+def page(browser: Browser, link: str) -> Iterator[Page]:
+    """A page of a user who is logged in; it fails the test for an error in the console."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda line: errors.append(line.text) if is_error(line) else None)
+    page.set_default_timeout(60_000)
+    expect.set_options(timeout=60_000)
+    page.goto(link)
+    expect(page.get_by_role("heading", name="Tasks")).to_be_visible()
+    assert "code=" not in page.url
+    yield page
+    page.close()
+    assert not errors
+
+
+def is_error(line: ConsoleMessage) -> bool:
+    """Report errors of the page, not of requests: a cluster may lack metrics or queues."""
+    return line.type == "error" and not line.text.startswith("Failed to load resource")
+
+
+def submit(sky: Command, text: str) -> str:
+    """Submit a task and return its id."""
+    done = sky("submit", "--detach", "-", stdin=text)
+    assert done.returncode == 0, done.stderr
+    match = re.search(r"task/(\w+)", done.stdout)
+    assert match
+    return match[1]
+
+
+def open_page(page: Page, path: str) -> None:
+    page.evaluate("path => { location.hash = path }", path)
+
+
+def write_file(page: Page, text: str) -> None:
+    """Replace the text of the editor."""
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Delete")
+    page.keyboard.insert_text(text)
+
+
+def test_browser_submits_a_task_reads_its_logs_and_stops_it(page: Page, sky: Command) -> None:
+    page.get_by_role("link", name="Submit a task").first.click()
+    write_file(page, RING)
+    expect(page.get_by_text("The file is valid")).to_be_visible()
+    page.get_by_role("button", name="Preview manifests").click()
+    expect(page.get_by_role("group", name="Manifests in YAML")).to_contain_text("kind: Job")
+    page.get_by_role("button", name="Submit", exact=True).click()
+
+    expect(page.get_by_role("heading", name="ring", exact=True)).to_be_visible()
+    expect(page.locator(".heading .badge")).to_have_text("completed")
+    expect(page.locator(".segment.completed")).to_have_attribute("style", "width: 100%;")
+    expect(page.get_by_text("no problem found")).to_be_visible()
+    expect(page.get_by_role("group", name="Table of events")).to_contain_text("Started")
+
+    page.get_by_role("link", name="node-1").click()
+    expect(page.get_by_role("log")).to_contain_text("rank 1 of 3")
+    expect(page.get_by_role("log")).to_contain_text("<img src=x onerror=alert(1)>")
+    expect(page.get_by_role("log")).not_to_contain_text("rank 2 of 3")
+    page.get_by_label("Node").select_option("")
+    page.get_by_label("Search in the logs").fill("RANK 2")
+    expect(page.locator("mark")).to_have_text("rank 2")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    assert "node-2 | rank 2 of 3" in download.value.path().read_text()
+
+    page.get_by_role("link", name="ring").click()
+    assert [task["name"] for task in sky.json("list")["tasks"]] == ["ring"]
+    page.get_by_role("button", name="Stop").click()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Stop task").click()
+    expect(page.get_by_text("No tasks")).to_be_visible()
+    assert sky.json("list")["tasks"] == []
+
+
+def test_task_list_shows_changes_without_a_reload(page: Page, sky: Command) -> None:
+    expect(page.get_by_text("No tasks")).to_be_visible()
+    task = submit(sky, ENDLESS)
+    row = page.get_by_role("row").filter(has_text=task)
+    expect(row.locator(".badge")).to_have_text("running")
+    page.get_by_role("button", name="failed").click()
+    expect(page.get_by_text("No task matches the filter")).to_be_visible()
+    page.get_by_role("button", name="failed").click()
+    row.get_by_role("button", name=f"Stop endless {task}").click()
+    page.get_by_role("button", name="Stop task").click()
+    expect(page.get_by_text("No tasks")).to_be_visible()
+
+
+def test_doctor_explains_a_task_that_cannot_be_scheduled(page: Page, sky: Command) -> None:
+    task = submit(sky, UNSCHEDULABLE)
+    page.get_by_role("link", name="finetune", exact=True).click()
+    expect(page.get_by_role("heading", name="Doctor")).to_be_visible()
+    finding = page.locator(".finding")
+    expect(finding).to_contain_text("cpu")
+    expect(finding).to_contain_text("Next:")
+    expect(page.locator(".stages .problem")).to_contain_text("scheduling")
+    (stated,) = {entry["what"] for entry in sky.json("doctor", task)["findings"]}
+    expect(finding).to_contain_text(stated)
+
+
+def test_editor_completes_and_reports_problems_with_their_lines(page: Page) -> None:
+    open_page(page, "/submit")
+    write_file(page, "name: x\nresources:\n  acelerators: A100:1\nrun: echo\n")
+    expect(page.get_by_text("1 problem")).to_be_visible()
+    problem = page.get_by_role("button", name="line 3")
+    expect(problem).to_contain_text('unknown field; did you mean "accelerators"?')
+    expect(page.get_by_role("button", name="Submit", exact=True)).to_be_disabled()
+    expect(page.locator(".cm-lintRange-error")).to_have_text("acelerators")
+    problem.click()
+    expect(page.locator(".cm-activeLine")).to_have_text("  acelerators: A100:1")
+
+    write_file(page, "run: echo\nresources:\n")
+    page.keyboard.type("  acc")
+    options = page.locator(".cm-tooltip-autocomplete li")
+    expect(options.first).to_contain_text("accelerators")
+    page.wait_for_timeout(200)  # the editor ignores keys just after the list has opened
+    page.keyboard.press("Enter")
+    expect(page.locator(".cm-activeLine")).to_have_text("  accelerators: ")
+
+
+def test_log_of_100000_lines_keeps_the_page_small(page: Page, sky: Command) -> None:
+    task = submit(sky, f"name: long\nresources: {{cpus: 0.1}}\nrun: seq {LINES}\n")
+    assert sky("wait", task).returncode == 0
+    open_page(page, f"/tasks/{task}/logs")
+    expect(page.get_by_text(f"{LINES:,} lines")).to_be_visible(timeout=120_000)
+    log = page.get_by_role("log")
+    expect(log).to_contain_text(str(LINES))
+    slowest = page.evaluate(
+        """async () => {
+            const pane = document.querySelector('.log-pane');
+            const frame = () => new Promise(requestAnimationFrame);
+            let slowest = 0;
+            for (let step = 0; step < 60; step += 1) {
+                const start = performance.now();
+                pane.scrollTop = pane.scrollHeight * step / 60;
+                await frame();
+                await frame();
+                slowest = Math.max(slowest, performance.now() - start);
+            }
+            pane.scrollTop = pane.scrollHeight / 2;
+            return slowest;
+        }"""
+    )
+    expect(log).to_contain_text(str(LINES // 2))
+    assert page.locator(".log-line").count() < 200
+    assert slowest < 1000, f"the slowest of 60 jumps took {slowest:.0f} ms"
+
+
+def test_login_with_wrong_token_shows_the_error(browser: Browser, link: str) -> None:
+    page = browser.new_page()
+    page.goto(link.partition("?")[0])
+    page.get_by_label("Bearer token").fill("wrong")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_be_visible(timeout=60_000)
+    assert axe(page) == []
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_pages_are_accessible_and_fit_the_width(
+    page: Page, sky: Command, scheme: str, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 740})
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    task = submit(sky, UNSCHEDULABLE)
+    sky("volumes", "create", "data", "1Gi")
+    pages = {
+        "/tasks": page.get_by_role("table"),
+        f"/tasks/{task}": page.locator(".finding"),
+        f"/tasks/{task}/logs": page.get_by_text("0 lines"),
+        "/volumes": page.get_by_role("table"),
+        "/cluster": page.get_by_role("heading", name="Queues", exact=True),
+        "/submit": page.get_by_text("The file is valid"),
+    }
+    for path, sign in pages.items():
+        open_page(page, path)
+        expect(sign).to_be_visible()
+        assert axe(page) == [], path
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+def axe(page: Page) -> list[str]:
+    """Return the serious findings of axe-core."""
+    page.evaluate(AXE)
+    violations = page.evaluate("axe.run().then(result => result.violations)")
+    return [
+        f"{entry['id']}: {json.dumps([node['html'] for node in entry['nodes']])}"
+        for entry in violations
+        if entry["impact"] in SERIOUS
+    ]
