@@ -123,6 +123,7 @@ class FakeCluster:
     def __init__(self, namespace: str = "default") -> None:
         self.namespace = namespace
         self.user = "alice"
+        self.ready = True
         self.tokens: dict[str, str] = {}  # users by token; a request with another one is refused
         self.requests: list[str] = []
         self.sent: list[Request] = []  # the same requests, as they came
@@ -252,6 +253,8 @@ class FakeCluster:
         self.sent.append(request)
         url = urlsplit(request.url)
         match = _PATH.fullmatch(url.path)
+        if url.path == "/readyz":
+            return _reply(200 if self.ready else 500, {})
         if url.path.startswith("/apis") and (not match or url.path.count("/") < 4):
             self.requests.append(f"get {url.path}")
             return self._discovery(url.path)

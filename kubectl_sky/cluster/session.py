@@ -5,6 +5,7 @@ The other modules of this package pass paths and dicts to a Session. A Session i
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from time import monotonic, time
@@ -20,7 +21,7 @@ from kubectl_sky.cluster.connection import Connection, Target
 from kubectl_sky.cluster.encoding import Json, decode, encode
 from kubectl_sky.cluster.errors import RequestInfo
 from kubectl_sky.cluster.transport import Reply, Retries, Stream
-from kubectl_sky.errors import ClusterError, UserError
+from kubectl_sky.errors import ClusterError, Forbidden, Unauthorized, UserError
 
 __all__ = ["Answer", "Connection", "Json", "Session"]
 
@@ -196,6 +197,14 @@ class Session:
             if not entry.is_set:
                 entry.value, entry.is_set = fetch(), True
             return cast(T, entry.value)
+
+    def check_ready(self) -> None:
+        """Ask whether the API server is ready. Raises ClusterError.
+
+        An API server that refuses to say is ready to refuse.
+        """
+        with suppress(Unauthorized, Forbidden):
+            self.open(Outgoing(RequestInfo("GET", "/readyz", self.server), {}, {"Accept": "*/*"}))
 
     def in_namespace(self, namespace: str) -> Self:
         """Return a session for another namespace, with the same connections and credentials."""

@@ -1,6 +1,9 @@
 """The application: routers, errors and limits."""
 
+from functools import partial
+
 from fastapi import FastAPI, Request, Response
+from fastapi.openapi.utils import get_openapi
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.staticfiles import StaticFiles
@@ -9,6 +12,7 @@ from kubectl_sky import __version__, assets
 from kubectl_sky.server import (
     cluster,
     files,
+    metrics,
     models,
     pages,
     problems,
@@ -21,7 +25,7 @@ from kubectl_sky.server.config import Config
 from kubectl_sky.server.identity import Identities
 from kubectl_sky.server.limits import Guard, Rates, Streams
 
-_ERRORS = (400, 401, 403, 404, 409, 413, 429, 500, 502, 503)
+_ERRORS = (400, 401, 403, 404, 409, 413, 415, 421, 429, 500, 502, 503)
 
 
 def create_app(config: Config) -> FastAPI:
@@ -48,11 +52,30 @@ def create_app(config: Config) -> FastAPI:
     app.mount("/ui", pages.Pages())
     app.include_router(proxy.router)
     app.add_middleware(Guard, config=config)
+    metrics.install(app)
+    app.openapi = partial(_openapi, app)  # type: ignore[method-assign]
     return app
 
 
+def _openapi(app: FastAPI) -> dict[str, object]:
+    """Return the OpenAPI; invalid parameters are answered with 400, not with 422."""
+    if not app.openapi_schema:
+        schema = get_openapi(
+            title=app.title, version=app.version, summary=app.summary, routes=app.routes
+        )
+        for operations in schema["paths"].values():
+            for operation in operations.values():
+                operation["responses"].pop("422", None)
+                operation["security"] = [{"token": []}]
+        for name in ("HTTPValidationError", "ValidationError"):
+            schema["components"]["schemas"].pop(name, None)
+        schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        app.openapi_schema = schema
+    return app.openapi_schema
+
+
 def _operation_id(route: APIRoute) -> str:
-    return route.name
+    return "_".join([*map(str, route.tags), route.name])
 
 
 def _root(request: Request) -> Response | models.Health:

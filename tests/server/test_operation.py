@@ -1,0 +1,118 @@
+"""Metrics, health, and the OpenAPI as a fuzzer sees it."""
+
+from collections import Counter
+from contextlib import suppress
+from typing import Any
+from unittest import SkipTest
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from hypothesis.strategies import SearchStrategy
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from starlette.testclient import TestClient
+
+from kubectl_sky.server import metrics
+from kubectl_sky.server.app import create_app
+from kubectl_sky.server.config import Config
+from tests.fake_cluster import FakeCluster
+from tests.server.conftest import ALICE, Client, bearer
+from tests.server.test_tasks import submitted
+
+CHECKS = [
+    not_a_server_error,
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+]
+STREAMS = ("/tasks/events", "/kubernetes")  # these never end
+
+
+def test_metrics_count_requests_by_route(alice: TestClient, client: Client) -> None:
+    task_id = submitted(alice)
+    alice.get(f"/tasks/{task_id}")
+    alice.get("/nothing/at/all")
+    text = alice.get("/metrics", headers={"Authorization": ""}).text
+    line = 'kubectl_sky_requests_total{method="GET",path="/tasks/{task_id}",status="200"} 1.0'
+    assert line in text
+    assert 'path="other",status="404"} 1.0' in text
+    assert "kubectl_sky_open_streams 0.0" in text
+    assert task_id not in text
+    assert "alice" not in text
+
+
+def test_health_needs_no_token(client: Client) -> None:
+    assert client().get("/healthz").text == "ok"
+    assert client().get("/readyz").text == "ok"
+
+
+def test_readyz_without_api_server_is_503(
+    client: Client, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.ready = False
+    anyone = client()
+    assert anyone.get("/readyz").status_code == 503
+    cluster.ready = True
+    assert anyone.get("/readyz").status_code == 503  # the answer counts some seconds
+    monkeypatch.setattr(metrics, "_READY_SECONDS", 0.0)
+    monkeypatch.setattr(metrics, "monotonic", lambda: 1e12)
+    assert anyone.get("/readyz").status_code == 200
+
+
+def test_openapi_has_examples_and_no_422(client: Client) -> None:
+    schema = client().get("/openapi.json").json()
+    submit = schema["paths"]["/tasks/submit"]["post"]
+    assert submit["requestBody"]["content"]["application/json"]["example"]["run"]
+    assert all(
+        "422" not in operation["responses"]
+        for operations in schema["paths"].values()
+        for operation in operations.values()
+    )
+
+
+def test_schemathesis_finds_no_error_and_no_breach(cluster: FakeCluster, config: Config) -> None:
+    app = create_app(config)
+    headers = bearer(ALICE) | {"Host": "testserver"}
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers=headers)
+    operations: list[Any] = [result.ok() for result in schema.get_all_operations()]  # type: ignore[union-attr]
+    fuzzed = [item for item in operations if not item.path.startswith(STREAMS)]
+    assert len(fuzzed) > 15
+    for operation in fuzzed:
+        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+            with suppress(Unsatisfiable, SkipTest):
+                fuzz(operation.as_strategy(mode), headers)
+    sent = Counter(
+        sample.labels["status"][0]
+        for metric in app.state.metrics.registry.collect()
+        for sample in metric.samples
+        if sample.name == "kubectl_sky_requests_total"
+        for _ in range(int(sample.value))
+    )
+
+    assert sent["2"] > 20
+    assert sent["4"] > 20
+
+
+def fuzz(cases: SearchStrategy[schemathesis.Case[Any]], headers: dict[str, str]) -> None:
+    """Send some cases and check the answers."""
+
+    @settings(
+        max_examples=5,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(cases)
+    def check(case: schemathesis.Case[Any]) -> None:
+        case.call_and_validate(headers=headers, checks=CHECKS)
+
+    check()
