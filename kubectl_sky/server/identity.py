@@ -42,6 +42,7 @@ _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _ANONYMOUS = "system:anonymous"
 _CODE_SECONDS = 600.0
 _NEW_LINK = 'run "kubectl sky dashboard" again'
+_PASTE_TOKEN = "paste a token of the cluster, on one line"
 _LOG_IN = "send the header: Authorization: Bearer TOKEN"
 
 NAMESPACE_PATTERN = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
@@ -211,7 +212,9 @@ class Identities:
 
     def _log_in(self, token: str, code: str) -> Caller:
         if not code:
-            return self._of_headers([f"Bearer {token}"])
+            if not _TOKEN.fullmatch(token):
+                raise Unauthorized("this is not a bearer token", _PASTE_TOKEN)
+            return self.of_token(token)
         if not self._login_code.redeem(code):
             raise Unauthorized("the login link has expired or was used", _NEW_LINK)
         return self.owner()
