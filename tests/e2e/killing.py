@@ -111,7 +111,7 @@ def check(
 def _check_shown(sky: Command, nodes: int) -> None:
     """Check what the commands say of a task of which `nodes` of two nodes exist."""
     cleaned = sky("clean", "--orphans", "--older-than", "0s", "--dry-run=client")
-    assert (ID in cleaned.stdout) == (nodes == 0)
+    assert (ID in cleaned.stdout) == (nodes == 0), cleaned.stderr
     if nodes == 0:
         assert sky("list").stderr.startswith("No tasks found")
         assert f'task "{ID}" not found' in sky("doctor", ID).stderr
