@@ -45,7 +45,7 @@ class Request:
     namespace: str | None
     flags: QuotaFlags
     cluster_queue: str | None = None
-    pod_security: str = account.POD_SECURITY[0]
+    pod_security: str | None = None
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,10 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
     """
     account.check_name(request.user, request.kind)
     name = request.namespace or account.default_namespace(request.user)
-    planned = Account(request.user, request.kind, name, pod_security=request.pod_security)
     namespace = _get(session, kinds.NAMESPACE, name)
+    labels = (namespace or {"metadata": {}})["metadata"].get("labels") or {}
+    level = request.pod_security or labels.get(account.POD_SECURITY_LABEL, "baseline")
+    planned = Account(request.user, request.kind, name, pod_security=level)
     manages_namespace = _check_namespace(namespace, planned, chosen=bool(request.namespace))
     live = _live(session, planned) if namespace else {}
     quota = live.get(kinds.RESOURCE_QUOTA, {})

@@ -40,9 +40,8 @@ def command() -> None:
 @click.option(
     "--pod-security",
     type=click.Choice(["baseline", "restricted", "privileged"]),
-    default="baseline",
-    show_default=True,
-    help="Pod Security level of a namespace that is created.",
+    help="Pod Security level of the user's own namespace (default: the current one, then"
+    " baseline).",
 )
 @options.dry_run
 @options.connection

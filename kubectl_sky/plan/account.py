@@ -12,7 +12,7 @@ from kubectl_sky.spec.document import FieldError
 from kubectl_sky.users import User
 
 USER, GROUP, SERVICE_ACCOUNT = "User", "Group", "ServiceAccount"
-POD_SECURITY = ("baseline", "restricted", "privileged")
+POD_SECURITY_LABEL = "pod-security.kubernetes.io/enforce"
 NONE = "none"  # value of a flag that removes a limit
 
 CPUS, MEMORY, TASKS = "requests.cpu", "requests.memory", "pods"
@@ -52,7 +52,7 @@ class Account:
     rules: Sequence[Mapping[str, object]] = ()
     cluster_queue: str = ""
     queue_version: str = ""
-    pod_security: str = POD_SECURITY[0]
+    pod_security: str = "baseline"
 
     @property
     def name(self) -> str:
@@ -72,7 +72,7 @@ class Account:
     @property
     def namespace_labels(self) -> Mapping[str, str]:
         """The labels of the namespace."""
-        return self.labels | {"pod-security.kubernetes.io/enforce": self.pod_security}
+        return self.labels | {POD_SECURITY_LABEL: self.pod_security}
 
     @property
     def annotations(self) -> Mapping[str, str]:

@@ -94,8 +94,12 @@ def test_role_has_the_rules_that_doctor_prints(api: FakeCluster, add: Callable[.
 
 def test_namespace_enforces_pod_security(api: FakeCluster, add: Callable[..., Added]) -> None:
     add(pod_security="restricted")
+    add()  # keeps the level
     labels = api.get(kinds.NAMESPACE, NAMESPACE)["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+    add(pod_security="privileged")
+    labels = api.get(kinds.NAMESPACE, NAMESPACE)["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
 
 
 def test_add_again_changes_nothing(api: FakeCluster, add: Callable[..., Added]) -> None:
