@@ -224,6 +224,43 @@ def strict(authority: Authority, tmp_path: Path) -> Iterator[StrictServer]:
     found.close()
 
 
+def test_anonymous_connection_sends_no_client_certificate(
+    authority: Authority, strict: StrictServer, tmp_path: Path
+) -> None:
+    """A server that acts for callers must not identify as its owner."""
+    pair = authority.issue("owner")
+    texts = {
+        "client-certificate-data": b64encode(pair.certificate).decode(),
+        "client-key-data": b64encode(pair.key).decode(),
+    }
+    trusted = {"certificate-authority-data": b64encode(authority.certificate).decode()}
+    trusted |= {"server": strict.url, "tls-server-name": "inside"}
+    path = make_config(tmp_path / "config", user=texts, cluster=trusted)
+    session = Session.connect(Connection(kubeconfig=str(path), anonymous=True))
+    with pytest.raises(ClusterError):  # its TLS requires a certificate
+        objects.list_all(session.with_token("caller"), kinds.NODE)
+    assert strict.callers == []
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        {"token": "owner"},
+        {"username": "owner", "password": "owner"},
+        {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/nowhere"}},
+        {"tokenFile": "/etc/hostname"},
+    ],
+    ids=lambda user: next(iter(user)),
+)
+def test_anonymous_connection_has_no_credentials(tmp_path: Path, user: Json) -> None:
+    path = make_config(tmp_path / "config", user=user)
+    connection = Connection(kubeconfig=str(path), anonymous=True)
+    assert kubeconfig.resolve(connection).authorization == ""
+    session = Session.connect(connection).with_token("caller")
+    assert session._target.authorization == "Bearer caller"
+    assert not session._target.renewable
+
+
 @pytest.mark.parametrize("files", [False, True])
 def test_certificates(
     authority: Authority, strict: StrictServer, tmp_path: Path, files: bool
