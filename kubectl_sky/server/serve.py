@@ -17,6 +17,7 @@ from kubectl_sky.server.config import Config
 
 _RELOAD_SECONDS = 5.0
 _SHUTDOWN_SECONDS = 5
+_MAX_HEADER_BYTES = 128 * 1024  # a Last-Event-ID of many pods is long
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ def _uvicorn_config(app: FastAPI, listener: Listener) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
         access_log=False,  # it would log the queries
+        http="h11",  # httptools reads headers of any size
+        h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
         log_level="warning",
         proxy_headers=False,
         server_header=False,

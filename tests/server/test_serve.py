@@ -1,5 +1,6 @@
 """The listener: TLS that follows its files, and what is refused before it listens."""
 
+import socket
 import ssl
 import threading
 from pathlib import Path
@@ -46,6 +47,17 @@ def test_certificate_is_loaded_again_when_it_changes(
     assert presented() == first
     issue(authority, "after", tmp_path)
     eventually(lambda: presented() != first)
+
+
+def test_endless_headers_are_refused(config: Config) -> None:
+    urls: list[str] = []
+    arguments = (config, Listener("127.0.0.1", 0), print, urls.append)
+    threading.Thread(target=serve.serve, args=arguments, daemon=True).start()
+    eventually(lambda: urls)
+    with socket.create_connection(("127.0.0.1", int(urls[0].rpartition(":")[2]))) as client:
+        client.settimeout(10)
+        client.sendall(b"GET / HTTP/1.1\r\nHost: testserver\r\nX: " + b"x" * 150_000)
+        assert client.recv(100).startswith(b"HTTP/1.1 400 ")
 
 
 @pytest.mark.parametrize(
