@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi import Path as FilePath
 
-from kubectl_sky import assets
 from kubectl_sky.actions import render as rendering
 from kubectl_sky.actions import validate as checking
 from kubectl_sky.actions.apply import Submitted
@@ -166,16 +164,3 @@ def validate(request: Request, caller: AnyCaller, text: TaskText) -> dict[str, o
         "problems": [problem.as_json() for problem in problems],
         "dangers": [danger.as_json() for report in reports for danger in report.review.dangers],
     }
-
-
-@router.get("/schemas/{name}.json", response_model=dict[str, object])
-def schema(
-    caller: AnyCaller,
-    name: Annotated[str, FilePath(pattern="^[a-z]{1,20}$", description="task, header, volume, …")],
-) -> dict[str, object]:
-    """Return a JSON Schema of task files, for editors."""
-    try:
-        value: dict[str, object] = json.loads(assets.read("schemas", f"{name}.json"))
-    except FileNotFoundError:
-        raise Rejected(404, f'schema "{name}" not found') from None
-    return value

@@ -421,9 +421,3 @@ def test_cluster_events_of_another_user_are_hidden(client: Client) -> None:
     task_id = submitted(client(bearer(ALICE)))
     answer = client(bearer(BOB)).get(f"/tasks/{task_id}/cluster-events")
     assert answer.status_code == 404
-
-
-def test_schemas_are_served_to_editors(alice: TestClient) -> None:
-    assert "properties" in alice.get("/schemas/task.json").json()
-    for name in ("nothing", "..%2fpyproject", "Task", "programs.yaml"):
-        assert alice.get(f"/schemas/{name}.json").status_code in (400, 404)
