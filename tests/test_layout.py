@@ -1,4 +1,4 @@
-"""The house rules that a linter cannot say: names, and where files may lie."""
+"""Project rules that linters do not check: names and file locations."""
 
 import ast
 import subprocess
@@ -42,7 +42,7 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def test_files_are_readable() -> None:
+def test_layout_files_follow_rules() -> None:
     """All files in one test: it lists every violation."""
     assert not [f"{name_of(path)}: {said}" for path in FILES for said in violations(path)]
 
@@ -65,7 +65,7 @@ def violations(path: Path) -> Iterator[str]:
         yield "a vague name"
 
 
-def test_top_level() -> None:
+def test_layout_top_level_has_only_known_entries() -> None:
     listed = subprocess.run(
         ["git", "ls-tree", "--name-only", "HEAD"],
         cwd=ROOT,
@@ -76,8 +76,8 @@ def test_top_level() -> None:
     assert set(listed.stdout.split()) <= TOP_LEVEL
 
 
-def test_measures() -> None:
-    """The rulers themselves, at their marks."""
+def test_layout_length_and_parameters_are_counted() -> None:
+    """Check the measuring functions at their limits."""
     tree = ast.parse("def f(self, a, /, b, *c, d, **e):\n" + "    pass\n" * 49)
     (function,) = tree.body
     assert isinstance(function, Function)
@@ -85,12 +85,12 @@ def test_measures() -> None:
 
 
 def length(function: Function) -> int:
-    """Lines from `def` to the end."""
+    """Return the number of lines from `def` to the end."""
     return (function.end_lineno or function.lineno) - function.lineno + 1
 
 
 def parameters(function: Function) -> int:
-    """How many values a caller may give; `self` and `cls` are not given."""
+    """Return the number of parameters without `self` and `cls`."""
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     counted = [argument for argument in named if argument.arg not in {"self", "cls"}]

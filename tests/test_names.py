@@ -1,4 +1,4 @@
-"""Names and labels: valid for Kubernetes, whatever a user writes."""
+"""Names and labels are valid in Kubernetes for any text."""
 
 import re
 
@@ -14,13 +14,13 @@ DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
 
 
 @given(st.text())
-def test_any_text_becomes_a_label_value(text: str) -> None:
+def test_label_value_of_random_text_is_valid(text: str) -> None:
     value = names.label_value(text)
     assert len(value) <= 63 and LABEL.match(value)
 
 
 @given(st.text(), st.integers(0, 99_999))
-def test_any_name_becomes_names_of_objects(text: str, index: int) -> None:
+def test_object_names_of_random_text_are_valid(text: str, index: int) -> None:
     name = names.dns_label(text)
     job = names.node_object(name, "bcdf2345", index, 2)
     assert len(job) <= 63 and DNS_1035.match(job)
@@ -37,11 +37,11 @@ def test_any_name_becomes_names_of_objects(text: str, index: int) -> None:
         ("…", ""),
     ],
 )
-def test_usernames_as_labels(text: str, value: str) -> None:
+def test_label_value_of_username_replaces_characters(text: str, value: str) -> None:
     assert names.label_value(text) == value
 
 
-def test_names_of_the_seed() -> None:
+def test_node_object_name_has_rank_suffix() -> None:
     assert names.node_object("train", "abc12345", 0, 1) == "train-abc12345"
     assert names.node_object("train", "abc12345", 1, 2) == "train-abc12345-node-1"
 
@@ -51,15 +51,15 @@ def metadata(label: str, original: str | None) -> dict[str, object]:
     return {"labels": {"username": label}, "annotations": annotations}
 
 
-def test_users_whose_labels_collide_are_told_apart() -> None:
+def test_owns_users_with_same_label_are_distinguished() -> None:
     alike = User("a@b")
     assert alike.owns(metadata("a-b", "a@b"))
     assert not alike.owns(metadata("a-b", "a-b"))
-    assert not alike.owns(metadata("a-b", None)), "without an annotation the label is the name"
+    assert not alike.owns(metadata("a-b", None)), "without an annotation, the label is the name"
     assert User("a-b").owns(metadata("a-b", None))
     assert not alike.owns(metadata("c", None))
     assert not alike.owns({})
 
 
-def test_selector() -> None:
+def test_selector_joins_labels() -> None:
     assert names.selector(task_id="x", skypilot_task="true") == "task-id=x,skypilot-task=true"

@@ -1,4 +1,4 @@
-"""The wheel carries every template and schema of the checkout, and nothing that git ignores."""
+"""The wheel contains every template and schema, and no files that git ignores."""
 
 import subprocess
 import sys
@@ -25,27 +25,27 @@ def packed(wheel: Path) -> set[str]:
         return set(archive.namelist())
 
 
-def known(*paths: str) -> set[str]:
+def git_files(*paths: str) -> set[str]:
     """Return the files that git has, or would take: not those that it ignores."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *paths]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     return set(listed.stdout.split())
 
 
-def test_wheel_carries_assets(wheel: Path) -> None:
-    wanted = known(*ASSETS)
+def test_wheel_contains_assets(wheel: Path) -> None:
+    wanted = git_files(*ASSETS)
     assert wanted, "no assets in the checkout"
     names = {name.removeprefix("kubectl_sky/") for name in packed(wheel)}
     assert wanted == {name for name in names if name.startswith(ASSETS)}
 
 
-def test_wheel_carries_the_package_alone(wheel: Path) -> None:
+def test_wheel_contains_only_package(wheel: Path) -> None:
     assets = tuple(f"kubectl_sky/{folder}" for folder in ASSETS)
     code = {name for name in packed(wheel) if not name.startswith(assets) and "-info/" not in name}
-    assert code == known("kubectl_sky")
+    assert code == git_files("kubectl_sky")
     folders = {name.split("/")[0] for name in packed(wheel)}
     assert {name for name in folders if not name.endswith(".dist-info")} == {"kubectl_sky"}
 
 
-def test_wheel_carries_the_license(wheel: Path) -> None:
+def test_wheel_contains_license(wheel: Path) -> None:
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in packed(wheel))

@@ -1,4 +1,4 @@
-"""Apply over a cluster in memory: failures, lost answers, Ctrl-C and neighbours, step by step."""
+"""Apply on a cluster in memory: failures, lost responses, Ctrl-C and other users, step by step."""
 
 from pathlib import Path
 
@@ -18,10 +18,10 @@ CREATED = [
     f"secrets train-{ID}",
     f"services train-{ID}",
 ]
-PATCHED = ["configmaps", "secrets", "services"]  # get their owners in the last step
+PATCHED = ["configmaps", "secrets", "services"]  # their owners are set in the last step
 
 
-def own(api: FakeCluster) -> list[str]:
+def task_objects(api: FakeCluster) -> list[str]:
     """Return the objects of the task, without the scripts that all tasks share."""
     return [name for name in api.names() if "-runtime-" not in name]
 
@@ -35,7 +35,7 @@ def files(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("status", [403, 422, 500])
 @pytest.mark.parametrize("request_", CREATED)
-def test_create_failure_leaves_nothing(
+def test_create_failure_leaves_no_objects(
     api: FakeCluster, send: Submitter, request_: str, status: int
 ) -> None:
     api.before(f"create {request_}", lambda: status)
@@ -46,7 +46,7 @@ def test_create_failure_leaves_nothing(
 
 
 @pytest.mark.parametrize("resource", PATCHED)
-def test_adopt_failure_leaves_nothing(api: FakeCluster, send: Submitter, resource: str) -> None:
+def test_adopt_failure_leaves_no_objects(api: FakeCluster, send: Submitter, resource: str) -> None:
     api.before(f"patch {resource}", lambda: 403)
     with pytest.raises(ClusterError):
         send(TWO)
@@ -54,30 +54,30 @@ def test_adopt_failure_leaves_nothing(api: FakeCluster, send: Submitter, resourc
 
 
 @pytest.mark.parametrize("request_", CREATED)
-def test_create_connection_lost_after_it_took_effect_goes_on(
+def test_create_connection_lost_after_effect_continues(
     api: FakeCluster, send: Submitter, request_: str
 ) -> None:
     api.after(f"create {request_}", lost)
     send(TWO)
-    assert own(api) == CREATED
+    assert task_objects(api) == CREATED
     assert api.count(f"create {request_}") == 1
 
 
 @pytest.mark.parametrize("request_", CREATED)
-def test_create_connection_lost_before_it_took_effect_is_sent_again(
+def test_create_connection_lost_before_effect_is_retried(
     api: FakeCluster, send: Submitter, request_: str
 ) -> None:
     api.before(f"create {request_}", lost)
     send(TWO)
-    assert own(api) == CREATED
+    assert task_objects(api) == CREATED
     assert api.count(f"create {request_}") == 2
 
 
 @pytest.mark.parametrize("request_", CREATED[:3])
-def test_create_connection_lost_then_failure_leaves_nothing(
+def test_create_connection_lost_then_failure_leaves_no_objects(
     api: FakeCluster, send: Submitter, request_: str
 ) -> None:
-    """What was created without an answer is removed too."""
+    """Objects created without a response are deleted too."""
     api.after(f"create {request_}", lost)
     api.before("patch services", lambda: 403)
     with pytest.raises(ClusterError):
@@ -85,10 +85,10 @@ def test_create_connection_lost_then_failure_leaves_nothing(
     assert api.names() == []
 
 
-def test_create_unreachable_after_it_took_effect_leaves_nothing(
+def test_create_unreachable_after_effect_leaves_no_objects(
     api: FakeCluster, send: Submitter
 ) -> None:
-    """Neither the answer nor the check after it arrives; the undo finds the object."""
+    """Neither the response nor the check arrives; the rollback deletes the object."""
     request = f"create jobs train-{ID}-node-1"
     api.after(request, lost)
     for nth in range(1, 7):  # with its retries
@@ -98,32 +98,32 @@ def test_create_unreachable_after_it_took_effect_leaves_nothing(
     assert api.names() == []
 
 
-def test_create_lost_and_not_allowed_to_read_names_what_may_exist(
+def test_create_lost_and_get_forbidden_names_remaining_object(
     api: FakeCluster, send: Submitter
 ) -> None:
     api.after("create secrets", lost)
-    api.before("get secrets", lambda: 403, nth=2)  # the first is that of the preflight check
+    api.before("get secrets", lambda: 403, nth=2)  # the first is the preflight check
     api.before("get secrets", lambda: 403, nth=3)
     with pytest.raises(ClusterError, match=f"could not be deleted: secrets train-{ID}"):
         send(TWO)
-    assert api.names() == [f"secrets train-{ID}"]  # without its uid, it may be another's
+    assert api.names() == [f"secrets train-{ID}"]  # without its uid, it may belong to another user
 
 
 def test_create_too_many_requests_is_retried(api: FakeCluster, send: Submitter) -> None:
     api.before("create jobs", lambda: 429)
     send(TWO)
-    assert own(api) == CREATED
+    assert task_objects(api) == CREATED
     assert api.count("create jobs") == 3
 
 
-def test_list_expired_is_read_again(api: FakeCluster, send: Submitter) -> None:
+def test_list_expired_is_repeated(api: FakeCluster, send: Submitter) -> None:
     api.before("list configmaps", lambda: 410)
     send(TWO)
-    assert own(api) == CREATED
+    assert task_objects(api) == CREATED
 
 
 @pytest.mark.parametrize("request_", CREATED)
-def test_create_interrupted_leaves_nothing(
+def test_create_interrupted_leaves_no_objects(
     api: FakeCluster, send: Submitter, request_: str
 ) -> None:
     api.after(f"create {request_}", interrupt)
@@ -133,23 +133,23 @@ def test_create_interrupted_leaves_nothing(
 
 
 @pytest.mark.parametrize("resource", PATCHED)
-def test_adopt_interrupted_leaves_nothing(api: FakeCluster, send: Submitter, resource: str) -> None:
+def test_adopt_interrupted_leaves_no_objects(
+    api: FakeCluster, send: Submitter, resource: str
+) -> None:
     api.after(f"patch {resource}", interrupt)
     with pytest.raises((Interrupted, KeyboardInterrupt)):
         send(TWO)
     assert api.names() == []
 
 
-def test_admission_check_interrupted_sends_nothing(api: FakeCluster, send: Submitter) -> None:
+def test_admission_check_interrupted_sends_no_objects(api: FakeCluster, send: Submitter) -> None:
     api.after("create pods", interrupt)
     with pytest.raises(KeyboardInterrupt):
         send(TWO)
     assert api.names() == []
 
 
-def test_create_name_taken_meanwhile_by_other_object_is_refused(
-    api: FakeCluster, send: Submitter
-) -> None:
+def test_create_name_taken_meanwhile_is_refused(api: FakeCluster, send: Submitter) -> None:
     foreign = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -180,7 +180,7 @@ def owners(api: FakeCluster, name: str) -> list[str]:
     return [reference["name"] for reference in references]
 
 
-def test_shared_files_created_by_neighbour_meanwhile_are_used(
+def test_shared_files_created_meanwhile_by_other_task_are_used(
     api: FakeCluster, send: Submitter, files: str
 ) -> None:
     neighbour = shared(send, files)
@@ -189,7 +189,7 @@ def test_shared_files_created_by_neighbour_meanwhile_are_used(
     assert owners(api, shared_name(api)) == [f"train-{ID}"]
 
 
-def test_shared_files_created_by_neighbour_are_kept_after_a_failure(
+def test_shared_files_of_other_task_are_kept_after_failure(
     api: FakeCluster, send: Submitter, files: str
 ) -> None:
     neighbour = shared(send, files)
@@ -200,7 +200,7 @@ def test_shared_files_created_by_neighbour_are_kept_after_a_failure(
     assert api.names() == [f"configmaps {shared_name(api)}"]
 
 
-def test_shared_files_with_other_content_are_refused(
+def test_shared_files_with_different_content_are_refused(
     api: FakeCluster, send: Submitter, files: str
 ) -> None:
     neighbour = shared(send, files)
@@ -212,7 +212,7 @@ def test_shared_files_with_other_content_are_refused(
     assert api.names() == [f"configmaps {shared_name(api)}"]
 
 
-def test_shared_files_collected_between_check_and_adopt_are_created_again(
+def test_shared_files_deleted_before_adopt_are_created_again(
     api: FakeCluster, send: Submitter, files: str
 ) -> None:
     api.put(shared(send, files))
@@ -222,7 +222,7 @@ def test_shared_files_collected_between_check_and_adopt_are_created_again(
     assert owners(api, name) == [f"train-{ID}"]
 
 
-def test_shared_files_adopted_by_neighbour_at_the_same_time_have_both_owners(
+def test_shared_files_adopted_concurrently_have_both_owners(
     api: FakeCluster, send: Submitter, files: str
 ) -> None:
     send(files, task_id="cdfg2345")
@@ -231,7 +231,7 @@ def test_shared_files_adopted_by_neighbour_at_the_same_time_have_both_owners(
     assert owners(api, shared_name(api)) == ["train-cdfg2345", f"train-{ID}"]
 
 
-def test_shared_files_created_here_are_deleted_after_a_failure(
+def test_shared_files_created_by_submit_are_deleted_after_failure(
     api: FakeCluster, send: Submitter, files: str
 ) -> None:
     api.before("create jobs", lambda: 403)
@@ -240,7 +240,7 @@ def test_shared_files_created_here_are_deleted_after_a_failure(
     assert api.names() == []
 
 
-def test_shared_files_created_here_are_kept_for_a_neighbour_after_a_failure(
+def test_shared_files_used_by_other_task_are_kept_after_failure(
     api: FakeCluster, send: Submitter, files: str
 ) -> None:
     def neighbour() -> int:
@@ -256,7 +256,7 @@ def test_shared_files_created_here_are_kept_for_a_neighbour_after_a_failure(
     assert api.names() == [f"configmaps {shared_name(api)}", "jobs other"]
 
 
-def test_shared_files_last_with_their_last_owner(
+def test_shared_files_are_deleted_with_last_owner(
     api: FakeCluster, send: Submitter, files: str
 ) -> None:
     send(files)

@@ -1,4 +1,4 @@
-"""Find tasks over a cluster in memory: by id, prefix and name, and when they vanish."""
+"""Find tasks on a cluster in memory: by id, prefix and name, and when deleted meanwhile."""
 
 import pytest
 
@@ -24,12 +24,12 @@ def tasks(api: FakeCluster, send: Submitter) -> None:
 
 @pytest.mark.usefixtures("tasks")
 @pytest.mark.parametrize("text", [ID, ID[:4], "hello", f"task/{ID}"])
-def test_find_by_id_prefix_and_name(api: FakeCluster, text: str) -> None:
+def test_find_by_id_prefix_or_name_returns_task(api: FakeCluster, text: str) -> None:
     assert find.get_task(api.session(), ALICE, text).id == ID
 
 
 @pytest.mark.usefixtures("tasks")
-def test_find_prefix_of_two_tasks_is_refused(api: FakeCluster) -> None:
+def test_find_ambiguous_prefix_is_refused(api: FakeCluster) -> None:
     with pytest.raises(UserError, match='"bcd" matches 2 tasks'):
         find.get_task(api.session(), ALICE, "bcd")
 
@@ -45,20 +45,20 @@ def test_find_task_of_other_user_is_refused(api: FakeCluster) -> None:
 
 @pytest.mark.usefixtures("tasks")
 @pytest.mark.parametrize("text", [ID, "hello"])
-def test_find_task_deleted_between_two_requests_is_not_found(api: FakeCluster, text: str) -> None:
+def test_find_task_deleted_between_requests_is_not_found(api: FakeCluster, text: str) -> None:
     api.after("list jobs", lambda: api.remove(kinds.JOB, f"hello-{ID}"))
     with pytest.raises(TaskNotFound, match="not found in namespace"):
         find.get_task(api.session(), ALICE, text)
 
 
 @pytest.mark.usefixtures("tasks")
-def test_again_deleted_task_is_none(api: FakeCluster) -> None:
+def test_refetch_deleted_task_is_none(api: FakeCluster) -> None:
     seen = find.get_task(api.session(), ALICE, ID)
     api.remove(kinds.JOB, f"hello-{ID}")
     assert find.refetch(api.session(), seen) is None
 
 
-def test_find_pipeline_by_its_id_and_name(api: FakeCluster, send: Submitter) -> None:
+def test_find_pipeline_by_id_or_name_returns_tasks(api: FakeCluster, send: Submitter) -> None:
     send(PIPELINE)
     for text in (ID, "both", f"pipeline/{ID}"):
         assert [task.name for task in find.get_tasks(api.session(), ALICE, [text])] == [
@@ -74,4 +74,4 @@ def test_find_served_kinds_are_discovered_once_per_session(api: FakeCluster) -> 
     session = api.session()
     find.list_tasks(session, ALICE)
     find.list_tasks(session, ALICE)
-    assert api.requests.count("get /apis") == 2 + 1  # the two submits had sessions of their own
+    assert api.requests.count("get /apis") == 2 + 1  # the two submits used other sessions

@@ -1,4 +1,4 @@
-"""Follow over a cluster in memory: what happens to the task while a client watches."""
+"""Follow on a cluster in memory: changes of the task while a client watches."""
 
 from threading import Thread
 
@@ -23,7 +23,7 @@ def jobs(send: Submitter) -> list[str]:
     return [plan.name for plan in send.ui.results[0].decision.plans]
 
 
-def test_follow_interrupted_leaves_the_task_running(api: FakeCluster, send: Submitter) -> None:
+def test_follow_interrupted_leaves_task_running(api: FakeCluster, send: Submitter) -> None:
     send.ui.then = lambda: api.start(JOB)
     api.after("get pods/log", interrupt)
     with pytest.raises(Interrupted, match=f"interrupted; task {ID} is still running"):
@@ -31,9 +31,7 @@ def test_follow_interrupted_leaves_the_task_running(api: FakeCluster, send: Subm
     assert api.names() == [f"configmaps {JOB}", f"jobs {JOB}", f"pods {JOB}-0"]
 
 
-def test_follow_failed_task_has_the_exit_code_in_its_error(
-    api: FakeCluster, send: Submitter
-) -> None:
+def test_follow_failed_task_reports_exit_code(api: FakeCluster, send: Submitter) -> None:
     def run() -> None:
         api.log(api.start(JOB), b"last words\n")
         api.finish(JOB, 3)
@@ -44,14 +42,14 @@ def test_follow_failed_task_has_the_exit_code_in_its_error(
     assert send.ui.lines == ["last words"]
 
 
-def test_follow_job_deleted_meanwhile_is_a_stopped_task(api: FakeCluster, send: Submitter) -> None:
+def test_follow_deleted_job_is_stopped_task(api: FakeCluster, send: Submitter) -> None:
     send.ui.then = lambda: api.log(api.start(JOB), b"begun\n")
     send.ui.on["begun"] = lambda: api.remove(kinds.JOB, JOB)
     with pytest.raises(TaskFailed, match="was stopped: its Jobs have been deleted"):
         send(HELLO, follow=True)
 
 
-def test_follow_lost_connections_repeat_and_lose_no_line(api: FakeCluster, send: Submitter) -> None:
+def test_follow_lost_connections_print_every_line_once(api: FakeCluster, send: Submitter) -> None:
     def broken() -> None:
         api.break_streams()
         api.log(f"{JOB}-0", b"two\n")
@@ -107,9 +105,7 @@ def test_follow_restart_before_the_first_look_shows_the_logs_of_both_pods(
     assert sorted(send.ui.lines) == ["one", "two"]
 
 
-def test_follow_restarted_node_shows_the_logs_of_both_pods(
-    api: FakeCluster, send: Submitter
-) -> None:
+def test_follow_restarted_node_prints_logs_of_both_pods(api: FakeCluster, send: Submitter) -> None:
     def crash() -> None:
         api.finish(JOB, 1, final=False)
         api.log(api.start(JOB), b"second\n")
@@ -120,7 +116,7 @@ def test_follow_restarted_node_shows_the_logs_of_both_pods(
     assert send.ui.lines == ["first", "second"]
 
 
-def test_follow_failed_node_stops_the_others(api: FakeCluster, send: Submitter) -> None:
+def test_follow_failed_node_stops_remaining_nodes(api: FakeCluster, send: Submitter) -> None:
     first, second = f"{JOB}-node-0", f"{JOB}-node-1"
 
     def run() -> None:
@@ -136,7 +132,7 @@ def test_follow_failed_node_stops_the_others(api: FakeCluster, send: Submitter) 
     assert api.count("patch jobs") == 1
 
 
-def test_follow_without_right_to_patch_leaves_the_other_nodes(
+def test_follow_without_right_to_patch_keeps_remaining_nodes(
     api: FakeCluster, send: Submitter
 ) -> None:
     first, second = f"{JOB}-node-0", f"{JOB}-node-1"
@@ -153,7 +149,7 @@ def test_follow_without_right_to_patch_leaves_the_other_nodes(
         send(TWO, follow=True)
 
 
-def test_follow_pipeline_resumes_a_stage_when_the_one_before_has_succeeded(
+def test_follow_pipeline_completed_stage_resumes_next_stage(
     api: FakeCluster, send: Submitter
 ) -> None:
     def first() -> None:
@@ -172,7 +168,9 @@ def test_follow_pipeline_resumes_a_stage_when_the_one_before_has_succeeded(
     assert api.count("patch jobs") == 1
 
 
-def test_follow_pipeline_failed_stage_cancels_the_rest(api: FakeCluster, send: Submitter) -> None:
+def test_follow_pipeline_failed_stage_cancels_remaining_stages(
+    api: FakeCluster, send: Submitter
+) -> None:
     def run() -> None:
         api.start(jobs(send)[0])
         api.finish(jobs(send)[0], 1)
@@ -184,9 +182,7 @@ def test_follow_pipeline_failed_stage_cancels_the_rest(api: FakeCluster, send: S
     assert [name for name in api.names() if "two" in name] == []
 
 
-def test_follow_pipeline_stage_deleted_meanwhile_is_a_stopped_task(
-    api: FakeCluster, send: Submitter
-) -> None:
+def test_follow_pipeline_deleted_stage_is_stopped_task(api: FakeCluster, send: Submitter) -> None:
     def run() -> None:
         api.start(jobs(send)[0])
         api.remove(kinds.JOB, jobs(send)[1])
@@ -197,10 +193,10 @@ def test_follow_pipeline_stage_deleted_meanwhile_is_a_stopped_task(
         send(PIPELINE, follow=True)
 
 
-def test_follow_pipeline_with_two_clients_runs_each_stage_once(
+def test_follow_pipeline_with_two_clients_runs_every_stage_once(
     api: FakeCluster, send: Submitter
 ) -> None:
-    """Both resume stage 2; the second time changes nothing."""
+    """Both clients resume stage 2; the second request changes nothing."""
     other = Recorder()
     clients: list[Thread] = []
 

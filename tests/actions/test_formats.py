@@ -125,14 +125,12 @@ def run(
     return run
 
 
-def test_every_command_with_formats_is_tested() -> None:
+def test_formats_are_tested_for_every_command() -> None:
     assert set(FORMATS) == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", sorted(FORMATS.keys() - {"logs"}))
-def test_command_in_every_format_is_what_the_format_says(
-    run: Callable[..., str], command: str
-) -> None:
+def test_command_output_matches_format(run: Callable[..., str], command: str) -> None:
     texts = {form: run(command, form.replace("…", "{.none}")) for form in FORMATS[command]}
     data = json.loads(texts["json"])
     assert list(yaml.safe_load_all(texts["yaml"])) == (
@@ -144,7 +142,7 @@ def test_command_in_every_format_is_what_the_format_says(
     assert re.match(r"[A-Z]+  ", texts.get("wide", "ID  "))
 
 
-def test_logs_in_every_format_print_the_line(run: Callable[..., str]) -> None:
+def test_logs_print_line_in_every_format(run: Callable[..., str]) -> None:
     assert FORMATS["logs"] == ("text", "raw", "json")
     for form in FORMATS["logs"][:2]:
         assert run("logs", form) == "the end\n"

@@ -1,4 +1,4 @@
-"""Which kinds are listed on which cluster, and with how many requests."""
+"""Kinds that are listed per cluster, and the number of requests."""
 
 import json
 from collections.abc import Iterator
@@ -29,19 +29,19 @@ def requested(groups: bytes, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return sorted(path.rpartition("/")[2] for path in paths)
 
 
-def test_parts_on_plain_cluster_ask_for_groups_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listing_on_plain_cluster_discovers_groups_once(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = {"name": "batch", "versions": [{"version": "v1"}]}
     groups = answer(json.dumps({"groups": [batch]}).encode())
     assert requested(groups, monkeypatch) == ["apis", "jobs", "jobs", "pods", "pods"]
 
 
-def test_parts_with_jobset_installed_list_jobsets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listing_with_jobset_installed_lists_jobsets(monkeypatch: pytest.MonkeyPatch) -> None:
     jobset = {"name": "jobset.x-k8s.io", "versions": [{"version": "v1alpha2"}]}
     groups = answer(json.dumps({"groups": [jobset]}).encode())
     assert requested(groups, monkeypatch).count("jobsets") == 2
 
 
-def test_parts_without_right_to_discovery_ask_for_every_kind(
+def test_listing_without_right_to_discovery_lists_every_kind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plurals = requested(answer(b"{}", "403 Forbidden"), monkeypatch)

@@ -1,4 +1,4 @@
-"""The settings file: read, checked with places, and put to use."""
+"""The settings file: reading, validation with positions, and effect."""
 
 import dataclasses
 import io
@@ -26,24 +26,24 @@ def wrong(text: bytes) -> list[str]:
     return [str(problem) for problem in caught.value.problems]
 
 
-def test_every_field_of_the_schema_is_a_setting() -> None:
+def test_settings_schema_fields_match_settings_class() -> None:
     properties = json.loads(assets.read("schemas", "settings.json"))["properties"]
     assert list(properties) == [field.name for field in dataclasses.fields(Settings)]
 
 
 @pytest.mark.parametrize("text", [b"", b"# nothing\n", b"---\n", b"image:\n"])
-def test_what_says_nothing_changes_nothing(text: bytes) -> None:
+def test_settings_empty_file_gives_defaults(text: bytes) -> None:
     assert read(text, "settings.yaml") == Settings()
 
 
-def test_all_fields() -> None:
+def test_settings_all_fields_are_read() -> None:
     text = b"image: a:1\ndefaults: skypilot\nbackend: jobs\nqueue: q\n"
     found = read(text + b"priority_classes: {500: high, -1000..-1: low}\n", "settings.yaml")
     classes = {"500": "high", "-1000..-1": "low"}
     assert found == Settings("a:1", "skypilot", "jobs", "q", classes)
 
 
-def test_everything_that_is_wrong_is_told_with_its_place() -> None:
+def test_settings_problems_are_reported_with_positions() -> None:
     assert wrong(b"imag: x\ndefaults: skypilto\npriority_classes: {high: 5, 1..2..3: x}\n") == [
         'settings.yaml:1:1: imag: unknown field; did you mean "image"?',
         'settings.yaml:2:11: defaults: expected one of skypilot, got "skypilto";'
@@ -64,21 +64,21 @@ def test_everything_that_is_wrong_is_told_with_its_place() -> None:
 
 
 @given(st.one_of(st.binary(), st.text().map(str.encode)))
-def test_whatever_the_file_holds(text: bytes) -> None:
+def test_settings_random_file_is_read_or_refused(text: bytes) -> None:
     try:
         assert isinstance(read(text, "settings.yaml"), Settings)
     except InvalidFiles as error:
         assert error.problems
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_settings_missing_file_gives_defaults_and_unreadable_is_error(tmp_path: Path) -> None:
     assert preferences({"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}) == Settings()
     (tmp_path / "settings.yaml").mkdir()
     with pytest.raises(InvalidFiles, match=r"settings\.yaml: cannot be read: is a directory"):
         preferences({"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)})
 
 
-def test_they_apply_where_the_task_is_silent_and_are_told(tmp_path: Path) -> None:
+def test_settings_apply_to_fields_not_in_task_and_are_noted(tmp_path: Path) -> None:
     (tmp_path / "settings.yaml").write_text("image: base:1\ndefaults: skypilot\n")
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
     task = io.BytesIO(b"run: x\nresources: {cpus: 1, accelerators: 2}\n")

@@ -38,7 +38,7 @@ def refusal(send: Submitter, text: str, **flags: Any) -> str:
     return caught.value.what
 
 
-def test_submit_over_quota_sends_nothing_and_names_each_resource(
+def test_submit_over_quota_is_refused_and_names_resources(
     api: FakeCluster, send: Submitter
 ) -> None:
     gpu = "requests.nvidia.com/gpu"
@@ -51,7 +51,7 @@ def test_submit_over_quota_sends_nothing_and_names_each_resource(
     ]
 
 
-def test_submit_of_one_node_over_quota_sends_nothing(api: FakeCluster, send: Submitter) -> None:
+def test_submit_single_node_over_quota_is_refused(api: FakeCluster, send: Submitter) -> None:
     put_quota(api, {"pods": "1"}, {"pods": "1"})
     assert refusal(send, HELLO) == "quota few is full: pods: requested 1, used 1 of 1"
 
@@ -62,9 +62,7 @@ def test_submit_under_quota_is_sent(api: FakeCluster, send: Submitter) -> None:
     assert api.count("create jobs") == 2
 
 
-def test_submit_again_at_the_limit_of_the_quota_is_unchanged(
-    api: FakeCluster, send: Submitter
-) -> None:
+def test_submit_again_at_quota_limit_is_unchanged(api: FakeCluster, send: Submitter) -> None:
     send(TWO)
     put_quota(api, {"pods": "2"}, {"pods": "2"})
     api.requests.clear()
@@ -86,7 +84,7 @@ def test_submit_again_at_the_limit_of_the_quota_is_unchanged(
         (VOLUME, {"persistentvolumeclaims": "0"}, "persistentvolumeclaims: requested 1"),
     ],
 )
-def test_submit_counts_all_tasks_of_the_file(
+def test_submit_quota_counts_all_tasks_and_objects_of_file(
     api: FakeCluster, send: Submitter, text: str, hard: dict[str, str], message: str
 ) -> None:
     metadata = {
@@ -98,13 +96,15 @@ def test_submit_counts_all_tasks_of_the_file(
     assert message in refusal(send, text)
 
 
-def test_submit_pipeline_runs_one_task_at_a_time(api: FakeCluster, send: Submitter) -> None:
+def test_submit_pipeline_counts_single_stage_against_pod_quota(
+    api: FakeCluster, send: Submitter
+) -> None:
     put_quota(api, {"pods": "1"})
     send(PIPELINE)
     assert api.count("create jobs") == 2
 
 
-def test_submit_array_waits_for_its_own_tasks(api: FakeCluster, send: Submitter) -> None:
+def test_submit_array_larger_than_pod_quota_is_accepted(api: FakeCluster, send: Submitter) -> None:
     put_quota(api, {"pods": "1"})
     send(HELLO, array="0-9")
     assert api.count("create jobs") == 1
@@ -113,7 +113,7 @@ def test_submit_array_waits_for_its_own_tasks(api: FakeCluster, send: Submitter)
 @pytest.mark.parametrize(
     ("backend", "kind"), [("jobset", kinds.JOB_SET), ("mpijob", kinds.MPI_JOB)]
 )
-def test_submit_of_another_backend_counts_its_pods_and_the_job_of_its_controller(
+def test_submit_other_backend_counts_pods_and_jobs_of_controller(
     api: FakeCluster, send: Submitter, backend: str, kind: kinds.Kind
 ) -> None:
     api.kinds.add(kind)
@@ -125,7 +125,7 @@ def test_submit_of_another_backend_counts_its_pods_and_the_job_of_its_controller
         send(TWO, backend=backend, num_nodes="3")
 
 
-def test_submit_outside_a_limit_range_sends_nothing(api: FakeCluster, send: Submitter) -> None:
+def test_submit_outside_limit_range_is_refused(api: FakeCluster, send: Submitter) -> None:
     limits = [{"type": "Container", "max": {"cpu": "1"}}]
     item = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}}
     api.put(item | {"spec": {"limits": limits}})
@@ -134,9 +134,7 @@ def test_submit_outside_a_limit_range_sends_nothing(api: FakeCluster, send: Subm
     assert api.writes == []
 
 
-def test_submit_without_right_to_list_quotas_leaves_them_to_the_api_server(
-    api: FakeCluster, send: Submitter
-) -> None:
+def test_submit_without_right_to_list_quotas_is_sent(api: FakeCluster, send: Submitter) -> None:
     put_quota(api, {"pods": "0"})
     api.forbidden |= {"list resourcequotas", "list limitranges"}
     send(HELLO)

@@ -1,4 +1,4 @@
-"""Stop and clean over a cluster in memory: objects that change between the look and the delete."""
+"""Stop and clean on a cluster in memory: objects that change between list and delete."""
 
 import pytest
 
@@ -20,9 +20,7 @@ def task(api: FakeCluster) -> TaskStatus:
     return find.get_task(api.session(), SCOPE, ID)
 
 
-def test_stop_deletes_only_the_jobs_and_their_dependents_follow(
-    api: FakeCluster, send: Submitter
-) -> None:
+def test_stop_deletes_jobs_and_dependents_follow(api: FakeCluster, send: Submitter) -> None:
     send(TWO)
     api.start(JOBS[0])
     existing = task(api)
@@ -32,16 +30,14 @@ def test_stop_deletes_only_the_jobs_and_their_dependents_follow(
     assert api.names() == []
 
 
-def test_stop_task_already_deleted_succeeds(api: FakeCluster, send: Submitter) -> None:
+def test_stop_deleted_task_succeeds(api: FakeCluster, send: Submitter) -> None:
     send(TWO)
     existing = task(api)
     stop.stop(api.session(), [existing])
     stop.stop(api.session(), [existing])
 
 
-def test_stop_task_submitted_again_meanwhile_keeps_the_new_one(
-    api: FakeCluster, send: Submitter
-) -> None:
+def test_stop_resubmitted_task_keeps_new_task(api: FakeCluster, send: Submitter) -> None:
     send(TWO)
     existing = task(api)
     stop.stop(api.session(), [existing])
@@ -50,7 +46,7 @@ def test_stop_task_submitted_again_meanwhile_keeps_the_new_one(
     assert set(task(api).uids.values()) == ui.results[-1].uids
 
 
-def test_stop_incomplete_task_deletes_objects_without_an_owner(
+def test_stop_incomplete_task_deletes_objects_without_owner(
     api: FakeCluster, send: Submitter
 ) -> None:
     send(TWO)
@@ -77,7 +73,7 @@ def test_stop_submit_killed_before_owners_deletes_all(api: FakeCluster, send: Su
     assert [name for name in api.names() if "-runtime-" not in name] == []
 
 
-def test_stop_job_without_labels_is_deleted_too(api: FakeCluster, send: Submitter) -> None:
+def test_stop_job_without_labels_is_deleted(api: FakeCluster, send: Submitter) -> None:
     send(TWO)
     job = api.get(kinds.JOB, JOBS[1])
     del job["metadata"]["labels"][names.TASK_ID]
@@ -86,9 +82,7 @@ def test_stop_job_without_labels_is_deleted_too(api: FakeCluster, send: Submitte
     assert api.names() == []
 
 
-def test_stop_job_of_another_task_in_forged_owners_is_kept(
-    api: FakeCluster, send: Submitter
-) -> None:
+def test_stop_forged_owner_keeps_job_of_other_task(api: FakeCluster, send: Submitter) -> None:
     send(TWO)
     foreign = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "other"}}
     uid = api.put(foreign)["metadata"]["uid"]
@@ -100,7 +94,7 @@ def test_stop_job_of_another_task_in_forged_owners_is_kept(
     assert "jobs other" in api.names()
 
 
-def test_stop_without_right_to_list_services_deletes_the_jobs(
+def test_stop_without_right_to_list_services_deletes_jobs(
     api: FakeCluster, send: Submitter
 ) -> None:
     send(TWO)
@@ -110,7 +104,7 @@ def test_stop_without_right_to_list_services_deletes_the_jobs(
     assert not any(name.startswith("jobs") for name in api.names())
 
 
-def test_stop_without_right_to_delete_is_an_error(api: FakeCluster, send: Submitter) -> None:
+def test_stop_without_right_to_delete_is_error(api: FakeCluster, send: Submitter) -> None:
     send(TWO)
     api.forbidden.add("delete jobs")
     with pytest.raises(Forbidden, match="may not delete"):
@@ -142,7 +136,7 @@ def test_clean_orphan_adopted_meanwhile_is_kept(api: FakeCluster, send: Submitte
     [(True, False, [ID]), (False, True, [ID]), (False, False, [])],
     ids=["not all Jobs", "no owners", "complete"],
 )
-def test_stop_without_right_to_list_secrets_returns_the_killed_submits(
+def test_stop_without_right_to_list_secrets_returns_killed_submits(
     api: FakeCluster, send: Submitter, lost_job: bool, unowned: bool, remaining: list[str]
 ) -> None:
     send(TWO)

@@ -1,4 +1,4 @@
-"""Submit over a cluster in memory: which requests it sends, and what it refuses."""
+"""Submit on a cluster in memory: the requests it sends, and what it refuses."""
 
 import re
 
@@ -25,7 +25,7 @@ CREATES = [
     f"patch configmaps hello-{ID}",  # owned by the Job
 ]
 LIMITS = {"list resourcequotas", "list limitranges"}
-# With a given id: does it belong to another task, or to an earlier submit?
+# With a given id: check whether it belongs to another task or an earlier submit.
 CHECKS = [
     "list configmaps",
     "list services",
@@ -39,11 +39,11 @@ FOLLOW = [
     "watch pods",
     f"get pods/log hello-{ID}-0",  # the existing lines
     f"get pods/log hello-{ID}-0",  # follow
-    f"get pods/log hello-{ID}-0",  # the last line: is it all?
+    f"get pods/log hello-{ID}-0",  # check for missing last lines
 ]
 
 
-def test_submit_hello_sends_only_these_requests(api: FakeCluster, send: Submitter) -> None:
+def test_submit_single_node_sends_minimal_requests(api: FakeCluster, send: Submitter) -> None:
     def run() -> None:
         api.log(api.start(f"hello-{send.ui.results[0].id}"), b"hello\n")
         api.finish(f"hello-{send.ui.results[0].id}")
@@ -59,7 +59,7 @@ def test_submit_hello_sends_only_these_requests(api: FakeCluster, send: Submitte
     assert (send.ui.lines, send.ui.noted) == (["hello"], [])
 
 
-def test_submit_hello_with_id_first_reads_what_exists(api: FakeCluster, send: Submitter) -> None:
+def test_submit_with_id_checks_existing_objects_first(api: FakeCluster, send: Submitter) -> None:
     send(HELLO)
     assert sorted(api.requests) == sorted(["create selfsubjectreviews", *CHECKS, *LIMITS, *CREATES])
     assert api.requests[-4:] == CREATES
@@ -67,7 +67,7 @@ def test_submit_hello_with_id_first_reads_what_exists(api: FakeCluster, send: Su
     assert owner["uid"] == api.get(kinds.JOB, f"hello-{ID}")["metadata"]["uid"]
 
 
-def test_submit_same_id_twice_writes_nothing(api: FakeCluster, send: Submitter) -> None:
+def test_submit_same_id_twice_sends_no_writes(api: FakeCluster, send: Submitter) -> None:
     send(TWO)
     api.requests.clear()
     ui = send(TWO)
@@ -76,9 +76,7 @@ def test_submit_same_id_twice_writes_nothing(api: FakeCluster, send: Submitter) 
     assert ui.results[0].uids == ui.results[1].uids
 
 
-def test_submit_id_of_other_task_is_refused_with_the_fields(
-    api: FakeCluster, send: Submitter
-) -> None:
+def test_submit_id_of_other_task_is_refused_with_fields(api: FakeCluster, send: Submitter) -> None:
     send(TWO)
     api.requests.clear()
     with pytest.raises(UserError) as caught:
@@ -99,9 +97,7 @@ def test_submit_id_of_task_being_deleted_is_refused(api: FakeCluster, send: Subm
         send(HELLO)
 
 
-def test_submit_after_half_way_kill_creates_only_what_is_missing(
-    api: FakeCluster, send: Submitter
-) -> None:
+def test_submit_after_kill_creates_only_missing_objects(api: FakeCluster, send: Submitter) -> None:
     send(TWO)
     existing = api.get(kinds.JOB, f"train-{ID}-node-0")
     api.remove(kinds.JOB, f"train-{ID}-node-1")
@@ -123,7 +119,7 @@ def test_submit_after_half_way_kill_creates_only_what_is_missing(
     assert {owner["uid"] for owner in owners} == ui.results[-1].uids
 
 
-def test_submit_dry_run_client_sends_no_write(api: FakeCluster, send: Submitter) -> None:
+def test_submit_dry_run_client_sends_no_writes(api: FakeCluster, send: Submitter) -> None:
     ui = send(TWO, dry_run="client")
     assert api.writes == []
     assert [manifest.name for manifest in ui.previews[0].own] == [
@@ -151,7 +147,7 @@ def test_submit_pipeline_sends_suspended_jobs_first(api: FakeCluster, send: Subm
     assert "suspend" not in api.get(kinds.JOB, f"one-{one}")["spec"]
 
 
-def test_submit_without_right_to_create_pods_skips_the_dry_run(
+def test_submit_without_right_to_create_pods_skips_admission_check(
     api: FakeCluster, send: Submitter
 ) -> None:
     api.forbidden.add("create pods")
@@ -159,7 +155,7 @@ def test_submit_without_right_to_create_pods_skips_the_dry_run(
     assert api.names() == [f"configmaps hello-{ID}", f"jobs hello-{ID}"]
 
 
-def test_submit_pod_rejected_by_admission_creates_nothing(
+def test_submit_pod_rejected_by_admission_creates_no_objects(
     api: FakeCluster, send: Submitter
 ) -> None:
     api.before("create pods", lambda: 422)
@@ -178,7 +174,7 @@ QUEUED = TWO + "config: {kubernetes: {quota: {queue: gold}}, kubectl_sky: {backe
         ({"gold": "Closed", "iron": "Open"}, 'Volcano queue "gold" is closed; open queues: iron'),
     ],
 )
-def test_submit_volcano_queue_missing_or_closed_creates_nothing(
+def test_submit_volcano_queue_missing_or_closed_creates_no_objects(
     api: FakeCluster, send: Submitter, queues: dict[str, str], message: str
 ) -> None:
     api.kinds |= {kinds.POD_GROUP, kinds.VOLCANO_QUEUE}
@@ -197,7 +193,7 @@ def make_class(default: bool) -> dict[str, object]:
     return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": metadata}
 
 
-def test_submit_without_default_storage_class_creates_nothing(
+def test_submit_without_default_storage_class_creates_no_objects(
     api: FakeCluster, send: Submitter
 ) -> None:
     with pytest.raises(UserError, match="the cluster has no StorageClass"):

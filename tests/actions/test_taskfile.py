@@ -1,4 +1,4 @@
-"""From a file of several tasks and flags to what is rendered."""
+"""Load a file of several tasks with flags, and render it."""
 
 import io
 from pathlib import Path
@@ -37,7 +37,7 @@ def refused(text: str, tmp_path: Path, **flags: Any) -> list[str]:
     return [str(problem).partition("tasks.yaml:")[2] for problem in caught.value.problems]
 
 
-def test_every_open_value_is_told_with_its_document(tmp_path: Path) -> None:
+def test_load_unset_values_are_reported_with_document(tmp_path: Path) -> None:
     assert refused(TWO, tmp_path) == [
         "2:11: document 1: envs.A: the value is not set; set it with --env A=…",
         "5:11: document 2: envs.B: the value is not set; set it with --env B=…",
@@ -45,7 +45,7 @@ def test_every_open_value_is_told_with_its_document(tmp_path: Path) -> None:
     ]
 
 
-def test_flags_are_for_every_task(tmp_path: Path) -> None:
+def test_load_flags_apply_to_every_task(tmp_path: Path) -> None:
     pipe = tmp_path / "variables"
     pipe.write_text("A=1\nS=file\n")
     found = drafted(
@@ -73,11 +73,13 @@ def test_flags_are_for_every_task(tmp_path: Path) -> None:
         ("run: x\n---\nname: b\nrun: y\n", "flag", ["flag-0", "b"]),
     ],
 )
-def test_names(tmp_path: Path, text: str, given: str | None, expected: list[str | None]) -> None:
+def test_load_name_of_task_follows_flag_and_header(
+    tmp_path: Path, text: str, given: str | None, expected: list[str | None]
+) -> None:
     assert [task.name for task in drafted(text, tmp_path, name=given).tasks] == expected
 
 
-def test_only_the_first_of_a_pipeline_is_not_held(tmp_path: Path) -> None:
+def test_render_pipeline_suspends_all_but_first_stage(tmp_path: Path) -> None:
     found = drafted("run: x\n---\nrun: y\n---\nrun: z\n", tmp_path, task_id="bcdf2345")
     jobs = found.render(plans(found)).workload
     assert [job.object["spec"].get("suspend", False) for job in jobs] == [False, True, True]
@@ -85,7 +87,7 @@ def test_only_the_first_of_a_pipeline_is_not_held(tmp_path: Path) -> None:
     assert stages == ["1", "2", "3"]
 
 
-def test_the_tasks_of_a_group_have_one_service(tmp_path: Path) -> None:
+def test_render_group_has_single_service(tmp_path: Path) -> None:
     header = "name: g\nexecution: parallel\n---\n"
     found = drafted(
         f"{header}name: a\nnum_nodes: 2\nrun: x\n---\nname: b\nrun: y\n",
@@ -100,13 +102,13 @@ def test_the_tasks_of_a_group_have_one_service(tmp_path: Path) -> None:
     assert {pod["subdomain"] for pod in pods} == {"g-bcdf2345"}
 
 
-def test_a_user_cannot_take_another_tasks_place(tmp_path: Path) -> None:
+def test_plan_reserved_label_of_user_is_overridden(tmp_path: Path) -> None:
     text = f"resources: {{labels: {{{names.PIPELINE}: other}}}}\nrun: x\n---\nrun: y\n"
     found = drafted(text, tmp_path, task_id="bcdf2345")
     assert plans(found)[0].labels[names.PIPELINE] == "bcdf2345"
 
 
-def test_settings_bound_what_is_brought(tmp_path: Path) -> None:
+def test_load_max_files_setting_limits_workdir(tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     for name in "ab":
         (tmp_path / "code" / name).write_text("x")
@@ -146,7 +148,7 @@ UNPLANNABLE = {
 
 
 @pytest.mark.parametrize("text", UNPLANNABLE, ids=lambda text: text[:60])
-def test_refusal_of_render_has_the_position_in_the_file(text: str, tmp_path: Path) -> None:
+def test_render_refusal_has_position_in_file(text: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidFiles) as caught:
         found = drafted(text, tmp_path)
         found.render(plans(found))
@@ -155,6 +157,6 @@ def test_refusal_of_render_has_the_position_in_the_file(text: str, tmp_path: Pat
     assert problem.line
 
 
-def test_refusal_of_render_names_the_flag_that_set_the_value(tmp_path: Path) -> None:
+def test_render_refusal_names_flag(tmp_path: Path) -> None:
     with pytest.raises(InvalidFiles, match=r'^--gpus: resources\.accelerators: "tpu-v2-8": '):
         plans(drafted("run: x\n", tmp_path, gpus="tpu-v2-8"))

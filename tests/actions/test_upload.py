@@ -1,4 +1,4 @@
-"""Uploads to pods over a cluster in memory; the exec channel is a function of the test."""
+"""Uploads to pods on a cluster in memory; the exec channel is a test function."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ NOT_READY, BROKEN_OFF = Outcome(75), Outcome(74)
 
 
 class Channel:
-    """Stands in for `delivery.send`: keeps what each pod gets, and gives the next outcome."""
+    """Replaces `delivery.send`: records uploads and returns the next outcome."""
 
     def __init__(self) -> None:
         self.pods: list[str] = []
@@ -60,7 +60,7 @@ def task(tmp_path: Path) -> str:
     return f"name: train\nrun: cat /data.txt\nfile_mounts: {{/data.txt: {tmp_path}/data.txt}}\n"
 
 
-def test_upload_goes_to_the_pod_before_follow_begins(
+def test_upload_finishes_before_follow_starts(
     api: FakeCluster, send: Submitter, channel: Channel, task: str
 ) -> None:
     def unpacked() -> None:
@@ -76,7 +76,7 @@ def test_upload_goes_to_the_pod_before_follow_begins(
     assert ui.lines == ["some data"]
 
 
-def test_upload_ends_detached_submit_when_all_nodes_have_their_files(
+def test_upload_detached_submit_waits_for_all_nodes(
     api: FakeCluster, send: Submitter, channel: Channel, task: str
 ) -> None:
     jobs = [f"{JOB}-node-0", f"{JOB}-node-1"]
@@ -86,7 +86,7 @@ def test_upload_ends_detached_submit_when_all_nodes_have_their_files(
     assert channel.pods == [f"{jobs[1]}-0", f"{jobs[0]}-0"]
 
 
-def test_upload_to_a_restarted_pod_is_sent_again(
+def test_upload_to_restarted_pod_is_repeated(
     api: FakeCluster, send: Submitter, channel: Channel, task: str
 ) -> None:
     def crash() -> None:
@@ -100,7 +100,7 @@ def test_upload_to_a_restarted_pod_is_sent_again(
     assert channel.pods == [f"{JOB}-0", f"{JOB}-1"]
 
 
-def test_upload_to_a_pod_of_a_later_stage_is_sent_when_it_starts(
+def test_upload_to_later_stage_starts_with_its_pod(
     api: FakeCluster, send: Submitter, channel: Channel, task: str
 ) -> None:
     def started(index: int) -> None:
@@ -127,7 +127,7 @@ def test_upload_broken_off_is_retried(
     assert channel.pods == [f"{JOB}-0"] * 3
 
 
-def test_upload_node_finished_without_files_fails_the_submit(
+def test_upload_node_finished_without_files_fails_submit(
     api: FakeCluster, send: Submitter, channel: Channel, task: str
 ) -> None:
     def crash() -> Outcome:
@@ -141,7 +141,7 @@ def test_upload_node_finished_without_files_fails_the_submit(
     assert f"jobs {JOB}" in api.names()  # for `status` and `logs`
 
 
-def test_upload_that_the_node_cannot_unpack_is_noted_and_not_repeated(
+def test_upload_unpack_error_is_noted_and_not_retried(
     api: FakeCluster, send: Submitter, channel: Channel, task: str
 ) -> None:
     def full() -> Outcome:
@@ -157,7 +157,7 @@ def test_upload_that_the_node_cannot_unpack_is_noted_and_not_repeated(
     assert channel.pods == [f"{JOB}-0"]
 
 
-def test_upload_without_right_to_exec_deletes_the_task(
+def test_upload_without_right_to_exec_deletes_task(
     api: FakeCluster, send: Submitter, channel: Channel, task: str
 ) -> None:
     send.ui.then = lambda: api.start(JOB)
@@ -167,7 +167,7 @@ def test_upload_without_right_to_exec_deletes_the_task(
     assert api.names() == []
 
 
-def test_upload_interrupted_deletes_the_task(
+def test_upload_interrupted_deletes_task(
     api: FakeCluster, send: Submitter, channel: Channel, task: str
 ) -> None:
     send.ui.then = lambda: api.start(JOB)
@@ -177,7 +177,7 @@ def test_upload_interrupted_deletes_the_task(
     assert api.names() == []
 
 
-def test_upload_task_deleted_meanwhile_is_an_error(
+def test_upload_deleted_task_is_error(
     api: FakeCluster, send: Submitter, channel: Channel, task: str
 ) -> None:
     def stopped() -> Outcome:
@@ -190,7 +190,7 @@ def test_upload_task_deleted_meanwhile_is_an_error(
         send(task)
 
 
-def test_upload_of_a_later_stage_needs_a_client(
+def test_upload_to_later_stage_detached_is_refused(
     api: FakeCluster, send: Submitter, channel: Channel, task: str
 ) -> None:
     with pytest.raises(UserError, match="submit must keep running"):
@@ -198,7 +198,7 @@ def test_upload_of_a_later_stage_needs_a_client(
     assert api.writes == []
 
 
-def test_upload_same_id_twice_goes_only_to_nodes_that_lack_files(
+def test_upload_same_id_twice_skips_finished_uploads(
     api: FakeCluster, send: Submitter, channel: Channel, task: str
 ) -> None:
     send.ui.then = lambda: api.start(f"{JOB}-node-0") and api.start(f"{JOB}-node-1")

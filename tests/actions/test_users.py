@@ -59,7 +59,7 @@ def put(api: FakeCluster, kind: kinds.Kind, name: str, user: str = "", **more: A
     return api.put(item | more)
 
 
-def test_add_creates_the_binding_last_and_the_namespace_first(
+def test_add_creates_namespace_first_and_binding_last(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
     added = add()
@@ -85,7 +85,7 @@ def test_add_creates_the_binding_last_and_the_namespace_first(
     assert binding["metadata"]["annotations"] == {"kubectl-sky/user": "alice@example.com"}
 
 
-def test_role_has_the_rules_that_doctor_prints(api: FakeCluster, add: Callable[..., Added]) -> None:
+def test_add_role_equals_role_of_doctor(api: FakeCluster, add: Callable[..., Added]) -> None:
     add()
     groups = {kind.group for kind in api.kinds if kind.group}
     (role, _) = rights.role(NAMESPACE, "alice@example.com", rights.served(groups))
@@ -109,9 +109,7 @@ def test_add_again_changes_nothing(api: FakeCluster, add: Callable[..., Added]) 
     assert api.writes == []
 
 
-def test_add_again_updates_only_the_limits_of_its_flags(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_add_again_updates_only_given_limits(api: FakeCluster, add: Callable[..., Added]) -> None:
     add()
     api.requests.clear()
     added = add(QuotaFlags(cpus="200m", gpus="none"))
@@ -154,7 +152,7 @@ def test_default_requests_are_those_of_the_limits_that_are_left(
     assert limit["defaultRequest"] == {"cpu": "500m"}
 
 
-def test_add_without_any_limit_left_deletes_quota_and_limit_range(
+def test_add_without_limits_deletes_quota_and_limit_range(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
     add()
@@ -165,7 +163,7 @@ def test_add_without_any_limit_left_deletes_quota_and_limit_range(
 
 
 @pytest.mark.parametrize(("dry_run", "writes"), [("client", 0), ("server", 1)])
-def test_dry_run_changes_nothing(
+def test_add_dry_run_changes_nothing(
     api: FakeCluster, add: Callable[..., Added], dry_run: str, writes: int
 ) -> None:
     added = add(dry_run=dry_run)
@@ -174,7 +172,7 @@ def test_dry_run_changes_nothing(
     assert bool(added.notes) == (dry_run == "server")
 
 
-def test_dry_run_server_of_an_update_sends_only_dry_runs(
+def test_add_again_dry_run_server_sends_only_dry_runs(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
     add()
@@ -183,16 +181,14 @@ def test_dry_run_server_of_an_update_sends_only_dry_runs(
     assert api.writes and all("(dry run)" in text for text in api.writes)
 
 
-def test_add_failing_half_way_deletes_what_it_created(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_add_failure_deletes_created_objects(api: FakeCluster, add: Callable[..., Added]) -> None:
     api.forbidden.add("create rolebindings")
     with pytest.raises(ClusterError, match="the created objects were deleted again"):
         add()
     assert api.names() == []
 
 
-def test_namespace_of_somebody_else_is_refused_unless_chosen(
+def test_add_namespace_of_other_owner_is_refused_unless_chosen(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
     foreign = put(api, kinds.NAMESPACE, NAMESPACE, "bob")
@@ -208,7 +204,7 @@ def test_namespace_of_somebody_else_is_refused_unless_chosen(
     [(kinds.ROLE, NAME), (kinds.RESOURCE_QUOTA, NAME), (kinds.ROLE_BINDING, NAME)],
 )
 @pytest.mark.parametrize("user", ["", "alice.example.com"])
-def test_object_of_somebody_else_is_never_changed(
+def test_add_never_changes_objects_of_other_owner(
     api: FakeCluster, add: Callable[..., Added], kind: kinds.Kind, name: str, user: str
 ) -> None:
     put(api, kinds.NAMESPACE, NAMESPACE, "alice-example.com")
@@ -219,7 +215,9 @@ def test_object_of_somebody_else_is_never_changed(
     assert api.writes == []
 
 
-def test_namespace_being_deleted_is_refused(api: FakeCluster, add: Callable[..., Added]) -> None:
+def test_add_namespace_being_deleted_is_refused(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
     add()
     item = api.get(kinds.NAMESPACE, NAMESPACE)
     item["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -234,7 +232,7 @@ def test_namespace_of_kubernetes_is_refused(api: FakeCluster, add: Callable[...,
     assert api.writes == []
 
 
-def test_second_quota_in_a_namespace_is_refused(
+def test_add_second_quota_in_namespace_is_refused(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
     add()
@@ -245,7 +243,9 @@ def test_second_quota_in_a_namespace_is_refused(
     assert "rolebindings kubectl-sky-bob" in api.names()
 
 
-def test_service_account_is_created_and_bound(api: FakeCluster, add: Callable[..., Added]) -> None:
+def test_add_service_account_is_created_and_bound(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
     add(user=users.named("robot"), kind=SERVICE_ACCOUNT, namespace=NAMESPACE)
     assert "serviceaccounts robot" in api.names()
     (subject,) = api.get(kinds.ROLE_BINDING, "kubectl-sky-robot")["subjects"]
@@ -254,12 +254,12 @@ def test_service_account_is_created_and_bound(api: FakeCluster, add: Callable[..
         add(user=users.named("Robot/1"), kind=SERVICE_ACCOUNT)
 
 
-def test_group_is_bound_as_a_group(api: FakeCluster, add: Callable[..., Added]) -> None:
+def test_add_group_is_bound_as_group(api: FakeCluster, add: Callable[..., Added]) -> None:
     add(kind=GROUP)
     assert api.get(kinds.ROLE_BINDING, NAME)["subjects"][0]["kind"] == "Group"
 
 
-def test_user_gets_a_queue_of_the_only_cluster_queue(
+def test_add_user_gets_queue_of_only_cluster_queue(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
     api.kinds |= KUEUE
@@ -280,7 +280,7 @@ def put_cluster_queue(api: FakeCluster, name: str) -> None:
     api.put({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}})
 
 
-def test_cluster_queue_without_kueue_is_refused(
+def test_add_cluster_queue_without_kueue_is_refused(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
     with pytest.raises(ClusterError, match="Kueue is not installed"):
@@ -303,9 +303,7 @@ def test_list_and_show_have_used_and_limit(api: FakeCluster, add: Callable[..., 
         actions.get_account(api.session(), "bob", None)
 
 
-def test_remove_deletes_everything_the_binding_first(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_remove_deletes_binding_first(api: FakeCluster, add: Callable[..., Added]) -> None:
     api.kinds |= KUEUE
     put_cluster_queue(api, "gold")
     add()
@@ -320,7 +318,7 @@ def test_remove_deletes_everything_the_binding_first(
     assert api.names() == ["clusterqueues gold"]
 
 
-def test_remove_keeps_a_namespace_that_it_did_not_create(
+def test_remove_keeps_namespace_not_created_by_add(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
     put(api, kinds.NAMESPACE, NAMESPACE)
@@ -331,7 +329,7 @@ def test_remove_keeps_a_namespace_that_it_did_not_create(
     assert api.get(kinds.RESOURCE_QUOTA, "admins-own") == foreign
 
 
-def test_remove_keeps_the_namespace_while_another_user_is_in_it(
+def test_remove_keeps_namespace_used_by_other_user(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
     add()
@@ -343,7 +341,7 @@ def test_remove_keeps_the_namespace_while_another_user_is_in_it(
     assert "rolebindings kubectl-sky-bob" in api.names()
 
 
-def test_removal_names_running_tasks(api: FakeCluster, add: Callable[..., Added]) -> None:
+def test_remove_names_running_tasks(api: FakeCluster, add: Callable[..., Added]) -> None:
     add()
     api.put(make_job())
     (task,) = actions.removal(api.session(), ALICE.name, None).running

@@ -1,4 +1,4 @@
-"""What validate reports of a valid file, because of the settings or of what submit refuses."""
+"""Warnings of validate for valid files: settings and what submit refuses."""
 
 import io
 from pathlib import Path
@@ -46,7 +46,7 @@ REFUSED = [
 ]
 
 
-def test_what_submit_refuses_is_a_warning_of_validate_and_an_error_of_draft(tmp_path: Path) -> None:
+def test_validate_warns_about_fields_refused_by_submit(tmp_path: Path) -> None:
     problems = checked(tmp_path, WRONG)
     assert unpack_paths(problems) == REFUSED
     assert {problem.severity for problem in problems} == {"warning"}
@@ -63,18 +63,18 @@ def test_what_submit_refuses_is_a_warning_of_validate_and_an_error_of_draft(tmp_
     assert {problem.severity for problem in caught.value.problems} == {"error"}
 
 
-def test_settings_that_a_bucket_needs_silence_the_warning(tmp_path: Path) -> None:
+def test_validate_bucket_with_settings_has_no_warning(tmp_path: Path) -> None:
     settings = "stores: {s3: {claims: {b: pvc}}}\n"
     assert checked(tmp_path, f"file_mounts:\n{MOUNT}run: echo\n", settings) == []
     assert checked(tmp_path, f"file_mounts:\n{MOUNT}run: echo\n", "bucket_mode: copy\n") == []
 
 
-def test_file_with_errors_gets_no_warning_about_settings(tmp_path: Path) -> None:
+def test_validate_file_with_errors_has_no_settings_warning(tmp_path: Path) -> None:
     problems = checked(tmp_path, f"{WRONG}rnu: x\n")
     assert unpack_paths(problems) == [(7, "rnu")]
 
 
-def test_missing_programs_are_a_warning_and_an_error_if_strict(tmp_path: Path) -> None:
+def test_validate_missing_programs_are_warning_or_error_if_strict(tmp_path: Path) -> None:
     (warning,) = checked(tmp_path, "run: |\n  git pull\n")
     assert str(warning).partition("task.yaml:")[2].startswith("2:1: run: warning: the default")
     assert drafted(tmp_path) == (warning,)
@@ -83,6 +83,6 @@ def test_missing_programs_are_a_warning_and_an_error_if_strict(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("settings", ["image: base:1\n", "defaults: skypilot\n"])
-def test_image_of_the_settings_has_the_programs(tmp_path: Path, settings: str) -> None:
+def test_validate_image_in_settings_has_no_program_warning(tmp_path: Path, settings: str) -> None:
     assert checked(tmp_path, "run: |\n  git pull\n", settings) == []
     assert drafted(tmp_path) == ()

@@ -19,13 +19,13 @@ from kubectl_sky import assets
 
 PORT = 61137
 TOKEN = "the token of the task"
-MEMORY = 300 << 20  # bytes; Python and its libraries take a tenth of it
+MEMORY = 300 << 20  # bytes; Python and its libraries need a tenth of it
 _numbers = count(os.getpid() % 200 + 1)
 
 
 @dataclass
 class Task:
-    """A task whose node of rank R is at 127.7.R.N, which is also what its host name resolves to."""
+    """A task whose node of rank R has the address 127.7.R.N, also in DNS."""
 
     folder: Path
     nodes: int = 3
@@ -76,7 +76,7 @@ class Task:
         return f"{rank} mine {signature}\n".encode()
 
     def meet(self, *ranks: int) -> list[list[str]]:
-        """Start the remaining nodes, and return the addresses that all nodes end with."""
+        """Start the remaining nodes; return the addresses that each node prints."""
         for rank in ranks:
             self.start(rank)
         return [process.communicate(timeout=30)[0].split() for process in self.started]
@@ -111,11 +111,11 @@ def line(connection: socket.socket) -> str:
     return text.decode().strip()
 
 
-def test_barrier_without_strangers_gives_addresses_in_rank_order(task: Task) -> None:
-    assert task.meet(2, 0, 1) == [task.right] * 3, "and the task's programs never see the token"
+def test_barrier_all_nodes_get_addresses_in_rank_order(task: Task) -> None:
+    assert task.meet(2, 0, 1) == [task.right] * 3, "the token is not in the environment of the task"
 
 
-def test_barrier_without_a_token_lets_dns_decide(task: Task) -> None:
+def test_barrier_without_token_uses_dns_addresses(task: Task) -> None:
     task.token = "REDACTED"  # as `render` masks it
     task.start(0)
     assert task.meet(2, 1) == [task.right] * 3
@@ -139,8 +139,8 @@ GREETINGS: dict[str, Send] = {
 
 
 @pytest.mark.parametrize("name", GREETINGS)
-def test_greeting_of_a_stranger_is_refused(task: Task, name: str) -> None:
-    """With the right token they come from another address, or are for a rank that none may have."""
+def test_barrier_greeting_of_stranger_is_refused(task: Task, name: str) -> None:
+    """Greetings with the right token come from a wrong address or for an invalid rank."""
     task.start(0)
     with task.call(STRANGER) as stranger:
         nonce, address = line(stranger).split()
@@ -150,7 +150,7 @@ def test_greeting_of_a_stranger_is_refused(task: Task, name: str) -> None:
     assert task.meet(1, 2) == [task.right] * 3
 
 
-def test_greeting_without_a_token_from_another_address_is_refused(task: Task) -> None:
+def test_barrier_greeting_without_token_from_other_address_is_refused(task: Task) -> None:
     task.token = ""
     task.start(0)
     with task.call(STRANGER) as stranger:
@@ -161,13 +161,13 @@ def test_greeting_without_a_token_from_another_address_is_refused(task: Task) ->
     assert task.meet(1, 2) == [task.right] * 3
 
 
-def test_greeting_sent_again_is_refused(task: Task) -> None:
-    """What somebody overheard is for one connection."""
+def test_barrier_replayed_greeting_is_refused(task: Task) -> None:
+    """A signature is valid for a single connection."""
     task.start(0)
     source = task.address(1)
     with task.call(source) as first, task.call(source) as second:
         nonce, _ = line(second).split()
-        assert line(first), "which rank 0 gave up for the second one"
+        assert line(first), "rank 0 closed the first connection"
         heard = task.greeting(nonce, 1, source)
         second.sendall(heard)
         assert line(second) == task.sign("welcome", nonce, "mine")
@@ -178,7 +178,7 @@ def test_greeting_sent_again_is_refused(task: Task) -> None:
     assert task.meet(1, 2) == [task.right] * 3
 
 
-def test_line_without_end_takes_no_memory(task: Task) -> None:
+def test_barrier_endless_line_uses_bounded_memory(task: Task) -> None:
     host = task.start(0)
     with task.call(STRANGER) as stranger, pytest.raises(OSError):
         for _ in range(1000):
@@ -188,7 +188,7 @@ def test_line_without_end_takes_no_memory(task: Task) -> None:
 
 
 @pytest.mark.parametrize("addresses", [1, 300])
-def test_silent_strangers_delay_nobody(task: Task, addresses: int) -> None:
+def test_barrier_silent_strangers_cause_no_delay(task: Task, addresses: int) -> None:
     script = task.folder / "barrier.py"
     patient = script.read_text().replace("GREETING = 5.0", "GREETING = 100.0")
     assert patient != script.read_text()
@@ -205,7 +205,7 @@ def test_silent_strangers_delay_nobody(task: Task, addresses: int) -> None:
         connection.close()
 
 
-def test_silent_stranger_is_disconnected(task: Task) -> None:
+def test_barrier_silent_stranger_is_disconnected(task: Task) -> None:
     task.start(0)
     begun = time.monotonic()
     with task.call(STRANGER) as stranger:
@@ -215,7 +215,7 @@ def test_silent_stranger_is_disconnected(task: Task) -> None:
     assert task.meet(1, 2) == [task.right] * 3
 
 
-def test_rank_that_is_connected_stays_and_one_that_is_gone_is_replaced(task: Task) -> None:
+def test_barrier_connected_rank_is_kept_and_lost_rank_is_replaced(task: Task) -> None:
     task.start(0)
     first = task.call(task.address(1))
     nonce, _ = line(first).split()
@@ -234,7 +234,7 @@ def test_rank_that_is_connected_stays_and_one_that_is_gone_is_replaced(task: Tas
 
 
 class FalseHost:
-    """A stranger who listens where rank 0 should be."""
+    """A stranger that listens on the address of rank 0."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -242,7 +242,7 @@ class FalseHost:
         self.server.settimeout(20)
 
     def answer(self, *lines: bytes) -> str:
-        """Let one node greet, send the lines, and return what that node says after the nonce."""
+        """Accept a node, send the lines, and return its greeting."""
         connection, (address, _) = self.server.accept()
         with connection:
             connection.settimeout(20)
@@ -263,7 +263,7 @@ class FalseHost:
         (),
     ],
 )
-def test_answer_of_a_false_rank_0_is_refused(task: Task, lines: tuple[bytes, ...]) -> None:
+def test_barrier_answer_of_false_rank_0_is_refused(task: Task, lines: tuple[bytes, ...]) -> None:
     false = FalseHost(task)
     task.start(1)
     rank, nonce, signature = false.answer(*lines).split()
@@ -274,7 +274,7 @@ def test_answer_of_a_false_rank_0_is_refused(task: Task, lines: tuple[bytes, ...
     assert task.meet(0, 2) == [task.right] * 3
 
 
-def test_node_whose_address_the_network_changes_does_not_greet(task: Task) -> None:
+def test_barrier_node_behind_nat_does_not_greet(task: Task) -> None:
     false = FalseHost(task)
     task.start(1)
     connection, _ = false.server.accept()
@@ -285,7 +285,7 @@ def test_node_whose_address_the_network_changes_does_not_greet(task: Task) -> No
     assert task.meet(0, 2) == [task.right] * 3
 
 
-def test_answer_with_a_wrong_signature_after_the_right_welcome_is_refused(task: Task) -> None:
+def test_barrier_answer_with_wrong_signature_after_welcome_is_refused(task: Task) -> None:
     false = FalseHost(task)
     task.start(1)
     connection, _ = false.server.accept()
@@ -298,7 +298,7 @@ def test_answer_with_a_wrong_signature_after_the_right_welcome_is_refused(task: 
     assert task.meet(0, 2) == [task.right] * 3
 
 
-def test_barrier_with_another_task_s_token_does_not_meet(task: Task) -> None:
+def test_barrier_token_of_other_task_is_refused(task: Task) -> None:
     task.start(0)
     task.token = "another task's"
     other = task.start(1)

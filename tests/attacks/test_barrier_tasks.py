@@ -18,8 +18,8 @@ run: |
   true
 """
 
-# A pod with the task's own labels and the host name of rank 0: it answers whom DNS leads to it, and
-# calls rank 0 with what the barrier once believed, with no end of a line, and with silence.
+# A pod with the labels of the task and the host name of rank 0: it answers connections by DNS, and
+# calls rank 0 with old greetings, with an endless line, and with silence.
 STRANGER = """
 import os, socket, threading, time
 
@@ -86,10 +86,10 @@ def address(kubectl: Command, selector: str) -> str:
     return str(pod["status"]["podIP"])
 
 
-def test_task_with_a_stranger_at_its_barrier_gets_the_right_addresses(
+def test_barrier_with_stranger_in_cluster_gives_correct_addresses(
     sky: Command, kubectl: Command
 ) -> None:
-    """The last node starts when the stranger has called rank 0 and listens under its name."""
+    """The last node starts after the stranger has called rank 0 and listens under its name."""
     done = sky("render", "-", "--id", "barrier1", "--show-secrets", stdin=TASK)
     assert done.returncode == 0, done.stderr
     *items, last = yaml.safe_load_all(done.stdout)
@@ -112,7 +112,7 @@ def test_task_with_a_stranger_at_its_barrier_gets_the_right_addresses(
 
 
 @pytest.mark.practice_only
-def test_token_of_a_task_is_in_its_secret_only_and_stays(sky: Command, kubectl: Command) -> None:
+def test_barrier_token_is_only_in_secret_and_unchanged(sky: Command, kubectl: Command) -> None:
     arguments = ("submit", "-", "--id", "barrier2", "--detach")
     assert sky(*arguments, stdin=TASK).returncode == 0
     (secret,) = kubectl.json("get", "secrets", "-l", "task-id=barrier2")["items"]
@@ -132,7 +132,7 @@ def test_token_of_a_task_is_in_its_secret_only_and_stays(sky: Command, kubectl: 
 @pytest.mark.parametrize(
     "image", ["busybox:1.36", pytest.param("python:3.13-slim", marks=pytest.mark.practice_only)]
 )
-def test_rendered_task_without_its_secrets_meets_by_dns(
+def test_barrier_rendered_task_without_secrets_uses_dns(
     sky: Command, kubectl: Command, image: str
 ) -> None:
     text = TASK + f"resources: {{image_id: '{image}'}}\n"

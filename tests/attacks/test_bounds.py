@@ -1,4 +1,4 @@
-"""Hostile files and flags: the real command ends soon, in little memory, with one clear error."""
+"""Hostile files and flags: the command exits quickly, in bounded memory, with a clear error."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from tests.e2e.conftest import Command
 
 MEMORY = 600 * 1024 * 1024
 SECONDS = 30
-MANY_LINES = 30  # of an answer: a limited list of problems, or click's usage
+MANY_LINES = 30  # of output: a limited list of problems, or click's usage
 
 Sky = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -54,7 +54,7 @@ def workdir(tmp_path: Path) -> Path:
 
 
 def refused(done: "subprocess.CompletedProcess[str]", message: str) -> None:
-    """Check that a command says what is wrong, and nothing else."""
+    """Check that a command prints a short error."""
     assert done.returncode == 2, done.stderr[-2000:]
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -75,7 +75,7 @@ def refused(done: "subprocess.CompletedProcess[str]", message: str) -> None:
     ],
     ids=lambda pattern: pattern[:12],
 )
-def test_ignore_pattern_with_many_stars_ends(sky: Sky, workdir: Path, pattern: str) -> None:
+def test_ignore_pattern_with_many_stars_terminates(sky: Sky, workdir: Path, pattern: str) -> None:
     deep = workdir.joinpath(*["a"] * 60)
     deep.mkdir(parents=True)
     (deep / ("a" * 200)).write_text("")
@@ -101,7 +101,7 @@ def test_grep_with_unsupported_syntax_is_refused(sky: Sky, expression: str) -> N
     refused(sky("logs", "task", "--grep", expression), "invalid regular expression")
 
 
-def test_ranks_named_too_often_are_refused(sky: Sky) -> None:
+def test_logs_too_many_ranks_are_refused(sky: Sky) -> None:
     refused(sky("logs", "task", "--rank", ",".join(["0-99999"] * 5000)), "more than 100,000 ranks")
 
 
@@ -176,7 +176,7 @@ def test_hostile_task_file_is_refused(sky: Sky, tmp_path: Path, case: str) -> No
 @pytest.mark.parametrize(
     "line", ["  k{}: 1\n", "  ? k{}\n  : {{a: 1}}\n"], ids=["unknown fields", "maps"]
 )
-def test_very_many_problems_are_cut(sky: Sky, tmp_path: Path, line: str) -> None:
+def test_validate_many_problems_are_truncated(sky: Sky, tmp_path: Path, line: str) -> None:
     text = "resources:\n" + "".join(line.format(i) for i in range(24_000)) + "run: x\n"
     (tmp_path / "task.yaml").write_text(text)
     for command in ("validate", "render"):
@@ -186,7 +186,7 @@ def test_very_many_problems_are_cut(sky: Sky, tmp_path: Path, line: str) -> None
         assert done.stderr.endswith("\nand more: only the first 100 problems are listed\n")
 
 
-def test_very_many_warnings_do_not_hide_an_error(sky: Sky, tmp_path: Path) -> None:
+def test_validate_many_warnings_do_not_hide_error(sky: Sky, tmp_path: Path) -> None:
     envs = "".join(f"  V{i}: 0x1f\n" for i in range(1000))
     (tmp_path / "task.yaml").write_text(f"envs:\n{envs}run: x\nrunn: x\n")
     done = sky("validate", "task.yaml")
@@ -194,7 +194,7 @@ def test_very_many_warnings_do_not_hide_an_error(sky: Sky, tmp_path: Path) -> No
     assert len(done.stderr.splitlines()) == 101
 
 
-def test_million_lines_are_read(sky: Sky, tmp_path: Path) -> None:
+def test_validate_million_lines_are_read(sky: Sky, tmp_path: Path) -> None:
     (tmp_path / "task.yaml").write_text("run: x\n" + "#\n" * 1_000_000)
     assert sky("validate", "task.yaml").returncode == 0
 
@@ -220,7 +220,7 @@ NO_FILES = {
     ],
     ids=" ".join,
 )
-def test_path_that_is_no_file_is_refused(
+def test_path_of_non_regular_file_is_refused(
     sky: Sky, tmp_path: Path, path: str, arguments: list[str]
 ) -> None:
     (tmp_path / "task.yaml").write_text("run: x\n")
@@ -230,7 +230,7 @@ def test_path_that_is_no_file_is_refused(
         refused(sky(*(item.format(path) for item in arguments)), NO_FILES[path])
 
 
-def test_standard_input_without_end_is_refused(sky: Sky) -> None:
+def test_validate_endless_stdin_is_refused(sky: Sky) -> None:
     with Path("/dev/zero").open("rb") as zero:
         refused(
             sky("validate", "-", stdin=zero.fileno()),
@@ -238,7 +238,7 @@ def test_standard_input_without_end_is_refused(sky: Sky) -> None:
         )
 
 
-def test_pipe_of_the_shell_is_read(sky: Sky, tmp_path: Path) -> None:
+def test_validate_shell_pipe_is_read(sky: Sky, tmp_path: Path) -> None:
     """`<(command)` is the path of a descriptor; so is /dev/stdin."""
     reading, writing = os.pipe()
     os.write(writing, b"run: echo $A\n")
@@ -304,7 +304,7 @@ def test_hostile_flag_is_refused(sky: Sky, tmp_path: Path, case: str) -> None:
         ("--secret", "LATIN"),
     ],
 )
-def test_flag_that_is_not_utf8_is_refused(offline: Command, flags: tuple[str, str]) -> None:
+def test_flag_with_invalid_utf8_is_refused(offline: Command, flags: tuple[str, str]) -> None:
     environment = {**offline.environment, "LATIN": "\udcff"}
     done = replace(offline, environment=environment)("render", "-", *flags, stdin="run: x\n")
     assert (done.returncode, done.stdout) == (2, "")
@@ -315,7 +315,7 @@ def test_flag_that_is_not_utf8_is_refused(offline: Command, flags: tuple[str, st
 @pytest.mark.parametrize(
     "template", [b"{{ 1 // 0 }}", b'{% include "configmap.yaml.j2" %}', b"\xff\xfe"]
 )
-def test_template_that_fails_is_an_error_of_the_user(offline: Command, template: bytes) -> None:
+def test_render_failing_template_is_user_error(offline: Command, template: bytes) -> None:
     (offline.folder / "mine").mkdir()
     (offline.folder / "mine" / "configmap.yaml.j2").write_bytes(template)
     done = offline("render", "-", "--templates", "mine", stdin="run: x\n")
@@ -324,7 +324,7 @@ def test_template_that_fails_is_an_error_of_the_user(offline: Command, template:
     assert done.stderr.count("\n") == 1
 
 
-def test_folders_too_deep_are_refused(sky: Sky, workdir: Path) -> None:
+def test_workdir_folders_too_deep_are_refused(sky: Sky, workdir: Path) -> None:
     folder = os.open(workdir, os.O_RDONLY)
     for _ in range(300):
         os.mkdir("d", dir_fd=folder)
@@ -337,7 +337,7 @@ def test_folders_too_deep_are_refused(sky: Sky, workdir: Path) -> None:
 
 @pytest.mark.parametrize("name", ["settings.yaml", "login"])
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_settings_that_are_no_file_do_not_block(
+def test_settings_pipe_or_device_does_not_block(
     sky: Sky, tmp_path: Path, name: str, kind: str
 ) -> None:
     (tmp_path / "task.yaml").write_text("run: x\n")

@@ -1,4 +1,4 @@
-"""Others who can write to the code cache volume: unpack.sh as nodes run it, and in a cluster."""
+"""Hostile writers of the code cache volume: unpack.sh locally and in a cluster."""
 
 import gzip
 import io
@@ -21,7 +21,7 @@ both = pytest.mark.parametrize("tools", TOOLS)
 
 
 def foreign() -> bytes:
-    """An archive of a neighbour's."""
+    """Return an archive of another user."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as made:
         info = tarfile.TarInfo("x y")
@@ -31,7 +31,7 @@ def foreign() -> bytes:
 
 
 def make(pod: Pod, tool: str, script: str) -> None:
-    """Give a pod a program that does something first."""
+    """Replace a program of a pod by a script that runs it afterwards."""
     real = shutil.which(tool)
     (pod.bin / tool).unlink()
     (pod.bin / tool).write_text(f'#!/bin/sh\n{script}\nexec {real} "$@"\n')
@@ -39,14 +39,14 @@ def make(pod: Pod, tool: str, script: str) -> None:
 
 
 def refused(pod: Pod) -> bool:
-    """Say whether a pod takes nothing from the volume, and leaves no copy."""
+    """Return whether a pod refuses the archive in the volume, and leaves no copy."""
     done = pod.unpack(b"", "shelf")
     assert not (pod.room / "copy-000").exists()
     return done.returncode == 75 and not (pod.place / "x y").exists()
 
 
-def test_archive_changed_after_its_check_is_not_unpacked(tmp_path: Path) -> None:
-    """The neighbour is as fast as possible: it acts when the check ends."""
+def test_code_volume_archive_changed_after_check_is_not_unpacked(tmp_path: Path) -> None:
+    """The attacker acts right after the check."""
     first, second = pods(tmp_path, *TOOLS[0])
     assert first.unpack(packed()).returncode == 0
     archive = tmp_path / "shelf" / KEPT / ARCHIVE
@@ -54,14 +54,14 @@ def test_archive_changed_after_its_check_is_not_unpacked(tmp_path: Path) -> None
     (tmp_path / "evil").write_bytes(evil)
     make(second, "touch", f"/bin/cp {tmp_path}/evil {archive}")
     assert second.unpack(b"", "shelf").returncode == 0
-    assert archive.read_bytes() == evil, "it was changed"
+    assert archive.read_bytes() == evil, "the archive was not changed"
     assert (second.place / "x y").read_text() == "hello"
     assert sorted(names(second.room)) == ["arrived-000", "errors-000", "shelf", "wanted-000"]
 
 
 @both
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder", "device", "bomb", "endless"])
-def test_archive_that_is_no_bounded_file_is_not_taken(
+def test_code_volume_archive_that_is_no_regular_file_is_refused(
     tmp_path: Path, tools: tuple[str, ...], kind: str
 ) -> None:
     pod, _ = pods(tmp_path, *tools)
@@ -87,7 +87,7 @@ def test_archive_that_is_no_bounded_file_is_not_taken(
 
 
 @both
-def test_folder_that_is_a_link_is_neither_read_nor_written(
+def test_code_volume_linked_folder_is_neither_read_nor_written(
     tmp_path: Path, tools: tuple[str, ...]
 ) -> None:
     pod, _ = pods(tmp_path, *tools)
@@ -106,7 +106,7 @@ def test_folder_that_is_a_link_is_neither_read_nor_written(
 
 
 @both
-def test_folder_that_becomes_a_link_while_files_come_is_not_followed(
+def test_code_volume_folder_replaced_by_link_is_not_followed(
     tmp_path: Path, tools: tuple[str, ...]
 ) -> None:
     pod, _ = pods(tmp_path, *tools)
@@ -124,10 +124,10 @@ def test_folder_that_becomes_a_link_while_files_come_is_not_followed(
 
 @both
 @pytest.mark.parametrize("dangling", [True, False])
-def test_name_that_is_a_link_already_is_not_written_through(
+def test_code_volume_existing_link_is_not_written_through(
     tmp_path: Path, tools: tuple[str, ...], dangling: bool
 ) -> None:
-    """Names of unfinished files can be guessed."""
+    """Names of partial files can be guessed."""
     pod, _ = pods(tmp_path, *tools)
     folder, target = tmp_path / "shelf" / KEPT, tmp_path / "authorized_keys"
     folder.mkdir()
@@ -143,9 +143,7 @@ def test_name_that_is_a_link_already_is_not_written_through(
 
 
 @both
-def test_link_under_the_name_of_an_archive_is_replaced(
-    tmp_path: Path, tools: tuple[str, ...]
-) -> None:
+def test_code_volume_linked_archive_is_replaced(tmp_path: Path, tools: tuple[str, ...]) -> None:
     pod, _ = pods(tmp_path, *tools)
     folder, target = tmp_path / "shelf" / KEPT, tmp_path / "target"
     folder.mkdir()
@@ -174,7 +172,7 @@ ATTACKS = {
 @pytest.mark.parametrize(
     "attack", ["linked folder", pytest.param("another file", marks=pytest.mark.practice_only)]
 )
-def test_task_with_a_neighbour_in_its_volume_gets_the_right_files(
+def test_code_volume_changed_by_other_task_gives_correct_files(
     sky: Command, tmp_path: Path, code: str, attack: str
 ) -> None:
     shared(sky, tmp_path)

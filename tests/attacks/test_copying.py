@@ -1,4 +1,4 @@
-"""`cp` from a pod: whatever bytes come, nothing outside of the target is read or written."""
+"""`cp` from a pod: for any bytes, nothing outside the target is read or written."""
 
 import io
 import os
@@ -23,7 +23,7 @@ from tests.attacks.tars import Entry, entry, folder, hard_link, headers, stream,
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with things that an attacker would like to change, or to know."""
+    """A home folder with files that an attacker wants to read or change."""
     home = tmp_path / "home"
     (home / ".ssh").mkdir(parents=True)
     (home / ".ssh" / "authorized_keys").write_text("mine")
@@ -33,7 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def copied(home: Path, *entries: Entry) -> tuple[dict[str, object], list[str]]:
-    """Extract to `out`; return what is in it, and the notes. Nothing else may have changed."""
+    """Extract to `out`; return its content and the notes. No other file may change."""
     notes: list[str] = []
     extract(stream(*entries), Path("out"), notes.append)
     assert_unharmed(home)
@@ -88,7 +88,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("case", OUTSIDE)
-def test_member_that_leads_out_is_left_out(home: Path, case: str) -> None:
+def test_extract_member_outside_target_is_skipped(home: Path, case: str) -> None:
     files, notes = copied(home, folder(), entry("good", b"x"), OUTSIDE[case], entry("after", b"z"))
     assert {name: what for name, what in files.items() if what != "folder"} == {
         "good": b"x",
@@ -98,8 +98,8 @@ def test_member_that_leads_out_is_left_out(home: Path, case: str) -> None:
     assert len(notes[0]) < 400
 
 
-def test_write_through_a_symlink_of_the_stream_is_left_out(home: Path) -> None:
-    """CVE-2025-4517 and its kin: links are made when everything else is there."""
+def test_extract_write_through_symlink_is_skipped(home: Path) -> None:
+    """CVE-2025-4517 and similar: links are created last."""
     files, notes = copied(
         home,
         folder(),
@@ -121,7 +121,7 @@ def test_write_through_a_symlink_of_the_stream_is_left_out(home: Path) -> None:
     assert len(notes) == 4
 
 
-def test_symlinks_through_each_other_stay_inside(home: Path) -> None:
+def test_extract_chained_symlinks_stay_inside(home: Path) -> None:
     """The chain of CVE-2025-4517: each link alone looks harmless, and the last one is not."""
     links = [symlink("a/b/up", ".."), symlink("s", "a/b/up/.."), symlink("t", "s/..")]
     files, notes = copied(home, folder(), folder("a"), folder("a/b"), *links)
@@ -131,7 +131,7 @@ def test_symlinks_through_each_other_stay_inside(home: Path) -> None:
         assert os.path.realpath(home / "out" / name).startswith(str(home / "out"))
 
 
-def test_good_links_are_kept(home: Path) -> None:
+def test_extract_links_inside_target_are_kept(home: Path) -> None:
     files, notes = copied(
         home,
         folder(),
@@ -157,14 +157,14 @@ def test_good_links_are_kept(home: Path) -> None:
         entry("d", type=tarfile.CHRTYPE),
     ],
 )
-def test_stream_that_begins_with_another_name_is_refused(home: Path, first: Entry) -> None:
+def test_extract_unexpected_first_member_is_refused(home: Path, first: Entry) -> None:
     with pytest.raises(UserError):
         extract(stream(first, entry("x", b"x")), Path("out"), print)
     assert_unharmed(home)
     assert not (home / "out").exists()
 
 
-def test_single_file_takes_the_name_that_the_user_typed(home: Path) -> None:
+def test_extract_single_file_gets_name_of_target(home: Path) -> None:
     notes: list[str] = []
     extract(
         stream(entry("./.bashrc", b"x", mode=0o6777), entry("more", b"y"), symlink("l", "more")),
@@ -178,14 +178,14 @@ def test_single_file_takes_the_name_that_the_user_typed(home: Path) -> None:
 
 
 @pytest.mark.parametrize("bits", [0o4755, 0o2755, 0o1755, 0o7777])
-def test_special_mode_bits_are_dropped(home: Path, bits: int) -> None:
+def test_extract_special_mode_bits_are_dropped(home: Path, bits: int) -> None:
     copied(home, folder(), entry("tool", b"x", mode=bits), entry("key", b"x", mode=0o600))
     assert stat.S_IMODE((home / "out/tool").stat().st_mode) == 0o755
     assert stat.S_IMODE((home / "out/key").stat().st_mode) == 0o600
 
 
 class Endless(io.RawIOBase):
-    """A stream that goes on for ever, counting what was read."""
+    """An endless stream that counts the bytes read."""
 
     def __init__(self, head: bytes, more: bytes) -> None:
         self.count = 0
@@ -203,7 +203,7 @@ class Endless(io.RawIOBase):
 
 
 def with_size(header: bytes, size: int) -> bytes:
-    """A header whose size field says something else, with its checksum."""
+    """Return a header with another size and the matching checksum."""
     field = b"\x80" + size.to_bytes(11, "big")
     changed = header[:124] + field + header[136:148] + b" " * 8 + header[156:]
     return changed[:148] + b"%06o\0 " % sum(changed) + changed[156:]
@@ -232,7 +232,7 @@ BOMBS: dict[str, tuple[bytes, bytes]] = {
 
 
 @pytest.mark.parametrize("case", BOMBS)
-def test_bomb_ends_soon(home: Path, case: str) -> None:
+def test_extract_bomb_is_refused_early(home: Path, case: str) -> None:
     source = Endless(*BOMBS[case])
     with pytest.raises(UserError):
         extract(cast(BinaryIO, source), Path("out"), lambda _: None, Limits(headers=1000))
@@ -241,14 +241,14 @@ def test_bomb_ends_soon(home: Path, case: str) -> None:
     assert not (home / "out").exists()
 
 
-def test_symlinks_without_end_are_refused(home: Path) -> None:
+def test_extract_endless_symlinks_are_refused(home: Path) -> None:
     source = Endless(FOLDER, LINKS)
     with pytest.raises(UserError, match="too many symbolic links"):
         extract(cast(BinaryIO, source), Path("out"), print)
     assert_unharmed(home)
 
 
-def test_notes_without_end_are_counted(home: Path) -> None:
+def test_extract_endless_notes_are_counted(home: Path) -> None:
     files, notes = copied(home, folder(), *[entry(f"../{n}", b"x") for n in range(500)])
     assert files == {} and len(notes) == 11
     assert notes[-1] == "skipped 490 more"
@@ -267,14 +267,14 @@ def test_notes_without_end_are_counted(home: Path) -> None:
         "²1 path=x\n".encode(),
     ],
 )
-def test_invalid_pax_header_is_refused(home: Path, records: bytes) -> None:
+def test_extract_invalid_pax_header_is_refused(home: Path, records: bytes) -> None:
     data = FOLDER + with_size(PAX_HEADER, len(records)) + records.ljust(512, b"\0")
     with pytest.raises(UserError, match="pax header is invalid"):
         extract(io.BytesIO(data + FILE_HEADER + b"\0" * 1024), Path("out"), print)
     assert_unharmed(home)
 
 
-def test_pax_and_gnu_names_are_judged_too(home: Path) -> None:
+def test_extract_pax_and_gnu_names_are_checked(home: Path) -> None:
     for form in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
         notes: list[str] = []
         data = tar(folder(), entry("../" + "x" * 200, b"x"), symlink("l", "../" * 50), form=form)
@@ -283,7 +283,7 @@ def test_pax_and_gnu_names_are_judged_too(home: Path) -> None:
         assert_unharmed(home)
 
 
-def test_local_symlink_is_replaced_and_never_followed(home: Path) -> None:
+def test_extract_local_symlink_is_replaced_not_followed(home: Path) -> None:
     out = home / "out"
     (out / "real").mkdir(parents=True)
     (out / "kept").write_text("kept")
@@ -314,21 +314,21 @@ def test_local_symlink_is_replaced_and_never_followed(home: Path) -> None:
     }
 
 
-def test_existing_file_is_replaced_and_a_symlink_too(home: Path) -> None:
+def test_extract_existing_file_or_symlink_is_replaced(home: Path) -> None:
     (home / "out").symlink_to("secret")
     extract(stream(entry("x", b"new")), Path("out"), print)
     assert not (home / "out").is_symlink() and (home / "out").read_bytes() == b"new"
     assert_unharmed(home)
 
 
-def test_existing_folder_is_not_replaced_by_a_file(home: Path) -> None:
+def test_extract_file_over_existing_folder_is_refused(home: Path) -> None:
     (home / "out").mkdir()
     with pytest.raises(UserError, match="out exists and is a folder"):
         extract(stream(entry("x", b"new")), Path("out"), print)
     assert content(home / "out") == {}
 
 
-def test_broken_stream_changes_nothing(home: Path) -> None:
+def test_extract_truncated_stream_changes_nothing(home: Path) -> None:
     (home / "out").mkdir()
     (home / "out/a").write_bytes(b"old")
     whole = tar(folder(), entry("a", b"x" * 5000), entry("b", b"x"))
@@ -338,7 +338,7 @@ def test_broken_stream_changes_nothing(home: Path) -> None:
         assert content(home / "out") == {"a": b"old"}
 
 
-def test_full_disk_is_an_error_of_the_user(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extract_full_disk_is_user_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
@@ -349,20 +349,20 @@ def test_full_disk_is_an_error_of_the_user(home: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("source", ["~", ".", "", "..", "/x/..", "./", "~/", "a/.."])
-def test_source_without_a_name_needs_a_target_name(home: Path, source: str) -> None:
+def test_local_target_source_without_name_requires_target_name(home: Path, source: str) -> None:
     with pytest.raises(UserError, match="does not end with a name"):
         local_target(source, ".")
     assert local_target(source, "new") == Path("new")
 
 
 @pytest.mark.parametrize("source", ["/", "//", "/."])
-def test_root_folder_is_refused(home: Path, source: str) -> None:
+def test_local_target_root_folder_is_refused(home: Path, source: str) -> None:
     with pytest.raises(UserError, match="root folder"):
         local_target(source, "new")
 
 
 @pytest.mark.parametrize("source", ["results", "/a/results/", "~/results", "results/."])
-def test_source_with_a_name_gives_it_to_the_copy(home: Path, source: str) -> None:
+def test_local_target_source_name_is_appended_to_folder(home: Path, source: str) -> None:
     assert local_target(source, ".ssh") == Path(".ssh/results")
 
 
@@ -408,13 +408,15 @@ ENTRIES = st.builds(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
 @given(st.lists(ENTRIES, max_size=8), st.booleans())
-def test_any_members_stay_inside(home: Path, entries: list[Entry], rooted: bool) -> None:
+def test_extract_random_members_stay_inside(home: Path, entries: list[Entry], rooted: bool) -> None:
     attack(home, lambda: tar(*([folder()] if rooted else []), *entries))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
 @given(st.lists(ENTRIES, min_size=1, max_size=4), st.data())
-def test_any_bytes_stay_inside(home: Path, entries: list[Entry], data: st.DataObject) -> None:
+def test_extract_random_bytes_stay_inside(
+    home: Path, entries: list[Entry], data: st.DataObject
+) -> None:
     whole = bytearray(tar(folder(), *entries))
     for _ in range(data.draw(st.integers(0, 6))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
@@ -422,7 +424,7 @@ def test_any_bytes_stay_inside(home: Path, entries: list[Entry], data: st.DataOb
 
 
 def attack(home: Path, make: Callable[[], bytes]) -> None:
-    """Extract what may be anything; whatever comes of it, the rest is as it was."""
+    """Extract random data; files outside the target must not change."""
     try:
         data = make()
     except ValueError:  # tarfile cannot write it

@@ -21,7 +21,7 @@ from tests.e2e.conftest import Command
 from tests.spec.documents import make_document, read
 from tests.spec.test_corpus import CORPUS
 
-# Field of the table, and a task of which the line with HERE has it. A text that begins with
+# Dangerous field, and a task with the field in the line marked HERE. A text that begins with
 # "spec:" is a pod_config.
 TASKS = {
     "privileged": "spec:\n  containers:\n  - securityContext:\n      privileged: true # HERE",
@@ -212,7 +212,7 @@ TASKS = {
     "secrets.*": "secrets:\n  - secrets:DB_PASSWORD # HERE",
     "managed_secrets.*": "managed_secrets:\n  - A\n  - B: {mount_path: /b} # HERE",
     "workdir": "workdir: / # HERE",
-    "--env-file": "",  # a flag; its own test is below
+    "--env-file": "",  # a flag; tested below
     "--secret-file": "",
 }
 _STORAGE = next(field for field in POD_FIELDS if "nfs" in field.names).names
@@ -223,8 +223,8 @@ TASKS |= {
 }
 
 
-def whole(task: str) -> str:
-    """A task of a text of TASKS."""
+def full_task(task: str) -> str:
+    """Return a complete task for an entry of TASKS."""
     if task.startswith(("spec:", "metadata:")):
         below = textwrap.indent(task, "      ")
         task = f"config:\n  kubernetes:\n    pod_config:\n{below}"
@@ -238,15 +238,15 @@ def allowed(tmp_path: Path) -> dict[str, str]:
     return {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
 
 
-def test_every_field_of_the_table_is_attacked() -> None:
+def test_dangers_table_has_test_for_every_field() -> None:
     assert TASKS.keys() == {name for field in FIELDS for name in field.names}
 
 
 @pytest.mark.parametrize("name", [name for name, task in TASKS.items() if task])
-def test_field_of_the_table_is_reported_with_its_line(
+def test_dangers_field_is_reported_with_line(
     name: str, tmp_path: Path, allowed: dict[str, str]
 ) -> None:
-    file, text = tmp_path / "task.yaml", whole(TASKS[name])
+    file, text = tmp_path / "task.yaml", full_task(TASKS[name])
     file.write_text(text)
     (report,) = check([str(file)], io.BytesIO(), allowed)
     (line,) = (at for at, line in enumerate(text.splitlines(), 1) if line.endswith("# HERE"))
@@ -286,7 +286,7 @@ ATTACKS: dict[str, tuple[Any, DangerClass]] = {
     steps=st.lists(st.sampled_from(["spec", "containers", "a.b", "template", "", 0]), max_size=6),
     beside=POD_TREES,
 )
-def test_dangerous_field_at_any_depth_of_pod_config_is_reported(
+def test_dangers_field_at_any_depth_of_pod_config_is_reported(
     attack: str, steps: list[str | int], beside: Any
 ) -> None:
     value, danger_class = ATTACKS[attack]
@@ -312,7 +312,7 @@ def document_lines(data: Any) -> list[str]:
     return yaml.safe_dump(data, sort_keys=False).splitlines()
 
 
-def test_dangerous_field_behind_an_anchor_is_reported() -> None:
+def test_dangers_field_behind_anchor_is_reported() -> None:
     text = """
 x-a: &a {privileged: true}
 run: x
@@ -331,7 +331,7 @@ config:
 
 
 @pytest.mark.outside
-def test_corpus_is_reviewed_without_a_crash() -> None:
+def test_check_corpus_does_not_crash() -> None:
     files = sorted(CORPUS.glob("*.yaml"))
     if not files and not os.environ.get("CI"):
         pytest.skip(f"no corpus beside the checkout, at {CORPUS}")
@@ -342,18 +342,18 @@ def test_corpus_is_reviewed_without_a_crash() -> None:
 
 
 @given(st.binary(max_size=200) | POD_TREES.map(lambda tree: json.dumps(tree).encode()))
-def test_any_text_is_reviewed_without_a_crash(text: bytes) -> None:
+def test_check_random_text_does_not_crash(text: bytes) -> None:
     for before in (b"", b"run: x\nworkdir: ", b"run: x\nfile_mounts: ", b"config: "):
         check(["-"], io.BytesIO(before + text), {})
 
 
-def test_credentials_in_capitals_are_credentials() -> None:
+def test_credentials_uppercase_paths_are_recognized() -> None:
     assert credentials.are_in("/home/me/.SSH/config")
     assert credentials.are_in("key.PEM")
     assert not credentials.are_in("certifi/CACERT.pem")
 
 
-# What the command does.
+# The command.
 
 HOSTILE = (
     "run: x\nconfig:\n  kubernetes:\n    pod_config:\n      spec:\n        hostNetwork: true\n"
@@ -369,7 +369,7 @@ def configured(sky: Command, text: str) -> Path:
     return folder / "settings.yaml"
 
 
-def test_validate_and_render_print_the_danger_and_exit_with_0_despite_strict(
+def test_validate_and_render_danger_is_warning_despite_strict(
     offline: Command,
 ) -> None:
     for command in ("validate", "render"):
@@ -377,7 +377,7 @@ def test_validate_and_render_print_the_danger_and_exit_with_0_despite_strict(
         assert (done.returncode, done.stderr) == (0, SAID)
 
 
-def test_validate_json_has_the_dangers(offline: Command) -> None:
+def test_validate_json_lists_dangers(offline: Command) -> None:
     done = offline("validate", "-", "-o", "json", stdin=HOSTILE)
     assert done.returncode == 0
     (danger,) = json.loads(done.stdout)["dangers"]
@@ -394,7 +394,7 @@ def test_validate_json_has_the_dangers(offline: Command) -> None:
 
 
 @pytest.mark.parametrize("command", ["validate", "render"])
-def test_refused_class_exits_with_2_and_the_position(offline: Command, command: str) -> None:
+def test_refuse_setting_makes_danger_error_with_position(offline: Command, command: str) -> None:
     file = configured(offline, "refuse: [host]\n")
     done = offline(command, "-", stdin=HOSTILE)
     assert (done.returncode, done.stdout) == (2, "")
@@ -404,7 +404,7 @@ def test_refused_class_exits_with_2_and_the_position(offline: Command, command: 
     assert offline(command, "-", stdin=HOSTILE).returncode == 0
 
 
-def test_unknown_class_in_the_settings_is_an_error(offline: Command) -> None:
+def test_refuse_setting_with_unknown_class_is_error(offline: Command) -> None:
     configured(offline, "refuse: [hosts]\n")
     done = offline("validate", "-", stdin="run: x\n")
     assert done.returncode == 2
@@ -412,10 +412,8 @@ def test_unknown_class_in_the_settings_is_an_error(offline: Command) -> None:
 
 
 @pytest.mark.parametrize("path", ["/etc", "/allowed/../etc", "/allowedly"])
-def test_host_path_in_pod_config_outside_the_settings_is_refused(
-    offline: Command, path: str
-) -> None:
-    text = whole(TASKS["hostPath"].replace("/allowed", path))
+def test_host_path_in_pod_config_not_in_settings_is_refused(offline: Command, path: str) -> None:
+    text = full_task(TASKS["hostPath"].replace("/allowed", path))
     configured(offline, "host_paths: [/allowed]\n")
     for command in ("validate", "render"):
         done = offline(command, "-", stdin=text)
@@ -424,9 +422,7 @@ def test_host_path_in_pod_config_outside_the_settings_is_refused(
         assert f"the settings do not let tasks mount {path}" in done.stderr
 
 
-def test_local_paths_outside_the_folder_of_the_task_are_named(
-    offline: Command, tmp_path: Path
-) -> None:
+def test_local_paths_outside_task_folder_are_warned(offline: Command, tmp_path: Path) -> None:
     project, outside = tmp_path / "project", tmp_path / "outside"
     for folder in (project, outside, project / "code"):
         folder.mkdir()
@@ -450,13 +446,13 @@ def test_local_paths_outside_the_folder_of_the_task_are_named(
     ]
 
 
-def test_nul_character_in_a_path_is_an_error_and_no_crash(offline: Command) -> None:
+def test_file_mount_with_nul_character_is_error(offline: Command) -> None:
     done = offline("render", "-", stdin='run: x\nfile_mounts:\n  /a: "b\\0c"\n')
     assert (done.returncode, done.stdout) == (2, "")
     assert "<stdin>:3:7: file_mounts./a: cannot be read: embedded null byte" in done.stderr
 
 
-def test_link_out_of_the_workdir_is_an_error(offline: Command, tmp_path: Path) -> None:
+def test_workdir_link_to_outside_is_error(offline: Command, tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "passwd").symlink_to("/etc/passwd")
     done = offline("render", "-", stdin="run: x\nworkdir: code\n")
@@ -464,9 +460,7 @@ def test_link_out_of_the_workdir_is_an_error(offline: Command, tmp_path: Path) -
     assert "<stdin>:2:10: workdir: passwd is a link to /etc/passwd" in done.stderr
 
 
-def test_credentials_in_the_workdir_are_named_and_not_cached(
-    offline: Command, tmp_path: Path
-) -> None:
+def test_workdir_with_credentials_is_warned_or_refused(offline: Command, tmp_path: Path) -> None:
     for name in (".aws/credentials", "deploy.pem", "main.py"):
         path = tmp_path / "code" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -482,9 +476,7 @@ def test_credentials_in_the_workdir_are_named_and_not_cached(
     assert "<stdin>:2:1: workdir: sends credentials: .aws, deploy.pem; refused" in done.stderr
 
 
-def test_variable_file_outside_the_folder_of_the_task_is_named(
-    offline: Command, tmp_path: Path
-) -> None:
+def test_env_file_outside_task_folder_is_warned(offline: Command, tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "task.yaml").write_text("run: x\n")
     (tmp_path / "all.env").write_text("A=1\n")
@@ -515,7 +507,7 @@ def test_variable_file_outside_the_folder_of_the_task_is_named(
         "https://h\n-x/y",
     ],
 )
-def test_git_url_with_options_or_programs_is_an_error(offline: Command, url: str) -> None:
+def test_git_url_with_options_or_programs_is_refused(offline: Command, url: str) -> None:
     task = json.dumps({"run": "x", "workdir": {"url": url}}, indent=1)
     for command in ("validate", "render"):
         done = offline(command, "-", stdin=task)
@@ -535,8 +527,8 @@ def test_git_url_with_options_or_programs_is_an_error(offline: Command, url: str
         "/",
     ],
 )
-def test_clone_script_refuses_a_url_that_nobody_checked(url: str, tmp_path: Path) -> None:
-    """What reaches the script by a template or a variable is refused there, too."""
+def test_clone_script_hostile_url_is_refused(url: str, tmp_path: Path) -> None:
+    """The script also refuses URLs that come from a template or a variable."""
     script = Path(__file__).parents[2] / "runtime" / "clone.sh"
     (tmp_path / "repository.txt").write_text(f"{url}\nHEAD\n")
     (tmp_path / "sky_workdir").mkdir()
@@ -555,7 +547,7 @@ def test_clone_script_refuses_a_url_that_nobody_checked(url: str, tmp_path: Path
 
 
 @pytest.mark.practice_only
-def test_submit_names_dangers_before_it_sends(sky: Command) -> None:
+def test_submit_prints_dangers_before_sending(sky: Command) -> None:
     done = sky("submit", "-", "--detach", "-o", "json", stdin=HOSTILE)
     assert done.stderr.startswith(SAID)
     if done.returncode == 0:  # a cluster may forbid it

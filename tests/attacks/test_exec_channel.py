@@ -1,4 +1,4 @@
-"""What a pod or a server says on the channels of exec: any bytes, in bounded time."""
+"""Hostile messages on the channels of exec: handled in bounded time."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ PROGRAM = Program("default", "pod-a", "task", ["tar"])
 
 
 class Scripted:
-    """A session with one websocket, on which these messages come; then nothing does."""
+    """A session with a WebSocket that receives these messages and then stays silent."""
 
     protocol = V5
 
@@ -54,7 +54,7 @@ class Scripted:
 
 @pytest.fixture(autouse=True, scope="module")
 def scripted() -> Iterator[None]:
-    """Take the session of a test for its WebSocket."""
+    """Use the session of a test as its WebSocket."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kubectl_sky.cluster.exec.connect", lambda session, *_: session)
         yield
@@ -84,30 +84,30 @@ def ending(value: object) -> bytes:
         {"status": "Failure", "message": "x" * 1_000_000},
     ],
 )
-def test_status_of_any_shape_is_one_short_error(status: object) -> None:
+def test_exec_status_of_any_shape_is_short_error(status: object) -> None:
     with pytest.raises(ClusterError) as error:
         ran(ending(status))
     assert len(str(error.value)) < 1200
 
 
 @pytest.mark.parametrize("text", [b"[" * 1_000_000, b'{"a":' * 100_000, b"\xff", b"", b"1"])
-def test_status_that_is_not_json_is_an_error(text: bytes) -> None:
+def test_exec_status_that_is_not_json_is_error(text: bytes) -> None:
     with pytest.raises(ClusterError):
         ran(b"\3" + text, b"\3{}", idle=0.1)
 
 
 @given(st.lists(st.binary(max_size=30), max_size=5))
-def test_any_messages_are_an_exit_code_or_an_error(messages: list[bytes]) -> None:
+def test_exec_random_messages_give_exit_code_or_error(messages: list[bytes]) -> None:
     with suppress(SkyError):
         assert 0 <= ran(*messages, idle=0.01) <= 999
 
 
-def test_silent_program_stalls() -> None:
+def test_exec_silent_program_is_stalled() -> None:
     with pytest.raises(ClusterError, match=r"stalled: no data for 0.2 seconds"):
         ran(b"\1x", idle=0.2)
 
 
-def test_program_that_takes_its_input_does_not_stall() -> None:
+def test_exec_program_reading_stdin_is_not_stalled() -> None:
     def slow() -> Any:
         for _ in range(5):
             sleep(0.1)
@@ -119,14 +119,14 @@ def test_program_that_takes_its_input_does_not_stall() -> None:
     assert monotonic() - begun > 0.7
 
 
-def test_flood_of_messages_is_an_error() -> None:
+def test_exec_flood_of_messages_is_error() -> None:
     err = FirstBytes()
     with pytest.raises(ClusterError, match="too many messages"):
         ran(*[b"\2" + b"x" * 65536] * 1000, stderr=err)
     assert len(err.data) == 65536
 
 
-def test_upload_that_is_flooded_with_answers_ends() -> None:
+def test_upload_flood_of_answers_ends_with_error() -> None:
     for channel in (b"\1", b"\2"):
         scripted = Scripted([channel + b"x" * 65536] * 1000)
         outcome = delivery.send(cast(Session, scripted), PROGRAM, iter([b"data"]), Event())

@@ -24,14 +24,14 @@ def owner(kubectl: Command, job: str, controller: bool) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("code", [0, pytest.param(3, marks=pytest.mark.practice_only)])
-def test_pod_that_names_a_job_that_ended_as_its_controller_is_ignored(
+def test_status_pod_with_forged_controller_is_ignored(
     sky: Command, kubectl: Command, code: int
 ) -> None:
     assert sky("submit", "-", "--id", ID, stdin=TASK % code).returncode == (4 if code else 0)
     job = f"mine-{ID}"
     (pod,) = kubectl.json("get", "pods", "-l", f"job-name={job}")["items"]
     before = sky.json("status", ID)["metadata"]["nodes"]
-    time.sleep(2.1)  # its Job has ended in an earlier second
+    time.sleep(2.1)  # its Job finished in an earlier second
     kept = {key: pod["metadata"].get(key, {}) for key in ("labels", "annotations")}
     forged = {"name": "aaa-evil", "ownerReferences": [owner(kubectl, job, controller=True)]}
     create(
@@ -54,9 +54,7 @@ run: sleep 300
 
 
 @pytest.mark.practice_only
-def test_service_that_names_a_job_as_its_owner_is_not_listed(
-    sky: Command, kubectl: Command
-) -> None:
+def test_ports_service_with_forged_owner_is_not_listed(sky: Command, kubectl: Command) -> None:
     assert sky("submit", "-", "--id", ID, "--detach", stdin=PORTS).returncode == 0
     until_running(sky, ID)
     before = sky.json("ports", ID)
@@ -80,7 +78,7 @@ run: sleep 1
 
 
 @pytest.mark.practice_only
-def test_newer_claim_with_the_labels_of_a_volume_is_not_mounted(
+def test_submit_newer_pvc_with_labels_of_volume_is_not_mounted(
     sky: Command, kubectl: Command
 ) -> None:
     assert sky("volumes", "create", "notes", "1Gi").returncode == 0

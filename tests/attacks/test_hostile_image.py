@@ -1,4 +1,4 @@
-"""An image whose programs lie: its own sh and tar, against the real command."""
+"""An image with hostile versions of sh and tar."""
 
 import base64
 import sys
@@ -29,7 +29,7 @@ run: |
 
 @pytest.fixture
 def limited(environment: dict[str, str], tmp_path: Path) -> Command:
-    """The command in a folder of its own, with a bound on its memory."""
+    """The command in a separate folder, with a memory limit."""
     work = tmp_path / "work"
     work.mkdir()
     shell = ("sh", "-c", f'ulimit -v {MEMORY}; exec "$@"', "sh")
@@ -37,7 +37,7 @@ def limited(environment: dict[str, str], tmp_path: Path) -> Command:
 
 
 def start(sky: Command, name: str, program: str, data: bytes = b"") -> str:
-    """Run a task whose image has a program of its own."""
+    """Run a task whose image has a hostile program."""
     encoded = base64.b64encode(data).decode()
     text = TASK.format(name=name, program=program, data=encoded)
     submit(sky, text, "evil0001")
@@ -48,7 +48,7 @@ def start(sky: Command, name: str, program: str, data: bytes = b"") -> str:
 
 
 def assert_refused(done: Done) -> None:
-    """One error line, no traceback, not the code for a bug."""
+    """Check for a short error, no traceback, and not the exit code of a bug."""
     assert done.returncode in (2, 3), (done.returncode, done.stderr)
     assert "error: " in done.stderr and "internal error" not in done.stderr
     assert len(done.stderr) < 20_000
@@ -67,7 +67,7 @@ HARMFUL = [
 @pytest.mark.practice_only
 @pytest.mark.parametrize("name", ["sh", "tar"])
 @pytest.mark.parametrize("first", [0, 1])
-def test_cp_from_hostile_image_writes_only_the_target(
+def test_cp_from_hostile_image_writes_only_to_target(
     sky: Command, limited: Command, name: str, first: int
 ) -> None:
     work = limited.folder
@@ -86,7 +86,7 @@ def test_cp_from_hostile_image_writes_only_the_target(
 
 
 @pytest.mark.practice_only
-def test_cp_to_hostile_image_ignores_a_path_without_end(sky: Command, limited: Command) -> None:
+def test_cp_to_hostile_image_with_endless_path_is_refused(sky: Command, limited: Command) -> None:
     task = start(sky, "sh", "exec yes /x/.ssh")
     (limited.folder / "file").write_text("x")
     done = limited("cp", "file", f"{task}:/tmp")
@@ -109,7 +109,7 @@ FLOODS = {
         for case in FLOODS
     ],
 )
-def test_cp_of_a_flood_ends_in_bounded_memory(sky: Command, limited: Command, case: str) -> None:
+def test_cp_endless_output_uses_bounded_memory(sky: Command, limited: Command, case: str) -> None:
     program, message = FLOODS[case]
     data = FOLDER + with_size(PAX_HEADER, 2 << 30) if "pax" in case else FOLDER * 100
     done = limited("cp", f"{start(sky, 'tar', program, data)}:/tmp", ".", timeout=280)

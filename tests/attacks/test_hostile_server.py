@@ -1,4 +1,4 @@
-"""An API server, or whoever stands in for it, that answers with anything but the truth."""
+"""A hostile or broken API server."""
 
 import base64
 import gzip
@@ -183,7 +183,7 @@ def bounded() -> None:
 
 
 @pytest.mark.parametrize("name", list(ATTACKS))
-def test_list_from_hostile_server_fails_in_one_line(
+def test_list_from_hostile_server_prints_short_error(
     serve: Serve, tmp_path: Path, name: str
 ) -> None:
     server = serve(ATTACKS[name])
@@ -220,7 +220,7 @@ def no_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBECONFIG", raising=False)
 
 
-def test_redirect_is_not_followed_and_names_the_target(serve: Serve) -> None:
+def test_request_redirect_is_not_followed_and_names_target(serve: Serve) -> None:
     target = serve(constant(answer(LIST)))
     server = serve(constant(answer(b"", "302 Found", Location=f"{target.url}/x?secret=1")))
     with pytest.raises(ClusterError) as caught:
@@ -230,7 +230,7 @@ def test_redirect_is_not_followed_and_names_the_target(serve: Serve) -> None:
     assert target.requests == []
 
 
-def test_retry_after_of_a_billion_seconds_waits_half_a_minute(
+def test_request_huge_retry_after_waits_30_seconds(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
@@ -243,13 +243,13 @@ def test_retry_after_of_a_billion_seconds_waits_half_a_minute(
     assert waits == [30.0] * 5
 
 
-def test_unauthorized_over_http_says_why(serve: Serve) -> None:
+def test_request_unauthorized_over_http_explains_missing_credentials(serve: Serve) -> None:
     server = serve(ATTACKS["unauthorized"])
     with pytest.raises(ClusterError, match="credentials are not sent to http://127"):
         objects.list_all(session_with(server), kinds.POD, "default")
 
 
-def test_request_without_timeout_flag_ends_by_the_default(
+def test_request_without_timeout_flag_uses_default_timeout(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_module, "_REQUEST_SECONDS", 1.0)
@@ -259,13 +259,13 @@ def test_request_without_timeout_flag_ends_by_the_default(
 
 
 def test_stream_without_content_is_empty(serve: Serve) -> None:
-    """As API servers answer for the log of a container that has not written a line."""
+    """API servers answer like this for an empty log."""
     server = serve(constant(b"HTTP/1.1 204 No Content\r\n\r\n"))
     with session_with(server).stream("/api/v1/namespaces/a/pods/b/log", {}) as stream:
         assert list(stream) == []
 
 
-def test_answer_of_the_largest_size_is_read(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_response_of_maximum_size_is_read(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "MAX_ANSWER_BYTES", len(LIST))
     server = serve(constant(answer(LIST)))
     assert objects.list_all(session_with(server), kinds.POD, "default") == []
@@ -297,7 +297,7 @@ HANDSHAKES: dict[str, Attack] = {
 
 
 @pytest.mark.parametrize("name", list(HANDSHAKES))
-def test_websocket_handshake_that_lies_is_refused(serve: Serve, name: str) -> None:
+def test_websocket_invalid_handshake_is_refused(serve: Serve, name: str) -> None:
     server = serve(HANDSHAKES[name])
     begun = time.monotonic()
     with pytest.raises(ClusterError) as caught:
@@ -326,7 +326,7 @@ def websocket(*frames: bytes, protocol: str = "v4") -> Attack:
     return attack
 
 
-def test_websocket_frames_that_come_with_the_handshake_are_read(serve: Serve) -> None:
+def test_websocket_frames_sent_with_handshake_are_read(serve: Serve) -> None:
     server = serve(websocket(b"\x82\x02hi", b"\x02\x01a", b"\x80\x01b", b"\x88\x00"))
     with connect(session_with(server), "/exec", {}, ["v5", "v4"]) as opened:
         assert opened.protocol == "v4"
@@ -345,7 +345,7 @@ def test_websocket_frames_that_come_with_the_handshake_are_read(serve: Serve) ->
         pytest.param(b"\x89\x7e\x01\x00" + b"x" * 256, id="long-ping"),
     ],
 )
-def test_websocket_frames_that_break_the_protocol_are_an_error(serve: Serve, frames: bytes) -> None:
+def test_websocket_invalid_frames_are_error(serve: Serve, frames: bytes) -> None:
     server = serve(websocket(frames))
     with (
         connect(session_with(server), "/exec", {}, ["v4"]) as opened,
@@ -354,7 +354,7 @@ def test_websocket_frames_that_break_the_protocol_are_an_error(serve: Serve, fra
         opened.receive(until=time.monotonic() + 20)
 
 
-def test_websocket_fragments_without_end_are_an_error(serve: Serve) -> None:
+def test_websocket_endless_fragments_are_error(serve: Serve) -> None:
     fragment = b"\x00\x7f" + (2**20).to_bytes(8, "big") + b"x" * 2**20
     server = serve(websocket(b"\x02\x00", *[fragment] * 17))
     with (
@@ -364,7 +364,7 @@ def test_websocket_fragments_without_end_are_an_error(serve: Serve) -> None:
         opened.receive(until=time.monotonic() + 20)
 
 
-def test_websocket_with_nothing_but_pings_ends_in_time(serve: Serve) -> None:
+def test_websocket_only_pings_times_out(serve: Serve) -> None:
     def attack(request: str) -> Iterator[bytes]:
         yield next(websocket()(request))
         yield from forever(b"\x89\x00" * 1000, 0.01)
@@ -374,7 +374,7 @@ def test_websocket_with_nothing_but_pings_ends_in_time(serve: Serve) -> None:
         opened.receive(until=time.monotonic() + 1)
 
 
-def test_websocket_with_another_subprotocol_is_refused(serve: Serve) -> None:
+def test_websocket_unknown_subprotocol_is_refused(serve: Serve) -> None:
     with pytest.raises(ClusterError, match="does not switch to a WebSocket"):
         connect(session_with(serve(websocket(protocol="v9"))), "/exec", {}, ["v4"])
 
@@ -391,7 +391,7 @@ def test_websocket_with_another_subprotocol_is_refused(serve: Serve) -> None:
         b'{"type": "ERROR", "object": {"code": "x", "message": ["y"]}}\n',
     ],
 )
-def test_watch_of_malformed_events_is_a_cluster_error(
+def test_watch_malformed_events_are_cluster_error(
     serve: Serve, event: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kubectl_sky.cluster.backoff.TIMEOUT_SECONDS", 0.5)
@@ -406,7 +406,7 @@ def test_watch_of_malformed_events_is_a_cluster_error(
             pass
 
 
-def test_whoami_with_other_types_is_a_cluster_error(serve: Serve) -> None:
+def test_whoami_malformed_answer_is_cluster_error(serve: Serve) -> None:
     for body in (b"{}", b'{"status": []}', b'{"status": {"userInfo": {"username": []}}}'):
         with pytest.raises(ClusterError):
             CoreManager(session_with(serve(constant(answer(body))))).whoami()

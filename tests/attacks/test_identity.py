@@ -1,4 +1,4 @@
-"""A neighbour in the namespace, who copies every label, and takes names before we do."""
+"""Another user of the namespace who copies all labels and creates objects under our names first."""
 
 import base64
 import json
@@ -49,7 +49,7 @@ def create(kubectl: Command, *items: dict[str, Any]) -> None:
 
 
 def copied(kubectl: Command, kind: str, name: str, **labels: str) -> dict[str, Any]:
-    """The labels and annotations of the user's own object, as a neighbour reads them."""
+    """Return a copy of the labels and annotations of the user's object."""
     metadata = kubectl.json("get", kind, name)["metadata"]
     kept = {key: dict(metadata.get(key, {})) for key in ("labels", "annotations")}
     for key in [key for key in kept["labels"] if "controller-uid" in key or "job-name" in key]:
@@ -73,7 +73,7 @@ def foreign_job(kubectl: Command, name: str, like: str, **spec: Any) -> None:
 
 
 def receiving() -> dict[str, Any]:
-    """A pod that would take an upload."""
+    """Return a pod that accepts uploads."""
     mounts = [
         {"name": "scripts", "mountPath": "/etc/kubectl-sky"},
         {"name": "kubectl-sky", "mountPath": "/kubectl-sky"},
@@ -111,18 +111,18 @@ def until_foreign_run(kubectl: Command, count: int) -> None:
 
 @pytest.fixture
 def task(sky: Command, kubectl: Command) -> str:
-    """A task of one node, beside a foreign Pod and a foreign Job with all of its labels."""
+    """A task with a single node, next to a foreign Pod and Job with all of its labels."""
     done = sky("submit", "-", "--id", ID, "--detach", stdin=TASK)
     assert done.returncode == 0, done.stderr
     until_running(sky, ID)
-    time.sleep(1.1)  # what is created in the same second is refused, not ignored
+    time.sleep(1.1)  # objects created in the same second are refused, not ignored
     foreign_pod(kubectl, "evil-pod", f"mine-{ID}")
     foreign_job(kubectl, "evil-job", f"mine-{ID}")
     until_foreign_run(kubectl, 2)
     return ID
 
 
-def test_foreign_pod_and_job_with_the_labels_get_nothing(
+def test_foreign_pod_and_job_with_task_labels_are_ignored(
     sky: Command, kubectl: Command, task: str, tmp_path: Path
 ) -> None:
     done = sky("status", task)
@@ -149,9 +149,7 @@ def test_foreign_pod_and_job_with_the_labels_get_nothing(
     assert kubectl("get", "pod", "evil-pod").returncode == 0
 
 
-def test_upload_reaches_the_nodes_of_the_task_only(
-    sky: Command, kubectl: Command, tmp_path: Path
-) -> None:
+def test_upload_reaches_only_pods_of_task(sky: Command, kubectl: Command, tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "data").write_bytes(os.urandom(6_000_000))
     running = sky.start("submit", sky.write("task.yaml", WORKDIR), "--id", ID)
@@ -176,7 +174,7 @@ def limit_memory() -> None:
 
 @pytest.mark.practice_only
 @pytest.mark.parametrize("backend", ["indexed", "array"])
-def test_list_with_two_billion_completions_is_bounded(
+def test_list_job_with_two_billion_completions_is_bounded(
     sky: Command, kubectl: Command, backend: str
 ) -> None:
     done = sky("submit", "-", "--id", ID, "--detach", stdin=TASK)
@@ -232,7 +230,9 @@ TAKEN: dict[str, Any] = {
 
 @pytest.mark.practice_only
 @pytest.mark.parametrize("kind", TAKEN)
-def test_submit_where_a_name_is_taken_is_refused(sky: Command, kubectl: Command, kind: str) -> None:
+def test_submit_existing_object_of_same_name_is_refused(
+    sky: Command, kubectl: Command, kind: str
+) -> None:
     assert kubectl(*TAKEN[kind]).returncode == 0
     done = sky("submit", "-", "--id", "taken001", "--detach", stdin=TASK)
     assert done.returncode == 2, done.stderr
@@ -245,10 +245,10 @@ def test_submit_where_a_name_is_taken_is_refused(sky: Command, kubectl: Command,
 
 
 @pytest.mark.practice_only
-def test_submit_where_another_prepared_a_copy_with_more_keys_is_refused(
+def test_submit_existing_config_map_with_extra_key_is_refused(
     sky: Command, kubectl: Command
 ) -> None:
-    """All of our object, labels and content, and one key more."""
+    """A copy of our object with the same labels and content, and an extra key."""
     shown = sky("submit", "-", "--id", "taken002", "--dry-run", "client", "-o", "json", stdin=TASK)
     items = json.loads(shown.stdout)["items"]
     (config_map,) = [item for item in items if item["kind"] == "ConfigMap"]
@@ -279,7 +279,7 @@ PRELOAD = {"name": "LD_PRELOAD", "value": "x"}
         ),
     ],
 )
-def test_submit_where_another_prepared_a_job_with_more_in_its_pod_is_refused(
+def test_submit_existing_job_with_extra_pod_fields_is_refused(
     sky: Command, kubectl: Command, where: str, change: dict[str, Any]
 ) -> None:
     shown = sky("submit", "-", "--id", ID, "--dry-run=client", "-o", "json", stdin=TASK)
@@ -301,9 +301,7 @@ def test_submit_where_another_prepared_a_job_with_more_in_its_pod_is_refused(
 
 
 @pytest.mark.practice_only
-def test_submit_with_an_immutable_service_of_another_is_refused(
-    sky: Command, kubectl: Command
-) -> None:
+def test_submit_existing_immutable_service_is_refused(sky: Command, kubectl: Command) -> None:
     task = TASK.replace("name: mine", "name: mine\nnum_nodes: 2")
     done = kubectl("create", "service", "externalname", "mine-taken003", "--external-name=evil.org")
     assert done.returncode == 0, done.stderr
@@ -319,7 +317,7 @@ def files_of(kubectl: Command) -> dict[str, Any]:
 
 @pytest.mark.practice_only
 @pytest.mark.parametrize("immutable", [True, False])
-def test_submit_with_prepared_shared_files_is_refused(
+def test_submit_existing_modified_shared_files_are_refused(
     sky: Command, kubectl: Command, tmp_path: Path, immutable: bool
 ) -> None:
     (tmp_path / "code").mkdir()
@@ -348,10 +346,8 @@ def test_submit_with_prepared_shared_files_is_refused(
 
 
 @pytest.mark.practice_only
-def test_pod_refuses_files_that_were_exchanged(
-    sky: Command, kubectl: Command, tmp_path: Path
-) -> None:
-    """Between the comparison and the start of the pod: here before both."""
+def test_pod_with_replaced_files_fails(sky: Command, kubectl: Command, tmp_path: Path) -> None:
+    """As if replaced between the check by submit and the start of the pod."""
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "main.sh").write_text("echo mine\n")
     rendered = sky("render", sky.write("task.yaml", TASK + "workdir: code\n"), "-o", "json",
@@ -370,8 +366,8 @@ def test_pod_refuses_files_that_were_exchanged(
 
 
 @pytest.mark.practice_only
-def test_foreign_keys_do_not_become_files(sky: Command, kubectl: Command) -> None:
-    """What is added to the scripts by somebody who may change ConfigMaps is no script."""
+def test_pod_extra_keys_in_config_map_are_ignored(sky: Command, kubectl: Command) -> None:
+    """Keys that another user adds to the ConfigMap do not become scripts."""
     rendered = sky("render", sky.write("task.yaml", TASK), "-o", "json", "--show-secrets")
     items = json.loads(rendered.stdout)["items"]
     for item in items:

@@ -1,4 +1,4 @@
-"""Another user of the same machine plants files among this user's caches, state and settings."""
+"""Another local user plants files among caches, state and settings."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ from kubectl_sky.private import Folder, Unsafe
 from tests.e2e.conftest import ROOT, Command
 
 STRANGER = 54_321
-# A folder that has not changed for seconds, or its archive is not cached.
+# A folder unchanged for some seconds; otherwise its archive is not cached.
 LOCAL = f"name: local\nworkdir: {ROOT / 'schemas'}\nrun: 'true'\n"
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
 
@@ -35,7 +35,7 @@ def modes(folder: Path) -> dict[str, int]:
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Path:
-    """A folder such as /tmp, in which everybody can create files."""
+    """A folder like /tmp, where every user can create files."""
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(0o1777)
@@ -44,7 +44,7 @@ def shared(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def victim(offline: Command, shared: Path) -> Command:
-    """This program with its cache in the shared folder."""
+    """The program with its cache in the shared folder."""
     environment = {**offline.environment, "XDG_CACHE_HOME": str(shared)}
     return replace(offline, environment=environment)
 
@@ -63,7 +63,7 @@ def link_away(path: Path) -> None:
         (link_away, "is a symbolic link"),
     ],
 )
-def test_cache_folder_that_another_user_controls_is_not_used(
+def test_cache_folder_controlled_by_other_user_is_not_used(
     victim: Command, shared: Path, plant: Callable[[Path], None], reason: str
 ) -> None:
     (shared / "kubectl-sky").mkdir()
@@ -77,7 +77,7 @@ def test_cache_folder_that_another_user_controls_is_not_used(
 
 @root
 @pytest.mark.parametrize("below", ["files", "evidence"])
-def test_folder_in_the_cache_that_another_user_owns_is_not_used(
+def test_cache_subfolder_owned_by_other_user_is_not_used(
     victim: Command, shared: Path, below: str
 ) -> None:
     assert victim("render", "-", stdin=LOCAL).returncode == 0
@@ -90,13 +90,13 @@ def test_folder_in_the_cache_that_another_user_owns_is_not_used(
     assert list(planted.iterdir()) == []
 
 
-def test_render_leaves_no_compiled_template_on_disk(victim: Command, shared: Path) -> None:
+def test_render_writes_no_compiled_templates(victim: Command, shared: Path) -> None:
     assert victim("render", "-", stdin=LOCAL).returncode == 0
     assert [path.name for path in (shared / "kubectl-sky").iterdir()] == ["files"]
 
 
 @pytest.mark.parametrize("umask", [0, 0o002, 0o022, 0o077])
-def test_what_a_command_writes_is_for_its_user_alone_whatever_the_umask(
+def test_commands_with_any_umask_write_private_files(
     victim: Command, shared: Path, umask: int
 ) -> None:
     home = victim.folder / "home"
@@ -117,7 +117,7 @@ def test_what_a_command_writes_is_for_its_user_alone_whatever_the_umask(
     assert any(name.startswith("a/b/kubectl-sky/files/") for name in files)
 
 
-def test_relative_xdg_folder_is_ignored(offline: Command) -> None:
+def test_xdg_folder_with_relative_path_is_ignored(offline: Command) -> None:
     offline.write("task.yaml", "run: x")
     (offline.folder / "prepared/kubectl-sky").mkdir(parents=True)
     offline.write("prepared/kubectl-sky/settings.yaml", "image: hostile\n")
@@ -137,7 +137,7 @@ def test_relative_xdg_folder_is_ignored(offline: Command) -> None:
 @pytest.mark.parametrize(
     ("name", "text"), [("settings.yaml", "image: evil:1\n"), ("login", "mallory\n")]
 )
-def test_settings_or_login_that_another_user_controls_is_refused(
+def test_settings_or_login_controlled_by_other_user_is_refused(
     offline: Command, plant: Callable[[Path], None], reason: str, name: str, text: str
 ) -> None:
     path = offline.folder / ".config/kubectl-sky" / name
@@ -150,7 +150,7 @@ def test_settings_or_login_that_another_user_controls_is_refused(
     assert f"{path}: {reason.partition(';')[0]}" in done.stderr
 
 
-def test_login_replaces_a_link_and_not_the_file_behind_it(offline: Command) -> None:
+def test_login_replaces_symlink_not_its_target(offline: Command) -> None:
     precious = offline.folder / "precious"
     precious.write_text("keep me")
     path = offline.folder / ".config/kubectl-sky/login"
@@ -162,9 +162,7 @@ def test_login_replaces_a_link_and_not_the_file_behind_it(offline: Command) -> N
 
 
 @root
-def test_practice_cluster_in_a_folder_of_another_user_does_not_start(
-    offline: Command, tmp_path: Path
-) -> None:
+def test_practice_cluster_folder_of_other_user_is_refused(offline: Command, tmp_path: Path) -> None:
     planted = tmp_path / "planted"
     planted.mkdir()
     give(planted)
@@ -177,7 +175,7 @@ def test_practice_cluster_in_a_folder_of_another_user_does_not_start(
 
 @root
 @pytest.mark.parametrize("name", ["kubectl-sky", "kubectl-sky/local"])
-def test_local_cluster_in_a_state_folder_of_another_user_is_refused(
+def test_local_state_folder_of_other_user_is_refused(
     offline: Command, shared: Path, name: str
 ) -> None:
     planted = shared / name
@@ -186,16 +184,16 @@ def test_local_cluster_in_a_state_folder_of_another_user_is_refused(
     environment = {**offline.environment, "XDG_STATE_HOME": str(shared)}
     for words in (("up",), ("status",), ("down", "--purge")):
         done = replace(offline, environment=environment)("local", *words)
-        if words != ("status",):  # which only reads
+        if words != ("status",):  # read-only
             assert done.returncode == 2, done.stdout + done.stderr
             assert "belongs to another user (uid 54321)" in done.stderr
     assert not [path for path in planted.rglob("*") if path.name != "local"]
 
 
-# The function itself.
+# Folder and private.read.
 
 
-def test_folder_is_created_with_all_its_parents_for_this_user(tmp_path: Path) -> None:
+def test_folder_write_creates_private_parents(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "a" / "b" / "home", "below", "deeper")
     folder.write("x", b"1", b"2")
     assert folder.read("x") == b"12"
@@ -204,7 +202,7 @@ def test_folder_is_created_with_all_its_parents_for_this_user(tmp_path: Path) ->
     assert set(modes(tmp_path).values()) == {0o700, 0o600}
 
 
-def test_folder_that_does_not_exist_is_safe_and_empty(tmp_path: Path) -> None:
+def test_folder_missing_is_safe_and_empty(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "home")
     folder.check()
     assert folder.names() == []
@@ -213,7 +211,7 @@ def test_folder_that_does_not_exist_is_safe_and_empty(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folder_below_a_link_is_unsafe_and_the_link_not_followed(tmp_path: Path) -> None:
+def test_folder_below_symlink_is_unsafe(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "below").symlink_to(tmp_path / "elsewhere")
@@ -222,14 +220,14 @@ def test_folder_below_a_link_is_unsafe_and_the_link_not_followed(tmp_path: Path)
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_home_in_a_linked_folder_is_safe(tmp_path: Path) -> None:
+def test_folder_with_linked_parent_is_safe(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "cache").symlink_to(tmp_path / "disk")
     Folder(tmp_path / "cache" / "kubectl-sky").write("x", b"1")
     assert (tmp_path / "disk" / "kubectl-sky" / "x").read_bytes() == b"1"
 
 
-def test_file_that_is_a_link_is_not_read_and_is_replaced(tmp_path: Path) -> None:
+def test_folder_symlink_is_not_read_and_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "precious").write_bytes(b"keep me")
     folder = Folder(tmp_path / "home")
     folder.create()
@@ -241,14 +239,14 @@ def test_file_that_is_a_link_is_not_read_and_is_replaced(tmp_path: Path) -> None
     assert folder.read("x") == b"new"
 
 
-def test_file_that_is_a_fifo_does_not_block(tmp_path: Path) -> None:
+def test_folder_fifo_does_not_block(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "home")
     os.mkfifo(folder.create() / "x")
     assert folder.read("x") == b""
 
 
 @root
-def test_file_of_another_user_is_not_read(tmp_path: Path) -> None:
+def test_folder_file_of_other_user_is_not_read(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "home")
     folder.write("x", b"1")
     give(folder.path / "x")
@@ -259,7 +257,7 @@ def test_file_of_another_user_is_not_read(tmp_path: Path) -> None:
 
 
 @root
-def test_file_that_a_foreign_group_can_write_is_not_read(tmp_path: Path) -> None:
+def test_folder_file_writable_by_other_group_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.touch()
     path.chmod(0o664)
@@ -270,7 +268,7 @@ def test_file_that_a_foreign_group_can_write_is_not_read(tmp_path: Path) -> None
         private.read(path)
 
 
-def test_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+def test_folder_failed_write_keeps_old_file(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "home")
     folder.write("x", b"old")
     with pytest.raises(TypeError):
@@ -279,7 +277,7 @@ def test_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> No
     assert folder.read("x") == b"old"
 
 
-def test_prune_keeps_the_newest_and_leaves_folders_alone(tmp_path: Path) -> None:
+def test_folder_prune_keeps_newest_files_and_all_folders(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "home")
     for number, name in enumerate("abcd"):
         folder.write(name, b"1234")

@@ -1,4 +1,4 @@
-"""Timestamps of log lines that are no times."""
+"""Invalid timestamps of log lines."""
 
 import pytest
 
@@ -13,12 +13,12 @@ from kubectl_sky.cluster.tail import started_since
         ("2026-01-01T00:00:00", b"2026-01-01T00:00:00Z"),
     ],
 )
-def test_time_that_is_none_is_no_restart(started: str, stamp: bytes) -> None:
+def test_started_since_invalid_time_is_false(started: str, stamp: bytes) -> None:
     statuses = [{"name": "main", "state": {"running": {"startedAt": started}}}]
     assert not started_since({"status": {"containerStatuses": statuses}}, "main", stamp)
 
 
-def test_container_that_started_later_is_a_restart() -> None:
+def test_started_since_later_start_is_true() -> None:
     statuses = [{"name": "main", "state": {"running": {"startedAt": "2026-01-01T00:00:09Z"}}}]
     pod = {"status": {"containerStatuses": statuses}}
     assert started_since(pod, "main", b"2026-01-01T00:00:00.5Z")

@@ -1,4 +1,4 @@
-"""Pod Security: what the pods give up, and the namespaces that admit them."""
+"""Pod Security: privileges that pods drop, and namespaces that admit them."""
 
 import re
 import shutil
@@ -10,7 +10,7 @@ import yaml
 
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import ROOT, Command
-from tests.e2e.test_submit import gone
+from tests.e2e.test_submit import until_deleted
 from tests.polling import eventually
 
 EXAMPLES = ROOT / "examples"
@@ -30,7 +30,7 @@ def make_text(pod: Mapping[str, Any], main: Mapping[str, Any] | None = None, **h
 
 
 def facts(output: str) -> dict[str, str]:
-    """Return what a pod's /proc/self/status said."""
+    """Return the fields of /proc/self/status that a pod printed."""
     return dict(re.findall(r"(Seccomp|NoNewPrivs|CapEff):\t(\w+)", output))
 
 
@@ -43,18 +43,18 @@ def contexts(offline: Command, text: str) -> tuple[Any, Any]:
     return spec.get("securityContext"), spec["containers"][0].get("securityContext")
 
 
-def test_pod_of_any_task_has_the_seccomp_profile_of_the_runtime(offline: Command) -> None:
+def test_pod_has_runtime_default_seccomp_profile(offline: Command) -> None:
     pod, main = contexts(offline, "run: echo hello\n")
     assert (pod, main) == ({"seccompProfile": {"type": "RuntimeDefault"}}, None)
 
 
-def test_pod_declared_non_root_gives_up_its_privileges(offline: Command) -> None:
+def test_pod_with_run_as_non_root_drops_privileges(offline: Command) -> None:
     _, main = contexts(offline, make_text(NON_ROOT))
     assert main == CONFINED
 
 
-def test_pod_with_a_user_id_alone_keeps_sudo(offline: Command) -> None:
-    """SkyPilot's images run as the user sky, who uses sudo."""
+def test_pod_with_user_id_only_keeps_sudo(offline: Command) -> None:
+    """SkyPilot images run as the user sky, who uses sudo."""
     assert contexts(offline, make_text({"runAsUser": 1000}))[1] is None
 
 
@@ -67,7 +67,7 @@ def test_pod_with_a_user_id_alone_keeps_sudo(offline: Command) -> None:
         (NON_ROOT, {"capabilities": {"add": ["SYS_ADMIN"]}}, None),
     ],
 )
-def test_pod_config_wins_over_the_defaults(
+def test_pod_config_overrides_security_defaults(
     offline: Command, pod: Mapping[str, Any], main: Mapping[str, Any] | None, expected: bool | None
 ) -> None:
     of_pod, of_main = contexts(offline, make_text(pod, main))
@@ -77,7 +77,7 @@ def test_pod_config_wins_over_the_defaults(
     assert all(of_main[key] == value for key, value in (main or {}).items() if key == "privileged")
 
 
-def test_seccomp_profile_of_null_is_left_out(offline: Command) -> None:
+def test_pod_with_null_seccomp_profile_has_none(offline: Command) -> None:
     assert not contexts(offline, make_text({"seccompProfile": None}))[0]
 
 
@@ -89,7 +89,7 @@ def cluster(real_cluster: Cluster) -> Cluster:
 
 @pytest.fixture
 def enforced(kubectl: Command, namespace: str, request: pytest.FixtureRequest) -> str:
-    """A namespace that enforces a level, which its API server knows by now."""
+    """Enforce a Pod Security level in the namespace, and wait until it takes effect."""
     level: str = request.param
     labelled = kubectl("label", "namespace", namespace, f"{LABEL}={level}")
     assert labelled.returncode == 0, labelled.stderr
@@ -107,14 +107,14 @@ def enforced(kubectl: Command, namespace: str, request: pytest.FixtureRequest) -
 @pytest.mark.parametrize("enforced", ["baseline"], indirect=True)
 @pytest.mark.usefixtures("enforced")
 @pytest.mark.parametrize("name", ["05-multi-node", "13-array"])
-def test_baseline_namespace_admits_any_example(sky: Command, name: str) -> None:
+def test_baseline_namespace_admits_examples(sky: Command, name: str) -> None:
     done = sky("submit", str(EXAMPLES / f"{name}.yaml"))
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("enforced", ["restricted"], indirect=True)
 @pytest.mark.usefixtures("enforced")
-def test_restricted_namespace_runs_the_example_without_root(sky: Command) -> None:
+def test_restricted_namespace_runs_non_root_example(sky: Command) -> None:
     done = sky("submit", str(EXAMPLES / "17-without-root.yaml"))
     assert done.returncode == 0, done.stderr
     assert "rank 1 of 2 without root" in done.stdout
@@ -122,7 +122,7 @@ def test_restricted_namespace_runs_the_example_without_root(sky: Command) -> Non
 
 @pytest.mark.parametrize("enforced", ["restricted"], indirect=True)
 @pytest.mark.usefixtures("enforced")
-def test_restricted_namespace_runs_a_task_with_files_and_secrets(
+def test_restricted_namespace_runs_task_with_files_and_secrets(
     sky: Command, kubectl: Command
 ) -> None:
     shutil.copytree(EXAMPLES / "code", sky.folder / "code")
@@ -132,12 +132,12 @@ def test_restricted_namespace_runs_a_task_with_files_and_secrets(
     assert done.returncode == 0, done.stdout + done.stderr
     assert facts(done.stdout) == {"CapEff": "0" * 16, "NoNewPrivs": "1", "Seccomp": "2"}
     sky("stop", "nonroot1", "-y")
-    gone(kubectl, "nonroot1")
+    until_deleted(kubectl, "nonroot1")
 
 
 @pytest.mark.parametrize("enforced", ["restricted"], indirect=True)
 @pytest.mark.usefixtures("enforced")
-def test_restricted_namespace_refuses_a_root_task_before_it_is_sent(
+def test_restricted_namespace_root_task_is_refused_before_sending(
     sky: Command, kubectl: Command
 ) -> None:
     done = sky("submit", "-", stdin="run: echo hello\n")
@@ -147,7 +147,7 @@ def test_restricted_namespace_refuses_a_root_task_before_it_is_sent(
     assert kubectl("get", "jobs,configmaps", "-l", "skypilot-task=true", "-o", "name").stdout == ""
 
 
-def test_privileges_of_a_root_task_stay_as_they_were(sky: Command) -> None:
+def test_root_task_keeps_privileges(sky: Command) -> None:
     done = sky("submit", "-", stdin=make_text({}))
     assert done.returncode == 0, done.stderr
     status = facts(done.stdout)

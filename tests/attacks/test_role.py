@@ -1,4 +1,4 @@
-"""The Role of `doctor --role`: enough for every command, and no right of it is superfluous."""
+"""The Role of `doctor --role`: enough for every command, without unneeded rights."""
 
 import json
 import os
@@ -50,7 +50,7 @@ OFFLINE = {"init", "validate", "render", "local", "auth", "version", "api", "das
 
 @pytest.fixture
 def alice(environment: dict[str, str], tmp_path: Path) -> Iterator[Command]:
-    """This program as the user alice, who may do nothing until a Role grants it."""
+    """The program as the user alice, who has no rights until a Role grants them."""
     config = yaml.safe_load(Path(environment["KUBECONFIG"]).read_text())
     config["current-context"] = "alice"
     kubeconfig = tmp_path / "kubeconfig-of-alice"
@@ -123,7 +123,7 @@ def allowed(done: Done, *codes: int) -> Done:
 
 
 @pytest.mark.practice_only
-def test_doctor_without_rights_names_those_that_are_missing(alice: Command) -> None:
+def test_doctor_without_rights_lists_missing_rights(alice: Command) -> None:
     done = alice("doctor")
     assert done.returncode == 3
     assert "get configmaps" in done.stdout and "--role" in done.stdout
@@ -132,9 +132,7 @@ def test_doctor_without_rights_names_those_that_are_missing(alice: Command) -> N
 
 
 @pytest.mark.practice_only
-def test_role_names_neither_wildcards_nor_lists_of_secrets(
-    alice: Command, role: list[Json]
-) -> None:
+def test_role_has_no_wildcards_and_no_list_of_secrets(alice: Command, role: list[Json]) -> None:
     assert "*" not in json.dumps(role)
     verbs = {
         verb
@@ -151,7 +149,7 @@ def test_role_names_neither_wildcards_nor_lists_of_secrets(
 
 @dataclass(frozen=True)
 class Step:
-    """A command line, and what comes of it."""
+    """A command line and its expected result."""
 
     line: str
     stdin: str = ""
@@ -199,13 +197,13 @@ STEPS = (
 )
 
 
-def test_every_command_is_tried_with_the_role() -> None:
+def test_role_steps_cover_every_command() -> None:
     assert {step.line.split()[0] for step in STEPS} | OFFLINE == set(COMMANDS)
 
 
 @pytest.mark.usefixtures("role")
-def test_every_command_works_with_the_role_alone(alice: Command) -> None:
-    """Submits of every sort, and each command on what they leave; nothing is forbidden."""
+def test_role_is_enough_for_every_command(alice: Command) -> None:
+    """Submit every kind of task and run every command on it; no request is forbidden."""
     for step in STEPS:
         done = attempt(alice, tuple(step.line.split()), step.stdin)
         output = done.stdout + done.stderr
@@ -216,13 +214,13 @@ def test_every_command_works_with_the_role_alone(alice: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_extra_rights_are_in_the_role_if_asked_for(
+def test_role_with_extra_rights_includes_clean_and_cluster(
     alice: Command, kubectl: Command, namespace: str
 ) -> None:
     items = printed(alice, "--with", "clean,cluster")
     kinds_ = [item["kind"] for item in items]
     assert kinds_ == ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]
-    for item in items[2:]:  # each test has a namespace, and all have one cluster
+    for item in items[2:]:  # tests have separate namespaces but share a cluster
         item["metadata"]["name"] += f"-{namespace}"
     items[3]["roleRef"]["name"] = items[2]["metadata"]["name"]
     grant(kubectl, items)
@@ -236,7 +234,7 @@ def test_extra_rights_are_in_the_role_if_asked_for(
             kubectl("delete", item["kind"], item["metadata"]["name"])
 
 
-def test_extra_rights_of_an_unknown_name_are_refused(offline: Command) -> None:
+def test_role_with_unknown_extra_rights_is_refused(offline: Command) -> None:
     done = offline("doctor", "--role", "--with", "clean,all")
     assert done.returncode == 2 and "clean, cluster" in done.stderr
     assert offline("doctor", "--with", "clean").returncode == 2
@@ -248,10 +246,10 @@ def make_limits(kind: str, **spec: Any) -> Json:
 
 @dataclass(frozen=True)
 class Proof:
-    """A command that fails, or says less, without a right; `tells` says whether it does.
+    """A command that fails or prints less without a right; `tells` detects this.
 
     `also` are rights that are taken as well, so that the command comes so far; `limits` is a
-    ResourceQuota or LimitRange of the namespace at that time.
+    ResourceQuota or LimitRange of the namespace at the same time.
     """
 
     command: tuple[str, ...]
@@ -321,19 +319,19 @@ PROOFS: dict[str, Proof] = {
         limits=make_limits("LimitRange", limits=[{"type": "Container", "max": {"cpu": "1"}}]),
     ),
 }
-# Kubernetes asks for "create" since 1.35; the practice cluster is an older one in this.
+# Kubernetes requires "create" since 1.35; the practice cluster behaves like older versions.
 NEWER = ("create pods/exec", "create pods/portforward")
 APPLIED = ("create configmaps", "patch configmaps", "delete configmaps")
-# Used only if the watch is late or a log connection is lost; the tests of logs show it.
+# Used only if the watch is late or a log connection is lost; tested with the logs.
 FALLBACK = {"get pods"}
 BUILT_IN = {str(right): right for right in rights.served(()) if not right.extra}
 
 
-def test_every_right_of_the_role_has_a_proof() -> None:
+def test_role_rights_all_have_proof() -> None:
     assert set(PROOFS) | FALLBACK == set(BUILT_IN)
 
 
-def test_rights_of_the_role_cover_every_backend() -> None:
+def test_role_rights_cover_every_backend() -> None:
     groups = {right.kind.group for right in rights.served([k.group for k in vars_of_kinds()])}
     assert {kind.group for kind in (*registry.KINDS, *registry.COMPANION_KINDS)} <= groups
     known = {
@@ -344,8 +342,8 @@ def test_rights_of_the_role_cover_every_backend() -> None:
 
 
 @pytest.mark.parametrize("name", ["exec", "portforward"])
-def test_stream_that_is_forbidden_without_a_reason_names_the_right(name: str) -> None:
-    """As Kubernetes 1.35 answers where "create" lacks."""
+def test_forbidden_stream_without_reason_names_right(name: str) -> None:
+    """As Kubernetes 1.35 answers without the right "create"."""
     info = RequestInfo("GET", f"/api/v1/namespaces/team/pods/train/{name}", "https://cluster")
     status = {"reason": "Forbidden", "message": 'pods "train" is forbidden: '}
     problem = errors.refused(info, 403, json.dumps(status).encode())
@@ -356,13 +354,13 @@ def vars_of_kinds() -> list[kinds.Kind]:
     return [kind for kind in vars(kinds).values() if isinstance(kind, kinds.Kind)]
 
 
-def says_forbidden(right: Right) -> Callable[[Done], bool]:
+def is_forbidden(right: Right) -> Callable[[Done], bool]:
     return lambda done: f"may not {right.verb} {right.resource}" in done.stderr
 
 
 @pytest.fixture
 def tasks(alice: Command, role: list[Json]) -> None:
-    """A volume, a task that has completed, and one that runs."""
+    """Create a volume, a completed task and a running task."""
     allowed(alice("volumes", "create", "data", "1Gi"))
     submit(alice, LONG, "longlong")
     allowed(alice(*AGAIN.command, stdin=SMALL))
@@ -394,10 +392,10 @@ class Trial:
         eventually(lambda: access.may(*asked) is expected)
 
     def needed(self, name: str) -> bool:
-        """Say whether a command fails, or says less, without a right, and not with it."""
+        """Return whether a command fails or prints less only without a right."""
         right, proof = BUILT_IN[name], PROOFS[name]
         also = [BUILT_IN[other] for other in proof.also]
-        tells = proof.tells or says_forbidden(right)
+        tells = proof.tells or is_forbidden(right)
         if proof.limits:
             self.kubectl("create", "-f", "-", stdin=json.dumps(proof.limits))
             until_counted(self.kubectl, proof.limits["kind"])
@@ -429,8 +427,8 @@ def trial(
 
 @pytest.mark.practice_only
 @pytest.mark.parametrize("part", range(2))
-def test_role_without_any_one_right_makes_a_command_fail(trial: Trial, part: int) -> None:
-    """Take each right in turn; with all of them the same command does not say so."""
+def test_role_without_any_right_makes_command_fail(trial: Trial, part: int) -> None:
+    """Remove the rights in turn; with all rights the same command succeeds."""
     names = [name for name in PROOFS if name not in NEWER][part::2]
     assert [name for name in names if not trial.needed(name)] == []
 
@@ -438,7 +436,7 @@ def test_role_without_any_one_right_makes_a_command_fail(trial: Trial, part: int
 @pytest.mark.parametrize(
     "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
 )
-def test_role_without_a_right_that_servers_check_differently_makes_a_command_fail(
+def test_role_without_version_dependent_right_makes_command_fail(
     trial: Trial,
 ) -> None:
     """Streams, and objects that server-side apply makes and changes."""
@@ -452,7 +450,7 @@ def until_counted(kubectl: Command, kind: str) -> None:
 
 
 def attempt(alice: Command, command: tuple[str, ...], stdin: str) -> Done:
-    """Run a command to its end; through one that forwards a port, connect."""
+    """Run a command until it exits; for port-forward, connect to the port."""
     if command[0] != "port-forward":
         return alice(*command, stdin=stdin)
     process = alice.start(*command)

@@ -1,4 +1,4 @@
-"""The Role of `doctor --role` where the cluster has more kinds than its own."""
+"""The Role of `doctor --role` on clusters with custom kinds."""
 
 import pytest
 
@@ -12,7 +12,7 @@ TASK = "name: turn\nnum_nodes: 2\nresources: {image_id: 'busybox:1.36'}\nrun: ec
 
 @pytest.fixture
 def cluster(real_cluster: Cluster) -> Cluster:
-    """Only the real one has the controller."""
+    """The real cluster: only it has the controller."""
     return real_cluster
 
 
@@ -22,7 +22,7 @@ def granted(role: list[Json], resource: str) -> set[str]:  # noqa: F811
 
 
 @pytest.mark.usefixtures("jobset")
-def test_jobset_task_works_with_the_role_alone(
+def test_role_is_enough_for_jobset_task(
     alice: Command,  # noqa: F811
     role: list[Json],  # noqa: F811
 ) -> None:
@@ -38,7 +38,7 @@ def test_jobset_task_works_with_the_role_alone(
 
 
 @pytest.mark.usefixtures("volcano")
-def test_volcano_task_works_with_the_role_alone(
+def test_role_is_enough_for_volcano_task(
     alice: Command,  # noqa: F811
     role: list[Json],  # noqa: F811
 ) -> None:

@@ -1,4 +1,4 @@
-"""A secret's value is looked for wherever it must not be: in every object that is no Secret."""
+"""Search for a secret's value in all objects other than Secrets, and in all output."""
 
 import base64
 import contextlib
@@ -38,7 +38,7 @@ URL = "https://x-access-token:${TOKEN}@git.example.com/me/code.git"
 
 
 def forms(value: str = MARKER) -> set[str]:
-    """The value as it is, and what base64 makes of it wherever it begins."""
+    """Return the value and its base64 forms at every offset."""
     found = {value, value[::-1]}
     for before in range(3):
         text = base64.b64encode(b"x" * before + value.encode()).decode()
@@ -62,7 +62,7 @@ def test_secret_as_text_is_redacted() -> None:
     assert not leaks(repr(make_plan(Task(run="x", secrets={"TOKEN": secret}))))
 
 
-def test_secret_in_a_yaml_or_json_writer_raises() -> None:
+def test_secret_in_yaml_or_json_writer_raises() -> None:
     with pytest.raises(yaml.YAMLError) as caught:
         writer.document({"key": Secret(MARKER)})
     assert not leaks(str(caught.value))
@@ -82,7 +82,7 @@ def test_secret_in_a_yaml_or_json_writer_raises() -> None:
         ("plan.login.password", "ConfigMap", "by the filter base64"),
     ],
 )
-def test_template_that_writes_a_secret_outside_a_secret_is_refused(
+def test_template_writing_secret_outside_secret_is_refused(
     tmp_path: Path, expression: str, kind: str, said: str
 ) -> None:
     text = (
@@ -99,7 +99,7 @@ def test_template_that_writes_a_secret_outside_a_secret_is_refused(
 
 
 @pytest.mark.parametrize("expression", ["plan.secrets.TOKEN ~ ''", "plan.secrets.TOKEN | block(2)"])
-def test_template_that_makes_text_of_a_secret_writes_no_value(
+def test_template_converting_secret_to_text_writes_no_value(
     tmp_path: Path, expression: str
 ) -> None:
     text = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x}}\na: {{{{ {expression} }}}}\n"
@@ -133,7 +133,7 @@ SHOWN = {
 
 @pytest.mark.parametrize("secrets", ["{TOKEN: %s}" % MARKER, "['secrets:TOKEN']"])  # noqa: UP031
 @pytest.mark.parametrize("field", SHOWN)
-def test_field_that_would_show_a_secret_is_refused_with_its_place(field: str, secrets: str) -> None:
+def test_field_that_would_show_secret_is_refused_with_position(field: str, secrets: str) -> None:
     text = f"run: x\nsecrets: {secrets}\n{field}\n"
     (document,) = read(text)
     said = [str(problem) for problem in refusals(document)]
@@ -158,7 +158,7 @@ def test_field_that_would_show_a_secret_is_refused_with_its_place(field: str, se
         ("envs: {SKYPILOT_DOCKER_PASSWORD: &s %s, A: *s}\n", "2:64: envs.A"),
     ],
 )
-def test_alias_of_a_secret_elsewhere_is_refused_with_its_place(text: str, place: str) -> None:
+def test_secret_alias_in_other_field_is_refused_with_position(text: str, place: str) -> None:
     text = f"run: x\n{text % MARKER}"
     (refusal,) = refusals(read(text)[0])
     assert str(refusal).startswith(f"task.yaml:{place}: not supported: the manifests would show a")
@@ -166,7 +166,7 @@ def test_alias_of_a_secret_elsewhere_is_refused_with_its_place(text: str, place:
     assert not leaks("".join(problems(text, "warning")))
 
 
-def test_alias_of_a_secret_in_a_variable_of_its_name_is_the_secret(offline: Command) -> None:
+def test_secret_alias_in_variable_of_same_name_is_secret(offline: Command) -> None:
     text = f"run: x\nsecrets: &s {{TOKEN: {MARKER}}}\nenvs: {{<<: *s}}\n"
     done = offline("render", "-", stdin=text)
     assert done.returncode == 0, done.stderr
@@ -174,7 +174,7 @@ def test_alias_of_a_secret_in_a_variable_of_its_name_is_the_secret(offline: Comm
 
 
 @pytest.mark.parametrize("value", ["*{}", "!{} x", "!!{} x", "!{} [x]", "!<{}> x", "&{} *x"])
-def test_secret_that_yaml_takes_for_an_alias_or_a_tag_is_not_shown(value: str) -> None:
+def test_secret_parsed_as_yaml_alias_or_tag_is_not_printed(value: str) -> None:
     with pytest.raises(InvalidFiles) as caught:
         load(f"run: x\nsecrets:\n  TOKEN: {value.format(MARKER)}\n".encode(), "task.yaml")
     assert "task.yaml:3:" in str(caught.value)
@@ -182,7 +182,7 @@ def test_secret_that_yaml_takes_for_an_alias_or_a_tag_is_not_shown(value: str) -
 
 
 @pytest.mark.parametrize("lines", [f"TOKEN=x\n{MARKER}\n", f"{MARKER}", f"export {MARKER}\nA=b"])
-def test_line_of_a_secret_file_without_a_value_is_not_shown(offline: Command, lines: str) -> None:
+def test_secret_file_line_without_value_is_not_printed(offline: Command, lines: str) -> None:
     offline.write("s.env", lines)
     words = ("--secret-file", "s.env")
     done = offline("render", "-", *words, stdin="run: x\nsecrets: {TOKEN: null}\n")
@@ -190,7 +190,7 @@ def test_line_of_a_secret_file_without_a_value_is_not_shown(offline: Command, li
     assert not leaks(done.stdout + done.stderr)
 
 
-def test_secret_in_a_service_that_runs_as_a_task_is_in_no_manifest(offline: Command) -> None:
+def test_secret_in_service_as_task_is_not_rendered(offline: Command) -> None:
     probe = "{path: /, headers: {Authorization: Bearer $TOKEN}}"
     text = f"run: x\nsecrets: {{TOKEN: {MARKER}}}\nservice: {{readiness_probe: {probe}}}\n"
     done = offline("render", "-", "--as-task", stdin=text)
@@ -211,7 +211,7 @@ def test_secret_in_a_service_that_runs_as_a_task_is_in_no_manifest(offline: Comm
     ],
 )
 @pytest.mark.parametrize("field", ["workdir: {{url: '{}'}}", "file_mounts: {{/a: '{}'}}"])
-def test_literal_credentials_in_a_url_are_refused_and_not_shown(
+def test_url_with_literal_credentials_is_refused_and_not_printed(
     offline: Command, url: str, field: str
 ) -> None:
     text = f"run: x\nsecrets: {{TOKEN: x}}\n{field.format(url)}\n"
@@ -222,7 +222,7 @@ def test_literal_credentials_in_a_url_are_refused_and_not_shown(
         assert not leaks(done.stdout + done.stderr)
 
 
-def test_secret_of_one_task_in_an_env_file_is_one_of_all(offline: Command) -> None:
+def test_env_file_secret_of_single_task_is_secret_in_all_tasks(offline: Command) -> None:
     offline.write("t.env", f"TOKEN={MARKER}\n")
     for first in ("", "secrets: ['secrets:OTHER']\n"):
         text = f"name: p\n---\nname: a\n{first}run: x\n"
@@ -234,7 +234,7 @@ def test_secret_of_one_task_in_an_env_file_is_one_of_all(offline: Command) -> No
         assert leaks(done.stdout)
 
 
-def test_rendered_secrets_are_files_that_only_the_user_reads(offline: Command) -> None:
+def test_render_secrets_are_written_with_mode_0600(offline: Command) -> None:
     text = f"name: t\nrun: x\nsecrets: {{TOKEN: {MARKER}}}\n"
     old = offline.folder / "out" / "01-secret-t-abcd1234.yaml"
     before = os.umask(0)
@@ -327,7 +327,7 @@ def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# `submit` sends what `render` prints; the practice cluster has its own test in tests/e2e.
+# `submit` sends what `render` prints; tests/e2e covers submit.
 @pytest.mark.filterwarnings("ignore")
 @settings(
     deadline=None,
@@ -335,7 +335,7 @@ def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(task=tasks, plain=st.booleans())
-def test_secret_anywhere_in_any_task_is_in_secrets_alone(
+def test_secret_in_random_task_is_only_in_secrets(
     at_home: Path, task: dict[str, Any], plain: bool
 ) -> None:
     file = at_home / "task.yaml"
@@ -376,7 +376,7 @@ def test_secret_anywhere_in_any_task_is_in_secrets_alone(
         ("https://git.example.com/me/code.git", ("x-access-token", "GIT_TOKEN")),
     ],
 )
-def test_login_of_a_repository_is_passed_on_by_name(url: str, expected: tuple[str, str]) -> None:
+def test_git_login_is_passed_by_secret_name(url: str, expected: tuple[str, str]) -> None:
     secrets = "{TOKEN: null, USER: null}"
     (document,) = read(
         f"run: x\nenvs: {{NAME: bob}}\nsecrets: {secrets}\nworkdir: {{url: '{url}'}}"
@@ -391,7 +391,7 @@ def test_login_of_a_repository_is_passed_on_by_name(url: str, expected: tuple[st
     assert plan.scripts["repository.txt"] == "".join(f"{line}\n" for line in lines)
 
 
-def test_login_of_a_repository_by_name_is_no_danger(offline: Command) -> None:
+def test_git_login_by_secret_name_is_no_danger(offline: Command) -> None:
     text = f"run: x\nsecrets: {{TOKEN: {MARKER}}}\nworkdir: {{url: '{URL}'}}\n"
     done = offline("render", "-", "--image", "example.com/git:1", stdin=text)
     assert (done.returncode, done.stderr) == (0, "")
@@ -411,7 +411,7 @@ def test_login_of_a_repository_by_name_is_no_danger(offline: Command) -> None:
         ("https://h#@evil/x", "expected the URL of a git repository"),
     ],
 )
-def test_login_of_a_repository_that_could_leak_is_refused(url: str, message: str) -> None:
+def test_git_login_that_could_leak_is_refused(url: str, message: str) -> None:
     found = problems(f"run: x\nsecrets: {{TOKEN: x}}\nworkdir:\n  url: '{url}'\n")
     found += [
         str(one)
@@ -422,7 +422,7 @@ def test_login_of_a_repository_that_could_leak_is_refused(url: str, message: str
     assert message in found[0] or "the manifests would show" in found[0]
 
 
-def test_git_token_over_http_is_warned_about() -> None:
+def test_git_token_over_http_is_warned() -> None:
     (warning,) = problems(
         "run: x\nsecrets: {GIT_TOKEN: x}\nworkdir: {url: 'http://h/x'}", "warning"
     )
@@ -430,7 +430,7 @@ def test_git_token_over_http_is_warned_about() -> None:
 
 
 class Site:
-    """A web server with TLS or without that asks for a login, and remembers those it was sent."""
+    """A web server, with or without TLS, that requires a login and records the logins it gets."""
 
     def __init__(self, folder: Path, authority: Authority | None, redirect: str = "") -> None:
         site = self
@@ -458,7 +458,7 @@ class Site:
                     self.end_headers()
 
             def log_message(self, *words: object) -> None:
-                """Say nothing."""
+                """Disable the request log."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         scheme = "http"
@@ -494,7 +494,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def clone(folder: Path, url: str, authority: Authority, **variables: str) -> tuple[int, str]:
-    """Run clone.sh as a node does; return its exit code, and all that was an argument of git."""
+    """Run clone.sh as a node does; return its exit code and output."""
     node, programs = folder / "node", folder / "bin"
     (node / "sky_workdir").mkdir(parents=True)
     programs.mkdir()
@@ -525,13 +525,13 @@ def clone(folder: Path, url: str, authority: Authority, **variables: str) -> tup
     )
     said = done.stdout + done.stderr
     for name, value in variables.items():
-        said = said.replace(f"{name}={value}\n", "")  # what it was given
+        said = said.replace(f"{name}={value}\n", "")  # its input
     assert not leaks(said + (folder / "arguments").read_text())
     return done.returncode, said
 
 
 @pytest.mark.parametrize(("user", "variable"), [("bob:$TOKEN@", "TOKEN"), ("", "GIT_TOKEN")])
-def test_git_token_reaches_the_host_of_the_url(
+def test_git_token_is_sent_to_host_of_url(
     tmp_path: Path, repository: Path, user: str, variable: str
 ) -> None:
     authority = Authority()
@@ -545,7 +545,7 @@ def test_git_token_reaches_the_host_of_the_url(
 
 
 @pytest.mark.parametrize("tls", [True, False])
-def test_git_token_does_not_follow_a_redirect_to_another_host(
+def test_git_token_is_not_sent_to_redirect_target(
     tmp_path: Path, repository: Path, tls: bool
 ) -> None:
     authority = Authority()
@@ -575,9 +575,7 @@ def objects(sky: Command, kubectl: Command) -> Iterator[Any]:
 
 
 @pytest.mark.practice_only
-def test_login_of_a_repository_is_in_no_object_but_the_secret(
-    sky: Command, kubectl: Command, objects: Any
-) -> None:
+def test_git_login_is_only_in_secret(sky: Command, kubectl: Command, objects: Any) -> None:
     # The image has no git, so the node fails: its message must not have the token.
     task = f"name: leak\nsecrets: {{TOKEN: null}}\nworkdir: {{url: '{URL}'}}\nrun: 'true'\n"
     flags = ("--secret", "TOKEN", "--image", "busybox:1.36", "--id", "leak0001")
@@ -600,7 +598,7 @@ def test_login_of_a_repository_is_in_no_object_but_the_secret(
 
 
 @pytest.mark.practice_only
-def test_field_that_would_show_a_secret_sends_nothing(sky: Command, objects: Any) -> None:
+def test_submit_field_that_would_show_secret_sends_no_objects(sky: Command, objects: Any) -> None:
     task = f"name: leak\nsecrets: {{TOKEN: {MARKER}}}\nvolumes: {{/data: $TOKEN}}\nrun: 'true'\n"
     for words in ((), ("--dry-run=server",), ("--dry-run=client", "-o", "yaml")):
         done = sky("submit", "-", *words, stdin=task)

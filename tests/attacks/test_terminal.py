@@ -1,4 +1,4 @@
-"""What pods write, on a terminal: nothing hidden, nothing reordered, nothing that acts."""
+"""Output of pods on a terminal: no hidden, reordered or active characters."""
 
 import re
 import sys
@@ -16,7 +16,7 @@ from kubectl_sky.observe.logs import Form, Origin
 from tests.e2e.conftest import Command
 from tests.e2e.test_terminal import on_terminal
 
-# Arabic and Egyptian signs of this category are seen.
+# Arabic and Egyptian characters of this category are visible.
 VISIBLE = re.compile(
     "[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd]|[\U00013430-\U0001345f]"
 )
@@ -40,7 +40,7 @@ def acts(text: str) -> bool:
 INVISIBLE_SET = frozenset(INVISIBLE)
 
 
-def test_invisible_characters_are_all_shown() -> None:
+def test_harmless_escapes_invisible_characters() -> None:
     for character in INVISIBLE:
         assert not acts(harmless(f"a{character}b".encode()).decode()), hex(ord(character))
     assert harmless("pay\u202eevil\u2069".encode()) == b"pay<U+202E>evil<U+2069>"
@@ -48,7 +48,7 @@ def test_invisible_characters_are_all_shown() -> None:
 
 
 @pytest.mark.parametrize("text", ["grüße 你好 🚀 ⚠️ ✔", "नमस्ते", "مرحبا", "e\u0301", "\ue0b0"])
-def test_visible_text_stays(text: str) -> None:
+def test_harmless_keeps_visible_text(text: str) -> None:
     assert harmless(text.encode()).decode() == text == plain(text)
 
 
@@ -57,13 +57,13 @@ def test_visible_text_stays(text: str) -> None:
     ["8", "0;8", "30;40", "37", "90;100", "40", "48;5;0", "38;5;16", "38;2;0;0;0", "58;5;1",
      "38:2::0:0:0", "5", "31;8", "1" * 5000, "1;" * 5000, "38", "38;5", "99999999999"],
 )  # fmt: skip
-def test_style_that_could_hide_text_goes(style: str) -> None:
+def test_harmless_removes_style_that_could_hide_text(style: str) -> None:
     shown = harmless(f"\x1b[{style}mtext".encode()).decode()
     assert "text" in shown and not acts(shown)
     assert shown.replace("\x1b[0m", "") in ("text", "\x1b[31mtext")
 
 
-def test_style_without_harm_stays() -> None:
+def test_harmless_keeps_safe_styles() -> None:
     assert harmless(b"\x1b[1;31mred\x1b[m") == b"\x1b[1;31mred\x1b[0m\x1b[0m"
     assert harmless(b"\x1b[38;5;8;1mbold") == b"\x1b[1mbold\x1b[0m"
 
@@ -75,13 +75,13 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES))
-def test_stream_in_any_chunks_does_not_act(parts: list[bytes]) -> None:
+def test_cleaner_random_chunks_have_no_terminal_effect(parts: list[bytes]) -> None:
     cleaner = Cleaner()
     shown = b"".join(cleaner.clean(part) for part in parts) + cleaner.clean(b"", final=True)
     assert not acts(shown.decode())
 
 
-def test_stream_shows_a_prompt_at_once_and_a_progress_bar() -> None:
+def test_cleaner_shows_prompt_and_progress_bar_at_once() -> None:
     cleaner = Cleaner()
     assert cleaner.clean(b"Password: ") == b"Password: "
     assert cleaner.clean(b"10%\r") == b"10%"
@@ -93,14 +93,14 @@ def test_stream_shows_a_prompt_at_once_and_a_progress_bar() -> None:
     assert cleaner.clean(b"done\r", final=True) == b"done"
 
 
-def test_stream_of_an_escape_without_end_is_not_kept() -> None:
+def test_cleaner_drops_endless_escape_sequence() -> None:
     cleaner = Cleaner()
     for _ in range(100):
         cleaner.clean(b"\x1b]" + b"x" * 10_000)
         assert len(cleaner.clean(b"x" * 10_000)) >= 10_000
 
 
-def test_cells_of_others_are_one_short_line() -> None:
+def test_table_cells_are_short_single_lines() -> None:
     shown = output.table(["A", "B"], [["x\ny   Running", "\x1b[31mred\u202e"], ["z" * 5000, "b"]])
     assert shown.count("\n") == 2
     assert "x y Running" in shown and "red<U+202E>" in shown
@@ -108,19 +108,19 @@ def test_cells_of_others_are_one_short_line() -> None:
     assert output.fields({"Name": "a\nStatus: Running"}) == ["Name:       a Status: Running"]
 
 
-def test_prefix_of_a_log_is_one_harmless_line() -> None:
+def test_log_prefix_is_single_harmless_line() -> None:
     origin = Origin("t", 0, "node-0", "pod", "evil\x1b[2J\nnode-1 |")
     assert Form(color=True).block(origin, [b"x"], True) == (b"\x1b[36mevil node-1 | |\x1b[0m x\n")
 
 
-def test_file_of_a_log_is_in_the_folder_whatever_the_task_is_called(tmp_path: Path) -> None:
+def test_log_file_of_any_task_name_stays_in_folder(tmp_path: Path) -> None:
     printer = Printer(folder=str(tmp_path / "logs"))
     printer(Origin("../../evil\0", 0, "node-0", "pod"), [b"x"], True)
     assert [path.name for path in tmp_path.rglob("*")] == ["logs", ".._.._evil_-node-0.log"]
 
 
 @pytest.mark.practice_only
-def test_exec_and_logs_on_a_terminal_are_harmless_and_in_pipes_raw(sky: Command) -> None:
+def test_exec_and_logs_are_harmless_on_terminal_and_raw_in_pipe(sky: Command) -> None:
     evil = r"\033[8mhidden\033[0m \342\200\256bidi \033]0;title\007\033[2Jend\n"
     text = f"resources: {{image_id: 'busybox:1.36'}}\nrun: printf '{evil}'; sleep 300\n"
     assert sky("submit", "-", "--id", "hide0001", "--detach", stdin=text).returncode == 0
@@ -143,7 +143,7 @@ LIMIT = 1 << 20
 
 @pytest.fixture
 def endless(sky: Command) -> str:
-    """A task whose log has one line of 120 MB, and another one behind it."""
+    """A task whose log has a line of 120 MB, followed by a short line."""
     program = "head -c 120000000 /dev/zero | tr '\\\\0' x; echo; echo after"
     text = f'resources: {{image_id: "busybox:1.36"}}\nrun: "{program}"\n'
     assert sky("submit", "-", "--id", "long0001", "--detach", stdin=text).returncode == 0
@@ -152,7 +152,7 @@ def endless(sky: Command) -> str:
 
 
 @pytest.mark.practice_only
-def test_line_without_end_is_cut_in_bounded_memory(sky: Command, endless: str) -> None:
+def test_logs_endless_line_is_cut_in_bounded_memory(sky: Command, endless: str) -> None:
     shell = ("sh", "-c", 'ulimit -v 700000; exec "$@"', "sh")
     limited = Command((*shell, *sky.program), sky.environment, sky.folder)
     for flags in ((), ("-o", "json"), ("--grep", "x"), ("--timestamps",), ("-f",)):

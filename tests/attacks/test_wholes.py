@@ -1,4 +1,4 @@
-"""A neighbour who joins a pipeline or a group by its labels."""
+"""A foreign task with the labels of a pipeline or a group."""
 
 import time
 from typing import Any
@@ -25,7 +25,7 @@ run: echo from the real task; sleep 300
 
 
 def join(kubectl: Command, name: str, **annotations: str) -> None:
-    """Create a task with an id of its own that says it is the first of the whole."""
+    """Create a task with another id that claims to be the first stage."""
     jobs = kubectl.json("get", "jobs", "-l", "kubectl-sky/stage=1")["items"]
     like = jobs[0]["metadata"]["name"]
     metadata: dict[str, Any] = copied(kubectl, "job", like, **{"task-id": "b2222222"})
@@ -45,7 +45,7 @@ def join(kubectl: Command, name: str, **annotations: str) -> None:
 
 @pytest.mark.practice_only
 @pytest.mark.parametrize("execution", ["", "execution: parallel"])
-def test_foreign_task_with_the_labels_of_a_whole_is_no_part_of_it(
+def test_foreign_task_with_labels_of_pipeline_is_ignored(
     sky: Command, kubectl: Command, execution: str
 ) -> None:
     done = sky("submit", "-", "--id", ID, "--detach", stdin=STAGES.format(execution=execution))
@@ -53,7 +53,7 @@ def test_foreign_task_with_the_labels_of_a_whole_is_no_part_of_it(
     (first, second) = (task["task_id"] for task in sky.json("status", ID)["tasks"])
     until_running(sky, first)
     time.sleep(1.1)
-    # All tasks that are not its own would be auxiliary: those go when the primary ones have ended.
+    # It marks all real tasks as auxiliary: these are stopped when the primary tasks finish.
     join(kubectl, "evil", **{"auxiliary-stages": "1,2", "execution": "parallel", "stages": "2"})
     shown = sky("status", ID)
     assert shown.returncode == 0, shown.stderr

@@ -1,4 +1,4 @@
-"""The door: exit codes, where output goes, and that no error is a traceback."""
+"""The command line entry point: exit codes, stdout and stderr, and no tracebacks."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def sky(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "stdin", "code", "told"),
+    ("arguments", "stdin", "code", "message"),
     [
         (("--help",), "", 0, ""),
         (("nonsense",), "", 2, "unknown command 'nonsense'"),
@@ -50,18 +50,18 @@ def sky(
         (("wait", "x", "--timeout", "soon"), "", 2, "'soon' is not a duration; use 90s"),
     ],
 )  # fmt: skip
-def test_errors(
-    arguments: tuple[str, ...], stdin: str, code: int, told: str, tmp_path: Path
+def test_main_invalid_arguments_exit_with_code_and_message(
+    arguments: tuple[str, ...], stdin: str, code: int, message: str, tmp_path: Path
 ) -> None:
     done = sky(*arguments, stdin=stdin, home=tmp_path)
     assert done.returncode == code, done.stderr
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
     if code:
         assert done.stdout == ""
 
 
-def test_all_problems_at_once_with_places() -> None:
+def test_render_problems_are_listed_with_positions() -> None:
     done = sky("render", "-", stdin="name: x\nresources:\n  acelerators: 1\n  cpus: abc\nrunn: 1\n")
     assert done.returncode == 2
     unpack_paths = [
@@ -70,14 +70,14 @@ def test_all_problems_at_once_with_places() -> None:
     assert unpack_paths == ["<stdin>:3:3", "<stdin>:4:9", "<stdin>:5:1"]
 
 
-def test_validate_for_programs() -> None:
+def test_validate_json_lists_problems() -> None:
     done = sky("validate", "-", "-o", "json", stdin="runn: 1\n")
     assert done.returncode == 2
     assert '"valid": false' in done.stdout
     assert '"line": 1' in done.stdout
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+def test_render_closed_pipe_is_no_error(tmp_path: Path) -> None:
     task = tmp_path / "task.yaml"
     task.write_text("num_nodes: 500\nrun: a\n")
     command = f"{sys.executable} -m kubectl_sky render {task} | head -n 1"
@@ -89,7 +89,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     assert done.stdout == "apiVersion: v1\n"
 
 
-def test_login_is_remembered_and_forgotten(tmp_path: Path) -> None:
+def test_auth_login_and_logout_change_whoami(tmp_path: Path) -> None:
     assert sky("auth", "login", "alice@example.com", home=tmp_path).stdout == (
         "Logged in as alice@example.com (as a label: alice-example.com)\n"
     )
@@ -99,7 +99,7 @@ def test_login_is_remembered_and_forgotten(tmp_path: Path) -> None:
     assert sky("auth", "login", "…", home=tmp_path).returncode == 2
 
 
-def test_compat_says_why_skypilot_would_refuse_each_file() -> None:
+def test_validate_compat_reports_files_that_skypilot_rejects() -> None:
     done = sky("validate", "-", "--compat", stdin="run: a\nresources: {cpus: 500m}")
     assert done.returncode == 0
     assert done.stdout.startswith("-: SkyPilot 0.14 rejects it:\n  <stdin>:2:19: resources.cpus: ")

@@ -1,4 +1,4 @@
-"""What --help shows: groups, examples, and the options of the connection last."""
+"""Help texts: groups, examples, and connection options last."""
 
 import click
 import pytest
@@ -9,7 +9,7 @@ from kubectl_sky.cli.main import COMMANDS, sky
 
 
 def commands() -> dict[str, Command]:
-    """All commands by what is typed, those of groups too."""
+    """Return all commands by name, including subcommands."""
     found: dict[str, Command] = {}
     for name in COMMANDS:
         command = sky.get_command(click.Context(sky), name)
@@ -28,7 +28,7 @@ def help_of(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize("name", commands())
-def test_every_command_has_examples_that_its_parser_takes(name: str) -> None:
+def test_help_examples_are_accepted_by_parser(name: str) -> None:
     command, words = commands()[name], name.split()
     assert command.examples
     for example in command.examples:
@@ -37,7 +37,7 @@ def test_every_command_has_examples_that_its_parser_takes(name: str) -> None:
         command.make_context(name, line[len(words) :], resilient_parsing=False)
 
 
-def test_help_of_a_command_ends_with_the_connection_options() -> None:
+def test_help_lists_connection_options_last() -> None:
     for name, command in commands().items():
         if any(isinstance(option, ConnectionOption) for option in command.params):
             text = help_of(*name.split())
@@ -45,7 +45,7 @@ def test_help_of_a_command_ends_with_the_connection_options() -> None:
             assert text.index("\nOptions:") < text.index("Connection options:\n  --context")
 
 
-def test_help_without_a_command_lists_every_command_in_a_group() -> None:
+def test_help_lists_every_command_in_group() -> None:
     text = help_of()
     assert all(f"\n  {name} " in text for name in COMMANDS)
     assert text.index("Write and review:") < text.index("Watch:") < text.index("Exit codes:")
@@ -54,7 +54,7 @@ def test_help_without_a_command_lists_every_command_in_a_group() -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"), [("launch", "submit"), ("statu", "status"), ("show-gpus", "gpus")]
 )
-def test_unknown_command_suggests_the_one_that_is_meant(typed: str, meant: str) -> None:
+def test_unknown_command_suggests_similar_command(typed: str, meant: str) -> None:
     done = CliRunner().invoke(sky, [typed], prog_name="kubectl sky")
     assert done.exit_code == 2
     assert f"unknown command {typed!r}; did you mean `kubectl sky {meant}`?" in done.output

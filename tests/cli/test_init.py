@@ -1,4 +1,4 @@
-"""`init` writes a file that is valid, and never overwrites one."""
+"""`init` writes a valid file and never overwrites an existing file."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("a-b.yml",), "a-b.yml", "a-b"),
     ],
 )
-def test_init_writes_a_task_that_can_be_submitted(
+def test_init_writes_valid_task(
     folder: Path, arguments: tuple[str, ...], file: str, name: str
 ) -> None:
     done = run(*arguments)
@@ -43,7 +43,7 @@ def test_init_writes_a_task_that_can_be_submitted(
     assert plans(task_file)[0].requests == {"cpu": "1", "memory": "1Gi"}
 
 
-def test_every_commented_field_is_valid_once_it_is_set(folder: Path) -> None:
+def test_init_commented_fields_are_valid(folder: Path) -> None:
     lines = init.text("task.yaml", "task").splitlines()
     text = "\n".join(
         line.replace("# ", "", 1) if line.strip().startswith("# ") and ":" in line else line
@@ -54,13 +54,13 @@ def test_every_commented_field_is_valid_once_it_is_set(folder: Path) -> None:
     assert (task.num_nodes, task.envs, task.setup) == (2, {"EPOCHS": "10"}, "pip install numpy\n")
 
 
-def test_init_prints_with_a_dash(folder: Path) -> None:
+def test_init_dash_prints_to_stdout(folder: Path) -> None:
     done = run("-")
     assert (done.exit_code, done.output) == (0, init.text("task.yaml", "task"))
     assert list(folder.iterdir()) == []
 
 
-def test_init_does_not_overwrite_without_force(folder: Path) -> None:
+def test_init_existing_file_requires_force(folder: Path) -> None:
     (folder / "task.yaml").write_text("mine")
     with pytest.raises(SkyError, match=r"task\.yaml already exists; to overwrite it, use --force"):
         init.write("task", force=False)
@@ -70,7 +70,7 @@ def test_init_does_not_overwrite_without_force(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["no/such/folder/x", "a b", "x\0y", "$(id)", "-x: {", ""])
-def test_init_with_an_invalid_name_is_refused(folder: Path, name: str) -> None:
+def test_init_invalid_name_is_refused(folder: Path, name: str) -> None:
     with pytest.raises(SkyError) as caught:
         init.write(name, force=False)
     assert caught.value.exit_code == 2

@@ -1,4 +1,4 @@
-"""kubectl's JSONPath templates."""
+"""JSONPath templates as in kubectl."""
 
 import re
 from contextlib import suppress
@@ -33,18 +33,18 @@ VALUE = {"tasks": [{"id": "a", "n": 1, "x.y": True}, {"id": "b", "n": 2}], "name
         ("{..id}", "a b"),
     ],
 )
-def test_written(template: str, text: str) -> None:
+def test_jsonpath_template_renders_text(template: str, text: str) -> None:
     assert render(VALUE, template) == text
 
 
 @pytest.mark.parametrize("template", ["{.name", "{range .tasks[*]}", "{.tasks[}", "{end", "{}}"])
-def test_no_template(template: str) -> None:
+def test_jsonpath_invalid_template_is_user_error(template: str) -> None:
     with pytest.raises(UserError, match="jsonpath"):
         render(VALUE, template)
 
 
 @given(st.text(alphabet="{}[]'\".*$@?()ab0 \\", max_size=20))
-def test_any_text_is_written_or_refused(template: str) -> None:
+def test_jsonpath_random_template_is_rendered_or_refused(template: str) -> None:
     with suppress(UserError):
         render(VALUE, template)
 
@@ -65,7 +65,7 @@ TASKS = {"tasks": [{"name": "a" * 40, "rank": rank} for rank in range(1000)]}
         ("{$..*..*}", ""),
     ],
 )
-def test_hostile_template_is_refused_or_ends(template: str, message: str) -> None:
+def test_jsonpath_hostile_template_is_refused_or_ends(template: str, message: str) -> None:
     if message:
         with pytest.raises(UserError, match=re.escape(message)):
             render(TASKS, template)

@@ -1,4 +1,4 @@
-"""The forms in which commands print values for programs."""
+"""Machine-readable output formats."""
 
 import json
 from enum import StrEnum
@@ -15,5 +15,5 @@ class Color(StrEnum):
 VALUE = {"state": Color.RED, "nodes": [{"exit_code": None, "text": "é\n"}], "on": True}
 
 
-def test_yaml_of_enums_is_the_same_as_json() -> None:
+def test_output_yaml_equals_json() -> None:
     assert yaml.safe_load(output.data(VALUE, "yaml")) == json.loads(output.data(VALUE, "json"))

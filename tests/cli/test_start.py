@@ -1,4 +1,4 @@
-"""What commands import before they do anything: speed, as a fact that a test can hold."""
+"""Modules that commands import at startup, because imports cost time."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ def imported(*arguments: str) -> set[str]:
     ],
     ids=" ".join,
 )
-def test_the_kubernetes_client_is_not_imported(arguments: tuple[str, ...]) -> None:
+def test_offline_commands_do_not_import_kubernetes_client(arguments: tuple[str, ...]) -> None:
     assert not imported(*arguments) & set(HEAVY)
 
 
@@ -48,10 +48,10 @@ def test_the_kubernetes_client_is_not_imported(arguments: tuple[str, ...]) -> No
     [("--help",), ("submit", "--help"), ("local", "up", "--help"), ("version",)],
     ids=" ".join,
 )
-def test_help_imports_neither_templates_nor_schemas(arguments: tuple[str, ...]) -> None:
+def test_help_imports_no_templates_or_schemas(arguments: tuple[str, ...]) -> None:
     assert not imported(*arguments) & {"jinja2", "yaml", "dotenv", "jsonschema"}
 
 
 @pytest.mark.parametrize("arguments", [("auth", "logout"), ("local", "down")], ids=" ".join)
-def test_commands_without_a_file_do_not_load_jsonschema(arguments: tuple[str, ...]) -> None:
+def test_commands_without_file_do_not_import_jsonschema(arguments: tuple[str, ...]) -> None:
     assert "jsonschema" not in imported(*arguments)

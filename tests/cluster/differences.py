@@ -3,7 +3,7 @@
 A test is named by its file and function; with `[id]`, only that case of it is meant.
 """
 
-_TROUBLE = "tests/e2e/test_doctor.py::test_a_failure_is_explained[{}]"
+_TROUBLE = "tests/e2e/test_doctor.py::test_doctor_failing_task_reports_matching_finding[{}]"
 
 _ACCOUNTED = "the practice cluster accounts memory and does not limit it"
 _BOUND = "the practice cluster lets no scheduler but its own place pods"
@@ -20,30 +20,30 @@ _RULED = "the practice cluster has neither admission webhooks nor policies"
 _USER = "pods of the practice cluster are processes of one user, who can write what the user can"
 
 REAL_ONLY = {
-    "tests/e2e/test_admission.py::test_a_policy_that_refuses": _RULED,
-    "tests/e2e/test_admission.py::test_a_webhook_that_does_not_answer": _RULED,
-    "tests/e2e/test_admission.py::test_a_webhook_that_refuses": _RULED,
-    "tests/e2e/test_cp.py::test_an_image_without_tar": _IMAGES,
-    "tests/contract/test_problems.py::test_pod_security": _SECURITY,
-    "tests/contract/test_rotation.py::test_rotated_while_it_is_followed": _ROTATED,
-    "tests/e2e/test_config.py::test_the_account_s_token": _TOKENS,
-    "tests/e2e/test_delivery.py::test_where_there_is_no_room": _ROOM,
-    "tests/e2e/test_files.py::test_an_unwritable_place_is_told": _USER,
-    "tests/e2e/test_files.py::test_as_a_user_without_rights": _USER,
-    "tests/e2e/test_krew.py::test_installed_plugin_answers": _KREW,
-    "tests/e2e/test_krew.py::test_installed_plugin_runs_a_task": _KREW,
-    "tests/e2e/test_krew.py::test_installed_plugin_has_a_practice_cluster": _KREW,
-    "tests/e2e/test_krew.py::test_credential_plugins_get_the_users_libraries": _KREW,
-    "tests/e2e/test_lifecycle.py::test_what_a_task_waits_for_is_told[image]": _IMAGES,
-    "tests/e2e/test_recovery.py::test_an_evicted_pod_is_followed_by_another": _EVICTIONS,
+    "tests/e2e/test_admission.py::test_submit_denied_by_admission_policy_leaves_no_objects": _RULED,
+    "tests/e2e/test_admission.py::test_submit_unreachable_webhook_leaves_no_objects": _RULED,
+    "tests/e2e/test_admission.py::test_submit_denied_by_webhook_leaves_no_objects": _RULED,
+    "tests/e2e/test_cp.py::test_cp_image_without_tar_is_refused": _IMAGES,
+    "tests/contract/test_problems.py::test_error_pod_security_names_level": _SECURITY,
+    "tests/contract/test_rotation.py::test_logs_follow_rotated_log_prints_every_line": _ROTATED,
+    "tests/e2e/test_config.py::test_submit_token_is_mounted_only_with_service_account": _TOKENS,
+    "tests/e2e/test_delivery.py::test_submit_volume_too_small_for_files_fails_task": _ROOM,
+    "tests/e2e/test_files.py::test_submit_file_mount_to_unwritable_path_fails_task": _USER,
+    "tests/e2e/test_files.py::test_submit_workdir_as_non_root_on_read_only_root_is_writable": _USER,
+    "tests/e2e/test_krew.py::test_installed_plugin_prints_version_and_help": _KREW,
+    "tests/e2e/test_krew.py::test_installed_plugin_submits_task": _KREW,
+    "tests/e2e/test_krew.py::test_installed_plugin_local_up_starts_practice_cluster": _KREW,
+    "tests/e2e/test_krew.py::test_credential_plugin_gets_no_bundled_libraries": _KREW,
+    "tests/e2e/test_lifecycle.py::test_submit_pending_node_prints_reason[image]": _IMAGES,
+    "tests/e2e/test_recovery.py::test_submit_evicted_pod_is_replaced_and_logs_continue": _EVICTIONS,
     "tests/e2e/test_server_install.py::test_server_and_ingress_are_accepted": _SECURITY,
-    "tests/e2e/test_seed.py::test_complete_task_lifecycle": _IMAGES,
-    "tests/e2e/test_seed.py::test_multi_node_distributed_training": _IMAGES,
-    "tests/e2e/test_submit.py::test_a_failing_task[out of memory]": _ACCOUNTED,
-    "tests/e2e/test_unusual.py::test_commands_node_over_its_ephemeral_storage_say_evicted": _ROOM,
-    "tests/e2e/test_unusual.py::test_commands_pod_evicted_name_node_and_reason": _EVICTIONS,
-    "tests/e2e/test_volcano.py::test_a_gang_runs": _BOUND,
-    "tests/e2e/test_volcano.py::test_one_fails_and_the_others_end": _BOUND,
+    "tests/e2e/test_seed.py::test_task_lifecycle_from_specification_completes": _IMAGES,
+    "tests/e2e/test_seed.py::test_multi_node_training_from_specification_completes": _IMAGES,
+    "tests/e2e/test_submit.py::test_submit_failed_task_exits_with_4[out of memory]": _ACCOUNTED,
+    "tests/e2e/test_unusual.py::test_commands_pod_over_ephemeral_storage_report_evicted": _ROOM,
+    "tests/e2e/test_unusual.py::test_commands_evicted_pod_name_node_and_reason": _EVICTIONS,
+    "tests/e2e/test_volcano.py::test_submit_volcano_bound_gang_runs_to_completion": _BOUND,
+    "tests/e2e/test_volcano.py::test_submit_volcano_failed_node_stops_remaining_nodes": _BOUND,
     **{_TROUBLE.format(name): _IMAGES for name in ("image-name", "image-never")},
     **{_TROUBLE.format(name): _IMAGES for name in ("registry-unreachable", "runs-as-root")},
     **{_TROUBLE.format(name): _PLACED for name in ("anti-affinity", "spread", "host-port")},

@@ -1,4 +1,4 @@
-"""What is kept is whole, made once, and made again after an interruption."""
+"""Cached folders are complete, built once, and rebuilt after an interruption."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_made_once(root: Path) -> None:
+def test_keep_concurrent_calls_build_once(root: Path) -> None:
     made: list[Path] = []
 
     def make(folder: Path) -> None:
@@ -56,7 +56,7 @@ def test_made_once(root: Path) -> None:
     assert len(made) == 1
 
 
-def test_failure_leaves_nothing_that_looks_whole(root: Path) -> None:
+def test_keep_failed_build_leaves_no_complete_folder(root: Path) -> None:
     def fail(folder: Path) -> None:
         (folder / "half").touch()
         raise ValueError
@@ -68,7 +68,7 @@ def test_failure_leaves_nothing_that_looks_whole(root: Path) -> None:
     assert [path.name for path in kept.iterdir()] == ["whole"]
 
 
-def test_killed_maker_is_swept(root: Path) -> None:
+def test_keep_killed_build_is_removed(root: Path) -> None:
     command = [sys.executable, "-c", MAKE_FOREVER, str(root)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as maker:
         assert maker.stdout
@@ -80,7 +80,7 @@ def test_killed_maker_is_swept(root: Path) -> None:
     assert not list(root.glob(".thing-*"))
 
 
-def test_old_versions_go_and_new_ones_stay(root: Path) -> None:
+def test_keep_removes_old_versions_only(root: Path) -> None:
     for key in ("old", "recent"):
         cache.keep("thing", key, lambda folder: None)
     os.utime(root / "thing-old", (0, 0))
@@ -88,7 +88,7 @@ def test_old_versions_go_and_new_ones_stay(root: Path) -> None:
     assert {path.name for path in root.glob("thing-*")} == {"thing-recent", "thing-new"}
 
 
-def test_owned_while_the_owner_lives(root: Path) -> None:
+def test_owned_is_true_while_owner_lives(root: Path) -> None:
     file = root / "owner"
     assert not cache.owned(file)
     command = [sys.executable, "-c", OWN_FOREVER, str(file)]

@@ -1,4 +1,4 @@
-"""The table of tests that can not run on the practice cluster names tests that there are."""
+"""The table of tests that cannot run on the practice cluster names existing tests."""
 
 import ast
 from pathlib import Path
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.mark.parametrize("test", REAL_ONLY)
-def test_is_there_and_has_a_reason(test: str) -> None:
+def test_real_only_test_exists_and_has_reason(test: str) -> None:
     file, _, name = test.partition("::")
     tree = ast.parse((ROOT / file).read_text())
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
@@ -24,10 +24,12 @@ def test_is_there_and_has_a_reason(test: str) -> None:
     assert len(REAL_ONLY[test]) > 20
 
 
-def test_cases() -> None:
-    stem = "tests/e2e/test_submit.py::test_a_failing_task"
+def test_real_only_matches_parametrized_cases() -> None:
+    stem = "tests/e2e/test_submit.py::test_submit_failed_task_exits_with_4"
     assert real_only(f"{stem}[practice-out of memory]")
     assert real_only(f"{stem}[out of memory-practice]")
     assert not real_only(f"{stem}[practice-exit 7]")
-    assert real_only("tests/e2e/test_seed.py::test_complete_task_lifecycle[practice]")
+    assert real_only(
+        "tests/e2e/test_seed.py::test_task_lifecycle_from_specification_completes[practice]"
+    )
     assert not real_only("tests/e2e/test_seed.py::test_other[practice]")

@@ -1,4 +1,4 @@
-"""A cluster ends with who asked for it: however that ends, nothing stays behind."""
+"""A cluster stops with the process that started it and leaves no files."""
 
 import subprocess
 import sys
@@ -22,8 +22,8 @@ time.sleep(120)
 
 
 @pytest.fixture
-def asked(real_cluster: Cluster) -> tuple[subprocess.Popen[str], Place]:
-    """A process with a cluster of its own beside that of the tests."""
+def holder(real_cluster: Cluster) -> tuple[subprocess.Popen[str], Place]:
+    """Start a process with a separate cluster."""
     if real_cluster.driver != "machine":
         pytest.skip("only the cluster that is built here can leave something behind")
     command = [sys.executable, "-c", ASK]
@@ -36,15 +36,15 @@ def asked(real_cluster: Cluster) -> tuple[subprocess.Popen[str], Place]:
 
 
 def remains(place: Place) -> list[str]:
-    """What is still there of a cluster."""
+    """List the remaining files and devices of a cluster."""
     links = Path("/sys/class/net") / place.bridge
     groups = Path("/sys/fs/cgroup").glob(f"**/{place.cgroup.name}")
     paths = [place.folder, links, *groups]
     return [str(path) for path in paths if path.exists()] + below(place.folder)
 
 
-def test_killed_asker(asked: tuple[subprocess.Popen[str], Place]) -> None:
-    process, place = asked
+def test_hold_killed_process_leaves_no_cluster(holder: tuple[subprocess.Popen[str], Place]) -> None:
+    process, place = holder
     assert len(remains(place)) > 3
     process.kill()
     process.wait()

@@ -1,4 +1,4 @@
-"""What is accepted renders to objects that the server accepts, each field of them known."""
+"""Accepted tasks render to objects that the server accepts without unknown fields."""
 
 import io
 from concurrent.futures import ThreadPoolExecutor
@@ -19,13 +19,13 @@ from kubectl_sky.facts import Facts
 from kubectl_sky.workloads.decide import decide
 from tests.contract.tasks import tasks
 
-BACKENDS = ("jobs", "indexed")  # a JobSet needs what makes them
+BACKENDS = ("jobs", "indexed")  # jobset needs its controller
 EXAMPLES = settings(
     max_examples=40,
     derandomize=True,
     deadline=None,
     database=None,
-    suppress_health_check=list(HealthCheck),  # one namespace for all; nothing is kept in it
+    suppress_health_check=list(HealthCheck),  # all examples share a namespace, which stays empty
 )
 
 
@@ -40,7 +40,7 @@ def rendered(task: Json, backend: str, namespace: str) -> list[Json]:
 
 @EXAMPLES
 @given(task=tasks, backend=st.sampled_from(BACKENDS))
-def test_what_is_accepted_renders(task: Json, backend: str) -> None:
+def test_render_accepted_task_has_job_and_config_map(task: Json, backend: str) -> None:
     kinds = [found["kind"] for found in rendered(task, backend, "default")]
     assert "Job" in kinds
     assert "ConfigMap" in kinds
@@ -48,7 +48,7 @@ def test_what_is_accepted_renders(task: Json, backend: str) -> None:
 
 @EXAMPLES
 @given(task=tasks, backend=st.sampled_from(BACKENDS))
-def test_the_server_accepts_what_is_rendered(
+def test_render_accepted_task_is_accepted_by_server(
     session: Session, namespace: str, task: Json, backend: str
 ) -> None:
     def refusal(manifest: Json) -> str:

@@ -1,4 +1,4 @@
-"""Applying many objects: in order, side by side, and all or nothing."""
+"""Apply many objects: in order, in parallel, and all or none."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ from tests.polling import eventually
 
 
 def refuse(manifest: Json, live: Json) -> None:
-    """Accept what has the same data."""
+    """Accept an existing object with the same data."""
     if manifest.get("data") != live.get("data"):
         raise UserError(f"{live['metadata']['name']} is another's")
 
@@ -32,7 +32,7 @@ def names(session: Session, namespace: str) -> list[str]:
     ]
 
 
-def test_stages_in_order(session: Session, namespace: str) -> None:
+def test_apply_all_stages_are_sent_in_order(session: Session, namespace: str) -> None:
     stages = [
         [make_config_map(f"a{index}", namespace) for index in range(20)],
         [make_config_map(f"b{index}", namespace) for index in range(20)],
@@ -47,7 +47,7 @@ def test_stages_in_order(session: Session, namespace: str) -> None:
     assert not any(one.created for one in create_all(session, stages))
 
 
-def test_a_failure_removes_what_was_created(session: Session, namespace: str) -> None:
+def test_apply_all_failure_deletes_created_objects(session: Session, namespace: str) -> None:
     objects.apply(session, make_config_map("old", namespace, data={"x": "1"}))
     stages = [
         [make_config_map("new", namespace), make_config_map("old", namespace, data={"x": "1"})],
@@ -61,7 +61,7 @@ def test_a_failure_removes_what_was_created(session: Session, namespace: str) ->
     assert names(session, namespace) == ["old"]
 
 
-def test_jobs_go_with_their_pods(session: Session, namespace: str) -> None:
+def test_apply_all_failure_deletes_pods_of_created_jobs(session: Session, namespace: str) -> None:
     with pytest.raises(ClusterError, match="deleted again"):
         create_all(session, [[make_job("a", namespace)], [make_config_map("BAD", namespace)]])
     eventually(
@@ -75,14 +75,16 @@ def test_jobs_go_with_their_pods(session: Session, namespace: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_nothing_created_says_nothing(session: Session, namespace: str) -> None:
+def test_apply_all_failure_without_created_objects_mentions_no_deletion(
+    session: Session, namespace: str
+) -> None:
     with pytest.raises(ClusterError) as error:
         create_all(session, [[make_config_map("BAD", namespace)]])
     assert "removed" not in str(error.value)
 
 
 @pytest.mark.practice_only
-def test_dry_run(session: Session, namespace: str) -> None:
+def test_apply_all_dry_run_creates_no_objects(session: Session, namespace: str) -> None:
     applied = create_all(session, [[make_config_map("a", namespace)]], dry_run=True)
     assert applied[0].created
     with pytest.raises(ClusterError) as error:
@@ -96,7 +98,7 @@ def test_dry_run(session: Session, namespace: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_interrupt_removes_what_was_created(session: Session, namespace: str) -> None:
+def test_apply_all_interrupt_deletes_created_objects(session: Session, namespace: str) -> None:
     def interrupt(done: Applied) -> None:
         raise KeyboardInterrupt
 
@@ -112,7 +114,9 @@ def test_interrupt_removes_what_was_created(session: Session, namespace: str) ->
 
 
 @pytest.mark.practice_only
-def test_another_object_of_the_name_is_left_alone(session: Session, namespace: str) -> None:
+def test_apply_all_failure_keeps_recreated_object_of_other_client(
+    session: Session, namespace: str
+) -> None:
     def replace(done: Applied) -> None:
         if done.object["metadata"]["name"] == "a":
             objects.delete(session, kinds.CONFIG_MAP, "a", namespace)
@@ -128,7 +132,7 @@ def test_another_object_of_the_name_is_left_alone(session: Session, namespace: s
 
 
 @pytest.mark.practice_only
-def test_what_cannot_be_removed_is_named(
+def test_apply_all_failed_deletion_names_remaining_objects(
     cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
     def lose(done: Applied) -> None:
@@ -145,13 +149,13 @@ def test_what_cannot_be_removed_is_named(
 
 
 @pytest.mark.practice_only
-def test_an_answer_that_was_lost_is_found_out(
+def test_apply_all_lost_response_counts_as_created(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
     manifest = make_config_map("a", namespace)
 
     class Lossy:
-        """Does what it is asked, and loses the answer to the first request."""
+        """A session that loses the response to its first request."""
 
         server = session.server
         namespace = session.namespace
@@ -168,11 +172,11 @@ def test_an_answer_that_was_lost_is_found_out(
             return session.request(*args, **more)  # type: ignore[arg-type]
 
     [applied] = apply_all(Lossy(), [[manifest]], refuse)  # type: ignore[arg-type]
-    assert applied.created, "this run has done so, whichever request it was"
+    assert applied.created, "created by the first or the repeated request"
     assert applied.object["metadata"]["uid"]
 
 
-def test_send_new_existing_object_is_accepted_or_refused(session: Session, namespace: str) -> None:
+def test_apply_all_existing_object_is_accepted_or_refused(session: Session, namespace: str) -> None:
     first, other = (make_config_map("a", namespace, data={"x": text}) for text in "12")
     dry = objects.create_or_accept(session, first, refuse, dry_run=True)
     assert dry.status == 201
@@ -190,10 +194,10 @@ def test_send_new_existing_object_is_accepted_or_refused(session: Session, names
 
 
 @pytest.mark.practice_only
-def test_nothing_is_left_unsaid(
+def test_apply_all_broken_connections_delete_or_name_every_object(
     cut_session: Session, session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
-    """Connections break all the time: what was created is removed, or the error names it."""
+    """Connections break all the time: created objects are deleted or named in the error."""
     stop = threading.Event()
 
     def cut() -> None:

@@ -1,4 +1,4 @@
-"""How long errors are borne: as long as they are one trouble, and not several far apart."""
+"""Timeouts of retries: errors close together count as a single outage."""
 
 from collections.abc import Iterator
 from threading import Event
@@ -13,7 +13,7 @@ LOST = Unreachable("lost the connection")
 
 
 class Clock:
-    """A clock that stands until it is set."""
+    """A clock that only moves when set."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -30,39 +30,41 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def bearing() -> Backoff:
-    """One that does not wait."""
+def retries() -> Backoff:
+    """A Backoff that does not wait."""
     stop = Event()
     stop.set()
     return Backoff(stop, 60)
 
 
-def test_one_trouble_is_borne_for_its_time(bearing: Backoff, clock: Clock) -> None:
-    bearing.wait_or_raise(LOST)
+def test_backoff_continuous_failure_raises_after_timeout(retries: Backoff, clock: Clock) -> None:
+    retries.wait_or_raise(LOST)
     clock.now += 59
-    bearing.wait_or_raise(LOST)
+    retries.wait_or_raise(LOST)
     clock.now += 2
     with pytest.raises(Unreachable):
-        bearing.wait_or_raise(LOST)
+        retries.wait_or_raise(LOST)
 
 
-def test_a_silent_connection_that_held_was_a_good_one(bearing: Backoff, clock: Clock) -> None:
+def test_backoff_stable_connection_resets_timeout(retries: Backoff, clock: Clock) -> None:
     for _ in range(5):
-        bearing.wait_or_raise(LOST)
-        bearing.opened()
+        retries.wait_or_raise(LOST)
+        retries.opened()
         clock.now += 300
 
 
-def test_one_that_is_lost_at_once_was_none(bearing: Backoff, clock: Clock) -> None:
-    bearing.wait_or_raise(LOST)
+def test_backoff_short_connection_does_not_reset_timeout(retries: Backoff, clock: Clock) -> None:
+    retries.wait_or_raise(LOST)
     clock.now += 61
-    bearing.opened()
+    retries.opened()
     clock.now += 1
     with pytest.raises(Unreachable):
-        bearing.wait_or_raise(LOST)
+        retries.wait_or_raise(LOST)
 
 
-def test_asking_until_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retry_unreachable_returns_first_answer_or_raises_after_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(backoff, "_FIRST_DELAY_SECONDS", 0.01)
     answers: Iterator[Unreachable | str] = iter([LOST, LOST, "here"])
 

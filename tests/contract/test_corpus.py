@@ -1,4 +1,4 @@
-"""What public SkyPilot files become is accepted by the server, without one unknown field."""
+"""Public SkyPilot files render to objects that the server accepts without unknown fields."""
 
 import io
 import os
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.outside
 _MAKE = "not supported: no bucket is created or filled"
 _NAMELESS = "not supported: the bucket has no name, and none is created"
 _SEEN = "not supported: the manifests would show a secret's value"
-# What SkyPilot accepts and we do not run, each with the reason that is said.
+# Files that SkyPilot accepts and we refuse, with the printed reason.
 NOT_RENDERED = {
     "upstream__examples__docker__echo_app.yaml": _NAMELESS,
     "upstream__examples__oci__oci-mounts.yaml": _MAKE,
@@ -49,7 +49,7 @@ NOT_RENDERED = {
 
 
 def open_values(tasks: list[dict[str, Any]], field: str) -> tuple[str, ...]:
-    """Values for the variables that a file leaves to the command line."""
+    """Return values for variables that have none in the file."""
     return tuple(
         f"{name}=dummy"
         for task in tasks
@@ -59,7 +59,7 @@ def open_values(tasks: list[dict[str, Any]], field: str) -> tuple[str, ...]:
 
 
 def make_files(task: dict[str, Any]) -> None:
-    """Make the local files that a task names, where it looks for them."""
+    """Create the local files that a task uploads."""
     for source in ((task.get("file_mounts") or {}) | {"": task.get("workdir")}).values():
         if isinstance(source, str) and "://" not in source:
             path = Path(os.path.expandvars(source)).expanduser()
@@ -69,10 +69,10 @@ def make_files(task: dict[str, Any]) -> None:
                 path.touch()
 
 
-# What users see on the first try, without flags and settings: the reason and its number of files.
-# A file that renders must not be lost; whoever makes more files render raises the numbers.
+# Results without flags and settings: the reason and its number of files.
+# The number of rendered files must not decrease; raise the numbers when it increases.
 RENDERED = 27
-RENDERED_WITH_A_NOTE = 15  # of programs that the default image lacks
+RENDERED_WITH_A_NOTE = 15  # about programs that the default image lacks
 REFUSED = {
     "needs --as-task": 17,
     "needs --env or --secret": 9,
@@ -89,7 +89,7 @@ _REASONS = {
 
 
 def first_try(path: Path) -> str:
-    """Return what happens to a file without flags: "", the kind of note, or why it is refused."""
+    """Return the result for a file without flags: "", "note", or why it is refused."""
     for task in yaml.safe_load_all(path.read_text()):
         make_files(task or {})
     environ = {"KUBECTL_SKY_CONFIG_HOME": "none"}
@@ -119,7 +119,7 @@ def manifests(path: Path, namespace: str) -> Manifests:
 
 @pytest.fixture
 def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The local files of the tasks are made in a folder that is the user's home too."""
+    """Use a temporary folder as current folder and as home."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "settings.yaml").write_text("bucket_mode: copy\ndefault_store: s3\n")
@@ -130,7 +130,7 @@ def valid() -> list[str]:
 
 
 @pytest.mark.usefixtures("at_home")
-def test_which_files_are_rendered() -> None:
+def test_render_corpus_refuses_only_listed_files() -> None:
     refused = {}
     for file in valid():
         try:
@@ -138,7 +138,7 @@ def test_which_files_are_rendered() -> None:
         except InvalidFiles as error:
             assert [str(one) for one in error.problems if not (one.line and one.hint)] == []
             refused[file] = sorted({one.message for one in error.problems})
-        except UserError as error:  # for what no cluster has, with what to do
+        except UserError as error:  # not available in any cluster; the hint says what to do
             assert error.hint
             refused[file] = [error.what]
     listed = {file: reason for file, reason in NOT_RENDERED.items() if file in valid()}
@@ -146,7 +146,7 @@ def test_which_files_are_rendered() -> None:
 
 
 @pytest.mark.usefixtures("at_home")
-def test_share_of_files_that_render_on_the_first_try_is_not_less_than_before() -> None:
+def test_render_corpus_share_without_flags_does_not_decrease() -> None:
     if not valid():
         pytest.skip(f"no corpus beside the checkout, at {CORPUS}")
     counts = Counter(first_try(CORPUS / file) for file in valid())
@@ -157,7 +157,7 @@ def test_share_of_files_that_render_on_the_first_try_is_not_less_than_before() -
 
 
 @pytest.mark.usefixtures("at_home")
-def test_the_server_accepts_what_is_rendered(session: Session, namespace: str) -> None:
+def test_render_corpus_is_accepted_by_server(session: Session, namespace: str) -> None:
     def refusal(found: tuple[str, Json]) -> str:
         try:
             objects.apply(session, found[1], dry_run=True)

@@ -1,4 +1,4 @@
-"""Kinds that a cluster learns by a definition: defaults, and what the cluster says it serves."""
+"""Custom kinds: schema defaults and served versions."""
 
 import secrets
 from collections.abc import Iterator
@@ -29,9 +29,9 @@ SCHEMA = {
 
 
 @pytest.fixture
-def things(session: Session) -> Iterator[Kind]:
-    """A kind of this test alone."""
-    kind = Kind(f"{secrets.token_hex(4)}.example.com", "v1", "Thing", "things")
+def custom_kind(session: Session) -> Iterator[Kind]:
+    """A CRD for this test only."""
+    kind = Kind(f"{secrets.token_hex(4)}.example.com", "v1", "Thing", "custom_kind")
     name = f"{kind.plural}.{kind.group}"
     version = {"name": kind.version, "served": True, "storage": True}
     body = {
@@ -55,7 +55,7 @@ def things(session: Session) -> Iterator[Kind]:
 
 
 def applied(session: Session, kind: Kind, namespace: str, spec: Json) -> Json:
-    """Apply a thing, as soon as the server can."""
+    """Apply a thing once the server serves its kind."""
     metadata = {"name": "a", "namespace": namespace}
     path = f"/apis/{kind.api_version}/namespaces/{namespace}/{kind.plural}/a"
     body = {
@@ -79,18 +79,20 @@ def applied(session: Session, kind: Kind, namespace: str, spec: Json) -> Json:
     return eventually(apply, message="the kind is not served in time") or {}
 
 
-def test_a_default_is_nobody_s(session: Session, namespace: str, things: Kind) -> None:
-    found = applied(session, things, namespace, {"color": "red"})
+def test_apply_schema_default_has_no_field_manager(
+    session: Session, namespace: str, custom_kind: Kind
+) -> None:
+    found = applied(session, custom_kind, namespace, {"color": "red"})
     assert found["spec"] == {"color": "red", "size": 3}
     (entry,) = found["metadata"]["managedFields"]
     assert entry["fieldsV1"] == {"f:spec": {"f:color": {}}}
-    again = applied(session, things, namespace, {"color": "red"})
+    again = applied(session, custom_kind, namespace, {"color": "red"})
     assert again["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
-    changed = applied(session, things, namespace, {"size": 4})
+    changed = applied(session, custom_kind, namespace, {"size": 4})
     assert changed["spec"] == {"size": 4}
 
 
-def test_what_a_cluster_serves_and_allows(session: Session, namespace: str) -> None:
+def test_access_serves_and_may_report_known_kinds(session: Session, namespace: str) -> None:
     assert access.serves(session, kinds.JOB)
     assert not access.serves(session, Kind("batch", "v1", "Frob", "frobs"))
     assert not access.serves(session, Kind("frobs.example.com", "v1", "Frob", "frobs"))

@@ -1,4 +1,4 @@
-"""Lists are read in part; what is read is what the whole would have given."""
+"""Partial decoding of lists gives the same values as full decoding."""
 
 import json
 from typing import Any, TypedDict
@@ -34,7 +34,7 @@ def answer(items: object) -> bytes:
 
 
 @given(kept=VALUES, other=VALUES, name=st.text().filter(lambda name: name not in ("kept", "inner")))
-def test_only_what_the_shape_has_is_read(kept: object, other: object, name: str) -> None:
+def test_decode_with_shape_reads_only_its_fields(kept: object, other: object, name: str) -> None:
     item = {name: other, "inner": {name: other, "kept": kept}, "kept": kept, "more": other}
     whole = decode(answer([item, {}]), Shape)
     assert whole["items"] == [{"inner": {"kept": kept}, "kept": kept}, {}]
@@ -42,17 +42,17 @@ def test_only_what_the_shape_has_is_read(kept: object, other: object, name: str)
 
 
 @given(VALUES)
-def test_without_a_shape_all_is_read(value: object) -> None:
+def test_decode_without_shape_reads_all_fields(value: object) -> None:
     assert decode(answer([value]))["items"] == [value]
 
 
 @pytest.mark.parametrize("shape", [None, Shape])
-def test_an_empty_list_may_be_null(shape: type | None) -> None:
+def test_decode_null_items_are_kept(shape: type | None) -> None:
     assert decode(answer(None), shape)["items"] is None
 
 
 @given(st.binary(min_size=1) | st.integers(1, 60).map(lambda size: answer([{"a": "é"}])[:size]))
-def test_what_is_no_list_is_an_error(data: bytes) -> None:
+def test_decode_invalid_list_raises_value_error(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         decode(data, Shape)
 

@@ -1,4 +1,4 @@
-"""Programs that are run in real containers: their streams, their ends, and lost connections."""
+"""Exec in real containers: streams, exit codes and lost connections."""
 
 import hashlib
 import io
@@ -55,7 +55,7 @@ def assert_no_threads() -> None:
 
 
 @pytest.mark.parametrize("protocols", [(V5, V4), (V4,)])
-def test_streams_and_exit_codes(
+def test_exec_passes_streams_and_exit_code(
     session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch, protocols: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(executing, "PROTOCOLS", protocols)
@@ -69,7 +69,7 @@ def test_streams_and_exit_codes(
     assert run(session, pod, "sh", "-c", "kill -9 $$")[0] == 137
 
 
-def test_input_to_its_end(session: Session, namespace: str) -> None:
+def test_exec_stdin_is_sent_until_end_of_file(session: Session, namespace: str) -> None:
     pod = start(session, namespace)
     assert run(session, pod, "cat", stdin=[])[:2] == (0, b"")
     assert run(session, pod, "cat", stdin=io.BytesIO(b"a\0\xff\n"))[:2] == (0, b"a\0\xff\n")
@@ -81,7 +81,7 @@ def test_input_to_its_end(session: Session, namespace: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_memory_does_not_grow_with_the_input(session: Session, namespace: str) -> None:
+def test_exec_large_stdin_uses_bounded_memory(session: Session, namespace: str) -> None:
     pod = start(session, namespace)
     tracemalloc.start()
     try:
@@ -93,7 +93,7 @@ def test_memory_does_not_grow_with_the_input(session: Session, namespace: str) -
     assert peak < 4_000_000
 
 
-def test_a_slow_reader_slows_the_program_down(session: Session, namespace: str) -> None:
+def test_exec_slow_reader_receives_all_output(session: Session, namespace: str) -> None:
     pod = start(session, namespace)
     seen = []
 
@@ -108,7 +108,7 @@ def test_a_slow_reader_slows_the_program_down(session: Session, namespace: str) 
 
 
 @pytest.mark.practice_only
-def test_old_clusters_are_not_left_waiting(
+def test_exec_stdin_on_old_cluster_is_error(
     session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executing, "PROTOCOLS", (V4,))
@@ -120,7 +120,7 @@ def test_old_clusters_are_not_left_waiting(
 @pytest.mark.parametrize(
     "protocols", [(V5, V4), pytest.param((V4,), marks=pytest.mark.practice_only)]
 )
-def test_terminal(
+def test_exec_terminal_passes_input_and_size(
     session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch, protocols: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(executing, "PROTOCOLS", protocols)
@@ -144,14 +144,14 @@ def test_terminal(
     assert out.replace(b"\r", b"") == b"go\ngo\n17 91\n"
 
 
-def test_missing_programs(session: Session, namespace: str) -> None:
+def test_exec_missing_program_is_named(session: Session, namespace: str) -> None:
     pod = start(session, namespace)
     for program in ("nope", "/no/such"):
         with pytest.raises(ProgramMissing, match=f"program {program} not found in the image of"):
             run(session, pod, program)
 
 
-def test_pods_that_cannot(session: Session, namespace: str) -> None:
+def test_exec_pod_not_running_is_not_found(session: Session, namespace: str) -> None:
     with pytest.raises(NotFound, match="pods absent not found in namespace"):
         run(session, "absent", "true")
     pod = start(session, namespace)
@@ -167,7 +167,7 @@ def test_pods_that_cannot(session: Session, namespace: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_what_reading_the_input_raises(session: Session, namespace: str) -> None:
+def test_exec_stdin_read_error_is_raised(session: Session, namespace: str) -> None:
     pod = start(session, namespace)
     closed = threading.Event()
 
@@ -185,7 +185,7 @@ def test_what_reading_the_input_raises(session: Session, namespace: str) -> None
 
 
 @pytest.mark.practice_only
-def test_no_longer_than_allowed(session: Session, namespace: str) -> None:
+def test_exec_timeout_and_stop_raise_error(session: Session, namespace: str) -> None:
     pod = start(session, namespace)
     begun = time.monotonic()
     with pytest.raises(ClusterError, match="sleep in pod a did not finish within 1 seconds"):
@@ -197,7 +197,7 @@ def test_no_longer_than_allowed(session: Session, namespace: str) -> None:
     assert time.monotonic() - begun < 40
 
 
-def test_lost_connection(
+def test_exec_lost_connection_raises_unreachable(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
     pod = start(session, namespace)
@@ -210,7 +210,7 @@ def test_lost_connection(
     assert_no_threads()
 
 
-def test_deleted_pod(session: Session, namespace: str) -> None:
+def test_exec_deleted_pod_ends(session: Session, namespace: str) -> None:
     pod = start(session, namespace)
 
     def delete() -> None:
@@ -224,7 +224,7 @@ def test_deleted_pod(session: Session, namespace: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_many_at_once(session: Session, namespace: str) -> None:
+def test_exec_concurrent_runs_return_all_output(session: Session, namespace: str) -> None:
     pods = [start(session, namespace, f"p{rank}") for rank in range(3)]
 
     def count(pod: str) -> tuple[int, bytes, bytes]:

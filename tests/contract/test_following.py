@@ -1,4 +1,4 @@
-"""Several logs of real pods at once: each in order, none lost, and no more in memory than fits."""
+"""Follow several logs of real pods: in order, complete, and in bounded memory."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ from tests.contract.test_streams import FOLLOW, finished, run_pod
 from tests.polling import eventually
 
 
-def test_merged_keeps_each_log_in_order(
+def test_merged_logs_preserve_order_per_log(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
     for rank in range(3):
@@ -35,7 +35,7 @@ def test_merged_keeps_each_log_in_order(
 
 
 @pytest.mark.practice_only
-def test_error_of_one_log_reaches_the_reader(session: Session, namespace: str) -> None:
+def test_merged_logs_error_in_log_is_raised(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one; sleep 600")
     next(lines(session, source, FOLLOW))
     wrong = LogSource(namespace, "a", "wrong")
@@ -49,7 +49,7 @@ def assert_no_threads() -> None:
 
 
 @pytest.mark.practice_only
-def test_closing_hangs_up(session: Session, namespace: str) -> None:
+def test_merged_logs_close_stops_threads(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one; sleep 600")
     reading = merged(session, [source], FOLLOW)
     assert next(reading).text == b"one"
@@ -58,7 +58,7 @@ def test_closing_hangs_up(session: Session, namespace: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_sources_may_be_added_and_are_read_once(session: Session, namespace: str) -> None:
+def test_following_added_source_is_read_once(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one")
     with Following(session, FOLLOW) as following:
         assert following.add(source) is True
@@ -69,10 +69,10 @@ def test_sources_may_be_added_and_are_read_once(session: Session, namespace: str
 
 
 @pytest.mark.practice_only
-def test_memory_does_not_grow_with_the_logs(session: Session, namespace: str) -> None:
-    """The reader sleeps while 18 MB wait: no more than the queue may be in memory.
+def test_following_large_logs_use_bounded_memory(session: Session, namespace: str) -> None:
+    """The reader sleeps while 18 MB wait: memory must not exceed the queue.
 
-    Three logs, as a kubelet puts a log of more than 10 MiB away and begins another.
+    Three logs, because a kubelet rotates a log at 10 MiB.
     """
     script = "head -c 6000000 /dev/zero | tr '\\0' x | fold -w 100; echo; echo end; sleep 2"
     sources = [run_pod(session, namespace, script, name=f"log-{number}") for number in range(3)]
@@ -90,7 +90,7 @@ def test_memory_does_not_grow_with_the_logs(session: Session, namespace: str) ->
 
 
 @pytest.mark.practice_only
-def test_more_logs_than_may_be_read_at_a_time(session: Session, namespace: str) -> None:
+def test_following_max_streams_limits_open_logs(session: Session, namespace: str) -> None:
     sources = [run_pod(session, namespace, f"echo {name}; sleep 1", name) for name in "abcd"]
     with Following(session, FOLLOW, max_streams=2) as following:
         following.add_all(iter(sources))

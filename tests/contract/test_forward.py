@@ -1,4 +1,4 @@
-"""Ports of real pods on this machine: many connections, lost ones, and pods that are replaced."""
+"""Forward ports of real pods: many connections, lost connections and replaced pods."""
 
 import contextlib
 import hashlib
@@ -22,7 +22,7 @@ from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
 from tests.polling import eventually
 
-PORT = 20_000 + os.getpid() % 10_000  # the practice cluster's pods share a network
+PORT = 20_000 + os.getpid() % 10_000  # pods of the practice cluster share a network
 ECHO = """
 import os, socketserver
 class Echo(socketserver.BaseRequestHandler):
@@ -69,10 +69,10 @@ def forwarded(
 
 
 def talk(port: int, data: bytes) -> bytes:
-    """Return what comes back of data; all of it, or what came before the connection ended."""
+    """Send data; return what is echoed before the connection ends."""
 
     def send() -> None:
-        with contextlib.suppress(OSError):  # nobody listens
+        with contextlib.suppress(OSError):  # closed port
             line.sendall(data)
 
     found = b""
@@ -92,7 +92,7 @@ def until_echo(port: int) -> None:
     eventually(lambda: talk(port, b"x") == b"x")
 
 
-def test_bytes_both_ways_and_many_at_once(session: Session, namespace: str) -> None:
+def test_forward_many_connections_transfer_all_bytes(session: Session, namespace: str) -> None:
     start(session, namespace)
     with forwarded(session, lambda: (namespace, "a")) as (port, _):
         until_echo(port)
@@ -103,7 +103,7 @@ def test_bytes_both_ways_and_many_at_once(session: Session, namespace: str) -> N
             assert list(pool.map(lambda word: talk(port, word), words)) == words
 
 
-def test_the_end_of_a_connection_is_passed_on(session: Session, namespace: str) -> None:
+def test_forward_remote_close_closes_local_connection(session: Session, namespace: str) -> None:
     start(session, namespace)
     with forwarded(session, lambda: (namespace, "a")) as (port, _):
         until_echo(port)
@@ -112,7 +112,7 @@ def test_the_end_of_a_connection_is_passed_on(session: Session, namespace: str) 
             assert line.makefile("rb").read() == b"bye\n"
 
 
-def test_nobody_listens_there(session: Session, namespace: str) -> None:
+def test_forward_closed_remote_port_is_noted(session: Session, namespace: str) -> None:
     start(session, namespace)
     with forwarded(session, lambda: (namespace, "a"), remote=PORT - 1) as (port, notes):
         assert talk(port, b"x") == b""
@@ -121,7 +121,7 @@ def test_nobody_listens_there(session: Session, namespace: str) -> None:
         )
 
 
-def test_lost_connections_and_replaced_pods(
+def test_forward_lost_connection_and_replaced_pod_reconnect(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
     start(session, namespace, "a")
@@ -152,7 +152,7 @@ def test_lost_connections_and_replaced_pods(
 
 
 @pytest.mark.practice_only
-def test_what_there_is_to_reach_has_ended(session: Session, namespace: str) -> None:
+def test_forward_finished_pod_raises_user_error(session: Session, namespace: str) -> None:
     notes: list[str] = []
 
     def gone() -> tuple[str, str] | None:
@@ -194,7 +194,7 @@ def test_forwarder_that_exits_while_it_looks_for_the_pod_is_silent() -> None:
 
 
 @pytest.mark.practice_only
-def test_a_port_that_is_taken(session: Session) -> None:
+def test_forward_local_port_in_use_is_user_error(session: Session) -> None:
     notes: list[str] = []
     forwarder = Forwarder(session, PodTarget(lambda: None, notes.append))
     # it listens on the other addresses of "localhost" until it is closed
@@ -206,7 +206,7 @@ def test_a_port_that_is_taken(session: Session) -> None:
             list(forwarder.listen(["no such name"], PortPair(port, 80)))
 
 
-def test_bad_ports(session: Session, namespace: str) -> None:
+def test_connect_invalid_ports_is_cluster_error(session: Session, namespace: str) -> None:
     start(session, namespace)
     path = objects.path(kinds.POD, namespace, "a", "portforward")
     for ports in ("", "0", "x", "65536", "80,y"):
@@ -214,7 +214,7 @@ def test_bad_ports(session: Session, namespace: str) -> None:
             connect(session, path, {"ports": ports} if ports else {}, ["v4.channel.k8s.io"])
 
 
-def test_no_pod(session: Session, namespace: str) -> None:
+def test_connect_missing_pod_is_not_found(session: Session, namespace: str) -> None:
     path = objects.path(kinds.POD, namespace, "absent", "portforward")
     with pytest.raises(NotFound, match="pods absent not found"):
         connect(session, path, {"ports": "80"}, ["v4.channel.k8s.io"])

@@ -1,4 +1,4 @@
-"""Which server and which user: files, flags, plugins, and every way that they can be wrong."""
+"""Server and user of a connection: kubeconfig files, flags, credential plugins and errors."""
 
 import json
 import sys
@@ -27,7 +27,9 @@ def message(connection: Connection) -> str:
     return str(caught.value)
 
 
-def test_no_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connect_without_kubeconfig_prints_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
@@ -40,7 +42,9 @@ def test_no_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "/other does not exist" in message(Connection(kubeconfig="/other"))
 
 
-def test_pod_without_an_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connect_pod_without_service_account_is_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
@@ -65,7 +69,7 @@ def test_pod_without_an_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ),
     ],
 )
-def test_damaged_file(tmp_path: Path, text: str, why: str) -> None:
+def test_kubeconfig_invalid_yaml_is_error_with_path(tmp_path: Path, text: str, why: str) -> None:
     path = tmp_path / "config"
     path.write_text(text)
     told = message(Connection(kubeconfig=str(path)))
@@ -73,27 +77,27 @@ def test_damaged_file(tmp_path: Path, text: str, why: str) -> None:
     assert str(path) in told
 
 
-def test_file_that_is_not_text(tmp_path: Path) -> None:
+def test_kubeconfig_binary_file_or_directory_is_error(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_bytes(b"\xff\xfe\x00\x80")
     assert "cannot use the kubeconfig" in message(Connection(kubeconfig=str(path)))
     assert "Is a directory" in message(Connection(kubeconfig=str(tmp_path)))
 
 
-def test_unknown_context_and_cluster_name_those_that_exist(tmp_path: Path) -> None:
+def test_kubeconfig_unknown_context_or_cluster_lists_existing(tmp_path: Path) -> None:
     path = str(make_config(tmp_path / "config"))
     assert message(Connection(kubeconfig=path, context="other")).endswith("it has: here")
     assert message(Connection(kubeconfig=path, cluster="other")).endswith("it has: here")
 
 
-def test_missing_certificate(tmp_path: Path) -> None:
+def test_kubeconfig_missing_certificate_file_is_error(tmp_path: Path) -> None:
     path = make_config(tmp_path / "config", cluster={"certificate-authority": "ca.crt"})
     told = message(Connection(kubeconfig=str(path)))
     assert f"the certificate or key file {tmp_path}/ca.crt does not exist" in told
 
 
 @pytest.mark.parametrize("data", ["", "bm9uZQ==", "%%%"])
-def test_damaged_certificate(cluster: Any, tmp_path: Path, data: str) -> None:
+def test_kubeconfig_invalid_certificate_is_error(cluster: Any, tmp_path: Path, data: str) -> None:
     server = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig))).server
     (tmp_path / "ca.crt").write_text(data)
     path = make_config(
@@ -106,7 +110,9 @@ def test_damaged_certificate(cluster: Any, tmp_path: Path, data: str) -> None:
     assert not isinstance(error.value, Unreachable)
 
 
-def test_files_merge_and_the_first_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kubeconfig_several_files_merge_and_first_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, two = make_config(tmp_path / "1", "one"), make_config(tmp_path / "2", "two")
     monkeypatch.setenv("KUBECONFIG", f"{one}:{tmp_path}/none:{two}")
     session = Session.connect()
@@ -117,7 +123,7 @@ def test_files_merge_and_the_first_decides(tmp_path: Path, monkeypatch: pytest.M
     assert (mixed.server, mixed.context) == ("https://two.invalid:6443", "one")
 
 
-def test_flags_win(tmp_path: Path) -> None:
+def test_connect_flags_override_kubeconfig(tmp_path: Path) -> None:
     path = str(make_config(tmp_path / "config"))
     session = Session.connect(
         Connection(kubeconfig=path, namespace="mine", server="https://elsewhere:1/")
@@ -139,7 +145,9 @@ def make_plugin(tmp_path: Path, body: str) -> Json:
     }
 
 
-def test_failing_plugin(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_credential_plugin_failure_prints_its_message(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     user = make_plugin(tmp_path, "import sys; sys.exit('please\\nlog in')")
     path = make_config(tmp_path / "config", user=user)
     told = message(Connection(kubeconfig=str(path)))
@@ -149,7 +157,7 @@ def test_failing_plugin(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.practice_only
-def test_plugin_is_asked_again_when_its_token_has_expired(cluster: Any, tmp_path: Path) -> None:
+def test_credential_plugin_expired_token_runs_it_again(cluster: Any, tmp_path: Path) -> None:
     token, _ = token_and_name(cluster)
     credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
     body = f"""
@@ -170,7 +178,7 @@ print(json.dumps({credential!r} | {{"status": {{"token": token}}}}))
 
 
 @pytest.mark.practice_only
-def test_token_file_may_end_with_a_newline(cluster: Any, tmp_path: Path) -> None:
+def test_token_file_with_trailing_newline_is_accepted(cluster: Any, tmp_path: Path) -> None:
     token, username = token_and_name(cluster)
     (tmp_path / "token").write_text(f"{token}\n")
     server = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig))).server
@@ -194,7 +202,7 @@ def token_and_name(cluster: Any) -> tuple[str, str]:
     return token, CoreManager(session).whoami()
 
 
-def test_impersonation(cluster: Any) -> None:
+def test_connect_impersonation_sets_user_and_groups(cluster: Any) -> None:
     connection = Connection(
         kubeconfig=str(cluster.kubeconfig), as_user="carol", as_groups=("one", "two")
     )
@@ -212,13 +220,13 @@ def test_impersonation(cluster: Any) -> None:
 
 @pytest.fixture
 def authority() -> Authority:
-    """Certificates of our own making."""
+    """A test certificate authority."""
     return Authority()
 
 
 @pytest.fixture
 def strict(authority: Authority, tmp_path: Path) -> Iterator[StrictServer]:
-    """A server that is called `inside` and asks for a certificate of whoever comes."""
+    """A server named `inside` that requires client certificates."""
     found = StrictServer(authority, tmp_path)
     yield found
     found.close()
@@ -262,7 +270,7 @@ def test_anonymous_connection_has_no_credentials(tmp_path: Path, user: Json) -> 
 
 
 @pytest.mark.parametrize("files", [False, True])
-def test_certificates(
+def test_connect_client_certificates_authenticate_user(
     authority: Authority, strict: StrictServer, tmp_path: Path, files: bool
 ) -> None:
     pair = authority.issue("carol")
@@ -364,7 +372,7 @@ def test_token_with_control_characters_is_refused_without_showing_it(
     assert token[:3] not in error.removeprefix("the token has characters")
 
 
-def test_plugin_certificate_is_used(
+def test_credential_plugin_certificate_is_used(
     authority: Authority, strict: StrictServer, tmp_path: Path
 ) -> None:
     pair = authority.issue("dave")
@@ -391,7 +399,7 @@ def answer_of_plugin(status: Json) -> Json:
     }
 
 
-def test_plugin_token_that_expires_is_renewed_before_a_request(
+def test_credential_plugin_expiring_token_is_renewed_before_request(
     authority: Authority, tmp_path: Path
 ) -> None:
     soon = datetime.now(UTC) + timedelta(seconds=5)
@@ -411,12 +419,12 @@ def test_plugin_token_that_expires_is_renewed_before_a_request(
 
 
 @pytest.mark.parametrize("answer", ["", "3", "[]", "{}", '{"status": 3}', "not json"])
-def test_plugin_with_malformed_answer_is_one_line(tmp_path: Path, answer: str) -> None:
+def test_credential_plugin_malformed_answer_is_error(tmp_path: Path, answer: str) -> None:
     path = make_config(tmp_path / "config", user=make_plugin(tmp_path, f"print({answer!r})"))
     assert "the credential plugin" in message(Connection(kubeconfig=str(path)))
 
 
-def test_plugin_that_is_missing_names_its_install_hint(tmp_path: Path) -> None:
+def test_credential_plugin_not_installed_prints_install_hint(tmp_path: Path) -> None:
     plugin = {
         "apiVersion": "client.authentication.k8s.io/v1",
         "command": "no-such-plugin",
@@ -436,7 +444,7 @@ def test_kubeconfig_is_never_written(tmp_path: Path) -> None:
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
-def test_proxy_of_environment_is_used_unless_no_proxy_names_the_server(
+def test_proxy_of_environment_is_used_unless_no_proxy_matches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = make_config(tmp_path / "config")

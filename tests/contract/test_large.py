@@ -1,4 +1,4 @@
-"""Objects that are too large to be sent, or sent back, more often than need be."""
+"""Large objects: patches and responses without their data."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from kubectl_sky.errors import NotFound
 from tests.contract.makers import make_config_map
 
 
-def test_large_objects_are_amended_without_being_sent(session: Session, namespace: str) -> None:
+def test_patch_object_changes_object_without_sending_data(session: Session, namespace: str) -> None:
     made = objects.create(session, make_config_map("a", namespace, data={"x": "1"}))
     for name in ("b", "c"):
         owner = objects.create(session, make_config_map(name, namespace))
@@ -25,7 +25,7 @@ def test_large_objects_are_amended_without_being_sent(session: Session, namespac
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH"])
-def test_a_server_answers_with_metadata_alone(
+def test_send_partial_metadata_returns_only_metadata(
     session: Session, namespace: str, method: str
 ) -> None:
     objects.create(session, make_config_map("a", namespace, data={"x": "1"}))

@@ -1,4 +1,4 @@
-"""Cutting a log into lines, and going on where reading stopped: no line lost, none twice."""
+"""Split a log into lines and resume after a lost connection: no line is lost or repeated."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ CHUNKS = st.lists(st.binary(max_size=20).map(lambda data: data.replace(b"x", b"\
 
 
 @given(CHUNKS)
-def test_cutting_loses_no_byte(chunks: list[bytes]) -> None:
+def test_line_splitter_keeps_every_byte(chunks: list[bytes]) -> None:
     cutter = LineSplitter()
     lines = [line for chunk in chunks for line in cutter.feed(chunk)]
     assert b"".join(line + b"\n" for line in lines) + cutter.remainder() == b"".join(chunks)
@@ -25,7 +25,7 @@ def test_cutting_loses_no_byte(chunks: list[bytes]) -> None:
 
 
 def make_log(ticks: Sequence[int], zone: bytes = b"Z") -> list[bytes]:
-    """Lines with timestamps so many tenths of a second after midnight."""
+    """Return log lines with timestamps in tenths of a second after midnight."""
     return [
         b"2026-01-01T00:%02d:%02d.%d00000000%s line %d"
         % (tick // 600, tick // 10 % 60, tick % 10, zone, number)
@@ -34,7 +34,7 @@ def make_log(ticks: Sequence[int], zone: bytes = b"Z") -> list[bytes]:
 
 
 def since(log: list[bytes], time: str) -> list[bytes]:
-    """What the server sends for `sinceTime`: lines in the file's order, each by its own time."""
+    """Filter lines as the server does for `sinceTime`: by timestamp, in file order."""
     return [line for line in log if line[:19] >= time.encode()[:19]]
 
 
@@ -44,12 +44,14 @@ def since(log: list[bytes], time: str) -> list[bytes]:
     st.integers(1, 9),
     st.sampled_from([b"Z", b"+05:30"]),
 )
-def test_each_line_once(steps: list[int], cuts: list[int], size: int, zone: bytes) -> None:
-    """However the connection breaks, and where two writers disagree on the time by a bit."""
+def test_resume_position_after_cuts_returns_every_line_once(
+    steps: list[int], cuts: list[int], size: int, zone: bytes
+) -> None:
+    """For any cuts of the connection, and with timestamps slightly out of order."""
     now, ticks = 0, []
     for step in steps:
         now += step
-        ticks.append(max(0, now - (step == 2) * 3))  # some lines are stamped a bit late
+        ticks.append(max(0, now - (step == 2) * 3))  # some timestamps are slightly late
     log = make_log(ticks, zone)
     place, told = ResumePosition(), []
     for cut in [*cuts, None]:
@@ -64,7 +66,7 @@ def test_each_line_once(steps: list[int], cuts: list[int], size: int, zone: byte
     assert told == log
 
 
-def test_rotated_log_goes_on_after_the_newest_line() -> None:
+def test_resume_position_rotated_log_continues_after_newest_line() -> None:
     log = make_log([1, 2, 3, 4, 5, 6, 7])
     place = ResumePosition()
     place.resume()
@@ -74,7 +76,7 @@ def test_rotated_log_goes_on_after_the_newest_line() -> None:
     assert place.rotated
 
 
-def test_fractions_of_any_length() -> None:
+def test_resume_position_compares_fractions_of_any_length() -> None:
     log = [
         b"2026-01-01T00:00:00.5Z a",
         b"2026-01-01T00:00:00.51Z b",
@@ -90,7 +92,7 @@ def test_fractions_of_any_length() -> None:
         assert place.new_lines(log[read - 1 :]) == log[read:]  # as after a rotation
 
 
-def test_lines_of_the_node_are_told_apart() -> None:
+def test_split_messages_separates_kubelet_errors() -> None:
     good = make_log([1, 2])
     bad = b"unable to retrieve container logs for containerd://1"
     assert split_messages(good) == (good, [])

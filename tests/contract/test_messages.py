@@ -1,4 +1,4 @@
-"""Translating what a small test cluster has no cause to say."""
+"""Explanations of API server messages that a small test cluster does not produce."""
 
 import pytest
 
@@ -61,8 +61,10 @@ INFO = RequestInfo("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
         ),
     ],
 )
-def test_messages_of_other_clusters(status: int, message: str, expected: str) -> None:
-    """Texts of the API server's source for what the test cluster has no cause to say."""
+def test_refused_messages_of_api_server_are_explained(
+    status: int, message: str, expected: str
+) -> None:
+    """Messages from the source of the API server that the test cluster does not produce."""
     body = b'{"kind": "Status", "reason": "X", "message": %s}' % _quoted(message)
     assert str(errors.refused(INFO, status, body)).startswith(expected)
 
@@ -72,13 +74,13 @@ def _quoted(text: str) -> bytes:
 
 
 @pytest.mark.parametrize("text", ["a plain refusal", "", "x" * 10_000])
-def test_no_rule_named(text: str) -> None:
+def test_explain_unknown_message_is_none(text: str) -> None:
     assert admission.explain(text) is None
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b"[1]", b"<html>bad\ngateway</html>", b"{}"])
 @pytest.mark.parametrize("status", [400, 401, 403, 409, 410, 413, 418, 422, 429, 500, 502, 599])
-def test_any_answer_has_a_message(status: int, body: bytes) -> None:
+def test_refused_any_response_has_single_line_message(status: int, body: bytes) -> None:
     text = str(errors.refused(INFO, status, body))
     assert text.strip()
     assert "\n" not in text

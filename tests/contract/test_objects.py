@@ -1,4 +1,4 @@
-"""The verbs of the API, for objects of any kind."""
+"""API operations for objects of any kind."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,7 +14,7 @@ from tests.contract.makers import Json, make_config_map, make_job, make_pod
 from tests.polling import eventually
 
 
-def found(session: Session, namespace: str, **how: str) -> list[str]:
+def list_names(session: Session, namespace: str, **how: str) -> list[str]:
     listed = objects.list_all(
         session,
         kinds.CONFIG_MAP,
@@ -25,33 +25,33 @@ def found(session: Session, namespace: str, **how: str) -> list[str]:
     return [item["metadata"]["name"] for item in listed]
 
 
-def test_create_get_list_delete(session: Session, namespace: str) -> None:
+def test_objects_create_get_list_and_delete(session: Session, namespace: str) -> None:
     made = objects.create(session, make_config_map("a", namespace, data={"x": "1"}))
     got = objects.get(session, kinds.CONFIG_MAP, "a", namespace)
     assert got["metadata"]["uid"] == made["metadata"]["uid"]
     [listed] = objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test")
     assert (listed["apiVersion"], listed["kind"], listed["data"]) == ("v1", "ConfigMap", {"x": "1"})
-    assert found(session, namespace, field_selector="metadata.name=b") == []
+    assert list_names(session, namespace, field_selector="metadata.name=b") == []
     assert objects.delete(session, kinds.CONFIG_MAP, "a", namespace) is True
     assert objects.delete(session, kinds.CONFIG_MAP, "a", namespace) is False
     with pytest.raises(NotFound):
         objects.get(session, kinds.CONFIG_MAP, "a", namespace)
 
 
-def test_session_namespace_is_the_default(session: Session, namespace: str) -> None:
+def test_objects_default_to_session_namespace(session: Session, namespace: str) -> None:
     manifest = make_config_map("a", namespace)
     del manifest["metadata"]["namespace"]
     assert objects.apply(session, manifest)["metadata"]["namespace"] == namespace
     assert objects.get(session, kinds.CONFIG_MAP, "a")["metadata"]["namespace"] == namespace
 
 
-def test_all_namespaces(session: Session, namespace: str) -> None:
+def test_list_all_namespaces_includes_namespace(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace))
     listed = objects.list_all(session, kinds.CONFIG_MAP, field_selector="metadata.name=a")
     assert namespace in {item["metadata"]["namespace"] for item in listed}
 
 
-def test_pages(session: Session, namespace: str) -> None:
+def test_collect_reads_all_pages(session: Session, namespace: str) -> None:
     for index in range(7):
         objects.create(session, make_config_map(f"a{index}", namespace))
     query = objects.selectors("of=test")
@@ -59,12 +59,12 @@ def test_pages(session: Session, namespace: str) -> None:
     assert [item["metadata"]["name"] for item in listed] == [f"a{index}" for index in range(7)]
 
 
-def test_a_page_that_is_too_old_begins_again(session: Session, namespace: str) -> None:
+def test_collect_expired_page_starts_again(session: Session, namespace: str) -> None:
     for index in range(4):
         objects.create(session, make_config_map(f"a{index}", namespace))
 
     class Forgetful:
-        """A session whose second page comes too late."""
+        """A session whose second page has expired."""
 
         server = session.server
 
@@ -86,8 +86,8 @@ def test_a_page_that_is_too_old_begins_again(session: Session, namespace: str) -
     assert names == ["a0", "a1", "a2", "a3"]
 
 
-def test_every_character_arrives(session: Session, namespace: str) -> None:
-    """The server reads what is applied as YAML, which knows other escapes than JSON."""
+def test_create_and_apply_preserve_every_character(session: Session, namespace: str) -> None:
+    """The server reads applied objects as YAML, which has other escapes than JSON."""
     hard = (
         "😀",
         "a\\ud83d\\ude00",
@@ -103,7 +103,7 @@ def test_every_character_arrives(session: Session, namespace: str) -> None:
         assert made["data"] == data
 
 
-def test_apply_creates_then_updates(session: Session, namespace: str) -> None:
+def test_apply_creates_then_updates_object(session: Session, namespace: str) -> None:
     first = objects.apply(session, make_config_map("a", namespace, data={"x": "1"}))
     again = objects.apply(session, make_config_map("a", namespace, data={"y": "2"}))
     assert first["metadata"]["uid"] == again["metadata"]["uid"]
@@ -112,13 +112,13 @@ def test_apply_creates_then_updates(session: Session, namespace: str) -> None:
     assert managers == ["kubectl-sky"]
 
 
-def test_dry_runs_leave_nothing(session: Session, namespace: str) -> None:
+def test_dry_run_creates_no_objects(session: Session, namespace: str) -> None:
     assert objects.apply(session, make_config_map("a", namespace), dry_run=True)["metadata"]["uid"]
     objects.create(session, make_config_map("b", namespace), dry_run=True)
-    assert found(session, namespace) == []
+    assert list_names(session, namespace) == []
 
 
-def test_patches(session: Session, namespace: str) -> None:
+def test_patch_types_change_data(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace, data={"x": "1", "y": "2"}))
     merged = objects.patch(
         session, kinds.CONFIG_MAP, "a", namespace, {"data": {"x": None, "z": "3"}}
@@ -130,7 +130,7 @@ def test_patches(session: Session, namespace: str) -> None:
     assert strategic["data"] == {"y": "2", "z": "3", "w": "5"}
 
 
-def test_delete_same_replaced_object_stays(session: Session, namespace: str) -> None:
+def test_delete_by_uid_replaced_object_is_kept(session: Session, namespace: str) -> None:
     first = objects.create(session, make_config_map("a", namespace))["metadata"]
     objects.delete(session, kinds.CONFIG_MAP, "a", namespace)
     objects.create(session, make_config_map("a", namespace))
@@ -142,7 +142,7 @@ def test_delete_same_replaced_object_stays(session: Session, namespace: str) -> 
         objects.get(session, kinds.CONFIG_MAP, "a", namespace)
 
 
-def test_patch_same_replaced_object_stays_as_it_is(session: Session, namespace: str) -> None:
+def test_patch_by_uid_replaced_object_is_unchanged(session: Session, namespace: str) -> None:
     first = objects.create(session, make_config_map("a", namespace))["metadata"]
     objects.delete(session, kinds.CONFIG_MAP, "a", namespace)
     second = objects.create(session, make_config_map("a", namespace))["metadata"]
@@ -154,12 +154,12 @@ def test_patch_same_replaced_object_stays_as_it_is(session: Session, namespace: 
     assert patched["metadata"]["uid"] == second["uid"] != first["uid"]
 
 
-def test_unknown_kind(session: Session) -> None:
+def test_apply_unknown_kind_is_user_error(session: Session) -> None:
     with pytest.raises(UserError, match=r"unknown kind Foo of v9"):
         objects.apply(session, {"apiVersion": "v9", "kind": "Foo", "metadata": {"name": "a"}})
 
 
-def test_core_pods_and_events(session: Session, namespace: str) -> None:
+def test_core_manager_lists_pods_and_events(session: Session, namespace: str) -> None:
     core = CoreManager(session)
     pod = objects.create(session, make_pod("a", namespace, "true"))
     assert [item["metadata"]["name"] for item in core.list_pods(namespace)] == ["a"]
@@ -174,10 +174,12 @@ def test_core_pods_and_events(session: Session, namespace: str) -> None:
         "lastTimestamp": "2020-01-01T00:00:00Z",
     }
     session.request("POST", objects.path(kinds.EVENT, namespace), body=event)
-    assert "Told" in [found["reason"] for found in core.list_events(namespace)]
+    assert "Told" in [item["reason"] for item in core.list_events(namespace)]
 
 
-def test_jobs_and_namespaces_by_the_same_verbs(session: Session, namespace: str) -> None:
+def test_objects_jobs_and_namespaces_support_same_operations(
+    session: Session, namespace: str
+) -> None:
     objects.create(session, make_job("dry", namespace), dry_run=True)
     objects.create(session, make_job("a", namespace, suspend=True))
     with pytest.raises(Conflict):
@@ -214,7 +216,7 @@ DEFINITION: Json = {
 
 @pytest.fixture
 def mpi_jobs(session: Session) -> Iterator[None]:
-    """A cluster that serves MPIJobs: with its own definition, else with one for this test."""
+    """Define the CRD of MPIJobs if the cluster has none."""
     try:
         session.request("POST", DEFINITIONS, body=DEFINITION)
     except Conflict:
@@ -235,7 +237,7 @@ def mpi_jobs(session: Session) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("mpi_jobs")
-def test_custom_objects_by_the_same_verbs(session: Session, namespace: str) -> None:
+def test_objects_custom_kinds_support_same_operations(session: Session, namespace: str) -> None:
     metadata = {"name": "a", "namespace": namespace}
     job = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": metadata}
     with pytest.raises(UserError, match="unknown kind Frob"):

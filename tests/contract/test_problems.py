@@ -1,4 +1,4 @@
-"""What the cluster refuses is told in one line: what, and what next."""
+"""Errors of the cluster: a single line with the reason and a hint."""
 
 import socket
 import ssl
@@ -22,17 +22,19 @@ def connect(cluster: Any, **flags: Any) -> Session:
     return Session.connect(Connection(kubeconfig=str(cluster.kubeconfig), **flags))
 
 
-def told(error: pytest.ExceptionInfo[ClusterError]) -> str:
+def text_of(error: pytest.ExceptionInfo[ClusterError]) -> str:
     assert "\n" not in str(error.value)
     assert error.value.exit_code == 3
     return str(error.value)
 
 
-def test_forbidden_names_user_verb_resource_and_namespace(cluster: Any, namespace: str) -> None:
+def test_error_forbidden_names_user_verb_resource_and_namespace(
+    cluster: Any, namespace: str
+) -> None:
     alice = connect(cluster, context="alice", namespace=namespace)
     with pytest.raises(Forbidden) as error:
         objects.list_all(alice, kinds.JOB, namespace)
-    assert told(error) == (
+    assert text_of(error) == (
         f"forbidden: user {cluster.users['alice']} may not list jobs.batch"
         f" in namespace {namespace};"
         f" check with `kubectl auth can-i list jobs.batch -n {namespace}`,"
@@ -43,43 +45,43 @@ def test_forbidden_names_user_verb_resource_and_namespace(cluster: Any, namespac
 
 
 @pytest.mark.practice_only
-def test_bad_token(cluster: Any) -> None:
+def test_error_invalid_token_is_unauthorized_without_token(cluster: Any) -> None:
     with pytest.raises(ClusterError) as error:
         objects.list_all(connect(cluster, token="very-secret"), kinds.NODE)
-    assert "unauthorized" in told(error)
-    assert "expired" in told(error)
-    assert "very-secret" not in told(error)
+    assert "unauthorized" in text_of(error)
+    assert "expired" in text_of(error)
+    assert "very-secret" not in text_of(error)
 
 
 @pytest.mark.practice_only
-def test_dead_server(cluster: Any) -> None:
+def test_error_connection_refused_is_unreachable(cluster: Any) -> None:
     begun = time.monotonic()
     with pytest.raises(Unreachable) as error:
         objects.list_all(connect(cluster, server="https://127.0.0.1:1"), kinds.NODE)
-    assert told(error).startswith("cannot reach 127.0.0.1:1: connection refused; check")
+    assert text_of(error).startswith("cannot reach 127.0.0.1:1: connection refused; check")
     assert time.monotonic() - begun < 30
 
 
 @pytest.mark.practice_only
-def test_unknown_host(cluster: Any) -> None:
+def test_error_unknown_host_is_unreachable(cluster: Any) -> None:
     with pytest.raises(Unreachable, match=r"the host name nosuch\.invalid is not known"):
         objects.list_all(connect(cluster, server="https://nosuch.invalid:6443"), kinds.NODE)
 
 
 @pytest.mark.practice_only
-def test_silent_server(cluster: Any) -> None:
+def test_error_silent_server_times_out(cluster: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         url = f"http://127.0.0.1:{mute.getsockname()[1]}"
         session = connect(cluster, server=url, request_timeout=0.5)
         begun = time.monotonic()
         with pytest.raises(Unreachable, match="did not answer GET nodes in time") as error:
             objects.list_all(session, kinds.NODE)
-    assert "--request-timeout" in told(error)
+    assert "--request-timeout" in text_of(error)
     assert time.monotonic() - begun < 30
 
 
 @pytest.mark.practice_only
-def test_untrusted_certificate(cluster: Any, tmp_path: Path) -> None:
+def test_error_untrusted_certificate_names_authority(cluster: Any, tmp_path: Path) -> None:
     config = yaml.safe_load(Path(cluster.kubeconfig).read_text())
     entry = config["clusters"][0]["cluster"]
     entry.pop("certificate-authority-data", None)
@@ -91,7 +93,7 @@ def test_untrusted_certificate(cluster: Any, tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump(config))
     with pytest.raises(ClusterError, match="not signed by the expected authority") as error:
         objects.list_all(Session.connect(Connection(kubeconfig=str(path))), kinds.NODE)
-    assert "certificate-authority" in told(error)
+    assert "certificate-authority" in text_of(error)
 
 
 def _system_certificates() -> list[bytes]:
@@ -101,33 +103,33 @@ def _system_certificates() -> list[bytes]:
     return found
 
 
-def test_not_found(session: Session, namespace: str) -> None:
+def test_error_missing_object_is_not_found(session: Session, namespace: str) -> None:
     with pytest.raises(NotFound) as error:
         objects.get(session, kinds.POD, "absent", namespace)
-    assert told(error) == f"pods absent not found in namespace {namespace}"
+    assert text_of(error) == f"pods absent not found in namespace {namespace}"
 
 
-def test_unknown_namespace(session: Session) -> None:
+def test_error_unknown_namespace_prints_create_command(session: Session) -> None:
     with pytest.raises(NotFound, match="namespace nosuch does not exist; create it with") as error:
         objects.apply(session, make_config_map("a", "nosuch"))
-    assert "`kubectl create namespace nosuch`" in told(error)
+    assert "`kubectl create namespace nosuch`" in text_of(error)
 
 
-def test_kind_that_is_not_served(session: Session, namespace: str) -> None:
+def test_error_unserved_kind_is_cluster_error(session: Session, namespace: str) -> None:
     absent = kinds.Kind("absent.example.com", "v1", "Absent", "absents")
     with pytest.raises(ClusterError) as error:
         objects.list_all(session, absent, namespace)
     assert not isinstance(error.value, NotFound)
-    assert "does not serve absents.absent.example.com" in told(error)
+    assert "does not serve absents.absent.example.com" in text_of(error)
 
 
-def test_exists_already(session: Session, namespace: str) -> None:
+def test_error_existing_object_is_conflict(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace))
     with pytest.raises(Conflict, match=f"configmaps a already exists in namespace {namespace}"):
         objects.create(session, make_config_map("a", namespace))
 
 
-def test_changed_by_somebody_else(session: Session, namespace: str) -> None:
+def test_error_concurrent_change_is_conflict(session: Session, namespace: str) -> None:
     made = objects.create(session, make_config_map("a", namespace))
     objects.patch(session, kinds.CONFIG_MAP, "a", namespace, {"data": {"x": "1"}})
     old = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]}}
@@ -135,23 +137,23 @@ def test_changed_by_somebody_else(session: Session, namespace: str) -> None:
         objects.patch(session, kinds.CONFIG_MAP, "a", namespace, old)
 
 
-def test_invalid_object_names_every_field(session: Session, namespace: str) -> None:
+def test_error_invalid_object_names_every_field(session: Session, namespace: str) -> None:
     with pytest.raises(ClusterError) as error:
         objects.apply(session, make_job("a", namespace, parallelism=-1, backoffLimit=-2))
-    assert "Job a" in told(error)
-    assert "spec.parallelism" in told(error)
-    assert "spec.backoffLimit" in told(error)
+    assert "Job a" in text_of(error)
+    assert "spec.parallelism" in text_of(error)
+    assert "spec.backoffLimit" in text_of(error)
 
 
-def test_unknown_fields_are_refused(session: Session, namespace: str) -> None:
+def test_error_unknown_field_is_named(session: Session, namespace: str) -> None:
     with pytest.raises(ClusterError, match=r"refuses Job a as invalid: \.spec\.bogus") as error:
         objects.apply(session, make_job("a", namespace, bogus=1))
-    assert "try again" not in told(error)
+    assert "try again" not in text_of(error)
     with pytest.raises(ClusterError, match=r'unknown field "spec\.bogus"'):
         objects.create(session, make_job("a", namespace, bogus=1))
 
 
-def test_full_quota(session: Session, namespace: str) -> None:
+def test_error_exceeded_quota_is_refused(session: Session, namespace: str) -> None:
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
@@ -164,12 +166,12 @@ def test_full_quota(session: Session, namespace: str) -> None:
     eventually(lambda: session.request("GET", path).get("status", {}).get("hard"))
     with pytest.raises(Refused) as error:
         apply_all(session, [[make_job("a", namespace)]], lambda manifest, live: None)
-    assert told(error).startswith(
+    assert text_of(error).startswith(
         "quota few is full: count/jobs.batch: requested 1, used 0 of 0; stop a task"
     )
 
 
-def test_limit_range(session: Session, namespace: str) -> None:
+def test_error_limit_range_is_refused(session: Session, namespace: str) -> None:
     limits = {
         "apiVersion": "v1",
         "kind": "LimitRange",
@@ -200,15 +202,15 @@ def refusal(session: Session, pod: Json) -> str:
     return ""
 
 
-def test_too_large(session: Session, namespace: str) -> None:
+def test_error_object_too_large_is_refused(session: Session, namespace: str) -> None:
     with pytest.raises(ClusterError, match="may not be more than 1048576 bytes"):
         objects.apply(session, make_config_map("a", namespace, data={"x": "x" * 1_100_000}))
     with pytest.raises(ClusterError, match="configmaps a is too large for the cluster") as error:
         objects.apply(session, make_config_map("a", namespace, data={"x": "x" * 4_000_000}))
-    assert "volume" in told(error)
+    assert "volume" in text_of(error)
 
 
-def test_pod_security(session: Session, namespace: str) -> None:
+def test_error_pod_security_names_level(session: Session, namespace: str) -> None:
     label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
     objects.patch(session, kinds.NAMESPACE, namespace, None, label)
     pod = {
@@ -221,7 +223,7 @@ def test_pod_security(session: Session, namespace: str) -> None:
     assert message.startswith("Pod Security level restricted:latest")
 
 
-def test_values_of_secrets_are_never_told(session: Session, namespace: str) -> None:
+def test_error_of_secret_hides_its_values(session: Session, namespace: str) -> None:
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -230,5 +232,5 @@ def test_values_of_secrets_are_never_told(session: Session, namespace: str) -> N
     }
     with pytest.raises(ClusterError) as error:
         objects.apply(session, secret)
-    assert "hunter2" not in told(error)
-    assert ".stringData.x" in told(error)
+    assert "hunter2" not in text_of(error)
+    assert ".stringData.x" in text_of(error)

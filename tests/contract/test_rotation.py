@@ -1,4 +1,4 @@
-"""Following a log that the kubelet puts away while it is read."""
+"""Follow a log that the kubelet rotates meanwhile."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from kubectl_sky.cluster.session import Session
 from tests.contract.lines import lines
 from tests.contract.test_streams import FOLLOW, run_pod
 
-# 36 MB within some 40 s: a kubelet looks every 10 s and puts a log away at 10 MiB
+# 36 MB within about 40 s: a kubelet checks every 10 s and rotates at 10 MiB
 LONG = """awk 'BEGIN {
   for (i = 0; i < 360000; i++) {
     printf "%099d\\n", i
@@ -16,7 +16,7 @@ LONG = """awk 'BEGIN {
 
 
 @pytest.mark.timeout(200)
-def test_rotated_while_it_is_followed(session: Session, namespace: str) -> None:
+def test_logs_follow_rotated_log_prints_every_line(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, LONG)
     found = list(lines(session, source, FOLLOW))
     numbers = [int(line.text) for line in found if not line.note]

@@ -1,4 +1,4 @@
-"""Requests that are sent again, and those that are not; many threads on one session."""
+"""Retried requests, and sessions shared by many threads."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ Front = Callable[..., tuple[FrontProxy, Session]]
 
 @pytest.fixture
 def front(cluster: Any, session: Session, namespace: str) -> Iterator[Front]:
-    """Make a front proxy with its refusals, and a session through it."""
+    """Create a proxy that returns these errors first, and a session through it."""
     made: list[tuple[FrontProxy, Session]] = []
 
     def make(*refusals: tuple[int, dict[str, str]]) -> tuple[FrontProxy, Session]:
@@ -44,7 +44,7 @@ def front(cluster: Any, session: Session, namespace: str) -> Iterator[Front]:
 
 
 @pytest.mark.practice_only
-def test_busy_server_is_asked_again_when_it_says(front: Front, namespace: str) -> None:
+def test_request_busy_server_is_retried_after_delay(front: Front, namespace: str) -> None:
     wait = (429, {"Retry-After": "1"})
     proxy, session = front(wait, wait)
     begun = time.monotonic()
@@ -54,18 +54,16 @@ def test_busy_server_is_asked_again_when_it_says(front: Front, namespace: str) -
 
 
 @pytest.mark.practice_only
-def test_logs_bear_a_server_that_is_busy_for_long(
-    front: Front, session: Session, namespace: str
-) -> None:
+def test_logs_follow_busy_server_is_retried(front: Front, session: Session, namespace: str) -> None:
     objects.create(session, make_pod("a", namespace, "echo one; sleep 1; echo two"))
-    proxy, through = front(*[(429, {})] * 7, (503, {}))  # more than one request is sent again
+    proxy, through = front(*[(429, {})] * 7, (503, {}))  # more errors than a single request retries
     source = LogSource(namespace, "a", "main")
     found = list(lines(through, source, LogOptions(follow=True)))
     assert [line.text for line in found] == [b"one", b"two"]
     assert proxy.refusals == []
 
 
-def test_lines_written_after_the_end_was_told_are_read(
+def test_logs_follow_lines_written_after_exit_are_read(
     front: Front, session: Session, namespace: str
 ) -> None:
     source = run_pod(session, namespace, "for i in $(seq 8); do echo $i; done")
@@ -77,7 +75,7 @@ def test_lines_written_after_the_end_was_told_are_read(
 
 
 @pytest.mark.practice_only
-def test_create_is_sent_again_only_when_nothing_was_done(front: Front, namespace: str) -> None:
+def test_create_is_retried_only_on_429(front: Front, namespace: str) -> None:
     proxy, session = front((429, {"Retry-After": "1"}))
     objects.create(session, make_config_map("a", namespace))
     assert len(proxy.seen) == 2
@@ -89,7 +87,7 @@ def test_create_is_sent_again_only_when_nothing_was_done(front: Front, namespace
 
 @pytest.mark.practice_only
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_failing_reads_are_sent_again(front: Front, namespace: str, status: int) -> None:
+def test_get_server_error_is_retried(front: Front, namespace: str, status: int) -> None:
     proxy, session = front((status, {}), (status, {}))
     objects.list_all(session, kinds.CONFIG_MAP, namespace)
     assert len(proxy.seen) == 3
@@ -97,7 +95,9 @@ def test_failing_reads_are_sent_again(front: Front, namespace: str, status: int)
 
 @pytest.mark.practice_only
 @pytest.mark.parametrize("status", [502, 503, 504])
-def test_apply_and_delete_are_sent_again(front: Front, namespace: str, status: int) -> None:
+def test_apply_and_delete_server_error_is_retried(
+    front: Front, namespace: str, status: int
+) -> None:
     proxy, session = front((status, {}))
     objects.apply(session, make_config_map("a", namespace))
     proxy.refusals = [(status, {})]
@@ -106,7 +106,7 @@ def test_apply_and_delete_are_sent_again(front: Front, namespace: str, status: i
 
 
 @pytest.mark.practice_only
-def test_patience_ends(front: Front, namespace: str) -> None:
+def test_request_retries_end_with_unreachable(front: Front, namespace: str) -> None:
     proxy, session = front(*[(503, {})] * 20)
     begun = time.monotonic()
     with pytest.raises(Unreachable, match="try again later"):
@@ -116,7 +116,7 @@ def test_patience_ends(front: Front, namespace: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_headers(front: Front, namespace: str) -> None:
+def test_request_sets_user_agent_and_gzip_headers(front: Front, namespace: str) -> None:
     proxy, session = front()
     objects.list_all(session, kinds.CONFIG_MAP, namespace)
     assert proxy.headers[0]["User-Agent"] == f"kubectl-sky/{__version__}"
@@ -124,7 +124,7 @@ def test_headers(front: Front, namespace: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_a_lost_connection_is_made_again(
+def test_request_lost_connection_reconnects(
     cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
     objects.list_all(cut_session, kinds.CONFIG_MAP, namespace)
@@ -140,10 +140,10 @@ def test_a_lost_connection_is_made_again(
 
 
 @pytest.mark.practice_only
-def test_refusals_of_a_server_that_has_just_come_back(
+def test_request_forbidden_after_restart_is_unreachable(
     cluster: Cluster, proxy: CuttingProxy, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that starts again does not know everybody's rights at once."""
+    """A restarted API server does not know all RBAC rights at once."""
     connection = Connection(
         kubeconfig=str(cluster.kubeconfig), context="alice", server=proxy.url, insecure=True
     )
@@ -163,7 +163,7 @@ def test_refusals_of_a_server_that_has_just_come_back(
     alice.close()
 
 
-def test_many_threads(session: Session, namespace: str) -> None:
+def test_session_many_threads_share_connection_pool(session: Session, namespace: str) -> None:
     def work(index: int) -> int:
         name = f"a{index}"
         objects.apply(session, make_config_map(name, namespace))
@@ -177,13 +177,13 @@ def test_many_threads(session: Session, namespace: str) -> None:
         assert list(pool.map(work, range(64))) == list(range(64))
 
 
-def test_not_a_kubernetes_server(session: Session) -> None:
+def test_request_non_kubernetes_server_is_cluster_error(session: Session) -> None:
     with pytest.raises(ClusterError, match="does not answer like a Kubernetes API server"):
         session.request("GET", "/healthz")  # answers `ok`
 
 
 @pytest.mark.practice_only
-def test_stream_ends_when_it_is_closed(session: Session, namespace: str) -> None:
+def test_stream_close_ends_reading(session: Session, namespace: str) -> None:
     query = {"watch": "1", "timeoutSeconds": "60"}
     stream = session.stream(objects.path(kinds.CONFIG_MAP, namespace), query)
     with ThreadPoolExecutor(1) as pool:

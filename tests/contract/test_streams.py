@@ -1,4 +1,4 @@
-"""Following the logs of real pods: each line once and in order, whatever happens to the line."""
+"""Follow logs of real pods: every line once and in order, over any connection."""
 
 import threading
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ def texts(found: Iterable[Line]) -> list[bytes]:
     return [line.text for line in found if not line.note]
 
 
-def test_waits_for_the_start_and_reads_to_the_end(session: Session, namespace: str) -> None:
+def test_lines_follow_waits_for_start_and_reads_to_end(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one; sleep 1; echo two; printf three")
     found = list(lines(session, source, FOLLOW))
     assert [(line.text, line.whole) for line in found] == [
@@ -49,13 +49,13 @@ def test_waits_for_the_start_and_reads_to_the_end(session: Session, namespace: s
     assert again == found
 
 
-def test_lines_come_as_they_are_written(session: Session, namespace: str) -> None:
+def test_lines_follow_returns_lines_as_written(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one; sleep 3; echo two; sleep 600")
     reading = lines(session, source, FOLLOW)
     assert [next(reading).text, next(reading).text] == [b"one", b"two"]
 
 
-def test_bytes_are_kept(session: Session, namespace: str) -> None:
+def test_lines_preserve_bytes(session: Session, namespace: str) -> None:
     script = r"printf 'a\rb\n\n\377\000\n  spaces  \n'; head -c 200000 /dev/zero | tr '\0' x; echo"
     source = run_pod(session, namespace, script)
     found = texts(lines(session, source, FOLLOW))
@@ -64,7 +64,7 @@ def test_bytes_are_kept(session: Session, namespace: str) -> None:
     assert len(found) == 5
 
 
-def test_tail_since_and_timestamps(session: Session, namespace: str) -> None:
+def test_lines_tail_since_and_timestamps_limit_output(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one; echo two; echo three")
     finished(session, source)
     assert texts(lines(session, source, LogOptions(tail=2))) == [b"two", b"three"]
@@ -76,7 +76,7 @@ def test_tail_since_and_timestamps(session: Session, namespace: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_silent_pod(session: Session, namespace: str) -> None:
+def test_lines_silent_pod_returns_no_lines(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "true")
     assert list(lines(session, source, FOLLOW)) == []
 
@@ -90,7 +90,7 @@ done
 """
 
 
-def test_cut_again_and_again(
+def test_lines_repeatedly_cut_connection_returns_all_lines(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
     source = run_pod(session, namespace, NUMBERS)
@@ -101,10 +101,10 @@ def test_cut_again_and_again(
 
 
 @pytest.mark.practice_only
-def test_cut_short_and_slow(
+def test_lines_truncated_response_and_slow_network_returns_all_lines(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
-    """An answer that ends in its middle as if that were all, through a slow network."""
+    """A response that is cut off without an error, over a slow network."""
     source = run_pod(session, namespace, NUMBERS)
     proxy.budget, proxy.cuts, proxy.politely, proxy.delay = 150_000, 2, True, 0.02
     found = texts(lines(cut_session, source, FOLLOW))
@@ -113,14 +113,14 @@ def test_cut_short_and_slow(
 
 
 @pytest.mark.practice_only
-def test_a_connection_that_is_dead_and_does_not_end(
+def test_lines_dead_connection_is_reopened(
     session: Session,
     cut_session: Session,
     proxy: CuttingProxy,
     namespace: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As behind a load balancer that has forgotten it; long silences are no failures."""
+    """As behind a load balancer that dropped the connection; long silences are no failures."""
     monkeypatch.setattr(tails, "_SILENCE_SECONDS", 1.0)
     monkeypatch.setattr(backoff, "TIMEOUT_SECONDS", 0.5)
     monkeypatch.setattr(backoff, "_STABLE_SECONDS", 0.5)
@@ -133,7 +133,7 @@ def test_a_connection_that_is_dead_and_does_not_end(
 
 
 @pytest.mark.practice_only
-def test_cut_while_nothing_is_written(
+def test_lines_cut_during_silence_returns_later_lines(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
     source = run_pod(session, namespace, "echo one; sleep 2; echo two")
@@ -144,7 +144,7 @@ def test_cut_while_nothing_is_written(
 
 
 @pytest.mark.practice_only
-def test_cut_until_the_pod_has_ended(
+def test_lines_cut_until_pod_completed_returns_remaining_lines(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
     source = run_pod(session, namespace, "echo one; sleep 1; echo two; printf three")
@@ -164,7 +164,7 @@ def test_cut_until_the_pod_has_ended(
 
 
 @pytest.mark.practice_only
-def test_server_that_stays_away(
+def test_lines_unavailable_server_raises_unreachable(
     session: Session,
     cut_session: Session,
     proxy: CuttingProxy,
@@ -180,7 +180,7 @@ def test_server_that_stays_away(
         next(reading)
 
 
-def test_restarted_container_goes_on(session: Session, namespace: str) -> None:
+def test_lines_restarted_container_continues_with_new_log(session: Session, namespace: str) -> None:
     script = "echo run; [ -e /data/ran ] || { touch /data/ran; sleep 2; exit 3; }; sleep 3"
     pod = make_pod("a", namespace, script, restartPolicy="OnFailure")
     pod["spec"]["volumes"] = [{"name": "data", "emptyDir": {}}]
@@ -194,7 +194,7 @@ def test_restarted_container_goes_on(session: Session, namespace: str) -> None:
     assert texts(reading) == []
 
 
-def test_pod_that_does_not_start(session: Session, namespace: str) -> None:
+def test_lines_waiting_container_returns_note(session: Session, namespace: str) -> None:
     pod = make_pod("a", namespace, "true")
     secret = {"secretRef": {"name": "absent"}}
     pod["spec"]["containers"][0]["envFrom"] = [secret]
@@ -212,7 +212,7 @@ def test_pod_that_does_not_start(session: Session, namespace: str) -> None:
         assert [next(batches) for _ in range(4)] == [None] * 4
 
 
-def test_deleted_pod(session: Session, namespace: str) -> None:
+def test_lines_deleted_pod_ends_with_note(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one; sleep 600")
     reading = lines(session, source, FOLLOW)
     assert next(reading).text == b"one"
@@ -222,7 +222,7 @@ def test_deleted_pod(session: Session, namespace: str) -> None:
     assert any(b"pod a was deleted" in line.text for line in rest)
 
 
-def test_unknown_pod_and_container(session: Session, namespace: str) -> None:
+def test_lines_unknown_pod_or_container_is_reported(session: Session, namespace: str) -> None:
     [note] = lines(session, LogSource(namespace, "absent", "main"), FOLLOW)
     assert (note.text, note.note) == (b"pod absent was deleted", True)
     source = run_pod(session, namespace, "true")

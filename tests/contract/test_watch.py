@@ -1,4 +1,4 @@
-"""Watching without a gap: through broken connections, ends, and forgotten versions."""
+"""Watch without gaps over broken connections, timeouts and expired versions."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ def follow(session: Session, namespace: str, timeout: float = 20) -> Iterator[Wa
 
 
 def until(seen: Iterator[WatchEvent | None], enough: Callable[[Told], bool]) -> Told:
-    """Read until enough was told; the names that each change is about."""
+    """Read until a condition holds; return type and name of every change."""
     told: Told = []
     for one in seen:
         if one:
@@ -45,7 +45,7 @@ def last(change: Change, name: str) -> Callable[[Told], bool]:
     return lambda told: told[-1] == (change, name)
 
 
-def test_existing_then_changes(session: Session, namespace: str) -> None:
+def test_watch_returns_existing_objects_then_changes(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace))
     seen = follow(session, namespace)
     assert until(seen, synced) == [("ADDED", "a"), ("SYNCED", "")]
@@ -69,7 +69,7 @@ def test_watch_existing_objects_needs_no_list(
     assert until(seen, synced) == [("ADDED", "a"), ("SYNCED", "")]
 
 
-def test_objects_have_their_kind(session: Session, namespace: str) -> None:
+def test_watch_objects_have_api_version_and_kind(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace))
     first = next(filter(None, follow(session, namespace)))
     assert first.object
@@ -77,7 +77,7 @@ def test_objects_have_their_kind(session: Session, namespace: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_ticks_timeout_and_stop(session: Session, namespace: str) -> None:
+def test_watch_timeout_and_stop_end_it(session: Session, namespace: str) -> None:
     begun = time.monotonic()
     ticks = [one for one in follow(session, namespace, 1.6) if one is None]
     assert len(ticks) >= 2
@@ -89,7 +89,7 @@ def test_ticks_timeout_and_stop(session: Session, namespace: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_closing_ends_thread_and_connection(session: Session, namespace: str) -> None:
+def test_watch_close_ends_thread_and_connection(session: Session, namespace: str) -> None:
     seen = follow(session, namespace)
     until(seen, synced)
     seen.close()  # type: ignore[attr-defined]
@@ -98,7 +98,7 @@ def test_closing_ends_thread_and_connection(session: Session, namespace: str) ->
     )
 
 
-def test_broken_connection_misses_nothing(
+def test_watch_broken_connection_misses_no_changes(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
     seen = follow(cut_session, namespace)
@@ -118,7 +118,7 @@ def test_broken_connection_misses_nothing(
 
 
 @pytest.mark.practice_only
-def test_many_cuts(
+def test_watch_many_cuts_misses_no_changes(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
     seen = follow(cut_session, namespace, 60)
@@ -132,7 +132,7 @@ def test_many_cuts(
     assert until(seen, lambda told: len(told) == 30) == wanted
 
 
-def test_an_end_of_the_answer_is_taken_up(
+def test_watch_server_timeout_reopens_stream(
     session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "_SERVER_TIMEOUT_SECONDS", 1)
@@ -143,7 +143,7 @@ def test_an_end_of_the_answer_is_taken_up(
     assert until(seen, last(Change.ADDED, "a")) == [("ADDED", "a")]
 
 
-def test_forgotten_version_lists_again_and_tells_differences(
+def test_watch_expired_version_lists_again_and_reports_differences(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
     for name in ("gone", "changed", "same"):
@@ -152,7 +152,7 @@ def test_forgotten_version_lists_again_and_tells_differences(
     seen = follow(forgetful, namespace)  # type: ignore[arg-type]
     until(seen, synced)
     objects.create(session, make_config_map("open", namespace))
-    until(seen, last(Change.ADDED, "open"))  # so the stream is, and a cut ends it
+    until(seen, last(Change.ADDED, "open"))  # the stream is open now, so a cut ends it
     forgetful.forgets = True
     proxy.refusing = True
     proxy.cut()
@@ -171,7 +171,7 @@ def test_forgotten_version_lists_again_and_tells_differences(
 
 
 class Forgetful:
-    """A session with a server that once does not know a version any more."""
+    """A session whose server reports an expired version once."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -186,13 +186,13 @@ class Forgetful:
         return self._session.stream(path, query, timeout)
 
 
-def test_error_event(session: Session, namespace: str) -> None:
+def test_watch_error_event_raises_expired(session: Session, namespace: str) -> None:
     """The API server sends 410 as an event when the version is older than its cache."""
     query = {"watch": "1", "resourceVersion": "1", "timeoutSeconds": "2"}
     stream = session.stream(objects.path(kinds.CONFIG_MAP, namespace), query)
     with stream:
         events = list(watching._events(stream))
-    # A cluster that is a few seconds old still knows version 1; an older one answers like this.
+    # A new cluster still knows version 1; an older cluster answers like this.
     recorded = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -220,7 +220,7 @@ def test_bookmark_invalid_annotations_does_not_end_initial_events(
     assert (source.initial, source.version) == ({}, "")
 
 
-def test_lost_for_too_long(
+def test_watch_unreachable_server_raises_after_timeout(
     cut_session: Session,
     proxy: CuttingProxy,
     namespace: str,
@@ -235,14 +235,14 @@ def test_lost_for_too_long(
             pass
 
 
-def test_refused(cluster: Cluster, namespace: str) -> None:
+def test_watch_without_right_raises_forbidden(cluster: Cluster, namespace: str) -> None:
     alice = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig), context="alice"))
     with pytest.raises(Forbidden, match="may not watch configmaps"):
         list(follow(alice, namespace))
 
 
 @pytest.mark.practice_only
-def test_several_kinds(session: Session, namespace: str) -> None:
+def test_watch_kinds_syncs_every_kind(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace))
     both = (kinds.CONFIG_MAP, kinds.JOB)
     seen = filter(None, watch_kinds(session, both, namespace, "of=test", timeout=30))
@@ -252,7 +252,7 @@ def test_several_kinds(session: Session, namespace: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_slow_reader_holds_the_server_back(
+def test_watch_slow_reader_receives_all_events(
     session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "_MAX_QUEUED_EVENTS", 2)

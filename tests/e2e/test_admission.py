@@ -1,4 +1,4 @@
-"""What the cluster's own rules refuse when some of a task is there already: nothing is left."""
+"""Objects refused by admission policies and webhooks: submit deletes what it has created."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ from tests.cluster.shell import run
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command
 from tests.e2e.test_queues import until
-from tests.e2e.test_submit import gone
+from tests.e2e.test_submit import until_deleted
 
 TASK = "name: refused\nnum_nodes: 2\nsecrets: {T: x}\nrun: sleep 300\n"
 API = "admissionregistration.k8s.io/v1"
@@ -30,7 +30,7 @@ def within(namespace: str) -> dict[str, Any]:
 
 @contextmanager
 def rule(kubectl: Command, *items: dict[str, Any]) -> Iterator[str]:
-    """A rule of the cluster, for the test's namespace alone, that is heeded: what it says."""
+    """Apply an admission rule to the namespace; yield its error message once enforced."""
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     made = kubectl("apply", "-f", "-", stdin=text)
     trial = ("create", "job", "trial", "--image=x", "--dry-run=server")
@@ -43,7 +43,7 @@ def rule(kubectl: Command, *items: dict[str, Any]) -> Iterator[str]:
 
 
 class Refusing(BaseHTTPRequestHandler):
-    """An admission webhook that lets the first node of a task in, and nothing else."""
+    """An admission webhook that allows only the first node of a task."""
 
     def do_POST(self) -> None:
         """Answer a review."""
@@ -60,12 +60,12 @@ class Refusing(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Disable the request log."""
 
 
 @pytest.fixture
 def refusing(tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """The webhook, served for the test, as the server is told of it."""
+    """Serve the webhook; return its client config for the API server."""
     key, certificate = tmp_path / "tls.key", tmp_path / "tls.crt"
     flags = ("-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate)
     names = ("-subj", "/CN=refusing", "-addext", "subjectAltName=IP:127.0.0.1")
@@ -105,10 +105,12 @@ def check(sky: Command, kubectl: Command, says: str, *hints: str) -> None:
     expected = [f"error: {says}; the created objects were deleted again"]
     expected += [f"hint: {hint}" for hint in hints]
     assert done.stderr.splitlines()[-len(expected) :] == expected
-    gone(kubectl, "refused1")
+    until_deleted(kubectl, "refused1")
 
 
-def test_a_policy_that_refuses(sky: Command, kubectl: Command, namespace: str) -> None:
+def test_submit_denied_by_admission_policy_leaves_no_objects(
+    sky: Command, kubectl: Command, namespace: str
+) -> None:
     metadata = {"name": namespace}
     policy = {
         "apiVersion": API,
@@ -135,10 +137,10 @@ def test_a_policy_that_refuses(sky: Command, kubectl: Command, namespace: str) -
         check(sky, kubectl, says)
 
 
-def test_a_webhook_that_refuses(
+def test_submit_denied_by_webhook_leaves_no_objects(
     sky: Command, kubectl: Command, cluster: Cluster, namespace: str, refusing: dict[str, Any]
 ) -> None:
-    """The second node, when the first is there."""
+    """The webhook denies the second node after the first is created."""
     with rule(kubectl, webhook(namespace, refusing, 20)) as said:
         if "failed calling webhook" in said and cluster.driver != "machine":
             pytest.skip("the cluster's server does not reach what listens on this machine")
@@ -148,7 +150,9 @@ def test_a_webhook_that_refuses(
         check(sky, kubectl, says)
 
 
-def test_a_webhook_that_does_not_answer(sky: Command, kubectl: Command, namespace: str) -> None:
+def test_submit_unreachable_webhook_leaves_no_objects(
+    sky: Command, kubectl: Command, namespace: str
+) -> None:
     with rule(kubectl, webhook(namespace, {"url": "https://127.0.0.1:1/"}, 2)):
         hint = "ask a cluster admin to repair it, or try again later"
         check(sky, kubectl, "admission webhook jobs.example.com does not answer", hint)

@@ -1,4 +1,4 @@
-"""Every backend: the same lines of submit, status, logs, wait and stop."""
+"""Every backend: submit, status, logs, wait and stop print the same lines."""
 
 import re
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from tests.e2e.conftest import Command, submitted
-from tests.e2e.test_submit import gone, objects
+from tests.e2e.test_submit import objects, until_deleted
 from tests.polling import eventually
 
 BACKENDS = ["jobs", "indexed"]
@@ -36,7 +36,9 @@ def backend(request: pytest.FixtureRequest) -> str:
         pytest.param("indexed", "python:3.13-slim", marks=pytest.mark.practice_only),
     ],
 )
-def test_nodes_meet(sky: Command, backend: str, image: str) -> None:
+def test_submit_multi_node_task_nodes_reach_each_other(
+    sky: Command, backend: str, image: str
+) -> None:
     script = """
 name: ring
 num_nodes: 3
@@ -67,19 +69,21 @@ run: |
 
 
 @pytest.mark.practice_only
-def test_stop_leaves_nothing(sky: Command, kubectl: Command, backend: str) -> None:
+def test_stop_running_task_deletes_all_objects(
+    sky: Command, kubectl: Command, backend: str
+) -> None:
     script = "num_nodes: 2\nsecrets: {T: x}\nrun: sleep 300\n"
     done = sky("submit", "-", "--backend", backend, "--detach", "--id", "stopit01", stdin=script)
     assert done.returncode == 0, done.stderr
     assert len(objects(kubectl, "stopit01")) >= 4
     assert sky("list", "-o", "name").stdout == "task/stopit01\n"
     assert sky("stop", "stopit01").stdout == "task/stopit01 (task-stopit01) stopped\n"
-    gone(kubectl, "stopit01")
+    until_deleted(kubectl, "stopit01")
     assert sky("status", "stopit01").returncode == 2
 
 
 def apart(kubectl: Command, task_id: str) -> float:
-    """How many seconds lie between the ends of a task's Jobs, which have failed."""
+    """Return the seconds between the first and the last failure of a task's Jobs."""
     waited = kubectl("wait", "--for=condition=Failed", "job", "-l", f"task-id={task_id}", LONG)
     assert waited.returncode == 0, waited.stderr
     ends = []
@@ -89,15 +93,17 @@ def apart(kubectl: Command, task_id: str) -> float:
     return (max(ends) - min(ends)).total_seconds()
 
 
-def test_the_client_ends_the_others(sky: Command, kubectl: Command) -> None:
-    """Where nobody in the cluster does: each node is a Job of its own."""
+def test_submit_jobs_backend_failed_node_stops_remaining_nodes(
+    sky: Command, kubectl: Command
+) -> None:
+    """Each node is a separate Job, so no controller in the cluster stops the others."""
     done = sky("submit", "-", "--backend", "jobs", "--id", "failing2", stdin=FAILING)
     assert done.returncode == 4, done.stderr
     assert done.stderr.count("node-2 failed: Error; the other nodes are being stopped\n") == 1
     assert "task failing2 (three) failed: node-2: Error (exit code 7)" in done.stderr
-    told = sky("status", "failing2").stdout
-    assert "failed — node-2: Error (exit code 7)" in told
-    assert told.count("Stopped") == 3
+    output = sky("status", "failing2").stdout
+    assert "failed — node-2: Error (exit code 7)" in output
+    assert output.count("Stopped") == 3
     metadata = sky.json("status", "failing2")["metadata"]
     assert [node["job_status"] for node in metadata["nodes"]] == [
         "STOPPED", "STOPPED", "FAILED", "STOPPED"
@@ -109,11 +115,11 @@ def test_the_client_ends_the_others(sky: Command, kubectl: Command) -> None:
     again = sky("submit", "-", "--backend", "jobs", "--id", "failing2", stdin=FAILING)
     assert again.stdout.startswith("task/failing2 unchanged")
     assert sky("stop", "failing2").returncode == 0
-    gone(kubectl, "failing2")
+    until_deleted(kubectl, "failing2")
 
 
 @pytest.mark.practice_only
-def test_whoever_waits_ends_the_others(sky: Command) -> None:
+def test_wait_jobs_backend_failed_node_stops_remaining_nodes(sky: Command) -> None:
     script = "num_nodes: 2\nrun: test $NODE_RANK = 0 || exit 3; sleep 300\n"
     assert sky("submit", "-", "-d", "--id", "failing3", stdin=script).returncode == 0
     done = sky("wait", "failing3")
@@ -129,7 +135,9 @@ def test_whoever_waits_ends_the_others(sky: Command) -> None:
     assert sky("stop", "failing3").returncode == 0
 
 
-def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
+def test_submit_indexed_backend_failed_node_stops_remaining_nodes(
+    sky: Command, kubectl: Command
+) -> None:
     done = sky("submit", "-", "--backend", "indexed", "--id", "failing1", stdin=FAILING)
     assert done.returncode == 4, done.stderr
     assert "node-2 failed: Error; the other nodes are being stopped\n" in done.stderr
@@ -141,17 +149,17 @@ def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
     (pod,) = (pod for pod in pods if "deletionTimestamp" not in pod["metadata"])
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
     took = datetime.fromisoformat(failed["lastTransitionTime"]) - datetime.fromisoformat(ended)
-    assert took.total_seconds() <= 10, "the Job has failed when its last pod has ended"
-    told = sky("status", "failing1").stdout
-    assert "failed — node-2: Error (exit code 7)" in told
-    assert told.count("Stopped") == 3
+    assert took.total_seconds() <= 10, "the Job fails soon after its last pod"
+    output = sky("status", "failing1").stdout
+    assert "failed — node-2: Error (exit code 7)" in output
+    assert output.count("Stopped") == 3
     assert sky("wait", "failing1").stdout == (
         "task/failing1 (three) failed: node-2: Error (exit code 7)\n"
     )
 
 
 @pytest.mark.practice_only
-def test_another_backend_is_another_task(sky: Command) -> None:
+def test_submit_existing_id_with_other_backend_is_refused(sky: Command) -> None:
     script = "name: one\nrun: 'true'\n"
     assert sky("submit", "-", "--id", "backend1", stdin=script).returncode == 0
     done = sky("submit", "-", "--id", "backend1", "--backend", "indexed", stdin=script)
@@ -161,17 +169,21 @@ def test_another_backend_is_another_task(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_auto_says_its_choice(sky: Command) -> None:
+def test_backend_auto_prints_chosen_backend(sky: Command) -> None:
     script = "num_nodes: 2\nrun: 'true'\n"
     done = sky("submit", "-", "--backend", "auto", "--dry-run=client", stdin=script)
     assert done.returncode == 0, done.stderr
-    assert re.match("backend (indexed|jobset): ", done.stderr), "by what is installed"
+    assert re.match("backend (indexed|jobset): ", done.stderr), "depends on the cluster"
     done = sky("render", "-", "--backend", "auto", stdin=script)
-    assert done.stderr.startswith("backend indexed: one Job for all nodes"), "nobody was asked"
+    assert done.stderr.startswith("backend indexed: one Job for all nodes"), (
+        "render does not contact the cluster"
+    )
 
 
 @pytest.mark.practice_only
-def test_what_is_not_installed_is_told(sky: Command, kubectl: Command) -> None:
+def test_submit_jobset_backend_not_installed_is_cluster_error(
+    sky: Command, kubectl: Command
+) -> None:
     if kubectl("get", "jobsets").returncode == 0:
         pytest.skip("the cluster has JobSet")
     done = sky("submit", "-", "--backend", "jobset", "--id", "absent01", stdin="run: 'true'\n")
@@ -183,7 +195,7 @@ def test_what_is_not_installed_is_told(sky: Command, kubectl: Command) -> None:
     assert objects(kubectl, "absent01") == []
 
 
-def test_a_backend_in_the_file_and_in_the_settings(sky: Command) -> None:
+def test_backend_flag_overrides_file_and_file_overrides_settings(sky: Command) -> None:
     settings = sky.folder / ".config" / "kubectl-sky" / "settings.yaml"
     settings.write_text("backend: indexed\n")
     assert "completionMode: Indexed" in sky("render", "-", stdin="run: 'true'\n").stdout
@@ -199,7 +211,9 @@ def test_a_backend_in_the_file_and_in_the_settings(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_a_thousand_nodes_are_one_object(sky: Command, kubectl: Command) -> None:
+def test_submit_indexed_backend_thousand_nodes_creates_four_objects(
+    sky: Command, kubectl: Command
+) -> None:
     script = "num_nodes: 1000\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
     done = sky("submit", "-", "--backend", "indexed", "--detach", "--id", "many0001", stdin=script)
     assert done.returncode == 0, done.stderr
@@ -216,7 +230,7 @@ run: |
 """
 
 
-def test_an_array(sky: Command, kubectl: Command) -> None:
+def test_submit_array_with_failed_task_reports_every_index(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", "--array", "0,3,7-9%2", "--id", "array001", stdin=ARRAY)
     assert done.returncode == 4, done.stderr
     first, *lines = done.stdout.splitlines()
@@ -231,17 +245,19 @@ def test_an_array(sky: Command, kubectl: Command) -> None:
     assert (metadata["succeeded_nodes"], metadata["failed_nodes"]) == (4, 1)
     assert [node["index"] for node in metadata["nodes"]] == list(numbers)
     assert sky("list").stdout.splitlines()[1].split()[:4] == ["array001", "sweep", "failed", "4/5"]
-    assert sky("logs", "array001").stdout.splitlines() == expected, "of more than are read at once"
+    assert sky("logs", "array001").stdout.splitlines() == expected, (
+        "all logs, not only the first batch"
+    )
     assert sky("logs", "array001", "--rank", "7").stdout == f"{expected[2]}\n"
     assert sky("wait", "array001").returncode == 4
     again = sky("submit", "-", "--array", "0,3,7-9%2", "--id", "array001", "-d", stdin=ARRAY)
     assert again.stdout.startswith("task/array001 unchanged")
     assert sky("stop", "array001").returncode == 0
-    gone(kubectl, "array001")
+    until_deleted(kubectl, "array001")
 
 
 @pytest.mark.practice_only
-def test_an_array_runs_so_many_at_once(sky: Command, kubectl: Command) -> None:
+def test_submit_array_with_parallelism_limits_running_tasks(sky: Command, kubectl: Command) -> None:
     script = "resources: {image_id: 'busybox:1.36'}\nrun: sleep 300\n"
     done = sky("submit", "-", "--array", "3-7%2", "--id", "array002", "-d", stdin=script)
     assert done.returncode == 0, done.stderr
@@ -256,15 +272,17 @@ def test_an_array_runs_so_many_at_once(sky: Command, kubectl: Command) -> None:
     shown = ("sh", "-c", "echo $SKYPILOT_JOB_RANK of $SKYPILOT_NUM_JOBS, $SKYPILOT_NODE_IPS")
     done = sky("exec", "array002", "--all-ranks", "--", *shown)
     addresses = sorted(pod["status"]["podIP"] for pod in pods)
-    told = sorted(done.stdout.splitlines())
-    assert [line.partition(", ")[0] for line in told] == ["index-3 | 3 of 5", "index-4 | 4 of 5"]
-    assert sorted(line.partition(", ")[2] for line in told) == addresses, "each its own"
+    output = sorted(done.stdout.splitlines())
+    assert [line.partition(", ")[0] for line in output] == ["index-3 | 3 of 5", "index-4 | 4 of 5"]
+    assert sorted(line.partition(", ")[2] for line in output) == addresses, (
+        "each task has its own address"
+    )
     assert sky("stop", "array002").returncode == 0
-    gone(kubectl, "array002")
+    until_deleted(kubectl, "array002")
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
         (("--array", "0-3", "--num-nodes", "2"), "each task of an array runs on one node"),
         (("--array", "0-3", "--backend", "jobset"), "arrays run as one Indexed Job"),
@@ -272,7 +290,9 @@ def test_an_array_runs_so_many_at_once(sky: Command, kubectl: Command) -> None:
         (("--array", "all"), "write it as 0-99, 0,3,7 or 0-99%10"),
     ],
 )
-def test_what_is_no_array(sky: Command, flags: tuple[str, ...], told: str) -> None:
+def test_submit_invalid_array_is_refused(
+    sky: Command, flags: tuple[str, ...], message: str
+) -> None:
     done = sky("submit", "-", *flags, stdin="run: 'true'\n")
     assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
+    assert message in done.stderr

@@ -1,6 +1,6 @@
-"""Buckets and files of the web: copied before the task, or mounted as the settings say.
+"""Buckets and web files: copied before the task starts, or mounted as the settings define.
 
-The store is rclone's own S3 server, in a pod; it checks signatures.
+The store is the S3 server of rclone, in a pod; it checks signatures.
 """
 
 import json
@@ -40,7 +40,7 @@ run: |
 
 
 def wait(what: str, kubectl: Command, *arguments: str) -> str:
-    """Ask until there is an answer."""
+    """Repeat a kubectl command until it prints something."""
     for _ in range(120):
         answer = kubectl(*arguments).stdout
         if answer:
@@ -51,7 +51,7 @@ def wait(what: str, kubectl: Command, *arguments: str) -> str:
 
 @pytest.fixture
 def program(cluster: Cluster) -> str:
-    """rclone as the pods see it: on the practice cluster they have this machine's programs."""
+    """The path of rclone in the pods: on the practice cluster they run local programs."""
     if cluster.driver != "practice":
         return "rclone"
     try:
@@ -92,7 +92,7 @@ def store(kubectl: Command, program: str) -> Iterator[str]:
 
 @pytest.fixture
 def settings(store: str, program: str, tmp_path: Path) -> Path:
-    """The settings file that says where the store is."""
+    """The settings file with the address of the store."""
     folder = tmp_path / ".config" / "kubectl-sky"
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "settings.yaml"
@@ -102,7 +102,9 @@ def settings(store: str, program: str, tmp_path: Path) -> Path:
     return file
 
 
-def test_copied_to_every_node(sky: Command, kubectl: Command, settings: Path) -> None:
+def test_submit_bucket_is_copied_to_every_node(
+    sky: Command, kubectl: Command, settings: Path
+) -> None:
     done = sky("submit", "-", stdin=COPY)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()[1:]
@@ -115,7 +117,7 @@ def test_copied_to_every_node(sky: Command, kubectl: Command, settings: Path) ->
     assert settings.is_file()
 
 
-def test_without_root(sky: Command, settings: Path) -> None:
+def test_submit_bucket_as_non_root_user_is_copied(sky: Command, settings: Path) -> None:
     script = COPY + (
         "config: {kubernetes: {pod_config: {spec: {securityContext: {runAsUser: 1000}}}}}\n"
         "envs: {HOME: /tmp/home}\n"
@@ -127,24 +129,28 @@ def test_without_root(sky: Command, settings: Path) -> None:
 
 @pytest.mark.practice_only
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("s3://nothing", "s3://nothing could not be copied: "),
         ("s3://data/nothing", "s3://data/nothing could not be copied: there is nothing of that"),
     ],
 )
-def test_what_is_not_there_is_told(sky: Command, settings: Path, source: str, told: str) -> None:
+def test_submit_missing_bucket_or_path_fails_task_with_message(
+    sky: Command, settings: Path, source: str, message: str
+) -> None:
     script = f"file_mounts: {{/data: '{source}'}}\nrun: echo ran\n"
     done = sky("submit", "-", stdin=script)
     assert done.returncode == 4, done.stdout + done.stderr
     assert "ran" not in done.stdout.splitlines()
     status = sky.json("status", submitted(done))
-    assert told in json.dumps(status)
+    assert message in json.dumps(status)
     assert settings.is_file()
 
 
 @pytest.mark.practice_only
-def test_the_store_refuses_a_wrong_key(sky: Command, kubectl: Command, settings: Path) -> None:
+def test_submit_bucket_with_wrong_key_fails_task(
+    sky: Command, kubectl: Command, settings: Path
+) -> None:
     wrong = {"stringData": {"AWS_SECRET_ACCESS_KEY": "other"}}
     assert kubectl("patch", "secret", "aws-keys", "-p", json.dumps(wrong)).returncode == 0
     done = sky("submit", "-", stdin="file_mounts: {/data: 's3://data'}\nrun: echo ran\n")
@@ -154,7 +160,9 @@ def test_the_store_refuses_a_wrong_key(sky: Command, kubectl: Command, settings:
 
 
 @pytest.mark.practice_only
-def test_a_bucket_that_is_to_be_mounted(sky: Command, settings: Path) -> None:
+def test_submit_mounted_bucket_without_driver_is_refused_but_can_be_copied(
+    sky: Command, settings: Path
+) -> None:
     script = """
 file_mounts:
   /data: {name: data, store: s3, mode: MOUNT}
@@ -172,7 +180,7 @@ run: ls /data | wc -l; echo x > /scratch/x
 
 
 @pytest.mark.practice_only
-def test_mounted_by_a_claim_that_stands_for_the_bucket(sky: Command, tmp_path: Path) -> None:
+def test_submit_bucket_with_pvc_in_settings_is_mounted(sky: Command, tmp_path: Path) -> None:
     folder = tmp_path / ".config" / "kubectl-sky"
     folder.mkdir(parents=True, exist_ok=True)
     assert sky("volumes", "create", "shelf", "1Gi").returncode == 0
@@ -185,7 +193,9 @@ def test_mounted_by_a_claim_that_stands_for_the_bucket(sky: Command, tmp_path: P
     assert done.stdout.splitlines()[1:] == ["kept"], done.stderr
 
 
-def test_a_csi_driver_of_the_settings(sky: Command, tmp_path: Path) -> None:
+def test_submit_bucket_with_csi_driver_in_settings_renders_csi_volume(
+    sky: Command, tmp_path: Path
+) -> None:
     folder = tmp_path / ".config" / "kubectl-sky"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "settings.yaml").write_text("""

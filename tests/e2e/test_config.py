@@ -1,4 +1,4 @@
-"""What `config.kubernetes` asks for, on clusters: accepted, in force, the same when sent again."""
+"""`config.kubernetes` on clusters: accepted, applied, and unchanged on resubmit."""
 
 import textwrap
 from typing import Any
@@ -49,7 +49,9 @@ def pod_of(kubectl: Command, task_id: str) -> Any:
     return pod
 
 
-def test_pod_config(sky: Command, kubectl: Command) -> None:
+def test_submit_pod_config_is_applied_and_resubmit_is_unchanged(
+    sky: Command, kubectl: Command
+) -> None:
     file = sky.write("task.yaml", POD_CONFIG)
     done = sky("submit", file, "--id", "conf2345")
     assert done.returncode == 0, done.stderr
@@ -96,14 +98,14 @@ config:
 """
 
 
-def test_the_server_takes_all_that_is_valid(sky: Command) -> None:
+def test_submit_pod_config_with_all_valid_fields_is_accepted_by_server(sky: Command) -> None:
     file = sky.write("task.yaml", textwrap.dedent(EVERYTHING))
     done = sky("submit", file, "--dry-run=server", "-o", "json")
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.practice_only
-def test_the_start_is_waited_for_as_long_as_the_file_says(sky: Command) -> None:
+def test_submit_provision_timeout_exceeded_exits_with_1(sky: Command) -> None:
     never = "{kubernetes: {provision_timeout: 1, pod_config: {spec: {nodeSelector: {a: b}}}}}"
     file = sky.write("task.yaml", f"run: hostname\nconfig: {never}\n")
     done = sky("submit", file, timeout=60)
@@ -112,7 +114,9 @@ def test_the_start_is_waited_for_as_long_as_the_file_says(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_a_service_account(sky: Command, kubectl: Command) -> None:
+def test_submit_remote_identity_selects_service_account_by_context(
+    sky: Command, kubectl: Command
+) -> None:
     kubectl("create", "serviceaccount", "robot")
     context = kubectl("config", "current-context").stdout.strip()
     config = {"kubernetes": {"remote_identity": {"other": "nobody", context[:2] + "*": "robot"}}}
@@ -129,18 +133,20 @@ def test_a_service_account(sky: Command, kubectl: Command) -> None:
     assert f'no service account is set for the context "{context}"' in done.stderr
 
 
-def test_the_account_s_token(sky: Command, kubectl: Command) -> None:
+def test_submit_token_is_mounted_only_with_service_account(sky: Command, kubectl: Command) -> None:
     kubectl("create", "serviceaccount", "robot")
     run = "test -s /var/run/secrets/kubernetes.io/serviceaccount/token && echo has a token"
     config = "{kubernetes: {remote_identity: robot}}"
     done = sky("submit", sky.write("task.yaml", f"run: {run}\nconfig: {config}\n"))
     assert "has a token" in done.stdout, done.stderr
     done = sky("submit", sky.write("other.yaml", f"run: {run}\n"))
-    assert done.returncode == 4, "and without an account there is none"
+    assert done.returncode == 4, "no token without a service account"
 
 
-def test_a_private_registry(sky: Command, kubectl: Command) -> None:
-    """The image is there already; that the kubelet takes the login is the cluster's to show."""
+def test_submit_private_registry_creates_pull_secret_deleted_with_task(
+    sky: Command, kubectl: Command
+) -> None:
+    """The image is already pulled, so this does not test that the kubelet uses the login."""
     login = {"USERNAME": "alice", "PASSWORD": "s3cr3t", "SERVER": "registry.example.com"}
     flags = [f"--secret=SKYPILOT_DOCKER_{name}={value}" for name, value in login.items()]
     run = "echo $SKYPILOT_DOCKER_USERNAME"
@@ -158,4 +164,4 @@ def test_a_private_registry(sky: Command, kubectl: Command) -> None:
     assert "task/regi2345 unchanged" in again.stdout, again.stderr
     assert sky("stop", "regi2345", "-y").returncode == 0
     gone = kubectl("wait", "--for=delete", f"secret/{secret}", "--timeout=60s")
-    assert gone.returncode == 0, "it goes with the task"
+    assert gone.returncode == 0, "the Secret is deleted with the task"

@@ -1,4 +1,4 @@
-"""Which context of the kubeconfig a task goes to."""
+"""Which context of the kubeconfig submit uses."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ DEAD = "https://127.0.0.1:9"
 
 @pytest.fixture
 def contexts(sky: Command, tmp_path: Path) -> Command:
-    """The current context leads nowhere; `good` and `team/good` lead to the cluster."""
+    """The current context is unreachable; `good` and `team/good` point to the cluster."""
     path = tmp_path / "kubeconfig"
     config = yaml.safe_load(path.read_text())
     context = next(
@@ -42,7 +42,9 @@ def contexts(sky: Command, tmp_path: Path) -> Command:
         ("any_of: [{infra: k8s/west}, {infra: aws}, {infra: k8s/good}]", "good", "<stdin>:3:53"),
     ],
 )
-def test_the_file_s_context(contexts: Command, fields: str, chosen: str, place: str) -> None:
+def test_submit_context_of_file_is_used(
+    contexts: Command, fields: str, chosen: str, place: str
+) -> None:
     done = contexts("submit", "-", stdin=TASK.format(fields))
     assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["done"]), done.stderr
     told = f"context {chosen} of {place}; other commands find the task with --context {chosen}"
@@ -50,7 +52,7 @@ def test_the_file_s_context(contexts: Command, fields: str, chosen: str, place: 
     assert len(contexts.json("list", "--context", chosen)["tasks"]) == 1
 
 
-def test_the_flag_wins(contexts: Command) -> None:
+def test_submit_context_flag_overrides_file(contexts: Command) -> None:
     flags = ("--context", "good", "--dry-run=server")
     done = contexts("submit", "-", *flags, stdin=TASK.format("infra: k8s/dead"))
     assert done.returncode == 0, done.stderr
@@ -59,7 +61,7 @@ def test_the_flag_wins(contexts: Command) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_contexts_that_are_not_there(contexts: Command) -> None:
+def test_submit_unknown_contexts_are_refused_with_position(contexts: Command) -> None:
     fields = "any_of: [{infra: k8s/west}, {cloud: kubernetes, region: east}]"
     done = contexts("submit", "-", stdin=TASK.format(fields))
     has = "in the kubeconfig; it has: dead, good, team/good\n"
@@ -70,7 +72,7 @@ def test_contexts_that_are_not_there(contexts: Command) -> None:
     )
 
 
-def test_render_says_it_and_needs_no_kubeconfig(offline: Command) -> None:
+def test_render_context_of_file_is_reported_without_kubeconfig(offline: Command) -> None:
     done = offline("render", "-", stdin=TASK.format("infra: k8s/west"))
     assert done.returncode == 0
     assert "west" not in done.stdout

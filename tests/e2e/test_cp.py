@@ -1,4 +1,4 @@
-"""Files to a node and from it, as people copy them."""
+"""Copy files to and from a node."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ def inside(sky: Command, task: str, script: str) -> str:
     return done.stdout
 
 
-def test_there_and_back(sky: Command, task: str, tmp_path: Path) -> None:
+def test_cp_upload_and_download_preserve_files(sky: Command, task: str, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "a folder" / "empty").mkdir(parents=True)
     (tree / "a folder" / "data").write_bytes(os.urandom(3_000_000))
@@ -65,14 +65,14 @@ REFUSED = {
 
 
 @pytest.mark.practice_only
-def test_what_cannot_be(sky: Command, task: str) -> None:
+def test_cp_invalid_arguments_are_refused(sky: Command, task: str) -> None:
     for arguments, told in REFUSED.items():
         done = sky("cp", *(word.format(task) for word in arguments))
         assert (done.returncode, done.stdout) == (2, ""), arguments
         assert told in done.stderr
 
 
-def test_an_image_without_tar(sky: Command) -> None:
+def test_cp_image_without_tar_is_refused(sky: Command) -> None:
     script = "name: bare\nrun: rm -f /bin/tar /usr/bin/tar; touch /tmp/ready; sleep 300\n"
     submit(sky, script, "notar001")
     until_running(sky, "notar001")

@@ -1,4 +1,4 @@
-"""Files that are too large for the cluster's objects reach every pod, whenever it starts."""
+"""Files too large for a ConfigMap are streamed to every pod when it starts."""
 
 import os
 import signal
@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Command
-from tests.e2e.test_files import files, fill, seen
+from tests.e2e.test_files import expected_listing, files, fill
 from tests.e2e.test_recovery import ONCE, volume
-from tests.e2e.test_submit import gone
+from tests.e2e.test_submit import until_deleted
 from tests.polling import eventually
 
 
 @pytest.fixture
 def code(tmp_path: Path) -> Path:
-    """A folder of six megabytes that cannot be squeezed."""
+    """A folder of 6 MB of random data, which does not compress."""
     folder = tmp_path / "code"
     folder.mkdir()
     (folder / "data").write_bytes(os.urandom(6_000_000))
@@ -25,7 +25,7 @@ def code(tmp_path: Path) -> Path:
     return folder
 
 
-def test_what_is_too_large_is_sent_straight_to_the_pods(
+def test_submit_large_workdir_is_streamed_to_pods(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:
     fill(tmp_path / "code", files=100, size=60_000)
@@ -36,7 +36,7 @@ def test_what_is_too_large_is_sent_straight_to_the_pods(
     again = sky("submit", "-", "--id", "large001", "--detach", stdin=task)
     assert "6.0 MB, sent directly to the pods that lack them\n" in again.stderr
     assert files(kubectl) == []
-    expected = seen(tmp_path / "code")
+    expected = expected_listing(tmp_path / "code")
     for rank in range(3):
         prefix = f"node-{rank} | "
         lines = [
@@ -59,7 +59,7 @@ run: sh main.sh
 
 
 @pytest.mark.practice_only
-def test_later_stages_get_what_there_was_at_first(sky: Command, code: Path) -> None:
+def test_submit_pipeline_later_stage_gets_files_from_submit_time(sky: Command, code: Path) -> None:
     running = sky.start("submit", sky.write("line.yaml", PIPELINE))
     assert running.stdout
     for line in running.stdout:
@@ -73,7 +73,7 @@ def test_later_stages_get_what_there_was_at_first(sky: Command, code: Path) -> N
 
 
 @pytest.mark.practice_only
-def test_nobody_sends_to_later_stages_after_detaching(
+def test_submit_detached_pipeline_with_large_files_is_refused(
     sky: Command, kubectl: Command, code: Path
 ) -> None:
     done = sky("submit", "-", "--detach", stdin=PIPELINE)
@@ -84,7 +84,7 @@ def test_nobody_sends_to_later_stages_after_detaching(
 
 @pytest.mark.practice_only
 @pytest.mark.usefixtures("code")
-def test_all_tasks_of_a_group_get_them(sky: Command) -> None:
+def test_submit_group_with_large_files_reaches_all_tasks(sky: Command) -> None:
     group = PIPELINE.replace("name: line", "name: both\nexecution: parallel")
     done = sky("submit", "-", stdin=group)
     assert done.returncode == 0, done.stderr
@@ -95,7 +95,7 @@ def test_all_tasks_of_a_group_get_them(sky: Command) -> None:
 @pytest.mark.practice_only
 @pytest.mark.parametrize("detached", [False, True])
 @pytest.mark.usefixtures("code")
-def test_every_task_of_an_array_gets_them(sky: Command, detached: bool) -> None:
+def test_submit_array_with_large_files_reaches_every_task(sky: Command, detached: bool) -> None:
     flags = ["--array", "0,3,5%2", "--id", "array001", *["--detach"] * detached]
     done = sky("submit", "-", *flags, stdin="workdir: code\nrun: sh main.sh\n")
     assert done.returncode == 0, done.stderr
@@ -108,7 +108,7 @@ def test_every_task_of_an_array_gets_them(sky: Command, detached: bool) -> None:
 
 @pytest.mark.practice_only
 @pytest.mark.usefixtures("code")
-def test_a_node_that_starts_again_gets_them_again(sky: Command) -> None:
+def test_submit_restarted_node_gets_large_files_again(sky: Command) -> None:
     task = ONCE.replace("run: |\n", "workdir: code\nrun: |\n  wc -c < data\n")
     done = sky("submit", "-", stdin=task % volume(sky, "marks-d"))
     assert done.returncode == 0, done.stderr
@@ -125,7 +125,9 @@ envs: {TAR_OPTIONS: --checkpoint=100 --checkpoint-action=sleep=1}
 
 @pytest.mark.parametrize("replaced", [pytest.param(False, marks=pytest.mark.practice_only), True])
 @pytest.mark.usefixtures("code")
-def test_a_pod_that_dies_on_the_way(sky: Command, kubectl: Command, replaced: bool) -> None:
+def test_submit_pod_deleted_during_upload_is_retried_or_fails(
+    sky: Command, kubectl: Command, replaced: bool
+) -> None:
     recovery = "resources: {job_recovery: {max_restarts_on_errors: 2}}\n" * replaced
     task = sky.write("task.yaml", f"{SLOW}{recovery}run: wc -c < data\n")
     running = sky.start("submit", task, "--id", "killed01")
@@ -145,7 +147,7 @@ def test_a_pod_that_dies_on_the_way(sky: Command, kubectl: Command, replaced: bo
 
 
 def kill(kubectl: Command, task: str) -> None:
-    """Delete a task's pod without grace while its files come in."""
+    """Force-delete a task's pod during its upload."""
     selectors = ("-l", f"task-id={task}", "--field-selector", "status.phase=Running")
     pod = eventually(lambda: kubectl("get", "pods", *selectors, "-o", "name").stdout.strip())
     comes = "until [ -e $KUBECTL_SKY_FILES/coming-000 ]; do sleep 0.01; done"
@@ -168,7 +170,7 @@ run: 'true'
 
 @pytest.mark.parametrize("image", ["busybox:1.36", "python:3.13-slim"])
 @pytest.mark.usefixtures("code")
-def test_where_there_is_no_room(sky: Command, image: str) -> None:
+def test_submit_volume_too_small_for_files_fails_task(sky: Command, image: str) -> None:
     done = sky("submit", "-", "--id", "full0001", "--image", image, stdin=SMALL)
     assert done.returncode == 4
     assert (
@@ -179,7 +181,7 @@ def test_where_there_is_no_room(sky: Command, image: str) -> None:
 
 
 def never_started(sky: Command, folder: Path, task_id: str) -> subprocess.Popen[str]:
-    """Submit a task that no machine has room for, and return when its files wait for it."""
+    """Submit a task that fits on no node; return once its upload waits."""
     fill(folder / "code", files=100, size=60_000)
     task = sky.write("task.yaml", "workdir: code\nresources: {cpus: 900}\nrun: 'true'\n")
     running = sky.start("submit", task, "--id", task_id)
@@ -189,7 +191,7 @@ def never_started(sky: Command, folder: Path, task_id: str) -> subprocess.Popen[
 
 
 @pytest.mark.practice_only
-def test_interrupted_on_the_way_nothing_is_left(
+def test_submit_interrupted_during_upload_deletes_task(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:
     running = never_started(sky, tmp_path, "stream01")
@@ -198,11 +200,13 @@ def test_interrupted_on_the_way_nothing_is_left(
     assert running.wait(30) == 130
     assert "task stream01 was deleted because its nodes lack files" in running.stderr.read()
     running.communicate()
-    gone(kubectl, "stream01")
+    until_deleted(kubectl, "stream01")
 
 
 @pytest.mark.practice_only
-def test_deleted_on_the_way(sky: Command, kubectl: Command, tmp_path: Path) -> None:
+def test_submit_task_deleted_during_upload_exits_with_3(
+    sky: Command, kubectl: Command, tmp_path: Path
+) -> None:
     running = never_started(sky, tmp_path, "stream02")
     assert running.stderr
     assert kubectl("delete", "jobs", "--all").returncode == 0
@@ -226,7 +230,7 @@ SECRET_NOT_FOUND = (
     ],
     ids=["secret not found", "unschedulable"],
 )
-def test_submit_node_that_does_not_start_is_noted_while_files_wait(
+def test_submit_pending_node_during_upload_prints_reason(
     sky: Command, code: Path, fields: str, reason: str
 ) -> None:
     task = sky.write("task.yaml", f"workdir: code\n{fields}\nrun: sh main.sh\n")

@@ -1,4 +1,4 @@
-"""`make demo`: all of it, and that nothing of it stays, however it ends."""
+"""`make demo` runs to the end and leaves no files, even if interrupted."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from tests.e2e.conftest import heed
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """`make demo` of this environment, with an empty folder for temporary files."""
+    """Run `make demo` in this environment with an empty TMPDIR."""
     root = Path(__file__).parent.parent.parent
     temporary = tmp_path / "tmp"
     temporary.mkdir()
@@ -39,7 +39,7 @@ def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     assert list(tmp_path.iterdir()) == [temporary]
 
 
-def test_demo(demo: subprocess.Popen[str]) -> None:
+def test_demo_prints_output_of_all_commands(demo: subprocess.Popen[str]) -> None:
     said, _ = demo.communicate(timeout=120)
     assert demo.returncode == 0, said
     assert re.search(r"^node-2 \| rank 2 of 3; turns so far: 0 1 2$", said, re.MULTILINE)
@@ -48,8 +48,10 @@ def test_demo(demo: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_demo_that_is_cut_short(demo: subprocess.Popen[str], number: signal.Signals) -> None:
-    """Its fixture sees to it that nothing stays."""
+def test_demo_interrupted_leaves_no_temporary_files(
+    demo: subprocess.Popen[str], number: signal.Signals
+) -> None:
+    """The fixture checks that no files are left."""
     assert demo.stdout
     while not demo.stdout.readline().startswith("$ kubectl sky volumes create"):
         assert demo.poll() is None

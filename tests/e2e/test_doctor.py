@@ -1,4 +1,4 @@
-"""`kubectl sky doctor` on real failures, on a whole cluster, and with the rights that it names."""
+"""`kubectl sky doctor` on failing tasks, on a cluster, and with the Role that it prints."""
 
 import json
 import os
@@ -47,7 +47,7 @@ PRACTICE_ONLY = [
 
 
 def merge(base: Json, more: Mapping[str, Any]) -> None:
-    """Put values into an object; lists of maps are put behind what is there."""
+    """Merge values into an object; lists of maps are appended."""
     for key, value in more.items():
         if isinstance(base.get(key), list) and isinstance(value[0], dict):
             base[key] += value
@@ -58,7 +58,7 @@ def merge(base: Json, more: Mapping[str, Any]) -> None:
 
 
 def task_of(sky: Command, trouble: Trouble) -> list[Json]:
-    """Return the manifests of an ordinary task with the trouble in them."""
+    """Return the manifests of a task modified to fail."""
     head = dict(trouble.head)
     labels = head.pop("labels", {})
     text = yaml.safe_dump({"name": "trouble", "run": trouble.run, **head})
@@ -74,7 +74,7 @@ def task_of(sky: Command, trouble: Trouble) -> list[Json]:
 
 
 def verdict_of(sky: Command, trouble: Trouble) -> Json:
-    """Ask until the verdict is there; how long a cluster takes for it differs."""
+    """Run doctor until it reports the expected finding; clusters take different times."""
 
     def check() -> Json:
         verdict = sky.json("doctor", ID)
@@ -97,7 +97,7 @@ def verdict_of(sky: Command, trouble: Trouble) -> Json:
         for trouble in TROUBLES
     ],
 )
-def test_a_failure_is_explained(
+def test_doctor_failing_task_reports_matching_finding(
     sky: Command, kubectl: Command, namespace: str, trouble: Trouble, request: pytest.FixtureRequest
 ) -> None:
     if trouble.objects:
@@ -110,8 +110,8 @@ def test_a_failure_is_explained(
     assert done.returncode == 0, done.stderr
     try:
         verdict = verdict_of(sky, trouble)
-        told = sky("doctor", ID).stdout
-        assert "next: " in told and "Traceback" not in told
+        output = sky("doctor", ID).stdout
+        assert "next: " in output and "Traceback" not in output
         first = verdict["findings"][0]
         assert verdict["stages"][first["stage"]] == "problem"
         assert verdict["summary"] == first["what"]
@@ -123,7 +123,7 @@ def test_a_failure_is_explained(
 
 
 def record(sky: Command, name: str) -> None:
-    """Keep what the cluster said, for the tests that have none."""
+    """Record the cluster's answers for tests without a cluster."""
     session = Session.connect(Connection(kubeconfig=sky.environment["KUBECONFIG"]))
     task = find.get_task(session, find.Scope(session.namespace, None), ID)
     seen, _ = doctor.snapshot(session, task)
@@ -132,7 +132,7 @@ def record(sky: Command, name: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_nothing_is_wrong(sky: Command) -> None:
+def test_doctor_completed_task_reports_no_problem(sky: Command) -> None:
     done = sky("submit", "-", stdin="run: echo well\n")
     verdict = sky.json("doctor", submitted(done))
     assert verdict["findings"] == []
@@ -141,22 +141,22 @@ def test_nothing_is_wrong(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_why_is_another_name(sky: Command) -> None:
+def test_why_failed_task_prints_exit_code(sky: Command) -> None:
     done = sky("submit", "-", stdin="run: exit 3\n")
     why = sky("why", submitted(done))
     assert "it failed (Error 3)" in why.stdout, why.stderr
 
 
 @pytest.mark.practice_only
-def test_nodes_with_the_same_trouble_are_told_together(sky: Command) -> None:
+def test_doctor_nodes_with_same_finding_are_grouped(sky: Command) -> None:
     text = "num_nodes: 3\nrun: exit $((3 + NODE_RANK / 2))\n"
     done = sky("submit", "-", stdin=text)
-    told = sky("doctor", submitted(done)).stdout
-    assert "node-0 to node-1: it failed (Error 3)" in told
-    assert "node-2: it failed (Error 4)" in told
+    output = sky("doctor", submitted(done)).stdout
+    assert "node-0 to node-1: it failed (Error 3)" in output
+    assert "node-2: it failed (Error 4)" in output
 
 
-def test_the_cluster_is_checked(sky: Command) -> None:
+def test_doctor_cluster_reports_no_missing_rights(sky: Command) -> None:
     checkup = sky.json("doctor")
     assert checkup["missing_rights"] == []
     assert checkup["cluster_nodes"] and checkup["default_storage_class"]

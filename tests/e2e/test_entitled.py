@@ -1,4 +1,4 @@
-"""AppWrappers of users who may not make what is in them, as AppWrapper itself tells."""
+"""AppWrappers of users without the right to create the wrapped objects."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.cluster.target import Cluster
 from tests.cluster.webhooks import WATCHED
 from tests.e2e.conftest import Command
 from tests.e2e.test_queues import until
-from tests.e2e.test_submit import gone
+from tests.e2e.test_submit import until_deleted
 
 TASK = "name: wrapped\nnum_nodes: 2\nresources: {image_id: 'busybox:1.36'}\nrun: echo $NODE_RANK\n"
 FLAGS = ("--backend", "appwrapper", "--id", "wrapped1", "--context", "alice")
@@ -29,12 +29,12 @@ spec: {components: []}
 
 @pytest.fixture
 def cluster(real_cluster: Cluster) -> Cluster:
-    """Only the real one asks."""
+    """The real cluster: only its AppWrapper webhook checks rights."""
     return real_cluster
 
 
 @pytest.mark.usefixtures("asking")
-def test_who_may_not_make_what_is_wrapped(
+def test_submit_appwrapper_without_right_to_create_jobs_is_refused(
     sky: Command, kubectl: Command, cluster: Cluster, namespace: str
 ) -> None:
     (label,) = (f"{key}={value}" for key, value in WATCHED.items())
@@ -50,7 +50,7 @@ def test_who_may_not_make_what_is_wrapped(
         f"error: user {user} is not entitled to the contained resources: creating jobs in namespace"
         f" {namespace} is not allowed; the created objects were deleted again"
     )
-    gone(kubectl, "wrapped1")
+    until_deleted(kubectl, "wrapped1")
     assert kubectl("get", "appwrappers", "-o", "name").stdout == ""
     listed = sky("list", "--context", "alice")
     assert (listed.returncode, listed.stdout) == (0, ""), listed.stderr
@@ -62,8 +62,8 @@ def test_who_may_not_make_what_is_wrapped(
     done = sky("submit", "-", *FLAGS, "--detach", stdin=TASK)
     assert done.returncode == 0, done.stderr
     (found,) = kubectl.json("get", "appwrappers")["items"]
-    assert "workload.codeflare.dev/user" in found["metadata"]["labels"], "it was asked"
+    assert "workload.codeflare.dev/user" in found["metadata"]["labels"], "set by the webhook"
     again = sky("submit", "-", *FLAGS, "--detach", stdin=TASK)
     assert again.stdout.startswith("task/wrapped1 unchanged")
     assert sky("stop", "wrapped1", "--context", "alice").returncode == 0
-    gone(kubectl, "wrapped1")
+    until_deleted(kubectl, "wrapped1")

@@ -1,4 +1,4 @@
-"""What the entry script does for a node: the barrier, the phases, orphans, and bash's start."""
+"""The entry script of a node: barrier, phases, orphaned processes and bash startup files."""
 
 import json
 import re
@@ -19,7 +19,7 @@ config: {kubernetes: {pod_config: {spec: {
 
 
 def without(sky: Command, kubectl: Command, script: str, task_id: str, *ranks: int) -> None:
-    """Send a task, but not the Jobs of some ranks."""
+    """Create a task without the Jobs of some ranks."""
     done = sky("render", "-", "--id", task_id, "--user", "tester", stdin=script)
     assert done.returncode == 0, done.stderr
     kept = [
@@ -31,8 +31,8 @@ def without(sky: Command, kubectl: Command, script: str, task_id: str, *ranks: i
     assert kubectl("apply", "-f", "-", stdin=text).returncode == 0
 
 
-def given_up(sky: Command, task_id: str) -> dict[int, dict[str, object]]:
-    """Return the nodes by rank when all have failed by themselves: `wait` would end the others."""
+def failed_nodes(sky: Command, task_id: str) -> dict[int, dict[str, object]]:
+    """Return the nodes by rank once all have failed; `wait` would stop the remaining ones."""
 
     def failed() -> dict[int, dict[str, object]]:
         nodes = sky.json("status", task_id)["metadata"]["nodes"]
@@ -49,11 +49,13 @@ def given_up(sky: Command, task_id: str) -> dict[int, dict[str, object]]:
     [pytest.param(PYTHON, marks=pytest.mark.practice_only), BUSYBOX],
     ids=["python", "busybox"],
 )
-def test_all_missing_nodes_are_named(sky: Command, kubectl: Command, image: str) -> None:
+def test_barrier_missing_nodes_are_named_after_timeout(
+    sky: Command, kubectl: Command, image: str
+) -> None:
     script = f"name: lone\nnum_nodes: 5\nresources: {{image_id: '{image}'}}\nrun: echo never\n"
     script += "envs: {KUBECTL_SKY_BARRIER_TIMEOUT: '8'}\n"
     without(sky, kubectl, script, "lonely01", 1, 3, 4)
-    nodes = given_up(sky, "lonely01")
+    nodes = failed_nodes(sky, "lonely01")
     message = str(nodes[0]["message"])
     told = r"no sign of ranks 1, 3-4|no address of rank 1, 3, 4"  # with and without Python
     pattern = f"gave up waiting for the other nodes after 8 seconds: ({told})"
@@ -63,16 +65,16 @@ def test_all_missing_nodes_are_named(sky: Command, kubectl: Command, image: str)
     assert logged == f"node-0 | kubectl-sky: {message}\n"
 
 
-def test_rank_0_tells_the_others_who_is_missing(sky: Command, kubectl: Command) -> None:
+def test_barrier_missing_node_is_reported_by_all_nodes(sky: Command, kubectl: Command) -> None:
     script = "name: lone\nnum_nodes: 3\nenvs: {KUBECTL_SKY_BARRIER_TIMEOUT: '8'}\nrun: echo never\n"
     without(sky, kubectl, script, "lonely02", 2)
-    nodes = given_up(sky, "lonely02")
+    nodes = failed_nodes(sky, "lonely02")
     assert nodes[1]["message"] == nodes[0]["message"]
     assert str(nodes[1]["message"]).endswith(": no sign of rank 2")
 
 
 @pytest.mark.practice_only
-def test_an_odd_timeout_is_told(sky: Command) -> None:
+def test_barrier_invalid_timeout_fails_task_with_message(sky: Command) -> None:
     script = "num_nodes: 2\nenvs: {KUBECTL_SKY_BARRIER_TIMEOUT: '1h'}\nrun: echo never\n"
     done = sky("submit", "-", stdin=script)
     assert done.returncode == 4
@@ -80,7 +82,7 @@ def test_an_odd_timeout_is_told(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_a_failed_setup_is_told_apart(sky: Command) -> None:
+def test_submit_failed_setup_is_reported_as_failed_setup(sky: Command) -> None:
     done = sky("submit", "-", stdin="name: bad\nsetup: echo a; exit 9\nrun: echo never\n")
     assert done.returncode == 4
     assert "failed: node-0: FAILED_SETUP (exit code 9)" in done.stderr
@@ -109,7 +111,7 @@ run: |
 
 
 @pytest.mark.practice_only
-def test_the_variables_of_setup(sky: Command) -> None:
+def test_setup_variables_are_set_only_in_setup(sky: Command) -> None:
     done = sky("submit", "-", stdin=f"name: s\nresources: {{image_id: '{BUSYBOX}'}}\n{SETUP}")
     assert done.returncode == 0, done.stderr
     _, _, addresses, rank, gpus, lines, _, left = done.stdout.splitlines()
@@ -127,8 +129,8 @@ ORPHANS = """
 
 
 @pytest.mark.parametrize("image", [PYTHON, BUSYBOX], ids=["python", "busybox"])
-def test_orphans_are_ended(sky: Command, image: str) -> None:
-    """The entry script is process 1, to which all processes without a parent are given."""
+def test_entry_orphaned_processes_are_reaped(sky: Command, image: str) -> None:
+    """The entry script is PID 1, so it has to reap orphaned processes."""
     done = sky("submit", "-", stdin=f"name: o\nresources: {{image_id: '{image}'}}\nrun: |{ORPHANS}")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == ["0"]
@@ -139,7 +141,7 @@ def test_orphans_are_ended(sky: Command, image: str) -> None:
     [pytest.param(PYTHON, marks=pytest.mark.practice_only), BUSYBOX],
     ids=["python", "busybox"],
 )
-def test_several_nodes_without_root(sky: Command, image: str) -> None:
+def test_submit_multi_node_as_non_root_nodes_reach_each_other(sky: Command, image: str) -> None:
     script = f"name: r\nnum_nodes: 2\nresources: {{image_id: '{image}'}}\n{STRICT}"
     done = sky("submit", "-", stdin=f"{script}run: echo $SKYPILOT_NODE_IPS | wc -w\n")
     assert done.returncode == 0, done.stderr
@@ -161,8 +163,8 @@ run: |
 
 
 @pytest.mark.practice_only
-def test_bash_begins_as_skypilot_s(sky: Command) -> None:
-    """What setup leaves in ~/.bashrc is there in run, below Debian's guard too; so is conda."""
+def test_run_bashrc_and_conda_from_setup_are_loaded(sky: Command) -> None:
+    """The run section loads conda and all of ~/.bashrc, even below Debian's guard."""
     done = sky("submit", "-", stdin=f"name: b\n{BASHRC}")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[3:] == [

@@ -1,4 +1,4 @@
-"""What dead nodes leave, kept on the user's machine for when the cluster has it no more."""
+"""Evidence of failed nodes, saved locally for when the cluster has deleted it."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Command
-from tests.e2e.test_submit import gone
+from tests.e2e.test_submit import until_deleted
 
 DYING = """
 name: dying
@@ -26,9 +26,7 @@ def files(sky: Command) -> list[Path]:
     return sorted((Path(sky.environment["HOME"]) / ".cache/kubectl-sky/evidence").glob("*"))
 
 
-def test_the_first_failing_node_is_shown_when_its_pod_is_gone(
-    sky: Command, kubectl: Command
-) -> None:
+def test_status_deleted_pod_shows_saved_last_lines(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", "--id", "dying001", "--backend", "indexed", stdin=DYING)
     assert done.returncode == 4, done.stderr
     (file,) = files(sky)
@@ -51,7 +49,7 @@ def test_the_first_failing_node_is_shown_when_its_pod_is_gone(
     assert "last lines of its deleted pod" in logs and "\n  the cause " in logs
     assert "Job has reached" not in logs
     assert sky("stop", "dying001").returncode == 0
-    gone(kubectl, "dying001")
+    until_deleted(kubectl, "dying001")
     told = sky("status", "dying001")
     assert told.returncode == 2
     assert "first failed node-1: Error (exit code 7)" in told.stderr
@@ -64,7 +62,9 @@ def test_the_first_failing_node_is_shown_when_its_pod_is_gone(
 
 @pytest.mark.practice_only
 @pytest.mark.parametrize("before", [True, False])
-def test_wait_keeps_it_too(sky: Command, kubectl: Command, before: bool) -> None:
+def test_wait_failed_task_saves_evidence_and_prunes_old_files(
+    sky: Command, kubectl: Command, before: bool
+) -> None:
     folder = Path(sky.environment["HOME"]) / ".cache/kubectl-sky/evidence"
     folder.mkdir(parents=True)
     for number in range(120):
@@ -86,7 +86,7 @@ def test_wait_keeps_it_too(sky: Command, kubectl: Command, before: bool) -> None
 
 
 @pytest.mark.practice_only
-def test_a_cache_that_cannot_be_written_to(sky: Command) -> None:
+def test_submit_failed_task_with_unwritable_cache_exits_with_4(sky: Command) -> None:
     (Path(sky.environment["HOME"]) / ".cache").write_text("a file in the way")
     done = sky("submit", "-", stdin="name: dying\nrun: exit 5\n")
     assert done.returncode == 4

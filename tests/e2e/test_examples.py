@@ -1,4 +1,4 @@
-"""Each example: valid, rendered as its golden file says, accepted by the cluster, and run."""
+"""Each example is valid, matches its golden file, is accepted by the cluster, and runs."""
 
 import os
 import re
@@ -18,13 +18,13 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 
 @dataclass(frozen=True)
 class Run:
-    """How an example is run, and a pattern for each line that it prints, in any order."""
+    """The flags of an example, and a pattern per output line, in any order."""
 
     flags: tuple[str, ...]
     prints: tuple[str, ...]
     volume: str = ""
-    installed: str = ""  # a kind that a cluster need not have; its own test runs it then
-    elsewhere: str = ""  # what is in no cluster; test_buckets.py has some of its own
+    installed: str = ""  # an optional kind; a separate test runs the example
+    elsewhere: str = ""  # needed outside the cluster; test_buckets.py covers it
 
 
 RUNS = {
@@ -116,7 +116,7 @@ RUNS = {
 
 @pytest.fixture(autouse=True)
 def checkout(tmp_path: Path) -> None:
-    """Examples name files from the root of the checkout."""
+    """Link the examples: their paths are relative to the root of the checkout."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
 
 
@@ -127,7 +127,7 @@ def example(request: pytest.FixtureRequest) -> Path:
 
 
 def packed(text: str) -> str:
-    """Name runtime scripts instead of repeating them; leave out what depends on the checkout."""
+    """Replace runtime scripts by their names; mask values that depend on the checkout."""
     for script in RUNTIME:
         indented = textwrap.indent(script.read_text(), "    ")
         block = re.compile(rf"{re.escape(script.name)}: \|\n" + re.escape(indented))
@@ -138,12 +138,12 @@ def packed(text: str) -> str:
     return re.sub(hashes, "…", text)
 
 
-def test_every_example_is_run() -> None:
+def test_examples_all_have_expected_output() -> None:
     assert {path.stem for path in EXAMPLES} == set(RUNS)
 
 
-def test_golden(offline: Command, example: Path) -> None:
-    """Rendering is byte-stable; `UPDATE_GOLDEN=1` writes the files anew, for review."""
+def test_render_example_matches_golden_file(offline: Command, example: Path) -> None:
+    """Rendering is byte-stable; `UPDATE_GOLDEN=1` regenerates the files for review."""
     flags = ("--id", "example1", "--user", "alice@example.com", "-n", "team-a", "--no-runtime")
     done = offline("render", str(example), *flags, *RUNS[example.stem].flags)
     assert done.returncode == 0, done.stderr
@@ -153,13 +153,13 @@ def test_golden(offline: Command, example: Path) -> None:
     assert text == golden.read_text()
 
 
-def test_valid(offline: Command, example: Path) -> None:
+def test_validate_example_passes_strict(offline: Command, example: Path) -> None:
     done = offline("validate", "--strict", str(example))
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("name", [name for name, run in RUNS.items() if run.elsewhere])
-def test_example_that_cannot_run_is_accepted_by_the_server(sky: Command, name: str) -> None:
+def test_submit_example_that_cannot_run_is_accepted_by_server(sky: Command, name: str) -> None:
     example = str(ROOT / "examples" / f"{name}.yaml")
     done = sky("submit", example, *RUNS[name].flags, "--dry-run=server")
     assert done.returncode == 0, done.stderr
@@ -169,12 +169,12 @@ def test_example_that_cannot_run_is_accepted_by_the_server(sky: Command, name: s
 @pytest.mark.parametrize(
     "name", [name for name, run in RUNS.items() if not (run.installed or run.elsewhere)]
 )
-def test_run(sky: Command, name: str) -> None:
+def test_submit_example_prints_expected_output(sky: Command, name: str) -> None:
     check_run(sky, ROOT / "examples" / f"{name}.yaml")
 
 
 def check_run(sky: Command, example: Path) -> None:
-    """Run an example to its end."""
+    """Submit an example and check its output."""
     run = RUNS[example.stem]
     if run.volume:
         assert sky("volumes", "create", run.volume, "1Gi").returncode == 0

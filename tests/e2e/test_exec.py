@@ -1,4 +1,4 @@
-"""Programs beside a task's own, as people run them by hand."""
+"""Run commands in the containers of a task."""
 
 import os
 import pty
@@ -26,7 +26,7 @@ run: mkdir -p ~/sky_workdir; sleep 300
 
 
 @pytest.fixture
-def one(sky: Command) -> str:
+def single(sky: Command) -> str:
     submit(sky, TASK.format(nodes=1), "serve001")
     until_running(sky, "serve001")
     return "serve001"
@@ -39,19 +39,19 @@ def several(sky: Command) -> str:
     return "serve003"
 
 
-def test_exit_codes_and_streams(sky: Command, one: str) -> None:
-    done = sky("exec", one, "--", "sh", "-c", "echo out; echo err >&2; exit 7")
+def test_exec_passes_exit_code_and_streams(sky: Command, single: str) -> None:
+    done = sky("exec", single, "--", "sh", "-c", "echo out; echo err >&2; exit 7")
     assert (done.returncode, done.stdout, done.stderr) == (7, "out\n", "err\n")
     done = sky("exec", "serve", "echo", "a b", "$HOME")
     assert (done.returncode, done.stdout) == (0, "a b $HOME\n")
-    assert sky("exec", one, "--", "nope").returncode == 127
-    done = sky("exec", one, "-i", "--", "wc", "-c", stdin="x" * 300_000)
+    assert sky("exec", single, "--", "nope").returncode == 127
+    done = sky("exec", single, "-i", "--", "wc", "-c", stdin="x" * 300_000)
     assert (done.returncode, done.stdout.strip()) == (0, "300000")
-    assert sky("exec", one, "--", "cat", stdin="not passed on").stdout == ""
+    assert sky("exec", single, "--", "cat", stdin="not passed on").stdout == ""
 
 
 @pytest.mark.practice_only
-def test_the_variables_of_the_task(sky: Command, several: str) -> None:
+def test_exec_task_variables_are_set(sky: Command, several: str) -> None:
     names = "COLOUR TOKEN SKYPILOT_NODE_RANK SKYPILOT_NUM_NODES MASTER_ADDR SKYPILOT_TASK_ID"
     script = f"for name in {names}; do eval echo \\$$name; done; echo $SKYPILOT_NODE_IPS"
     done = sky("exec", several, "--rank", "2", "--", "sh", "-c", script)
@@ -63,7 +63,7 @@ def test_the_variables_of_the_task(sky: Command, several: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_all_ranks(sky: Command, several: str) -> None:
+def test_exec_all_ranks_prefixes_lines_and_reports_exit_codes(sky: Command, several: str) -> None:
     script = "echo rank $NODE_RANK; echo e >&2; printf end; exit $NODE_RANK"
     done = sky("exec", several, "--all-ranks", "--", "sh", "-c", script)
     assert done.returncode == 1
@@ -76,14 +76,14 @@ def test_all_ranks(sky: Command, several: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_what_cannot_be(sky: Command, one: str) -> None:
-    done = sky("exec", one, "--rank", "4", "--", "true")
+def test_exec_invalid_target_is_refused(sky: Command, single: str) -> None:
+    done = sky("exec", single, "--rank", "4", "--", "true")
     assert (done.returncode, "has no rank 4\nhint: it has ranks 0 to 0" in done.stderr) == (2, True)
-    done = sky("exec", one, "-c", "side", "--", "true")
+    done = sky("exec", single, "-c", "side", "--", "true")
     assert (done.returncode, "has no container side" in done.stderr) == (3, True)
-    done = sky("exec", one, "--all-ranks", "-i", "--", "true")
+    done = sky("exec", single, "--all-ranks", "-i", "--", "true")
     assert (done.returncode, "--all-ranks cannot be combined with" in done.stderr) == (2, True)
-    assert sky("exec", one).returncode == 2
+    assert sky("exec", single).returncode == 2
     assert sky("exec", "absent01", "--", "true").returncode == 2
     submit(sky, "name: quick\nresources: {image_id: 'busybox:1.36'}\nrun: 'true'\n", "ended001")
     assert sky("wait", "ended001", "--timeout", "60s").returncode == 0
@@ -91,25 +91,27 @@ def test_what_cannot_be(sky: Command, one: str) -> None:
     assert (done.returncode, "node-0 of task ended001 has ended" in done.stderr) == (2, True)
 
 
-def test_a_terminal(sky: Command, one: str) -> None:
+def test_exec_terminal_passes_input_and_exit_code(sky: Command, single: str) -> None:
     script = "read word; echo got $word; exit 5"
-    code, screen = on_terminal(sky, "exec", one, "-it", "--", "sh", "-c", script, types="hallo\r")
+    code, screen = on_terminal(
+        sky, "exec", single, "-it", "--", "sh", "-c", script, types="hallo\r"
+    )
     assert code == 5, screen
     assert "got hallo" in screen
-    done = sky("exec", one, "-it", "--", "echo", "plain")
+    done = sky("exec", single, "-it", "--", "echo", "plain")
     assert (done.returncode, done.stdout) == (0, "plain\n")
     assert "stdin is not a terminal" in done.stderr
 
 
-# short sleeps: a shell tells of a signal only when its child has ended
+# short sleeps: a shell runs a trap only after its child exits
 KEYS = """trap 'echo caught; c=1' INT; echo ready; while [ -z "$c" ]; do sleep 0.1; done
 until [ "$(stty size)" = "17 91" ]; do sleep 0.1; done; echo resized; read _; exit 3"""
 
 
-def test_keys_and_sizes_reach_the_program(sky: Command, one: str) -> None:
-    """Ctrl-C interrupts the program there, not us; a new size is told; the terminal is restored."""
+def test_exec_terminal_passes_signals_and_window_size(sky: Command, single: str) -> None:
+    """Ctrl-C interrupts the remote program only; resizes are sent; the terminal is restored."""
     ours, theirs = pty.openpty()
-    running = sky.start("exec", one, "-it", "--", "sh", "-c", KEYS, terminal=theirs)
+    running = sky.start("exec", single, "-it", "--", "sh", "-c", KEYS, terminal=theirs)
     before = subprocess.run(["stty", "-g"], stdin=theirs, capture_output=True, check=True).stdout
     seen = b""
 
@@ -136,9 +138,9 @@ def test_keys_and_sizes_reach_the_program(sky: Command, one: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_interrupted(sky: Command, one: str, tmp_path: Path) -> None:
-    running = sky.start("exec", one, "--", "sh", "-c", "echo begun; sleep 60")
+def test_exec_interrupted_exits_with_130(sky: Command, single: str, tmp_path: Path) -> None:
+    running = sky.start("exec", single, "--", "sh", "-c", "echo begun; sleep 60")
     assert running.stdout and running.stdout.readline() == "begun\n"
     running.send_signal(signal.SIGINT)
-    _, told = running.communicate(timeout=60)
-    assert (running.returncode, told) == (130, "\ninterrupted\n")
+    _, output = running.communicate(timeout=60)
+    assert (running.returncode, output) == (130, "\ninterrupted\n")

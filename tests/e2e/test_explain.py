@@ -1,4 +1,4 @@
-"""What render explains can be applied as it is."""
+"""The output of `render --explain` can be applied."""
 
 import pytest
 
@@ -14,7 +14,7 @@ run: echo done
 
 
 @pytest.mark.practice_only
-def test_it_can_be_applied(sky: Command, kubectl: Command) -> None:
+def test_render_explain_is_accepted_by_server(sky: Command, kubectl: Command) -> None:
     done = sky("render", "-", "--explain", "--id", "told0001", stdin=TASK)
     assert done.returncode == 0, done.stderr
     assert 'cpu: "1"  # <stdin>:4:39 resources.cpus\n' in done.stdout
@@ -23,7 +23,7 @@ def test_it_can_be_applied(sky: Command, kubectl: Command) -> None:
     assert sent.returncode == 0, sent.stderr
 
 
-def test_what_cannot_be_explained(offline: Command) -> None:
+def test_render_explain_json_is_refused_and_pod_config_is_not_annotated(offline: Command) -> None:
     done = offline("render", "-", "--explain", "-o", "json", stdin=TASK)
     assert (done.returncode, done.stdout) == (2, "")
     assert "--explain writes comments, which JSON does not support" in done.stderr

@@ -1,4 +1,4 @@
-"""Following logs while the cluster's own programs are killed: on a real cluster of the test."""
+"""Follow logs while control plane processes are killed, on a separate real cluster."""
 
 import subprocess
 import threading
@@ -29,20 +29,20 @@ run: |
 
 @pytest.fixture(scope="session")
 def cluster(breakable: Cluster) -> Cluster:
-    """The one whose programs may be killed."""
+    """The cluster whose processes may be killed."""
     return breakable
 
 
 @pytest.fixture
 def faults(cluster: Cluster) -> Iterator[Faults]:
-    """What may happen to it; all is well again afterwards."""
+    """Inject faults; restart everything afterwards."""
     found = Faults(cluster)
     yield found
     found.mend()
 
 
 class Reader:
-    """Reads what a program prints, and counts the lines of each rank that are the next ones."""
+    """Read the output of a process, and count the lines of each rank in order."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.seen = [0] * RANKS
@@ -62,7 +62,7 @@ class Reader:
                 self.wrong.append(line)
 
     def more(self, lines: int) -> None:
-        """Wait until each rank has written so many lines more, or all of its lines."""
+        """Wait until each rank has printed this many more lines, or all of its lines."""
         wanted = [min(number + lines, LINES) for number in self.seen]
         eventually(
             lambda: not (any(map(int.__lt__, self.seen, wanted)) and self._process.poll() is None),
@@ -70,19 +70,19 @@ class Reader:
         )
 
     def end(self) -> str:
-        """Wait for the end, and return what stands on stderr."""
+        """Wait for the process to exit; return its stderr."""
         self._thread.join(120)
         assert self._process.stderr
         return self._process.stderr.read()
 
 
 @pytest.mark.timeout(400)
-def test_every_line_once_whatever_is_killed(
+def test_logs_follow_killed_control_plane_and_kubelet_prints_every_line_once(
     sky: Command, kubectl: Command, cluster: Cluster, faults: Faults
 ) -> None:
     """The API server with its store, then the kubelet: of 8 ranks each line once and in order.
 
-    Who follows has rights by RBAC, which a new API server knows a little later than the rest.
+    The user gets rights by RBAC, which a restarted API server loads last.
     """
     grant = ("create", "rolebinding", "alice", "--clusterrole=admin")
     assert kubectl(*grant, f"--user={cluster.users['alice']}").returncode == 0

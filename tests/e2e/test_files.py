@@ -1,4 +1,4 @@
-"""Local files reach every node as they are, are sent once, and leave nothing behind."""
+"""Local files reach every node unchanged, are uploaded once, and are deleted with the task."""
 
 import json
 import os
@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Command, submitted
-from tests.e2e.test_submit import gone
+from tests.e2e.test_submit import until_deleted
 from tests.polling import eventually
 
-# What of a folder is compared: names, modes, links and content.
+# Compared per file: name, mode, link target and content.
 SEEN = """
 import hashlib, os, sys
 for path, folders, files in sorted(os.walk(".")):
@@ -28,7 +28,7 @@ for path, folders, files in sorted(os.walk(".")):
 
 
 def fill(root: Path, files: int = 30, size: int = 2000) -> None:
-    """Make files of random bytes, links, and modes that have to be kept."""
+    """Create files of random bytes, links, and special modes."""
     source = random.Random(1)
     for number in range(files):
         folder = root / f"pkg{number % 7}" / "deep"
@@ -45,8 +45,8 @@ def fill(root: Path, files: int = 30, size: int = 2000) -> None:
     (root / "seen.py").write_text(SEEN)
 
 
-def seen(root: Path) -> list[str]:
-    """What the nodes should see."""
+def expected_listing(root: Path) -> list[str]:
+    """Return the expected listing on the nodes."""
     (root / "big.log").unlink()
     done = subprocess.run([sys.executable, "seen.py"], cwd=root, capture_output=True, check=True)
     return done.stdout.decode().splitlines()
@@ -57,13 +57,15 @@ def files(kubectl: Command) -> list[str]:
     return [item["metadata"]["name"] for item in found["items"]]
 
 
-def test_a_workdir_arrives_as_it_is(sky: Command, kubectl: Command, tmp_path: Path) -> None:
+def test_submit_workdir_is_identical_on_every_node_and_shared_by_tasks(
+    sky: Command, kubectl: Command, tmp_path: Path
+) -> None:
     fill(tmp_path / "code")
     task = "name: code\nworkdir: code\nnum_nodes: 3\nrun: python3 seen.py\n"
     done = sky("submit", "-", stdin=task)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^files: 35, 60\.\d kB, sent in 1 ConfigMap$", done.stderr, re.MULTILINE)
-    expected = seen(tmp_path / "code")
+    expected = expected_listing(tmp_path / "code")
     for rank in range(3):
         prefix = f"node-{rank} | "
         lines = [
@@ -75,16 +77,16 @@ def test_a_workdir_arrives_as_it_is(sky: Command, kubectl: Command, tmp_path: Pa
     assert "sent in 1 ConfigMap (already exists)\n" in again.stderr
     (name,) = files(kubectl)
     owners = kubectl.json("get", "configmap", name)["metadata"]["ownerReferences"]
-    assert len(owners) == 2, "one for each task"
+    assert len(owners) == 2, "an owner per task"
     assert sky("stop", first).returncode == 0
-    gone(kubectl, first)
+    until_deleted(kubectl, first)
     assert files(kubectl) == [name]
     assert sky("stop", submitted(again)).returncode == 0
     eventually(lambda: not files(kubectl))
 
 
 @pytest.mark.practice_only
-def test_other_files_under_the_same_id_are_refused(
+def test_submit_existing_id_with_changed_files_is_refused(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "code").mkdir()
@@ -115,7 +117,9 @@ run: |
 
 
 @pytest.mark.practice_only
-def test_file_mounts(sky: Command, kubectl: Command, tmp_path: Path) -> None:
+def test_submit_file_mounts_are_written_to_target_paths(
+    sky: Command, kubectl: Command, tmp_path: Path
+) -> None:
     for name, text in {
         "code/main.py": "main",
         "data/deep/x": "data",
@@ -136,7 +140,7 @@ def test_file_mounts(sky: Command, kubectl: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.practice_only
-def test_a_task_without_files_begins_where_its_image_does(sky: Command) -> None:
+def test_submit_without_files_starts_in_image_workdir(sky: Command) -> None:
     done = sky("submit", "-", stdin="run: test -d ~/sky_workdir && basename $PWD\n")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] != ["sky_workdir"]
@@ -160,7 +164,9 @@ run: |
 
 
 @pytest.mark.parametrize("image", ["busybox:1.36", "python:3.13-slim"])
-def test_as_a_user_without_rights(sky: Command, tmp_path: Path, image: str) -> None:
+def test_submit_workdir_as_non_root_on_read_only_root_is_writable(
+    sky: Command, tmp_path: Path, image: str
+) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "x").write_text("x\n")
     done = sky("submit", "-", "--image", image, stdin=LOCKED)
@@ -168,7 +174,7 @@ def test_as_a_user_without_rights(sky: Command, tmp_path: Path, image: str) -> N
     assert done.stdout.splitlines()[1:] == ["1000", "x", "x", "more"]
 
 
-def test_an_unwritable_place_is_told(sky: Command, tmp_path: Path) -> None:
+def test_submit_file_mount_to_unwritable_path_fails_task(sky: Command, tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "x").write_text("x\n")
     (tmp_path / "code" / "x").write_text("x\n")
@@ -179,7 +185,7 @@ def test_an_unwritable_place_is_told(sky: Command, tmp_path: Path) -> None:
     assert "cannot write to /data" in json.dumps(status)
 
 
-def test_what_cannot_be_sent_is_told_with_its_place(sky: Command, tmp_path: Path) -> None:
+def test_submit_invalid_local_files_are_refused_with_position(sky: Command, tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     os.mkfifo(tmp_path / "code" / "a\nb")
     (tmp_path / "code" / "out").symlink_to("/etc")
@@ -199,14 +205,16 @@ def test_what_cannot_be_sent_is_told_with_its_place(sky: Command, tmp_path: Path
 
 
 @pytest.mark.practice_only
-def test_clean_finds_files_that_nobody_uses(sky: Command, kubectl: Command, tmp_path: Path) -> None:
+def test_clean_unused_files_are_listed_as_orphans(
+    sky: Command, kubectl: Command, tmp_path: Path
+) -> None:
     (tmp_path / "code").mkdir()
     task = "workdir: code\nrun: 'true'\n"
     documents = sky("render", "-", "--user", "tester", stdin=task).stdout.split("---\n")
     (rendered,) = (document for document in documents if "\n  name: files-" in document)
     assert kubectl("apply", "--server-side", "-f", "-", stdin=rendered).returncode == 0
     (name,) = files(kubectl)
-    time.sleep(1.1)  # the server's times are whole seconds
+    time.sleep(1.1)  # the server's timestamps have a resolution of a second
     told = sky("clean", "--orphans", "--dry-run", "--older-than", "0s")
     assert f"ConfigMap/{name}" in told.stdout
     assert sky("submit", "-", stdin=task).returncode == 0

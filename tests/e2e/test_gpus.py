@@ -1,4 +1,4 @@
-"""Tasks that ask for GPUs by name, on clusters that name theirs and on clusters that do not."""
+"""Tasks that request GPUs by name, on clusters with and without GPU labels."""
 
 import json
 import re
@@ -11,7 +11,7 @@ HEAD = "name: gpus\nrun: echo gpus $SKYPILOT_NUM_GPUS_PER_NODE\n"
 PRODUCT = "nvidia.com/gpu.product"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
-# Every form that says something about where a node may run.
+# Every field that constrains scheduling.
 WRITTEN = """
 resources:
   accelerators: [A100:2, H100:2]
@@ -28,7 +28,7 @@ def products(kubectl: Command) -> set[str]:
     return {node["metadata"]["labels"].get(PRODUCT, "") for node in nodes} - {""}
 
 
-def test_a_named_gpu_runs_where_it_is(sky: Command, kubectl: Command) -> None:
+def test_submit_named_gpu_is_scheduled_on_matching_nodes(sky: Command, kubectl: Command) -> None:
     resources = "resources: {accelerators: {A100: 2, V100: 2}, disk_size: 1}\n"
     done = sky("submit", "-", stdin=HEAD + resources)
     assert done.returncode == 0, done.stderr
@@ -42,14 +42,14 @@ def test_a_named_gpu_runs_where_it_is(sky: Command, kubectl: Command) -> None:
         (term,) = pod["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
         (rule,) = term["matchExpressions"]
         assert (rule["key"], rule["operator"]) == (PRODUCT, "In")
-        assert set(rule["values"]) <= products(kubectl), "only what the cluster has"
+        assert set(rule["values"]) <= products(kubectl), "only existing labels"
     else:
         assert "affinity" not in pod
         assert "cluster nodes have no GPU labels" in done.stderr
 
 
 @pytest.mark.practice_only
-def test_the_first_candidate_that_a_node_could_hold(sky: Command) -> None:
+def test_submit_ordered_resources_uses_first_candidate_that_fits(sky: Command) -> None:
     resources = "resources: {ordered: [{accelerators: A100:1000}, {accelerators: A100:1}]}\n"
     done = sky("submit", "-", stdin=HEAD + resources)
     assert done.returncode == 0, done.stderr
@@ -59,7 +59,7 @@ def test_the_first_candidate_that_a_node_could_hold(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_a_gpu_that_is_not_there_is_told(sky: Command, kubectl: Command) -> None:
+def test_submit_unavailable_gpu_prints_warning(sky: Command, kubectl: Command) -> None:
     resources = "resources: {accelerators: K80}\n"
     done = sky("submit", "-", "--dry-run=client", "-o", "json", stdin=HEAD + resources)
     assert done.returncode == 0, done.stderr
@@ -72,7 +72,7 @@ def test_a_gpu_that_is_not_there_is_told(sky: Command, kubectl: Command) -> None
         )
 
 
-def test_the_server_accepts_all_that_render_writes(sky: Command, kubectl: Command) -> None:
+def test_render_gpu_resources_are_accepted_by_server(sky: Command, kubectl: Command) -> None:
     for resources in (WRITTEN, SLICE):
         rendered = sky("render", "-", stdin=HEAD + resources)
         assert rendered.returncode == 0, rendered.stderr
@@ -83,7 +83,7 @@ def test_the_server_accepts_all_that_render_writes(sky: Command, kubectl: Comman
 
 
 @pytest.mark.practice_only
-def test_who_may_not_see_nodes_gets_all_labels(sky: Command) -> None:
+def test_submit_gpu_without_right_to_list_nodes_uses_all_known_labels(sky: Command) -> None:
     flags = ("--context", "bob", "--dry-run=client", "-o", "json")
     done = sky("submit", "-", *flags, stdin=HEAD + "resources: {accelerators: A100}\n")
     assert done.returncode == 0, done.stderr
@@ -93,7 +93,7 @@ def test_who_may_not_see_nodes_gets_all_labels(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_gpus_are_counted(sky: Command, kubectl: Command) -> None:
+def test_gpus_running_task_is_counted(sky: Command, kubectl: Command) -> None:
     nodes = kubectl.json("get", "nodes")["items"]
     offered = sum(int(node["status"]["allocatable"].get("nvidia.com/gpu", 0)) for node in nodes)
     assert offered
@@ -106,12 +106,12 @@ def test_gpus_are_counted(sky: Command, kubectl: Command) -> None:
     machines = sky.json("gpus")["machines"]
     assert sum(machine["total"] for machine in machines) == offered
     assert sum(machine["users"].get("tester", 0) for machine in machines) >= 2
-    told = sky("gpus", "--free").stdout
-    assert "ACCELERATOR" in told and "MOST ON ONE" in told and "tester" in told
+    output = sky("gpus", "--free").stdout
+    assert "ACCELERATOR" in output and "MOST ON ONE" in output and "tester" in output
 
 
 @pytest.mark.practice_only
-def test_what_is_not_measured(sky: Command) -> None:
+def test_top_without_metrics_api_is_cluster_error(sky: Command) -> None:
     done = sky("submit", "-", stdin="run: echo well\n")
     top = sky("top", submitted(done))
     assert (top.returncode, top.stdout) == (3, "")

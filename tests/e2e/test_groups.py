@@ -1,4 +1,4 @@
-"""Groups: tasks of one file that run at once and find each other by name."""
+"""Groups: tasks of a file that run in parallel and reach each other by name."""
 
 import re
 import time
@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.e2e.conftest import Command
-from tests.e2e.test_pipelines import jobs, nothing_left, started
+from tests.e2e.test_pipelines import jobs, started, until_no_objects
 
 SERVER = """
 import http.server, os, threading
@@ -62,7 +62,7 @@ run: echo helping; exec sleep 300
 """
 
 
-def test_two_tasks_find_each_other_by_name(sky: Command, kubectl: Command) -> None:
+def test_submit_group_tasks_reach_each_other_by_name(sky: Command, kubectl: Command) -> None:
     file = sky.write("group.yaml", yaml.safe_dump_all(DUET, sort_keys=False))
     done = sky("submit", file, "--id", "duet0001")
     assert done.returncode == 0, done.stderr
@@ -79,11 +79,11 @@ def test_two_tasks_find_each_other_by_name(sky: Command, kubectl: Command) -> No
         "group/duet0001 unchanged"
     )
     assert sky("stop", "duet0001").returncode == 0
-    nothing_left(kubectl)
+    until_no_objects(kubectl)
 
 
 @pytest.mark.practice_only
-def test_auxiliary_tasks_end_some_time_after_the_primary_ones(
+def test_submit_group_stops_auxiliary_tasks_after_termination_delay(
     sky: Command, kubectl: Command
 ) -> None:
     file = sky.write("group.yaml", ALONE.format(delay="3s", length=1, code=0))
@@ -101,7 +101,7 @@ def test_auxiliary_tasks_end_some_time_after_the_primary_ones(
 
 
 @pytest.mark.practice_only
-def test_auxiliary_tasks_end_at_once_when_a_primary_one_fails(
+def test_submit_group_failed_primary_task_stops_auxiliary_tasks_at_once(
     sky: Command, kubectl: Command
 ) -> None:
     file = sky.write("group.yaml", ALONE.format(delay="1h", length=1, code=5))
@@ -113,7 +113,7 @@ def test_auxiliary_tasks_end_at_once_when_a_primary_one_fails(
 
 
 @pytest.mark.practice_only
-def test_a_detached_group_runs_and_a_client_ends_it(sky: Command, kubectl: Command) -> None:
+def test_wait_detached_group_continue_stops_auxiliary_tasks(sky: Command, kubectl: Command) -> None:
     file = sky.write("group.yaml", ALONE.format(delay=0, length=1, code=0))
     done = sky("submit", file, "--detach", "--id", "solo0003")
     assert done.returncode == 0
@@ -130,7 +130,9 @@ def test_a_detached_group_runs_and_a_client_ends_it(sky: Command, kubectl: Comma
 
 
 @pytest.mark.practice_only
-def test_an_interrupted_group_goes_on(sky: Command, kubectl: Command) -> None:
+def test_submit_interrupted_group_keeps_running_and_can_be_resumed(
+    sky: Command, kubectl: Command
+) -> None:
     file = sky.write("group.yaml", ALONE.format(delay=0, length=4, code=0))
     stopped = started(sky, "submit", file, "--id", "solo0004", until="begun")
     assert stopped.returncode == 130
@@ -142,7 +144,7 @@ def test_an_interrupted_group_goes_on(sky: Command, kubectl: Command) -> None:
     assert sky.json("status", "solo0004")["status"] == "completed"
 
 
-def test_a_group_needs_jobs_whose_pods_it_can_name(sky: Command) -> None:
+def test_render_group_with_indexed_backend_is_refused(sky: Command) -> None:
     file = sky.write("group.yaml", ALONE.format(delay=0, length=1, code=0))
     refused = sky("render", file, "--backend", "indexed")
     assert refused.returncode == 2

@@ -1,4 +1,4 @@
-"""Models, data sets and buckets of Hugging Face are copied before the task, from a Hub in a pod."""
+"""Hugging Face models, datasets and buckets are copied before the task, from a Hub in a pod."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ run: |
 
 @pytest.fixture
 def address(kubectl: Command) -> Iterator[str]:
-    """The address of a Hub."""
+    """Start a Hub; return its address."""
     code = Path(hub.__file__).read_text(encoding="utf-8")
     container = {
         "name": "hub",
@@ -48,7 +48,9 @@ def address(kubectl: Command) -> Iterator[str]:
 
 
 @pytest.mark.practice_only
-def test_copied_with_the_task_s_token(sky: Command, kubectl: Command, address: str) -> None:
+def test_submit_hugging_face_mounts_are_copied_with_token_of_task(
+    sky: Command, kubectl: Command, address: str
+) -> None:
     done = sky("submit", "-", "--id", "hub00001", stdin=COPY % address)
     assert done.returncode == 0, done.stdout + done.stderr
     expected = [hashlib.sha256(hub.LARGE).hexdigest() + "  -", "odd", "6", "in a bucket"]

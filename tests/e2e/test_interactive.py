@@ -8,7 +8,7 @@ from tests.e2e.conftest import Command, submitted
 
 
 @pytest.mark.parametrize("nodes", [pytest.param(1, marks=pytest.mark.practice_only), 2])
-def test_task_without_run_stays_up_until_it_is_stopped(
+def test_submit_without_run_keeps_nodes_running_until_stop(
     sky: Command, kubectl: Command, nodes: int
 ) -> None:
     script = f"name: dev\nnum_nodes: {nodes}\nsetup: echo installed; echo x > /tmp/made\n"

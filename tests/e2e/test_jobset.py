@@ -1,4 +1,4 @@
-"""JobSets with their real controller beside the real cluster."""
+"""JobSets on the real cluster with the real controller."""
 
 import json
 from datetime import datetime
@@ -10,25 +10,25 @@ from tests.e2e import killing
 from tests.e2e.conftest import Command, submitted
 from tests.e2e.test_backends import FAILING
 from tests.e2e.test_examples import ROOT, check_run
-from tests.e2e.test_ports import led_to
-from tests.e2e.test_submit import gone, objects
+from tests.e2e.test_ports import selected_pods
+from tests.e2e.test_submit import objects, until_deleted
 
 pytestmark = pytest.mark.usefixtures("jobset")
 
 
 @pytest.fixture
 def cluster(real_cluster: Cluster) -> Cluster:
-    """Only the real one has the controller."""
+    """The real cluster: only it has the controller."""
     return real_cluster
 
 
-def left(kubectl: Command, task_id: str) -> list[str]:
-    """What of a task is in the cluster, the JobSet too."""
+def remaining_objects(kubectl: Command, task_id: str) -> list[str]:
+    """List the objects of a task in the cluster, including the JobSet."""
     found = kubectl("get", "jobsets,pods", "-l", f"task-id={task_id}", "-o", "name").stdout.split()
     return objects(kubectl, task_id) + found
 
 
-def test_nodes_meet(sky: Command, kubectl: Command) -> None:
+def test_submit_jobset_nodes_reach_each_other(sky: Command, kubectl: Command) -> None:
     script = "name: ring\nnum_nodes: 3\nrun: echo $NODE_RANK of $NUM_NODES\n"
     done = sky("submit", "-", "--backend", "auto", "--ports", "80", stdin=script)
     assert done.returncode == 0, done.stderr
@@ -43,16 +43,16 @@ def test_nodes_meet(sky: Command, kubectl: Command) -> None:
     for form in ((), ("-o", "wide")):
         rows = sky("list", *form).stdout.splitlines()
         assert rows[1].split()[:4] == [task_id, "ring", "completed", "3/3"]
-    assert led_to(kubectl, f"ring-{task_id}-ports") == [f"ring-{task_id}-node-0-0"]
+    assert selected_pods(kubectl, f"ring-{task_id}-ports") == [f"ring-{task_id}-node-0-0"]
     flags = ("--backend", "jobset", "--ports", "80")
     again = sky("submit", "-", "--id", task_id, *flags, stdin=script)
     assert again.stdout.startswith(f"task/{task_id} unchanged: ring, 3 nodes")
     assert sky("stop", task_id).returncode == 0
-    gone(kubectl, task_id)
-    assert left(kubectl, task_id) == []
+    until_deleted(kubectl, task_id)
+    assert remaining_objects(kubectl, task_id) == []
 
 
-def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
+def test_submit_jobset_failed_node_stops_remaining_nodes(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", "--backend", "jobset", "--id", "failing1", stdin=FAILING)
     assert done.returncode == 4, done.stderr
     assert "node-2 failed: Error; the other nodes are being stopped\n" in done.stderr
@@ -64,13 +64,13 @@ def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
     took = datetime.fromisoformat(failed["lastTransitionTime"]) - datetime.fromisoformat(ended)
     assert took.total_seconds() <= 10
-    told = sky("status", "failing1").stdout
-    assert "failed — node-2: Error (exit code 7)" in told
-    assert told.count("Stopped") == 3
+    output = sky("status", "failing1").stdout
+    assert "failed — node-2: Error (exit code 7)" in output
+    assert output.count("Stopped") == 3
     assert sky("stop", "failing1").returncode == 0
 
 
-def test_all_start_again_together(sky: Command) -> None:
+def test_submit_jobset_restart_restarts_all_nodes(sky: Command) -> None:
     script = """
 name: again
 num_nodes: 2
@@ -90,7 +90,9 @@ run: |
     assert sky("stop", "again001").returncode == 0
 
 
-def test_auto_without_the_right(sky: Command, kubectl: Command, cluster: Cluster) -> None:
+def test_backend_auto_without_right_to_create_jobsets_uses_indexed(
+    sky: Command, kubectl: Command, cluster: Cluster
+) -> None:
     grant = ("create", "rolebinding", "alice", "--clusterrole=edit")
     assert kubectl(*grant, f"--user={cluster.users['alice']}").returncode == 0
     flags = ("--backend", "auto", "--dry-run=client", "--context", "alice")
@@ -102,13 +104,13 @@ def test_auto_without_the_right(sky: Command, kubectl: Command, cluster: Cluster
     )
 
 
-def test_stop_leaves_nothing(sky: Command, kubectl: Command) -> None:
+def test_stop_jobset_deletes_all_objects(sky: Command, kubectl: Command) -> None:
     script = "num_nodes: 2\nsecrets: {T: x}\nrun: sleep 300\n"
     done = sky("submit", "-", "--backend", "jobset", "--detach", "--id", "stopit01", stdin=script)
     assert done.returncode == 0, done.stderr
-    assert len(left(kubectl, "stopit01")) >= 4
+    assert len(remaining_objects(kubectl, "stopit01")) >= 4
     assert sky("stop", "stopit01").returncode == 0
-    gone(kubectl, "stopit01")
+    until_deleted(kubectl, "stopit01")
 
 
 def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
@@ -117,5 +119,5 @@ def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
     killing.check(sky, kubectl, cluster, "jobset")
 
 
-def test_the_example(sky: Command) -> None:
+def test_submit_jobset_example_prints_expected_output(sky: Command) -> None:
     check_run(sky, ROOT / "examples" / "14-jobset.yaml")

@@ -10,7 +10,7 @@ import yaml
 from tests.cluster.target import Cluster
 from tests.e2e import killing
 from tests.e2e.conftest import ROOT, Command
-from tests.e2e.test_submit import gone
+from tests.e2e.test_submit import until_deleted
 from tests.e2e.test_truth import PAIR, texts
 from tests.e2e.test_wrong_backends import defined
 
@@ -45,7 +45,7 @@ def install(kubectl: Command) -> Iterator[Callable[[str], None]]:
 
 
 @pytest.mark.parametrize("backend", FILES)
-def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
+def test_submit_killed_at_every_write_can_be_resumed_and_stopped(
     sky: Command,
     kubectl: Command,
     cluster: Cluster,
@@ -56,7 +56,7 @@ def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
     killing.check(sky, kubectl, cluster, backend)
 
 
-def test_auto_names_the_backend_and_why_not_a_better_one(
+def test_backend_auto_names_choice_and_reason(
     sky: Command, kubectl: Command, cluster: Cluster, install: Callable[[str], None]
 ) -> None:
     grant = ("create", "rolebinding", "alice", "--clusterrole=edit")
@@ -99,7 +99,7 @@ def test_appwrapper_failed_commands_agree(
     for command, text in texts(sky, "wrapped1").items():
         assert "failed" in text and "MissingComponent" in text, (command, text)
     assert sky("stop", "wrapped1").returncode == 0
-    gone(kubectl, "wrapped1")
+    until_deleted(kubectl, "wrapped1")
 
 
 def make_job(kubectl: Command, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The plugin as a user gets it: built, installed by the real krew, and run by kubectl."""
+"""The released plugin: built, installed by the real krew, and run by kubectl."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ DEVELOPMENT = ("hypothesis", "mypy", "pip", "pytest", "setuptools", "tests")
 
 
 class Shell:
-    """A shell of a user who has krew, but neither this checkout nor its Python."""
+    """A shell with krew, but without this checkout and its Python."""
 
     def __init__(self, home: Path, cluster: Cluster) -> None:
         programs = home / "programs"
@@ -39,7 +39,7 @@ class Shell:
         }
 
     def kubectl(self, *arguments: str) -> str:
-        """Run kubectl, which has to go well, and return its standard output."""
+        """Run kubectl, which must succeed; return its stdout."""
         done = subprocess.run(
             ["kubectl", *arguments],
             cwd=self._home,
@@ -62,7 +62,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """The folder with the archive and its manifest, as `make dist` makes it, for all workers."""
     packages.require("objdump", "strip")
     library = f"python3.{sys.version_info.minor}"
-    if sys.base_prefix == "/usr" and not find_library(library):  # Debian's is apart
+    if sys.base_prefix == "/usr" and not find_library(library):  # a separate package on Debian
         packages.require(f"lib{library}")
     assert sysconfig.get_config_var("Py_ENABLE_SHARED") or sys.base_prefix == "/usr"
     root = tmp_path_factory.getbasetemp()
@@ -75,7 +75,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 @pytest.fixture(scope="module")
 def shell(dist: Path, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    """A shell in which krew has installed the plugin."""
+    """A shell with the plugin installed by krew."""
     found = Shell(tmp_path_factory.mktemp("user"), cluster)
     found.kubectl(
         "krew", "install", f"--manifest={dist / 'sky.yaml'}", f"--archive={archive(dist)}"
@@ -89,7 +89,7 @@ def archive(dist: Path) -> Path:
 
 
 @pytest.mark.cluster
-def test_archive_has_what_it_needs_and_no_more(dist: Path) -> None:
+def test_dist_archive_contains_runtime_files_only(dist: Path) -> None:
     with tarfile.open(archive(dist)) as tar:
         entries = tar.getmembers()
     names = {entry.name for entry in entries}
@@ -104,14 +104,14 @@ def test_archive_has_what_it_needs_and_no_more(dist: Path) -> None:
 
 
 @pytest.mark.cluster
-def test_manifest_is_valid(dist: Path) -> None:
+def test_dist_manifest_passes_krew_validation(dist: Path) -> None:
     validate = golang.build("krew-validate", MODULE, f"{COMMANDS}validate-krew-manifest")
     command = [str(validate), "-manifest", str(dist / "sky.yaml"), "-skip-install"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_manifest_in_the_checkout_is_of_this_version() -> None:
+def test_plugin_manifest_matches_project_version() -> None:
     manifest = yaml.safe_load((ROOT / "plugin.yaml").read_text())
     assert manifest["spec"]["version"] == f"v{__version__}"
     for entry in manifest["spec"]["platforms"]:
@@ -120,12 +120,12 @@ def test_manifest_in_the_checkout_is_of_this_version() -> None:
         assert entry["uri"].endswith(f"/v{__version__}/{name}")
 
 
-def test_installed_plugin_answers(shell: Shell) -> None:
+def test_installed_plugin_prints_version_and_help(shell: Shell) -> None:
     assert shell.kubectl("sky", "version") == f"{__version__}\n"
     assert shell.kubectl("sky", "--help").startswith("Usage: kubectl sky ")
 
 
-def test_installed_plugin_runs_a_task(shell: Shell, namespace: str) -> None:
+def test_installed_plugin_submits_task(shell: Shell, namespace: str) -> None:
     example = str(ROOT / "examples" / "01-hello.yaml")
     shell.kubectl("sky", "validate", example)
     assert "kind: Job" in shell.kubectl("sky", "render", example)
@@ -133,8 +133,8 @@ def test_installed_plugin_runs_a_task(shell: Shell, namespace: str) -> None:
     assert "hello" in shell.kubectl("sky", "list", "-n", namespace)
 
 
-def test_installed_plugin_has_a_practice_cluster(shell: Shell) -> None:
-    """It is its own Python there, for the server and for what starts the pods."""
+def test_installed_plugin_local_up_starts_practice_cluster(shell: Shell) -> None:
+    """The bundled Python runs the server and starts the pods."""
     example = str(ROOT / "examples" / "01-hello.yaml")
     try:
         kubeconfig = shell.kubectl("sky", "local", "up").strip().partition("=")[2]
@@ -144,8 +144,8 @@ def test_installed_plugin_has_a_practice_cluster(shell: Shell) -> None:
         shell.kubectl("sky", "local", "down", "--purge")
 
 
-def test_credential_plugins_get_the_users_libraries(shell: Shell, tmp_path: Path) -> None:
-    """A credential plugin must not load the libraries that came with the plugin."""
+def test_credential_plugin_gets_no_bundled_libraries(shell: Shell, tmp_path: Path) -> None:
+    """A credential plugin must not load the bundled libraries."""
     seen = tmp_path / "seen"
     plugin = tmp_path / "credentials"
     credential = (
@@ -166,6 +166,6 @@ def test_credential_plugins_get_the_users_libraries(shell: Shell, tmp_path: Path
     }
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(config))
-    with pytest.raises(AssertionError):  # there is no such server
+    with pytest.raises(AssertionError):  # the server does not exist
         shell.kubectl("sky", "list", "--kubeconfig", str(kubeconfig))
     assert "LD_LIBRARY_PATH" not in seen.read_text()

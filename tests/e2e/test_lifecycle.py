@@ -1,4 +1,4 @@
-"""List, status, logs, wait and stop, as people and as programs use them."""
+"""List, status, logs, wait and stop, for people and for scripts."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Command, submitted
-from tests.e2e.test_submit import gone
+from tests.e2e.test_submit import until_deleted
 from tests.polling import eventually
 
 QUICK = "name: quick\nresources: {image_id: 'busybox:1.36'}\nrun: echo done\n"
@@ -27,7 +27,7 @@ def until_running(sky: Command, task_id: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_an_empty_list(sky: Command, namespace: str) -> None:
+def test_list_without_tasks_prints_no_tasks_found(sky: Command, namespace: str) -> None:
     done = sky("list")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == f"No tasks found in namespace {namespace}.\n"
@@ -36,11 +36,11 @@ def test_an_empty_list(sky: Command, namespace: str) -> None:
 
 
 @pytest.mark.practice_only
-def test_list_is_newest_first_in_all_forms(sky: Command, namespace: str) -> None:
+def test_list_shows_newest_task_first_in_every_format(sky: Command, namespace: str) -> None:
     for task_id in ("first001", "second01"):
         submit(sky, QUICK, task_id)
         assert sky("wait", task_id, "--timeout", "60s").returncode == 0
-        time.sleep(1)  # times are whole seconds
+        time.sleep(1)  # timestamps have a resolution of a second
     header, *rows = sky("list").stdout.splitlines()
     assert header.split() == ["ID", "NAME", "STATUS", "NODES", "AGE"]
     assert [row.split()[:4] for row in rows] == [
@@ -62,7 +62,7 @@ def test_list_is_newest_first_in_all_forms(sky: Command, namespace: str) -> None
             assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", task[time_of])
 
 
-def test_the_aggregate_of_several_nodes(sky: Command) -> None:
+def test_status_mixed_nodes_counts_states_and_reports_failed(sky: Command) -> None:
     script = """
 name: mixed
 num_nodes: 3
@@ -72,7 +72,7 @@ run: |
   test $NODE_RANK = 1 && exit 5
   sleep 300
 """
-    submit(sky, script, "mixed001")  # and nobody follows it, who would end the third node
+    submit(sky, script, "mixed001")  # detached: a client would stop the third node
 
     def mixed() -> Any:
         task = sky.json("status", "mixed001")
@@ -83,14 +83,14 @@ run: |
     found = eventually(mixed, 90)
     assert found["status"] == "failed"
     assert found["metadata"]["node_jobs"] == [f"mixed-mixed001-node-{rank}" for rank in range(3)]
-    told = sky("status", "mixed001").stdout
-    assert "failed — node-1: Error (exit code 5)" in told
-    assert "3 (1 running, 1 failed, 1 completed)" in told
+    output = sky("status", "mixed001").stdout
+    assert "failed — node-1: Error (exit code 5)" in output
+    assert "3 (1 running, 1 failed, 1 completed)" in output
     assert sky("stop", "mixed001").returncode == 0
 
 
 @pytest.mark.practice_only
-def test_a_task_is_found_by_id_prefix_and_name(sky: Command) -> None:
+def test_status_accepts_id_prefix_and_name_and_refuses_ambiguous_prefix(sky: Command) -> None:
     submit(sky, QUICK, "abcdefgh")
     submit(sky, SLOW, "abcxyzzz")
     for word in ("abcdefgh", "abcd", "quick", "task/abcdefgh"):
@@ -104,16 +104,18 @@ def test_a_task_is_found_by_id_prefix_and_name(sky: Command) -> None:
     assert sky("stop", "slow").returncode == 0
 
 
-def test_stop_removes_everything_and_says_how_many(sky: Command, kubectl: Command) -> None:
+def test_stop_deletes_all_objects_and_prints_number_of_tasks(
+    sky: Command, kubectl: Command
+) -> None:
     script = SLOW.replace("run:", "num_nodes: 2\nsecrets: {T: x}\nrun:")
     submit(sky, script, "stopme01")
     submit(sky, SLOW, "stopme02")
     done = sky("stop", "stopme01")
     assert (done.returncode, done.stderr) == (0, "Stopped 1 task\n")
     assert done.stdout == "task/stopme01 (slow) stopped\n"
-    gone(kubectl, "stopme01")
+    until_deleted(kubectl, "stopme01")
     asked = sky("stop", "--all")
-    assert asked.returncode == 2, "nobody is there to answer"
+    assert asked.returncode == 2, "stdin is not a terminal"
     answer = sky("stop", "--all", "--yes", "-o", "json")
     assert json.loads(answer.stdout) == {
         "count": 1,
@@ -121,12 +123,12 @@ def test_stop_removes_everything_and_says_how_many(sky: Command, kubectl: Comman
         "message": "Stopped 1 task",
         "task_ids": ["stopme02"],
     }
-    gone(kubectl, "stopme02")
+    until_deleted(kubectl, "stopme02")
     assert sky("stop").returncode == sky("stop", "x", "--all").returncode == 2
 
 
 @pytest.mark.practice_only
-def test_wait_for_several_and_for_too_long(sky: Command) -> None:
+def test_wait_several_tasks_reports_failure_and_timeout_exits_with_1(sky: Command) -> None:
     submit(sky, QUICK, "good0001")
     submit(sky, QUICK.replace("echo done", "exit 3"), "badd0001")
     submit(sky, SLOW, "slow0001")
@@ -151,7 +153,7 @@ run: |
 """
 
 
-def test_logs_of_several_nodes(sky: Command) -> None:
+def test_logs_several_nodes_with_rank_tail_since_and_timestamps(sky: Command) -> None:
     submit(sky, LINES, "logs0001")
     done = sky("logs", "logs0001", "-f")
     assert done.returncode == 0, done.stderr
@@ -171,9 +173,9 @@ def test_logs_of_several_nodes(sky: Command) -> None:
     assert "task logs0001 has no rank 7\nhint: it has ranks 0 to 1" in wrong.stderr
 
 
-def test_a_long_log_is_whole_and_in_order(sky: Command) -> None:
-    # a runtime drops what it has not written down 2 s after the end, so on a busy machine too long
-    # an output at the very end would be cut, whoever reads it
+def test_submit_long_log_is_complete_and_in_order(sky: Command) -> None:
+    # a container runtime drops output not written within 2 s after exit, so on a busy machine
+    # a long output at the very end would be cut for every client
     script = "run: |\n  python3 -c 'for i in range(100000): print(i)'\n  sleep 5\n"
     done = sky("submit", "-", stdin=script)
     assert done.returncode == 0, done.stderr
@@ -181,7 +183,7 @@ def test_a_long_log_is_whole_and_in_order(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_a_long_line_and_odd_bytes(sky: Command) -> None:
+def test_submit_long_line_is_printed_unbroken(sky: Command) -> None:
     script = """
 run: |
   python3 -c 'print("x" * 200000)'
@@ -193,7 +195,7 @@ run: |
 
 
 @pytest.mark.practice_only
-def test_logs_of_what_has_not_started(sky: Command) -> None:
+def test_logs_pending_task_prints_reason_and_times_out(sky: Command) -> None:
     submit(sky, SLOW, "never001", "--cpus", "500")
     done = sky("logs", "never001")
     assert (done.returncode, done.stdout) == (0, "")
@@ -207,7 +209,7 @@ def test_logs_of_what_has_not_started(sky: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "message"),
     [
         (
             "resources: {image_id: 'localhost:1/none:1'}\nrun: a\n",
@@ -217,9 +219,9 @@ def test_logs_of_what_has_not_started(sky: Command) -> None:
     ],
     ids=["image", "claim"],
 )
-def test_what_a_task_waits_for_is_told(sky: Command, script: str, told: str) -> None:
+def test_submit_pending_node_prints_reason(sky: Command, script: str, message: str) -> None:
     running = sky.start("submit", sky.write("t.yaml", script))
     assert running.stderr
-    assert any(re.search(told, line) for line in running.stderr)
+    assert any(re.search(message, line) for line in running.stderr)
     running.send_signal(signal.SIGINT)
     assert running.wait(60) == 130

@@ -1,4 +1,4 @@
-"""What `list`, `status` and `clean` show and remove: by state, by age, as it changes."""
+"""List, status and clean: filters by state and age, and --watch."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def ended(sky: Command, text: str) -> str:
     return submitted(sky("submit", "-", stdin=text))
 
 
-def test_some_of_the_tasks(sky: Command) -> None:
+def test_list_filters_by_status_and_age_sorts_and_limits(sky: Command) -> None:
     good, bad = ended(sky, GOOD), ended(sky, BAD)
     assert {task["task_id"] for task in sky.json("list")["tasks"]} == {good, bad}
     assert sky("list", "--status", "failed", "-o", "name").stdout == f"task/{bad}\n"
@@ -44,25 +44,27 @@ def test_some_of_the_tasks(sky: Command) -> None:
     assert wrong.returncode == 2 and "succeeded" in wrong.stderr
 
 
-def test_status_says_how_long_and_in_which_words(sky: Command) -> None:
-    bad = submitted(sky("submit", "-", "--detach", stdin=BAD))  # so that nobody stops the other
+def test_status_failed_task_shows_exit_codes_and_durations(sky: Command) -> None:
+    bad = submitted(
+        sky("submit", "-", "--detach", stdin=BAD)
+    )  # detached: a client would stop the other node
     template = 'jsonpath={.metadata.job_status}{" "}{.metadata.nodes[*].exit_code}'
     eventually(lambda: sky("status", bad, "-o", template).stdout == "FAILED 3 3\n")
-    told = sky("status", bad).stdout
-    assert re.search(r"NODE +STATUS +EXIT +RESTARTS +FOR +REASON", told)
-    assert re.search(r"\n0 +failed +3 +0 +\d+s +Error", told)
+    output = sky("status", bad).stdout
+    assert re.search(r"NODE +STATUS +EXIT +RESTARTS +FOR +REASON", output)
+    assert re.search(r"\n0 +failed +3 +0 +\d+s +Error", output)
 
 
-def test_status_is_shown_as_it_changes(sky: Command) -> None:
+def test_status_watch_prints_every_change_once(sky: Command) -> None:
     slow = submitted(sky("submit", "-", "--detach", stdin=SLOW))
     done = sky("status", slow, "--watch", timeout=90)
     assert done.returncode == 0, done.stderr
     shown = re.findall(r"^Status: +(\w+)", done.stdout, re.MULTILINE)
     assert shown[-1] == "completed" and "running" in shown
-    assert len(shown) == len(set(shown)), "what has not changed is not written again"
+    assert len(shown) == len(set(shown)), "unchanged states are not printed again"
 
 
-def test_list_is_shown_as_it_changes_until_ctrl_c(sky: Command) -> None:
+def test_list_watch_prints_changes_until_interrupted(sky: Command) -> None:
     watching = sky.start("list", "--watch")
     slow = submitted(sky("submit", "-", "--detach", stdin=SLOW))
     states: list[str] = []
@@ -77,7 +79,7 @@ def test_list_is_shown_as_it_changes_until_ctrl_c(sky: Command) -> None:
     assert states[-1] == "completed" and len(states) > 1
 
 
-def test_list_is_drawn_in_place_on_a_terminal(sky: Command) -> None:
+def test_list_watch_on_terminal_redraws_screen(sky: Command) -> None:
     good = ended(sky, GOOD)
     master, terminal = pty.openpty()
     process = sky.start("list", "--watch", terminal=terminal)
@@ -88,7 +90,7 @@ def test_list_is_drawn_in_place_on_a_terminal(sky: Command) -> None:
         assert time.monotonic() < deadline
         seen += os.read(master, 4096)
     process.send_signal(signal.SIGINT)
-    with suppress(OSError):  # a terminal reads to the end, which is told by an error
+    with suppress(OSError):  # a terminal reports end of file as an error
         while os.read(master, 4096):
             pass
     assert process.wait(60) == 130
@@ -96,21 +98,21 @@ def test_list_is_drawn_in_place_on_a_terminal(sky: Command) -> None:
     assert b"\x1b[H" in seen and b"\x1b[J" in seen
 
 
-def test_all_contexts(sky: Command) -> None:
+def test_list_all_contexts_reports_forbidden_context(sky: Command) -> None:
     good = ended(sky, GOOD)
     path = Path(sky.environment["KUBECONFIG"])
     config = yaml.safe_load(path.read_text())
     config["contexts"] = [one for one in config["contexts"] if one["name"] in ("test", "bob")]
     path.write_text(json.dumps(config))
     done = sky("list", "--all-contexts")
-    assert done.returncode == 3, "bob may list nothing"
+    assert done.returncode == 3, "bob has no rights"
     assert "test:\nID" in done.stdout and good in done.stdout
     assert "error: context bob: forbidden" in done.stderr
     listed = json.loads(sky("list", "--all-contexts", "-o", "json").stdout)["tasks"]
     assert [(task["task_id"], task["context"]) for task in listed] == [(good, "test")]
 
 
-def test_ended_tasks_are_cleaned(sky: Command) -> None:
+def test_clean_older_than_deletes_finished_tasks_only(sky: Command) -> None:
     good = ended(sky, GOOD)
     slow = submitted(sky("submit", "-", "--detach", stdin=SLOW.replace("sleep 3", "sleep 300")))
     time.sleep(2)

@@ -1,4 +1,4 @@
-"""`kubectl sky local` with the practice cluster: up, down, and what can come between."""
+"""`kubectl sky local` with the practice cluster: up, down, and failures."""
 
 import json
 import os
@@ -25,7 +25,7 @@ HELLO = "name: hello\nrun: echo hello from $(hostname)\n"
 
 @pytest.fixture
 def sky(tmp_path: Path) -> Iterator[Command]:
-    """This program with a home of its own, in which no cluster stays."""
+    """The program with a temporary home; remove its cluster afterwards."""
     environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
     command = Command((sys.executable, "-m", "kubectl_sky"), environment, tmp_path)
     assert command("auth", "login", "tester").returncode == 0
@@ -44,7 +44,7 @@ def up(sky: Command, *flags: str) -> Done:
 
 
 def status(sky: Command) -> dict[str, Any]:
-    """What `status` says of a cluster that may run or not."""
+    """Return the output of `local status`, and check its exit code."""
     done = sky("local", "status", "-o", "json")
     known: dict[str, Any] = json.loads(done.stdout)
     assert done.returncode == (0 if known["state"] == "running" else 3)
@@ -58,7 +58,7 @@ def inside(sky: Command, *arguments: str, stdin: str = "") -> Done:
     return done
 
 
-def gone(pid: int) -> bool:
+def is_dead(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -80,7 +80,7 @@ def free_port() -> int:
     return port
 
 
-def test_up_and_down(sky: Command) -> None:
+def test_local_up_and_down_start_stop_and_purge_cluster(sky: Command) -> None:
     done = up(sky)
     own = folder(sky) / "kubeconfig"
     assert done.stdout == f"export KUBECONFIG={own}\n"
@@ -92,11 +92,11 @@ def test_up_and_down(sky: Command) -> None:
     assert not (sky.folder / ".kube").exists()
     known = status(sky)
     assert (known["state"], known["driver"], known["nodes"]) == ("running", "practice", 1)
-    assert not gone(known["pid"])
+    assert not is_dead(known["pid"])
     done = sky("local", "down")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "The practice cluster was stopped; its data is kept\n"
-    assert gone(known["pid"])
+    assert is_dead(known["pid"])
     assert status(sky)["state"] == "stopped"
     assert "was not running" in sky("local", "down").stderr
     assert sky("local", "down", "--purge").stderr == "The practice cluster was removed\n"
@@ -105,7 +105,7 @@ def test_up_and_down(sky: Command) -> None:
     assert sky("local", "down").stderr == "No local cluster exists\n"
 
 
-def test_a_shell_that_uses_it(sky: Command) -> None:
+def test_local_up_output_configures_shell(sky: Command) -> None:
     script = """
         eval "$("$0" -m kubectl_sky local up)"
         "$0" -m kubectl_sky submit - <<'END'
@@ -126,7 +126,7 @@ END
     assert done.stdout.splitlines()[-1] == "hello"
 
 
-def test_up_again_is_a_no_op(sky: Command) -> None:
+def test_local_up_running_cluster_is_unchanged(sky: Command) -> None:
     first = up(sky, "--nodes", "2", "--gpus", "A100:8")
     pid = status(sky)["pid"]
     for flags in ((), ("--nodes", "2"), ("--gpus", "A100:8"), ("--driver", "practice")):
@@ -137,7 +137,7 @@ def test_up_again_is_a_no_op(sky: Command) -> None:
     assert status(sky)["pid"] == pid
 
 
-def test_nodes_and_gpus(sky: Command) -> None:
+def test_local_up_nodes_and_gpus_are_reported_by_nodes(sky: Command) -> None:
     up(sky, "--nodes", "2", "--gpus", "A100:8")
     connection = Connection(kubeconfig=str(folder(sky) / "kubeconfig"))
     with closing(Session.connect(connection)) as session:
@@ -151,7 +151,9 @@ def test_nodes_and_gpus(sky: Command) -> None:
 @pytest.mark.parametrize(
     "flags", [("--nodes", "2"), ("--gpus", "A100:8"), ("--port", "7"), ("--driver", "kind")]
 )
-def test_another_cluster_than_the_one_that_runs(sky: Command, flags: tuple[str, ...]) -> None:
+def test_local_up_running_cluster_with_other_flags_is_refused(
+    sky: Command, flags: tuple[str, ...]
+) -> None:
     up(sky)
     pid = status(sky)["pid"]
     done = sky("local", "up", *flags)
@@ -161,14 +163,14 @@ def test_another_cluster_than_the_one_that_runs(sky: Command, flags: tuple[str, 
     assert status(sky)["pid"] == pid
 
 
-def test_flags_that_are_wrong(sky: Command) -> None:
+def test_local_up_invalid_flags_are_refused(sky: Command) -> None:
     for flags in (("--nodes", "0"), ("--gpus", "8 x"), ("--port", "70000"), ("--driver", "x")):
         done = sky("local", "up", *flags)
         assert (done.returncode, done.stdout) == (2, ""), flags
     assert status(sky)["state"] == "absent"
 
 
-def test_what_is_in_it_survives(sky: Command) -> None:
+def test_local_up_after_down_keeps_tasks_volumes_and_settings(sky: Command) -> None:
     up(sky, "--nodes", "2", "--gpus", "A100:8")
     before = status(sky)
     inside(sky, "volumes", "create", "notes", "1Gi")
@@ -187,10 +189,10 @@ def test_what_is_in_it_survives(sky: Command) -> None:
     assert (status(sky)["gpus"], status(sky)["nodes"]) == ("", 1)
 
 
-def test_a_killed_process(sky: Command) -> None:
+def test_local_up_after_killed_process_keeps_volumes(sky: Command) -> None:
     up(sky)
     inside(sky, "volumes", "create", "notes", "1Gi")
-    time.sleep(0.5)  # it writes down what changes soon, not at once
+    time.sleep(0.5)  # changes are saved with a short delay
     os.kill(status(sky)["pid"], signal.SIGKILL)
     eventually(lambda: status(sky)["state"] != "running")
     assert status(sky)["note"] == (
@@ -200,8 +202,8 @@ def test_a_killed_process(sky: Command) -> None:
     assert "notes" in inside(sky, "volumes", "list").stdout
 
 
-def test_a_stale_pid_file(sky: Command) -> None:
-    """The number in it is somebody else's by now."""
+def test_local_down_stale_pid_file_kills_no_other_process(sky: Command) -> None:
+    """The PID now belongs to another process."""
     up(sky)
     os.kill(status(sky)["pid"], signal.SIGKILL)
     bystander = subprocess.Popen(["sleep", "60"])
@@ -218,7 +220,7 @@ def test_a_stale_pid_file(sky: Command) -> None:
         bystander.wait()
 
 
-def test_a_port_that_is_taken(sky: Command) -> None:
+def test_local_up_port_in_use_is_refused(sky: Command) -> None:
     with taken(free_port()) as other:
         port = other.getsockname()[1]
         done = sky("local", "up", "--port", str(port))
@@ -227,7 +229,7 @@ def test_a_port_that_is_taken(sky: Command) -> None:
         assert status(sky)["state"] == "absent"
 
 
-def test_the_port_stays_where_it_can(sky: Command) -> None:
+def test_local_up_after_down_reuses_port_if_free(sky: Command) -> None:
     port = free_port()
     up(sky, "--port", str(port))
     assert sky("local", "down").returncode == 0
@@ -240,7 +242,7 @@ def test_the_port_stays_where_it_can(sky: Command) -> None:
         inside(sky, "list")
 
 
-def test_all_at_once(sky: Command) -> None:
+def test_local_up_concurrent_runs_start_cluster_once(sky: Command) -> None:
     started = [sky.start("local", "up") for _ in range(4)]
     ended = [process.communicate(timeout=60) for process in started]
     assert [process.returncode for process in started] == [0] * 4
@@ -253,7 +255,7 @@ def test_all_at_once(sky: Command) -> None:
     inside(sky, "list")
 
 
-def test_interrupted_while_it_starts(sky: Command) -> None:
+def test_local_up_interrupted_leaves_no_process(sky: Command) -> None:
     process = sky.start("local", "up")
     pid_file = folder(sky) / "practice" / "pid"
     while not (pid_file.exists() and pid_file.read_text()):
@@ -261,13 +263,13 @@ def test_interrupted_while_it_starts(sky: Command) -> None:
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=30)
     assert (process.returncode, stdout, stderr.strip()) == (130, "", "interrupted")
-    assert gone(int(pid_file.read_text()))
+    assert is_dead(int(pid_file.read_text()))
     assert status(sky)["state"] != "running"
     up(sky)
 
 
-def test_one_that_cannot_start(sky: Command) -> None:
-    """The reason is in the message, which names the log."""
+def test_local_up_corrupt_database_fails_with_reason_and_log_path(sky: Command) -> None:
+    """The message has the reason and the path of the log."""
     kept = folder(sky) / "practice"
     kept.mkdir(parents=True)
     (kept / "state.db").write_text("no database" * 1000)
@@ -280,7 +282,7 @@ def test_one_that_cannot_start(sky: Command) -> None:
     assert status(sky)["state"] == "absent"
 
 
-def test_use(sky: Command) -> None:
+def test_local_up_use_sets_current_context(sky: Command) -> None:
     users = sky.folder / ".kube" / "config"
     users.parent.mkdir()
     users.write_text("apiVersion: v1\nkind: Config\ncurrent-context: work\n")

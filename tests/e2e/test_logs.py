@@ -1,4 +1,4 @@
-"""`logs` with its ways of printing, against real pods."""
+"""The output formats of `logs` with real pods."""
 
 import json
 import re
@@ -21,7 +21,7 @@ run: |
 """
 
 
-def test_ways_of_printing(sky: Command, tmp_path: Path) -> None:
+def test_logs_output_formats_filters_and_colors(sky: Command, tmp_path: Path) -> None:
     done = sky("submit", "-", "--id", "shown001", stdin=LINES)
     assert done.returncode == 0, done.stderr
     raw = sky("logs", "shown001", "--rank", "1-2", "--grep", "^(start|no)", "-o", "raw")
@@ -43,7 +43,7 @@ def test_ways_of_printing(sky: Command, tmp_path: Path) -> None:
         f"shown001-node-{rank}.log" for rank in range(3)
     ]
     for rank in range(3):
-        # containerd takes the \r off a \r\n, the practice cluster leaves it
+        # containerd removes the \r of a \r\n, the practice cluster keeps it
         text = (folder / f"shown001-node-{rank}.log").read_bytes().replace(b"\r\n", b"\n")
         assert text.startswith(b"start of %d\n 10%%\r100%%\n\x1b]0;owned\x07\x1b[2Jhello" % rank)
         assert text.endswith(b"\nno newline")
@@ -78,8 +78,8 @@ datetime.datetime = Skewed
 
 @pytest.mark.practice_only
 @pytest.mark.parametrize("shift", [3600, -3600])
-def test_a_clock_that_is_an_hour_off(sky: Command, tmp_path: Path, shift: int) -> None:
-    """Which lines are new is for the cluster's clocks; ours is not asked."""
+def test_logs_client_clock_skew_prints_all_lines(sky: Command, tmp_path: Path, shift: int) -> None:
+    """The cluster's clock decides which lines are new, not the client's."""
     (tmp_path / "sitecustomize.py").write_text(SKEWED.format(shift=shift))
     path = f"{tmp_path}:{sky.environment['PYTHONPATH']}"
     skewed = replace(sky, environment={**sky.environment, "PYTHONPATH": path})
@@ -93,7 +93,7 @@ def test_a_clock_that_is_an_hour_off(sky: Command, tmp_path: Path, shift: int) -
     assert re.search(r"\b6\dm\n" if shift > 0 else r"\b0s\n", skewed("list").stdout)
 
 
-def test_flags_that_make_no_sense(sky: Command) -> None:
+def test_logs_invalid_flags_are_refused(sky: Command) -> None:
     for flags, told in {
         ("--rank", "2-1"): "'2-1': ranks are numbers and ranges",
         ("--rank", "0-99999999"): "ranks are numbers and ranges",
@@ -109,7 +109,7 @@ def test_flags_that_make_no_sense(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_another_container(sky: Command) -> None:
+def test_logs_unknown_container_is_refused(sky: Command) -> None:
     assert sky("submit", "-", "--id", "other001", stdin="run: echo hi\n").returncode == 0
     wrong = sky("logs", "other001", "-c", "sidecar")
     assert wrong.returncode not in (0, 4) and "sidecar" in wrong.stderr

@@ -1,4 +1,4 @@
-"""What tasks mount: volumes of their own, SkyPilot's, directories, also in the home directory."""
+"""Mounts of tasks: ephemeral volumes, SkyPilot PVCs and host paths, also in the home directory."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ def settings(tmp_path: Path, text: str) -> None:
     (folder / "settings.yaml").write_text(text)
 
 
-def test_a_volume_of_the_task_lives_as_long_as_the_task(sky: Command, kubectl: Command) -> None:
+def test_submit_ephemeral_volume_is_deleted_with_task(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", stdin=OWN)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()[1:]) == ["node-0 | home", "node-1 | home"]
@@ -49,7 +49,7 @@ def test_a_volume_of_the_task_lives_as_long_as_the_task(sky: Command, kubectl: C
     assert claims[0]["metadata"]["labels"]["team"] == "research"
     pods = kubectl.json("get", "pods", "-l", f"task-id={task}")["items"]
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 1
-    assert sky.json("volumes", "list") == {"volumes": []}, "it is no volume to be mounted by name"
+    assert sky.json("volumes", "list") == {"volumes": []}, "ephemeral volumes are not listed"
     again = sky("submit", "-", "--id", task, "--detach", stdin=OWN)
     assert "unchanged" in again.stdout, again.stderr
     assert sky("stop", task).returncode == 0
@@ -58,7 +58,7 @@ def test_a_volume_of_the_task_lives_as_long_as_the_task(sky: Command, kubectl: C
 
 
 @pytest.mark.practice_only
-def test_a_claim_that_skypilot_made(sky: Command, kubectl: Command) -> None:
+def test_submit_skypilot_pvc_is_mounted_by_volume_name(sky: Command, kubectl: Command) -> None:
     assert kubectl("create", "-f", "-", stdin=json.dumps(SKYPILOT)).returncode == 0
     for name in ("data", "data-1a2b-3c4d"):
         script = f"run: ls -d /d\nvolumes: {{/d: {{name: {name}, mode: ro}}}}\n"
@@ -72,7 +72,7 @@ def test_a_claim_that_skypilot_made(sky: Command, kubectl: Command) -> None:
         assert "no volume and no claim" not in shown.stderr
 
 
-def test_read_only_is_read_only(sky: Command) -> None:
+def test_submit_read_only_volume_is_not_writable(sky: Command) -> None:
     assert sky("volumes", "create", "notes", "1Gi").returncode == 0
     script = "run: touch /d/x\nvolumes: {/d: {name: notes, mode: ro}}\n"
     done = sky("submit", "-", stdin=script)
@@ -81,7 +81,7 @@ def test_read_only_is_read_only(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_a_directory_of_the_machine_only_where_the_settings_say_so(
+def test_submit_host_path_is_refused_unless_allowed_in_settings(
     sky: Command, tmp_path: Path
 ) -> None:
     script = "run: ls -d /host\nvolumes: {/host: {host_path: /tmp, mode: ro}}\n"
@@ -95,7 +95,7 @@ def test_a_directory_of_the_machine_only_where_the_settings_say_so(
 
 
 @pytest.mark.practice_only
-def test_what_the_image_has_in_the_home_directory_stays(sky: Command) -> None:
+def test_submit_volume_in_home_is_mounted_with_unwritable_home(sky: Command) -> None:
     script = """
 resources: {image_id: "busybox:1.36"}
 volumes: {~/a: {size: 1Gi}}
@@ -106,12 +106,12 @@ run: cat ~/a/kept
     assert empty.returncode == 0, empty.stderr
     script = script.replace("/tmp/home", "/bin/../proc/self").replace("cat", "echo it is at")
     done = sky("submit", "-", stdin=script)
-    assert done.returncode == 0, "a home that cannot be written gives way to one that can"
+    assert done.returncode == 0, "an unwritable home is replaced by a writable one"
     assert done.stdout.splitlines()[-1].endswith("/a/kept")
 
 
 @pytest.mark.practice_only
-def test_a_volume_that_is_not_there_is_told(sky: Command) -> None:
+def test_submit_missing_volume_dry_run_prints_warning(sky: Command) -> None:
     done = sky("submit", "-", "--dry-run=client", stdin="run: x\nvolumes: {/d: nothing}\n")
     assert done.returncode == 0
     assert 'volume or PVC "nothing" not found in namespace' in done.stderr
@@ -119,7 +119,7 @@ def test_a_volume_that_is_not_there_is_told(sky: Command) -> None:
 
 @pytest.mark.practice_only
 @pytest.mark.parametrize("single", ["together", "refuse"])
-def test_a_volume_for_one_machine_and_several_nodes(
+def test_submit_rwo_volume_with_two_nodes_is_warned_or_refused(
     sky: Command, tmp_path: Path, single: str
 ) -> None:
     settings(tmp_path, f"single_node_volumes: {single}\n")

@@ -1,4 +1,4 @@
-"""MPIJobs with the real operator, and an image that has mpirun and sshd."""
+"""MPIJobs with the real operator, and an image with mpirun and sshd."""
 
 from datetime import datetime
 
@@ -7,9 +7,9 @@ import pytest
 from tests.cluster.target import Cluster
 from tests.e2e import killing
 from tests.e2e.conftest import ROOT, Command, submitted
-from tests.e2e.test_ports import led_to
+from tests.e2e.test_ports import selected_pods
 from tests.e2e.test_queues import until
-from tests.e2e.test_submit import gone, objects
+from tests.e2e.test_submit import objects, until_deleted
 from tests.e2e.test_truth import PAIR
 
 pytestmark = pytest.mark.usefixtures("mpi")
@@ -20,12 +20,12 @@ FLAGS = ("--backend", "mpijob")
 
 @pytest.fixture
 def cluster(real_cluster: Cluster) -> Cluster:
-    """Only the real one has the operator."""
+    """The real cluster: only it has the operator."""
     return real_cluster
 
 
-def left(kubectl: Command, task_id: str) -> list[str]:
-    """What of a task is in the cluster, and what the operator made of it."""
+def remaining_objects(kubectl: Command, task_id: str) -> list[str]:
+    """List the objects of a task, including those created by the operator."""
     found = kubectl("get", "mpijobs,pods", "-l", f"task-id={task_id}", "-o", "name").stdout.split()
     name = f"{task_id}-{task_id}"
     made = (f"job/{name}-launcher", f"cm/{name}-config", f"secret/{name}-ssh", f"svc/{name}")
@@ -33,8 +33,10 @@ def left(kubectl: Command, task_id: str) -> list[str]:
     return objects(kubectl, task_id) + found
 
 
-def test_mpirun_reaches_all_nodes(sky: Command, kubectl: Command) -> None:
-    """And what it starts has the variables of the task."""
+def test_submit_mpijob_mpirun_reaches_all_nodes_with_task_variables(
+    sky: Command, kubectl: Command
+) -> None:
+    """The processes that mpirun starts have the variables of the task."""
     script = f"""
 name: mpijob01
 num_nodes: 3
@@ -50,7 +52,7 @@ run: |
     flags = (*FLAGS, "--id", "mpijob01", "--ports", "80")
     done = sky("submit", "-", *flags, stdin=script)
     assert done.returncode == 0, done.stderr
-    assert led_to(kubectl, "mpijob01-mpijob01-ports") == ["mpijob01-mpijob01-launcher"]
+    assert selected_pods(kubectl, "mpijob01-mpijob01-ports") == ["mpijob01-mpijob01-launcher"]
     assert "mpijob: `run` runs on rank 0 alone; mpirun starts programs on all nodes" in done.stderr
     lines = set(done.stdout.splitlines())
     for rank in range(3):
@@ -64,11 +66,11 @@ run: |
     again = sky("submit", "-", *flags, stdin=script)
     assert again.stdout.startswith("task/mpijob01 unchanged: mpijob01, 3 nodes")
     assert sky("stop", "mpijob01").stdout == "task/mpijob01 (mpijob01) stopped\n"
-    gone(kubectl, "mpijob01")
-    until(lambda: left(kubectl, "mpijob01") == [])
+    until_deleted(kubectl, "mpijob01")
+    until(lambda: remaining_objects(kubectl, "mpijob01") == [])
 
 
-def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
+def test_submit_mpijob_failed_rank_stops_all_nodes(sky: Command, kubectl: Command) -> None:
     script = f"""
 name: mpijob02
 num_nodes: 4
@@ -79,9 +81,9 @@ run: |
     done = sky("submit", "-", *FLAGS, "--id", "mpijob02", stdin=script)
     assert done.returncode == 4, done.stderr
     assert "task mpijob02 (mpijob02) failed: node-0: Error (exit code 7)" in done.stderr
-    told = sky("status", "mpijob02").stdout
-    assert "failed — node-0: Error (exit code 7)" in told
-    assert told.count("Stopped") == 3
+    output = sky("status", "mpijob02").stdout
+    assert "failed — node-0: Error (exit code 7)" in output
+    assert output.count("Stopped") == 3
     (pod,) = kubectl.json("get", "pods", "-l", "task-id=mpijob02")["items"]
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
     conditions = kubectl.json("get", "mpijob", "mpijob02-mpijob02")["status"]["conditions"]
@@ -89,11 +91,11 @@ run: |
     took = datetime.fromisoformat(failed["lastTransitionTime"]) - datetime.fromisoformat(ended)
     assert took.total_seconds() <= 10
     assert sky("stop", "mpijob02").returncode == 0
-    gone(kubectl, "mpijob02")
-    until(lambda: left(kubectl, "mpijob02") == [])
+    until_deleted(kubectl, "mpijob02")
+    until(lambda: remaining_objects(kubectl, "mpijob02") == [])
 
 
-def test_a_failed_setup_of_one_node_ends_all(sky: Command) -> None:
+def test_submit_mpijob_failed_setup_of_single_node_stops_all_nodes(sky: Command) -> None:
     script = f"""
 name: mpijob03
 num_nodes: 3
@@ -110,7 +112,7 @@ run: echo never
     assert sky("stop", "mpijob03").returncode == 0
 
 
-def test_rank_0_starts_again_and_meets_the_others(sky: Command) -> None:
+def test_submit_mpijob_restarted_rank_0_reaches_remaining_nodes(sky: Command) -> None:
     script = """
 name: mpijob04
 num_nodes: 2
@@ -127,7 +129,7 @@ run: |
     assert sky("stop", "mpijob04").returncode == 0
 
 
-def test_an_image_without_ssh_is_told(sky: Command) -> None:
+def test_submit_mpijob_image_without_ssh_fails_task_with_message(sky: Command) -> None:
     done = sky("submit", "-", *FLAGS, stdin="num_nodes: 2\nrun: echo never\n")
     assert done.returncode == 4, done.stderr
     assert "the image has no ssh: an MPIJob needs openssh-server, openssh-client" in done.stderr
@@ -141,10 +143,10 @@ def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
     killing.check(sky, kubectl, cluster, "mpijob", text=text)
 
 
-def test_the_example(sky: Command) -> None:
+def test_submit_mpijob_example_prints_expected_output(sky: Command) -> None:
     done = sky("submit", str(ROOT / "examples" / "21-mpijob.yaml"))
     assert done.returncode == 0, done.stderr
-    # mpirun may warn of a program that it started before it could give it a group of its own
+    # mpirun may warn that it could not set the process group in time
     lines = [line for line in done.stdout.splitlines()[1:] if "Warning: setpgid" not in line]
     assert sorted(lines) == [f"node-0 | rank {n} of MPI on node {n} of 3" for n in range(3)]
     assert sky.json("status", submitted(done))["status"] == "completed"

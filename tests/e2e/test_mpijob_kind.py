@@ -1,4 +1,4 @@
-"""MPIJobs where nothing looks at them: what is sent, what is said of it, and what is left."""
+"""MPIJobs on a cluster without the operator: submit, status and stop."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from tests.cluster import cache
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import ROOT, Command
 from tests.e2e.test_queues import until
-from tests.e2e.test_submit import gone, objects
+from tests.e2e.test_submit import objects, until_deleted
 
 DEFINITION = ROOT.parent / "shared" / "crds" / "kubeflow.org_mpijobs.yaml"
 EXAMPLE = str(ROOT / "examples" / "21-mpijob.yaml")
@@ -16,13 +16,13 @@ EXAMPLE = str(ROOT / "examples" / "21-mpijob.yaml")
 
 @pytest.fixture
 def cluster(practice_cluster: Cluster) -> Cluster:
-    """The real one has the operator, in other tests."""
+    """The practice cluster: the real one has the operator in other tests."""
     return practice_cluster
 
 
 @pytest.fixture
 def kind(kubectl: Command) -> Iterator[None]:
-    """The kind alone; one test at a time has it."""
+    """Define the CRD without the operator, for one test at a time."""
     if not DEFINITION.is_file():
         pytest.skip("the definition of MPIJob is not beside the checkout")
     with cache.lock("mpijob"):
@@ -37,7 +37,9 @@ def kind(kubectl: Command) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("kind")
-def test_an_mpijob(sky: Command, kubectl: Command) -> None:
+def test_submit_mpijob_without_operator_running_stays_pending(
+    sky: Command, kubectl: Command
+) -> None:
     done = sky("submit", EXAMPLE, "--dry-run=server")
     assert done.returncode == 0, done.stderr
     done = sky("submit", EXAMPLE, "-d", "--id", "mpikind1")
@@ -47,13 +49,13 @@ def test_an_mpijob(sky: Command, kubectl: Command) -> None:
     found = sky.json("status", "mpikind1")["metadata"]
     assert (found["backend"], len(found["nodes"])) == ("mpijob", 3)
     assert {node["state"] for node in found["nodes"]} == {"pending"}
-    assert len(objects(kubectl, "mpikind1")) == 1, "what the MPIJob owns"
+    assert len(objects(kubectl, "mpikind1")) == 1, "only the ConfigMap exists"
     assert sky("stop", "mpikind1").stdout == "task/mpikind1 (mpi) stopped\n"
-    gone(kubectl, "mpikind1")
+    until_deleted(kubectl, "mpikind1")
     assert kubectl("get", "mpijobs", "-o", "name").stdout == ""
 
 
-def test_without_the_operator(sky: Command, kubectl: Command) -> None:
+def test_submit_mpijob_without_crd_is_cluster_error(sky: Command, kubectl: Command) -> None:
     with cache.lock("mpijob"):
         done = sky("submit", EXAMPLE, "--id", "mpikind2")
     assert (done.returncode, done.stdout) == (3, "")

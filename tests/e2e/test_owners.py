@@ -1,4 +1,4 @@
-"""Whose tasks: identity, names that look alike, and what RBAC decides."""
+"""Owners of tasks: identity, similar user names, and RBAC."""
 
 import re
 
@@ -20,7 +20,7 @@ def ids(sky: Command, *flags: str) -> set[str]:
 
 
 @pytest.mark.practice_only
-def test_who_is_who(sky: Command, cluster: Cluster) -> None:
+def test_auth_whoami_prints_user_and_source(sky: Command, cluster: Cluster) -> None:
     assert sky.json("auth", "whoami") == {
         "username": "tester",
         "label": "tester",
@@ -34,7 +34,7 @@ def test_who_is_who(sky: Command, cluster: Cluster) -> None:
 
 
 @pytest.mark.practice_only
-def test_names_that_look_alike_as_labels_are_told_apart(sky: Command, kubectl: Command) -> None:
+def test_list_users_with_same_label_value_are_distinguished(sky: Command, kubectl: Command) -> None:
     submit(sky, "athome01", "--user", "user@example.com")
     submit(sky, "dashed01", "--user", "user-example.com")
     for task_id in ("athome01", "dashed01"):
@@ -50,7 +50,7 @@ def test_names_that_look_alike_as_labels_are_told_apart(sky: Command, kubectl: C
 
 
 @pytest.mark.practice_only
-def test_only_the_owner_s_tasks_unless_all_users(sky: Command) -> None:
+def test_commands_on_task_of_other_user_require_all_users(sky: Command) -> None:
     submit(sky, "theirs01", "--user", "other")
     for command in (("status", "theirs01"), ("stop", "theirs01"), ("logs", "theirs01")):
         done = sky(*command)
@@ -63,7 +63,7 @@ def test_only_the_owner_s_tasks_unless_all_users(sky: Command) -> None:
 
 @pytest.fixture
 def allowed(kubectl: Command, cluster: Cluster) -> Command:
-    """Bob may do what a user of this program needs, in the namespace of the test; alice nothing."""
+    """Grant bob the rights to use this program in the namespace of the test; alice has none."""
     role = ("create", "rolebinding", "sky", "--clusterrole=edit")
     done = kubectl(*role, f"--user={cluster.users['bob']}")
     assert done.returncode == 0, done.stderr
@@ -71,7 +71,9 @@ def allowed(kubectl: Command, cluster: Cluster) -> Command:
 
 
 @pytest.mark.usefixtures("allowed")
-def test_rbac_decides(sky: Command, cluster: Cluster, namespace: str) -> None:
+def test_commands_without_rbac_rights_are_forbidden(
+    sky: Command, cluster: Cluster, namespace: str
+) -> None:
     assert sky("auth", "logout").returncode == 0
     submit(sky, "bobs0001", "--context", "bob")
     (task,) = sky.json("list", "--context", "bob")["tasks"]
@@ -99,7 +101,7 @@ def test_rbac_decides(sky: Command, cluster: Cluster, namespace: str) -> None:
     assert sky("stop", "bobs0001", "--context", "bob").returncode == 0
 
 
-def test_a_user_with_edit_rights_can_do_everything(sky: Command, allowed: Command) -> None:
+def test_commands_with_edit_role_succeed(sky: Command, allowed: Command) -> None:
     bob = ("--context", "bob")
     assert sky("volumes", "create", "notes", "1Gi", *bob).returncode == 0
     script = (

@@ -1,4 +1,4 @@
-"""Several tasks in one file, one after the other: followed, failing, detached, interrupted."""
+"""Pipelines: followed, failed, detached and interrupted."""
 
 import json
 import signal
@@ -19,13 +19,13 @@ run: |
 
 
 def chain(*runs: str) -> str:
-    """A pipeline of tasks a, b, c … that run these."""
+    """Return a pipeline of tasks a, b, c … with these run commands."""
     tasks = (TASK.format(name=name, run=run) for name, run in zip("abcdef", runs, strict=False))
     return HEADER + "".join(tasks)
 
 
 def jobs(kubectl: Command) -> dict[str, bool]:
-    """The Jobs of the namespace by their tasks' names, and whether they are held."""
+    """Return whether each Job is suspended, by task name."""
     done = kubectl("get", "jobs", "-o", "json")
     found = json.loads(done.stdout)["items"]
     return {
@@ -33,8 +33,8 @@ def jobs(kubectl: Command) -> dict[str, bool]:
     }
 
 
-def nothing_left(kubectl: Command) -> None:
-    """Wait until no object of a task is there."""
+def until_no_objects(kubectl: Command) -> None:
+    """Wait until all objects of tasks are deleted."""
     get = ("get", "jobs,configmaps,secrets,services", "-l", "skypilot-task=true", "-o", "name")
     eventually(lambda: not kubectl(*get).stdout)
 
@@ -45,7 +45,7 @@ def names(sky: Command, pipeline: str) -> list[tuple[str, str]]:
 
 
 def started(sky: Command, *arguments: str, until: str) -> Done:
-    """Start it, wait for a line on its stdout, interrupt it, and return what came of it."""
+    """Run a command, interrupt it after a line of stdout, and return its result."""
     process = sky.start(*arguments)
     assert process.stdout is not None
     lines = []
@@ -61,7 +61,7 @@ def started(sky: Command, *arguments: str, until: str) -> Done:
 @pytest.mark.parametrize(
     "backend", ["jobs", pytest.param("indexed", marks=pytest.mark.practice_only)]
 )
-def test_three_stages_pass_a_value_through_a_volume(
+def test_submit_pipeline_stages_share_volume_and_run_in_order(
     sky: Command, kubectl: Command, backend: str
 ) -> None:
     assert sky("volumes", "create", "shelf", "1Gi").returncode == 0
@@ -95,7 +95,9 @@ def test_three_stages_pass_a_value_through_a_volume(
 
 
 @pytest.mark.practice_only
-def test_list_and_the_other_verbs_take_the_whole(sky: Command, kubectl: Command) -> None:
+def test_pipeline_is_accepted_by_list_status_logs_wait_and_stop(
+    sky: Command, kubectl: Command
+) -> None:
     file = sky.write("pipeline.yaml", chain("echo one", "echo two"))
     assert sky("submit", file, "--id", "whole001", "--name", "renamed").returncode == 0
     header, whole, first, second = sky("list").stdout.splitlines()
@@ -113,11 +115,11 @@ def test_list_and_the_other_verbs_take_the_whole(sky: Command, kubectl: Command)
     stopped = sky("stop", "renamed")
     assert stopped.returncode == 0
     assert "Stopped 2 tasks" in stopped.stderr
-    nothing_left(kubectl)
+    until_no_objects(kubectl)
 
 
 @pytest.mark.practice_only
-def test_a_failing_stage_cancels_what_is_left(sky: Command, kubectl: Command) -> None:
+def test_submit_pipeline_failed_stage_cancels_later_stages(sky: Command, kubectl: Command) -> None:
     file = sky.write("pipeline.yaml", chain("echo one", "echo bad; exit 3", "echo never"))
     done = sky("submit", file, "--id", "fails001")
     assert done.returncode == 4
@@ -146,7 +148,7 @@ def test_a_failing_stage_cancels_what_is_left(sky: Command, kubectl: Command) ->
 
 
 @pytest.mark.practice_only
-def test_a_detached_pipeline_goes_on_when_a_client_leads_it(sky: Command, kubectl: Command) -> None:
+def test_wait_detached_pipeline_continue_resumes_stages(sky: Command, kubectl: Command) -> None:
     file = sky.write("pipeline.yaml", chain("echo one", "echo two", "echo three"))
     done = sky("submit", file, "--detach", "--id", "detach01")
     assert done.returncode == 0, done.stderr
@@ -165,9 +167,7 @@ def test_a_detached_pipeline_goes_on_when_a_client_leads_it(sky: Command, kubect
 
 
 @pytest.mark.practice_only
-def test_an_interrupted_pipeline_is_continued_by_the_same_submit(
-    sky: Command, kubectl: Command
-) -> None:
+def test_submit_interrupted_pipeline_is_resumed_by_resubmit(sky: Command, kubectl: Command) -> None:
     file = sky.write("pipeline.yaml", chain("echo one; sleep 3", "echo two"))
     stopped = started(sky, "submit", file, "--id", "ctrlc001", until="one")
     assert stopped.returncode == 130
@@ -179,7 +179,7 @@ def test_an_interrupted_pipeline_is_continued_by_the_same_submit(
 
 
 @pytest.mark.practice_only
-def test_a_stage_that_was_stopped_ends_the_pipeline(sky: Command) -> None:
+def test_wait_pipeline_with_stopped_stage_fails(sky: Command) -> None:
     file = sky.write("pipeline.yaml", chain("sleep 60", "echo two"))
     assert sky("submit", file, "--detach", "--id", "stopped1").returncode == 0
     first, second = sky.json("status", "stopped1")["tasks"]
@@ -200,7 +200,7 @@ def test_a_stage_that_was_stopped_ends_the_pipeline(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_render_shows_what_is_sent(sky: Command, kubectl: Command) -> None:
+def test_render_pipeline_matches_submitted_objects(sky: Command, kubectl: Command) -> None:
     file = sky.write("pipeline.yaml", chain("echo one", "echo two"))
     rendered = sky("render", file, "--id", "render01").stdout
     assert rendered == sky("render", file, "--id", "render01").stdout
@@ -208,11 +208,13 @@ def test_render_shows_what_is_sent(sky: Command, kubectl: Command) -> None:
     assert sent.returncode == 0, sent.stderr
     assert len(sent.stdout.splitlines()) == rendered.count("\n---\n") + 1 == 4
     assert rendered.count("suspend: true") == 1
-    nothing_left(kubectl)
+    until_no_objects(kubectl)
 
 
 @pytest.mark.practice_only
-def test_nothing_is_left_when_a_task_cannot_be_sent(sky: Command, kubectl: Command) -> None:
+def test_submit_pipeline_invalid_or_over_quota_leaves_no_objects(
+    sky: Command, kubectl: Command
+) -> None:
     text = chain("echo one", "echo two") + "---\nname: c\nrun: x\nresources: {labels: {a: '%'}}\n"
     done = sky("submit", sky.write("pipeline.yaml", text))
     assert done.returncode == 2
@@ -225,4 +227,4 @@ def test_nothing_is_left_when_a_task_cannot_be_sent(sky: Command, kubectl: Comma
     done = sky("submit", sky.write("pipeline.yaml", chain("echo one", "echo two", "echo three")))
     assert (done.returncode, done.stdout) == (3, "")
     assert "quota two-jobs is full: count/jobs.batch: requested 3, used 0 of 2" in done.stderr
-    nothing_left(kubectl)
+    until_no_objects(kubectl)

@@ -1,4 +1,4 @@
-"""Ports of a task on this machine, as people use them."""
+"""Forward local ports to a task."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command
 from tests.e2e.test_lifecycle import submit, until_running
 
-PORT = 30_000 + os.getpid() % 2_000  # the practice cluster's pods share a network
+PORT = 30_000 + os.getpid() % 2_000  # pods of the practice cluster share a network
 TASK = f"""
 name: web
 num_nodes: 2
@@ -20,7 +20,7 @@ run: |
   mkdir -p /tmp/web && cd /tmp/web && echo "hello from $NODE_RANK" > index.html
   exec python3 -m http.server --bind $POD_IP {PORT}
 """
-ANY = TASK.replace("--bind $POD_IP ", "")  # a real pod's ports are those of its localhost
+ANY = TASK.replace("--bind $POD_IP ", "")  # in a real pod, forwarding goes to localhost
 
 
 def fetched(url: str) -> str:
@@ -34,7 +34,7 @@ def fetched(url: str) -> str:
             time.sleep(0.5)
 
 
-def test_a_port_forwarded_and_fetched(sky: Command, cluster: Cluster) -> None:
+def test_port_forward_reaches_port_of_rank(sky: Command, cluster: Cluster) -> None:
     submit(sky, TASK if cluster.driver == "practice" else ANY, "webweb01")
     until_running(sky, "webweb01")
     running = sky.start("port-forward", "web", f":{PORT}", "--rank", "1", "--address", "127.0.0.1")
@@ -50,7 +50,7 @@ def test_a_port_forwarded_and_fetched(sky: Command, cluster: Cluster) -> None:
 
 
 @pytest.mark.practice_only
-def test_the_end_of_the_task_is_told(sky: Command) -> None:
+def test_port_forward_stopped_task_exits_with_2(sky: Command) -> None:
     submit(sky, TASK, "webweb02")
     until_running(sky, "webweb02")
     running = sky.start("port-forward", "web", f":{PORT}", "--address", "127.0.0.1")
@@ -65,13 +65,13 @@ def test_the_end_of_the_task_is_told(sky: Command) -> None:
             urllib.request.urlopen(f"http://{address}", timeout=5).close()
         except OSError:
             time.sleep(0.5)
-    _, told = running.communicate()
+    _, output = running.communicate()
     assert running.returncode == 2
-    assert "error: " in told
+    assert "error: " in output
 
 
 @pytest.mark.practice_only
-def test_wrong_ports(sky: Command) -> None:
+def test_port_forward_invalid_ports_are_refused(sky: Command) -> None:
     submit(sky, "name: quick\nresources: {image_id: 'busybox:1.36'}\nrun: 'true'\n", "webweb03")
     for text in ("x", "80:", "0", "70000", "1:2:3", "-1"):
         done = sky("port-forward", "webweb03", "--", text)

@@ -1,4 +1,4 @@
-"""Ports of a task: the Service to rank 0, where it is reached, and that nothing of it is left."""
+"""Ports of a task: the Service of rank 0, its endpoints, and its deletion."""
 
 import os
 
@@ -8,10 +8,10 @@ from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command
 from tests.e2e.test_lifecycle import submit
 from tests.e2e.test_port_forward import fetched
-from tests.e2e.test_submit import gone
+from tests.e2e.test_submit import until_deleted
 from tests.polling import eventually
 
-PORT = 33_000 + os.getpid() % 2_000  # the practice cluster's pods share a network
+PORT = 33_000 + os.getpid() % 2_000  # pods of the practice cluster share a network
 SERVER = f"""
 name: web
 num_nodes: 2
@@ -45,8 +45,8 @@ def ready(sky: Command, task_id: str) -> None:
     eventually(lambda: sky.json("ports", task_id)["ready"])
 
 
-def led_to(kubectl: Command, service: str) -> list[str]:
-    """The pods that a Service leads to, by the names without what makes them unique."""
+def selected_pods(kubectl: Command, service: str) -> list[str]:
+    """Return the pods that a Service selects, by name without the random suffix."""
     chosen = kubectl.json("get", "service", service)["spec"]["selector"]
     labels = ",".join(f"{key}={value}" for key, value in chosen.items())
     found = kubectl.json("get", "pods", "-l", labels)["items"]
@@ -56,8 +56,10 @@ def led_to(kubectl: Command, service: str) -> list[str]:
 @pytest.mark.parametrize(
     "backend", ["jobs", pytest.param("indexed", marks=pytest.mark.practice_only)]
 )
-def test_other_pods_reach_rank_0(sky: Command, kubectl: Command, backend: str) -> None:
-    # clusterip takes a proxy, which not every cluster of the tests has
+def test_ports_service_reaches_rank_0_from_all_pods(
+    sky: Command, kubectl: Command, backend: str
+) -> None:
+    # clusterip needs kube-proxy, which not every test cluster has
     submit(sky, SERVER, "webweb11", "--backend", backend, "--expose", "podip")
     ready(sky, "webweb11")
     (port,) = sky.json("ports", "web")["ports"]
@@ -67,11 +69,13 @@ def test_other_pods_reach_rank_0(sky: Command, kubectl: Command, backend: str) -
         done = sky("exec", "webweb11", "--rank", rank, "--", *code)
         assert done.stdout == "hello from 0\n", done.stderr
     assert sky("stop", "webweb11").returncode == 0
-    gone(kubectl, "webweb11")
+    until_deleted(kubectl, "webweb11")
 
 
 @pytest.mark.practice_only
-def test_a_port_of_each_machine(sky: Command, kubectl: Command) -> None:
+def test_ports_nodeport_is_shown_with_address_outside_cluster(
+    sky: Command, kubectl: Command
+) -> None:
     flags = ("--ports", "80", "--ports", "8000-8001", "--expose", "nodeport")
     text = QUICK.replace("'true'", "sleep 600")
     done = sky("submit", "-", "--id", "webweb12", "--detach", *flags, stdin=text)
@@ -98,7 +102,7 @@ def test_a_port_of_each_machine(sky: Command, kubectl: Command) -> None:
     assert wide[4:6] == ["NodePort", sky.json("ports", "quick")["cluster_ip"]]
 
 
-def test_services_of_all_types_are_accepted_by_the_server(sky: Command) -> None:
+def test_submit_service_of_every_type_is_accepted_by_server(sky: Command) -> None:
     for how in ("clusterip", "podip", "loadbalancer"):
         flags = ("--ports", "1-100", "--expose", how, "--dry-run=server")
         done = sky("submit", "-", *flags, stdin=QUICK)
@@ -107,7 +111,7 @@ def test_services_of_all_types_are_accepted_by_the_server(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_tasks_of_a_group_have_a_service_each(sky: Command) -> None:
+def test_ports_group_lists_service_of_every_task(sky: Command) -> None:
     tasks = [f"name: {name}\nresources: {{ports: {name[1:]}}}\nrun: sleep 1\n" for name in PAIR]
     text = "---\n".join(["name: both\nexecution: parallel\n", *tasks])
     done = sky("submit", "-", "--id", "webweb13", stdin=text)
@@ -124,7 +128,7 @@ PAIR = ("p80", "p90")
 
 
 @pytest.mark.practice_only
-def test_without_ports(sky: Command) -> None:
+def test_ports_task_without_ports_is_refused(sky: Command) -> None:
     submit(sky, QUICK, "webweb14")
     done = sky("ports", "webweb14")
     assert done.returncode == 2
@@ -132,8 +136,10 @@ def test_without_ports(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_a_forwarded_port_follows_the_pod(sky: Command, kubectl: Command, cluster: Cluster) -> None:
-    """A pod that is replaced is reached through the same command."""
+def test_port_forward_follows_replaced_pod(
+    sky: Command, kubectl: Command, cluster: Cluster
+) -> None:
+    """The same port-forward reaches a replacement pod."""
     address = "$POD_IP" if cluster.driver == "practice" else "0.0.0.0"
     submit(sky, AGAIN.replace("$ADDRESS", address), "webweb15")
     running = sky.start("port-forward", "again", f":{PORT}", "--address", "127.0.0.1")

@@ -1,4 +1,4 @@
-"""Queues of a Kueue that is not there, is too old, or has none for the task."""
+"""Queues when Kueue is not installed, outdated, or without a matching queue."""
 
 import json
 import time
@@ -33,7 +33,7 @@ LOCAL_QUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue"}
 
 
 def local_queues(version: str) -> dict[str, Any]:
-    """Their definition, as if Kueue had it in this version."""
+    """Return the CRD of LocalQueues in this version."""
     name = "localqueues.kueue.x-k8s.io"
     approved = {"api-approved.kubernetes.io": "unapproved, of the tests"}
     schema = {"openAPIV3Schema": {"type": "object"}}
@@ -52,7 +52,7 @@ def local_queues(version: str) -> dict[str, Any]:
 
 @contextmanager
 def kueue(kubectl: Command, version: str) -> Iterator[None]:
-    """The LocalQueues of a Kueue of which nothing runs; one test at a time."""
+    """Define LocalQueues without the Kueue controller; for one test at a time."""
     with cache.lock("localqueues"):
         if kubectl("get", "crd", "localqueues.kueue.x-k8s.io").returncode == 0:
             pytest.skip("the cluster has Kueue")
@@ -62,7 +62,7 @@ def kueue(kubectl: Command, version: str) -> Iterator[None]:
 
 @pytest.fixture
 def team_queue(kubectl: Command) -> Iterator[None]:
-    """A LocalQueue of an older Kueue."""
+    """A LocalQueue of an older Kueue version."""
     with kueue(kubectl, "v1beta1"):
         queue = json.dumps(LOCAL_QUEUE | {"metadata": {"name": "team-queue"}})
         made = kubectl("apply", "-f", "-", stdin=queue)
@@ -70,7 +70,7 @@ def team_queue(kubectl: Command) -> Iterator[None]:
         yield
 
 
-def test_a_queue_without_kueue(sky: Command, kubectl: Command) -> None:
+def test_submit_queue_without_kueue_is_cluster_error(sky: Command, kubectl: Command) -> None:
     if kubectl("get", "crd", "localqueues.kueue.x-k8s.io").returncode == 0:
         pytest.skip("the cluster has Kueue")
     done = sky("submit", "-", "--queue", "gold", "--id", "nobody01", stdin="run: 'true'\n")
@@ -86,7 +86,7 @@ def test_a_queue_without_kueue(sky: Command, kubectl: Command) -> None:
 
 
 @pytest.mark.usefixtures("team_queue")
-def test_a_queue_of_another_namespace(
+def test_submit_queue_of_other_namespace_is_refused(
     sky: Command, kubectl: Command, cluster: Cluster, namespace: str
 ) -> None:
     other = f"{namespace}-2"
@@ -109,7 +109,7 @@ def test_a_queue_of_another_namespace(
     assert done.stderr == (
         f"{there} team-queue; one of this name is in {other}, and is only for tasks there\n"
     )
-    assert hers.stderr == f"{there} team-queue\n", "she may not look elsewhere"
+    assert hers.stderr == f"{there} team-queue\n", "alice has no right to list other namespaces"
     assert kubectl("get", "jobs,configmaps", "-l", "task-id=nobody01", "-o", "name").stdout == ""
     assert sky("queues", "list", "-o", "name").stdout == "queue/team-queue\n"
     wrong = sky("queues", "status", "gold")
@@ -119,7 +119,7 @@ def test_a_queue_of_another_namespace(
     )
 
 
-def test_a_kueue_that_is_too_old(sky: Command, kubectl: Command) -> None:
+def test_submit_queue_with_outdated_kueue_is_cluster_error(sky: Command, kubectl: Command) -> None:
     with kueue(kubectl, "v1alpha1"):
         done = sky("submit", "-", "--queue", "gold", "--id", "nobody01", stdin="run: 'true'\n")
         listed = sky("queues", "list")
@@ -134,11 +134,11 @@ def test_a_kueue_that_is_too_old(sky: Command, kubectl: Command) -> None:
 
 
 @pytest.mark.usefixtures("team_queue")
-def test_a_task_waits_in_its_queue_until_it_is_let_in(sky: Command, kubectl: Command) -> None:
+def test_submit_queued_task_waits_until_admitted(sky: Command, kubectl: Command) -> None:
     file = sky.write("task.yaml", QUEUED)
     running = sky.start("submit", file, "--id", "wait2345")
     eventually(lambda: sky("status", "wait2345").returncode == 0)
-    time.sleep(6)  # longer than provision_timeout: who waits in a queue is not late
+    time.sleep(6)  # longer than provision_timeout, which does not count time in a queue
     assert running.poll() is None
     seen = sky("status", "wait2345")
     assert "pending (QUEUED) — node-0: Queued" in seen.stdout

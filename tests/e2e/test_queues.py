@@ -1,4 +1,4 @@
-"""Queues with the real Kueue and AppWrapper beside the real cluster."""
+"""Queues on the real cluster with the real Kueue and AppWrapper controllers."""
 
 import json
 import os
@@ -15,8 +15,8 @@ from tests.e2e.kueue import API, made, queue
 from tests.e2e.test_backends import FAILING
 from tests.e2e.test_doctor import ID, record
 from tests.e2e.test_examples import ROOT, check_run
-from tests.e2e.test_ports import led_to
-from tests.e2e.test_submit import gone, objects
+from tests.e2e.test_ports import selected_pods
+from tests.e2e.test_submit import objects, until_deleted
 from tests.e2e.test_truth import started, texts
 from tests.observe.troubles import REFUSALS, Refusal
 from tests.polling import eventually
@@ -30,9 +30,9 @@ resources: {cpus: 100m, memory: 32Mi}
 run: |
   echo rank $NODE_RANK
 """
-# Until somebody lets it go on.
+# Runs until /tmp/go exists.
 HOLDING = TASK + "  until [ -e /tmp/go ]; do sleep 0.2; done\n"
-# As in the AppWrapper project's readme: 4 CPUs, and 3 for each of two.
+# As in the README of AppWrapper: 4 CPUs, and two tasks of 3 CPUs.
 README_QUOTA = [{"name": "cpu", "nominalQuota": 4}, {"name": "memory", "nominalQuota": "4Gi"}]
 FIRST, SECOND = (task.replace("cpus: 100m", "cpus: 1") for task in (HOLDING, TASK))
 KINDS = {"appwrapper": "AppWrapper", "indexed": "Job", "jobset": "JobSet"}
@@ -40,20 +40,20 @@ KINDS = {"appwrapper": "AppWrapper", "indexed": "Job", "jobset": "JobSet"}
 
 @pytest.fixture
 def cluster(real_cluster: Cluster) -> Cluster:
-    """Only the real one has the controllers."""
+    """The real cluster: only it has the controllers."""
     return real_cluster
 
 
 @pytest.fixture
 def gold(kueue: None, kubectl: Command, namespace: str) -> str:
-    """A queue of the namespace with room for one TASK."""
+    """Create a queue in the namespace with quota for one TASK."""
     made(kubectl, *queue("gold", namespace, QUOTA))
     return "gold"
 
 
 @pytest.fixture
 def user_queue(kueue: None, kubectl: Command, namespace: str) -> str:
-    """That of the readme, where there are as many CPUs: room for one of SECOND."""
+    """Create the queue of the README, with quota for one SECOND; skip if CPUs are missing."""
     nodes = kubectl.json("get", "nodes")["items"]
     if sum(quantity(node["status"]["allocatable"]["cpu"]) for node in nodes) < 4:
         pytest.skip("the nodes have no four CPUs together; that of the tests' own cluster has more")
@@ -65,7 +65,7 @@ def until(told: Callable[[], bool], seconds: float = 120) -> None:
     eventually(told, seconds, message="too late")
 
 
-def left(kubectl: Command, task_id: str) -> list[str]:
+def remaining_objects(kubectl: Command, task_id: str) -> list[str]:
     found = kubectl(
         "get", "appwrappers,jobsets,pods,jobs", "-l", f"task-id={task_id}", "-o", "name"
     )
@@ -73,19 +73,19 @@ def left(kubectl: Command, task_id: str) -> list[str]:
 
 
 def check_queues(sky: Command, kind: str) -> None:
-    """One is in, and one waits."""
+    """Check that one task is admitted and one is pending."""
     header, _gold, row = [line.split() for line in sky("queues", "list").stdout.splitlines()]
     assert header == ["QUEUE", "CLUSTERQUEUE", "ADMITTED", "PENDING", "STATE"]
     assert (row[0], row[2:]) == ("user-queue", ["1", "1", "open"])
-    told = sky("queues", "status", "user-queue").stdout
-    assert re.search(r"^plain +cpu +3 +3 +4$", told, re.MULTILINE), told
-    assert re.search(rf"^1 +{kind}/second02-second02 +0 ", told, re.MULTILINE), told
+    output = sky("queues", "status", "user-queue").stdout
+    assert re.search(r"^plain +cpu +3 +3 +4$", output, re.MULTILINE), output
+    assert re.search(rf"^1 +{kind}/second02-second02 +0 ", output, re.MULTILINE), output
     found = sky.json("queues", "list")["queues"][1]
     assert found["waiting"][0]["position"] == 1
 
 
 def times(kubectl: Command, task_id: str) -> tuple[list[str], list[str]]:
-    """When the pods of a task were made, and when they ended."""
+    """Return the creation and the end times of the pods of a task."""
     pods = kubectl.json("get", "pods", "-l", f"task-id={task_id}")["items"]
     ended = [pod["status"]["containerStatuses"][0]["state"]["terminated"] for pod in pods]
     begins = [pod["metadata"]["creationTimestamp"] for pod in pods]
@@ -94,7 +94,9 @@ def times(kubectl: Command, task_id: str) -> tuple[list[str], list[str]]:
 
 @pytest.mark.usefixtures("user_queue")
 @pytest.mark.parametrize("backend", KINDS)
-def test_the_second_waits_for_the_first(sky: Command, kubectl: Command, backend: str) -> None:
+def test_submit_queued_second_task_waits_until_first_completes(
+    sky: Command, kubectl: Command, backend: str
+) -> None:
     flags = ("--backend", backend, "--queue", "user-queue", "-d", "--ports", "80")
     for task_id, task in (("first001", FIRST), ("second02", SECOND)):
         done = sky("submit", "-", *flags, "--id", task_id, stdin=f"name: {task_id}{task}")
@@ -108,7 +110,7 @@ def test_the_second_waits_for_the_first(sky: Command, kubectl: Command, backend:
     assert "the queue's quota is in use: 2 more cpu needed" in verdict
     check_queues(sky, KINDS[backend])
     rank = "node-0-0" if backend == "jobset" else "0"
-    assert led_to(kubectl, "first001-first001-ports") == [f"first001-first001-{rank}"]
+    assert selected_pods(kubectl, "first001-first001-ports") == [f"first001-first001-{rank}"]
     assert sky("exec", "first001", "--all-ranks", "--", "touch", "/tmp/go").returncode == 0
     done = sky("wait", "first001", "second02")
     assert done.returncode == 0, done.stderr
@@ -118,7 +120,7 @@ def test_the_second_waits_for_the_first(sky: Command, kubectl: Command, backend:
     one, other = (sky.json("status", name)["metadata"] for name in ("first001", "second02"))
     _, ends = times(kubectl, "first001")
     begins, _ = times(kubectl, "second02")
-    assert max(ends) <= min(begins), "it is never half started"
+    assert max(ends) <= min(begins), "no pod starts before the first task completes"
     if backend == "appwrapper":
         phase = ("appwrapper/first001-first001", "--for=jsonpath={.status.phase}=Succeeded")
         assert kubectl("wait", *phase, "--timeout=60s").returncode == 0
@@ -127,11 +129,15 @@ def test_the_second_waits_for_the_first(sky: Command, kubectl: Command, backend:
     assert sorted(lines) == [f"node-{rank} | rank {rank}" for rank in range(3)]
     for task_id in ("first001", "second02"):
         assert sky("stop", task_id).returncode == 0
-        gone(kubectl, task_id)
-    until(lambda: left(kubectl, "first001") + left(kubectl, "second02") == [])
+        until_deleted(kubectl, task_id)
+    until(
+        lambda: (
+            remaining_objects(kubectl, "first001") + remaining_objects(kubectl, "second02") == []
+        )
+    )
 
 
-def test_submit_tells_of_the_queue_and_follows(sky: Command) -> None:
+def test_submit_queued_task_prints_position_and_follows(sky: Command) -> None:
     flags = ("--backend", "appwrapper", "--queue", "gold")
     assert sky("submit", "-", *flags, "-d", "--id", "before01", stdin=HOLDING).returncode == 0
     until(lambda: sky.json("status", "before01")["status"] == "running")
@@ -146,7 +152,9 @@ def test_submit_tells_of_the_queue_and_follows(sky: Command) -> None:
     assert again.stdout.startswith("task/follow01 unchanged"), again.stderr
 
 
-def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
+def test_submit_appwrapper_failed_node_stops_remaining_nodes(
+    sky: Command, kubectl: Command
+) -> None:
     flags = ("--backend", "appwrapper", "--id", "failing1")
     done = sky("submit", "-", *flags, stdin=FAILING)
     assert done.returncode == 4, done.stderr
@@ -156,8 +164,8 @@ def test_one_fails_and_the_others_end(sky: Command, kubectl: Command) -> None:
         assert ("(Error 7)" if command == "doctor" else "(exit code 7)") in text, (command, text)
     assert sky("status", "failing1").stdout.count("Stopped") == 3
     assert sky("stop", "failing1").returncode == 0
-    gone(kubectl, "failing1")
-    until(lambda: left(kubectl, "failing1") == [])
+    until_deleted(kubectl, "failing1")
+    until(lambda: remaining_objects(kubectl, "failing1") == [])
 
 
 def test_appwrapper_whose_job_was_deleted_failed_in_every_command(
@@ -168,7 +176,7 @@ def test_appwrapper_whose_job_was_deleted_failed_in_every_command(
     for command, text in texts(sky, "missing1").items():
         assert "failed" in text and "MissingComponent" in text, (command, text)
     assert sky("stop", "missing1").returncode == 0
-    until(lambda: left(kubectl, "missing1") == [])
+    until(lambda: remaining_objects(kubectl, "missing1") == [])
 
 
 def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
@@ -177,7 +185,7 @@ def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
     killing.check(sky, kubectl, cluster, "appwrapper")
 
 
-def test_all_start_again_together(sky: Command) -> None:
+def test_submit_appwrapper_restart_restarts_all_nodes(sky: Command) -> None:
     script = """
 name: again
 num_nodes: 2
@@ -194,7 +202,9 @@ run: |
     assert sky.json("status", "again001")["metadata"]["restarts"] == 1
 
 
-def test_more_than_the_queue_can_ever_give(sky: Command, kubectl: Command) -> None:
+def test_doctor_task_larger_than_queue_quota_reports_finding(
+    sky: Command, kubectl: Command
+) -> None:
     flags = ("--backend", "appwrapper", "--queue", "gold", "--num-nodes", "5", "-d")
     assert sky("submit", "-", *flags, "--id", "toomany1", stdin=TASK).returncode == 0
 
@@ -206,13 +216,13 @@ def test_more_than_the_queue_can_ever_give(sky: Command, kubectl: Command) -> No
 
     eventually(told, 120)
     assert sky("stop", "toomany1").returncode == 0
-    until(lambda: left(kubectl, "toomany1") == [])
+    until(lambda: remaining_objects(kubectl, "toomany1") == [])
 
 
-def test_the_urgent_one_is_before_the_other(
+def test_queues_high_priority_task_is_queued_first(
     sky: Command, kubectl: Command, cluster: Cluster, namespace: str
 ) -> None:
-    """As a user of the namespace sees it, too, who may not look at the quota."""
+    """Also as a user without the right to read the quota."""
     urgent = {"metadata": {"name": f"{namespace}-urgent"}, "value": 1000}
     made(kubectl, {"apiVersion": API, "kind": "WorkloadPriorityClass"} | urgent)
     for allowed in (
@@ -243,7 +253,7 @@ def test_the_urgent_one_is_before_the_other(
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.name)
-def test_why_it_is_not_let_in(
+def test_doctor_queued_task_reports_reason(
     sky: Command, kubectl: Command, namespace: str, refusal: Refusal
 ) -> None:
     if refusal.patch:
@@ -268,7 +278,9 @@ def test_why_it_is_not_let_in(
 
 
 @pytest.mark.usefixtures("mpi")
-def test_an_mpijob_is_let_in_as_a_whole(sky: Command, kubectl: Command) -> None:
+def test_submit_mpijob_in_queue_is_admitted_as_single_workload(
+    sky: Command, kubectl: Command
+) -> None:
     script = """
 name: mpi
 num_nodes: 3
@@ -284,8 +296,8 @@ run: mpirun sh -c 'echo rank $SKYPILOT_NODE_RANK'
     assert sky("stop", submitted(done)).returncode == 0
 
 
-def test_a_pipeline_gets_in_task_by_task(sky: Command, kubectl: Command) -> None:
-    """A later task is in no queue before it is released, and then waits for room as all do."""
+def test_submit_pipeline_in_queue_admits_stages_in_order(sky: Command, kubectl: Command) -> None:
+    """A later stage is queued only after it is resumed."""
     task = "---\nresources: {{cpus: 100m, memory: 32Mi, image_id: 'busybox:1.36'}}\nrun: {}\n"
     script = "name: chain\n" + task.format("sleep 4; echo first") + task.format("echo second")
     done = sky("submit", "-", "--queue", "gold", "-d", "--id", "chain001", stdin=script)
@@ -305,13 +317,13 @@ def test_a_pipeline_gets_in_task_by_task(sky: Command, kubectl: Command) -> None
     assert sky("stop", "chain001").returncode == 0
 
 
-def test_no_such_queue(sky: Command, kubectl: Command) -> None:
+def test_submit_unknown_queue_is_refused(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", "--queue", "silver", "--id", "silver01", stdin=TASK)
     assert done.returncode == 2
     assert "there is no queue 'silver' in namespace" in done.stderr
     assert "existing queues: gold" in done.stderr
-    assert left(kubectl, "silver01") == []
+    assert remaining_objects(kubectl, "silver01") == []
 
 
-def test_the_example(sky: Command) -> None:
+def test_submit_appwrapper_example_prints_expected_output(sky: Command) -> None:
     check_run(sky, ROOT / "examples" / "18-appwrapper.yaml")

@@ -1,4 +1,4 @@
-"""A node that fails and starts again: its status, its logs, its end."""
+"""Retried nodes: status, logs and result."""
 
 import json
 from typing import Any
@@ -38,7 +38,7 @@ def volume(sky: Command, name: str) -> str:
     return name
 
 
-def test_a_task_that_fails_once_is_well_in_the_end(sky: Command) -> None:
+def test_submit_retried_node_completes_and_counts_restart(sky: Command) -> None:
     done = sky("submit", "-", "--id", "again001", stdin=ONCE % volume(sky, "marks-a"))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == ["first attempt", "second attempt"]
@@ -52,15 +52,15 @@ def test_a_task_that_fails_once_is_well_in_the_end(sky: Command) -> None:
     assert "1 restart" in sky("list", "-o", "wide").stdout
 
 
-def test_an_evicted_pod_is_followed_by_another(
+def test_submit_evicted_pod_is_replaced_and_logs_continue(
     sky: Command, kubectl: Command, namespace: str
 ) -> None:
-    """As when a machine is emptied: the logs go on with the next attempt, and nothing counts."""
+    """As in a node drain: the logs continue with the next attempt; no retry is used up."""
     script = ONCE.replace("exit 3", "sleep 600") % volume(sky, "marks-e")
     running = sky.start("submit", sky.write("t.yaml", script), "--id", "evict001")
     assert running.stdout
-    told = [running.stdout.readline() for _ in range(2)]
-    assert told[1] == "first attempt\n"
+    output = [running.stdout.readline() for _ in range(2)]
+    assert output[1] == "first attempt\n"
     (pod,) = kubectl.json("get", "pods", "-l", "task-id=evict001")["items"]
     name = pod["metadata"]["name"]
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
@@ -73,7 +73,7 @@ def test_an_evicted_pod_is_followed_by_another(
 
 
 @pytest.mark.practice_only
-def test_between_two_attempts_the_task_is_not_over(sky: Command) -> None:
+def test_status_node_between_attempts_is_retrying(sky: Command) -> None:
     done = sky("submit", "-", "--detach", stdin=ONCE % volume(sky, "marks-b"))
     task = submitted(done)
 
@@ -87,8 +87,8 @@ def test_between_two_attempts_the_task_is_not_over(sky: Command) -> None:
     assert sky("wait", task, "--timeout", "60s").returncode == 0
 
 
-def test_exit_codes_that_do_not_count(sky: Command) -> None:
-    """33 starts again although no restarts are allowed; 5 is the task's failure."""
+def test_submit_recover_on_exit_codes_restarts_only_on_listed_code(sky: Command) -> None:
+    """Exit code 33 restarts the node although retries are 0; exit code 5 fails the task."""
     done = sky("submit", "-", "--id", "codes001", stdin=CODES % volume(sky, "marks-c"))
     assert done.returncode == 4, done.stderr
     assert "node-0: Error (exit code 5) after 1 restart" in done.stderr

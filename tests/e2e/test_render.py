@@ -1,4 +1,4 @@
-"""What `render` writes is what kubectl reads, and what `submit` sent."""
+"""The output of `render` is valid for kubectl and equal to what `submit` creates."""
 
 import pytest
 
@@ -29,7 +29,7 @@ run: |2
 @pytest.mark.parametrize(
     "backend", [pytest.param("jobs", marks=pytest.mark.practice_only), "indexed"]
 )
-def test_kubectl_diff_of_a_submitted_task_is_empty(
+def test_render_submitted_task_has_empty_kubectl_diff(
     sky: Command, kubectl: Command, backend: str
 ) -> None:
     """Except for the Secret: its token is random, and `render` redacts values."""

@@ -1,4 +1,4 @@
-"""A repository is cloned by the nodes themselves, at a branch, a tag or a commit."""
+"""The nodes clone a repository at a branch, tag or commit."""
 
 import functools
 import subprocess
@@ -14,7 +14,7 @@ from tests.e2e.conftest import Command
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
-    """A repository that a web server gives away, with the hashes of its three commits."""
+    """Serve a repository over HTTP; return its URL and the hashes of its three commits."""
     place = tmp_path / "repository"
     place.mkdir()
 
@@ -44,12 +44,14 @@ def repository(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
 
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *words: object) -> None:
-        """Say nothing."""
+        """Disable the request log."""
 
 
-# No image of the tests' real cluster has git; on the practice cluster it is this machine's.
+# No image on the real test cluster has git; the practice cluster uses the local git.
 @pytest.mark.practice_only
-def test_a_repository(sky: Command, repository: tuple[str, list[str]]) -> None:
+def test_submit_git_workdir_checks_out_ref_on_nodes(
+    sky: Command, repository: tuple[str, list[str]]
+) -> None:
     url, commits = repository
     wanted = {None: "2", "main": "2", "v1": "1", "old/one": "0", commits[1]: "1"}
     for ref, number in wanted.items():

@@ -1,4 +1,4 @@
-"""The ConfigMap with the scripts that tasks share: who creates, owns and may plant it."""
+"""The ConfigMap with the runtime scripts that tasks share: creation, owners and tampering."""
 
 import time
 from typing import Any
@@ -16,9 +16,7 @@ def runtimes(kubectl: Command) -> list[dict[str, Any]]:
     return list(found["items"])
 
 
-def test_tasks_share_the_runtime_until_the_last_one_is_stopped(
-    sky: Command, kubectl: Command
-) -> None:
+def test_stop_shared_runtime_is_deleted_with_last_task(sky: Command, kubectl: Command) -> None:
     ids = []
     for name in ("one", "two"):
         done = sky("submit", "-", "--detach", stdin=SETUP.format(name))
@@ -39,7 +37,7 @@ def test_tasks_share_the_runtime_until_the_last_one_is_stopped(
 
 
 def until(kubectl: Command, owners: int) -> None:
-    """Wait until the runtime has so many owners, or none is left."""
+    """Wait until the runtime has this many owners, or is deleted if 0."""
     deadline = time.monotonic() + 90
     while True:
         found = [one for item in runtimes(kubectl) for one in item["metadata"]["ownerReferences"]]
@@ -51,7 +49,7 @@ def until(kubectl: Command, owners: int) -> None:
 
 @pytest.mark.practice_only
 @pytest.mark.parametrize("key", ["entry.sh", "planted.sh"])
-def test_runtime_that_a_neighbour_planted_is_refused(
+def test_submit_runtime_modified_by_other_user_is_refused(
     sky: Command, kubectl: Command, key: str
 ) -> None:
     rendered = sky("render", "-", stdin=SETUP.format("mine"))
@@ -66,7 +64,7 @@ def test_runtime_that_a_neighbour_planted_is_refused(
 
 
 @pytest.mark.practice_only
-def test_task_with_run_only_sends_no_runtime(sky: Command, kubectl: Command) -> None:
+def test_submit_run_only_creates_no_runtime(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", stdin="name: hello\nrun: echo hi\n")
     assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["hi"])
     assert runtimes(kubectl) == []

@@ -1,4 +1,4 @@
-"""Secrets: where their values come from, and that they are nowhere but in Secrets."""
+"""Secrets: sources of the values, and that the values appear only in Secrets."""
 
 import base64
 import json
@@ -31,14 +31,14 @@ def forms(value: str) -> tuple[str, str]:
     return value, base64.b64encode(value.encode()).decode()
 
 
-def kept(kubectl: Command, name: str, **keys: str) -> None:
+def create_secret(kubectl: Command, name: str, **keys: str) -> None:
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": keys}
     done = kubectl("create", "-f", "-", stdin=json.dumps(body))
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.practice_only
-def test_no_value_is_anywhere_but_in_the_secret(
+def test_submit_secret_values_appear_only_in_secret(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:
     quoted = VALUE.replace("\\", "\\\\").replace('"', '\\"')
@@ -79,7 +79,7 @@ def test_no_value_is_anywhere_but_in_the_secret(
 
 
 @pytest.mark.practice_only
-def test_what_is_wrong_with_a_file_of_secrets_tells_none(sky: Command) -> None:
+def test_secret_file_errors_do_not_print_values(sky: Command) -> None:
     sky.write("open.env", "TOKEN=s3cr3t\nOTHER\n")
     done = sky("submit", "-", "--secret-file", "open.env", stdin=TASK)
     assert (done.returncode, done.stdout) == (2, "")
@@ -92,16 +92,18 @@ def test_what_is_wrong_with_a_file_of_secrets_tells_none(sky: Command) -> None:
     assert "s3cr3t" not in wrong.stderr
 
 
-def test_secrets_that_the_cluster_keeps(sky: Command, kubectl: Command) -> None:
-    kept(kubectl, "hf-token", HF_TOKEN="a b", other="x")
-    kept(kubectl, "one", only="1")
+def test_submit_managed_secrets_are_mounted_and_missing_ones_refused(
+    sky: Command, kubectl: Command
+) -> None:
+    create_secret(kubectl, "hf-token", HF_TOKEN="a b", other="x")
+    create_secret(kubectl, "one", only="1")
     missing = sky("submit", "-", stdin=KEPT)
     assert (missing.returncode, missing.stdout) == (2, "")
     assert 'managed_secrets.NAMED: Secret "named" not found in namespace' in missing.stderr
     assert "kubectl create secret generic key.pem --namespace" in missing.stderr
     assert "no Secret 'hf-token'" not in missing.stderr
-    kept(kubectl, "named", NAMED="2", b="3")
-    kept(kubectl, "key.pem", **{"key.pem": "pem\n"})
+    create_secret(kubectl, "named", NAMED="2", b="3")
+    create_secret(kubectl, "key.pem", **{"key.pem": "pem\n"})
     done = sky("submit", "-", stdin=KEPT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[1:] == ["pem", "pem"]
@@ -112,8 +114,8 @@ def test_secrets_that_the_cluster_keeps(sky: Command, kubectl: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_a_secret_without_such_a_key(sky: Command, kubectl: Command) -> None:
-    kept(kubectl, "token", a="s3cr3t", b="s3cr3t")
+def test_submit_managed_secret_without_key_is_refused(sky: Command, kubectl: Command) -> None:
+    create_secret(kubectl, "token", a="s3cr3t", b="s3cr3t")
     done = sky("submit", "-", stdin="secrets: ['secrets:TOKEN']\nrun: x\n")
     assert done.returncode == 2
     assert 'secrets.TOKEN: Secret "token" has no key "TOKEN"; its keys: a, b' in done.stderr

@@ -1,4 +1,4 @@
-"""The workflows of the document that the project began with, through kubectl, as written."""
+"""The workflows of the original specification, run through kubectl as written."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command, submitted
 from tests.polling import eventually
 
-# The Service that the example's MASTER_ADDR names: the user's own, found by the task's labels.
+# The Service that MASTER_ADDR of the example names; the user creates it, selecting by task labels.
 MASTER = """\
 apiVersion: v1
 kind: Service
@@ -24,7 +24,7 @@ spec:
 
 @pytest.fixture
 def images(cluster: Cluster) -> None:
-    """The images have stand-ins for what the examples install and start."""
+    """Skip if the images lack the stand-ins for what the examples install and start."""
     if cluster.driver != "machine":
         pytest.skip(
             f"needs the images with {STANDINS.name}, which a {cluster.driver} cluster lacks"
@@ -32,7 +32,7 @@ def images(cluster: Cluster) -> None:
 
 
 @pytest.mark.usefixtures("images")
-def test_complete_task_lifecycle(kubectl: Command) -> None:
+def test_task_lifecycle_from_specification_completes(kubectl: Command) -> None:
     done = kubectl("sky", "auth", "login", "myuser")
     assert done.returncode == 0, done.stderr
     done = kubectl("sky", "volumes", "create", "data-vol", "10Gi")
@@ -40,7 +40,7 @@ def test_complete_task_lifecycle(kubectl: Command) -> None:
     assert volume, done.stderr
     path = kubectl.write("task.yaml", seed.TASK)
 
-    # A node of the tests has two cores: only the sizes are smaller.
+    # Smaller sizes, because a test node has two cores.
     done = kubectl("sky", "submit", path, "--cpus", "100m", "--memory", "128Mi")
     assert done.returncode == 0, done.stderr
     task = submitted(done)
@@ -70,7 +70,7 @@ def test_complete_task_lifecycle(kubectl: Command) -> None:
 
 
 @pytest.mark.usefixtures("images")
-def test_multi_node_distributed_training(kubectl: Command) -> None:
+def test_multi_node_training_from_specification_completes(kubectl: Command) -> None:
     assert kubectl("apply", "-f", "-", stdin=MASTER).returncode == 0
     path = kubectl.write("task.yaml", seed.MULTI_NODE)
     done = kubectl("sky", "submit", path, "--cpus", "100m", "--memory", "128Mi")
@@ -83,6 +83,6 @@ def test_multi_node_distributed_training(kubectl: Command) -> None:
 
 
 def until(fact: object, seconds: float = 60) -> None:
-    """Wait for something to become true."""
+    """Wait until a condition is true."""
     assert callable(fact)
     eventually(fact, seconds)

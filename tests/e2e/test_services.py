@@ -1,4 +1,4 @@
-"""Services and pools, which are refused, or run as one task where the user asks for that."""
+"""Services and pools are refused, or run as a single task with --as-task."""
 
 import pytest
 
@@ -15,7 +15,7 @@ POOL = "name: p\npool: {workers: 2}\nresources: {image_id: 'busybox:1.36'}\nsetu
 
 @pytest.mark.practice_only
 @pytest.mark.parametrize(("text", "line"), [(SERVICE, "replica 1"), (POOL, "ready")])
-def test_a_service_or_pool_runs_as_a_task(sky: Command, text: str, line: str) -> None:
+def test_submit_service_or_pool_requires_as_task(sky: Command, text: str, line: str) -> None:
     file = sky.write("served.yaml", text)
     refused = sky("submit", file)
     assert refused.returncode == 2

@@ -1,4 +1,4 @@
-"""A volume that keeps large files: sent once, to one node, for its other nodes and later tasks."""
+"""The code cache volume: large files are uploaded once, for all nodes and later tasks."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ run: sha256sum data | cut -c 1-64
 
 @pytest.fixture
 def code(tmp_path: Path) -> str:
-    """A folder of six megabytes that cannot be squeezed; return the hash of its file."""
+    """Create a folder with 6 MB of random data; return the hash of its file."""
     (tmp_path / "code").mkdir()
     data = os.urandom(6_000_000)
     (tmp_path / "code" / "data").write_bytes(data)
@@ -33,13 +33,13 @@ def hashes(output: str) -> list[str]:
 
 
 def shared(sky: Command, folder: Path) -> None:
-    """Make a volume for all machines, and let the settings name it."""
+    """Create a ReadWriteMany volume and set it as code_volume."""
     made = sky("volumes", "create", "code", "1Gi", "--access-modes", "RWX")
     assert made.returncode == 0, made.stderr
     settings(folder, "code_volume: code\n")
 
 
-def test_files_are_sent_once_and_are_there_for_later_tasks(
+def test_code_volume_files_are_uploaded_once_and_reused_by_later_task(
     sky: Command, kubectl: Command, tmp_path: Path, code: str
 ) -> None:
     shared(sky, tmp_path)
@@ -47,13 +47,13 @@ def test_files_are_sent_once_and_are_there_for_later_tasks(
     assert first.returncode == 0, first.stderr
     assert "6.0 MB, sent once, to the volume code-" in first.stderr
     assert hashes(first.stdout) == [code] * 3
-    (tmp_path / "code" / "data").touch()  # nothing that matters
+    (tmp_path / "code" / "data").touch()  # only the time changes
     later = sky("submit", "-", "--id", "shelf002", "--detach", stdin=TASK)
     assert later.returncode == 0, later.stderr
     assert sky("wait", "shelf002").returncode == 0
     said = sky("logs", "shelf002").stdout
     assert hashes(said) == [code] * 3
-    assert "waiting for files" not in said, "each took them by itself"
+    assert "waiting for files" not in said, "every node read the volume"
     other = os.urandom(6_000_000)
     (tmp_path / "code" / "data").write_bytes(other)
     changed = sky("submit", "-", stdin=TASK.replace("3", "1", 1))
@@ -67,7 +67,7 @@ def test_files_are_sent_once_and_are_there_for_later_tasks(
 
 @pytest.mark.practice_only
 @pytest.mark.usefixtures("code")
-def test_a_small_task_mounts_no_volume(sky: Command, tmp_path: Path) -> None:
+def test_render_small_workdir_mounts_no_code_volume(sky: Command, tmp_path: Path) -> None:
     settings(tmp_path, "code_volume: code\n")
     (tmp_path / "code" / "data").write_text("small\n")
     assert "/kubectl-sky/shelf" not in sky("render", "-", stdin=TASK).stdout
@@ -75,7 +75,7 @@ def test_a_small_task_mounts_no_volume(sky: Command, tmp_path: Path) -> None:
 
 @pytest.mark.practice_only
 @pytest.mark.usefixtures("code")
-def test_a_volume_that_cannot_keep_them_is_told_and_they_are_sent(
+def test_submit_unsuitable_code_volume_is_warned_and_files_are_streamed(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:
     settings(tmp_path, f"code_volume: {volume(sky, 'single')}\n")
@@ -86,14 +86,14 @@ def test_a_volume_that_cannot_keep_them_is_told_and_they_are_sent(
     (pod, *_) = kubectl.json("get", "pods", "-l", "task-id=shelf003")["items"]
     assert not [one for one in pod["spec"]["volumes"] if "persistentVolumeClaim" in one]
     settings(tmp_path, "code_volume: nowhere\n")
-    told = sky("submit", "-", "--dry-run=server", stdin=TASK).stderr
-    assert '"nowhere" is not used: not found' in told
+    output = sky("submit", "-", "--dry-run=server", stdin=TASK).stderr
+    assert '"nowhere" is not used: not found' in output
     shown = sky("render", "-", stdin=TASK).stdout
     assert "mountPath: /kubectl-sky/shelf" in shown and "claimName: nowhere" in shown
 
 
 @pytest.mark.usefixtures("code")
-def test_a_node_without_root_shares_them(sky: Command, tmp_path: Path) -> None:
+def test_code_volume_as_non_root_user_is_shared(sky: Command, tmp_path: Path) -> None:
     shared(sky, tmp_path)
     pod = "{securityContext: {runAsUser: 1000, runAsNonRoot: true}}"
     own = f"config: {{kubernetes: {{pod_config: {{spec: {pod}}}}}}}\n"

@@ -1,4 +1,4 @@
-"""Ctrl-C at the client, and SIGTERM in the pods."""
+"""Ctrl-C in the client, and SIGTERM in the pods."""
 
 import signal
 import time
@@ -19,8 +19,8 @@ time.sleep(300)
 
 
 @pytest.mark.parametrize("nodes", [pytest.param(1, marks=pytest.mark.practice_only), 2])
-def test_a_stopped_task_may_save_its_work(sky: Command, nodes: int) -> None:
-    """SIGTERM reaches the user's program behind two shells, and the pod waits for its end."""
+def test_stop_sends_sigterm_and_waits_for_program(sky: Command, nodes: int) -> None:
+    """SIGTERM reaches the program through two shells, and the pod waits until it exits."""
     script = f"num_nodes: {nodes}\nrun: |\n  python3 - <<'END'\n"
     script += "".join(f"  {line}\n" for line in f"{STOPPABLE}END\n".splitlines())
     running = sky.start("submit", sky.write("t.yaml", script), "--id", "saves001")
@@ -28,20 +28,20 @@ def test_a_stopped_task_may_save_its_work(sky: Command, nodes: int) -> None:
     seen = [running.stdout.readline() for _ in range(nodes + 1)]
     assert all(line.endswith("ready\n") for line in seen[1:]), seen
     assert sky("stop", "saves001").returncode == 0
-    rest, told = running.communicate(timeout=60)
+    rest, output = running.communicate(timeout=60)
     assert rest.count("saved") == nodes
     assert running.returncode == 4
-    assert "task saves001 (task-saves001) was stopped" in told
+    assert "task saves001 (task-saves001) was stopped" in output
 
 
 @pytest.mark.practice_only
-def test_ctrl_c_leaves_the_task_running(sky: Command) -> None:
+def test_submit_interrupted_leaves_task_running(sky: Command) -> None:
     running = sky.start("submit", sky.write("t.yaml", "run: sleep 60\n"), "--id", "ctrlc001")
     assert running.stdout and running.stdout.readline().startswith("task/ctrlc001 submitted")
     time.sleep(1.5)
     running.send_signal(signal.SIGINT)
-    _, told = running.communicate(timeout=60)
+    _, output = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "task ctrlc001 is still running" in told
+    assert "task ctrlc001 is still running" in output
     assert sky.json("status", "ctrlc001")["status"] in ("pending", "running")
     assert sky("stop", "ctrlc001").returncode == 0

@@ -1,4 +1,4 @@
-"""Tasks as SkyPilot's users write them: sizes with a plus, and sudo."""
+"""Tasks written for SkyPilot: sizes with a plus, and sudo."""
 
 import os
 
@@ -18,7 +18,7 @@ run: |
 
 @pytest.mark.skipif(os.getuid() != 0, reason="on the practice cluster, root gets a sudo")
 @pytest.mark.parametrize("image", ["python:3.13-slim", "busybox:1.36"])
-def test_sizes_with_a_plus_are_requests_and_root_has_sudo(
+def test_submit_cpus_with_plus_are_requests_and_sudo_works(
     sky: Command, kubectl: Command, image: str
 ) -> None:
     done = sky("submit", "-", "--image", image, stdin=TASK)

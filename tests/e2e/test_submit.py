@@ -1,4 +1,4 @@
-"""Submit: outcome, idempotence, undoing, and what a user is told."""
+"""Submit: result, idempotence, rollback and messages."""
 
 import json
 import signal
@@ -12,7 +12,7 @@ HELLO = "name: hello\nrun: echo hello from $NODE_RANK of $NUM_NODES\n"
 
 
 def objects(kubectl: Command, task_id: str) -> list[str]:
-    """What of a task is in the cluster, pods apart."""
+    """List the objects of a task in the cluster, without pods."""
     kinds = "jobs,configmaps,secrets,services"
     found = kubectl("get", kinds, "-l", f"task-id={task_id}", "-o", "json")
     return sorted(
@@ -20,7 +20,7 @@ def objects(kubectl: Command, task_id: str) -> list[str]:
     )
 
 
-def test_one_node(sky: Command, kubectl: Command) -> None:
+def test_submit_single_node_prints_id_and_output(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", stdin=HELLO)
     assert (done.returncode, done.stderr) == (0, "")
     first, *rest = done.stdout.splitlines()
@@ -31,7 +31,9 @@ def test_one_node(sky: Command, kubectl: Command) -> None:
     assert objects(kubectl, task_id) == [f"ConfigMap/hello-{task_id}", f"Job/hello-{task_id}"]
 
 
-def test_several_nodes_meet_and_print_with_prefixes(sky: Command, kubectl: Command) -> None:
+def test_submit_multi_node_prefixes_lines_and_sets_variables(
+    sky: Command, kubectl: Command
+) -> None:
     script = """
 name: ring
 num_nodes: 3
@@ -57,7 +59,7 @@ run: |
     ]
 
 
-def test_labels_sizes_and_names_of_the_seed(sky: Command, kubectl: Command) -> None:
+def test_submit_sets_labels_resources_and_variables(sky: Command, kubectl: Command) -> None:
     script = """
 name: My Task
 resources: {cpus: 100m, memory: 64Mi, accelerators: "A100:2", image_id: "python:3.11"}
@@ -89,7 +91,7 @@ run: echo "$A"
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "message"),
     [
         pytest.param(
             "run: echo last words; exit 7", ["Error (exit code 7)", "last words"], id="exit 7"
@@ -110,12 +112,12 @@ run: echo "$A"
         ),
     ],
 )
-def test_a_failing_task(sky: Command, script: str, told: list[str]) -> None:
+def test_submit_failed_task_exits_with_4(sky: Command, script: str, message: list[str]) -> None:
     done = sky("submit", "-", stdin=f"name: bad\n{script}\n")
     assert done.returncode == 4
     task_id = submitted(done)
     assert f"error: task {task_id} (bad) failed: node-0: " in done.stderr
-    for words in told:
+    for words in message:
         assert words in done.stderr
     assert "never" not in done.stdout
     assert sky("logs", task_id).returncode == 4
@@ -123,7 +125,7 @@ def test_a_failing_task(sky: Command, script: str, told: list[str]) -> None:
 
 
 @pytest.mark.practice_only
-def test_the_first_failing_node_is_named(sky: Command) -> None:
+def test_submit_several_failed_nodes_names_first(sky: Command) -> None:
     script = (
         "num_nodes: 3\nrun: sleep $((NODE_RANK * 6)); test $NODE_RANK = 2 || exit 1$NODE_RANK\n"
     )
@@ -133,7 +135,7 @@ def test_the_first_failing_node_is_named(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_the_same_again_is_a_no_op(sky: Command) -> None:
+def test_submit_existing_id_with_same_task_is_unchanged(sky: Command) -> None:
     first = sky("submit", "-", "--id", "twice001", stdin=HELLO)
     again = sky("submit", "-", "--id", "twice001", stdin=HELLO)
     assert first.returncode == again.returncode == 0
@@ -141,7 +143,7 @@ def test_the_same_again_is_a_no_op(sky: Command) -> None:
     assert again.stdout.splitlines()[1:] == ["hello from 0 of 1"]
 
 
-def test_another_task_under_the_same_id_is_refused(sky: Command, kubectl: Command) -> None:
+def test_submit_existing_id_with_changed_task_is_refused(sky: Command, kubectl: Command) -> None:
     assert sky("submit", "-", "--id", "other001", "--env", "A=1", stdin=HELLO).returncode == 0
     before = kubectl("get", "jobs,configmaps", "-o", "yaml").stdout
     changed = HELLO.replace("hello from", "goodbye from")
@@ -155,10 +157,10 @@ def test_another_task_under_the_same_id_is_refused(sky: Command, kubectl: Comman
 
 
 @pytest.mark.practice_only
-def test_a_submit_that_was_cut_short_is_completed(sky: Command, kubectl: Command) -> None:
+def test_submit_partially_created_task_is_completed(sky: Command, kubectl: Command) -> None:
     script = HELLO + "num_nodes: 2\n"
     rendered = sky("render", "-", "--id", "repair01", "--user", "tester", stdin=script)
-    one = rendered.stdout.split("---\n")[0]  # only the ConfigMap got there
+    one = rendered.stdout.split("---\n")[0]  # only the ConfigMap was created
     assert one.startswith("apiVersion: v1\nkind: ConfigMap")
     assert (
         kubectl(
@@ -174,7 +176,7 @@ def test_a_submit_that_was_cut_short_is_completed(sky: Command, kubectl: Command
 
 
 @pytest.mark.practice_only
-def test_killed_in_the_middle_nothing_is_beyond_repair(sky: Command, kubectl: Command) -> None:
+def test_submit_killed_between_objects_can_be_resubmitted(sky: Command, kubectl: Command) -> None:
     script = "name: many\nnum_nodes: 40\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
     path = sky.write("many.yaml", script)
     running = sky.start("submit", path, "--id", "killed01", "--detach")
@@ -182,21 +184,21 @@ def test_killed_in_the_middle_nothing_is_beyond_repair(sky: Command, kubectl: Co
     running.send_signal(signal.SIGKILL)
     running.communicate()
     left = objects(kubectl, "killed01")
-    assert left, "it was killed before it had begun"
+    assert left, "killed before the first object was created"
     done = sky("submit", path, "--id", "killed01", "--detach")
     assert done.returncode == 0, done.stderr
     assert len(objects(kubectl, "killed01")) == 43
     assert sky("stop", "killed01").returncode == 0
-    gone(kubectl, "killed01")
+    until_deleted(kubectl, "killed01")
 
 
-def gone(kubectl: Command, task_id: str, seconds: float = 90) -> None:
-    """Wait until nothing of a task is left."""
+def until_deleted(kubectl: Command, task_id: str, seconds: float = 90) -> None:
+    """Wait until all objects of a task are deleted."""
     eventually(lambda: not objects(kubectl, task_id), seconds)
 
 
 @pytest.mark.practice_only
-def test_clean_finds_what_has_no_job(sky: Command, kubectl: Command) -> None:
+def test_clean_orphans_deletes_old_objects_without_job(sky: Command, kubectl: Command) -> None:
     rendered = sky("render", "-", "--id", "orphan01", "--user", "tester", stdin=HELLO)
     kubectl("apply", "-f", "-", stdin=rendered.stdout.split("---\n")[0])
     assert sky("submit", "-", "--id", "alive001", stdin=HELLO).returncode == 0
@@ -206,7 +208,7 @@ def test_clean_finds_what_has_no_job(sky: Command, kubectl: Command) -> None:
     assert objects(kubectl, "orphan01")
     assert "ConfigMap/hello-orphan01" in sky("clean", "--dry-run=client", "--older-than=0s").stdout
     young = sky("clean", "--yes")
-    assert young.stdout == "", "young objects may belong to a submit under way"
+    assert young.stdout == "", "young objects may belong to a running submit"
     assert "1 orphan younger than 10 minutes kept" in young.stderr
     done = sky("clean", "--orphans", "--yes", "--older-than", "0s")
     assert (done.returncode, done.stderr) == (0, "Removed 1 orphan\n")
@@ -222,7 +224,7 @@ def test_clean_finds_what_has_no_job(sky: Command, kubectl: Command) -> None:
         ("priorityClassName", 'priority class "nope" not found'),
     ],
 )
-def test_submit_object_of_the_pod_not_found_is_an_error(
+def test_submit_missing_object_of_pod_is_error(
     sky: Command, kubectl: Command, spec: str, message: str
 ) -> None:
     config = f"config: {{kubernetes: {{pod_config: {{spec: {{{spec}: nope}}}}}}}}\n"
@@ -232,7 +234,7 @@ def test_submit_object_of_the_pod_not_found_is_an_error(
     assert objects(kubectl, "missing1") == []
 
 
-def test_submit_over_a_quota_of_jobs_sends_nothing(sky: Command, kubectl: Command) -> None:
+def test_submit_over_job_quota_is_refused(sky: Command, kubectl: Command) -> None:
     kubectl("create", "quota", "few", "--hard=count/jobs.batch=2")
     done = sky("submit", "-", "--id", "quota001", "--num-nodes", "4", stdin=HELLO)
     assert (done.returncode, done.stdout) == (3, "")
@@ -242,7 +244,7 @@ def test_submit_over_a_quota_of_jobs_sends_nothing(sky: Command, kubectl: Comman
 
 
 @pytest.mark.practice_only
-def test_a_quota_of_pods_is_told_before_anything_is_created(sky: Command, kubectl: Command) -> None:
+def test_submit_exceeded_pod_quota_creates_no_objects(sky: Command, kubectl: Command) -> None:
     kubectl("create", "quota", "cpu", "--hard=requests.cpu=1,limits.cpu=1")
     done = sky("submit", "-", "--id", "quota002", "--cpus", "2", stdin=HELLO)
     assert (done.returncode, done.stdout) == (3, "")
@@ -253,7 +255,7 @@ def test_a_quota_of_pods_is_told_before_anything_is_created(sky: Command, kubect
     assert "set cpus and memory under resources" in silent.stderr
 
 
-def test_dry_runs_leave_nothing(sky: Command, kubectl: Command) -> None:
+def test_submit_dry_run_creates_no_objects(sky: Command, kubectl: Command) -> None:
     for form in ("client", "server"):
         done = sky("submit", "-", "--id", "dryrun01", f"--dry-run={form}", stdin=HELLO)
         assert done.returncode == 0, done.stderr
@@ -269,7 +271,7 @@ def test_dry_runs_leave_nothing(sky: Command, kubectl: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_what_is_not_scheduled_is_told(sky: Command) -> None:
+def test_submit_unschedulable_task_times_out_with_reason(sky: Command) -> None:
     done = sky("submit", "-", "--cpus", "500", "--wait-timeout", "4s", stdin=HELLO)
     assert done.returncode == 1
     assert "waiting for node-0: Unschedulable: 0/" in done.stderr
@@ -278,7 +280,7 @@ def test_what_is_not_scheduled_is_told(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_secrets_travel_only_in_secrets(sky: Command, kubectl: Command) -> None:
+def test_submit_secret_values_are_only_in_secret(sky: Command, kubectl: Command) -> None:
     script = """
 secrets: {TOKEN: null}
 run: |
@@ -290,7 +292,7 @@ run: |
     done = sky("submit", "-", "--id", "secret01", "--secret", "TOKEN=s3cr3t:\n#x", stdin=script)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("\nsame\n")
-    # What the script itself says is not the secret's value.
+    # The script's literal is not the value of the secret.
     everything = kubectl("get", "jobs,pods,configmaps,services,events", "-o", "yaml").stdout
     assert "s3cr3t" not in everything.replace("printf 's3cr3t", "") + done.stdout + done.stderr
     other = sky("submit", "-", "--id", "secret01", "--secret", "TOKEN=another", stdin=script)

@@ -1,4 +1,4 @@
-"""On a terminal: questions are asked, and what takes long shows how far it is."""
+"""On a terminal: confirmation prompts and progress bars."""
 
 import os
 import pty
@@ -15,7 +15,7 @@ TASK = "name: quick\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
 
 
 def on_terminal(sky: Command, *arguments: str, types: str = "") -> tuple[int, str]:
-    """Run with a terminal as all streams, type, and return exit code and screen."""
+    """Run a command on a terminal with this input; return its exit code and the screen."""
     ours, theirs = pty.openpty()
     running = sky.start(*arguments, terminal=theirs)
     os.close(theirs)
@@ -26,13 +26,13 @@ def on_terminal(sky: Command, *arguments: str, types: str = "") -> tuple[int, st
         if select.select([ours], [], [], 0.2)[0]:
             try:
                 screen += os.read(ours, 65536)
-            except OSError:  # the other side has closed it
+            except OSError:  # closed by the other side
                 break
     os.close(ours)
     return running.wait(timeout=30), screen.decode()
 
 
-def test_stop_all_asks(sky: Command) -> None:
+def test_stop_all_on_terminal_asks_for_confirmation(sky: Command) -> None:
     assert sky("submit", "-", "--id", "asked001", "--detach", stdin=TASK).returncode == 0
     code, screen = on_terminal(sky, "stop", "--all", types="n\n")
     assert code == 2
@@ -44,7 +44,7 @@ def test_stop_all_asks(sky: Command) -> None:
     assert "Stopped 1 task" in screen
 
 
-def test_deleting_a_volume_asks(sky: Command) -> None:
+def test_volumes_delete_on_terminal_asks_for_confirmation(sky: Command) -> None:
     assert sky("volumes", "create", "notes", "1Gi").returncode == 0
     code, screen = on_terminal(sky, "volumes", "delete", "notes", types="y\n")
     assert code == 0, screen
@@ -52,7 +52,7 @@ def test_deleting_a_volume_asks(sky: Command) -> None:
     assert sky.json("volumes", "list") == {"volumes": []}
 
 
-def test_sending_many_shows_progress_only_on_a_terminal(sky: Command) -> None:
+def test_submit_many_objects_shows_progress_on_terminal_only(sky: Command) -> None:
     path = sky.write("many.yaml", TASK + "num_nodes: 60\n")
     code, screen = on_terminal(sky, "submit", path, "--id", "bars0001", "--detach")
     assert code == 0, screen
@@ -61,11 +61,11 @@ def test_sending_many_shows_progress_only_on_a_terminal(sky: Command) -> None:
     done = sky("submit", path, "--id", "bars0002", "--detach")
     assert done.returncode == 0
     assert "Sending" not in done.stderr and "%" not in done.stderr
-    assert done.stderr.count("\n") == 1, "that all may not start at once"
+    assert done.stderr.count("\n") == 1, "only the gang scheduler warning"
     assert sky("stop", "bars0002").returncode == 0
 
 
-def test_what_programs_say_does_not_act_on_it(sky: Command) -> None:
+def test_output_of_program_with_escape_codes_is_sanitized_on_terminal(sky: Command) -> None:
     script = r"printf '\033]0;owned\007\033[31mred\033[2J\n' >&2; exit 1"
     text = f"resources: {{image_id: 'busybox:1.36'}}\nrun: |\n  {script}\n"
     assert sky("submit", "-", "--id", "rude0001", "--detach", stdin=text).returncode == 0

@@ -1,4 +1,4 @@
-"""Trouble with the cluster: one line that says what and what next, and exit code 3."""
+"""Cluster errors: a single line with a hint, and exit code 3."""
 
 import json
 import re
@@ -32,7 +32,7 @@ EVERY = (
 
 
 def only_line(sky: Command, arguments: tuple[str, ...]) -> str:
-    """Run what has to fail by the cluster's fault; return its only line."""
+    """Run a command that must fail with exit code 3; return its error."""
     done = sky(*arguments, stdin=HELLO)
     assert (done.returncode, done.stdout) == (3, ""), done.stderr
     assert re.fullmatch(r"error: [^\n]+\n(hint: [^\n]+\n)?", done.stderr), done.stderr
@@ -41,20 +41,20 @@ def only_line(sky: Command, arguments: tuple[str, ...]) -> str:
 
 @pytest.fixture
 def closed() -> str:
-    """The address of a port where nobody listens."""
+    """The address of a closed port."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     return f"https://127.0.0.1:{port}"
 
 
-def test_a_dead_server(sky: Command, closed: str) -> None:
+def test_commands_unreachable_server_print_error(sky: Command, closed: str) -> None:
     for command in EVERY:
         line = only_line(sky, (*command, "--server", closed))
         assert "connection refused" in line
         assert closed.removeprefix("https://") in line
 
 
-def test_a_token_that_is_no_longer_good(sky: Command) -> None:
+def test_commands_expired_token_print_error_without_token(sky: Command) -> None:
     config = json.loads(Path(sky.environment["KUBECONFIG"]).read_text())
     for user in config["users"]:
         user["user"] = {"token": "expired-secret-token"}
@@ -65,24 +65,24 @@ def test_a_token_that_is_no_longer_good(sky: Command) -> None:
         assert "expired-secret-token" not in line
 
 
-def test_no_kubeconfig(sky: Command) -> None:
+def test_list_without_kubeconfig_prints_error(sky: Command) -> None:
     Path(sky.environment["KUBECONFIG"]).unlink()
     line = only_line(sky, ("list",))
     assert "no kubeconfig" in line and "--kubeconfig" in line
 
 
-def test_a_kubeconfig_that_is_none(sky: Command) -> None:
+def test_list_invalid_kubeconfig_prints_error(sky: Command) -> None:
     for text in ("{", "- a", "", "kind: Config\n"):
         Path(sky.environment["KUBECONFIG"]).write_text(text)
         only_line(sky, ("list",))
 
 
-def test_a_context_that_is_not_there(sky: Command) -> None:
+def test_list_unknown_context_prints_existing_contexts(sky: Command) -> None:
     line = only_line(sky, ("list", "--context", "nowhere"))
     assert "nowhere" in line and "alice" in line
 
 
-def test_a_namespace_that_is_not_there(sky: Command) -> None:
+def test_submit_unknown_namespace_prints_create_command(sky: Command) -> None:
     line = only_line(sky, ("submit", "-", "-n", "no-such-place"))
     assert "namespace no-such-place does not exist" in line
     assert "kubectl create namespace no-such-place" in line
@@ -90,7 +90,7 @@ def test_a_namespace_that_is_not_there(sky: Command) -> None:
 
 @pytest.fixture
 def proxy(cluster: Cluster) -> Iterator[FrontProxy]:
-    """A proxy before the API server that keeps what was asked for."""
+    """A proxy in front of the API server that records requests."""
     session = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig)))
     found = FrontProxy(session, ())
     yield found
@@ -98,14 +98,14 @@ def proxy(cluster: Cluster) -> Iterator[FrontProxy]:
     session.close()
 
 
-def asked(proxy: FrontProxy) -> list[str]:
-    """What was asked for, by plural, since the last time."""
+def requested_plurals(proxy: FrontProxy) -> list[str]:
+    """Return the plurals requested since the last call."""
     found = sorted(path.partition("?")[0].rpartition("/")[2] for _, path in proxy.seen)
     proxy.seen.clear()
     return found
 
 
-def test_list_costs_a_request_a_kind_however_many_tasks(
+def test_list_sends_single_request_per_kind(
     sky: Command, cluster: Cluster, proxy: FrontProxy
 ) -> None:
     for number in range(3):
@@ -113,22 +113,24 @@ def test_list_costs_a_request_a_kind_however_many_tasks(
         done = sky("submit", "-", *flags, stdin=HELLO)
         assert done.returncode == 0, done.stderr
     assert len(sky.json("list", "--server", proxy.url)["tasks"]) == 3
-    first = asked(proxy)
+    first = requested_plurals(proxy)
     assert first.count("apis") == first.count("pods") == first.count("jobs") == 1
-    if cluster.driver == "practice":  # where no other kinds are installed
+    if cluster.driver == "practice":  # no other kinds are installed
         assert first == ["apis", "jobs", "pods"]
     assert sky("list", "--server", proxy.url).returncode == 0
-    assert asked(proxy) == first
+    assert requested_plurals(proxy) == first
     assert sky("auth", "logout").returncode == 0
     assert sky("list", "--server", proxy.url).returncode == 0
-    assert "selfsubjectreviews" in asked(proxy), "and one to know who asks"
+    assert "selfsubjectreviews" in requested_plurals(proxy), (
+        "a request for the identity of the user"
+    )
     assert sky("stop", "--all", "--all-users", "-y").returncode == 0
 
 
 HALF = "name: half\nnum_nodes: 2\nrun: test $SKYPILOT_NODE_RANK = 0 || sleep 300\n"
 
 
-def test_list_in_every_format_shows_the_same_states(sky: Command) -> None:
+def test_list_formats_show_same_states(sky: Command) -> None:
     tasks = {"over0001": HELLO, "half0001": HALF, "half0002": HALF, "fail0001": "run: exit 3\n"}
     for task_id, text in tasks.items():
         backend = "indexed" if task_id == "half0002" else "jobs"

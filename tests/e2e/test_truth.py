@@ -1,4 +1,4 @@
-"""What list, status, wait, doctor and logs say after a user has changed a task's objects."""
+"""List, status, wait, doctor and logs after a user has changed the objects of a task."""
 
 import time
 
@@ -51,7 +51,7 @@ def texts(sky: Command, task_id: str, timeout: str = "60s") -> dict[str, str]:
     ],
     ids=["job deleted", "job without labels", "pod deleted"],
 )
-def test_commands_after_kubectl_change_agree(
+def test_commands_job_or_pod_deleted_report_same_reason(
     sky: Command, kubectl: Command, change: tuple[str, ...], cause: str
 ) -> None:
     started(sky, "pair0001")
@@ -72,7 +72,7 @@ def test_commands_after_kubectl_change_agree(
 
 
 @pytest.mark.practice_only
-def test_wait_job_deleted_meanwhile_ends(sky: Command, kubectl: Command) -> None:
+def test_wait_job_deleted_meanwhile_reports_failure(sky: Command, kubectl: Command) -> None:
     started(sky, "pair0002")
     waiting = sky.start("wait", "pair0002")
     time.sleep(2)
@@ -84,9 +84,9 @@ def test_wait_job_deleted_meanwhile_ends(sky: Command, kubectl: Command) -> None
 
 
 @pytest.mark.practice_only
-def test_list_submit_killed_half_way_is_incomplete(sky: Command, kubectl: Command) -> None:
+def test_list_partially_submitted_task_is_incomplete(sky: Command, kubectl: Command) -> None:
     started(sky, "pair0003")
-    # As after a submit that was killed: not all Jobs exist, and nothing has an owner.
+    # As after a killed submit: not all Jobs exist, and no object has an owner.
     owned = kubectl.json("get", "services,configmaps,secrets", "-l", "task-id=pair0003")["items"]
     for item in owned:
         name = f"{item['kind'].lower()}/{item['metadata']['name']}"

@@ -1,4 +1,4 @@
-"""What commands say of evicted and terminating pods, other contexts, and killed submits."""
+"""Commands with evicted and terminating pods, other contexts, and killed submits."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ def pod_of(kubectl: Command, task_id: str, rank: int) -> str:
     return str(pod["metadata"]["name"])
 
 
-def test_commands_pod_evicted_name_node_and_reason(
+def test_commands_evicted_pod_name_node_and_reason(
     sky: Command, kubectl: Command, namespace: str
 ) -> None:
     started(sky, "evict001")
@@ -32,7 +32,7 @@ def test_commands_pod_evicted_name_node_and_reason(
 
 
 @pytest.mark.practice_only
-def test_commands_node_low_on_memory_say_evicted(
+def test_commands_node_low_on_memory_report_evicted(
     sky: Command, kubectl: Command, cluster: Cluster
 ) -> None:
     if cluster.driver != "practice":
@@ -50,7 +50,7 @@ def test_commands_node_low_on_memory_say_evicted(
     assert sky("stop", "evict002").returncode == 0
 
 
-def test_commands_node_over_its_ephemeral_storage_say_evicted(sky: Command) -> None:
+def test_commands_pod_over_ephemeral_storage_report_evicted(sky: Command) -> None:
     limit = (
         "config: {kubernetes: {pod_config: {spec: {containers: [{name: main, resources: %s}]}}}}"
     )
@@ -67,9 +67,7 @@ def test_commands_node_over_its_ephemeral_storage_say_evicted(sky: Command) -> N
 
 
 @pytest.mark.practice_only
-def test_commands_pod_terminating_name_it_until_it_is_deleted(
-    sky: Command, kubectl: Command
-) -> None:
+def test_commands_terminating_pod_is_named_until_deleted(sky: Command, kubectl: Command) -> None:
     stubborn = PAIR.replace("sleep 600", "trap '' TERM; while true; do sleep 1; done")
     started(sky, "ending01", text=stubborn)
     pod = pod_of(kubectl, "ending01", 1)
@@ -107,7 +105,7 @@ def contexts(sky: Command, namespace: str, cluster: Cluster, tmp_path: Path) -> 
 
 
 @pytest.mark.practice_only
-def test_task_of_other_context_is_shown_with_its_context_only(contexts: Command) -> None:
+def test_commands_task_of_other_context_is_not_found(contexts: Command) -> None:
     script = "name: far\nresources: {image_id: 'busybox:1.36'}\nrun: exit 3\n"
     second = ("--context", "second")
     try:

@@ -17,7 +17,7 @@ def where() -> str:
     return f"users-{secrets.token_hex(4)}"
 
 
-def test_user_submits_up_to_the_quota_and_is_removed(
+def test_users_add_enforces_quota_until_remove(
     sky: Command, kubectl: Command, cluster: Cluster, where: str
 ) -> None:
     alice = cluster.users["alice"]

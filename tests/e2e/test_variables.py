@@ -1,4 +1,4 @@
-"""What a task is told about itself, as SkyPilot tells it."""
+"""The SKYPILOT_ variables of a task."""
 
 import json
 
@@ -18,8 +18,8 @@ run: |
 
 
 @pytest.mark.practice_only
-def test_variables(sky: Command) -> None:
-    """Nodes meet although the user calls the run what no name of an object could be."""
+def test_submit_sets_skypilot_variables_and_ignores_reserved_names(sky: Command) -> None:
+    """Nodes reach each other although SKYPILOT_TASK_ID is not a valid object name."""
     done = sky("submit", "-", "--id", "told0001", stdin=TASK)
     assert done.returncode == 0, done.stderr
     assert "envs.SKYPILOT_USER: warning: ignored: every node sets its own value" in done.stderr

@@ -1,4 +1,4 @@
-"""Tasks that an older version submitted, in the hands of this one."""
+"""This version with tasks that an older version submitted."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def create(kubectl: Command, items: list[dict[str, Any]]) -> None:
 
 @pytest.fixture(params=recorded.VERSIONS)
 def submitted(kubectl: Command, request: pytest.FixtureRequest) -> None:
-    """What a version sends for its tasks, owned by its Jobs."""
+    """Create the recorded objects of a version, owned by its Jobs."""
     items = recorded.manifests(request.param)
     create(kubectl, [item for item in items if item["kind"] == "Job"])
     jobs = kubectl.json("get", "jobs")["items"]
@@ -42,7 +42,7 @@ def submitted(kubectl: Command, request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.practice_only
 @pytest.mark.usefixtures("submitted")
-def test_tasks_of_an_older_version_run_and_can_be_followed_and_stopped(
+def test_commands_on_tasks_of_older_version_succeed(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -1,4 +1,4 @@
-"""Volcano's objects against its real definitions; the test says what its scheduler would."""
+"""Volcano with its real CRDs; the tests act as its scheduler."""
 
 import json
 import time
@@ -13,9 +13,9 @@ from tests.cluster.target import Cluster
 from tests.e2e import killing
 from tests.e2e.conftest import ROOT, Command
 from tests.e2e.test_backends import FAILING, apart
-from tests.e2e.test_ports import led_to
+from tests.e2e.test_ports import selected_pods
 from tests.e2e.test_queues import until
-from tests.e2e.test_submit import gone, objects
+from tests.e2e.test_submit import objects, until_deleted
 
 CRDS = ROOT.parent / "shared" / "crds"
 FILES = [CRDS / f"scheduling.volcano.sh_{plural}.yaml" for plural in ("podgroups", "queues")]
@@ -31,14 +31,14 @@ run: sleep 300
 
 @pytest.fixture(autouse=True)
 def alone() -> Iterator[None]:
-    """One test at a time: a kind is there for all tests of a cluster, or for none."""
+    """Run one test at a time: a CRD exists for all tests of a cluster or for none."""
     with cache.lock("volcano"):
         yield
 
 
 @pytest.fixture
 def volcano(kubectl: Command, alone: None) -> Iterator[None]:
-    """Volcano's kinds, without anything that looks at them."""
+    """The CRDs of Volcano without its controllers."""
     if not all(path.is_file() for path in FILES):
         pytest.skip("the definitions of Volcano are not beside the checkout")
     files = [word for path in FILES for word in ("-f", str(path))]
@@ -60,8 +60,8 @@ def submit(sky: Command, *flags: str, task_id: str = "volcano1") -> str:
     return done.stderr
 
 
-def says(kubectl: Command, phase: str, message: str) -> None:
-    """What the scheduler would say of the group."""
+def set_status(kubectl: Command, phase: str, message: str) -> None:
+    """Set the status of the PodGroup as the scheduler does."""
     condition = {"type": "Unschedulable", "status": "True", "message": message}
     body = json.dumps({"status": {"phase": phase, "conditions": [condition]}})
     done = kubectl("patch", GROUP, "--type=merge", "-p", body)
@@ -70,31 +70,31 @@ def says(kubectl: Command, phase: str, message: str) -> None:
 
 @pytest.mark.practice_only
 @pytest.mark.usefixtures("volcano")
-def test_a_gang(sky: Command, kubectl: Command) -> None:
-    assert submit(sky, "--ports", "80") == "", "nothing starts alone"
+def test_submit_volcano_creates_pod_group_and_reports_queue(sky: Command, kubectl: Command) -> None:
+    assert submit(sky, "--ports", "80") == "", "no gang scheduler warning"
     group = kubectl.json("get", GROUP)
     assert group["spec"]["minMember"] == 2
     assert group["spec"]["minResources"] == {"cpu": "1", "memory": "200Mi"}
     owners = {owner["name"] for owner in group["metadata"]["ownerReferences"]}
     assert owners == {"gang-volcano1-node-0", "gang-volcano1-node-1"}
-    assert submit(sky, "--ports", "80") == "", "sent again, it is the same"
-    assert led_to(kubectl, "gang-volcano1-ports") == ["gang-volcano1-node-0"]
+    assert submit(sky, "--ports", "80") == "", "unchanged on resubmit"
+    assert selected_pods(kubectl, "gang-volcano1-ports") == ["gang-volcano1-node-0"]
 
     found = sky.json("status", "volcano1")["metadata"]
     assert found["backend"] == "volcano"
     assert found["note"] == "node-0: Unseen"
     full = "queue resource quota insufficient: insufficient cpu"
-    says(kubectl, "Pending", full)
+    set_status(kubectl, "Pending", full)
     assert sky.json("status", "volcano1")["metadata"]["job_status"] == "QUEUED"
-    told = sky("status", "volcano1").stdout
-    assert f"PodGroup gang-volcano1 is Pending in Volcano's queue default: {full}" in told
+    output = sky("status", "volcano1").stdout
+    assert f"PodGroup gang-volcano1 is Pending in Volcano's queue default: {full}" in output
     assert f"queue default has not admitted the task: {full}" in sky("doctor", "volcano1").stdout
-    says(kubectl, "Inqueue", "2/2 tasks in gang unschedulable")
-    told = sky("doctor", "volcano1").stdout
-    assert "no capacity to start all 2 nodes at once" in told
+    set_status(kubectl, "Inqueue", "2/2 tasks in gang unschedulable")
+    output = sky("doctor", "volcano1").stdout
+    assert "no capacity to start all 2 nodes at once" in output
 
     assert sky("stop", "volcano1").returncode == 0
-    gone(kubectl, "volcano1")
+    until_deleted(kubectl, "volcano1")
     assert kubectl("wait", "--for=delete", GROUP, "--timeout=30s").returncode == 0
 
 
@@ -103,15 +103,15 @@ def pods(kubectl: Command, task_id: str) -> list[dict[str, Any]]:
     return found
 
 
-def let_in(kubectl: Command, namespace: str, task_id: str) -> None:
-    """Do what Volcano's scheduler does: wait for all pods of the group, and bind them at once."""
+def admit(kubectl: Command, namespace: str, task_id: str) -> None:
+    """Act as Volcano's scheduler: wait for all pods of the group and bind them at once."""
     until(lambda: kubectl("get", f"{KIND}/gang-{task_id}").returncode == 0)
     group = kubectl.json("get", f"{KIND}/gang-{task_id}")
     until(lambda: len(pods(kubectl, task_id)) == group["spec"]["minMember"])
     (node, *_) = kubectl.json("get", "nodes")["items"]
     for pod in pods(kubectl, task_id):
         assert pod["spec"]["schedulerName"] == "volcano"
-        assert "nodeName" not in pod["spec"], "nobody else places it"
+        assert "nodeName" not in pod["spec"], "no other scheduler binds the pod"
         name = pod["metadata"]["name"]
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}}
         target = {"target": {"kind": "Node", "name": node["metadata"]["name"]}}
@@ -123,11 +123,13 @@ def let_in(kubectl: Command, namespace: str, task_id: str) -> None:
 
 
 @pytest.mark.usefixtures("volcano")
-def test_a_gang_runs(sky: Command, kubectl: Command, namespace: str) -> None:
+def test_submit_volcano_bound_gang_runs_to_completion(
+    sky: Command, kubectl: Command, namespace: str
+) -> None:
     script = "name: gang\nnum_nodes: 2\nrun: echo $NODE_RANK of $NUM_NODES\n"
     flags = ("--backend", "volcano", "--id", "volcano5")
     process = sky.start("submit", sky.write("task.yaml", script), *flags)
-    let_in(kubectl, namespace, "volcano5")
+    admit(kubectl, namespace, "volcano5")
     out, err = process.communicate(timeout=180)
     assert process.returncode == 0, err
     expected = [f"node-{rank} | {rank} of 2" for rank in range(2)]
@@ -137,37 +139,39 @@ def test_a_gang_runs(sky: Command, kubectl: Command, namespace: str) -> None:
     rows = sky("list").stdout.splitlines()
     assert rows[1].split()[:4] == ["volcano5", "gang", "completed", "2/2"]
     assert sky("stop", "volcano5").stdout == "task/volcano5 (gang) stopped\n"
-    gone(kubectl, "volcano5")
+    until_deleted(kubectl, "volcano5")
     until(lambda: kubectl("get", f"{KIND}/gang-volcano5").returncode != 0)
 
 
 @pytest.mark.usefixtures("volcano")
-def test_one_fails_and_the_others_end(sky: Command, kubectl: Command, namespace: str) -> None:
-    """Who follows ends them; the scheduler is asked for nothing."""
+def test_submit_volcano_failed_node_stops_remaining_nodes(
+    sky: Command, kubectl: Command, namespace: str
+) -> None:
+    """The following client stops them, not the scheduler."""
     script = FAILING.replace("name: three", "name: gang")
     flags = ("--backend", "volcano", "--id", "volcano6")
     process = sky.start("submit", sky.write("task.yaml", script), *flags)
-    let_in(kubectl, namespace, "volcano6")
+    admit(kubectl, namespace, "volcano6")
     _, err = process.communicate(timeout=180)
     assert process.returncode == 4, err
     assert err.count("node-2 failed: Error; the other nodes are being stopped\n") == 1
     assert "task volcano6 (gang) failed: node-2: Error (exit code 7)" in err
-    told = sky("status", "volcano6").stdout
-    assert "failed — node-2: Error (exit code 7)" in told
-    assert told.count("Stopped") == 3
+    output = sky("status", "volcano6").stdout
+    assert "failed — node-2: Error (exit code 7)" in output
+    assert output.count("Stopped") == 3
     assert apart(kubectl, "volcano6") <= 10
     assert sky("wait", "volcano6").stdout == (
         "task/volcano6 (gang) failed: node-2: Error (exit code 7)\n"
     )
     assert sky("stop", "volcano6").returncode == 0
-    gone(kubectl, "volcano6")
+    until_deleted(kubectl, "volcano6")
     until(lambda: pods(kubectl, "volcano6") == [])
     until(lambda: kubectl("get", f"{KIND}/gang-volcano6").returncode != 0)
 
 
 @pytest.mark.practice_only
 @pytest.mark.usefixtures("volcano")
-def test_queues_are_volcano_s(sky: Command, kubectl: Command) -> None:
+def test_submit_volcano_unknown_queue_is_refused(sky: Command, kubectl: Command) -> None:
     arguments = ("submit", "-", "--backend", "volcano", "--queue", "gold", "--id", "volcano2")
     done = sky(*arguments, stdin=TASK)
     assert (done.returncode, done.stderr) == (
@@ -186,12 +190,12 @@ def test_queues_are_volcano_s(sky: Command, kubectl: Command) -> None:
 
 @pytest.mark.practice_only
 @pytest.mark.usefixtures("volcano")
-def test_what_was_cut_short_is_cleaned(sky: Command, kubectl: Command) -> None:
+def test_clean_orphaned_pod_group_is_deleted(sky: Command, kubectl: Command) -> None:
     flags = ("--backend", "volcano", "--id", "volcano3", "--user", "tester")
     rendered = sky("render", "-", *flags, stdin=TASK).stdout.split("---\n")
     (group,) = (text for text in rendered if "kind: PodGroup\n" in text)
     assert kubectl("apply", "-f", "-", stdin=group).returncode == 0
-    time.sleep(2.1)  # the server's dates are whole seconds
+    time.sleep(2.1)  # the server's timestamps have a resolution of a second
     done = sky("clean", "--yes", "--older-than", "1s")
     assert (done.returncode, done.stderr) == (0, "Removed 1 orphan\n")
 
@@ -205,7 +209,7 @@ def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
 
 
 @pytest.mark.practice_only
-def test_without_volcano(sky: Command, kubectl: Command) -> None:
+def test_submit_volcano_without_crd_is_cluster_error(sky: Command, kubectl: Command) -> None:
     if kubectl("get", "podgroups.scheduling.volcano.sh").returncode == 0:
         pytest.skip("the cluster has Volcano")
     done = sky("submit", "-", "--backend", "volcano", "--id", "volcano4", stdin=TASK)
@@ -220,7 +224,7 @@ def test_without_volcano(sky: Command, kubectl: Command) -> None:
 
 @pytest.mark.practice_only
 @pytest.mark.usefixtures("volcano")
-def test_the_rights_that_it_needs(sky: Command) -> None:
+def test_doctor_role_includes_pod_groups(sky: Command) -> None:
     role = yaml.safe_load_all(sky("doctor", "--role").stdout)
     rules = next(item for item in role if item["kind"] == "Role")["rules"]
     (found,) = (rule for rule in rules if rule["resources"] == ["podgroups"])
@@ -229,7 +233,7 @@ def test_the_rights_that_it_needs(sky: Command) -> None:
 
 @pytest.mark.practice_only
 @pytest.mark.usefixtures("volcano")
-def test_the_example(sky: Command) -> None:
+def test_submit_volcano_example_is_accepted_by_server(sky: Command) -> None:
     example = str(ROOT / "examples" / "19-volcano.yaml")
     flags = ("--queue", "", "--dry-run=server")
     done = sky("submit", example, *flags)

@@ -1,4 +1,4 @@
-"""`volumes apply`: SkyPilot's format, made once and changed where it can be."""
+"""`volumes apply` with SkyPilot's format: create, update and refuse."""
 
 import json
 import subprocess
@@ -28,7 +28,9 @@ def claims(kubectl: Command) -> list[dict[str, object]]:
 
 
 @pytest.mark.practice_only
-def test_applied_twice_it_is_there_once(sky: Command, kubectl: Command) -> None:
+def test_volumes_apply_unchanged_and_relabeled_updates_same_pvc(
+    sky: Command, kubectl: Command
+) -> None:
     for dry in ("client", "server"):
         tried = sky("volumes", "apply", "-", f"--dry-run={dry}", stdin=VOLUME)
         assert tried.returncode == 0, tried.stderr
@@ -52,7 +54,7 @@ def test_applied_twice_it_is_there_once(sky: Command, kubectl: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_what_cannot_be_changed_is_told(sky: Command) -> None:
+def test_volumes_apply_immutable_field_is_refused(sky: Command) -> None:
     assert sky("volumes", "apply", "-", stdin=VOLUME).returncode == 0
     done = sky("volumes", "apply", "-", stdin=VOLUME.replace("ReadWriteMany", "ReadWriteOnce"))
     assert (done.returncode, done.stdout) == (2, "")
@@ -63,7 +65,7 @@ def test_what_cannot_be_changed_is_told(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_a_claim_that_is_there(sky: Command, kubectl: Command) -> None:
+def test_volumes_apply_use_existing_finds_labeled_pvc(sky: Command, kubectl: Command) -> None:
     use = "name: data\ntype: k8s-pvc\nuse_existing: true\n"
     missing = sky("volumes", "apply", "-", stdin=use)
     assert missing.returncode == 2
@@ -95,7 +97,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_wrong_files(offline: Command, text: str) -> None:
+def test_volumes_apply_invalid_file_is_refused_with_position(offline: Command, text: str) -> None:
     done = offline("volumes", "apply", "-", stdin=text)
     assert (done.returncode, done.stdout) == (2, "")
     assert WRONG[text] in done.stderr
@@ -108,7 +110,9 @@ def classless() -> Iterator[Server]:
         yield server
 
 
-def test_no_default_class_is_told_at_once(classless: Server, tmp_path: Path) -> None:
+def test_volumes_without_default_storage_class_are_refused(
+    classless: Server, tmp_path: Path
+) -> None:
     kubeconfig = str(classless.folder / "kubeconfig")
     sky = Command(
         (sys.executable, "-m", "kubectl_sky"),

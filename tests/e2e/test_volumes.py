@@ -1,4 +1,4 @@
-"""Volumes: made, mounted by name, listed, and deleted with care."""
+"""Volumes: create, mount by name, list, and delete."""
 
 import re
 
@@ -22,7 +22,7 @@ def create(sky: Command, *arguments: str) -> str:
 
 
 @pytest.mark.practice_only
-def test_names_labels_and_forms_of_the_seed(sky: Command, kubectl: Command) -> None:
+def test_volumes_create_sets_name_labels_and_size(sky: Command, kubectl: Command) -> None:
     volume = create(
         sky, "Data Vol", "2", "--access-modes", "RWO,ROX", "--storage-class", "standard"
     )
@@ -62,7 +62,7 @@ def test_names_labels_and_forms_of_the_seed(sky: Command, kubectl: Command) -> N
 
 @pytest.mark.practice_only
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("v", "0"), "size '0'"),
         (("v", "-1Gi"), "No such option"),
@@ -76,16 +76,16 @@ def test_names_labels_and_forms_of_the_seed(sky: Command, kubectl: Command) -> N
         (("…", "1Gi"), "volume name '…' has no letter or digit"),
     ],
 )
-def test_what_cannot_be_made_is_not_sent(
-    sky: Command, kubectl: Command, arguments: tuple[str, ...], told: str
+def test_volumes_create_invalid_arguments_are_refused(
+    sky: Command, kubectl: Command, arguments: tuple[str, ...], message: str
 ) -> None:
     done = sky("volumes", "create", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
+    assert message in done.stderr
     assert kubectl.json("get", "pvc")["items"] == []
 
 
-def test_data_outlives_a_task(sky: Command) -> None:
+def test_volumes_data_is_kept_between_tasks(sky: Command) -> None:
     create(sky, "notes", "1Gi")
     for count in ("1", "2"):
         done = sky("submit", "-", stdin=KEEPER)
@@ -94,7 +94,7 @@ def test_data_outlives_a_task(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-def test_a_name_that_is_no_volume_is_a_claim(sky: Command, kubectl: Command) -> None:
+def test_volumes_name_of_other_user_is_treated_as_pvc_name(sky: Command, kubectl: Command) -> None:
     claim = create(sky, "notes", "1Gi")
     someone = ("--user", "someone")
     literal = KEEPER.replace("notes", f"notes-{claim}")
@@ -107,10 +107,10 @@ def test_a_name_that_is_no_volume_is_a_claim(sky: Command, kubectl: Command) -> 
         for volume in job["spec"]["template"]["spec"]["volumes"]
         if "persistentVolumeClaim" in volume
     )
-    assert mounted == "notes", "another user's volume of that name is not meant"
+    assert mounted == "notes", "a volume of another user is not matched by name"
 
 
-def test_a_volume_in_use_says_by_which_task(sky: Command, kubectl: Command) -> None:
+def test_volumes_delete_volume_in_use_names_task(sky: Command, kubectl: Command) -> None:
     volume = create(sky, "notes", "1Gi")
     script = KEEPER.replace("run: ", "name: keeper\nrun: sleep 300; ")
     assert sky("submit", "-", "--id", "keeper01", "--detach", stdin=script).returncode == 0
@@ -127,7 +127,7 @@ def test_a_volume_in_use_says_by_which_task(sky: Command, kubectl: Command) -> N
 
 
 @pytest.mark.practice_only
-def test_deleting_asks_and_finds(sky: Command) -> None:
+def test_volumes_delete_requires_confirmation_and_owner(sky: Command) -> None:
     volume = create(sky, "notes", "1Gi")
     alone = sky("volumes", "delete", volume)
     assert alone.returncode == 2

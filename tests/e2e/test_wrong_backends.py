@@ -1,4 +1,4 @@
-"""Backends that cannot be: what is said, and that nothing is left behind."""
+"""Unavailable backends: the messages, and that no objects are left."""
 
 import copy
 import json
@@ -20,14 +20,16 @@ TASK = "num_nodes: 4\nresources: {cpus: 100m, memory: 32Mi}\nrun: sleep 300\n"
 
 @contextmanager
 def defined(kubectl: Command, definition: dict[str, Any]) -> Iterator[None]:
-    """A kind that is there for the test; it is waited for."""
+    """Define a CRD for the test and wait until it is served."""
     text = json.dumps(definition)
     made = kubectl("apply", "--server-side", "-f", "-", stdin=text)
     try:
         assert made.returncode == 0, made.stderr
         name = f"crd/{definition['metadata']['name']}"
         wait = ("wait", "--for=condition=Established", name, "--timeout=60s")
-        until(lambda: kubectl(*wait).returncode == 0)  # it gives up where there are no conditions
+        until(
+            lambda: kubectl(*wait).returncode == 0
+        )  # kubectl fails while the status has no conditions
         yield
     finally:
         kubectl("delete", "-f", "-", "--timeout=60s", stdin=text)
@@ -35,7 +37,7 @@ def defined(kubectl: Command, definition: dict[str, Any]) -> Iterator[None]:
 
 @pytest.fixture
 def definition(kubectl: Command) -> Iterator[dict[str, Any]]:
-    """That of MPIJob; one test at a time."""
+    """The CRD of MPIJob, for one test at a time."""
     if not DEFINITION.is_file():
         pytest.skip("the definition of MPIJob is not beside the checkout")
     with cache.lock("mpijob"):
@@ -45,7 +47,7 @@ def definition(kubectl: Command) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.practice_only
-def test_a_cluster_with_another_version(
+def test_backend_crd_with_other_version_is_cluster_error(
     sky: Command, kubectl: Command, definition: dict[str, Any]
 ) -> None:
     old = copy.deepcopy(definition)
@@ -61,7 +63,7 @@ def test_a_cluster_with_another_version(
 
 
 @pytest.mark.practice_only
-def test_a_controller_that_is_too_old(
+def test_backend_outdated_controller_is_cluster_error(
     sky: Command, kubectl: Command, definition: dict[str, Any]
 ) -> None:
     old = copy.deepcopy(definition)
@@ -75,7 +77,7 @@ def test_a_controller_that_is_too_old(
 
 
 @pytest.mark.practice_only
-def test_more_nodes_than_a_quota_ever_allows(sky: Command, kubectl: Command) -> None:
+def test_submit_larger_than_quota_limit_is_refused(sky: Command, kubectl: Command) -> None:
     kubectl("create", "quota", "few", "--hard=requests.cpu=300m")
     done = sky("submit", "-", "--id", "toomany2", stdin=TASK)
     assert (done.returncode, done.stdout) == (3, "")
@@ -85,7 +87,7 @@ def test_more_nodes_than_a_quota_ever_allows(sky: Command, kubectl: Command) -> 
     assert objects(kubectl, "toomany2") == []
 
 
-def test_two_backends(sky: Command) -> None:
+def test_render_backend_given_twice_is_refused(sky: Command) -> None:
     done = sky("render", "-", "--backend", "jobs", "--backend", "indexed", stdin=TASK)
     assert (done.returncode, done.stdout) == (2, "")
     assert "given more than once (jobs, indexed)" in done.stderr

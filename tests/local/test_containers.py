@@ -1,4 +1,4 @@
-"""Clusters that other programs make: the whole command, with stand-ins for those programs."""
+"""Local clusters of kind, k3d and minikube, with stand-ins for these programs."""
 
 import json
 from pathlib import Path
@@ -24,13 +24,13 @@ def nodes(local: Local) -> dict[str, str]:
     return found
 
 
-def made(local: Local) -> list[str]:
-    """The commands that made a cluster."""
+def create_commands(local: Local) -> list[str]:
+    """Return the commands that created a cluster."""
     words = ("kind create", "cluster create", "minikube start")
     return [call for call in programs.calls(local.programs) if any(word in call for word in words)]
 
 
-def test_up_makes_a_cluster_and_touches_nothing_of_the_user(local: Local, driver: str) -> None:
+def test_local_up_creates_cluster_without_changing_user_files(local: Local, driver: str) -> None:
     done = local("up", "--driver", driver)
     assert done.returncode == 0, done.stderr
     own = local.state / "kubeconfig"
@@ -47,16 +47,16 @@ def test_up_makes_a_cluster_and_touches_nothing_of_the_user(local: Local, driver
     assert list(nodes(local).values()) == ["running"]
 
 
-def test_up_again_changes_nothing(local: Local, driver: str) -> None:
+def test_local_up_running_cluster_is_unchanged(local: Local, driver: str) -> None:
     assert local("up", "--driver", driver, "--nodes", "2").returncode == 0
-    again = local("up")  # of the same driver
-    assert (again.returncode, len(made(local))) == (0, 1)
+    again = local("up")  # with the same driver
+    assert (again.returncode, len(create_commands(local))) == (0, 1)
     assert f"The {driver} cluster runs already: " in again.stderr
     assert again.stderr.splitlines()[0].endswith(", 2 nodes")
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
         (("--nodes", "2"), "error: --nodes 2: the cluster runs with 3\nhint: take it down first"),
         (
@@ -70,17 +70,17 @@ def test_up_again_changes_nothing(local: Local, driver: str) -> None:
         (("--driver", "practice"), "error: --driver practice: the local cluster uses driver "),
     ],
 )
-def test_another_cluster_than_the_one_that_runs(
-    local: Local, driver: str, flags: tuple[str, ...], told: str
+def test_local_up_running_cluster_with_other_flags_is_refused(
+    local: Local, driver: str, flags: tuple[str, ...], message: str
 ) -> None:
     assert local("up", "--driver", driver, "--nodes", "3").returncode == 0
     done = local("up", *flags)
     assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
+    assert message in done.stderr
     assert list(nodes(local).values()) == ["running"] * 3
 
 
-def test_down_stops_and_up_starts_the_same(local: Local, driver: str) -> None:
+def test_local_down_stops_cluster_and_up_restarts_it(local: Local, driver: str) -> None:
     assert local("up", "--driver", driver, "--nodes", "2").returncode == 0
     assert local("status").returncode == 0
     assert f"The {driver} cluster was stopped" in local("down").stderr
@@ -99,7 +99,7 @@ def test_down_stops_and_up_starts_the_same(local: Local, driver: str) -> None:
     assert "error: --nodes 5: the cluster was created with 2\nhint: remove it with" in done.stderr
 
 
-def test_purge_removes_it(local: Local, driver: str) -> None:
+def test_local_down_purge_deletes_cluster(local: Local, driver: str) -> None:
     assert local("up", "--driver", driver, "--use").returncode == 0
     done = local("down", "--purge")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (
@@ -113,7 +113,7 @@ def test_purge_removes_it(local: Local, driver: str) -> None:
     assert local("down").stderr == "No local cluster exists\n"
 
 
-def test_pretend_gpus_on_each_node(local: Local, driver: str) -> None:
+def test_local_up_gpus_are_added_to_every_node(local: Local, driver: str) -> None:
     done = local("up", "--driver", driver, "--nodes", "2", "--gpus", "A100:8")
     assert done.returncode == 0, done.stderr
     assert "2 nodes with A100:8 each" in done.stderr
@@ -123,11 +123,11 @@ def test_pretend_gpus_on_each_node(local: Local, driver: str) -> None:
     assert programs.change(local.programs)["patched"] == expected
     programs.change(local.programs, patched={})
     assert local("down").returncode == 0
-    assert local("up").returncode == 0  # the nodes have forgotten
+    assert local("up").returncode == 0  # the nodes lose their labels when stopped
     assert programs.change(local.programs)["patched"] == expected
 
 
-def test_a_cluster_that_cannot_be_made_leaves_nothing(local: Local, driver: str) -> None:
+def test_local_up_failure_leaves_no_cluster(local: Local, driver: str) -> None:
     programs.change(local.programs, images=False)
     done = local("up", "--driver", driver)
     assert (done.returncode, done.stdout) == (3, "")
@@ -139,7 +139,7 @@ def test_a_cluster_that_cannot_be_made_leaves_nothing(local: Local, driver: str)
     assert json.loads(local("status", "-o", "json").stdout)["state"] == "absent"
 
 
-def test_somebody_elses_cluster_of_that_name(local: Local, driver: str) -> None:
+def test_local_cluster_of_other_user_with_same_name_is_kept(local: Local, driver: str) -> None:
     theirs = {"kind": "x-control-plane", "k3d": "k3d-x-server-0", "minikube": "x"}[driver]
     programs.change(local.programs, nodes={theirs: "running"})
     for flags in (("up", "--driver", driver), ("down", "--purge"), ("down",)):
@@ -150,7 +150,7 @@ def test_somebody_elses_cluster_of_that_name(local: Local, driver: str) -> None:
     assert 'a cluster "sky-local" already exists' in done.stderr
 
 
-def test_nothing_happens_behind_the_users_kubeconfig(local: Local, driver: str) -> None:
+def test_local_commands_do_not_change_kubeconfig_of_user(local: Local, driver: str) -> None:
     local.users.parent.mkdir()
     local.users.write_text("current-context: work\n")
     for flags in (("up", "--driver", driver), ("down",), ("up",), ("down", "--purge")):
@@ -160,7 +160,7 @@ def test_nothing_happens_behind_the_users_kubeconfig(local: Local, driver: str) 
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_without_the_program(local: Local, driver: str) -> None:
+def test_local_up_driver_not_installed_is_refused(local: Local, driver: str) -> None:
     done = local("up", "--driver", driver)
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: {driver} is not installed\nhint: see https://")
@@ -168,7 +168,7 @@ def test_without_the_program(local: Local, driver: str) -> None:
 
 
 @pytest.mark.parametrize("driver", ["kind", "k3d"])
-def test_without_docker(local: Local, driver: str) -> None:
+def test_local_up_docker_not_installed_is_refused(local: Local, driver: str) -> None:
     programs.install(local.programs, driver)
     done = local("up", "--driver", driver)
     assert done.returncode == 2
@@ -176,7 +176,7 @@ def test_without_docker(local: Local, driver: str) -> None:
 
 
 @pytest.mark.parametrize("driver", ["kind", "k3d"])
-def test_docker_is_not_running(local: Local, driver: str) -> None:
+def test_local_commands_docker_not_running_is_cluster_error(local: Local, driver: str) -> None:
     programs.install(local.programs, driver, "docker")
     assert local("up", "--driver", driver).returncode == 0
     programs.change(local.programs, engine=False)
@@ -192,7 +192,7 @@ def test_docker_is_not_running(local: Local, driver: str) -> None:
 
 
 @pytest.mark.parametrize(("driver", "port"), [("kind", 7000), ("k3d", "127.0.0.1:7000")])
-def test_port(local: Local, driver: str, port: object) -> None:
+def test_local_up_port_is_set_only_on_creation(local: Local, driver: str, port: object) -> None:
     programs.install(local.programs, driver, "docker")
     assert local("up", "--driver", driver, "--port", "7000").returncode == 0
     assert programs.change(local.programs)["port"] == port
@@ -202,7 +202,7 @@ def test_port(local: Local, driver: str, port: object) -> None:
     assert "the cluster already has a port" in done.stderr
 
 
-def test_minikube_chooses_its_port(local: Local) -> None:
+def test_local_up_minikube_with_port_is_refused(local: Local) -> None:
     programs.install(local.programs, "minikube")
     done = local("up", "--driver", "minikube", "--port", "7000")
     assert done.returncode == 2
@@ -210,7 +210,7 @@ def test_minikube_chooses_its_port(local: Local) -> None:
     assert nodes(local) == {}
 
 
-def test_a_folder_that_moved(local: Local, tmp_path: Path) -> None:
+def test_local_up_state_folder_with_quote_is_escaped(local: Local, tmp_path: Path) -> None:
     programs.install(local.programs, "kind", "docker")
     elsewhere = {"XDG_STATE_HOME": str(tmp_path / "it's here")}
     done = local("up", "--driver", "kind", **elsewhere)

@@ -1,4 +1,4 @@
-"""The user's kubeconfig: changed only on request, in one step, and nothing but our context."""
+"""The kubeconfig of the user: changed only on request, atomically, and only our context."""
 
 import os
 import threading
@@ -25,7 +25,7 @@ USERS = {
 
 
 def given(port: int = 6445) -> dict[str, Any]:
-    """What a driver gives."""
+    """Return a kubeconfig as a driver prints it."""
     return {
         "clusters": [
             {"name": "other", "cluster": {"server": "https://other"}},
@@ -49,7 +49,7 @@ def read(path: Path) -> Any:
     return yaml.safe_load(path.read_text())
 
 
-def test_own_is_the_current_context_alone() -> None:
+def test_sky_local_only_keeps_current_context() -> None:
     own = kubeconfig.sky_local_only(given())
     assert kubeconfig.server(own) == "https://127.0.0.1:6445"
     assert len(own["clusters"]) == len(own["users"]) == len(own["contexts"]) == 1
@@ -58,18 +58,18 @@ def test_own_is_the_current_context_alone() -> None:
 
 
 @pytest.mark.parametrize("section", ["clusters", "users", "contexts"])
-def test_own_of_one_that_is_not_whole(section: str) -> None:
+def test_sky_local_only_incomplete_kubeconfig_is_error(section: str) -> None:
     with pytest.raises(SkyError, match=f"lacks .* among its {section}"):
         kubeconfig.sky_local_only({**given(), section: []})
 
 
 @pytest.mark.parametrize("text", ["", "[", "- a", "a: b", "\t"])
-def test_parse_what_is_none(text: str) -> None:
+def test_parse_invalid_kubeconfig_is_error(text: str) -> None:
     with pytest.raises(SkyError, match="returned no kubeconfig"):
         kubeconfig.parse(text)
 
 
-def test_use_and_forget(users: Path) -> None:
+def test_use_then_forget_restores_kubeconfig(users: Path) -> None:
     assert kubeconfig.use(users, kubeconfig.sky_local_only(given())) == "work"
     merged = read(users)
     assert merged["current-context"] == "sky-local"
@@ -81,7 +81,7 @@ def test_use_and_forget(users: Path) -> None:
     assert read(users) == USERS
 
 
-def test_use_again_has_the_new_address(users: Path) -> None:
+def test_use_again_updates_address(users: Path) -> None:
     kubeconfig.use(users, kubeconfig.sky_local_only(given()))
     assert kubeconfig.use(users, kubeconfig.sky_local_only(given(7000))) == "sky-local"
     merged = read(users)
@@ -89,14 +89,14 @@ def test_use_again_has_the_new_address(users: Path) -> None:
     assert kubeconfig.server(merged) == "https://127.0.0.1:7000"
 
 
-def test_forget_leaves_a_context_that_was_chosen_since(users: Path) -> None:
+def test_forget_keeps_context_chosen_meanwhile(users: Path) -> None:
     kubeconfig.use(users, kubeconfig.sky_local_only(given()))
     users.write_text(users.read_text().replace("current-context: sky-local", "current-context: z"))
     kubeconfig.forget(users, "work")
     assert read(users)["current-context"] == "z"
 
 
-def test_forget_where_the_context_of_before_has_gone(users: Path) -> None:
+def test_forget_missing_previous_context_clears_current(users: Path) -> None:
     kubeconfig.use(users, kubeconfig.sky_local_only(given()))
     kubeconfig.forget(users, "gone")
     assert read(users)["current-context"] == ""
@@ -104,13 +104,13 @@ def test_forget_where_the_context_of_before_has_gone(users: Path) -> None:
     assert not users.with_name("none").exists()
 
 
-def test_the_first_file(tmp_path: Path) -> None:
+def test_use_creates_missing_kubeconfig(tmp_path: Path) -> None:
     path = tmp_path / "new" / "config"
     assert kubeconfig.use(path, kubeconfig.sky_local_only(given())) is None
     assert read(path) == kubeconfig.sky_local_only(given())
 
 
-def test_a_link_stays_a_link(users: Path, tmp_path: Path) -> None:
+def test_use_keeps_symlink(users: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(users)
     kubeconfig.use(link, kubeconfig.sky_local_only(given()))
@@ -121,7 +121,7 @@ def test_a_link_stays_a_link(users: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["contexts: [", "- a\n", "text", "contexts: 7\n", "users: [me]\n", "\x00"]
 )
-def test_a_damaged_file_is_left_as_it_is(users: Path, text: str) -> None:
+def test_use_damaged_kubeconfig_is_unchanged(users: Path, text: str) -> None:
     users.write_text(text)
     with pytest.raises(UserError, match="is not a kubeconfig; it was not changed"):
         kubeconfig.use(users, kubeconfig.sky_local_only(given()))
@@ -129,7 +129,7 @@ def test_a_damaged_file_is_left_as_it_is(users: Path, text: str) -> None:
     assert list(users.parent.iterdir()) == [users]
 
 
-def test_waits_for_kubectl(users: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_use_waits_for_lock_of_kubectl(users: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = users.with_name("config.lock")
     lock.touch()
     threading.Timer(0.3, lock.unlink).start()
@@ -152,6 +152,6 @@ def test_waits_for_kubectl(users: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("~/mine", "HOME/mine"),
     ],
 )
-def test_which_file_is_the_users(value: str, path: str) -> None:
+def test_user_path_is_first_entry_of_kubeconfig_variable(value: str, path: str) -> None:
     expected = Path(path.replace("HOME", str(Path.home())))
     assert kubeconfig.user_path({"KUBECONFIG": value}) == expected

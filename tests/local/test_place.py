@@ -1,4 +1,4 @@
-"""The folder of the local cluster."""
+"""The state folder of the local cluster."""
 
 from pathlib import Path
 
@@ -10,10 +10,10 @@ from kubectl_sky.local.driver import Gpus
 from kubectl_sky.local.state_dir import Record, StateDir
 
 
-def test_it_remembers(tmp_path: Path) -> None:
+def test_state_dir_record_is_read_back(tmp_path: Path) -> None:
     state_dir = StateDir(tmp_path / "local")
     assert state_dir.read() is None
-    state_dir.change(up=True)  # nothing is remembered
+    state_dir.change(up=True)  # no record exists
     assert state_dir.read() is None
     state_dir.write(Record("practice", 2, "A100:8"))
     state_dir.change(up=True)
@@ -24,15 +24,15 @@ def test_it_remembers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"driver": "kind"}', '{"of": "tomorrow"}'])
-def test_a_damaged_record(tmp_path: Path, text: str) -> None:
+def test_state_dir_damaged_record_is_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "cluster.json").write_text(text)
     with pytest.raises(SkyError, match=r"cluster.json is damaged; .* remove "):
         StateDir(tmp_path).read()
 
 
-def test_purge_removes_what_tasks_made_read_only(tmp_path: Path) -> None:
+def test_state_dir_purge_deletes_read_only_files(tmp_path: Path) -> None:
     state_dir = StateDir(tmp_path / "local")
-    state_dir.purge()  # nothing is there
+    state_dir.purge()  # the folder does not exist
     state_dir.write(Record("practice", 1))
     deep = state_dir.folder / "practice" / "volumes" / "deep"
     deep.mkdir(parents=True)
@@ -48,7 +48,7 @@ def test_purge_removes_what_tasks_made_read_only(tmp_path: Path) -> None:
     assert (outside / "kept").exists()
 
 
-def test_lock_says_that_it_waits(tmp_path: Path) -> None:
+def test_state_dir_lock_reports_waiting(tmp_path: Path) -> None:
     state_dir = StateDir(tmp_path / "local")
     with state_dir.lock(pytest.fail), pytest.raises(_WaitedError), state_dir.lock(_waited):
         pytest.fail("two have the lock")
@@ -70,16 +70,16 @@ def _waited() -> None:
         ({}, "~/.local/state/kubectl-sky"),
     ],
 )
-def test_where_it_is(environ: dict[str, str], folder: str) -> None:
+def test_state_folder_follows_environment(environ: dict[str, str], folder: str) -> None:
     assert settings.state_folder(environ) == Path(folder).expanduser()
 
 
 @pytest.mark.parametrize(("text", "read"), [("A100:8", ("A100", 8)), ("T4", ("T4", 1))])
-def test_gpus(text: str, read: tuple[str, int]) -> None:
+def test_gpus_text_is_parsed(text: str, read: tuple[str, int]) -> None:
     assert Gpus.read(text) == Gpus(*read)
 
 
 @pytest.mark.parametrize("text", ["", ":8", "A100:", "A100:0", "A100:x", "A 100", "A:1:2", "-x"])
-def test_gpus_that_are_none(text: str) -> None:
+def test_gpus_invalid_text_is_user_error(text: str) -> None:
     with pytest.raises(UserError, match="write A100:8"):
         Gpus.read(text)

@@ -1,4 +1,4 @@
-"""A program in the background: alive while it holds its lock, and ended without harm to others."""
+"""Background processes: alive while they hold a lock, and stopped without killing others."""
 
 import os
 import signal
@@ -48,7 +48,7 @@ def start(folder: Path, started: list[subprocess.Popen[bytes]], *words: str) -> 
     return background
 
 
-def test_alive_while_it_holds_the_lock(
+def test_background_is_alive_while_it_holds_lock(
     holding: Background, started: list[subprocess.Popen[bytes]]
 ) -> None:
     assert holding.alive()
@@ -61,20 +61,22 @@ def test_alive_while_it_holds_the_lock(
     holding.end()  # again
 
 
-def test_it_has_a_session_of_its_own(
+def test_background_has_separate_session(
     holding: Background, started: list[subprocess.Popen[bytes]]
 ) -> None:
     assert os.getsid(started[0].pid) == started[0].pid
 
 
-def test_killed_by_others(holding: Background, started: list[subprocess.Popen[bytes]]) -> None:
+def test_background_killed_process_is_not_alive(
+    holding: Background, started: list[subprocess.Popen[bytes]]
+) -> None:
     started[0].kill()
     started[0].wait()
     assert not holding.alive()
     assert holding.pid() is None
 
 
-def test_one_that_does_not_listen_is_killed(
+def test_background_ignoring_sigterm_is_killed(
     tmp_path: Path, started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "_TERM_TIMEOUT_SECONDS", 0.2)
@@ -83,10 +85,10 @@ def test_one_that_does_not_listen_is_killed(
     assert started[0].wait(60) == -signal.SIGKILL
 
 
-def test_an_innocent_process_with_that_pid(
+def test_background_reused_pid_is_not_killed(
     tmp_path: Path, started: list[subprocess.Popen[bytes]]
 ) -> None:
-    """The pid file is of a process that has ended, and the number is another's now."""
+    """The pid file is stale, and its PID belongs to another process."""
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     started.append(bystander)
     background = Background(tmp_path)
@@ -99,7 +101,7 @@ def test_an_innocent_process_with_that_pid(
 
 
 @pytest.mark.parametrize("pid", ["", "no number", str(os.getpid())], ids=["none", "text", "ours"])
-def test_a_holder_that_nobody_knows(holding: Background, pid: str) -> None:
+def test_background_unknown_lock_holder_is_error(holding: Background, pid: str) -> None:
     (holding.folder / "pid").write_text(pid)
     assert holding.alive()
     assert holding.pid() is None
@@ -108,7 +110,7 @@ def test_a_holder_that_nobody_knows(holding: Background, pid: str) -> None:
     assert holding.alive()
 
 
-def test_last_words(tmp_path: Path) -> None:
+def test_background_last_log_line_is_newest(tmp_path: Path) -> None:
     background = Background(tmp_path)
     assert background.last_log_line() == ""
     background.log.write_text("old\n" * 5000 + "older words\n")

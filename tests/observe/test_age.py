@@ -1,4 +1,4 @@
-"""Durations look like kubectl's."""
+"""Durations are formatted like in kubectl."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -16,11 +16,11 @@ from kubectl_sky.observe.age import duration, since
         (300_000_000, "9y"),
     ],
 )  # fmt: skip
-def test_duration(seconds: int, text: str) -> None:
+def test_duration_is_formatted_like_kubectl(seconds: int, text: str) -> None:
     assert duration(timedelta(seconds=seconds)) == text
 
 
-def test_since() -> None:
+def test_since_returns_age_or_unknown() -> None:
     now = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
     assert since("2026-01-01T00:00:30Z", now) == "30s"
     assert since("2026-01-01T00:00:30.123456Z", now) == "29s"

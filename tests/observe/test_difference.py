@@ -1,4 +1,4 @@
-"""Which fields differ between what is there and what would be sent."""
+"""Differences between the existing and the wanted object."""
 
 import copy
 from typing import Any
@@ -38,7 +38,7 @@ SENT = {
 
 
 def live(**changes: Any) -> dict[str, Any]:
-    """The object as the server keeps it: with defaults, and managed fields."""
+    """Return the object as stored by the server, with defaults and managed fields."""
     found = copy.deepcopy(WANTED)
     found["metadata"] |= {
         "uid": "1",
@@ -60,45 +60,45 @@ def shown(wanted: dict[str, Any], found: dict[str, Any]) -> list[str]:
     return [str(item) for item in differences(wanted, found)]
 
 
-def test_what_the_server_added_is_no_difference() -> None:
+def test_differences_ignore_server_defaults() -> None:
     assert shown(wanted(), live()) == []
 
 
-def test_a_changed_value_is_named_by_its_path() -> None:
+def test_differences_name_changed_field_by_path() -> None:
     assert shown(wanted(image="python:4"), live()) == [
         'spec.containers[main].image: "python:3" would become "python:4"'
     ]
 
 
-def test_quantities_are_compared_by_value() -> None:
+def test_differences_compare_quantities_by_value() -> None:
     assert shown(wanted(resources={"limits": {"cpu": "0.5"}}), live()) == []
     assert len(shown(wanted(resources={"limits": {"cpu": "2"}}), live())) == 1
 
 
-def test_a_value_that_is_sent_no_more_is_found_through_managed_fields() -> None:
+def test_differences_report_removed_field_from_managed_fields() -> None:
     fewer = wanted(env=[{"name": "A", "value": "1"}])
     assert shown(fewer, live()) == [
         'spec.containers[main].env[B]: {"name": "B", "value": "2"} would go'
     ]
 
 
-def test_order_of_named_things_is_no_difference() -> None:
+def test_differences_ignore_order_of_named_items() -> None:
     turned = wanted(env=[{"name": "B", "value": "2"}, {"name": "A", "value": "1"}])
     assert shown(turned, live()) == []
 
 
-def test_a_new_value() -> None:
+def test_differences_report_added_field() -> None:
     assert shown(wanted(workingDir="/x"), live()) == [
         'spec.containers[main].workingDir: "/x" would be added'
     ]
 
 
-def test_long_texts_are_not_printed() -> None:
+def test_differences_hide_long_texts() -> None:
     old, new = {"data": {"run.sh": "a" * 200}}, {"data": {"run.sh": "b" * 200}}
     assert shown(new, old) == ["data[run.sh]: the text differs"]
 
 
-def test_values_of_secrets_are_never_printed() -> None:
+def test_differences_hide_values_of_secrets() -> None:
     old = {"kind": "Secret", "data": {"TOKEN": "b2xk"}}
     new = {"kind": "Secret", "data": {"TOKEN": "bmV3"}}
     (line,) = shown(new, old)
@@ -106,7 +106,7 @@ def test_values_of_secrets_are_never_printed() -> None:
     assert "b2xk" not in line and "bmV3" not in line
 
 
-def test_things_that_share_a_name_are_compared_by_place() -> None:
+def test_differences_compare_items_with_same_name_by_index() -> None:
     taints = [{"key": "a", "effect": "x"}, {"key": "a", "effect": "y"}]
     assert shown({"tolerations": taints}, {"tolerations": taints}) == []
     assert shown({"volumes": [{"sizeLimit": "1024Mi"}]}, {"volumes": [{"sizeLimit": "1Gi"}]}) == []

@@ -1,4 +1,4 @@
-"""The doctor's rules on what a real cluster said, recorded, and on what could not be made here."""
+"""Doctor rules on recorded snapshots of real clusters, and on constructed messages."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ _NOISE = ("managedFields", "images", "nodeInfo", "volumesAttached", "volumesInUs
 
 
 def dump(seen: Snapshot, namespace: str) -> str:
-    """Write a snapshot as a file to keep: what no rule looks at, and this cluster's names, go."""
+    """Serialize a snapshot without unused fields and names of the cluster."""
     lists = {kind: [_plain(item) for item in items] for kind, items in seen.objects.items()}
     value = {"objects": {k: v for k, v in lists.items() if v}, "logs": dict(seen.logs)}
     return json.dumps(value, indent=1, sort_keys=True).replace(namespace, "default") + "\n"
@@ -42,7 +42,7 @@ def load(name: str) -> Snapshot:
 
 
 @pytest.mark.parametrize("trouble", (*TROUBLES, *REFUSALS), ids=lambda trouble: trouble.name)
-def test_recorded(trouble: Trouble | Refusal) -> None:
+def test_doctor_recorded_snapshot_has_expected_finding(trouble: Trouble | Refusal) -> None:
     seen = load(trouble.name)
     (task,) = status.tasks(seen.workloads, seen.of("Pod"))
     verdict = judge(task, seen)
@@ -53,31 +53,31 @@ def test_recorded(trouble: Trouble | Refusal) -> None:
     assert steps[first.stage] is Step.PROBLEM
     order = list(Stage)
     before = order[: order.index(first.stage)]
-    assert {steps[stage] for stage in before} <= {Step.PASSED}, "what comes before has gone well"
+    assert {steps[stage] for stage in before} <= {Step.PASSED}, "earlier stages passed"
 
 
-def test_every_rule_is_tried() -> None:
+def test_doctor_rules_are_all_tested() -> None:
     tried = {trouble.rule for trouble in TROUBLES} | {said.rule for said in SAID}
     assert {rule.name for rule in RULES} == tried
     assert len({rule.name for rule in RULES}) == len(RULES) >= 30
 
 
 @pytest.mark.parametrize("said", SAID, ids=lambda said: said.rule)
-def test_said(said: Said) -> None:
+def test_doctor_message_has_expected_finding(said: Said) -> None:
     found = {finding.rule: finding for finding in diagnose(make_snapshot(said), RULES)}
     assert said.rule in found, found
     assert said.says in found[said.rule].what
     assert "{" not in found[said.rule].what + found[said.rule].then
 
 
-def test_many_nodes_are_told_in_short() -> None:
+def test_doctor_groups_nodes_by_finding() -> None:
     pods = [make_pod(rank, "Failed", terminated(1 + rank // 2)) for rank in range(4)]
     jobs = [make_job(rank, 4, "Failed") for rank in range(4)]
     found = diagnose(Snapshot(ID, "default", {"Job": tuple(jobs), "Pod": tuple(pods)}), RULES)
     assert [finding.ranks for finding in found] == [(0, 1), (2, 3)]
 
 
-def test_what_no_rule_knows_of_one_node_does_not_hide_behind_another() -> None:
+def test_doctor_unknown_failure_is_reported_beside_known() -> None:
     waiting = {"waiting": {"reason": "InvalidImageName", "message": 'name "X:": bad'}}
     pods = (make_pod(0, "Failed", terminated(9)), make_pod(1, "Pending", waiting))
     jobs = (make_job(0, 2), make_job(1, 2))
@@ -86,13 +86,13 @@ def test_what_no_rule_knows_of_one_node_does_not_hide_behind_another() -> None:
 
 
 @given(st.text(), st.sampled_from(list(Source)), st.text())
-def test_nothing_that_a_cluster_says_breaks_it(message: str, source: Source, reason: str) -> None:
+def test_doctor_random_messages_do_not_crash(message: str, source: Source, reason: str) -> None:
     if source is not Source.ENDED:
         diagnose(make_snapshot(Said("any", source, message, "", reason)), RULES)
 
 
 def make_gang(cpu: str, *cluster_nodes: str) -> Snapshot:
-    """A Volcano gang of two nodes with 1.5 CPUs each, which is not scheduled."""
+    """Return a Volcano gang of two unscheduled nodes with 1.5 CPUs each."""
     jobs = [make_job(rank, 2) for rank in range(2)]
     said = {
         "type": "PodScheduled",
@@ -126,7 +126,7 @@ def make_gang(cpu: str, *cluster_nodes: str) -> Snapshot:
         ((), "at once: 2/2 tasks in gang unschedulable: pod group is not ready"),
     ],
 )
-def test_doctor_gang_that_does_not_fit_says_what_is_short(
+def test_doctor_gang_that_does_not_fit_reports_shortage(
     cluster_nodes: tuple[str, ...], words: str
 ) -> None:
     (finding,) = diagnose(make_gang("1500m", *cluster_nodes), RULES)
@@ -139,7 +139,7 @@ def test_doctor_gang_that_does_not_fit_says_what_is_short(
     ("label", "advice"),
     [("disk", "kubectl get nodes --show-labels"), ("nvidia.com/gpu.product", "kubectl sky gpus")],
 )
-def test_doctor_selector_without_match_gets_fitting_advice(label: str, advice: str) -> None:
+def test_doctor_selector_without_match_suggests_command(label: str, advice: str) -> None:
     message = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
     seen = make_snapshot(Said("labels", Source.SCHEDULER, message, ""))
     seen.pods[0]["spec"]["nodeSelector"] = {label: "x"}

@@ -1,4 +1,4 @@
-"""Where ports are reached, as Services, pods and machines say."""
+"""Endpoints of ports, from Services, pods and cluster nodes."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def make_machine(name: str, **addresses: str) -> Json:
     return {"metadata": {"name": name}, "status": {"addresses": found}}
 
 
-def seen(service: Json, *machines: Json, pods: tuple[Json, ...] = (POD,)) -> Exposed:
+def exposed_by(service: Json, *machines: Json, pods: tuple[Json, ...] = (POD,)) -> Exposed:
     return exposed(TASK, service, pods, machines)
 
 
@@ -36,41 +36,41 @@ def outside(found: Exposed) -> list[str]:
     return [address for one in found.endpoints for address in one.outside]
 
 
-def test_within_the_cluster() -> None:
-    found = seen(make_service())
+def test_endpoints_cluster_ip_lists_service_addresses() -> None:
+    found = exposed_by(make_service())
     assert [one.address for one in found.endpoints] == [
         "train-ports.default.svc:80",
         "train-ports.default.svc:443",
     ]
     assert (found.type, found.cluster_ip, found.ready) == ("ClusterIP", "10.96.0.7", True)
     assert (outside(found), found.pending) == ([], False)
-    assert seen(make_service(address="None")).cluster_ip == ""
+    assert exposed_by(make_service(address="None")).cluster_ip == ""
 
 
-def test_a_port_of_the_pod_s_machine() -> None:
+def test_endpoints_nodeport_uses_address_of_pod_node() -> None:
     machines = (
         make_machine("other", InternalIP="10.0.0.1"),
         make_machine("worker-1", InternalIP="10.0.0.2"),
     )
     service = make_service("NodePort")
-    assert outside(seen(service, *machines)) == ["10.0.0.2:30080", "10.0.0.2:30443"]
+    assert outside(exposed_by(service, *machines)) == ["10.0.0.2:30080", "10.0.0.2:30443"]
     public = make_machine("public", ExternalIP="fd00::1", InternalIP="10.0.0.3")
-    assert outside(seen(service, *machines, public))[0] == "[fd00::1]:30080"
-    assert outside(seen(service))[0] == "10.0.0.9:30080", "the machine that the pod knows"
-    assert outside(seen(service, pods=())) == []
+    assert outside(exposed_by(service, *machines, public))[0] == "[fd00::1]:30080"
+    assert outside(exposed_by(service))[0] == "10.0.0.9:30080", "the hostIP of the pod"
+    assert outside(exposed_by(service, pods=())) == []
 
 
 @pytest.mark.parametrize("balancer", [{"ip": "192.0.2.1"}, {"hostname": "192.0.2.1"}])
-def test_a_load_balancer(balancer: dict[str, str]) -> None:
-    found = seen(make_service("LoadBalancer", **balancer))
+def test_endpoints_load_balancer_is_pending_until_it_has_address(balancer: dict[str, str]) -> None:
+    found = exposed_by(make_service("LoadBalancer", **balancer))
     assert outside(found) == ["192.0.2.1:80", "192.0.2.1:443"]
-    waiting = seen(make_service("LoadBalancer"))
+    waiting = exposed_by(make_service("LoadBalancer"))
     assert (waiting.pending, outside(waiting)) == (True, [])
 
 
 @pytest.mark.parametrize("change", ["none", "not ready", "going"])
-def test_what_is_not_ready(change: str) -> None:
+def test_endpoints_without_ready_pod_are_not_ready(change: str) -> None:
     going = {**POD, "metadata": {**POD["metadata"], "deletionTimestamp": "x"}}
     pods = {"none": (), "not ready": (make_pod(),), "going": (going,)}[change]
-    found = seen(make_service(), pods=pods)
+    found = exposed_by(make_service(), pods=pods)
     assert (found.ready, found.as_json()["ready"]) == (False, False)

@@ -1,4 +1,4 @@
-"""What dead nodes leave: which pods, which lines, in which order, and files of others."""
+"""Evidence of failed nodes: pods, lines, order, and invalid files."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ def make_evidence(*found: Death) -> Evidence:
     return kept.having(found)
 
 
-def test_pods_that_failed_and_no_others() -> None:
+def test_deaths_include_only_failed_pods() -> None:
     pods = (make_dead(0, minute=7), make_pod(1, "Running", {"running": {}}))
     (death,) = evidence.deaths(make_task(*pods), pods)
     assert (death.rank, death.name, death.exit_code, death.end) == (
@@ -43,7 +43,7 @@ def test_pods_that_failed_and_no_others() -> None:
     assert (death.host, death.ended_at) == ("worker-1", "2026-01-01T00:07:00Z")
 
 
-def test_evidence_stopped_pod_comes_after_the_failed_one() -> None:
+def test_deaths_stopped_pod_is_sorted_after_failed_pod() -> None:
     first, second = make_dead(0, 137, minute=4), make_dead(1, minute=6)
     first["metadata"]["deletionTimestamp"] = "2026-01-01T00:04:00Z"
     jobs = [make_job(0, nodes=2), make_job(1, nodes=2, end="Failed")]
@@ -53,20 +53,20 @@ def test_evidence_stopped_pod_comes_after_the_failed_one() -> None:
     assert [(death.rank, death.reason) for death in deaths] == [(1, "Error"), (0, "Stopped")]
 
 
-def test_evidence_deleted_pod_is_not_a_stopped_one() -> None:
+def test_deaths_deleted_pod_is_not_stopped() -> None:
     pod = make_dead(0, 137)
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:05:00Z"
     (death,) = evidence.deaths(make_task(pod), (pod,))
     assert (death.reason, death.exit_code) == ("PodDeleted", 137)
 
 
-def test_an_eviction_has_no_exit_code() -> None:
+def test_deaths_evicted_pod_has_no_exit_code() -> None:
     pod = make_pod(0, "Failed", reason="Evicted", message="low on memory")
     (death,) = evidence.deaths(make_task(pod), (pod,))
     assert (death.end, death.message) == ("Evicted", "low on memory")
 
 
-def test_what_the_cluster_still_has_is_left_out() -> None:
+def test_evidence_gone_excludes_pods_still_in_cluster() -> None:
     pods = (make_dead(0), make_dead(1))
     found = make_evidence(*evidence.deaths(make_task(*pods), pods))
     assert [one.rank for one in found.gone(make_task(pods[1])).deaths] == [0]
@@ -76,13 +76,13 @@ def test_what_the_cluster_still_has_is_left_out() -> None:
     assert make_evidence(stopped.deaths[1]).gone(make_task()).deaths == ()
 
 
-def test_what_was_known_of_a_pod_stays() -> None:
+def test_evidence_having_keeps_lines_of_known_pod() -> None:
     known = make_evidence(Death(0, "node-0", "a", lines=("x",)))
     more = known.having([Death(0, "node-0", "a"), Death(1, "node-1", "b")])
     assert [(one.pod, one.lines) for one in more.deaths] == [("a", ("x",)), ("b", ())]
 
 
-def test_another_task_with_the_id() -> None:
+def test_evidence_of_other_task_with_same_id_is_rejected() -> None:
     found = make_evidence()
     assert found.of(make_task())
     older = Evidence(found.task_id, "x", "default", "https://x", "2025-01-01T00:00:00Z")
@@ -90,7 +90,7 @@ def test_another_task_with_the_id() -> None:
 
 
 @given(st.lists(st.binary(max_size=BYTES // 8), max_size=80))
-def test_lines_within_bounds(written: list[bytes]) -> None:
+def test_death_lines_are_bounded(written: list[bytes]) -> None:
     lines = Death(0, "node-0", "a").having(written).lines
     assert len(lines) <= LINES
     assert sum(len(line) for line in lines) <= BYTES
@@ -99,7 +99,7 @@ def test_lines_within_bounds(written: list[bytes]) -> None:
     )
 
 
-def test_of_a_line_that_is_too_long_the_end_stays() -> None:
+def test_death_long_line_keeps_end() -> None:
     (line,) = Death(0, "node-0", "a").having([b"first", b"a" * BYTES + b"end"]).lines
     assert (len(line), line[-3:]) == (BYTES, "end")
 
@@ -114,7 +114,7 @@ _DEATHS = st.builds(
 
 
 @given(st.lists(_DEATHS, max_size=3))
-def test_what_is_kept_is_read_again(deaths: list[Death]) -> None:
+def test_evidence_json_round_trip_is_equal(deaths: list[Death]) -> None:
     found = make_evidence(*deaths)
     assert evidence.read(json.loads(json.dumps(found.as_json()))) == found
 
@@ -126,12 +126,12 @@ _ANY = st.recursive(
 
 
 @given(_ANY)
-def test_what_is_no_evidence(value: object) -> None:
+def test_evidence_read_random_value_is_none(value: object) -> None:
     assert evidence.read(value) is None
 
 
 @pytest.mark.parametrize("change", [{"rank": "x"}, {"exit_code": []}, {"lines": 7}, {"rank": None}])
-def test_evidence_that_is_wrong(change: Json) -> None:
+def test_evidence_read_invalid_death_is_none(change: Json) -> None:
     value = make_evidence(Death(0, "node-0", "a")).as_json()
     value["deaths"] = [{"rank": 0} | change]
     assert evidence.read(value) is None

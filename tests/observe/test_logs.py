@@ -1,4 +1,4 @@
-"""What is printed of log lines, and what a terminal never gets to see."""
+"""Log lines as printed, sanitized on terminals."""
 
 import json
 import re
@@ -19,7 +19,7 @@ HOSTILE = {
     b"tab\there": b"tab\there",
     "grüße 你好 🚀".encode(): "grüße 你好 🚀".encode(),
     b"\x1b[31mred\x1b[0m": b"\x1b[31mred\x1b[0m\x1b[0m",
-    b"\x1b[38;5;9mred": b"red",  # a palette could hide it
+    b"\x1b[38;5;9mred": b"red",  # the palette could hide the text
     b"a\x1b[2Jb\x1b[10;10Hc\x1b[1Ad": b"abcd",
     b"\x1b]0;title\x07x": b"x",
     b"\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\": b"link",
@@ -39,20 +39,20 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("line", HOSTILE)
-def test_terminal(line: bytes) -> None:
+def test_harmless_hostile_line_is_sanitized(line: bytes) -> None:
     assert harmless(line) == HOSTILE[line]
 
 
 @given(
     st.lists(st.sampled_from([*map(bytes, [[i] for i in range(256)]), b"\x1b[", b"\x1b]", b"m"]))
 )
-def test_only_colours_reach_a_terminal(parts: list[bytes]) -> None:
+def test_harmless_random_bytes_keep_only_colors(parts: list[bytes]) -> None:
     shown = harmless(b"".join(parts).replace(b"\n", b"")).decode()
     left = re.sub(r"\x1b\[[0-9;:]*m", "", shown)
     assert not re.search(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]", left)
 
 
-def test_long_hostile_lines_take_no_long_time() -> None:
+def test_harmless_long_hostile_line_is_fast() -> None:
     for part in (
         b"\x1b]",
         b"\x1b[",
@@ -66,20 +66,20 @@ def test_long_hostile_lines_take_no_long_time() -> None:
         harmless(part * 100_000)
 
 
-def test_files_and_pipes_get_the_bytes() -> None:
+def test_log_form_pipe_keeps_bytes() -> None:
     line = b"\x1b[2J 1%\r 2%\xff\r"
     assert Form().block(LONELY, [line], True) == line + b"\n"
     assert Form(terminal=True).block(LONELY, [line], True) == " 2%\ufffd\n".encode()
 
 
-def test_colour_of_a_rank() -> None:
+def test_log_form_color_marks_rank() -> None:
     colored = Form(color=True).block(NODE, [b"a", b"b"], True)
     assert colored == b"\x1b[32mnode-1 |\x1b[0m a\n\x1b[32mnode-1 |\x1b[0m b\n"
     assert Form(color=True).block(LONELY, [b"a"], True) == b"a\n"
     assert Form(output=Output.RAW, color=True).block(NODE, [b"a"], False) == b"a"
 
 
-def test_json_lines() -> None:
+def test_log_form_json_prints_object_per_line() -> None:
     form = Form(output=Output.JSON, stamped=True)
     block = form.block(
         NODE, [b"2026-11-21T04:47:04.5Z a \xff\x1b\r", b"2026-11-21T04:47:05Z"], False
@@ -98,7 +98,7 @@ def test_json_lines() -> None:
     assert b"\\u009b" in on_terminal
 
 
-def test_grep_sees_the_text_and_not_the_time() -> None:
+def test_log_form_grep_matches_text_not_timestamp() -> None:
     lines = [b"2026-11-21T04:47:04Z loss=5", b"2026-11-21T04:47:05Z step 21"]
     form = Form(stamped=True, grep=regex.compiled(rb"2[16]"))
     assert form.block(LONELY, lines, True) == lines[1] + b"\n"
@@ -108,8 +108,8 @@ def test_grep_sees_the_text_and_not_the_time() -> None:
     assert Form(grep=regex.compiled(b"x")).block(NODE, [b"a"], True) == b""
 
 
-def test_our_own_lines_have_no_escapes_at_all() -> None:
-    """As of tables and notes, which quote events and the last words of programs."""
+def test_plain_removes_escape_sequences() -> None:
+    """Tables and notes quote events and the last lines of programs."""
     assert plain("a\tb é\nc") == "a\tb é\nc"
     assert (
         plain("Error: \x1b[31mred\x1b[2J\x1b]0;owned\x07 \x9b2J\n10%\r50%\n")
@@ -118,13 +118,13 @@ def test_our_own_lines_have_no_escapes_at_all() -> None:
 
 
 @given(st.text())
-def test_nothing_of_ours_acts_on_a_terminal(text: str) -> None:
+def test_plain_random_text_has_no_control_characters(text: str) -> None:
     shown = plain(text)
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown)
     assert shown.count("\n") == text.count("\n")
 
 
-def test_grep_with_nested_repetition_takes_linear_time() -> None:
+def test_log_form_grep_nested_repetition_is_linear() -> None:
     line = b"a" * 100_000 + b"!"
     form = Form(grep=regex.compiled(b"(a+)+$"))
     assert form.block(NODE, [line, b"aaa", "é".encode()], True).endswith(b"aaa\n")

@@ -1,4 +1,4 @@
-"""Which objects belong to a task when others have its labels."""
+"""Objects of a task when foreign objects have the same labels."""
 
 import resource
 from typing import Any
@@ -58,7 +58,7 @@ def test_pod_without_controller_of_task_is_ignored(owners: list[Json]) -> None:
     assert ignored([job], [evil]) == ["Pod/evil"]
 
 
-def test_pod_that_is_being_deleted_is_no_warning() -> None:
+def test_pod_being_deleted_is_not_warned() -> None:
     owners = make_controller("the-job-before")
     assert not ignored([make_job()], [make_foreign_pod(ownerReferences=owners, **DELETED)])
 
@@ -66,20 +66,20 @@ def test_pod_that_is_being_deleted_is_no_warning() -> None:
 DELETED = {"deletionTimestamp": LATER}
 
 
-def test_pod_of_node_that_is_still_being_created_is_no_warning() -> None:
+def test_pod_of_node_being_created_is_not_warned() -> None:
     pod = make_pod(1, "Pending")
     assert not ignored([make_job(0, 2)], [pod])
     assert ignored([make_job(0, 2)], [make_foreign_pod(ownerReferences=[])]) == ["Pod/evil"]
 
 
-def test_pod_beside_an_active_one_is_not_the_node_s() -> None:
-    """A pod may name our Job as its controller; a controller makes no second pod."""
+def test_pod_forged_beside_active_pod_is_ignored() -> None:
+    """A forged pod may name our Job as controller; a Job has no second active pod."""
     forged = make_foreign_pod()
     task = tasks([make_job()], [make_pod(state=RUNNING), forged])[0]
     assert (task.nodes[0].pod, task.nodes[0].restarts) == (f"train-{ID}-node-0-x", 0)
 
 
-def test_pod_with_rank_of_another_node_belongs_to_its_own_job() -> None:
+def test_pod_with_wrong_rank_label_belongs_to_its_job() -> None:
     jobs = [make_job(0, 2), make_job(1, 2)]
     liar = make_pod(1, "Running", RUNNING)
     liar["metadata"]["labels"]["node-idx"] = "0"
@@ -87,7 +87,7 @@ def test_pod_with_rank_of_another_node_belongs_to_its_own_job() -> None:
     assert [node.pod for node in nodes] == ["", liar["metadata"]["name"]]
 
 
-def test_pod_is_followed_through_jobs_to_its_task() -> None:
+def test_pod_of_jobset_is_matched_through_its_job() -> None:
     whole = make_whole(2, "jobset")
     whole["kind"] = "JobSet"
     whole["spec"] = {"replicatedJobs": [{"template": {"spec": {"completions": 2}}}]}
@@ -111,7 +111,7 @@ def test_pod_is_followed_through_jobs_to_its_task() -> None:
     ("name", "node", "nodes"),
     [("evil", 0, 1), (f"evil-{ID}", 0, 1), (f"train-{ID}-node-2", 2, 2), (f"train-{ID}", 0, 1)],
 )
-def test_job_that_was_not_made_with_the_task_is_ignored(name: str, node: int, nodes: int) -> None:
+def test_job_not_created_with_task_is_ignored(name: str, node: int, nodes: int) -> None:
     jobs, evil = [make_job(0, 2), make_job(1, 2)], make_foreign_job(name, node, nodes=nodes)
     for listed in ([*jobs, evil], [evil, *jobs]):
         (task,) = tasks(listed, [])
@@ -120,7 +120,7 @@ def test_job_that_was_not_made_with_the_task_is_ignored(name: str, node: int, no
         assert ignored(listed, []) == [f"Job/{name}"]
 
 
-def test_job_of_another_user_does_not_take_the_id() -> None:
+def test_job_of_other_user_with_same_id_is_ignored() -> None:
     mine = make_job(0, 1)
     mine["metadata"]["name"] = f"train-{ID}"
     other = make_foreign_job(f"train2-{ID}")
@@ -129,7 +129,7 @@ def test_job_of_another_user_does_not_take_the_id() -> None:
     assert (task.user, task.nodes[0].job) == ("alice", f"train-{ID}")
 
 
-def test_objects_of_the_same_second_are_rivals_unless_known() -> None:
+def test_jobs_of_same_second_are_rivals_unless_known() -> None:
     mine = make_job(0, 1)
     mine["metadata"]["name"] = f"train-{ID}"
     other = make_foreign_job(f"aaa-{ID}", at=CREATED)
@@ -141,7 +141,7 @@ def test_objects_of_the_same_second_are_rivals_unless_known() -> None:
     assert (decided.items, decided.rivals) == ((mine,), ())
 
 
-def test_object_of_another_kind_is_ignored() -> None:
+def test_object_of_other_kind_is_ignored() -> None:
     whole = make_whole(3)
     fake = make_whole(3, "jobset")
     fake["metadata"] |= {"name": f"train-{ID}-x", "uid": "uid-x"}
@@ -170,7 +170,7 @@ def test_object_with_too_many_nodes_is_ignored(change: Json) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
 
 
-def test_small_tasks_are_listed_beside_many_large_ones() -> None:
+def test_small_task_is_listed_beside_large_tasks() -> None:
     items = [make_job(0, 1)]
     for number in range(8):
         item = make_whole(bounded.NODES)
@@ -187,7 +187,7 @@ def test_small_tasks_are_listed_beside_many_large_ones() -> None:
     "labels",
     [{"node-idx": "9" * 63}, {"node-idx": "-1"}, {"node-idx": "٣"}, {"node-idx": "x"}],
 )
-def test_absurd_labels_do_not_break_a_list(labels: Json) -> None:
+def test_invalid_rank_labels_do_not_break_list(labels: Json) -> None:
     job = make_job()
     job["metadata"]["labels"] |= labels
     job["metadata"]["annotations"]["kubectl-sky/num-nodes"] = "9" * 5000
@@ -200,11 +200,11 @@ def test_absurd_labels_do_not_break_a_list(labels: Json) -> None:
     [("12", 12), ("0012", 12), ("-1", 0), ("", 0), (None, 0), ("9" * 9000, 100_001), (True, 0),
      (7, 7), (1e400, 0), ("²", 0), ([], 0), (-5, 0)],
 )  # fmt: skip
-def test_whole_is_bounded(value: object, number: int) -> None:
+def test_bounded_int_is_limited(value: object, number: int) -> None:
     assert bounded.integer(value) == number
 
 
-def test_listed_with_text_that_is_no_list_is_empty_or_short() -> None:
+def test_listed_completions_of_invalid_text_are_bounded() -> None:
     assert job_status.list_indexes("1,3-5") == {1: 0, 3: 1, 4: 2, 5: 3}
     assert len(job_status.list_indexes("x,-,5-1,9999999999999999999-")) <= 3
     assert len(job_status.list_indexes("0-2147483647,5")) == bounded.NODES + 1

@@ -1,4 +1,4 @@
-"""The fold of tasks that belong together."""
+"""Status of pipelines and groups, folded from their tasks."""
 
 import re
 from typing import Any
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 def stage(number: int, end: str = "", held: bool = False, **place: Any) -> Json:
-    """The Job of a stage of a pipeline of three."""
+    """Return the Job of a stage in a pipeline of three."""
     job = make_job(end=end, task_id=names.part_id("bcdf2345", number))
     member = Member("bcdf2345", "chain", number, 3, **place)
     job["metadata"]["labels"] |= member.labels
@@ -58,7 +58,7 @@ def fold(*jobs: Json) -> PipelineStatus:
         ),
     ],
 )
-def test_a_pipeline(jobs: list[Json], state: State, note: str) -> None:
+def test_pipeline_state_and_note_follow_stages(jobs: list[Json], state: State, note: str) -> None:
     found = fold(*reversed(jobs))
     assert (found.state, found.note) == (state, note)
     assert [found.stage(task) for task in found.tasks] == sorted(map(found.stage, found.tasks))
@@ -74,9 +74,7 @@ def test_a_pipeline(jobs: list[Json], state: State, note: str) -> None:
         ({1: "Complete", 2: "Failed"}, State.FAILED),
     ],
 )
-def test_a_group_is_completed_without_its_auxiliary_tasks(
-    ends: dict[int, str], state: State
-) -> None:
+def test_group_is_completed_without_auxiliary_tasks(ends: dict[int, str], state: State) -> None:
     jobs = [stage(n, end, parallel=True, auxiliary=(3,), delay=5) for n, end in ends.items()]
     found = fold(*jobs)
     assert found.state is state
@@ -84,7 +82,7 @@ def test_a_group_is_completed_without_its_auxiliary_tasks(
     assert found.primaries_ended == (ends.get(2) != "")
 
 
-def test_tasks_that_belong_together_stand_together() -> None:
+def test_grouped_tasks_of_pipeline_are_together() -> None:
     alone = make_job(task_id="alone001")
     folded = tasks([stage(2), alone, stage(1)], [make_pod()])
     found = grouped(folded)
@@ -106,7 +104,7 @@ def test_pipeline_cancelled_stage_keeps_its_name() -> None:
     assert re.search(r"^3 +report +cancelled$", pipeline_details(pipeline), re.MULTILINE)
 
 
-def test_pipeline_of_an_older_version_has_no_names_of_deleted_stages() -> None:
+def test_pipeline_of_older_version_has_no_names_of_deleted_stages() -> None:
     jobs = [stage(1, "Complete"), stage(2, "Failed")]
     for job in jobs:
         del job["metadata"]["annotations"][names.STAGE_NAMES]

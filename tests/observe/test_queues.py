@@ -1,4 +1,4 @@
-"""Who waits in a queue: in the order of Kueue, and with its reason."""
+"""Pending workloads of a queue, in the order of Kueue and with their reasons."""
 
 from typing import Any
 
@@ -25,14 +25,14 @@ def owners(*workloads: dict[str, Any]) -> list[str]:
     return [one.owner for one in queues.waiting(workloads)]
 
 
-def test_the_order() -> None:
+def test_queue_order_is_by_priority_then_age() -> None:
     found = owners(
         make_workload("late", "30"), make_workload("early", "20"), make_workload("urgent", "40", 9)
     )
     assert found == ["Job/urgent", "Job/early", "Job/late"]
 
 
-def test_what_is_said() -> None:
+def test_queue_position_has_text_and_json() -> None:
     found = queues.waiting([make_workload("a"), make_workload("b", "11")])
     place = queues.of_object(found, "Job", "b")
     assert str(place) == "second of 2 in the queue gold: no room"
@@ -48,16 +48,16 @@ def test_what_is_said() -> None:
 
 
 @pytest.mark.parametrize("done", ["QuotaReserved", "Admitted", "Finished"])
-def test_who_waits_no_more(done: str) -> None:
+def test_queue_admitted_workload_is_not_waiting(done: str) -> None:
     there = make_workload("a", status={"conditions": [condition(done)]})
     assert owners(there, make_workload("b")) == ["Job/b"]
 
 
-def test_who_was_switched_off() -> None:
+def test_queue_inactive_workload_is_not_waiting() -> None:
     assert owners(make_workload("a") | {"spec": {"queueName": "gold", "active": False}}) == []
 
 
-def test_who_could_not_start_in_time_begins_anew() -> None:
+def test_queue_workload_evicted_by_timeout_is_requeued_last() -> None:
     evicted = condition("Evicted", "PodsReadyTimeout")
     evicted["lastTransitionTime"] = "2026-01-01T00:00:59Z"
     again = make_workload("a", "10", status={"conditions": [PENDING, evicted]})
@@ -89,7 +89,7 @@ ALL = {
 }
 
 
-def test_a_queue() -> None:
+def test_queue_status_has_counts_and_shares() -> None:
     (found,) = queues.queues([LOCAL], {"all": ALL}, [make_workload("a"), make_workload("b", "11")])
     assert (found.admitted, found.pending, found.others, found.stopped) == (1, 2, 5, "")
     assert found.shares == (queues.Share("plain", "cpu", "300m", "3", "4"),)
@@ -99,13 +99,13 @@ def test_a_queue() -> None:
     ]
 
 
-def test_a_queue_whose_quota_one_may_not_see() -> None:
+def test_queue_without_right_to_read_quota_has_unknown_share() -> None:
     (found,) = queues.queues([LOCAL], {}, [])
     assert found.shares == (queues.Share("plain", "cpu", "300m", None, None),)
     assert found.others is None
 
 
-def test_a_queue_that_lets_nobody_in() -> None:
+def test_queue_inactive_reports_reason() -> None:
     shut = {"type": "Active", "status": "False", "message": "ClusterQueue is stopped"}
     (found,) = queues.queues([LOCAL | {"status": {"conditions": [shut]}}], {}, [])
     assert found.stopped == "ClusterQueue is stopped"
@@ -114,7 +114,7 @@ def test_a_queue_that_lets_nobody_in() -> None:
 
 
 @pytest.mark.parametrize("workload", [{}, {"status": {}}, {"status": {"conditions": None}}])
-def test_workloads_that_say_little(workload: dict[str, Any]) -> None:
+def test_queue_workload_without_fields_is_listed(workload: dict[str, Any]) -> None:
     bare = {"metadata": {"name": "x"}} | workload
     (found,) = queues.waiting([bare])
     assert str(found) == "first of 1 in the queue "
@@ -134,7 +134,7 @@ def test_workloads_that_say_little(workload: dict[str, Any]) -> None:
         ("memory", None, None),
     ],
 )
-def test_share_memory_is_in_a_readable_unit(
+def test_share_memory_has_readable_unit(
     resource: str, amount: str | None, readable: str | None
 ) -> None:
     assert Share("default", resource, "0", None, None).readable(amount) == readable
@@ -164,16 +164,18 @@ _FULL = "queue resource quota insufficient: insufficient nvidia.com/gpu"
         ),
     ],
 )
-def test_why_it_waits(found: dict[str, Any], reason: str, text: str) -> None:
+def test_waiting_pod_group_has_reason_and_message(
+    found: dict[str, Any], reason: str, text: str
+) -> None:
     said = waiting_group(found)
     assert said and (said.reason, str(said)) == (reason, text)
 
 
 @pytest.mark.parametrize("phase", ["Running", "Completed", "SomethingNew"])
-def test_it_does_not_wait(phase: str) -> None:
+def test_waiting_running_pod_group_is_none(phase: str) -> None:
     assert waiting_group(make_pod_group(phase, "NotEnoughResources of before")) is None
 
 
-def test_the_condition_s_reason_where_it_says_no_more() -> None:
+def test_waiting_without_message_uses_reason_of_condition() -> None:
     said = waiting_group(make_pod_group("Inqueue", ""))
     assert said and str(said).endswith(": NotEnoughResources")

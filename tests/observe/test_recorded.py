@@ -1,4 +1,4 @@
-"""Tasks of released versions, as clusters hold them."""
+"""Tasks of released versions, as recorded in clusters."""
 
 from collections import Counter
 from typing import Any
@@ -21,7 +21,7 @@ def statuses(version: str) -> dict[str, TaskStatus]:
 
 
 @pytest.mark.parametrize("version", recorded.VERSIONS)
-def test_tasks_of_an_older_version_have_their_states(version: str) -> None:
+def test_recorded_tasks_of_older_version_have_states(version: str) -> None:
     found = statuses(version)
     states = {name: f"{task.state} {task.num_nodes}" for name, task in found.items()}
     assert states == {
@@ -40,7 +40,7 @@ def test_tasks_of_an_older_version_have_their_states(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", recorded.VERSIONS)
-def test_pipeline_of_an_older_version_has_its_stages(version: str) -> None:
+def test_recorded_pipeline_of_older_version_has_stages(version: str) -> None:
     (chain,) = pipelines(list(statuses(version).values()))
     assert (chain.id, chain.name) == (recorded.IDS["chain"], "chain")
     assert Counter(str(task.state) for task in chain.tasks) == {"completed": 1, "pending": 1}

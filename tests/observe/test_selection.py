@@ -1,4 +1,4 @@
-"""Which tasks a list shows, in which order, and in which words."""
+"""Selection of tasks in a list: filters, order and state names."""
 
 import pytest
 
@@ -39,16 +39,16 @@ EVERY = [OLD, BIG, BAD]
         (Selection(since="2026-01-02T00:00:00Z", order="name", limit=1), ["bad"]),
     ],
 )
-def test_selection(chosen: Selection, shown: list[str]) -> None:
+def test_selection_filters_sorts_and_limits(chosen: Selection, shown: list[str]) -> None:
     assert [task.id for task in chosen.of(EVERY)] == shown
 
 
 @pytest.mark.parametrize("order", selection.ORDERS)
-def test_every_order_keeps_all(order: str) -> None:
+def test_selection_every_order_keeps_all_tasks(order: str) -> None:
     assert {task.id for task in Selection(order=order).of(EVERY)} == {"old", "big", "bad"}
 
 
-def test_the_words_for_states() -> None:
+def test_selection_states_are_unique() -> None:
     words = selection.states()
     assert words[:4] == ("pending", "running", "failed", "completed")
     assert {word.lower() for word in JobStatus} <= set(words)
@@ -59,7 +59,7 @@ WAITING = {"waiting": {"reason": "ContainerCreating"}}
 LOST = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"}
 
 
-def test_job_statuses() -> None:
+def test_job_status_of_single_node_follows_pods() -> None:
     held = make_job()
     held["spec"] = {"suspend": True}
     unplaced = make_pod(phase="Pending", conditions=[LOST])
@@ -78,7 +78,7 @@ def test_job_statuses() -> None:
         assert status in str(task.as_json())
 
 
-def test_a_task_of_which_one_node_is_being_made_ready() -> None:
+def test_job_status_of_two_nodes_is_setting_up_until_running() -> None:
     jobs = [make_job(0, 2), make_job(1, 2)]
     (task,) = tasks(jobs, [make_pod(1, "Pending", WAITING)])
     assert task.job_status is JobStatus.SETTING_UP
@@ -86,7 +86,7 @@ def test_a_task_of_which_one_node_is_being_made_ready() -> None:
     assert task.job_status is JobStatus.RUNNING
 
 
-def test_how_long_a_node_ran() -> None:
+def test_node_has_start_and_end_times() -> None:
     state = {"terminated": {"exitCode": 0, "startedAt": "2026-01-01T00:00:00Z"}}
     state["terminated"]["finishedAt"] = "2026-01-01T00:05:10Z"
     (task,) = tasks([make_job()], [make_pod(state=state)])

@@ -1,4 +1,4 @@
-"""The fold of Jobs and pods into the status of tasks."""
+"""Status of tasks, folded from Jobs and pods."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ RUNNING = {"running": {"startedAt": "2026-01-01T00:01:00Z"}}
 
 
 def listed(item: dict[str, Any]) -> dict[str, Any]:
-    """Return what is read of an object in a list."""
+    """Return the fields of an object that a list reads."""
     (kind,) = (kind for kind in (*registry.KINDS, kinds.POD) if kind.kind == item["kind"])
     answer = json.dumps({"metadata": {}, "items": [item]}).encode()
     return {**decode(answer, list_shapes.shape(kind))["items"][0], "kind": item["kind"]}
@@ -78,18 +78,20 @@ def fold(jobs: list[dict[str, Any]], pods: list[dict[str, Any]]) -> TaskStatus:
         ),
     ],
 )
-def test_state(jobs: list[dict[str, Any]], pods: list[dict[str, Any]], state: State) -> None:
+def test_task_state_follows_jobs_and_pods(
+    jobs: list[dict[str, Any]], pods: list[dict[str, Any]], state: State
+) -> None:
     assert fold(jobs, pods).state is state
 
 
-def test_conditions_are_found_by_type_not_by_place() -> None:
+def test_task_conditions_are_matched_by_type() -> None:
     job = make_job(end="Complete")
     job["status"]["conditions"].append({"type": "SuccessCriteriaMet", "status": "True"})
     job["status"]["conditions"].insert(0, {"type": "Failed", "status": "False"})
     assert fold([job], []).state is State.COMPLETED
 
 
-def test_the_first_failure_is_the_earliest() -> None:
+def test_task_first_failure_is_earliest() -> None:
     jobs = [make_job(n, 3, "Failed") for n in range(3)]
     pods = [
         make_pod(0, "Failed", terminated(1, at="2026-01-01T00:05:02Z")),
@@ -101,20 +103,20 @@ def test_the_first_failure_is_the_earliest() -> None:
     assert task.note == "node-1: OOMKilled (exit code 137)"
 
 
-def test_an_evicted_pod_says_so() -> None:
+def test_node_evicted_has_reason_and_message() -> None:
     pod = make_pod(0, "Failed", reason="Evicted", message="The node was low on resource: memory.")
     node = fold([make_job(end="Failed")], [pod]).nodes[0]
     assert (node.reason, node.message) == ("Evicted", "The node was low on resource: memory.")
 
 
-def test_status_failed_job_without_pod_says_pod_deleted() -> None:
+def test_node_failed_without_pod_is_pod_deleted() -> None:
     node = fold([make_job(end="Failed")], []).nodes[0]
     assert (node.reason, node.state) == ("PodDeleted", State.FAILED)
     assert node.message == "pod deleted; Job has reached the specified backoff limit"
     assert node.ended_at == "2026-01-01T00:09:00Z"
 
 
-def test_why_a_node_waits() -> None:
+def test_node_unschedulable_has_message() -> None:
     message = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
     scheduled = {
         "type": "PodScheduled",
@@ -128,7 +130,7 @@ def test_why_a_node_waits() -> None:
     assert task.nodes[0].message == message
 
 
-def test_the_newest_pod_counts() -> None:
+def test_node_uses_newest_pod() -> None:
     old = make_pod(0, "Failed", terminated(1))
     new = make_pod(0, state=RUNNING)
     new["metadata"]["creationTimestamp"] = "2026-01-01T00:06:00Z"
@@ -138,7 +140,7 @@ def test_the_newest_pod_counts() -> None:
 def again(
     limit: int, *pods: dict[str, Any], end: str = "", **counts: int
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A Job that starts failed pods again, and its pods in order."""
+    """Return a Job that retries failed pods, and its pods in order."""
     job = make_job(end=end)
     codes = {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [33]}}
     lost = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
@@ -183,7 +185,9 @@ AGAIN: list[tuple[Any, State, int, str]] = [
 
 
 @pytest.mark.parametrize(("objects", "state", "restarts", "message"), AGAIN)
-def test_a_node_that_starts_again(objects: Any, state: State, restarts: int, message: str) -> None:
+def test_node_retried_has_state_and_restarts(
+    objects: Any, state: State, restarts: int, message: str
+) -> None:
     job, pods = objects
     (node,) = fold([job], pods[::-1]).nodes
     assert (node.state, node.restarts) == (state, restarts)
@@ -192,7 +196,7 @@ def test_a_node_that_starts_again(objects: Any, state: State, restarts: int, mes
     assert node.previous == (pods[-2]["metadata"]["name"] if len(pods) > 1 else "")
 
 
-def test_restarts_are_told() -> None:
+def test_task_note_counts_restarts() -> None:
     job, pods = again(3, end="Complete", failed=2, succeeded=1)
     task = fold([job], pods)
     assert task.note == "2 restarts"
@@ -201,17 +205,17 @@ def test_restarts_are_told() -> None:
     assert fold([job], pods).note == "node-0: Error (exit code 1) after 1 restart"
 
 
-def test_tasks_are_apart_and_newest_first() -> None:
+def test_tasks_are_sorted_newest_first() -> None:
     old, new = make_job(), make_job(task_id="zzzz2345")
     new["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
     assert [task.id for task in tasks([old, new], [])] == ["zzzz2345", "bcdf2345"]
 
 
-def test_an_incomplete_submit_is_told() -> None:
+def test_task_with_missing_nodes_is_incomplete() -> None:
     assert fold([make_job(0, 3)], []).note == "incomplete: 1 of 3 nodes found"
 
 
-def test_the_seed_s_json() -> None:
+def test_task_json_has_documented_fields() -> None:
     jobs = [make_job(0, 2, "Complete"), make_job(1, 2)]
     shown = fold(jobs, [make_pod(1, state=RUNNING)]).as_json()
     metadata = shown.pop("metadata")
@@ -233,7 +237,7 @@ def test_the_seed_s_json() -> None:
     ]
 
 
-def test_status_object_with_bare_metadata_is_no_task() -> None:
+def test_status_object_without_task_labels_is_ignored() -> None:
     job = make_job()
     job["metadata"] = make_metadata("x") | {"labels": {"skypilot-task": "true"}, "annotations": {}}
     assert tasks([job], []) == []
@@ -241,7 +245,7 @@ def test_status_object_with_bare_metadata_is_no_task() -> None:
     assert fold([job], []).num_nodes == 1
 
 
-def test_a_queue_is_named() -> None:
+def test_node_queued_names_queue() -> None:
     job = make_job()
     job["spec"]["suspend"] = True
     (node,) = fold([job], []).nodes
@@ -260,7 +264,7 @@ def test_a_queue_is_named() -> None:
         ("", "Error", ""),
     ],
 )
-def test_how_far_a_node_was_when_it_failed(message: str, reason: str, phase: str) -> None:
+def test_node_failed_phase_follows_message(message: str, reason: str, phase: str) -> None:
     state = terminated(3)
     state["terminated"]["message"] = message
     task = fold([make_job(end="Failed")], [make_pod(0, "Failed", state)])
@@ -273,7 +277,7 @@ def test_how_far_a_node_was_when_it_failed(message: str, reason: str, phase: str
     assert node.as_json().get("phase", "") == phase
 
 
-def test_what_failed_before_the_task_is_its_reason() -> None:
+def test_node_failed_init_container_gives_reason() -> None:
     ends = {"exitCode": 1, "reason": "Error", "message": "s3://b could not be copied: no such\n"}
     fetches = [
         {"name": "bucket-0", "state": {"terminated": {"exitCode": 0}}},
@@ -287,8 +291,8 @@ def test_what_failed_before_the_task_is_its_reason() -> None:
     assert node.message == "s3://b could not be copied: no such"
 
 
-def test_what_a_list_leaves_out_is_not_missed() -> None:
-    """By what was recorded of real tasks, of all backends that were."""
+def test_list_shapes_give_same_tasks_as_full_objects() -> None:
+    """Compare on recorded objects of all backends."""
     folder = Path(__file__).parent / "snapshots"
     sizes = []
     for file in folder.glob("*.json"):

@@ -1,4 +1,4 @@
-"""What list, status, wait, doctor and logs say of the same task agrees, whatever happens to it."""
+"""List, status, wait, doctor and logs agree about a task after any events."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def _nodes(task: TaskStatus) -> str:
 
 
 def words(task: TaskStatus, world: World) -> list[str]:
-    """Return what each command says of a failed task."""
+    """Return the output of every command for a failed task."""
     texts = [tasks.listing([task], "wide", []), tasks.details(task), tasks.line(task)]
     return [*texts, doctor.format_verdict(judge(task, world.snapshot())), reason(task)]
 
@@ -78,7 +78,7 @@ def test_commands_after_random_events_agree(
         assert status.folded(world.owned(*labels)).tasks == [task]
     assert states(task, world) == {str(task.state)}
 
-    # What has happened, and not what the fold says.
+    # The real ends of the Jobs, not the folded status.
     completed, failed = world.completed - world.lost, world.failed - world.lost
     if world.lost or failed:
         assert task.state is State.FAILED
@@ -114,7 +114,7 @@ def test_random_events_that_fail_a_test_are_printed() -> None:
 
 
 @pytest.mark.parametrize("event", [World.delete_job, World.relabel_job])
-def test_status_node_without_job_is_failed_everywhere(event: object) -> None:
+def test_status_node_without_job_is_failed_in_every_command(event: object) -> None:
     world = World.submitted(2)
     event(world, 1)  # type: ignore[operator]
     task = folded(world)
@@ -139,7 +139,7 @@ def test_list_failed_task_counts_completed_node(backend: str) -> None:
     assert "Nodes:      2 (1 failed, 1 completed)" in tasks.details(task)
 
 
-def test_doctor_pod_deleted_names_it_and_nobody_waits() -> None:
+def test_doctor_deleted_pod_is_only_finding() -> None:
     world = World.submitted(2)
     world.delete_pod(1)
     task = folded(world)
@@ -149,7 +149,7 @@ def test_doctor_pod_deleted_names_it_and_nobody_waits() -> None:
     assert verdict.summary == "its pod was deleted"
 
 
-def test_status_pod_being_deleted_is_terminating_then_deleted() -> None:
+def test_status_terminating_pod_becomes_deleted() -> None:
     world = World.submitted(1)
     world.terminate(0)
     task = folded(world)
@@ -159,7 +159,7 @@ def test_status_pod_being_deleted_is_terminating_then_deleted() -> None:
     assert folded(world).note == "node-0: PodDeleted (exit code 3)"
 
 
-def test_status_pod_deleted_after_it_failed_keeps_its_reason() -> None:
+def test_status_pod_deleted_after_failure_keeps_reason() -> None:
     pod = make_pod(0, "Failed", terminated(3, at="2026-01-01T00:05:00Z"))
     times = {"deletionTimestamp": "2026-01-01T00:06:30Z", "deletionGracePeriodSeconds": 30}
     pod["metadata"] |= times
@@ -167,7 +167,7 @@ def test_status_pod_deleted_after_it_failed_keeps_its_reason() -> None:
     assert task.note == "node-0: Error (exit code 3)"
 
 
-def test_status_pod_without_labels_is_running_by_its_job() -> None:
+def test_status_pod_without_labels_is_running() -> None:
     world = World.submitted(2)
     world.relabel_pod(1)
     task = folded(world)
@@ -215,7 +215,7 @@ def test_status_expired_jobs_count_as_completed() -> None:
     assert (task.state, tasks.nodes(task), task.note) == (State.COMPLETED, "3/3", "")
 
 
-def test_status_job_that_appears_meanwhile_is_not_lost() -> None:
+def test_status_job_created_meanwhile_is_not_missing() -> None:
     jobs = [make_job(rank, 2) for rank in range(2)]
     decided = ownership.explained(ownership.decide(jobs[:1], []), [make_service(jobs[0])])
     (task,) = status.folded(ownership.confirmed(decided, jobs)).tasks
@@ -224,7 +224,7 @@ def test_status_job_that_appears_meanwhile_is_not_lost() -> None:
     assert (task.state, task.missing) == (State.FAILED, Missing.DELETED)
 
 
-def test_status_number_of_nodes_that_cannot_be_is_bounded() -> None:
+def test_status_huge_number_of_nodes_is_bounded() -> None:
     jobs = [make_job(0, 100_000, task_id=f"bcdf{number:04}") for number in range(5)]
     for number, job in enumerate(jobs):
         job["metadata"] |= {"name": f"train-bcdf{number:04}-node-0", "uid": f"uid-{number}"}
@@ -238,9 +238,7 @@ def test_status_number_of_nodes_that_cannot_be_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("minutes", "missing"), [(9, Missing.DELETED), (11, Missing.EXPIRED)], ids=["early", "late"]
 )
-def test_missing_job_with_autostop_is_deleted_before_it_can_expire(
-    minutes: int, missing: Missing
-) -> None:
+def test_missing_job_with_autostop_is_deleted_before_expiry(minutes: int, missing: Missing) -> None:
     jobs = [make_job(rank, 2) for rank in range(2)]
     for job in jobs:
         job["spec"]["ttlSecondsAfterFinished"] = 600

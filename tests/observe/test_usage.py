@@ -1,4 +1,4 @@
-"""Who has the accelerators, and what a task's nodes use."""
+"""Usage of accelerators by users, and resource usage of nodes."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def holding(count: int, place: str, phase: str = "Running", **labels: str) -> Js
     return pod
 
 
-def test_what_is_used_and_free() -> None:
+def test_accelerator_nodes_count_used_and_free() -> None:
     nodes = [make_node("a", 8), make_node("b", 4), make_node("c", 2, ready=False)]
     pods = [
         holding(3, "a"),
@@ -45,26 +45,26 @@ def test_what_is_used_and_free() -> None:
     assert found[0].users == (("alice", 3), ("namespace team", 2))
 
 
-def test_a_cordoned_machine_has_none_free() -> None:
+def test_accelerator_nodes_cordoned_node_has_none_free() -> None:
     (one,) = usage.accelerator_nodes([make_node("a", 8, unschedulable=True)], [])
     assert (one.total, one.free) == (8, 0)
 
 
-def test_what_may_not_be_seen_is_not_known() -> None:
+def test_accelerator_nodes_without_right_to_list_pods_are_unknown() -> None:
     (one,) = usage.accelerator_nodes([make_node("a", 8)], None)
     assert (one.used, one.free) == (None, None)
 
 
-def test_a_machine_that_lost_its_gpus_to_a_fault_still_shows_who_has_them() -> None:
+def test_accelerator_nodes_with_lost_gpus_show_users() -> None:
     (one,) = usage.accelerator_nodes([make_node("a", 0)], [holding(2, "a")])
     assert (one.total, one.used, one.free) == (0, 2, 0)
 
 
-def test_machines_without_accelerators_are_left_out() -> None:
+def test_accelerator_nodes_exclude_nodes_without_gpus() -> None:
     assert usage.accelerator_nodes([make_node("a", 0)], []) == []
 
 
-def test_uses() -> None:
+def test_uses_compare_usage_with_requests() -> None:
     pod = make_pod(state={"running": {}})
     requests = {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": "2"}
     pod["spec"]["containers"] = [{"resources": {"requests": requests}}]

@@ -1,4 +1,4 @@
-"""What is said while a task starts."""
+"""Notes while a task starts."""
 
 from kubectl_sky.observe.status import tasks
 from kubectl_sky.observe.waiting import notes
@@ -7,7 +7,7 @@ from tests.builders import make_job, make_pod, terminated
 CREATING = {"waiting": {"reason": "ContainerCreating"}}
 
 
-def test_nodes_that_wait_for_the_same_are_told_together() -> None:
+def test_notes_group_nodes_with_same_reason() -> None:
     condition = {
         "type": "PodScheduled",
         "status": "False",
@@ -21,13 +21,13 @@ def test_nodes_that_wait_for_the_same_are_told_together() -> None:
     ]
 
 
-def test_a_usual_start_is_mentioned_only_after_a_while() -> None:
+def test_notes_ordinary_start_is_noted_only_after_delay() -> None:
     (task,) = tasks([make_job()], [make_pod(phase="Pending", state=CREATING)])
     assert notes(task, patient=True) == []
     assert notes(task, patient=False) == ["waiting for node-0 to start"]
 
 
-def test_a_failure_is_told_while_other_nodes_go_on() -> None:
+def test_notes_failed_node_is_noted_while_remaining_run() -> None:
     failed = make_pod(0, "Failed", terminated(1))
     jobs = [make_job(0, 2, "Failed"), make_job(1, 2)]
     (task,) = tasks(jobs, [failed, make_pod(1, state={"running": {}})])
@@ -38,7 +38,7 @@ def test_a_failure_is_told_while_other_nodes_go_on() -> None:
     assert notes(task, patient=False) == []
 
 
-def test_a_node_that_starts_again_is_told_each_time() -> None:
+def test_notes_retried_node_is_noted_with_restart() -> None:
     job = make_job()
     job["spec"]["backoffLimit"] = 2
     (task,) = tasks([job], [make_pod(0, "Failed", terminated(3))])

@@ -1,4 +1,4 @@
-"""Names of accelerators, and what labels of nodes mean."""
+"""Names of accelerators and their node labels."""
 
 import re
 
@@ -41,12 +41,12 @@ READ = {
 
 
 @pytest.mark.parametrize("value", READ)
-def test_what_labels_mean(value: str) -> None:
+def test_family_label_is_read_as_model(value: str) -> None:
     assert NVIDIA.read(value) == READ[value]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.resource)
-def test_every_value_written_is_read_as_the_model_or_a_plainer_one(family: Family) -> None:
+def test_family_labels_of_model_are_read_as_compatible_model(family: Family) -> None:
     for model in family.models:
         for term in family.terms([model]):
             for value in term[0].values:
@@ -67,11 +67,11 @@ MATCHES = [
 
 
 @pytest.mark.parametrize(("asked", "model", "expected"), MATCHES)
-def test_matches(asked: str, model: str, expected: bool) -> None:
+def test_matches_compares_model_names(asked: str, model: str, expected: bool) -> None:
     assert matches(asked, model) is expected
 
 
-def test_families() -> None:
+def test_family_of_name_selects_vendor() -> None:
     assert family_of("MI300X") is AMD
     assert family_of("Trainium2") is NEURON
     assert family_of("A100") is family_of("whatever") is NVIDIA
@@ -84,7 +84,7 @@ def test_families() -> None:
     ]
 
 
-def test_memory_stands_for_models() -> None:
+def test_models_by_memory_size_returns_matching_gpus() -> None:
     assert [model.name for model in models("141GB")] == ["H200"]
     names = {model.name for model in models("nvidia:80GB+")}
     assert {"H100", "A100-80GB", "B200"} <= names
@@ -96,7 +96,7 @@ def test_memory_stands_for_models() -> None:
 
 
 @given(st.from_regex(re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.+ ]{0,61}[A-Za-z0-9+]?"), fullmatch=True))
-def test_any_name_gives_labels_that_kubernetes_takes(name: str) -> None:
+def test_family_terms_of_random_name_are_valid_labels(name: str) -> None:
     try:
         terms = family_of(name).terms(models(name))
     except UserError:
@@ -117,21 +117,23 @@ TPUS = [
 
 
 @pytest.mark.parametrize(("name", "count", "chips", "kind", "topology"), TPUS)
-def test_tpus(name: str, count: int, chips: int, kind: str, topology: str) -> None:
+def test_tpu_request_gives_chips_and_topology(
+    name: str, count: int, chips: int, kind: str, topology: str
+) -> None:
     found, term = accelerators.tpu_request(name, count)
     assert found == chips
     assert [rule.values for rule in term] == [(kind,), (topology,)]
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("tpu-v2-8", "GKE has no TPU of this name for pods; the names are tpu-v4-N"),
         ("tpu-v6e-32", "no cluster node has 32 chips"),
         ("tpu-v5p-8", "request 4 chips per node"),
     ],
 )
-def test_tpus_that_no_pod_gets(name: str, told: str) -> None:
+def test_tpu_request_unavailable_slice_is_user_error(name: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
         accelerators.tpu_request(name, 1)
-    assert told in str(caught.value)
+    assert message in str(caught.value)

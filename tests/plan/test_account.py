@@ -32,12 +32,12 @@ GPU = "requests.nvidia.com/gpu"
         ),
     ],
 )
-def test_quota_has_the_limits_of_the_flags(flags: QuotaFlags, hard: dict[str, str]) -> None:
+def test_quota_has_limits_of_flags(flags: QuotaFlags, hard: dict[str, str]) -> None:
     kept = {} if flags.tasks else {"pods": "1"}
     assert quota(flags, {"pods": "1"}) == kept | hard
 
 
-def test_quota_keeps_limits_that_are_no_flags() -> None:
+def test_quota_keeps_limits_without_flags() -> None:
     current = {"services": "3", GPU: "1", "requests.amd.com/gpu": "1"}
     assert quota(QuotaFlags(gpus="none"), current) == {"services": "3"}
 
@@ -62,19 +62,19 @@ def test_invalid_limit_names_its_flag(flags: dict[str, str]) -> None:
         quota(QuotaFlags(**flags), {})
 
 
-def test_default_requests_fit_under_a_small_quota() -> None:
+def test_default_requests_fit_into_small_quota() -> None:
     account = Account(users.named("a"), "User", "n", {"requests.cpu": "100m", "pods": "1"})
     assert account.default_requests == {"cpu": "100m"}
 
 
-def test_long_names_that_begin_alike_get_different_objects() -> None:
+def test_long_names_with_same_prefix_give_different_objects() -> None:
     alice, bob = (users.named("system:serviceaccount:" + "x" * 40 + name) for name in ("a", "b"))
     assert slug(alice) != slug(bob)
     assert len(default_namespace(alice)) <= 63
 
 
 @given(st.text(min_size=1, max_size=300))
-def test_any_name_gives_manifests_that_hold_it(name: str) -> None:
+def test_random_name_gives_manifests_with_this_name(name: str) -> None:
     try:
         user = users.named(name)
     except UserError:

@@ -1,4 +1,4 @@
-"""How buckets come to the nodes: by which container, driver or claim."""
+"""Buckets on nodes: init containers, CSI drivers and PVCs."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -22,7 +22,7 @@ def plan(*found: Bucket, settings: Settings | None = None) -> Plan:
     return make_plan(replace(make_task(), buckets=found), FACTS, settings)
 
 
-def test_a_copy_is_a_container_before_the_task() -> None:
+def test_bucket_copy_becomes_init_container() -> None:
     made = plan(Bucket("~/in", "s3", "b/p"), settings=Settings(stores={"s3": KEYS}))
     (download,) = made.storage.downloads
     assert (download.image, download.secret) == ("docker.io/rclone/rclone:1.68.2", "keys")
@@ -45,13 +45,13 @@ def test_a_copy_is_a_container_before_the_task() -> None:
     assert made.runtime and "fetch.sh" in made.runtime.scripts
 
 
-def test_the_web_is_fetched_in_the_task_s_image() -> None:
+def test_bucket_web_file_is_downloaded_in_image_of_task() -> None:
     (download,) = plan(Bucket("/a", "https", "https://x.org/a")).storage.downloads
     assert (download.image, download.secret) == ("python:3.13-slim", None)
     assert set(download.env) == {"KUBECTL_SKY_SOURCE", "KUBECTL_SKY_SCRATCH"}
 
 
-def test_hugging_face_is_asked_with_the_task_s_token() -> None:
+def test_bucket_hugging_face_uses_token_of_task() -> None:
     task = replace(
         make_task(),
         buckets=(Bucket("/m", "hf", "org/m@v 1/a b$(X)"), Bucket("/b", "hf", "buckets/me/box")),
@@ -78,7 +78,7 @@ def test_hugging_face_is_asked_with_the_task_s_token() -> None:
     assert made.runtime and {"fetch.sh", "hub.py"} < made.runtime.scripts.keys()
 
 
-def test_the_image_and_the_token_are_the_settings_to_name() -> None:
+def test_bucket_hugging_face_settings_choose_image_and_token() -> None:
     task = replace(
         make_task(), buckets=(Bucket("/m", "hf", "org/m"),), envs={"HF_TOKEN": "seen by all"}
     )
@@ -108,7 +108,9 @@ def test_the_image_and_the_token_are_the_settings_to_name() -> None:
         (Bucket("/a", "r2", "b"), {"endpoint": "https://x"}, {"ENDPOINT": "https://x"}),
     ],
 )
-def test_stores(bucket: Bucket, store: dict[str, object], expected: dict[str, str]) -> None:
+def test_bucket_store_settings_become_rclone_variables(
+    bucket: Bucket, store: dict[str, object], expected: dict[str, str]
+) -> None:
     (download,) = plan(bucket, settings=Settings(stores={bucket.store: store})).storage.downloads
     for name, value in expected.items():
         assert download.env[f"RCLONE_CONFIG_SRC_{name}"] == value
@@ -118,7 +120,7 @@ CSI = {"driver": "d", "attributes": {"b": "{bucket}", "o": "{prefix}/{account}"}
 MOUNT = Bucket("/a", "s3", "b/p", "MOUNT", read_only=True)
 
 
-def test_a_mount_is_the_driver_s() -> None:
+def test_bucket_mount_uses_csi_driver() -> None:
     made = plan(MOUNT, settings=Settings(stores={"s3": {"csi": CSI}})).storage
     (csi_volume,) = made.csi_volumes
     assert csi_volume.attributes == {"b": "b", "o": "p/"}
@@ -128,22 +130,22 @@ def test_a_mount_is_the_driver_s() -> None:
     assert plain.mounts[0].sub_path == "p"
 
 
-def test_a_mount_is_a_claim_s() -> None:
+def test_bucket_mount_uses_pvc() -> None:
     made = plan(MOUNT, settings=Settings(stores={"s3": {"claims": {"b": "c"}}})).storage
     assert made.pvcs == {"bucket-0": "c"}
     assert (made.mounts[0].sub_path, made.mounts[0].read_only) == ("p", True)
 
 
 @pytest.mark.parametrize(
-    ("bucket", "told"),
+    ("bucket", "message"),
     [
         (MOUNT, r"no CSI driver or PVC is configured to mount s3://b/p \(mode: MOUNT\)"),
         (Bucket("/a", "", "b"), 'the store of bucket "b" is not set'),
         (Bucket("/a", "nebius", "b"), 'the endpoint of store "nebius" is not set'),
     ],
 )
-def test_what_the_settings_lack(bucket: Bucket, told: str) -> None:
-    with pytest.raises(UserError, match=told):
+def test_bucket_missing_setting_is_user_error(bucket: Bucket, message: str) -> None:
+    with pytest.raises(UserError, match=message):
         plan(bucket)
 
 
@@ -157,9 +159,9 @@ def test_what_the_settings_lack(bucket: Bucket, told: str) -> None:
         Bucket("/a", "azure", "b", "MOUNT", account="me"),
     ],
 )
-def test_setting_of_an_error_is_ready_to_paste(bucket: Bucket) -> None:
+def test_bucket_hint_of_missing_setting_is_valid_yaml(bucket: Bucket) -> None:
     text = ""
-    for _ in range(2):  # the second error may be about the store that the first one set
+    for _ in range(2):  # the second error may be about the store set by the first hint
         with suppress(FieldError):
             plan(bucket, settings=read(text.encode(), "settings.yaml"))
             return
@@ -170,7 +172,7 @@ def test_setting_of_an_error_is_ready_to_paste(bucket: Bucket) -> None:
     plan(bucket, settings=read(text.encode(), "settings.yaml"))
 
 
-def test_mounts_are_copied_where_the_user_says_so() -> None:
+def test_bucket_mode_copy_setting_copies_mounts() -> None:
     copying = Settings(bucket_mode="copy", default_store="s3")
     assert plan(MOUNT, Bucket("/b", "", "c", "MOUNT"), settings=copying).storage.downloads
     (note,) = buckets.notes([MOUNT, Bucket("/b", "s3", "c")], copying)

@@ -1,4 +1,4 @@
-"""Which Secrets a task's variables and files come from."""
+"""Secrets as variables and files of a task."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ TASK = replace(
 )
 
 
-def test_variables_and_files() -> None:
+def test_secret_references_become_variables_and_files() -> None:
     plan = make_plan(TASK)
     assert set(plan.secret_env) == {
         SecretEnvVar("HF_TOKEN", "hf-token", "HF_TOKEN"),
@@ -41,7 +41,7 @@ def test_variables_and_files() -> None:
     assert plan.storage.group is None
 
 
-def test_the_key_is_the_name_or_the_only_one() -> None:
+def test_secret_key_is_name_or_only_key() -> None:
     facts = replace(FACTS, secret_keys={"hf-token": ("x",), "own": ("a", "b"), "id": ("id", "a")})
     plan = make_plan(replace(TASK, existing_secrets=TASK.existing_secrets[::2]), facts)
     assert SecretEnvVar("HF_TOKEN", "hf-token", "x") in plan.secret_env
@@ -50,7 +50,7 @@ def test_the_key_is_the_name_or_the_only_one() -> None:
         make_plan(TASK, facts)
 
 
-def test_what_is_missing_says_how_it_is_made() -> None:
+def test_secret_missing_is_reported_with_create_command() -> None:
     assert list(environment.missing_secrets(TASK, FACTS)) == [], "nobody has asked"
     told = list(environment.missing_secrets(TASK, replace(FACTS, secret_keys={"id": ()})))
     assert told[0] == (

@@ -1,4 +1,4 @@
-"""The fast network between nodes with GPUs: whose it is, and what a task gets of it."""
+"""High-speed networks between GPU nodes: providers, devices and variables."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def facts(label: str, gpus: int = 8, **offered: str) -> Facts:
     return replace(FACTS, cluster_nodes=(ClusterNode(PRODUCT | {label: "x"}, sizes),))
 
 
-def told(task: Task, known: Facts) -> list[str]:
+def network_notes(task: Task, known: Facts) -> list[str]:
     return [note for note in make_notes(task, known, Settings()) if note.startswith("network_tier")]
 
 
@@ -44,24 +44,24 @@ NEBIUS = facts("nebius.com/gpu-name")
         (NEBIUS, {}, {"NCCL_IB_HCA": "mlx5"}),
     ],
 )
-def test_what_a_provider_s_network_needs(
+def test_network_tier_best_adds_devices_and_variables_of_provider(
     known: Facts, devices: dict[str, str], variables: dict[str, str]
 ) -> None:
     plan = make_plan(TASK, known)
     assert plan.limits == {"nvidia.com/gpu": "4"} | devices
     assert nccl(plan) == variables
     assert plan.topology_key == ("topology.kubernetes.io/zone" if known is AWS else None)
-    (note,) = told(TASK, known)
+    (note,) = network_notes(TASK, known)
     assert note.startswith("network_tier: best, as ")
     assert all(f"{name}: {count}" in note for name, count in devices.items())
 
 
-def test_the_user_s_variables_win() -> None:
+def test_network_variables_of_user_override_defaults() -> None:
     plan = make_plan(replace(TASK, envs={"NCCL_IB_HCA": "mine"}), NEBIUS)
     assert nccl(plan) == {"NCCL_IB_HCA": "mine"}
 
 
-def test_one_node_is_in_one_zone_anyway() -> None:
+def test_network_single_node_has_no_topology_key() -> None:
     assert make_plan(replace(TASK, num_nodes=1), AWS).topology_key is None
 
 
@@ -77,18 +77,18 @@ NOTHING = {
 
 
 @pytest.mark.parametrize("words", NOTHING)
-def test_where_there_is_none_nothing_is_added(words: str) -> None:
+def test_network_tier_without_fast_network_adds_nothing(words: str) -> None:
     for known in NOTHING[words]:
         plan = make_plan(TASK, known)
         assert (plan.network.name, nccl(plan)) == ("", {})
         assert plan.limits == {"nvidia.com/gpu": "4"}
-        (note,) = told(TASK, known)
+        (note,) = network_notes(TASK, known)
         assert words in note
 
 
-def test_tasks_that_do_not_ask_and_those_without_gpus() -> None:
+def test_network_tier_without_request_or_gpus_is_ignored() -> None:
     task = make_task(2, Resources(accelerator=H100))
-    assert (make_plan(task, COREWEAVE).network.name, told(task, COREWEAVE)) == ("", [])
+    assert (make_plan(task, COREWEAVE).network.name, network_notes(task, COREWEAVE)) == ("", [])
     task = make_task(2, Resources(fast=True))
     assert make_plan(task, COREWEAVE).network.name == ""
-    assert told(task, COREWEAVE) == ["network_tier: ignored for a task without GPUs"]
+    assert network_notes(task, COREWEAVE) == ["network_tier: ignored for a task without GPUs"]

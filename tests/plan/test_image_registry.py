@@ -1,4 +1,4 @@
-"""The login of a private registry."""
+"""Logins of private registries."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ IMAGE = Resources(image="team/app:1")
 
 
 @pytest.mark.parametrize("place", ["envs", "secrets"])
-def test_a_login_becomes_a_secret_to_pull_with(place: str) -> None:
+def test_registry_login_becomes_pull_secret(place: str) -> None:
     hidden = {name: Secret(value) for name, value in LOGIN.items()}
     given = {"secrets": hidden} if place == "secrets" else {"envs": LOGIN}
     plan = make_plan(Task(name="train", run="x", resources=IMAGE, **given))
@@ -39,12 +39,12 @@ def test_a_login_becomes_a_secret_to_pull_with(place: str) -> None:
     spec = rendered.workload[0].object["spec"]["template"]["spec"]
     assert spec["imagePullSecrets"] == [{"name": "train-bcdf2345-registry"}]
     assert spec["containers"][0]["image"] == "ghcr.io/team/app:1"
-    assert "s3cr3t" not in rendered.workload[0].text, "it is in Secrets only"
+    assert "s3cr3t" not in rendered.workload[0].text, "the password is only in Secrets"
     env = {one["name"]: one for one in spec["containers"][0]["env"]}
-    assert "secretKeyRef" in env["SKYPILOT_DOCKER_PASSWORD"]["valueFrom"], "as SkyPilot gives it"
+    assert "secretKeyRef" in env["SKYPILOT_DOCKER_PASSWORD"]["valueFrom"], "set as in SkyPilot"
 
 
-def test_it_is_redacted() -> None:
+def test_registry_login_is_redacted() -> None:
     plan = manifests.redacted(make_plan(Task(run="x", envs=LOGIN)))
     shown = manifests.as_yaml(manifests.render(plan).all)
     hidden = json.loads(reveal(plan.login.config) if plan.login else b"")
@@ -55,7 +55,7 @@ def test_it_is_redacted() -> None:
     assert "s3cr3t" not in repr(make_plan(Task(run="x", envs=LOGIN)).login)
 
 
-def test_no_login() -> None:
+def test_registry_without_login_has_no_pull_secret() -> None:
     assert make_plan().login is None
     spec = manifests.render(make_plan()).workload[0].object["spec"]["template"]["spec"]
     assert "imagePullSecrets" not in spec
@@ -75,28 +75,26 @@ def test_no_login() -> None:
         ("team/app", "https://index.docker.io/v1/", "team/app"),
     ],
 )
-def test_the_image_is_the_server_s_where_it_names_none(
-    image: str, server: str, pulled: str
-) -> None:
+def test_registry_server_is_added_to_short_image_name(image: str, server: str, pulled: str) -> None:
     assert image_registry.full_image(image, Login("s", server, Secret("u"), Secret("p"))) == pulled
     assert image_registry.full_image(image, None) == image
 
 
 @pytest.mark.parametrize("server", ["docker.io", "https://index.docker.io/v1/"])
-def test_docker_hub_has_a_name_of_its_own(server: str) -> None:
+def test_registry_docker_hub_uses_its_index_address(server: str) -> None:
     config = json.loads(reveal(Login("s", server, Secret("u"), Secret("p")).config))
     assert list(config["auths"]) == ["https://index.docker.io/v1/"]
 
 
 @given(st.text(), st.text(), st.text())
-def test_any_text_is_written_safely(server: str, username: str, password: str) -> None:
+def test_registry_random_login_is_valid_json(server: str, username: str, password: str) -> None:
     login_of = Login("s", server, Secret(username), Secret(password))
     config = json.loads(reveal(login_of.config))
     (login,) = config["auths"].values()
     assert (login["username"], login["password"]) == (username, password)
 
 
-def test_what_is_no_address() -> None:
+def test_registry_invalid_server_is_error() -> None:
     keys = ", ".join(f"{name}: x" for name in list(LOGIN)[:2])
     assert problems(f"run: x\nsecrets: {{{keys}, SKYPILOT_DOCKER_SERVER: 'a b'}}\n") == [
         "task.yaml:2:93: secrets.SKYPILOT_DOCKER_SERVER: expected a registry's address;"

@@ -1,4 +1,4 @@
-"""How local files travel: by size, by what they are, and the same for the same."""
+"""Transfer of local files, by size and content."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from tests.plan.test_resolve import FACTS, make_plan, make_task
 
 
 def make_files(**sizes: int) -> tuple[tuple[LocalFiles, ...], dict[str, Archive]]:
-    """Folders that are as large as said when they are packed; 0 is too large to keep."""
+    """Return folders with these archive sizes; 0 means too large to keep."""
     files = tuple(LocalFiles(f"/{name}", name, ("file_mounts", name)) for name in sizes)
     archives = {
         f"/{name}": Archive(True, f"digest-{name}", 3, 10 * size, bytes(size))
@@ -32,7 +32,7 @@ def make(**sizes: int) -> Plan:
     return make_plan(replace(make_task(), files=files), replace(FACTS, archives=archives))
 
 
-def test_no_files_no_objects() -> None:
+def test_file_transfer_without_files_has_no_objects() -> None:
     plan = make()
     assert (
         plan.file_transfer.config_maps,
@@ -43,7 +43,7 @@ def test_no_files_no_objects() -> None:
     assert "kubectl-sky/files" not in plan.annotations
 
 
-def test_small_ones_share_an_object() -> None:
+def test_file_transfer_small_files_share_config_map() -> None:
     plan = make(a=10, b=20)
     (config_map,) = plan.file_transfer.config_maps
     assert {key: len(data) for key, data in config_map.parts.items()} == {
@@ -53,7 +53,7 @@ def test_small_ones_share_an_object() -> None:
     assert plan.scripts["files.txt"] == "000 /a\n001 /b\n"
 
 
-def test_large_ones_are_cut_and_put_into_as_few_as_need_be() -> None:
+def test_file_transfer_large_file_is_split_over_config_maps() -> None:
     plan = make(a=MAX_BYTES + 1, b=5, c=MAX_BYTES)
     kept = [
         {key: len(data) for key, data in one.parts.items()}
@@ -66,7 +66,7 @@ def test_large_ones_are_cut_and_put_into_as_few_as_need_be() -> None:
     ]
 
 
-def test_what_is_too_large_goes_straight_to_the_pods() -> None:
+def test_file_transfer_too_large_files_are_streamed() -> None:
     plan = make(a=0, b=5, c=MAX_TOTAL_BYTES)
     assert [one.path for one in plan.file_transfer.large_files.values()] == ["/a", "/c"]
     assert [list(one.parts) for one in plan.file_transfer.config_maps] == [["files-001-000"]]
@@ -80,7 +80,9 @@ def test_what_is_too_large_goes_straight_to_the_pods() -> None:
         (None, "not found, or you are not allowed to see it"),
     ],
 )
-def test_a_volume_keeps_what_is_too_large(modes: tuple[str, ...] | None, why: str) -> None:
+def test_file_transfer_too_large_files_use_code_volume(
+    modes: tuple[str, ...] | None, why: str
+) -> None:
     files, archives = make_files(a=5, b=0)
     claims = {"code": ExistingPvc("code-vvvv2345", modes)} if modes else {}
     task, facts = replace(make_task(), files=files), replace(FACTS, archives=archives)
@@ -103,7 +105,7 @@ def test_a_volume_keeps_what_is_too_large(modes: tuple[str, ...] | None, why: st
     assert "shelf.txt" not in small.scripts
 
 
-def test_the_same_files_have_the_same_name_for_the_same_user() -> None:
+def test_file_transfer_same_files_have_same_name_per_user() -> None:
     files, archives = make_files(a=10)
     task, facts = replace(make_task(), files=files), replace(FACTS, archives=archives)
     (name,) = {one.name for one in make_plan(task, facts).file_transfer.config_maps}
@@ -115,7 +117,7 @@ def test_the_same_files_have_the_same_name_for_the_same_user() -> None:
     assert {one.name for one in make_plan(task, changed).file_transfer.config_maps} != {name}
 
 
-def test_a_single_file_is_unpacked_in_the_folder_around_it() -> None:
+def test_file_transfer_single_file_is_unpacked_in_parent_folder() -> None:
     unpack_paths = {"/a": "/", "~/b": "~", "~/c/d": "~/c", WORKDIR: "~/sky_workdir"}
     files = tuple(LocalFiles(path, "x", ("file_mounts", path)) for path in unpack_paths)
     archives = {path: Archive(path == WORKDIR, "d", 1, 1, b"x") for path in unpack_paths}
@@ -139,7 +141,7 @@ def test_a_single_file_is_unpacked_in_the_folder_around_it() -> None:
         ("/gcloud", "x", False),
     ],
 )
-def test_credentials_travel_in_a_secret(path: str, source: str, secret: bool) -> None:
+def test_file_transfer_credentials_use_secret(path: str, source: str, secret: bool) -> None:
     files = (LocalFiles(path, source, ("file_mounts", path)),)
     archives = {path: Archive(False, "abc123", 1, 1, b"\x1fkey")}
     plan = make_plan(replace(make_task(), files=files), replace(FACTS, archives=archives))
@@ -154,14 +156,14 @@ def test_credentials_travel_in_a_secret(path: str, source: str, secret: bool) ->
 
 
 @pytest.mark.parametrize("size", [0, MAX_BYTES + 1])
-def test_too_large_secrets(size: int) -> None:
+def test_file_transfer_too_large_credentials_are_refused(size: int) -> None:
     files = (LocalFiles("~/.aws", "keys", ("file_mounts", "x")),)
     archives = {"~/.aws": Archive(True, "d", 1, 1, bytes(size))}
     with pytest.raises(UserError, match='"keys" holds credentials, and a Secret can hold'):
         make_plan(replace(make_task(), files=files), replace(FACTS, archives=archives))
 
 
-def test_the_pod_has_them_beside_its_scripts() -> None:
+def test_file_transfer_config_maps_are_projected_beside_scripts() -> None:
     plan = make(a=MAX_BYTES, b=MAX_BYTES)
     rendered = manifests.render(plan)
     runtime, *config_maps = (one.object for one in rendered.shared)

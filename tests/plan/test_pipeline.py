@@ -1,4 +1,4 @@
-"""A task's place among several: ids, labels, what it is told, and what is read back."""
+"""Tasks of pipelines and groups: ids, labels, variables, and reading them back."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ from tests.plan.test_resolve import FACTS, make_plan
 TASKS = with_names([Task(name="train"), Task(name=None), Task(name="eval")], "p")
 
 
-def test_tasks_without_a_name_are_numbered_as_skypilot_does() -> None:
+def test_pipeline_tasks_without_name_are_numbered() -> None:
     assert [task.name for task in TASKS] == ["train", "p-1", "eval"]
     assert title_of(Pipeline("p"), "bcdf2345") == "p"
     assert title_of(Pipeline(), "bcdf2345") == "pipeline-bcdf2345"
@@ -22,13 +22,13 @@ def test_tasks_without_a_name_are_numbered_as_skypilot_does() -> None:
 
 
 @given(st.from_regex(names.ID, fullmatch=True), st.integers(1, 1000))
-def test_ids_of_parts_are_ids_and_always_the_same(whole: str, stage: int) -> None:
+def test_part_id_is_valid_and_deterministic(whole: str, stage: int) -> None:
     assert names.ID.fullmatch(names.part_id(whole, stage))
     assert names.part_id(whole, stage) == names.part_id(whole, stage)
     assert names.part_id(whole, stage) != names.part_id(whole, stage + 1)
 
 
-def test_only_the_first_of_a_pipeline_begins_at_once() -> None:
+def test_pipeline_only_first_stage_is_not_suspended() -> None:
     unpack_paths = members(Pipeline("p"), "bcdf2345", TASKS)
     assert [place.suspended for place in unpack_paths] == [False, True, True]
     assert [place.awaited for place in unpack_paths] == [True, True, False]
@@ -36,7 +36,7 @@ def test_only_the_first_of_a_pipeline_begins_at_once() -> None:
     assert not any(place.suspended or place.awaited for place in group)
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_pipeline_member_is_read_back_from_metadata() -> None:
     pipelines = (Pipeline("p"), Pipeline("g", True, ("train",), {"eval": 9}))
     for pipeline in pipelines:
         for place in members(pipeline, "bcdf2345", TASKS):
@@ -50,7 +50,7 @@ def test_what_is_written_is_read_back() -> None:
     assert member_of({"labels": {names.PIPELINE: "x"}}) == Member("x", "x", 0, 0)
 
 
-def test_a_plan_in_its_place() -> None:
+def test_pipeline_plan_has_labels_and_variables_of_stage() -> None:
     first, _, last = members(Pipeline("p"), "bcdf2345", TASKS)
     task = Task(
         name="eval",
@@ -69,10 +69,10 @@ def test_a_plan_in_its_place() -> None:
     for labels in (found.labels, *(node.labels for node in found.nodes)):
         assert labels[names.PIPELINE] == "bcdf2345"
         assert labels[names.STAGE] == "3"
-    assert with_member(plan, first).ttl_seconds is None  # a later task waits for how it ends
+    assert with_member(plan, first).ttl_seconds is None  # a later task waits for its result
 
 
-def test_the_tasks_of_a_group_share_a_service_and_have_host_names_in_it() -> None:
+def test_group_plans_share_service_and_have_host_names() -> None:
     unpack_paths = members(Pipeline("My_Group", parallel=True), "bcdf2345", TASKS)
     plans = [
         with_member(
@@ -89,7 +89,7 @@ def test_the_tasks_of_a_group_share_a_service_and_have_host_names_in_it() -> Non
     assert names.TASK_ID not in plans[0].service_owner.labels
 
 
-def test_tasks_that_are_not_connected_have_no_host_names() -> None:
+def test_group_without_inter_connection_has_no_host_names() -> None:
     pipeline = Pipeline("g", parallel=True, connected=False)
     (place, *_) = members(pipeline, "bcdf2345", TASKS)
     plan = with_member(make_plan(TASKS[0], FACTS, Settings(), names.part_id("bcdf2345", 1)), place)

@@ -1,4 +1,4 @@
-"""Where a task may run, and which of its candidates it takes."""
+"""Placement of a task, and the choice among its candidates."""
 
 from dataclasses import replace
 
@@ -33,18 +33,18 @@ def values(placement: Placement) -> dict[str, tuple[str, ...]]:
     return {rule.key: rule.values for term in placement.terms for rule in term}
 
 
-def test_without_a_name_any_gpu_does() -> None:
+def test_placement_gpu_without_name_matches_any_gpu() -> None:
     placement = placed(gpus(":2"), on=(make_machine(product="Tesla-T4"),))
     assert (placement.terms, placement.notes) == ((), ())
     assert placement.device and placement.device.resource == "nvidia.com/gpu"
 
 
-def test_without_a_name_the_cluster_s_only_resource_is_meant() -> None:
+def test_placement_gpu_without_name_uses_only_resource_of_cluster() -> None:
     placement = placed(gpus(":2"), on=(make_machine(resource="amd.com/gpu"),))
     assert placement.device and placement.device.resource == "amd.com/gpu"
 
 
-def test_without_a_cluster_every_label_key_is_an_alternative() -> None:
+def test_placement_without_cluster_lists_every_label_key() -> None:
     placement = placed(gpus("L4"))
     assert values(placement) == {
         GFD: ("NVIDIA-L4", "L4"),
@@ -58,12 +58,12 @@ def test_without_a_cluster_every_label_key_is_an_alternative() -> None:
     assert placement.notes == ()
 
 
-def test_a_name_that_is_not_known_is_told() -> None:
+def test_placement_unknown_gpu_is_noted() -> None:
     (note,) = placed(gpus("H10")).notes
     assert note == "H10:1 is not a known GPU; only cluster nodes with this label match"
 
 
-def test_with_a_cluster_only_what_it_has() -> None:
+def test_placement_with_cluster_lists_existing_labels() -> None:
     cluster_nodes = (
         make_machine(product="NVIDIA-A100-PCIE-40GB"),
         make_machine(product="NVIDIA-A100-SXM4-80GB"),
@@ -74,7 +74,7 @@ def test_with_a_cluster_only_what_it_has() -> None:
     assert values(placed(gpus("A100-80GB"), on=cluster_nodes)) == {GFD: ("NVIDIA-A100-SXM4-80GB",)}
 
 
-def test_a_gpu_that_the_cluster_lacks() -> None:
+def test_placement_unavailable_gpu_is_noted() -> None:
     placement = placed(gpus("H100"), on=(make_machine(product="Tesla-T4"), make_machine(0)))
     assert placement.notes == (
         "no cluster node has a label for H100:1; there are T4; the task waits for one",
@@ -82,7 +82,7 @@ def test_a_gpu_that_the_cluster_lacks() -> None:
     assert placement.terms == placed(gpus("H100")).terms
 
 
-def test_a_cluster_whose_gpus_have_no_labels() -> None:
+def test_placement_nodes_without_gpu_labels_match_any_gpu() -> None:
     placement = placed(gpus("H100"), on=(make_machine(),))
     assert placement.terms == ()
     assert placement.notes == (
@@ -90,32 +90,32 @@ def test_a_cluster_whose_gpus_have_no_labels() -> None:
     )
 
 
-def test_a_candidate_fits_where_gpus_have_no_labels() -> None:
+def test_placement_candidate_fits_on_node_without_gpu_labels() -> None:
     placement = placed(gpus("A100:64"), gpus("A100:8"), on=(make_machine(8),))
     assert placement.resources == gpus("A100:8")
     assert placement.terms == ()
 
 
-def test_candidates_that_differ_by_their_kind_are_one() -> None:
+def test_placement_candidates_of_same_count_are_merged() -> None:
     placement = placed(gpus("L4:2"), gpus("T4:2"))
     assert values(placement)[GKE] == ("nvidia-l4", "nvidia-tesla-t4")
     assert (placement.notes, placement.preferred) == ((), ())
 
 
-def test_candidates_that_the_cluster_lacks_are_not_written() -> None:
+def test_placement_unavailable_candidates_are_dropped() -> None:
     placement = placed(gpus("T4"), gpus("L4"), ordered=True, on=(make_machine(product="L4"),))
     assert values(placement) == {GFD: ("L4",)}
     assert (placement.notes, placement.preferred) == ((), ())
 
 
-def test_an_order_is_a_preference() -> None:
+def test_placement_ordered_candidates_become_preference() -> None:
     on = (make_machine(sky="l4"), make_machine(sky="t4"))
     placement = placed(gpus("L4"), gpus("T4"), ordered=True, on=on)
     assert values(placement) == {SKYPILOT: ("l4", "t4")}
     assert placement.preferred == (Preference(100, Rule(SKYPILOT, ("l4",))),)
 
 
-def test_the_first_that_a_node_could_hold() -> None:
+def test_placement_chooses_first_candidate_that_fits() -> None:
     cluster_node = make_machine(4, product="Tesla-T4")
     placement = placed(gpus("H100:8"), gpus("T4:8"), gpus("T4:4"), on=(cluster_node,))
     assert placement.resources == gpus("T4:4")
@@ -126,7 +126,7 @@ def test_the_first_that_a_node_could_hold() -> None:
     assert sizes.resources == Resources("8")
 
 
-def test_the_first_where_none_fits_or_nothing_is_known() -> None:
+def test_placement_without_fit_chooses_first_candidate() -> None:
     candidates = gpus("H100:8"), gpus("T4:4")
     for on, why in (
         ((), "it is the first, and the cluster nodes are not known here"),
@@ -141,12 +141,12 @@ def test_the_first_where_none_fits_or_nothing_is_known() -> None:
     ("name", "resource", "count"),
     [("MI300X:8", "amd.com/gpu", 8), ("Trainium:2", "aws.amazon.com/neuron", 2)],
 )
-def test_other_makers(name: str, resource: str, count: int) -> None:
+def test_placement_other_vendors_use_their_resource(name: str, resource: str, count: int) -> None:
     device = placed(gpus(name)).device
     assert device and (device.resource, device.count) == (resource, count)
 
 
-def test_a_tpu_needs_both_its_labels() -> None:
+def test_placement_tpu_requires_type_and_topology_labels() -> None:
     plan = make_plan(Task(resources=gpus("tpu-v6e-8"), run="true"))
     assert plan.limits == {"google.com/tpu": "8"}
     assert [tolerated.key for tolerated in plan.tolerations] == ["google.com/tpu"]
@@ -161,7 +161,7 @@ def test_a_tpu_needs_both_its_labels() -> None:
 SPOT = Rule("cloud.google.com/gke-spot", ("true",))
 
 
-def test_spot_nodes_where_the_cluster_has_some() -> None:
+def test_placement_spot_nodes_are_required_if_known() -> None:
     on = (make_machine(product="Tesla-T4", spot="true"), make_machine(product="Tesla-T4"))
     asked = replace(gpus("T4"), spot=True)
     placement = placed(asked, on=on)
@@ -170,7 +170,7 @@ def test_spot_nodes_where_the_cluster_has_some() -> None:
     assert placed(Resources(spot=True), on=on).terms == ((SPOT,),)
 
 
-def test_spot_nodes_where_none_is_known() -> None:
+def test_placement_spot_without_known_nodes_is_preferred() -> None:
     for on in ((), (make_machine(),)):
         placement = placed(Resources(spot=True), on=on)
         assert placement.terms == ()
@@ -181,20 +181,20 @@ def test_spot_nodes_where_none_is_known() -> None:
         )
 
 
-def test_spot_candidates_without_spot_nodes_take_the_one_that_fits() -> None:
+def test_placement_spot_candidates_without_spot_nodes_use_fitting_candidate() -> None:
     too_large = replace(gpus("H100"), spot=True)
     placement = placed(too_large, Resources(cpus="1", spot=True), on=(make_machine(0),))
     assert placement.resources.cpus == "1"
     assert "no node of this cluster could hold any" not in " ".join(placement.notes)
 
 
-def test_on_demand_is_taken_where_there_is_no_spot_node() -> None:
+def test_placement_on_demand_is_chosen_without_spot_nodes() -> None:
     placement = placed(Resources(spot=True), Resources(), on=(make_machine(),))
     assert placement.resources == Resources()
     assert "the one without sizes is chosen" in placement.notes[0]
 
 
-def test_the_taints_of_spot_nodes_are_borne() -> None:
+def test_plan_tolerates_taints_of_spot_nodes() -> None:
     plan = make_plan(Task(resources=replace(gpus("L4"), spot=True), run="true"))
     borne = {one.key: (one.operator, one.value) for one in plan.tolerations}
     assert borne["nvidia.com/gpu"] == ("Exists", None)
@@ -202,10 +202,10 @@ def test_the_taints_of_spot_nodes_are_borne() -> None:
     assert make_plan(Task(run="true")).tolerations == ()
 
 
-def test_candidates_of_one_context() -> None:
+def test_candidates_of_other_contexts_are_dropped() -> None:
     here, there = Resources("1", context="here"), Resources("2", context="there")
     task = Task(resources=there, choices=(here, Resources("1"), Resources("3")), run="true")
     kept = without_other_contexts(task, "here")
-    assert kept.candidates == (Resources("1"), Resources("3")), "the same twice is one"
+    assert kept.candidates == (Resources("1"), Resources("3")), "duplicates are dropped"
     only = replace(task, choices=(here,))
     assert without_other_contexts(only, "elsewhere").candidates == (Resources("2"), Resources("1"))

@@ -1,4 +1,4 @@
-"""The Service through which others reach a task: who decides how, and who has none."""
+"""The Service of a task: its type, and tasks without a Service."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ def ports(task: Task, settings: Settings | None = None) -> Ports:
     return found
 
 
-def test_within_the_cluster_where_nothing_is_said() -> None:
+def test_ports_default_to_cluster_ip() -> None:
     assert ports(TASK) == Ports("train-bcdf2345-ports", "ClusterIP", False, {}, (80,))
     assert make_plan(make_task()).ports is None
     assert list(make_notes(TASK, FACTS, Settings())) == []
@@ -38,7 +38,7 @@ def test_within_the_cluster_where_nothing_is_said() -> None:
         ("nodeport", None, None, ("NodePort", False)),
     ],
 )
-def test_the_flag_comes_before_the_task_and_the_task_before_the_settings(
+def test_ports_flag_overrides_task_and_task_overrides_settings(
     flag: str | None, mode: str | None, setting: str | None, expected: tuple[str, bool]
 ) -> None:
     task = replace(TASK, expose=flag, kubernetes=Kubernetes(ports=mode))
@@ -46,20 +46,20 @@ def test_the_flag_comes_before_the_task_and_the_task_before_the_settings(
     assert (found.type, found.headless) == expected
 
 
-def test_annotations_of_the_settings_unless_the_task_has_them() -> None:
+def test_ports_annotations_of_settings_exclude_those_of_task() -> None:
     given = {"internal": "true", "team": "a", "kubectl-sky/name": "forged"}
     task = replace(TASK, kubernetes=Kubernetes(annotations={"team": "b"}))
     assert ports(task, Settings(ports={"annotations": given})).annotations == {"internal": "true"}
 
 
-def test_what_is_reached_from_outside_is_told() -> None:
+def test_ports_outside_cluster_are_noted() -> None:
     (note,) = make_notes(replace(TASK, expose="loadbalancer"), FACTS, Settings())
     assert note.startswith("ports: reached from outside the cluster: ")
     (note,) = make_notes(replace(make_task(), expose="nodeport"), FACTS, Settings())
     assert note == "--expose nodeport: the task has no ports; name them by --ports"
 
 
-def test_an_array_has_no_service() -> None:
+def test_ports_of_array_are_ignored_with_note() -> None:
     task = replace(TASK, num_nodes=1, array=Array("0-9", 10, 10), backend="array")
     assert make_plan(task).ports is None
     (note,) = make_notes(task, FACTS, Settings())

@@ -1,4 +1,4 @@
-"""Queues, machines made to order, and service accounts."""
+"""Queues, flex-start nodes and service accounts."""
 
 from dataclasses import replace
 
@@ -18,11 +18,11 @@ TEAM = Settings(queue="team")
 @pytest.mark.parametrize(
     ("asked", "expected"), [(None, "team"), ("mine", "mine"), ("", None)], ids=str
 )
-def test_the_task_s_queue_else_the_settings(asked: str | None, expected: str | None) -> None:
+def test_queue_of_task_overrides_settings(asked: str | None, expected: str | None) -> None:
     assert queueing.queue(Kubernetes(queue=asked), TEAM) == expected
 
 
-def test_what_is_told() -> None:
+def test_queue_notes_name_queue_and_separate_admission() -> None:
     mine = Kubernetes(queue="a")
     (note,) = queueing.notes(Task(), TEAM)
     assert note == "settings: the task is queued in team"
@@ -33,7 +33,7 @@ def test_what_is_told() -> None:
     assert note.startswith("queue: Kueue admits each node separately")
 
 
-def test_machines_made_to_order() -> None:
+def test_flex_start_adds_selector_or_annotation() -> None:
     asked = Kubernetes(flex_start=True, run_seconds=600)
     assert queueing.node_selector(asked, Settings()) == {"cloud.google.com/gke-flex-start": "true"}
     assert queueing.annotations(asked) == {}
@@ -57,14 +57,16 @@ def test_machines_made_to_order() -> None:
         ({"prod": "a"}, "", None),
     ],
 )
-def test_accounts(named: dict[str, str], context: str, expected: str | None) -> None:
+def test_account_is_chosen_by_context_pattern(
+    named: dict[str, str], context: str, expected: str | None
+) -> None:
     assert pod_options.find_account(named, context) == expected
     assert pod_options.account_depends_on_context(named, context) == (
         bool(named) and expected is None
     )
 
 
-def test_a_context_without_an_account() -> None:
+def test_account_missing_for_context_is_user_error() -> None:
     with pytest.raises(UserError, match='no service account is set for the context "dev"; add one'):
         pod_options.find_account({"prod": "a"}, "dev")
 
@@ -87,7 +89,7 @@ QUEUED = Task(kubernetes=Kubernetes(queue="gold"), resources=Resources(priority_
         ),
     ],
 )
-def test_queues_in_which_it_would_wait_for_ever(queues: Queues, says: str) -> None:
+def test_queue_unavailable_is_refused(queues: Queues, says: str) -> None:
     facts = replace(FACTS, queues=queues)
     with pytest.raises(SkyError) as caught:
         queueing.check(QUEUED, facts, Settings())
@@ -96,17 +98,17 @@ def test_queues_in_which_it_would_wait_for_ever(queues: Queues, says: str) -> No
 
 
 @pytest.mark.parametrize("queues", [None, Queues(), Queues(names=("silver", "gold"))])
-def test_queues_that_are_there_or_not_known(queues: Queues | None) -> None:
+def test_queue_existing_or_unknown_is_accepted(queues: Queues | None) -> None:
     queueing.check(QUEUED, replace(FACTS, queues=queues), Settings())
 
 
-def test_a_class_of_the_queue() -> None:
+def test_queue_priority_class_of_kueue_becomes_label() -> None:
     plan = make_plan(QUEUED, replace(FACTS, queues=Queues(classes=("urgent",))))
     assert plan.queueing["kueue.x-k8s.io/priority-class"] == "urgent"
     assert plan.priority_class is None
     plan = make_plan(QUEUED, FACTS, Settings())
     assert plan.queueing == {"kueue.x-k8s.io/queue-name": "gold"}
-    assert plan.priority_class == "urgent", "a PriorityClass of pods, which Kueue heeds, too"
+    assert plan.priority_class == "urgent", "Kueue also uses a PriorityClass of pods"
 
 
 CLASSES = {"-1000..-1": "low", "500..1000": "high", "0..1000": "usual", "700": "urgent"}
@@ -116,7 +118,7 @@ CLASSES = {"-1000..-1": "low", "500..1000": "high", "0..1000": "usual", "700": "
     ("priority", "expected"),
     [(-1000, "low"), (-1, "low"), (0, "usual"), (600, "high"), (700, "urgent"), (1000, "high")],
 )
-def test_the_narrowest_range_counts(priority: int, expected: str) -> None:
+def test_priority_uses_class_of_narrowest_range(priority: int, expected: str) -> None:
     settings = Settings(priority_classes=CLASSES)
     task = make_task(resources=Resources(priority=priority))
     plan = make_plan(task, FACTS, settings)
@@ -125,13 +127,13 @@ def test_the_narrowest_range_counts(priority: int, expected: str) -> None:
     assert list(make_notes(task, FACTS, settings)) == []
 
 
-def test_the_file_s_class_wins() -> None:
+def test_priority_class_of_file_overrides_settings() -> None:
     task = make_task(resources=Resources(priority=700, priority_class="mine"))
     settings = Settings(priority_classes=CLASSES)
     assert make_plan(task, FACTS, settings).priority_class == "mine"
 
 
-def test_without_a_class_it_is_written_down() -> None:
+def test_priority_without_class_is_annotation_with_note() -> None:
     task = make_task(resources=Resources(priority=3))
     plan = make_plan(task, FACTS, Settings(priority_classes={"5": "high"}))
     assert plan.priority_class is None
@@ -140,7 +142,7 @@ def test_without_a_class_it_is_written_down() -> None:
     assert note.startswith("priority: 3 is written as the annotation kubectl-sky/priority only; ")
 
 
-def test_silence_writes_nothing() -> None:
+def test_priority_not_set_writes_nothing() -> None:
     plan = make_plan(make_task(), FACTS, Settings(priority_classes=CLASSES))
     assert plan.priority_class is None
     assert "kubectl-sky/priority" not in plan.annotations

@@ -1,4 +1,4 @@
-"""The plan: what is decided about a task."""
+"""The plan of a task."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -43,26 +43,26 @@ def make_task(nodes: int = 1, resources: Resources | None = None, run: str = "tr
     return Task(name="train", num_nodes=nodes, resources=resources or Resources(), run=run)
 
 
-def test_silence_means_nothing() -> None:
+def test_plan_of_minimal_task_has_defaults() -> None:
     plan = make_plan()
     assert (plan.requests, plan.limits, plan.service) == ({}, {}, None)
     assert plan.storage == PodStorage()
     assert plan.image == "python:3.13-slim"
 
 
-def test_sizes() -> None:
+def test_plan_sizes_become_requests_and_limits() -> None:
     plan = make_plan(make_task(resources=Resources("4", "8Gi", Accelerator("V100", 2))))
     assert plan.requests == {"cpu": "4", "memory": "8Gi"}
     assert plan.limits == {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2"}
     assert plan.env["SKYPILOT_NUM_GPUS_PER_NODE"] == "2"
 
 
-def test_a_disk_is_requested_and_not_limited() -> None:
+def test_plan_disk_is_requested_without_limit() -> None:
     plan = make_plan(make_task(resources=Resources(disk="512Gi")))
     assert (plan.requests, plan.limits) == ({"ephemeral-storage": "512Gi"}, {})
 
 
-def test_names_and_labels() -> None:
+def test_plan_names_and_labels_follow_task() -> None:
     plan = make_plan(make_task(nodes=2))
     assert [node.job for node in plan.nodes] == ["train-bcdf2345-node-0", "train-bcdf2345-node-1"]
     assert plan.service == plan.name == "train-bcdf2345"
@@ -70,12 +70,12 @@ def test_names_and_labels() -> None:
     assert plan.labels["username"] == "alice-example.com"
 
 
-def test_a_task_without_a_name_has_the_seed_s() -> None:
+def test_plan_task_without_name_is_named_by_id() -> None:
     plan = make_plan(replace(make_task(), name=None))
     assert plan.title == "task-bcdf2345"
 
 
-def test_a_task_cannot_pose_as_another() -> None:
+def test_plan_labels_of_user_do_not_override_task_labels() -> None:
     labels = {"username": "bob", "task-id": "zzzz2345", "team": "x"}
     plan = make_plan(make_task(resources=Resources(labels=labels)))
     assert plan.labels["username"] == "alice-example.com"
@@ -83,7 +83,7 @@ def test_a_task_cannot_pose_as_another() -> None:
     assert plan.labels["team"] == "x"
 
 
-def test_what_places_a_node_is_not_the_user_s_to_say() -> None:
+def test_plan_rank_variables_of_user_are_ignored() -> None:
     envs = {"NODE_RANK": "7", "NUM_NODES": "7", "MASTER_ADDR": "mine", "A": "1"}
     plan = make_plan(replace(make_task(nodes=2), envs=envs))
     assert "NODE_RANK" not in plan.env, "written by the pod template, for each node"
@@ -92,7 +92,7 @@ def test_what_places_a_node_is_not_the_user_s_to_say() -> None:
     assert plan.env["A"] == "1"
 
 
-def test_skypilot_s_variables_and_which_of_them_the_user_may_set() -> None:
+def test_plan_skypilot_variables_may_be_partly_overridden() -> None:
     info = '{"cluster_name": "train-bcdf2345", "cloud": "Kubernetes", "region": null, "zone": null}'
     plan = make_plan()
     assert plan.env["SKYPILOT_CLUSTER_INFO"] == info
@@ -105,20 +105,20 @@ def test_skypilot_s_variables_and_which_of_them_the_user_may_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"run": "x" * 1_000_000}, "a ConfigMap can hold 900,000"),
     ],
 )
-def test_what_cannot_be_planned(change: Mapping[str, object], told: str) -> None:
+def test_plan_too_large_script_is_user_error(change: Mapping[str, object], message: str) -> None:
     task = replace(make_task(), **change)  # type: ignore[arg-type]
     with pytest.raises(UserError) as caught:
         make_plan(task)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def expand(text: str) -> str:
-    """What Kubernetes makes of a variable's value (third_party/forked/golang/expansion)."""
+    """Expand a value as Kubernetes does (third_party/forked/golang/expansion)."""
     out, at = "", 0
     while at < len(text):
         following = text[at + 1 : at + 2]
@@ -132,12 +132,14 @@ def expand(text: str) -> str:
 
 
 @given(st.text("$()A{} "))
-def test_no_value_is_expanded_by_kubernetes(value: str) -> None:
+def test_literal_value_is_not_expanded_by_kubernetes(value: str) -> None:
     assert expand(literal(value)) == value
 
 
 @pytest.mark.parametrize(("nodes", "seconds"), [(1, None), (2, "90")])
-def test_how_long_nodes_wait_for_each_other(nodes: int, seconds: str | None) -> None:
+def test_barrier_timeout_of_settings_applies_to_multi_node_tasks(
+    nodes: int, seconds: str | None
+) -> None:
     name = "KUBECTL_SKY_BARRIER_TIMEOUT"
     settings = Settings(barrier_timeout=90)
     task = make_task(nodes)
@@ -146,6 +148,6 @@ def test_how_long_nodes_wait_for_each_other(nodes: int, seconds: str | None) -> 
     assert make_plan(own, settings=settings).env[name] == "5"
 
 
-def test_a_context_is_for_submit() -> None:
+def test_notes_context_of_file_is_for_submit() -> None:
     (note,) = make_notes(make_task(1, Resources(context="west")), FACTS, Settings())
     assert note.startswith("infra: submit uses context west, ")

@@ -64,7 +64,7 @@ def refusal(demand: Demand, *quotas: Json, limits: Json | None = None) -> str:
         ({"pods": "3"}, "pods: requested 4, used 0 of 3"),
     ],
 )
-def test_quota_smaller_than_all_nodes_refuses(hard: Json, message: str) -> None:
+def test_quota_smaller_than_all_nodes_is_refused(hard: Json, message: str) -> None:
     assert message in refusal(make_demand(), make_quota(hard))
 
 
@@ -79,11 +79,11 @@ def test_quota_smaller_than_all_nodes_refuses(hard: Json, message: str) -> None:
         {"metadata": {"name": "new"}, "spec": {"hard": {"pods": "4"}}},  # without status
     ],
 )
-def test_quota_with_enough_left_passes(quota: Json) -> None:
+def test_quota_large_enough_is_accepted(quota: Json) -> None:
     assert refusal(make_demand(), quota) == ""
 
 
-def test_quota_used_by_other_tasks_refuses_with_what_is_used() -> None:
+def test_quota_used_by_other_tasks_is_refused_with_usage() -> None:
     quota = make_quota({"cpu": "7", "pods": "9"}, {"cpu": "1500m", "pods": "6"})
     assert refusal(make_demand(), quota).splitlines() == [
         "quota few is full: cpu: requested 6, used 1500m of 7",
@@ -91,20 +91,20 @@ def test_quota_used_by_other_tasks_refuses_with_what_is_used() -> None:
     ]
 
 
-def test_several_quotas_report_one_line_for_each_resource() -> None:
+def test_quota_several_quotas_report_line_per_resource() -> None:
     quotas = (make_quota({"cpu": "1"}, name="b"), make_quota({"pods": "1"}, name="a"))
     lines = refusal(make_demand(), *quotas).splitlines()
     assert [line.split(" is full")[0] for line in lines] == ["quota a", "quota b"]
 
 
-def test_submit_again_counts_only_the_limit() -> None:
+def test_quota_of_resubmit_checks_only_limit() -> None:
     quota = make_quota({"pods": "4"}, {"pods": "4"})
     resource_quota.check(make_demand(), [quota], is_new=False)
     with pytest.raises(Refused, match="requested 5, used 0 of 4"):
         resource_quota.check(make_demand(count=5), [quota], is_new=False)
 
 
-def test_later_step_counts_alone_and_without_what_is_used_now() -> None:
+def test_quota_later_stage_is_counted_separately() -> None:
     first = Step((Pods(SMALL, 2),))
     later = Step((Pods(SMALL, 3),), starts_now=False)
     quota = make_quota({"pods": "3"}, {"pods": "1"})
@@ -115,7 +115,7 @@ def test_later_step_counts_alone_and_without_what_is_used_now() -> None:
     assert "requested 3, used 0 of 2" in refusal(Demand((first, later)), make_quota({"pods": "2"}))
 
 
-def test_counts_of_objects_are_added_to_what_is_used() -> None:
+def test_quota_object_counts_are_added_to_usage() -> None:
     quota = make_quota({"count/jobs.batch": "5"}, {"count/jobs.batch": "2"})
     demand = make_demand(objects={"count/jobs.batch": 4})
     assert refusal(demand, quota) == (
@@ -138,9 +138,7 @@ def test_counts_of_objects_are_added_to_what_is_used() -> None:
         ({"scopes": ["OfTheFuture"]}, SMALL, False),
     ],
 )
-def test_quota_with_scopes_counts_only_pods_in_all_of_them(
-    scope: Json, spec: Json, counts: bool
-) -> None:
+def test_quota_scopes_must_all_match_pod(scope: Json, spec: Json, counts: bool) -> None:
     assert bool(refusal(make_demand(spec), make_quota({"pods": "0"}, **scope))) is counts
 
 
@@ -154,7 +152,7 @@ def test_quota_with_scopes_counts_only_pods_in_all_of_them(
         ("DoesNotExist", [], False),
     ],
 )
-def test_quota_of_a_priority_class_counts_its_pods(
+def test_quota_priority_class_scope_matches_pods(
     operator: str, values: list[str], counts: bool
 ) -> None:
     match = {"scopeName": "PriorityClass", "operator": operator, "values": values}
@@ -163,12 +161,12 @@ def test_quota_of_a_priority_class_counts_its_pods(
     assert bool(refusal(make_demand(spec), quota)) is counts
 
 
-def test_quota_with_scopes_does_not_count_other_objects() -> None:
+def test_quota_with_scopes_ignores_other_objects() -> None:
     demand = make_demand(make_pod(), objects={"count/jobs.batch": 9})
     assert refusal(demand, make_quota({"count/jobs.batch": "1"}, scopes=["BestEffort"])) == ""
 
 
-def test_quota_on_requests_refuses_a_task_without_them_unless_a_limit_range_sets_them() -> None:
+def test_quota_requires_requests_unless_limit_range_sets_them() -> None:
     quota = make_quota({"requests.cpu": "8", "limits.memory": "8Gi"})
     assert refusal(make_demand(make_pod()), quota) == (
         "quota few requires limits.memory, requests.cpu: set cpus and memory under resources"
@@ -181,7 +179,7 @@ def test_quota_on_requests_refuses_a_task_without_them_unless_a_limit_range_sets
     resource_quota.check(make_demand(make_pod()), [quota], None)  # they may have defaults
 
 
-def test_total_of_a_pod_takes_the_larger_of_init_and_main_containers() -> None:
+def test_pod_total_is_maximum_of_init_and_main_containers() -> None:
     spec = make_pod({"cpu": "1", "memory": "1Gi"}, init={"cpu": "3"})
     total = PodResources(spec).total("requests")
     assert total == {"cpu": Fraction(3), "memory": Fraction(2**30)}
@@ -206,14 +204,14 @@ def test_total_of_a_pod_takes_the_larger_of_init_and_main_containers() -> None:
         ({"maxLimitRequestRatio": {"cpu": "2"}}, "cpu limit is more than 2 times the request"),
     ],
 )
-def test_limit_range_refuses_what_is_outside(item: Json, message: str) -> None:
+def test_limit_range_violation_is_refused(item: Json, message: str) -> None:
     spec = make_pod({"cpu": "500m", "memory": "1Gi"}, {"cpu": "1500m", "nvidia.com/gpu": "2"})
     what = refusal(make_demand(spec), limits=make_limits(**item))
     assert what.startswith("LimitRange bounds: ") and message in what
     assert "\n" not in what
 
 
-def test_limit_range_of_claims_refuses_a_volume_that_is_too_large() -> None:
+def test_limit_range_too_large_pvc_is_refused() -> None:
     demand = Demand((), claims=({"storage": Fraction(2**31)},))
     limits = make_limits(type="PersistentVolumeClaim", max={"storage": "1Gi"})
     assert "storage requested 2Gi, maximum 1Gi per PersistentVolumeClaim" in refusal(
@@ -221,7 +219,7 @@ def test_limit_range_of_claims_refuses_a_volume_that_is_too_large() -> None:
     )
 
 
-def test_limit_range_with_room_passes() -> None:
+def test_limit_range_with_enough_room_is_accepted() -> None:
     limits = make_limits(min={"cpu": "1m"}, max={"cpu": "2", "memory": "2Gi"}, default={"cpu": "2"})
     spec = make_pod({"cpu": "1"}, {"cpu": "1", "memory": "1Gi"})
     assert refusal(make_demand(spec), limits=limits) == ""
@@ -236,7 +234,5 @@ def test_limit_range_with_room_passes() -> None:
         ("requests.storage", Fraction(1000), "1k"),
     ],
 )
-def test_amounts_are_shown_in_the_unit_of_their_resource(
-    resource: str, amount: Fraction, text: str
-) -> None:
+def test_amounts_have_unit_of_resource(resource: str, amount: Fraction, text: str) -> None:
     assert shown(resource, amount) == text

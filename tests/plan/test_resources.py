@@ -29,7 +29,7 @@ def limits(factor: Fraction | int | None, settings: Settings | None = None) -> d
     return node_limits(placement, requested, None if factor is None else Fraction(factor))
 
 
-def test_limits() -> None:
+def test_limits_are_multiple_of_requests() -> None:
     gpus = {"nvidia.com/gpu": "2"}
     assert limits(None) == {"cpu": "1500m", "memory": "3Gi"} | gpus
     assert limits(0) == gpus
@@ -39,7 +39,7 @@ def test_limits() -> None:
     assert limits(Fraction("1.1"))["cpu"] == "1650m"
 
 
-def test_limits_of_sizes_with_a_plus_are_not_set() -> None:
+def test_limits_of_size_with_plus_are_not_set() -> None:
     resources = Resources("4", "16Gi", unlimited=frozenset({"cpu"}))
     requested = node_requests(Placement(resources), Settings())
     assert requested == {"cpu": "4", "memory": "16Gi"}
@@ -47,7 +47,7 @@ def test_limits_of_sizes_with_a_plus_are_not_set() -> None:
     assert node_limits(Placement(resources), requested, Fraction(2))["cpu"] == "8"
 
 
-def test_what_the_settings_request_is_limited_only_when_asked() -> None:
+def test_limits_of_default_sizes_are_set_only_on_request() -> None:
     placement = Placement(Resources())
     requested = node_requests(placement, Settings(defaults="skypilot"))
     assert requested == {"cpu": "2", "memory": "2Gi"}
@@ -65,12 +65,14 @@ def test_what_the_settings_request_is_limited_only_when_asked() -> None:
         ("1", "1.5", Fraction(1), "2"),
     ],
 )
-def test_rounding_is_up(size: str, factor: str, step: Fraction, expected: str) -> None:
+def test_quantity_multiple_is_rounded_up(
+    size: str, factor: str, step: Fraction, expected: str
+) -> None:
     assert quantity.multiple(size, Fraction(factor), step) == expected
 
 
 @given(st.integers(1, 10**6), st.decimals(1, 1000, places=6))
-def test_exact(thousandths: int, factor: object) -> None:
+def test_quantity_multiple_is_exact(thousandths: int, factor: object) -> None:
     exact = Fraction(thousandths, 1000) * Fraction(str(factor))
     step = Fraction(1, 1000)
     found = quantity.quantity(quantity.multiple(f"{thousandths}m", Fraction(str(factor)), step))
@@ -93,7 +95,9 @@ SKYPILOT = Settings(defaults="skypilot")
         (Resources("1", "1Gi"), 4, {}),
     ],
 )
-def test_sizes(resources: Resources, gpus: int, expected: dict[str, str]) -> None:
+def test_default_sizes_follow_skypilot_setting(
+    resources: Resources, gpus: int, expected: dict[str, str]
+) -> None:
     placement = Placement(resources, Device("nvidia.com/gpu", gpus) if gpus else None)
     assert _default_requests(placement, SKYPILOT) == expected
     assert _default_requests(placement, Settings()) == {}
@@ -114,7 +118,7 @@ GPU = Placement(Resources(), Device("nvidia.com/gpu", 1))
         (GPU, Settings(image="base:1", defaults="skypilot"), "base:1"),
     ],
 )
-def test_default_image_is_that_of_the_settings(
+def test_default_image_follows_settings(
     placement: Placement, settings: Settings, expected: str
 ) -> None:
     assert default_image(placement, settings) == expected
@@ -122,7 +126,7 @@ def test_default_image_is_that_of_the_settings(
     assert notes == ([] if settings == Settings() else [f"settings: the image is {expected}"])
 
 
-def test_total_requests_are_those_of_all_nodes() -> None:
+def test_total_requests_sum_all_nodes() -> None:
     asked = Resources(cpus="1500m", memory="1Gi", accelerator=Accelerator("A100", 2))
     plan = make_plan(Task(num_nodes=4, run="x", resources=asked))
     assert total_requests(plan) == {"cpu": "6", "memory": "4Gi", "nvidia.com/gpu": "8"}

@@ -1,4 +1,4 @@
-"""Which tasks use the shared runtime, and what the others carry."""
+"""Tasks with the shared runtime, and tasks without it."""
 
 import os
 import re
@@ -35,11 +35,11 @@ def lines_of(task: Task, runtime: bool = True) -> list[str]:
     return manifests.as_yaml(items).splitlines()
 
 
-def test_manifests_of_one_node_have_at_most_75_lines() -> None:
+def test_manifests_of_single_node_have_at_most_75_lines() -> None:
     assert len(lines_of(HELLO)) <= 75
 
 
-def test_manifests_of_three_nodes_in_one_job_have_at_most_160_lines() -> None:
+def test_manifests_of_three_indexed_nodes_have_at_most_160_lines() -> None:
     ring = replace(HELLO, num_nodes=3, backend="indexed")
     assert len(lines_of(ring, runtime=False)) <= 160
 
@@ -55,14 +55,14 @@ def test_manifests_of_three_nodes_in_one_job_have_at_most_160_lines() -> None:
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_task_with_more_than_run_uses_the_runtime(change: dict[str, Any]) -> None:
+def test_task_with_more_than_run_uses_runtime(change: dict[str, Any]) -> None:
     plan = make_plan(replace(HELLO, **change), replace(FACTS, archives=ARCHIVES))
     assert plan.start is None
     assert plan.runtime == runtime(plan.namespace)
     assert plan.files == plan.scripts
 
 
-def test_task_with_run_only_has_a_command_and_no_shared_objects() -> None:
+def test_task_with_run_only_has_command_and_no_shared_objects() -> None:
     plan = make_plan(HELLO)
     assert plan.runtime is None
     assert plan.files == {"run.sh": "echo hi\n"}
@@ -72,13 +72,13 @@ def test_task_with_run_only_has_a_command_and_no_shared_objects() -> None:
     assert container["args"] == [plan.start]
 
 
-def test_script_that_kubernetes_would_expand_stays_as_written() -> None:
-    """Kubernetes replaces `$(NAME)`, and no variable's name has a space."""
+def test_start_command_has_no_kubernetes_variable_references() -> None:
+    """Kubernetes expands `$(NAME)`; names of variables have no spaces."""
     start = make_plan(HELLO).start or ""
     assert all(" " in name for name in re.findall(r"\$\(([^)]*)\)", start))
 
 
-def test_image_of_the_user_loads_conda_and_bashrc() -> None:
+def test_task_with_custom_image_loads_conda_and_bashrc() -> None:
     plan = make_plan(replace(HELLO, resources=Resources(image="pytorch/pytorch")))
     assert plan.files.keys() == {"run.sh", "profile.sh"}
     assert "profile.sh" in (plan.start or "")
@@ -87,7 +87,7 @@ def test_image_of_the_user_loads_conda_and_bashrc() -> None:
     assert "profile.sh" not in (make_plan(HELLO).start or "")
 
 
-def test_runtime_has_one_name_per_content_in_all_namespaces() -> None:
+def test_runtime_has_same_name_in_all_namespaces() -> None:
     found = runtime("team-a")
     assert re.fullmatch("kubectl-sky-runtime-[0-9a-f]{8}", found.name)
     assert found.name == runtime("team-b").name
@@ -97,12 +97,12 @@ def test_runtime_has_one_name_per_content_in_all_namespaces() -> None:
     assert manifest.object["immutable"] is True
 
 
-def test_runtime_has_every_script_but_those_that_tasks_carry() -> None:
+def test_runtime_contains_all_shared_scripts() -> None:
     names = {path.name for path in assets.folder("runtime").iterdir()}
     assert names == {*runtime("").scripts, "start.sh", "sudo.sh"}
 
 
-def test_merged_manifests_have_the_runtime_once() -> None:
+def test_merged_manifests_contain_runtime_once() -> None:
     tasks = [replace(HELLO, setup="true\n"), replace(HELLO, num_nodes=2)]
     merged = manifests.merged([manifests.render(make_plan(task)) for task in tasks])
     assert len(merged.shared) == 1
@@ -110,7 +110,7 @@ def test_merged_manifests_have_the_runtime_once() -> None:
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "busybox sh"])
-def test_start_runs_the_script_and_returns_its_exit_code(shell: str, tmp_path: Path) -> None:
+def test_start_command_runs_script_and_returns_exit_code(shell: str, tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text('echo "$NODE_RANK $SKYPILOT_NUM_NODES $MASTER_ADDR"; exit 7\n')
     text = (make_plan(HELLO).start or "").replace("/etc/kubectl-sky", str(tmp_path))
     environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "POD_IP": "10.0.0.1"}
@@ -125,7 +125,7 @@ def test_start_runs_the_script_and_returns_its_exit_code(shell: str, tmp_path: P
     assert (done.returncode, done.stdout, done.stderr) == (7, "0 1 10.0.0.1\n", "")
 
 
-def test_task_without_run_stays_up_and_says_so(tmp_path: Path) -> None:
+def test_task_without_run_stays_up_and_is_noted(tmp_path: Path) -> None:
     found = drafted("setup: pip install x\nnum_nodes: 2\n", tmp_path)
     (plan,) = plans(found)
     assert plan.scripts["run.sh"].endswith("exec sleep 2147483647\n")
@@ -141,7 +141,7 @@ def test_task_with_run_is_not_interactive(tmp_path: Path) -> None:
     assert plan.scripts["run.sh"] == "x"
 
 
-def test_task_with_resources_only_is_accepted_as_in_skypilot(tmp_path: Path) -> None:
+def test_task_with_resources_only_is_accepted(tmp_path: Path) -> None:
     (plan,) = plans(drafted("resources: {cpus: 1}\n", tmp_path))
     assert plan.annotations[names.INTERACTIVE] == "true"
 
@@ -151,7 +151,7 @@ def test_task_with_resources_only_is_accepted_as_in_skypilot(tmp_path: Path) -> 
     [("setup: a\n---\nrun: b\n", {}), ("setup: a\n", {"array": "0-2"})],
     ids=["pipeline", "array"],
 )
-def test_task_that_others_wait_for_ends_after_setup(
+def test_task_without_run_before_other_tasks_ends_after_setup(
     tmp_path: Path, text: str, flags: dict[str, str]
 ) -> None:
     plan = plans(drafted(text, tmp_path, **flags))[0]
@@ -159,7 +159,7 @@ def test_task_that_others_wait_for_ends_after_setup(
     assert names.INTERACTIVE not in plan.annotations
 
 
-def test_stay_script_prints_the_line_that_clients_wait_for_and_ends_at_sigterm() -> None:
+def test_keep_running_script_prints_ready_and_stops_on_sigterm() -> None:
     script = keep_running(Task()).run
     with subprocess.Popen(["sh", "-c", script or ""], stdout=subprocess.PIPE) as process:
         assert process.stdout
@@ -169,11 +169,11 @@ def test_stay_script_prints_the_line_that_clients_wait_for_and_ends_at_sigterm()
 
 
 @pytest.mark.parametrize("change", [{"run": "sudo ls\n"}, {"setup": "A=1 sudo -E apt-get update"}])
-def test_task_that_calls_sudo_brings_one(change: dict[str, Any]) -> None:
+def test_runtime_includes_sudo_for_script_that_calls_it(change: dict[str, Any]) -> None:
     assert "sudo.sh" in make_plan(replace(make_task(), **change)).scripts
 
 
-def test_task_that_does_not_call_sudo_brings_none() -> None:
+def test_runtime_excludes_sudo_for_other_scripts() -> None:
     assert "sudo.sh" not in make_plan(replace(make_task(), run="id", setup="true")).scripts
 
 
@@ -192,7 +192,7 @@ CALLS = {
 
 @pytest.mark.parametrize("command", CALLS)
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gets a sudo")
-def test_sudo_runs_the_command_in_any_shell(command: str, tmp_path: Path) -> None:
+def test_sudo_runs_command_in_every_shell(command: str, tmp_path: Path) -> None:
     programs = tmp_path / "programs"  # an image without sudo
     programs.mkdir()
     for name in ("sh", "id", "mkdir", "cat", "chmod", "env", "xargs", "echo", "false"):
@@ -208,7 +208,7 @@ def test_sudo_runs_the_command_in_any_shell(command: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gets a sudo")
-def test_sudo_of_the_image_is_used(tmp_path: Path) -> None:
+def test_sudo_of_image_is_used(tmp_path: Path) -> None:
     part = tmp_path / "sudo.sh"
     part.write_text(f"sudo() {{ echo image; }}\n{assets.read('runtime', 'sudo.sh')}sudo x\n")
     environ = {"PATH": os.environ["PATH"], "KUBECTL_SKY_FILES": str(tmp_path / "room")}

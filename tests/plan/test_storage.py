@@ -1,4 +1,4 @@
-"""Volumes of a task: which claims they are, what is made, and who may share them."""
+"""Volumes of a task: PVCs, host paths, and sharing between nodes."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def stored(
     return make_plan(replace(make_task(nodes), volumes=volumes), facts, settings).storage
 
 
-def test_volumes_by_name_else_as_claims() -> None:
+def test_storage_volume_names_become_pvc_names() -> None:
     found = stored(
         VolumeMount("/a", "data"), VolumeMount("/b", "data", "part"), VolumeMount("/c", "other")
     )
@@ -38,21 +38,21 @@ def test_volumes_by_name_else_as_claims() -> None:
     assert (found.group, found.one_cluster_node) == (1000, False)
 
 
-def test_a_volume_of_the_task_s_own() -> None:
+def test_storage_ephemeral_volume_becomes_new_pvc() -> None:
     found = stored(VolumeMount("/a", "data"), VolumeMount("/b", storage=Storage("1Gi")))
     (claim,) = found.new_pvcs
     assert claim.name == found.pvcs["volume-1"] == "train-bcdf2345-volume-1"
     assert (claim.size, claim.storage_class, claim.namespace) == ("1Gi", None, "team-a")
 
 
-def test_the_home_directory_is_linked_to() -> None:
+def test_storage_mount_in_home_is_linked() -> None:
     volumes = (VolumeMount("~/a b", "data"), VolumeMount("/x", "data"))
     plan = make_plan(replace(make_task(), volumes=volumes))
     assert [mount.path for mount in plan.storage.mounts] == ["/kubectl-sky/home/0", "/x"]
     assert plan.env["KUBECTL_SKY_LINKS"] == "/kubectl-sky/home/0 a b"
 
 
-def test_directories_of_machines_need_the_settings() -> None:
+def test_storage_host_path_must_be_in_settings() -> None:
     volume = VolumeMount("/a", host_path="/mnt/data/x", read_only=True)
     found = stored(volume, settings=LOCAL)
     assert found.host_paths == {"volume-0": "/mnt/data/x"}
@@ -74,7 +74,9 @@ def test_directories_of_machines_need_the_settings() -> None:
         (ExistingPvc("c"), False, False),
     ],
 )
-def test_several_nodes(claim: ExistingPvc, read_only: bool, together: bool) -> None:
+def test_storage_rwo_volume_puts_all_nodes_on_single_cluster_node(
+    claim: ExistingPvc, read_only: bool, together: bool
+) -> None:
     task = replace(make_task(3), volumes=(VolumeMount("/a", "v", read_only=read_only),))
     facts = replace(FACTS, pvcs={"v": claim})
     assert make_plan(task, facts).storage.one_cluster_node is together
@@ -90,19 +92,19 @@ def test_several_nodes(claim: ExistingPvc, read_only: bool, together: bool) -> N
         make_plan(task, facts, refusing)
 
 
-def test_one_pod_at_a_time_is_never_several() -> None:
+def test_storage_rwop_volume_with_two_nodes_is_refused() -> None:
     task = replace(make_task(2), volumes=(VolumeMount("/a", "v"),))
     with pytest.raises(UserError, match="ReadWriteOncePod, and the task has 2 nodes"):
         make_plan(task, replace(FACTS, pvcs={"v": POD}))
 
 
-def test_what_is_not_there_is_noted() -> None:
+def test_storage_missing_volume_is_noted() -> None:
     task = replace(make_task(), volumes=(VolumeMount("/a", "nothing"),))
     (note,) = storage.notes(task, FACTS)
     assert 'volume or PVC "nothing" not found in namespace "team-a"' in note
     assert list(storage.notes(task, replace(FACTS, pvcs=None))) == []
 
 
-def test_no_group_where_the_settings_say_so() -> None:
+def test_storage_group_follows_settings() -> None:
     assert stored(VolumeMount("/a", "many"), settings=Settings(volume_group=False)).group is None
     assert stored(VolumeMount("/a", "many"), settings=Settings(volume_group=0)).group == 0

@@ -14,7 +14,7 @@ from kubectl_sky.cluster.session import Connection, Session
 from tests.cluster import practice
 from tests.cluster.practice import Server
 from tests.contract.makers import make_job, make_pod_spec
-from tests.practice.test_leaks import WATCHERS, Client, held, resident
+from tests.practice.test_leaks import WATCHERS, Client, resident, usage_of
 
 STARTS = 7
 JOBS = 1000
@@ -95,16 +95,16 @@ def _children(process: int) -> list[int]:
 def watchers(server: Server) -> str:
     """What the server holds before, with, and after many watchers."""
     Client(server).ask("GET", MAPS)
-    before = held(server)
+    before = usage_of(server)
     clients = [Client(server) for _ in range(WATCHERS)]
     for client in clients:
         client.send("GET", f"{MAPS}?watch=1")
     assert all(client.code() == 200 for client in clients)
-    during = held(server)
+    during = usage_of(server)
     for client in clients:
         client.vanish()
     time.sleep(1)
-    after = held(server)
+    after = usage_of(server)
     return ", ".join(f"{one.files} and {one.threads}" for one in (before, during, after))
 
 

@@ -119,7 +119,7 @@ def door(cluster: Cluster, namespace: str) -> Door:
 
 
 @pytest.mark.parametrize("asked", [BODIES, QUERIES, PATHS], ids=["bodies", "queries", "paths"])
-def test_malformed_request_status_and_reason(
+def test_malformed_request_is_refused_with_status_and_reason(
     door: Door, namespace: str, asked: tuple[tuple[Bad, int], ...]
 ) -> None:
     wrong = []
@@ -131,8 +131,8 @@ def test_malformed_request_status_and_reason(
     assert door.ask(Bad("GET", KEPT), namespace).code == 200
 
 
-def test_a_watch_from_the_future(door: Door, namespace: str) -> None:
-    """It waits a little, and then says so or ends; nothing is made up."""
+def test_watch_future_version_returns_no_events(door: Door, namespace: str) -> None:
+    """The server waits, then ends the watch or reports a timeout."""
     future = Bad("GET", f"{MAPS}?watch=1&resourceVersion=999999999999&timeoutSeconds=4")
     answer = door.send(future, namespace)
     assert answer.status in (200, 504)
@@ -140,8 +140,10 @@ def test_a_watch_from_the_future(door: Door, namespace: str) -> None:
     assert [event for event in events if event.get("type") not in (None, "ERROR")] == []
 
 
-def test_nobody_in_particular(door: Door, namespace: str) -> None:
-    """Without a token a cluster knows nobody, or somebody who may do nothing."""
+def test_request_without_valid_token_is_unauthorized_or_forbidden(
+    door: Door, namespace: str
+) -> None:
+    """Without a valid token, the request is anonymous, without rights."""
     for method, value in product(
         ("GET", "POST", "DELETE"), (None, "Bearer ", "Basic YTpi", "nonsense")
     ):
@@ -151,7 +153,7 @@ def test_nobody_in_particular(door: Door, namespace: str) -> None:
         assert (told.code, told.reason) in ((401, "Unauthorized"), (403, "Forbidden")), method
 
 
-def test_a_user_who_may_do_nothing(cluster: Cluster, namespace: str) -> None:
+def test_request_without_rights_is_forbidden(cluster: Cluster, namespace: str) -> None:
     alice = Door.of(cluster, "alice")
     for bad in (Bad("GET", MAPS), Bad("POST", MAPS, NAMED), Bad("GET", "/api/v1/nodes")):
         told = alice.ask(bad, namespace)

@@ -1,4 +1,4 @@
-"""Claims and volumes, as a real cluster with a provisioner binds them."""
+"""PVCs and PersistentVolumes are bound as on a real cluster with a provisioner."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ def user(name: str) -> Json:
     return {"containers": [container], "volumes": [used]}
 
 
-def test_provisions(tmp_path: Path) -> None:
+def test_pvc_is_bound_to_provisioned_volume(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         made = w.create(CLAIMS, "a", claim())
         assert made["spec"]["storageClassName"] == "standard"
@@ -58,7 +58,7 @@ def test_provisions(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_deletion_takes_the_folder(tmp_path: Path) -> None:
+def test_pvc_deleted_removes_folder(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create(CLAIMS, "a", claim())
         await settle()
@@ -74,7 +74,7 @@ def test_deletion_takes_the_folder(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_a_pod_protects_its_claim(tmp_path: Path) -> None:
+def test_pvc_in_use_is_deleted_after_pod_finishes(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.node()
         w.create(CLAIMS, "a", claim())
@@ -93,7 +93,7 @@ def test_a_pod_protects_its_claim(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_unknown_class_and_none(tmp_path: Path) -> None:
+def test_pvc_unknown_or_empty_class_stays_pending(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create(CLAIMS, "a", claim(storageClassName="nosuch"))
         w.create(CLAIMS, "b", claim(storageClassName=""))
@@ -113,7 +113,7 @@ def test_unknown_class_and_none(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_foreign_provisioner(tmp_path: Path) -> None:
+def test_pvc_foreign_provisioner_stays_pending(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("storageclasses.storage.k8s.io", "far", provisioner="x.y/z")
         w.create(CLAIMS, "a", claim(storageClassName="far"))
@@ -125,7 +125,7 @@ def test_foreign_provisioner(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_binds_the_smallest_volume_there_is_and_retains_it(tmp_path: Path) -> None:
+def test_pvc_binds_and_retains_smallest_matching_volume(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         for size in ("5Gi", "2Gi", "512Mi"):
             spec = volume(tmp_path, storageClassName="mine", capacity={"storage": size})
@@ -150,7 +150,7 @@ def test_binds_the_smallest_volume_there_is_and_retains_it(tmp_path: Path) -> No
     play(tmp_path, story)
 
 
-def test_a_named_volume_may_come_later(tmp_path: Path) -> None:
+def test_pvc_with_volume_name_binds_when_volume_appears(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create(CLAIMS, "a", claim(volumeName="later"))
         await settle()
@@ -162,14 +162,16 @@ def test_a_named_volume_may_come_later(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_a_lost_volume(tmp_path: Path) -> None:
+def test_pvc_without_its_volume_is_lost(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create(CLAIMS, "a", claim())
         await settle()
         name = w.get(CLAIMS, "a")["spec"]["volumeName"]
         w.api.delete(VOLUMES, ("", name), Deletion())
         await settle()
-        assert w.get(VOLUMES, name)["metadata"]["deletionTimestamp"], "in use: it stays"
+        assert w.get(VOLUMES, name)["metadata"]["deletionTimestamp"], (
+            "a volume in use is not deleted"
+        )
         w.api.change(VOLUMES, ("", name), lambda one: one["metadata"].update(finalizers=[]))
         await settle()
         assert w.get(CLAIMS, "a")["status"]["phase"] == "Lost"

@@ -1,4 +1,4 @@
-"""kubectl says of the practice cluster what it says of a real one, but for what is known."""
+"""kubectl prints the same for the practice cluster and a real one, except known differences."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tests.practice.scenes import SCENES
 def sides(
     both: tuple[Cluster, Cluster], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Kubectl, Kubectl]:
-    """The same kubectl, of the version of the servers, for each."""
+    """Return kubectl, of the version of the servers, for both clusters."""
     try:
         program = machine.kubectl()
     except (Broken, Unavailable, OSError) as error:
@@ -29,7 +29,9 @@ def sides(
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
-def test_scene(scene: Scene, sides: tuple[Kubectl, Kubectl]) -> None:
+def test_kubectl_scene_matches_known_differences(
+    scene: Scene, sides: tuple[Kubectl, Kubectl]
+) -> None:
     found = compare(scene, *sides)
     if known.UPDATING:
         known.keep(scene, found)
@@ -40,21 +42,21 @@ def test_scene(scene: Scene, sides: tuple[Kubectl, Kubectl]) -> None:
         )
 
 
-def test_every_difference_has_a_reason() -> None:
+def test_differences_all_have_known_reason() -> None:
     assert {one.why for one in Difference.read()} <= set(known.REASONS)
 
 
-def test_every_reason_is_used() -> None:
+def test_reasons_are_all_used() -> None:
     assert set(known.REASONS) <= {one.why for one in Difference.read()}
 
 
-def test_readme_has_the_table() -> None:
+def test_practice_readme_table_is_up_to_date() -> None:
     if known.UPDATING:
         Path(known.README).write_text(known.readme())
     assert known.README.read_text() == known.readme()
 
 
-def test_titles_are_unique() -> None:
+def test_scene_titles_are_unique() -> None:
     for scene in SCENES:
         titles = [title for title, _ in scene.titled()]
         assert len(set(titles)) == len(titles)

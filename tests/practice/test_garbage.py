@@ -1,4 +1,4 @@
-"""What goes with what: owners, namespaces, CRDs."""
+"""Garbage collection: owners, namespaces and CRDs."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def make(w: World, name: str, **metadata: Any) -> Json:
     return w.create(MAPS, name, metadata=metadata)
 
 
-def test_background(tmp_path: Path) -> None:
+def test_delete_background_deletes_dependents(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         a = make(w, "a")
         b = make(w, "b", **owned(a))
@@ -48,7 +48,7 @@ def test_background(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_another_owner_keeps_it(tmp_path: Path) -> None:
+def test_delete_owner_keeps_dependents_with_other_owner(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         a, b = make(w, "a"), make(w, "b")
         make(w, "c", **owned(a, b))
@@ -61,7 +61,7 @@ def test_another_owner_keeps_it(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_owners_that_never_were(tmp_path: Path) -> None:
+def test_dependents_of_missing_owner_are_deleted(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         ghost = {"metadata": {"name": "ghost", "uid": "no-such-uid"}}
         make(w, "a", **owned(ghost))
@@ -71,7 +71,7 @@ def test_owners_that_never_were(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_owners_in_other_namespaces_do_not_count(tmp_path: Path) -> None:
+def test_dependents_of_owner_in_other_namespace_are_deleted(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.api.create("namespaces", {"metadata": {"name": "other"}})
         far = w.api.create(MAPS, {"metadata": {"name": "far"}}, "other")
@@ -82,7 +82,7 @@ def test_owners_in_other_namespaces_do_not_count(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_foreground_waits_for_those_that_block(tmp_path: Path) -> None:
+def test_delete_foreground_waits_for_blocking_dependents(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         a = make(w, "a")
         make(w, "b", **owned(a, block=True), finalizers=["x.y/wait"])
@@ -99,7 +99,7 @@ def test_foreground_waits_for_those_that_block(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_orphan(tmp_path: Path) -> None:
+def test_delete_orphan_keeps_dependents(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         a = make(w, "a")
         make(w, "b", **owned(a))
@@ -112,7 +112,7 @@ def test_orphan(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_namespace_takes_all_that_is_in_it(tmp_path: Path) -> None:
+def test_delete_namespace_deletes_its_objects(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.node()
         make(w, "a", finalizers=["x.y/wait"])
@@ -155,7 +155,7 @@ DEFINITION: Json = {
 }
 
 
-def test_definitions(tmp_path: Path) -> None:
+def test_crd_is_established_and_deleted_with_its_objects(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create(CRDS, "things.example.com", DEFINITION)
         await settle()
@@ -186,8 +186,8 @@ def test_definitions(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_it_starts_where_it_was(tmp_path: Path) -> None:
-    """Objects of an earlier run are known: their owners, their namespaces."""
+def test_restart_keeps_owner_references(tmp_path: Path) -> None:
+    """Owners and namespaces of an earlier run are known after a restart."""
 
     async def before(w: World) -> None:
         make(w, "b", **owned(make(w, "a")))
@@ -202,7 +202,7 @@ def test_it_starts_where_it_was(tmp_path: Path) -> None:
     play(tmp_path, after)
 
 
-def test_old_events_go(tmp_path: Path) -> None:
+def test_restart_deletes_expired_events(tmp_path: Path) -> None:
     async def before(w: World) -> None:
         for name, when in (("old", "2026-01-01T00:00:00Z"), ("new", "2999-01-01T00:00:00Z")):
             about = {"kind": "Pod", "namespace": NS, "name": "x"}

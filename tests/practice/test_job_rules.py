@@ -18,7 +18,7 @@ POLICY: Json = {
 
 
 @pytest.mark.usefixtures("no_wait")
-def test_failure_policy(tmp_path: Path) -> None:
+def test_job_pod_failure_policy_ignores_disruption_and_fails_on_exit_code(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("jobs.batch", "a", job(podFailurePolicy=POLICY, backoffLimit=0))
         await settle()
@@ -48,7 +48,7 @@ def indexed(**more: Any) -> Json:
     return job(completionMode="Indexed", parallelism=3, completions=3, **more)
 
 
-def test_indexes(tmp_path: Path) -> None:
+def test_job_indexed_pods_have_index_and_completed_indexes(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("jobs.batch", "a", indexed())
         await settle()
@@ -77,7 +77,7 @@ def test_indexes(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_wait")
-def test_backoff_limit_per_index(tmp_path: Path) -> None:
+def test_job_backoff_limit_per_index_fails_index(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("jobs.batch", "a", indexed(backoffLimitPerIndex=1))
         await settle()
@@ -103,7 +103,7 @@ def test_backoff_limit_per_index(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_written_indexes() -> None:
+def test_job_indexes_are_formatted_and_parsed() -> None:
     for text, found in (("", set()), ("1", {1}), ("0,2-4,6,7", {0, 2, 3, 4, 6, 7})):
         assert job_status.format_indexes(found) == text
         assert job_status.parse_indexes(text, 10) == found

@@ -1,4 +1,4 @@
-"""The Job controller, against what a real one was seen to do with the same Jobs."""
+"""The Job controller, compared with recorded behavior of a real one."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.practice.endings import BACKOFF, complete, conditions, failed
 from tests.practice.world import NS, World, job, play, settle, until
 
 
-def test_success(tmp_path: Path) -> None:
+def test_job_succeeded_pod_completes_it(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.node()
         w.create("jobs.batch", "a", job())
@@ -43,7 +43,7 @@ def test_success(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_parallelism_and_completions(tmp_path: Path) -> None:
+def test_job_parallelism_limits_active_pods(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.node()
         w.create("jobs.batch", "a", job(parallelism=2, completions=5))
@@ -62,7 +62,7 @@ def test_parallelism_and_completions(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_work_queue_waits_for_all_pods(tmp_path: Path) -> None:
+def test_job_work_queue_waits_for_all_pods(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("jobs.batch", "a", job(parallelism=3))
         await settle()
@@ -80,7 +80,7 @@ def test_work_queue_waits_for_all_pods(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_wait")
-def test_backoff_limit(tmp_path: Path) -> None:
+def test_job_backoff_limit_exceeded_fails_it(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("jobs.batch", "a", job(backoffLimit=1))
         for failures in (1, 2):
@@ -97,26 +97,26 @@ def test_backoff_limit(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_back_off(tmp_path: Path) -> None:
+def test_job_failed_pod_is_replaced_after_backoff(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("jobs.batch", "a", job())
         await settle()
         w.end(w.pods()[0], 1)
         await settle(100)
         found = w.get("jobs.batch", "a")
-        assert len(w.pods()) == 1, "the next pod comes after ten seconds"
+        assert len(w.pods()) == 1, "the next pod is created after 10 s"
         assert found["status"]["failed"] == 1 and "active" not in found["status"]
 
     play(tmp_path, story)
 
 
-def test_back_off_doubles() -> None:
+def test_job_backoff_doubles_up_to_limit() -> None:
     waits = [round(job_status.backoff(count, time.time())) for count in (0, 1, 2, 3, 6, 7, 50)]
     assert waits == [0, 10, 20, 40, 320, 600, 600]
     assert job_status.backoff(1, time.time() - 11) == 0
 
 
-def test_restarts_count_with_on_failure(tmp_path: Path) -> None:
+def test_job_restart_policy_on_failure_counts_restarts(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.node()
         w.create("jobs.batch", "a", job(backoffLimit=1, pod={"restartPolicy": "OnFailure"}))
@@ -138,7 +138,7 @@ def test_restarts_count_with_on_failure(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_deadline(tmp_path: Path) -> None:
+def test_job_active_deadline_exceeded_deletes_pods(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("jobs.batch", "a", job(activeDeadlineSeconds=1, parallelism=2, completions=2))
         await until(lambda: len(conditions(w.get("jobs.batch", "a"))) == 2)
@@ -152,7 +152,7 @@ def test_deadline(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_time_to_live(tmp_path: Path) -> None:
+def test_job_ttl_deletes_finished_job(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("jobs.batch", "a", job(ttlSecondsAfterFinished=1))
         await settle()
@@ -166,7 +166,7 @@ def test_time_to_live(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_suspend_and_resume(tmp_path: Path) -> None:
+def test_job_suspend_deletes_pods_and_resume_creates_them(tmp_path: Path) -> None:
     def suspend(w: World, value: bool) -> None:
         w.api.change("jobs.batch", (NS, "a"), lambda one: one["spec"].update(suspend=value))
 
@@ -190,7 +190,7 @@ def test_suspend_and_resume(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_full_quota_is_told_and_tried_again(tmp_path: Path) -> None:
+def test_job_exceeded_quota_is_reported_and_retried(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("resourcequotas", "few", {"hard": {"pods": "1"}})
         w.create("jobs.batch", "a", job(parallelism=2, completions=2))
@@ -207,20 +207,20 @@ def test_full_quota_is_told_and_tried_again(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_deleted_pods_are_replaced(tmp_path: Path) -> None:
+def test_job_deleted_pod_counts_as_failed(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("jobs.batch", "a", job())
         await settle()
         w.api.delete("pods", (NS, w.pods()[0]["metadata"]["name"]))
         await settle()
         found = w.get("jobs.batch", "a")
-        assert found["status"]["failed"] == 1, "as a real one counts it"
+        assert found["status"]["failed"] == 1, "as counted by a real controller"
 
     play(tmp_path, story)
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-def test_deletion_takes_the_pods(tmp_path: Path, propagation: str) -> None:
+def test_job_deleted_with_propagation_deletes_pods(tmp_path: Path, propagation: str) -> None:
     async def story(w: World) -> None:
         w.node()
         w.create("jobs.batch", "a", job())
@@ -229,7 +229,7 @@ def test_deletion_takes_the_pods(tmp_path: Path, propagation: str) -> None:
         w.api.delete("jobs.batch", (NS, "a"), Deletion(propagation))
         await settle()
         (pod,) = w.pods()
-        assert "deletionTimestamp" in pod["metadata"], "its node ends it"
+        assert "deletionTimestamp" in pod["metadata"], "the kubelet stops the pod"
         assert bool(w.api.state.get("jobs.batch", NS, "a")) == (propagation == "Foreground")
         w.api.delete("pods", (NS, pod["metadata"]["name"]), Deletion(grace=0))
         await settle()
@@ -238,7 +238,7 @@ def test_deletion_takes_the_pods(tmp_path: Path, propagation: str) -> None:
     play(tmp_path, story)
 
 
-def test_orphaned_pods_stay(tmp_path: Path) -> None:
+def test_job_deleted_with_orphan_keeps_pods(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("jobs.batch", "a", job())
         await settle()
@@ -250,7 +250,7 @@ def test_orphaned_pods_stay(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_fewer_pods_when_parallelism_falls(tmp_path: Path) -> None:
+def test_job_lower_parallelism_deletes_pods(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("jobs.batch", "a", job(parallelism=5, completions=9))
         await settle()
@@ -264,7 +264,7 @@ def test_fewer_pods_when_parallelism_falls(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_many_pods_of_one_job(tmp_path: Path) -> None:
+def test_job_with_600_pods_completes(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("jobs.batch", "a", job(parallelism=600, completions=600))
         await until(lambda: len(w.pods()) == 600)

@@ -1,4 +1,4 @@
-"""Many clients, slow ones and such that vanish: nothing of them stays in the server."""
+"""Many, slow and disconnected clients leave no resources in the server."""
 
 import json
 import socket
@@ -23,15 +23,15 @@ WATCHERS = 200
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-class Held(NamedTuple):
-    """What the server holds: open files, and threads of it and its helper."""
+class Usage(NamedTuple):
+    """Resources of the server: open files and threads."""
 
     files: int
     threads: int
 
 
 class Client:
-    """One connection."""
+    """A single connection."""
 
     def __init__(self, server: Server) -> None:
         parts = urlsplit(server.url)
@@ -41,7 +41,7 @@ class Client:
         self._token = server.token
 
     def send(self, method: str, path: str, body: bytes = b"", length: int | None = None) -> None:
-        """Send a request, whose body may be shorter than it says."""
+        """Send a request, whose body may be shorter than its Content-Length."""
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self._token}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {length or len(body)}\r\n\r\n"
@@ -49,15 +49,15 @@ class Client:
         self._line.sendall(head.encode() + body)
 
     def code(self) -> int:
-        """Return the code of the answer."""
+        """Return the status code of the response."""
         return int(self._file.readline().split()[1])
 
     def until(self, words: bytes) -> bool:
-        """Read until a line has the words."""
+        """Read until a line contains the words."""
         return any(words in line for line in self._file)
 
     def vanish(self) -> None:
-        """Go without a word, as a client that was killed or lost its network."""
+        """Reset the connection, like a client that was killed or lost its network."""
         linger = struct.pack("ii", 1, 0)
         with suppress(OSError):
             self._line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
@@ -65,7 +65,7 @@ class Client:
         self._line.close()
 
     def ask(self, method: str, path: str, body: object = None) -> int:
-        """Send a request and return the code of its answer; then the connection is over."""
+        """Send a request, return the status code, and close the connection."""
         self.send(method, path, json.dumps(body).encode() if body is not None else b"")
         found = self.code()
         self.vanish()
@@ -84,22 +84,22 @@ def server() -> Iterator[Server]:
     if not Path("/proc/self/fd").exists():
         pytest.skip("this machine does not show a process's open files in /proc")
     with practice.server() as found:
-        Client(found).ask("GET", MAPS)  # what is loaded with the first request
+        Client(found).ask("GET", MAPS)  # load everything that the first request needs
         time.sleep(0.5)
         yield found
         assert found.process.poll() is None
 
 
-def held(server: Server) -> Held:
+def usage_of(server: Server) -> Usage:
     process = Path("/proc") / str(server.process.pid)
-    return Held(*(len(list((process / kind).iterdir())) for kind in ("fd", "task")))
+    return Usage(*(len(list((process / kind).iterdir())) for kind in ("fd", "task")))
 
 
-def comes_back(server: Server, before: Held, seconds: float = 60) -> None:
+def until_released(server: Server, before: Usage, seconds: float = 60) -> None:
     """Wait until the server holds no more than before."""
 
     def check() -> bool:
-        now = held(server)
+        now = usage_of(server)
         assert now.files <= before.files and now.threads <= before.threads
         return True
 
@@ -110,18 +110,18 @@ def config_map(name: str, size: int = 1) -> dict[str, object]:
     return {"metadata": {"name": name}, "data": {"x": "x" * size}}
 
 
-def test_many_watchers(server: Server) -> None:
-    before = held(server)
+def test_many_watchers_release_files_and_threads(server: Server) -> None:
+    before = usage_of(server)
     watchers = [Client(server) for _ in range(WATCHERS)]
     for watcher in watchers:
         watcher.send("GET", f"{MAPS}?watch=1")
     assert [watcher.code() for watcher in watchers] == [200] * WATCHERS
-    assert held(server).files >= before.files + WATCHERS
+    assert usage_of(server).files >= before.files + WATCHERS
     assert Client(server).ask("POST", MAPS, config_map("seen")) == 201
     assert all(watcher.until(b'"seen"') for watcher in watchers)
     for watcher in watchers:
         watcher.vanish()
-    comes_back(server, before)
+    until_released(server, before)
 
 
 def vanish_while_sending(server: Server) -> None:
@@ -163,17 +163,19 @@ def vanish_without_encryption(server: Server) -> None:
         vanish_without_encryption,
     ],
 )
-def test_clients_that_vanish(server: Server, leave: Callable[[Server], None]) -> None:
-    before = held(server)
+def test_disconnected_clients_release_files_and_threads(
+    server: Server, leave: Callable[[Server], None]
+) -> None:
+    before = usage_of(server)
     for _ in range(50):
         leave(server)
     assert Client(server).ask("GET", MAPS) == 200
-    comes_back(server, before)
+    until_released(server, before)
 
 
-def test_slow_readers(server: Server) -> None:
-    """Who does not read neither stops the others nor fills the memory."""
-    before = held(server)
+def test_slow_readers_block_no_client_and_use_bounded_memory(server: Server) -> None:
+    """A client that does not read blocks no other client and fills no memory."""
+    before = usage_of(server)
     slow = [Client(server) for _ in range(10)]
     for client in slow:
         client.send("GET", f"{MAPS}?watch=1")
@@ -187,20 +189,20 @@ def test_slow_readers(server: Server) -> None:
     for client in slow:
         client.vanish()
     assert Client(server).ask("DELETE", MAPS) == 200
-    comes_back(server, before)
+    until_released(server, before)
 
 
 def resident(server: Server) -> float:
-    """Memory in MB."""
+    """Return the resident memory in MB."""
     status = Path(f"/proc/{server.process.pid}/status").read_text()
     return float(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
-def test_what_is_too_large_is_not_read(server: Server) -> None:
-    before = held(server)
+def test_request_too_large_is_refused_without_reading(server: Server) -> None:
+    before = usage_of(server)
     client = Client(server)
     client.send("POST", MAPS, b"{" + b" " * 3_200_000, length=1_000_000_000)
     assert client.code() == 413
     client.vanish()
     assert Client(server).ask("GET", MAPS) == 200
-    comes_back(server, before)
+    until_released(server, before)

@@ -1,4 +1,4 @@
-"""Logs of containers: nothing is lost or reordered, and every option means what it says."""
+"""Container logs: complete, in order, with all options."""
 
 import asyncio
 import time
@@ -46,8 +46,10 @@ def write(folder: Path, data: bytes, size: int = 1 << 16) -> Logs:
 @given(
     some.lists(some.sampled_from([b"", b"a", b"\n", b"\r", b"\xff", b"long" * 9000]), max_size=30)
 )
-def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]) -> None:
-    """What was written is read, however it came in pieces."""
+def test_log_random_bytes_are_read_unchanged(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]
+) -> None:
+    """The log is read as written, for any chunks."""
     data = b"".join(parts)
     logs = Logs(tmp_path_factory.mktemp("logs"))
     writer = logs.writer("u", ID)
@@ -62,13 +64,13 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, parts: list[bytes])
 
 
 @pytest.mark.parametrize("tail", [0, 1, 2, 2999, 3000, 5000])
-def test_tail(tmp_path: Path, tail: int) -> None:
+def test_log_tail_returns_last_lines(tmp_path: Path, tail: int) -> None:
     logs = write(tmp_path, b"".join(LINES), 777)
     assert read(logs, tail=tail) == b"".join(LINES[len(LINES) - tail :] if tail < 3000 else LINES)
 
 
-def test_timestamps(tmp_path: Path) -> None:
-    """Each line has its own, in order, so that a reader can go on after the last that it saw."""
+def test_log_timestamps_are_unique_and_ordered(tmp_path: Path) -> None:
+    """Timestamps are unique and ordered, so that a reader can resume after the last line."""
     before = time.time_ns()
     logs = write(tmp_path, b"".join(LINES))
     stamped = read(logs, timestamps=True).splitlines(keepends=True)
@@ -81,8 +83,8 @@ def test_timestamps(tmp_path: Path) -> None:
     assert read(logs, since=time.time_ns() + 60 * 10**9) == b""
 
 
-def test_streams(tmp_path: Path) -> None:
-    """Lines of two streams are never mixed, and what has no end comes last."""
+def test_log_lines_of_two_streams_are_not_mixed(tmp_path: Path) -> None:
+    """Lines of two streams are never mixed; an unfinished line comes last."""
     logs = Logs(tmp_path)
     writer = logs.writer("u", ID)
     writer.write(1, b"be")
@@ -94,8 +96,8 @@ def test_streams(tmp_path: Path) -> None:
     assert logs.termination_message("u", ID) == "error\nbegun\nlast"
 
 
-def test_line_that_is_too_long_is_split(tmp_path: Path) -> None:
-    """It is not kept in memory until it ends."""
+def test_log_endless_line_is_split(tmp_path: Path) -> None:
+    """The line is not kept in memory."""
     logs = Logs(tmp_path)
     writer = logs.writer("u", ID)
     for _ in range(48):
@@ -108,8 +110,10 @@ def test_line_that_is_too_long_is_split(tmp_path: Path) -> None:
     assert log.endswith(b"x\nnext\n")
 
 
-def test_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that has become too long begins anew; a reader that follows goes on."""
+def test_log_full_file_is_rotated_and_follow_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log that is too long is truncated; a following reader continues."""
     monkeypatch.setattr(log_files, "_MAX_FILE_BYTES", 1000)
 
     async def story() -> None:
@@ -128,8 +132,8 @@ def test_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(story())
 
 
-def test_follow(tmp_path: Path) -> None:
-    """A reader gets what comes as it comes, and ends with the container."""
+def test_log_follow_returns_new_lines_until_container_exits(tmp_path: Path) -> None:
+    """A reader gets lines as they are written, until the container exits."""
 
     async def story() -> None:
         logs = Logs(tmp_path)
@@ -148,8 +152,8 @@ def test_follow(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_fast_enough(tmp_path: Path) -> None:
-    """100,000 lines take a fraction of a second, and memory for a chunk."""
+def test_log_100000_lines_are_read_within_2_seconds(tmp_path: Path) -> None:
+    """100,000 lines take a fraction of a second."""
     data = b"".join(b"some line of a log, number %d\n" % number for number in range(100_000))
     began = time.process_time()
     logs = write(tmp_path, data)
@@ -177,14 +181,16 @@ def test_fast_enough(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_nothing_to_read(tmp_path: Path, state: Json, options: Json, message: str) -> None:
-    """In the words of the kubelet."""
+def test_log_waiting_container_is_bad_request(
+    tmp_path: Path, state: Json, options: Json, message: str
+) -> None:
+    """The messages are those of the kubelet."""
     with pytest.raises(Problem) as found:
         Logs(tmp_path).read(pod(state), "", LogOptions(**options))
     assert (found.value.code, found.value.message) == (400, message)
 
 
-def test_which_container() -> None:
+def test_log_container_name_is_required_for_several_containers() -> None:
     several = pod(containers=[{"name": "a"}, {"name": "b"}], initContainers=[{"name": "i"}])
     assert (container_name(several, "i"), container_name(pod(), "")) == ("i", "main")
     with pytest.raises(Problem, match=r"^container z is not valid for pod p$"):
@@ -195,7 +201,7 @@ def test_which_container() -> None:
 
 
 @pytest.mark.parametrize("name", ["tailLines", "sinceSeconds", "limitBytes"])
-def test_wrong_options(name: str) -> None:
+def test_log_invalid_options_are_refused(name: str) -> None:
     with pytest.raises(Problem) as found:
         LogOptions.of({name: "-1"})
     assert found.value.code == 422
@@ -204,14 +210,14 @@ def test_wrong_options(name: str) -> None:
     assert found.value.code == 400
 
 
-def test_unassigned(tmp_path: Path) -> None:
-    """A pod that has no node has an empty log."""
+def test_log_unassigned_pod_is_empty(tmp_path: Path) -> None:
+    """A pod without a node has an empty log."""
     waiting = pod()
     del waiting["spec"]["nodeName"]
     assert asyncio.run(collect(Logs(tmp_path), LogOptions(), waiting)) == b""
 
 
-def test_writer_says_that_it_is_closed(tmp_path: Path) -> None:
+def test_log_writer_close_sets_closed(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "x" / "log")
     assert not writer.closed
     writer.close()

@@ -1,4 +1,4 @@
-"""Bodies in protobuf are read with the fields that the real kinds have."""
+"""Protobuf bodies are decoded with the fields of the real kinds."""
 
 import gzip
 import json
@@ -10,23 +10,23 @@ from tests.practice import messages
 
 
 @pytest.mark.cluster
-def test_same_as_the_modules() -> None:
+def test_protobuf_messages_equal_kubernetes_modules() -> None:
     kept = json.loads(gzip.decompress(messages.FILE.read_bytes()))
-    assert kept == messages.extract(), "write them anew with `python -m tests.practice.messages`"
+    assert kept == messages.extract(), "regenerate with `python -m tests.practice.messages`"
 
 
 def field(number: int, value: bytes) -> bytes:
-    """A field of a message: bytes of less than 128."""
+    """Encode a field of fewer than 128 bytes."""
     return bytes([number << 3 | 2, len(value)]) + value
 
 
 def body(raw: bytes) -> bytes:
-    """A message in its envelope."""
+    """Wrap a message in its envelope."""
     about = field(1, b"v1") + field(2, b"ConfigMap")
     return b"k8s\0" + field(1, about) + field(2, raw)
 
 
-def test_decode_message_with_maps_times_and_bytes() -> None:
+def test_protobuf_decode_maps_times_and_bytes() -> None:
     meta = field(1, b"a") + field(11, field(1, b"key") + field(2, b"value")) + field(8, b"")
     raw = field(1, meta) + field(2, field(1, b"x") + field(2, b"y"))
     raw += field(3, field(1, b"z") + field(2, b"\xff"))
@@ -42,6 +42,6 @@ def test_decode_message_with_maps_times_and_bytes() -> None:
 @pytest.mark.parametrize(
     "wrong", [b"", b"{}", b"k8s\0\x0a", b"k8s\0\xff\xff", body(b"\x0a\x7f"), body(b"\x0d1234")]
 )
-def test_decode_malformed_message_is_refused(wrong: bytes) -> None:
+def test_protobuf_decode_malformed_message_is_refused(wrong: bytes) -> None:
     with pytest.raises(ValueError, match="not a protobuf message"):
         protobuf.decode(wrong, "", "v1", "ConfigMap")

@@ -1,4 +1,4 @@
-"""The node: its pods find each other, survive it as after a reboot, and never outlive it."""
+"""The node: DNS of pods, restarts as after a reboot, and no leftover processes."""
 
 import time
 from pathlib import Path
@@ -13,8 +13,8 @@ from tests.practice.test_pods import conditions
 from tests.practice.world import Json, until
 
 
-def test_names(tmp_path: Path) -> None:
-    """Pods of a headless Service find each other as they come."""
+def test_pods_of_headless_service_resolve_each_other(tmp_path: Path) -> None:
+    """Pods of a headless Service resolve each other when they start."""
 
     async def story(m: Machine) -> None:
         selector = {"app": "x"}
@@ -42,8 +42,8 @@ def test_names(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_reboot(tmp_path: Path) -> None:
-    """Pods that ran when the node went down are treated as after a reboot."""
+def test_node_restart_fails_or_restarts_running_pods(tmp_path: Path) -> None:
+    """Pods that ran when the node stopped are treated as after a reboot."""
 
     async def before(m: Machine) -> None:
         m.pod("never", "echo up; sleep 1000")
@@ -71,19 +71,19 @@ BEAT = "setsid sh -c 'while :; do date +%N > /mark/beat; sleep 0.02; done' & wai
 
 
 def beating_pod(folder: Path) -> Json:
-    """A pod whose background process writes to a file again and again."""
+    """Return a pod whose background process writes to a file repeatedly."""
     made = container("main", BEAT) | {"volumeMounts": [{"name": "v", "mountPath": "/mark"}]}
     return {"containers": [made], "volumes": [{"name": "v", "hostPath": {"path": str(folder)}}]}
 
 
 def assert_no_beat(file: Path) -> None:
-    time.sleep(0.2)  # the kernel may still be killing it
+    time.sleep(0.2)  # the kernel may still be killing the process
     file.unlink()
     time.sleep(0.2)
     assert not file.exists()
 
 
-def test_stop_of_the_node_ends_all_processes(tmp_path: Path) -> None:
+def test_node_stop_kills_all_processes(tmp_path: Path) -> None:
     async def story(m: Machine) -> None:
         m.create("pods", "a", beating_pod(tmp_path))
         await until((tmp_path / "beat").exists)
@@ -92,7 +92,7 @@ def test_stop_of_the_node_ends_all_processes(tmp_path: Path) -> None:
     assert_no_beat(tmp_path / "beat")
 
 
-def test_kill_of_the_runtime_ends_all_processes_and_it_starts_again(tmp_path: Path) -> None:
+def test_node_killed_runtime_kills_all_processes_and_restarts(tmp_path: Path) -> None:
     async def story(m: Machine) -> None:
         m.create("pods", "a", {"restartPolicy": "Never", **beating_pod(tmp_path)})
         await until((tmp_path / "beat").exists)
@@ -108,7 +108,7 @@ def test_kill_of_the_runtime_ends_all_processes_and_it_starts_again(tmp_path: Pa
 
 
 @pytest.mark.practice
-def test_kill_of_the_server_ends_all_processes(tmp_path: Path) -> None:
+def test_server_killed_kills_all_processes(tmp_path: Path) -> None:
     with practice.server() as server:
         pod = {"metadata": {"name": "a"}, "spec": beating_pod(tmp_path)}
         assert Client(server).ask("POST", "/api/v1/namespaces/default/pods", pod) == 201
@@ -118,8 +118,8 @@ def test_kill_of_the_server_ends_all_processes(tmp_path: Path) -> None:
     assert_no_beat(tmp_path / "beat")
 
 
-def test_many(tmp_path: Path) -> None:
-    """A hundred pods at once, of which none is lost."""
+def test_node_runs_100_pods_at_once(tmp_path: Path) -> None:
+    """A hundred pods at once all succeed."""
 
     async def story(m: Machine) -> None:
         for number in range(100):
@@ -131,7 +131,7 @@ def test_many(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_gpus(tmp_path: Path) -> None:
+def test_node_gpus_are_allocatable_and_labeled(tmp_path: Path) -> None:
     async def story(m: Machine) -> None:
         node = m.get("nodes", "practice-2")
         assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
@@ -143,8 +143,8 @@ def test_gpus(tmp_path: Path) -> None:
     play(tmp_path, story, nodes=2, gpus="A100:8")
 
 
-def test_without_namespaces(tmp_path: Path) -> None:
-    """Paths of volumes that the pod says are translated, and an event says what is not so."""
+def test_node_without_linux_namespaces_translates_volume_paths(tmp_path: Path) -> None:
+    """Volume paths are translated, and an event reports the missing namespaces."""
 
     async def story(m: Machine) -> None:
         m.create("configmaps", "c", data={"f": "text"})

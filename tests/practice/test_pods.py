@@ -1,4 +1,4 @@
-"""The lives of pods, with real processes, against what a real kubelet was seen to do."""
+"""Lifecycle of pods with real processes, compared with recorded behavior of a real kubelet."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ def conditions(status: Json) -> dict[str, tuple[str, str]]:
     return {one["type"]: (one["status"], one.get("reason", "")) for one in status["conditions"]}
 
 
-def test_success(tmp_path: Path) -> None:
+def test_pod_succeeded_has_status_and_events(tmp_path: Path) -> None:
     async def story(m: Machine) -> None:
         m.pod("a", "printf hello; echo oh >&2; echo why > /dev/termination-log")
         status = await m.ended("a")
@@ -45,7 +45,9 @@ def test_success(tmp_path: Path) -> None:
         ("sh -c 'kill -9 $PPID'; sh -c 'kill -9 $$$$'; exit $?", 137, "Killed\n"),
     ],
 )
-def test_failure(tmp_path: Path, command: str, code: int, message: str) -> None:
+def test_pod_failed_has_exit_code_and_message(
+    tmp_path: Path, command: str, code: int, message: str
+) -> None:
     async def story(m: Machine) -> None:
         m.pod("a", command, terminationMessagePolicy="FallbackToLogsOnError")
         status = await m.ended("a")
@@ -57,7 +59,7 @@ def test_failure(tmp_path: Path, command: str, code: int, message: str) -> None:
     play(tmp_path, story)
 
 
-def test_start_error(tmp_path: Path) -> None:
+def test_pod_missing_program_is_start_error(tmp_path: Path) -> None:
     async def story(m: Machine) -> None:
         one = container("main", "") | {"command": ["nope", "x"]}
         m.create("pods", "a", {"restartPolicy": "Never", "containers": [one]})
@@ -84,7 +86,9 @@ def test_start_error(tmp_path: Path) -> None:
         ({"configMapKeyRef": {"name": "x", "key": "k"}}, 'configmap "x" not found'),
     ],
 )
-def test_config_error(tmp_path: Path, source: Json, message: str) -> None:
+def test_pod_missing_config_source_is_config_error(
+    tmp_path: Path, source: Json, message: str
+) -> None:
     async def story(m: Machine) -> None:
         m.create("secrets", "s", data={}, type="Opaque")
         m.pod("a", "true", env=[{"name": "A", "valueFrom": source}])
@@ -97,8 +101,8 @@ def test_config_error(tmp_path: Path, source: Json, message: str) -> None:
     play(tmp_path, story)
 
 
-def test_restarts(tmp_path: Path) -> None:
-    """The first restart is at once, the second waits for its back-off."""
+def test_pod_restart_policy_always_backs_off(tmp_path: Path) -> None:
+    """The first restart is immediate, the second waits for the backoff."""
 
     async def story(m: Machine) -> None:
         m.pod("a", "echo run; exit 3", restartPolicy="Always")
@@ -118,7 +122,7 @@ def test_restarts(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_on_failure(tmp_path: Path) -> None:
+def test_pod_restart_policy_on_failure_restarts_until_success(tmp_path: Path) -> None:
     async def story(m: Machine) -> None:
         volumes = [{"name": "v", "emptyDir": {}}]
         mounts = [{"name": "v", "mountPath": "/v"}]
@@ -136,8 +140,8 @@ def test_on_failure(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_init_containers(tmp_path: Path) -> None:
-    """One after the other; the first that fails is the end of the pod."""
+def test_pod_failed_init_container_fails_pod(tmp_path: Path) -> None:
+    """Init containers run in order; the first failure fails the pod."""
 
     async def story(m: Machine) -> None:
         first = [container("i", "exit 4"), container("j", "true")]
@@ -153,8 +157,8 @@ def test_init_containers(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_sidecar(tmp_path: Path) -> None:
-    """An init container that is always restarted runs beside the others, and ends after them."""
+def test_pod_sidecar_stops_after_main_container(tmp_path: Path) -> None:
+    """An init container with restartPolicy Always runs until the main container exits."""
 
     async def story(m: Machine) -> None:
         side = container("side", "trap 'echo over; exit 0' TERM; while :; do sleep 0.05; done")
@@ -166,19 +170,19 @@ def test_sidecar(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_several_containers(tmp_path: Path) -> None:
+def test_pod_with_two_containers_fails_if_either_fails(tmp_path: Path) -> None:
     async def story(m: Machine) -> None:
         m.pod("a", "exit 0", "sleep 1; exit 2")
         await until(lambda: m.container("a")["state"].get("terminated"), 10)
-        await m.phase("a", "Running")  # no longer Pending once the other has begun, too
+        await m.phase("a", "Running")  # no longer Pending once the second container has started
         assert (await m.ended("a"))["phase"] == "Failed"
 
     play(tmp_path, story)
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
-def test_deletion(tmp_path: Path, stubborn: bool) -> None:
-    """The program is asked to end, and made to after the grace period; all of it is gone."""
+def test_pod_deleted_gets_sigterm_then_sigkill(tmp_path: Path, stubborn: bool) -> None:
+    """SIGTERM first, SIGKILL after the grace period; no files are left."""
 
     async def story(m: Machine) -> None:
         trap = "trap '' TERM" if stubborn else "trap 'echo bye; exit 0' TERM"
@@ -199,8 +203,8 @@ def test_deletion(tmp_path: Path, stubborn: bool) -> None:
     play(tmp_path, story)
 
 
-def test_forced_deletion(tmp_path: Path) -> None:
-    """Another pod of the same name starts while the first is being killed."""
+def test_pod_force_deleted_name_can_be_reused(tmp_path: Path) -> None:
+    """A new pod of the same name starts while the first is being killed."""
 
     async def story(m: Machine) -> None:
         m.pod("a", "trap '' TERM; echo first; while :; do sleep 0.05; done")
@@ -213,7 +217,7 @@ def test_forced_deletion(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_deadline(tmp_path: Path) -> None:
+def test_pod_active_deadline_exceeded_fails_it(tmp_path: Path) -> None:
     async def story(m: Machine) -> None:
         m.pod("a", "sleep 100", activeDeadlineSeconds=1, terminationGracePeriodSeconds=0)
         status = await m.ended("a")

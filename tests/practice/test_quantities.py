@@ -1,4 +1,4 @@
-"""Amounts: read, summed and written as Kubernetes does."""
+"""Quantities are parsed, summed and written as in Kubernetes."""
 
 import pytest
 from hypothesis import given
@@ -31,18 +31,18 @@ from kubectl_sky.practice.quantities import Quantity, needs, parse
         ("+3", "3"),
     ],
 )
-def test_canonical(text: str, canonical: str) -> None:
-    """The answers of an API server of 1.36."""
+def test_quantity_is_written_in_canonical_form(text: str, canonical: str) -> None:
+    """Recorded from an API server of version 1.36."""
     assert str(parse(text)) == canonical
 
 
 @pytest.mark.parametrize("text", ["", "x", "1x", "1 Gi", "1gi", "e3", "--1", "1KiB", "."])
-def test_refused(text: str) -> None:
+def test_quantity_invalid_text_is_value_error(text: str) -> None:
     with pytest.raises(ValueError):
         parse(text)
 
 
-def test_sums_keep_the_form_of_the_first() -> None:
+def test_quantity_sum_keeps_format_of_first() -> None:
     def total(*amounts: str) -> str:
         found = Quantity(0)
         for one in amounts:
@@ -56,12 +56,12 @@ def test_sums_keep_the_form_of_the_first() -> None:
 
 
 @given(st.integers(0, 10**15), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "Gi"]))
-def test_what_is_written_reads_the_same(number: int, suffix: str) -> None:
+def test_quantity_written_and_parsed_is_equal(number: int, suffix: str) -> None:
     found = parse(f"{number}{suffix}")
     assert parse(str(found)).nanos == found.nanos
 
 
-def test_needs_of_a_pod() -> None:
+def test_needs_of_pod_include_init_containers_and_overhead() -> None:
     def asks(cpu: str, **more: str) -> dict[str, object]:
         return {"resources": {"requests": {"cpu": cpu}}, **more}
 

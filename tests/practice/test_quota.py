@@ -1,4 +1,4 @@
-"""ResourceQuotas and LimitRanges, in the words that kubectl-sky explains."""
+"""ResourceQuotas and LimitRanges, with the messages that kubectl-sky explains."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def used(w: World) -> Json:
     return found
 
 
-def test_counts_are_kept_at_once(tmp_path: Path) -> None:
+def test_quota_object_count_is_enforced_at_once(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("resourcequotas", "few", {"hard": {"count/jobs.batch": "2"}})
         w.create("jobs.batch", "a", job())
@@ -56,7 +56,7 @@ def test_counts_are_kept_at_once(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_what_containers_must_say(tmp_path: Path) -> None:
+def test_quota_requires_limits_of_containers(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("resourcequotas", "few", {"hard": {"limits.cpu": "2", "requests.memory": "1Gi"}})
         spec = pod(None, None, "main")
@@ -67,7 +67,7 @@ def test_what_containers_must_say(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_compute(tmp_path: Path) -> None:
+def test_quota_compute_resources_are_counted(tmp_path: Path) -> None:
     hard = {"pods": "3", "limits.cpu": "2", "requests.memory": "1Gi"}
     hard["requests.nvidia.com/gpu"] = "2"
 
@@ -84,12 +84,12 @@ def test_compute(tmp_path: Path) -> None:
         full = {"pods": "1", "limits.cpu": "1", "requests.memory": "1Mi"}
         await until(lambda: used(w) == {**full, "requests.nvidia.com/gpu": "0"})
         w.end(w.get("pods", "a"))
-        await until(lambda: set(used(w).values()) == {"0"})  # what has ended is free
+        await until(lambda: set(used(w).values()) == {"0"})  # finished pods use no quota
 
     play(tmp_path, story)
 
 
-def test_storage(tmp_path: Path) -> None:
+def test_quota_storage_is_counted(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         hard = {"requests.storage": "2Gi", "persistentvolumeclaims": "1"}
         w.create("resourcequotas", "few", {"hard": hard})
@@ -111,7 +111,7 @@ def test_quota_with_scopes_is_not_enforced(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_objects_of_all_kinds(tmp_path: Path) -> None:
+def test_quota_counts_objects_of_all_kinds(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         hard = {"configmaps": "2", "secrets": "0", "services": "0", "count/secrets": "0"}
         w.create("resourcequotas", "few", {"hard": hard})
@@ -133,7 +133,7 @@ def limit(w: World, **item: object) -> None:
     w.create("limitranges", "small", {"limits": [item]})
 
 
-def test_limits_of_containers(tmp_path: Path) -> None:
+def test_limit_range_of_containers_is_enforced(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         limit(w, type="Container", max={"memory": "64Mi"})
         why = "maximum memory usage per Container is 64Mi, but limit is 1Gi"
@@ -145,7 +145,7 @@ def test_limits_of_containers(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_limits_of_pods_and_claims(tmp_path: Path) -> None:
+def test_limit_range_of_pods_and_pvcs_is_enforced(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         limit(w, type="Pod", max={"cpu": "1"}, min={"cpu": "500m"})
         two = pod(None, {"cpu": "1"}, "a", "b")
@@ -161,7 +161,7 @@ def test_limits_of_pods_and_claims(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_limit_ranges_complete_containers(tmp_path: Path) -> None:
+def test_limit_range_sets_defaults_of_containers(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         limit(w, type="Container", default={"cpu": "1"}, defaultRequest={"memory": "1Mi"})
         made = w.create("pods", "a", pod())
@@ -174,7 +174,7 @@ def test_limit_ranges_complete_containers(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_priority(tmp_path: Path) -> None:
+def test_priority_class_sets_priority_and_must_exist(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         why = "no PriorityClass with name high was found"
         assert refused(w, "pods", {**pod(), "priorityClassName": "high"}) == why
@@ -189,7 +189,7 @@ def test_priority(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_status_follows_a_change_of_the_quota(tmp_path: Path) -> None:
+def test_quota_status_follows_changed_spec(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("resourcequotas", "few", {"hard": {"pods": "2"}})
         await settle()

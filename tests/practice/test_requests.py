@@ -1,4 +1,4 @@
-"""Bodies of requests that are not what they should be."""
+"""Valid and hostile request bodies."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def decode(body: bytes, content_type: str) -> object:
     return Request(User("me", ()), "POST", headers=headers, body=body).decode("", "v1", "ConfigMap")
 
 
-def test_decode_json_and_yaml_returns_the_object() -> None:
+def test_decode_json_and_yaml_returns_object() -> None:
     assert decode(b'{"a": [1]}', "application/json; charset=utf-8") == {"a": [1]}
     assert decode(b"a:\n- 1\n", "application/yaml") == {"a": [1]}
 

@@ -1,4 +1,4 @@
-"""What containers see as their files, and that nothing of the host can be written to."""
+"""The file system of containers: host files are read-only."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ from tests.practice.machine import Machine, play
 from tests.practice.world import until
 
 
-def test_root(tmp_path: Path) -> None:
-    """The host's files can be read at their paths; all that can be written is the pod's own."""
+def test_container_host_files_are_read_only(tmp_path: Path) -> None:
+    """Host files are readable at their paths; only files of the pod are writable."""
     (tmp_path / "mine").write_text("host")
 
     async def story(m: Machine) -> None:
@@ -45,15 +45,15 @@ def test_root(tmp_path: Path) -> None:
         assert lines[11] == ("hidden" if hidden else "host")
         assert lines[12:16] == ["a", "a", "a /home/practice", "/"]
         assert lines[16] == "1"
-        assert int(lines[17]) < 6  # its own processes alone
+        assert int(lines[17]) < 6  # only processes of the container
 
     play(tmp_path / "d", story)
     assert not Path("/new").exists()
     assert not Path("/var/tmp/new").exists()
 
 
-def test_mount_points(tmp_path: Path) -> None:
-    """Volumes can be anywhere: where the host has nothing, or a folder, or a file."""
+def test_container_volumes_can_be_mounted_at_any_path(tmp_path: Path) -> None:
+    """Mount paths may be missing, folders or files on the host."""
 
     async def story(m: Machine) -> None:
         m.create("configmaps", "c", data={"one": "1", "two": "2"})
@@ -76,8 +76,8 @@ def test_mount_points(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_shared_volumes(tmp_path: Path) -> None:
-    """Containers of a pod share volumes and nothing else; init containers come first."""
+def test_containers_of_pod_share_only_volumes(tmp_path: Path) -> None:
+    """Containers of a pod share only volumes; init containers run first."""
 
     async def story(m: Machine) -> None:
         mount = [{"name": "own", "mountPath": "/etc/deep/er"}]
@@ -97,7 +97,7 @@ def test_shared_volumes(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_volumes(tmp_path: Path) -> None:
+def test_container_volume_sources_are_mounted(tmp_path: Path) -> None:
     async def story(m: Machine) -> None:
         m.create("secrets", "s", data={"password": "aGVsbG8="}, type="Opaque")
         m.create("configmaps", "c", data={"a": "A"}, binaryData={"b": "/w=="})
@@ -135,8 +135,8 @@ def test_volumes(tmp_path: Path) -> None:
     play(tmp_path / "d", story)
 
 
-def test_claim(tmp_path: Path) -> None:
-    """What is in a claim stays for the next pod."""
+def test_container_pvc_keeps_data_for_next_pod(tmp_path: Path) -> None:
+    """Data in a PVC is kept for the next pod."""
 
     async def story(m: Machine) -> None:
         spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -154,8 +154,8 @@ def test_claim(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["absent", "nokey"])
-def test_missing_sources(tmp_path: Path, missing: str) -> None:
-    """A pod waits for what its volumes need, and says so."""
+def test_container_missing_volume_source_is_failed_mount(tmp_path: Path, missing: str) -> None:
+    """A pod waits for its volume sources, with an event."""
 
     async def story(m: Machine) -> None:
         m.create("secrets", "s", data={}, type="Opaque")
@@ -179,8 +179,8 @@ def test_missing_sources(tmp_path: Path, missing: str) -> None:
     play(tmp_path, story)
 
 
-def test_environment(tmp_path: Path) -> None:
-    """As a real cluster has it, tried there with the same pod."""
+def test_container_environment_equals_real_cluster(tmp_path: Path) -> None:
+    """Compared with a real cluster and the same pod."""
 
     async def story(m: Machine) -> None:
         m.create("configmaps", "c", data={"FROM": "f"})
@@ -221,8 +221,10 @@ def test_environment(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_nothing_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither variables nor open files of the server are in a container."""
+def test_container_gets_no_variables_or_files_of_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Containers inherit no variables and no open files of the server."""
     monkeypatch.setenv("A_SECRET_OF_THE_SERVER", "x")
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
 
@@ -232,6 +234,6 @@ def test_nothing_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         log = await m.log("a")
         assert "A_SECRET_OF_THE_SERVER" not in log
         assert "HTTPS_PROXY=http://proxy:1\n" in log
-        assert log.endswith("0 1 2 3 ")  # the last is the folder that ls reads
+        assert log.endswith("0 1 2 3 ")  # 3 is the folder that ls reads
 
     play(tmp_path, story)

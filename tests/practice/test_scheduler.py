@@ -1,4 +1,4 @@
-"""The scheduler, in the words of a real one."""
+"""The scheduler, with the messages of a real one."""
 
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,13 @@ def pod(requests: Json | None = None, limits: Json | None = None, **spec: Any) -
     return {"containers": [{"name": "main", "image": "x", "resources": resources}], **spec}
 
 
-def told(found: Json) -> Json:
+def scheduled_condition(found: Json) -> Json:
     listed = found["status"].get("conditions", [])
     return next((one for one in listed if one["type"] == "PodScheduled"), {})
 
 
 def refused(w: World, name: str) -> str:
-    condition = told(w.get("pods", name))
+    condition = scheduled_condition(w.get("pods", name))
     assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
     assert condition["observedGeneration"] == 1
     assert "nodeName" not in w.get("pods", name)["spec"]
@@ -33,14 +33,14 @@ def refused(w: World, name: str) -> str:
     return str(condition["message"])
 
 
-def test_binds(tmp_path: Path) -> None:
+def test_scheduler_binds_pod_to_node(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.node()
         w.create("pods", "a", pod())
         await settle()
         found = w.get("pods", "a")
         assert found["spec"]["nodeName"] == "one"
-        assert told(found)["status"] == "True"
+        assert scheduled_condition(found)["status"] == "True"
         assert found["metadata"]["generation"] == 1
         assert w.events("Scheduled") == [f"Successfully assigned {NS}/a to one"]
 
@@ -66,7 +66,7 @@ def test_binds(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_refuses_for_good(tmp_path: Path, spec: Json, why: str) -> None:
+def test_scheduler_impossible_pod_is_unschedulable(tmp_path: Path, spec: Json, why: str) -> None:
     async def story(w: World) -> None:
         w.node()
         w.create("pods", "a", spec)
@@ -76,7 +76,7 @@ def test_refuses_for_good(tmp_path: Path, spec: Json, why: str) -> None:
     play(tmp_path, story)
 
 
-def test_a_full_node(tmp_path: Path) -> None:
+def test_scheduler_full_node_is_unschedulable_until_pod_finishes(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.node(cpu="2")
         for name in ("a", "b"):
@@ -91,7 +91,7 @@ def test_a_full_node(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_too_many_pods(tmp_path: Path) -> None:
+def test_scheduler_pod_limit_is_unschedulable_until_pod_finishes(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.node(pods="1")
         w.create("pods", "a", pod())
@@ -100,7 +100,7 @@ def test_too_many_pods(tmp_path: Path) -> None:
         why = f"0/1 nodes are available: 1 Too many pods.{VICTIMS.format(1)}"
         assert refused(w, "b") == why
         w.api.delete("pods", (NS, "a"))
-        assert w.get("pods", "a")["metadata"]["deletionTimestamp"], "it still holds its place"
+        assert w.get("pods", "a")["metadata"]["deletionTimestamp"], "a terminating pod still counts"
         await settle()
         assert refused(w, "b") == why
         w.end(w.get("pods", "a"))
@@ -110,7 +110,7 @@ def test_too_many_pods(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_no_nodes_and_a_new_one(tmp_path: Path) -> None:
+def test_scheduler_without_nodes_waits_for_new_node(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.create("pods", "a", pod())
         await settle()
@@ -122,7 +122,7 @@ def test_no_nodes_and_a_new_one(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_spreads(tmp_path: Path) -> None:
+def test_scheduler_spreads_pods_over_nodes(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.node()
         w.node("two")
@@ -135,7 +135,7 @@ def test_spreads(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_taints(tmp_path: Path) -> None:
+def test_scheduler_taints_require_tolerations(tmp_path: Path) -> None:
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
 
     async def story(w: World) -> None:
@@ -155,7 +155,7 @@ def test_taints(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_affinity(tmp_path: Path) -> None:
+def test_scheduler_node_affinity_is_required(tmp_path: Path) -> None:
     def wants(*expressions: Json) -> Json:
         terms = [{"matchExpressions": list(expressions)}]
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
@@ -180,7 +180,7 @@ def test_affinity(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_claims(tmp_path: Path) -> None:
+def test_scheduler_pvcs_must_exist_and_be_bound(tmp_path: Path) -> None:
     def uses(*names: str) -> Json:
         claims = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in names]
         return pod(volumes=claims)
@@ -204,17 +204,17 @@ def test_claims(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_gates_and_other_schedulers(tmp_path: Path) -> None:
+def test_scheduler_skips_gated_pods_and_other_schedulers(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.node()
         w.create("pods", "gated", pod(schedulingGates=[{"name": "a/b"}]))
         w.create("pods", "other", pod(schedulerName="volcano"))
         await settle()
-        condition = told(w.get("pods", "gated"))
+        condition = scheduled_condition(w.get("pods", "gated"))
         assert (condition["status"], condition["reason"]) == ("False", "SchedulingGated")
         why = "Scheduling is blocked due to non-empty scheduling gates"
         assert condition["message"] == why
-        assert not told(w.get("pods", "other")) and not w.events("FailedScheduling")
+        assert not scheduled_condition(w.get("pods", "other")) and not w.events("FailedScheduling")
         w.api.change("pods", (NS, "gated"), lambda one: one["spec"].update(schedulingGates=[]))
         await settle()
         assert w.get("pods", "gated")["spec"]["nodeName"] == "one"
@@ -222,7 +222,7 @@ def test_gates_and_other_schedulers(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_init_containers_count_by_the_largest(tmp_path: Path) -> None:
+def test_scheduler_counts_largest_init_container(tmp_path: Path) -> None:
     def first(cpu: str) -> Json:
         resources = {"requests": {"cpu": cpu}}
         return {"name": f"i{cpu}", "image": "x", "resources": resources}
@@ -238,7 +238,7 @@ def test_init_containers_count_by_the_largest(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_pods_that_want_to_be_together(tmp_path: Path) -> None:
+def test_scheduler_pod_affinity_places_pods_together(tmp_path: Path) -> None:
     def near(role: str, cpu: str = "1") -> Json:
         wanted = {"topologyKey": "kubernetes.io/hostname"}
         term = wanted | {"labelSelector": {"matchLabels": {"role": role}}}
@@ -263,7 +263,7 @@ def test_pods_that_want_to_be_together(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_many_wait_for_few_places(tmp_path: Path) -> None:
+def test_scheduler_binds_1000_pods_as_capacity_frees(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.node(pods="10")
         for at in range(1000):

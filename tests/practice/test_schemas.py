@@ -1,4 +1,4 @@
-"""The schemas of the practice cluster are those of the real server of its version."""
+"""The schemas of the practice cluster equal those of the real server of the same version."""
 
 import json
 
@@ -8,7 +8,7 @@ from tests.cluster.target import Cluster
 from tests.practice.schemas import of_server
 
 
-def test_same_as_the_real_server(both: tuple[Cluster, Cluster]) -> None:
+def test_schemas_equal_real_cluster(both: tuple[Cluster, Cluster]) -> None:
     session = Session.connect(Connection(kubeconfig=str(both[0].kubeconfig)))
     real, kept = of_server(session), schemas.definitions()
     assert sorted(real) == sorted(kept)

@@ -1,4 +1,4 @@
-"""`kubectl exec` in both protocols, and clients that vanish."""
+"""`kubectl exec` with both protocols, and disconnected clients."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from tests.cluster import practice
 from tests.cluster.practice import Server
 from tests.polling import eventually
 from tests.practice.machine import container
-from tests.practice.test_leaks import Client, comes_back, held
+from tests.practice.test_leaks import Client, until_released, usage_of
 from tests.practice.world import Json
 
 pytestmark = pytest.mark.practice
@@ -44,7 +44,7 @@ def _log(server: Server) -> bytes:
 
 
 def dial(server: Server, verb: str, protocol: str, **query: object) -> connect:
-    """Connect; not with the synchronous client, whose threads share a connection of OpenSSL."""
+    """Connect asynchronously: threads of the synchronous client share an OpenSSL connection."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -59,7 +59,7 @@ def dial(server: Server, verb: str, protocol: str, **query: object) -> connect:
 
 
 def execute(server: Server, protocol: str, *sent: bytes, **query: object) -> dict[int, bytes]:
-    """Run a program; return all that comes, by its channel."""
+    """Run a program; return its output by channel."""
 
     async def story() -> dict[int, bytes]:
         found: dict[int, bytes] = {}
@@ -85,7 +85,7 @@ def status(found: dict[int, bytes]) -> Json:
 
 
 @pytest.mark.parametrize("protocol", [V4, V5])
-def test_exec(server: Server, protocol: str) -> None:
+def test_exec_returns_streams_and_exit_code(server: Server, protocol: str) -> None:
     found = run(server, protocol, "echo out; echo err >&2; exit 7")
     assert (found[1], found[2]) == (b"out\n", b"err\n")
     told = status(found)
@@ -93,18 +93,18 @@ def test_exec(server: Server, protocol: str) -> None:
     assert told["details"]["causes"] == [{"reason": "ExitCode", "message": "7"}]
 
 
-def test_much(server: Server) -> None:
+def test_exec_large_output_is_complete(server: Server) -> None:
     found = run(server, V5, "head -c 3000000 /dev/zero")
     assert (len(found[1]), status(found)["status"]) == (3_000_000, "Success")
 
 
-def test_input(server: Server) -> None:
-    """Only the newer protocol can say that there is no more of it."""
+def test_exec_stdin_is_closed_in_v5(server: Server) -> None:
+    """Only v5 can close stdin."""
     parts = [b"\0" + b"x" * 10_000] * 40
     assert run(server, V5, "wc -c", *parts, b"\xff\0", stdin=1)[1].strip() == b"400000"
 
 
-def test_terminal(server: Server) -> None:
+def test_exec_terminal_has_size_and_input(server: Server) -> None:
     size = b"\4" + json.dumps({"Width": 91, "Height": 17}).encode()
     script = "read _; stty size; tty; exit 3"
     found = run(server, V4, script, size, b"\0go\n", stdin=1, tty=1)
@@ -112,14 +112,14 @@ def test_terminal(server: Server) -> None:
     assert status(found)["details"]["causes"][0]["message"] == "3"
 
 
-def test_terminal_shows_all_output_of_a_program_that_ends_at_once(server: Server) -> None:
-    """The end of a terminal is an error for the one who reads it; it must not cost output."""
+def test_exec_terminal_shows_all_output_of_short_program(server: Server) -> None:
+    """Reading from a closed terminal is an error, which must not lose output."""
     found = run(server, V5, "seq 20000", tty=1)
     assert found[1].replace(b"\r", b"").splitlines()[-1] == b"20000"
     assert len(found[1].splitlines()) == 20_000
 
 
-def test_program_that_is_not_there(server: Server) -> None:
+def test_exec_missing_program_is_internal_error(server: Server) -> None:
     told = status(execute(server, V5, command=["nope"]))
     assert (told["reason"], told["code"]) == ("InternalError", 500)
     assert 'exec: "nope": executable file not found in $PATH' in told["message"]
@@ -129,7 +129,7 @@ def test_program_that_is_not_there(server: Server) -> None:
     ("query", "code"),
     [({"container": "nosuch", "command": "true"}, 400), ({"stdout": 1}, 400)],
 )
-def test_refusals(server: Server, query: Json, code: int) -> None:
+def test_exec_invalid_query_is_refused(server: Server, query: Json, code: int) -> None:
     async def story() -> None:
         async with dial(server, "exec", V5, **query):
             pass
@@ -139,8 +139,8 @@ def test_refusals(server: Server, query: Json, code: int) -> None:
     assert found.value.response.status_code == code
 
 
-def test_clients_that_vanish(server: Server) -> None:
-    """Nothing of them stays in the server, whatever their programs do."""
+def test_exec_disconnected_clients_release_files_and_threads(server: Server) -> None:
+    """Disconnected clients leave no resources in the server."""
     if not Path("/proc/self/fd").exists():
         pytest.skip("this machine does not show a process's open files in /proc")
 
@@ -148,8 +148,8 @@ def test_clients_that_vanish(server: Server) -> None:
         async with dial(server, "exec", V5, stdin=1, stdout=1, **query) as socket:
             socket.transport.abort()
 
-    before = held(server)
+    before = usage_of(server)
     for script in ("sleep 1", "yes", "cat"):
         for terminal in (0, 1):
             asyncio.run(vanish(command=["sh", "-c", script], tty=terminal))
-    comes_back(server, before)
+    until_released(server, before)

@@ -103,7 +103,7 @@ ALL = [
 
 
 @pytest.mark.parametrize(("storage", "spec", "fields"), ALL)
-def test_create_invalid_spec_names_the_fields(
+def test_create_invalid_spec_names_fields(
     tmp_path: Path, storage: str, spec: Json, fields: set[str]
 ) -> None:
     async def story(w: World) -> None:
@@ -124,7 +124,7 @@ def test_create_invalid_spec_names_the_fields(
         ("resourcequotas", {"hard": {"pods": "many"}}),
     ],
 )
-def test_create_unreadable_quantity_is_a_bad_request(
+def test_create_unreadable_quantity_is_bad_request(
     tmp_path: Path, storage: str, spec: Json
 ) -> None:
     async def story(w: World) -> None:
@@ -145,11 +145,11 @@ def test_create_unreadable_quantity_is_a_bad_request(
         ({"spec": {"containers": [{"resources": {"limits": {"cpu": []}}}]}}, "limits.cpu"),
     ],
 )
-def test_mistyped_names_the_field(obj: Json, path: str) -> None:
+def test_mistyped_names_field(obj: Json, path: str) -> None:
     assert f"{path}: " in validation.mistyped(obj, Resource("", "v1", "Pod", "pods"))
 
 
-def test_mistyped_secret_names_the_key_and_not_the_value() -> None:
+def test_mistyped_secret_names_key_not_value() -> None:
     secrets = Resource("", "v1", "Secret", "secrets")
     assert validation.mistyped({"data": {"a": "aGVsbG8="}}, secrets) == ""
     assert validation.mistyped({"data": {"a": "%%hidden"}}, secrets) == "data.a: wrong type, string"

@@ -1,4 +1,4 @@
-"""Which field became which line: the comments are true, and change nothing else."""
+"""Comments that explain the origin of lines are correct and change no objects."""
 
 import re
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def rendered(document: Document, explain: bool, settings: Settings | None = None
 
 
 def comments(text: str) -> Iterator[tuple[str, str]]:
-    """The lines with their origins; the comments of scripts are none."""
+    """Yield lines with their origins, without comments of scripts."""
     for line in text.split("\n"):
         code, _, origin = line.partition("  # ")
         if re.match("task\\.yaml:|default$|settings: |--", origin):
@@ -63,7 +63,7 @@ def said(document: Document, settings: Settings | None = None) -> dict[str, str]
     return dict(comments(manifests.as_yaml(rendered(document, True, settings).all)))
 
 
-def test_lines_say_their_fields() -> None:
+def test_explain_lines_name_their_fields() -> None:
     (document,) = read(FULL)
     found = said(document)
     assert found['cpu: "4"'] == "task.yaml:8:7 resources.any_of[0].cpus"
@@ -79,7 +79,7 @@ def test_lines_say_their_fields() -> None:
     assert found["name: train-bcdf2345-node-1"] == "task.yaml:1:1 name"
 
 
-def test_every_origin_is_where_it_says() -> None:
+def test_explain_positions_point_to_fields() -> None:
     (document,) = read(FULL)
     lines = FULL.split("\n")
     origins = {origin for _, origin in comments(manifests.as_yaml(rendered(document, True).all))}
@@ -91,7 +91,7 @@ def test_every_origin_is_where_it_says() -> None:
         assert lines[int(found[1]) - 1][int(found[2]) - 1 :].startswith(name), origin
 
 
-def test_what_the_file_does_not_say() -> None:
+def test_explain_defaults_settings_and_flags_are_named() -> None:
     settings = Settings(image="ours:1", defaults="skypilot", priority_classes={"5": "high"})
     document = make_document(resources={"priority": 5}).override(("name",), "x", "--name")
     found = said(document, settings)
@@ -107,7 +107,7 @@ TEXTS = st.text() | st.sampled_from(["a  # b", "\0x\0", '"', "\u2028", "\x85", "
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_comments_change_nothing(value: str, label: str, script: str) -> None:
+def test_explain_comments_do_not_change_objects(value: str, label: str, script: str) -> None:
     document = make_document(
         run=f"echo\n{script}", envs={"A": value}, resources={"labels": {"a": label}}
     )
@@ -118,7 +118,7 @@ def test_comments_change_nothing(value: str, label: str, script: str) -> None:
 @pytest.mark.parametrize(
     "file", sorted(Path("examples").glob("*.yaml")), ids=lambda file: file.stem
 )
-def test_examples(file: Path) -> None:
+def test_explain_examples_have_unchanged_objects(file: Path) -> None:
     for document in read(file.read_bytes()):
         task = task_of(document)
         missing = None in [*task.envs.values(), *task.secrets.values()]

@@ -1,4 +1,4 @@
-"""Templates: what they may say, what they must say, and how a user replaces them."""
+"""Templates: allowed syntax, used fields, and templates of users."""
 
 import dataclasses
 import re
@@ -46,7 +46,7 @@ FULL = Task(
 )
 ZONE = "topology.kubernetes.io/zone"
 ELSEWHERE = {
-    (Plan, "uses_runtime"),  # Plan.start tells
+    (Plan, "uses_runtime"),  # covered by Plan.start
     (Plan, "nodes"),
     (Plan, "id"),
     (PodOptions, "pod_config"),
@@ -83,7 +83,7 @@ ELSEWHERE = {
     ],
     ids=lambda kind: kind.__name__,
 )
-def test_every_field_is_used_by_some_template(kind: type) -> None:
+def test_template_fields_of_plan_are_all_used(kind: type) -> None:
     written = "\n".join(TEMPLATES.values())
     for field in dataclasses.fields(kind):
         if (kind, field.name) not in ELSEWHERE:
@@ -92,7 +92,7 @@ def test_every_field_is_used_by_some_template(kind: type) -> None:
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_template_has_only_simple_conditions_and_no_arithmetic(name: str) -> None:
-    """Choices belong in the plan."""
+    """Decisions belong in the plan."""
     for expression in re.findall(r"{%-? *(?:if|elif|set) ([^%]*)%}", TEMPLATES[name]):
         assert re.fullmatch(r"[a-z_.]+( is (not )?none| or [a-z_.]+)* *-?", expression), expression
     for expression in re.findall(r"{{-?(.*?)-?}}", TEMPLATES[name]):
@@ -101,7 +101,7 @@ def test_template_has_only_simple_conditions_and_no_arithmetic(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_template_has_no_if_within_an_if_but_in_a_loop(name: str) -> None:
+def test_template_has_no_nested_if(name: str) -> None:
     open_blocks: list[str] = []
     for word in re.findall(r"{%-? *(if|for|macro|endif|endfor|endmacro)\b", TEMPLATES[name]):
         if word.startswith("end"):
@@ -112,7 +112,7 @@ def test_template_has_no_if_within_an_if_but_in_a_loop(name: str) -> None:
 
 
 @pytest.mark.parametrize("backend", [name for name in registry.NAMED if name != "volcano"])
-def test_suspended_task_with_a_queue_is_suspended_once(backend: str) -> None:
+def test_render_suspended_task_with_queue_is_suspended_once(backend: str) -> None:
     asked = Kubernetes(queue="q")
     plan = make_plan(Task(run="true", kubernetes=asked, backend=backend))
     held = (plan, dataclasses.replace(plan, suspended=True))
@@ -120,7 +120,7 @@ def test_suspended_task_with_a_queue_is_suspended_once(backend: str) -> None:
     assert [text.count("suspend: true") for text in texts] == [1, 1]
 
 
-def test_the_whole_task() -> None:
+def test_render_full_task_has_all_objects() -> None:
     rendered = manifests.render(make_plan(FULL))
     kinds = [manifest.object["kind"] for manifest in rendered.all]
     assert kinds == ["ConfigMap", "ConfigMap", "Secret", "Service", "Job", "Job"]
@@ -132,7 +132,7 @@ def test_the_whole_task() -> None:
     assert len({variable["name"] for variable in env}) == len(env)
 
 
-def test_a_volume_of_the_task_is_a_claim_with_its_labels() -> None:
+def test_render_ephemeral_volume_is_pvc_with_labels() -> None:
     volumes = (VolumeMount("/a", storage=Storage("1Gi", "fast", ("ReadWriteMany",), {"x": "y"})),)
     rendered = manifests.render(make_plan(Task(volumes=volumes, run="true")))
     (claim,) = (one.object for one in rendered.all if one.object["kind"] == KIND)
@@ -146,7 +146,7 @@ def test_a_volume_of_the_task_is_a_claim_with_its_labels() -> None:
     assert [one.object["kind"] for one in rendered.all] == ["ConfigMap", KIND, "Job"]
 
 
-def test_what_is_said_of_the_machine() -> None:
+def test_render_disk_spot_priority_and_ttl_become_pod_fields() -> None:
     asked = Resources(disk="1Ti", spot=True, priority_class="high", ttl_seconds=60)
     (job,) = manifests.render(make_plan(Task(resources=asked, run="true"))).workload
     assert job.object["spec"]["ttlSecondsAfterFinished"] == 60
@@ -159,8 +159,8 @@ def test_what_is_said_of_the_machine() -> None:
     assert {"key", "operator", "value", "effect"} == set(pod["tolerations"][0])
 
 
-def test_what_starts_again() -> None:
-    """The default is in the golden files: no policy, and no restarts."""
+def test_render_recovery_becomes_backoff_limit_and_failure_policy() -> None:
+    """Golden files cover the default: no policy and no retries."""
     asked = Resources(recovery=Recovery(3, (33, 34)))
     (job,) = manifests.render(make_plan(Task(resources=asked, run="true"))).workload
     assert job.object["spec"]["backoffLimit"] == 3
@@ -173,7 +173,7 @@ def test_what_starts_again() -> None:
     assert len(job.object["spec"]["podFailurePolicy"]["rules"]) == 1
 
 
-def test_what_is_said_of_kubernetes() -> None:
+def test_render_kubernetes_config_becomes_metadata_and_pod_fields() -> None:
     asked = Kubernetes(
         labels={"a": "b", "kueue.x-k8s.io/queue-name": "other"},
         annotations={"c": "d"},
@@ -206,7 +206,7 @@ NAMES = st.sampled_from([*sorted(RESERVED), "SKYPILOT_TASK_ID", "MASTER_ADDR", "
     st.dictionaries(NAMES, st.just(Secret("y"))),
     st.integers(1, 2),
 )
-def test_no_variable_is_written_twice(
+def test_render_random_variables_are_written_once(
     envs: dict[str, str | None], secrets: dict[str, Secret | None], nodes: int
 ) -> None:
     task = Task(num_nodes=nodes, envs=envs, secrets=secrets, run="true")
@@ -215,12 +215,12 @@ def test_no_variable_is_written_twice(
     written = {variable["name"]: variable for variable in container["env"]}
     assert len(written) == len(container["env"])
     for name in secrets.keys() - RESERVED:
-        assert "valueFrom" in written[name], "the secret wins"
+        assert "valueFrom" in written[name], "the secret overrides envs"
     for name in RESERVED & written.keys():
         assert written[name].get("value") not in ("x", "y")
 
 
-def test_who_uses_the_fast_network_may_lock_memory() -> None:
+def test_render_high_speed_network_adds_ipc_lock_and_affinity() -> None:
     resources = Resources(accelerator=Accelerator(None, 1), fast=True)
     plan = make_plan(Task(name="t", num_nodes=2, resources=resources, run="x"))
     fast = dataclasses.replace(plan, network=HighSpeedNetwork("x", one_zone=True))
@@ -243,7 +243,7 @@ def test_who_uses_the_fast_network_may_lock_memory() -> None:
         ("appwrapper", "batch.kubernetes.io/job-completion-index"),
     ],
 )
-def test_ports_lead_to_the_first_node_of_every_backend(backend: str, label: str) -> None:
+def test_render_ports_service_selects_first_node_of_every_backend(backend: str, label: str) -> None:
     resources = Resources(ports=(80, 443))
     plan = make_plan(Task(name="t", num_nodes=2, resources=resources, run="x", backend=backend))
     found = {manifest.name: manifest.object for manifest in manifests.render(plan).all}
@@ -264,7 +264,7 @@ def test_secrets_are_redacted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             "kind: {{ plan.nothing }}",
@@ -277,14 +277,16 @@ def test_secrets_are_redacted() -> None:
         ("apiVersion: v1\nkind: Alien\nmetadata: {name: x}", "gives a Alien"),
     ],
 )
-def test_a_user_s_template_that_is_wrong(tmp_path: Path, text: str, told: str) -> None:
+def test_render_invalid_user_template_is_user_error(
+    tmp_path: Path, text: str, message: str
+) -> None:
     (tmp_path / "job.yaml.j2").write_text(text)
     with pytest.raises(UserError) as caught:
         manifests.render(make_plan(), tmp_path)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_user_s_template_replaces_ours(tmp_path: Path) -> None:
+def test_render_user_template_replaces_built_in(tmp_path: Path) -> None:
     ours = TEMPLATES["job.yaml.j2"].replace("\nspec:\n", "\nspec:\n  suspend: true\n")
     (tmp_path / "job.yaml.j2").write_text(ours)
     (job,) = manifests.render(make_plan(), tmp_path).workload

@@ -1,4 +1,4 @@
-"""How the user's `pod_config` is merged into pods."""
+"""`pod_config` is merged into pods."""
 
 import copy
 import json
@@ -32,18 +32,18 @@ def main_of(config: Json, **task: Any) -> Json:
 
 
 @pytest.mark.parametrize("name", [{}, {"name": "ray-node"}, {"name": "main"}])
-def test_the_task_s_container(name: Json) -> None:
+def test_pod_config_container_is_merged_into_main(name: Json) -> None:
     container = main_of({**name, "imagePullPolicy": "Never", "tty": True})
     assert (container["name"], container["imagePullPolicy"]) == ("main", "Never")
     assert container["command"] == ["/bin/sh", "-c"]
 
 
-def test_another_container_stands_beside_it() -> None:
+def test_pod_config_other_container_is_added() -> None:
     spec = pod_of({"spec": {"containers": [{"name": "side", "image": "x"}]}})["spec"]
     assert [one["name"] for one in spec["containers"]] == ["main", "side"]
 
 
-def test_a_variable_takes_the_place_of_the_one_that_is_there() -> None:
+def test_pod_config_variable_replaces_existing() -> None:
     reference = {"secretKeyRef": {"name": "s", "key": "k"}}
     env = [{"name": "A", "valueFrom": reference}, {"name": "SKYPILOT_USER", "value": "7"}]
     found = {one["name"]: one for one in main_of({"env": env}, envs={"A": "1"})["env"]}
@@ -51,7 +51,7 @@ def test_a_variable_takes_the_place_of_the_one_that_is_there() -> None:
     assert found["SKYPILOT_USER"] == {"name": "SKYPILOT_USER", "value": "alice@example.com"}
 
 
-def test_volumes_and_mounts() -> None:
+def test_pod_config_volumes_and_mounts_are_merged() -> None:
     config = {
         "spec": {
             "volumes": [
@@ -72,22 +72,22 @@ def test_volumes_and_mounts() -> None:
     spec = pod_of(
         {"spec": {"volumes": [other]}}, resources=Resources(accelerator=Accelerator(None, 1))
     )["spec"]
-    assert other in spec["volumes"], "one source, not two"
+    assert other in spec["volumes"], "the user's volume replaces ours"
 
 
-def test_lists_are_added_to_or_replaced() -> None:
+def test_pod_config_lists_are_merged_or_replaced() -> None:
     taint = {"key": "a", "operator": "Exists"}
     base = {"tolerations": [taint], "imagePullSecrets": [{"name": "x"}]}
     patch = {"tolerations": [taint, {"key": "b"}], "imagePullSecrets": []}
     assert merged(base, patch) == {"tolerations": [taint, {"key": "b"}], "imagePullSecrets": []}
 
 
-def test_null_takes_a_field_away() -> None:
+def test_pod_config_null_removes_field() -> None:
     assert "enableServiceLinks" not in pod_of({"spec": {"enableServiceLinks": None}})["spec"]
     assert merged({}, {"a": {"b": None, "c": 1}}) == {"a": {"c": 1}}
 
 
-def test_affinity_asks_for_both() -> None:
+def test_pod_config_node_affinity_terms_are_combined() -> None:
     def rule(key: str) -> Json:
         return {"key": key, "operator": "Exists"}
 
@@ -99,7 +99,7 @@ def test_affinity_asks_for_both() -> None:
     ]
 
 
-def test_ours_stays_ours() -> None:
+def test_pod_config_reserved_metadata_is_kept() -> None:
     labels = {"task-id": "zzzz2345", "team": "x"}
     metadata = {"labels": labels, "annotations": {"kubectl-sky/name": "x", "a": "b"}, "name": "y"}
     found = pod_of({"metadata": metadata})["metadata"]
@@ -108,22 +108,22 @@ def test_ours_stays_ours() -> None:
     assert "name" not in found
 
 
-def test_who_names_an_account_has_its_token() -> None:
+def test_pod_config_with_service_account_mounts_token() -> None:
     assert pod_of({"spec": {"serviceAccountName": "a"}})["spec"]["automountServiceAccountToken"]
     told = {"serviceAccountName": "a", "automountServiceAccountToken": False}
     assert not pod_of({"spec": told})["spec"]["automountServiceAccountToken"]
 
 
-def test_pods_deep_within_other_kinds() -> None:
+def test_pod_config_is_applied_to_nested_pods() -> None:
     pod = {"spec": {"containers": [{"name": "main"}]}}
     outer = {"spec": {"components": [{"template": {"spec": {"tasks": [{"template": pod}]}}}]}}
     found = applied(outer, {"spec": {"hostNetwork": True}})
     (component,) = found["spec"]["components"]
     assert component["template"]["spec"]["tasks"][0]["template"]["spec"]["hostNetwork"] is True
-    assert "hostNetwork" not in json.dumps(outer), "the manifest itself stays"
+    assert "hostNetwork" not in json.dumps(outer), "the input is not changed"
 
 
-def test_a_template_of_another_shape() -> None:
+def test_pod_config_with_incompatible_template_is_user_error() -> None:
     with pytest.raises(
         UserError, match=r"spec\.tolerations: the template has a map here, not a li"
     ):
@@ -164,10 +164,10 @@ MAPS = st.dictionaries(KEYS, VALUES, max_size=5)
 
 
 @given(MAPS, MAPS)
-def test_any_merge_is_repeatable_and_changes_neither(base: Json, patch: Json) -> None:
+def test_merged_random_maps_are_stable_and_inputs_unchanged(base: Json, patch: Json) -> None:
     before = copy.deepcopy((base, patch))
     try:
-        once = merged(merged(base, patch), patch)  # nameless containers find each other then
+        once = merged(merged(base, patch), patch)  # containers without names are matched then
         twice = merged(once, patch)
     except UserError:
         once = twice = {}
@@ -176,5 +176,5 @@ def test_any_merge_is_repeatable_and_changes_neither(base: Json, patch: Json) ->
 
 
 @given(st.recursive(VALUES, lambda inner: st.dictionaries(st.text(max_size=6), inner, max_size=3)))
-def test_what_is_written_reads_as_what_it_was(value: Any) -> None:
+def test_writer_random_value_is_read_back_equal(value: Any) -> None:
     assert yaml.safe_load(writer.document(value)) == value

@@ -1,4 +1,4 @@
-"""Every value that a user can write comes back as itself."""
+"""Every value is read back unchanged."""
 
 import json
 import random
@@ -44,7 +44,7 @@ def round_trip(text: str, extra: object) -> None:
 
 
 @pytest.mark.parametrize("text", SPECIAL)
-def test_special_strings(text: str) -> None:
+def test_writer_special_string_is_read_back_equal(text: str) -> None:
     round_trip(text, True)
 
 
@@ -56,7 +56,7 @@ def hostile(count: int) -> list[str]:
     return ["".join(source.choices(source.choice(alphabets), k=length)) for length in lengths]
 
 
-def test_20000_hostile_strings_are_read_back_by_pyyaml() -> None:
+def test_writer_20000_hostile_strings_are_read_back_by_pyyaml() -> None:
     template = engine().from_string(TEMPLATE)
     for text in hostile(20_000):
         value = yaml.load(template.render(v=text, k=text, d={"s": text}), Loader=yaml.CSafeLoader)
@@ -69,7 +69,7 @@ def test_20000_hostile_strings_are_read_back_by_pyyaml() -> None:
         ]
 
 
-def test_20000_hostile_strings_are_read_back_by_the_go_parser_of_kubectl() -> None:
+def test_writer_20000_hostile_strings_are_read_back_by_kubectl() -> None:
     kubectl = shutil.which("kubectl")
     if not kubectl:
         pytest.skip("kubectl is not installed")
@@ -107,7 +107,7 @@ OTHER_TYPES = re.compile(
 
 
 @pytest.mark.parametrize("alphabet", [LIKE_NUMBERS, "0123456789", "nulfasetryoNYTFEOL~", ".-+e0"])
-def test_plain_scalar_that_yaml_1_1_or_1_2_types_differently_is_quoted(alphabet: str) -> None:
+def test_writer_ambiguous_plain_scalar_is_quoted(alphabet: str) -> None:
     source = random.Random(alphabet)
     for _ in range(20_000):
         text = "".join(source.choices(alphabet, k=source.randint(0, 6)))
@@ -151,19 +151,19 @@ def test_plain_scalar_that_yaml_1_1_or_1_2_types_differently_is_quoted(alphabet:
         ("a\nb", '"a\\nb"'),
     ],
 )
-def test_string_is_quoted_only_if_needed(text: str, written: str) -> None:
+def test_writer_string_is_quoted_only_if_needed(text: str, written: str) -> None:
     assert writer.write(text) == written
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")))
 @settings(max_examples=300, deadline=None)
-def test_any_text(text: str) -> None:
+def test_writer_random_text_is_read_back_equal(text: str) -> None:
     round_trip(text, None)
 
 
 @given(st.text("ab \t#|>-:\n", max_size=40))
 @settings(max_examples=500, deadline=None)
-def test_any_script(text: str) -> None:
+def test_writer_random_script_is_read_back_equal(text: str) -> None:
     rendered = engine().from_string("s:\n  k: {{ v | block(4) }}\n  e: 1\n").render(v=text)
     assert yaml.safe_load(rendered) == {"s": {"k": text, "e": 1}}
 
@@ -181,13 +181,13 @@ def test_any_script(text: str) -> None:
         ("python train.py", "python train.py"),
     ],
 )
-def test_script_is_a_literal_block_as_it_was_written(text: str, written: str) -> None:
+def test_writer_script_is_literal_block(text: str, written: str) -> None:
     rendered = engine().from_string("run.sh: {{ v | block(2) }}\n").render(v=text)
     assert rendered == f"run.sh: {written}"
     assert yaml.safe_load(f"{rendered}\n") == {"run.sh": text}
 
 
-def test_fields_of_a_map_are_indented_and_their_values_written() -> None:
+def test_writer_fields_of_map_are_indented() -> None:
     rendered = engine().from_string("a:\n  {{ v | fields(2) }}\nb: 1\n").render
     assert rendered(v={"x/y": "true", "z": "1Gi"}) == 'a:\n  x/y: "true"\n  z: 1Gi\nb: 1'
     assert rendered(v={}) == "a:\n  {}\nb: 1"
@@ -195,17 +195,17 @@ def test_fields_of_a_map_are_indented_and_their_values_written() -> None:
     assert yaml.safe_load(rendered(v=hostile)) == {"a": hostile, "b": 1}
 
 
-def test_macro_that_is_nested_is_indented_and_leaves_no_line_if_empty() -> None:
+def test_writer_nested_macro_is_indented_or_empty() -> None:
     macro = "{% macro m(v) %}{% if v %}\nx:\n  y: {{ v }}\n{% endif %}{% endmacro %}"
     template = engine().from_string(macro + "a:\n{{ m(v) | nest(2) -}}\n{{ m(v) | nest(0) -}}\n")
     assert template.render(v="1") == 'a:\n  x:\n    y: "1"\nx:\n  y: "1"\n'
     assert template.render(v="") == "a:\n"
 
 
-def test_string_that_is_nested_is_still_written_as_a_value() -> None:
+def test_writer_nested_string_is_quoted() -> None:
     assert engine().from_string("a: {{ v | nest(2) }}").render(v="b: c") == 'a: "b: c"'
 
 
-def test_undefined_values_fail() -> None:
+def test_writer_undefined_value_raises() -> None:
     with pytest.raises(UndefinedError, match="nothing"):
         engine().from_string("{{ nothing }}").render()

@@ -33,7 +33,7 @@ def login(client: TestClient, **credentials: str) -> None:
     assert answer.status_code == 204, answer.text
 
 
-def test_bundle_is_built_from_the_present_sources() -> None:
+def test_bundle_is_built_from_current_sources() -> None:
     assert hashes(WEB) == MANIFEST["sources"], "run `make web`, and commit what it builds"
 
 
@@ -41,18 +41,18 @@ def test_bundle_is_not_edited_by_hand() -> None:
     assert hashes(STATIC) == MANIFEST["files"], "run `make web`, and commit what it builds"
 
 
-def test_lock_file_names_no_other_registry() -> None:
+def test_lock_file_uses_default_registry_only() -> None:
     packages = json.loads((WEB / "package-lock.json").read_text())["packages"]
     origins = {value.get("resolved", "").rpartition("/-/")[0] for value in packages.values()}
     assert all(not url or url.startswith("https://registry.npmjs.org/") for url in origins)
 
 
-def test_sources_never_make_html_of_text() -> None:
+def test_sources_never_insert_text_as_html() -> None:
     sources = "".join(path.read_text() for path in (WEB / "src").iterdir())
     assert not re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", sources)
 
 
-def test_licences_name_each_package_in_the_bundle() -> None:
+def test_licences_name_every_package_in_bundle() -> None:
     text = (STATIC / "THIRD-PARTY.txt").read_text()
     dependencies = json.loads((WEB / "package.json").read_text())["dependencies"]
     assert not [name for name, version in dependencies.items() if f"{name} {version} (" not in text]
@@ -78,7 +78,7 @@ def test_page_names_only_files_that_exist(client: Client) -> None:
     assert [anyone.get(f"/ui/{name}").status_code for name in names] == [200, 200, 200]
 
 
-def test_file_with_hash_is_cached_for_ever(client: Client) -> None:
+def test_file_with_hash_is_cached_forever(client: Client) -> None:
     (name,) = (path.name for path in STATIC.glob("app-*.js"))
     answer = client().get(f"/ui/{name}")
     assert "immutable" in answer.headers["Cache-Control"]
@@ -87,7 +87,7 @@ def test_file_with_hash_is_cached_for_ever(client: Client) -> None:
     assert unchanged.status_code == 304
 
 
-def test_browser_at_root_is_sent_to_the_dashboard(client: Client) -> None:
+def test_root_in_browser_redirects_to_dashboard(client: Client) -> None:
     answer = client().get("/", headers={"Accept": "text/html,*/*"})
     assert (answer.status_code, answer.headers["Location"]) == (303, "/ui/")
 
@@ -112,7 +112,7 @@ def test_other_files_are_not_served(client: Client, path: str) -> None:
     assert "detail" in answer.json()
 
 
-def test_login_with_token_sets_a_protected_cookie(client: Client) -> None:
+def test_login_with_token_sets_protected_cookie(client: Client) -> None:
     browser = client()
     answer = browser.post("/login", json={"token": f" {ALICE}\n"}, headers=BROWSER)
     assert answer.status_code == 204
@@ -123,7 +123,7 @@ def test_login_with_token_sets_a_protected_cookie(client: Client) -> None:
     assert browser.get("/whoami").json()["user"] == "alice"
 
 
-def test_login_by_https_sets_a_secure_cookie(client: Client) -> None:
+def test_login_over_https_sets_secure_cookie(client: Client) -> None:
     answer = client(secure=True).post("/login", json={"token": ALICE}, headers=BROWSER)
     assert "Secure" in answer.headers["Set-Cookie"]
 
@@ -137,7 +137,7 @@ def test_login_with_wrong_credentials_is_refused(client: Client, body: dict[str,
     assert "Set-Cookie" not in answer.headers
 
 
-def test_login_with_many_wrong_tokens_is_limited(client: Client) -> None:
+def test_login_with_many_wrong_tokens_is_rate_limited(client: Client) -> None:
     browser = client()
     attempts = [
         browser.post("/login", json={"token": f"x{n}"}, headers=BROWSER).status_code
@@ -173,7 +173,7 @@ def test_login_and_logout_from_other_sites_are_refused(
     assert browser.get("/whoami").json()["user"] == "alice"
 
 
-def test_one_time_code_logs_in_the_owner_once(client: Client) -> None:
+def test_login_with_one_time_code_works_once(client: Client) -> None:
     browser = client(login_code="one-time")
     login(browser, code="one-time")
     assert browser.get("/whoami").json()["user"] == "server"
@@ -188,12 +188,12 @@ def test_one_time_code_expires(client: Client, monkeypatch: pytest.MonkeyPatch) 
     assert browser.post("/login", json={"code": "one-time"}, headers=BROWSER).status_code == 401
 
 
-def test_server_without_code_accepts_no_code(client: Client) -> None:
+def test_login_with_code_on_server_without_code_is_refused(client: Client) -> None:
     for code in ("", "None", "0"):
         assert client().post("/login", json={"code": code}, headers=BROWSER).status_code == 401
 
 
-def test_logout_ends_the_session(client: Client) -> None:
+def test_logout_ends_session(client: Client) -> None:
     browser = client()
     login(browser, token=ALICE)
     cookie = browser.cookies[identity.COOKIE]
@@ -204,7 +204,7 @@ def test_logout_ends_the_session(client: Client) -> None:
     assert browser.get("/whoami").status_code == 401
 
 
-def test_second_login_ends_the_first_session(client: Client) -> None:
+def test_second_login_ends_first_session(client: Client) -> None:
     browser = client()
     login(browser, token=ALICE)
     first = {"Cookie": f"{identity.COOKIE}={browser.cookies[identity.COOKIE]}"}

@@ -23,16 +23,16 @@ def submitted(client: TestClient, task: dict[str, Any] | None = None, **query: s
     return str(answer.json()["task_id"])
 
 
-def test_root_returns_health_as_the_seed_writes_it(client: Client) -> None:
+def test_root_returns_health_as_specified(client: Client) -> None:
     assert client().get("/").json() == {"status": "ok", "service": "k8s-cli-api"}
 
 
-def test_root_for_a_browser_redirects_to_the_dashboard(client: Client) -> None:
+def test_root_in_browser_redirects_to_dashboard(client: Client) -> None:
     answer = client().get("/", headers={"Accept": "text/html,*/*"})
     assert (answer.status_code, answer.headers["Location"]) == (303, "/ui/")
 
 
-def test_submit_json_creates_the_task(alice: TestClient, cluster: FakeCluster) -> None:
+def test_submit_json_creates_task(alice: TestClient, cluster: FakeCluster) -> None:
     answer = alice.post("/tasks/submit", json=HELLO)
     task_id = answer.json()["task_id"]
     assert answer.json()["status"] == "submitted"
@@ -41,7 +41,7 @@ def test_submit_json_creates_the_task(alice: TestClient, cluster: FakeCluster) -
     assert labels["username"] == "alice"
 
 
-def test_submit_yaml_of_two_tasks_creates_a_pipeline(alice: TestClient) -> None:
+def test_submit_yaml_of_two_tasks_creates_pipeline(alice: TestClient) -> None:
     answer = alice.post("/tasks/submit", content=TWO_TASKS, headers=YAML).json()
     assert answer["task_id"] == answer["pipeline_id"]
     assert len(answer["task_ids"]) == 2
@@ -49,7 +49,7 @@ def test_submit_yaml_of_two_tasks_creates_a_pipeline(alice: TestClient) -> None:
     assert [task["name"] for task in shown["tasks"]] == ["one", "two"]
 
 
-def test_show_returns_the_fields_of_the_seed(alice: TestClient, cluster: FakeCluster) -> None:
+def test_show_returns_specified_fields(alice: TestClient, cluster: FakeCluster) -> None:
     task_id = submitted(alice, HELLO | {"num_nodes": 2})
     cluster.start(f"hello-{task_id}-node-0")
     task = alice.get(f"/tasks/{task_id}").json()
@@ -86,7 +86,7 @@ def test_list_with_foreign_cursor_is_refused(alice: TestClient, cursor: str) -> 
     assert answer.json()["detail"] == "cursor: not a cursor of this server"
 
 
-def test_tasks_of_another_user_are_hidden_without_all_users(client: Client) -> None:
+def test_list_tasks_of_other_user_requires_all_users(client: Client) -> None:
     alice, bob = client(bearer(ALICE)), client(bearer(BOB))
     task_id = submitted(alice)
     assert bob.get("/tasks").json()["tasks"] == []
@@ -102,14 +102,16 @@ def test_tasks_of_another_user_are_hidden_without_all_users(client: Client) -> N
     assert alice.get(f"/tasks/{task_id}").status_code == 200
 
 
-def test_all_users_shows_only_what_rbac_allows(client: Client, cluster: FakeCluster) -> None:
+def test_list_all_users_returns_only_tasks_allowed_by_rbac(
+    client: Client, cluster: FakeCluster
+) -> None:
     cluster.forbidden.add("bob: list jobs")
     answer = client(bearer(BOB)).get("/tasks?all_users=true")
     assert answer.status_code == 403
     assert "user bob may not list jobs" in answer.json()["detail"]
 
 
-def test_forbidden_submit_is_refused_and_leaves_nothing(
+def test_submit_without_rights_is_forbidden_and_creates_no_objects(
     client: Client, cluster: FakeCluster
 ) -> None:
     cluster.forbidden.add("bob: create jobs")
@@ -118,7 +120,7 @@ def test_forbidden_submit_is_refused_and_leaves_nothing(
     assert cluster.names() == []
 
 
-def test_stop_deletes_the_task(alice: TestClient, cluster: FakeCluster) -> None:
+def test_stop_deletes_task(alice: TestClient, cluster: FakeCluster) -> None:
     task_id = submitted(alice)
     assert alice.post(f"/tasks/{task_id}/stop").json() == {
         "task_id": task_id,
@@ -129,7 +131,7 @@ def test_stop_deletes_the_task(alice: TestClient, cluster: FakeCluster) -> None:
     assert alice.get(f"/tasks/{task_id}").status_code == 404
 
 
-def test_stop_all_counts_the_tasks(alice: TestClient) -> None:
+def test_stop_all_returns_number_of_tasks(alice: TestClient) -> None:
     ids = [submitted(alice) for _ in range(2)]
     answer = alice.post("/tasks/stop").json()
     assert (answer["count"], answer["status"], answer["message"]) == (
@@ -153,7 +155,7 @@ def test_idempotency_key_submits_once_per_user(client: Client, cluster: FakeClus
     assert sum(name.startswith("jobs ") for name in cluster.names()) == 2
 
 
-def test_idempotency_key_sent_twice_at_once_creates_one_task(
+def test_idempotency_key_sent_concurrently_creates_single_task(
     alice: TestClient, cluster: FakeCluster
 ) -> None:
     key = {"Idempotency-Key": "at once"}
@@ -173,7 +175,7 @@ def test_key_and_id_together_are_refused(alice: TestClient) -> None:
     assert answer.status_code == 400
 
 
-def test_dry_run_sends_nothing(alice: TestClient, cluster: FakeCluster) -> None:
+def test_submit_dry_run_sends_no_writes(alice: TestClient, cluster: FakeCluster) -> None:
     answer = alice.post("/tasks/submit", json=HELLO, params={"dry_run": "client", "id": ID})
     assert "kind: Job" in answer.json()["manifests"]
     assert cluster.writes == []
@@ -212,7 +214,7 @@ def test_local_files_are_refused(
     assert "dangers" not in answer.json() or answer.json()["dangers"] == []
 
 
-def test_variables_of_the_server_are_not_read(
+def test_submit_does_not_read_environment_of_server(
     alice: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVER_SECRET", "leaked")
@@ -224,14 +226,14 @@ def test_variables_of_the_server_are_not_read(
     assert "leaked" not in answer.text
 
 
-def test_context_of_a_file_does_not_choose_a_cluster_of_the_server(alice: TestClient) -> None:
+def test_submit_context_of_file_does_not_select_cluster_of_server(alice: TestClient) -> None:
     task = HELLO | {"resources": {"infra": "k8s/other"}}
     answer = alice.post("/tasks/submit", json=task)
     assert answer.status_code == 400
     assert "other" in answer.text
 
 
-def test_secrets_are_in_no_answer(alice: TestClient) -> None:
+def test_secrets_are_not_in_responses(alice: TestClient) -> None:
     task = HELLO | {"secrets": {"TOKEN": "hunter2"}}
     task_id = submitted(alice, task, id=ID)
     for answer in (
@@ -249,7 +251,7 @@ def test_secrets_are_in_no_answer(alice: TestClient) -> None:
     assert "kind: Secret" in alice.get(f"/tasks/{task_id}/manifests").json()["manifests"]
 
 
-def test_doctor_returns_the_verdict(alice: TestClient, cluster: FakeCluster) -> None:
+def test_doctor_returns_verdict(alice: TestClient, cluster: FakeCluster) -> None:
     task_id = submitted(alice)
     cluster.start(f"hello-{task_id}")
     cluster.finish(f"hello-{task_id}", 3)
@@ -257,7 +259,7 @@ def test_doctor_returns_the_verdict(alice: TestClient, cluster: FakeCluster) -> 
     assert (verdict["task_id"], verdict["status"]) == (task_id, "failed")
 
 
-def test_render_returns_manifests_of_the_caller(alice: TestClient) -> None:
+def test_render_returns_manifests_of_caller(alice: TestClient) -> None:
     answer = alice.post("/render", json=HELLO, params={"id": ID, "namespace": "team"}).json()
     assert f"name: hello-{ID}" in answer["manifests"]
     assert "username: alice" in answer["manifests"]
@@ -279,7 +281,7 @@ def test_render_returns_manifests_of_the_caller(alice: TestClient) -> None:
         (b"{}", ""),
     ],
 )
-def test_bad_json_is_refused(alice: TestClient, body: bytes, detail: str) -> None:
+def test_malformed_json_is_refused(alice: TestClient, body: bytes, detail: str) -> None:
     answer = alice.post("/tasks/submit", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 400
     assert answer.json()["detail"].startswith(detail)
@@ -288,7 +290,9 @@ def test_bad_json_is_refused(alice: TestClient, body: bytes, detail: str) -> Non
 @pytest.mark.parametrize(
     "run", ["a\u2028b", "a\x7fb\x85", "\ufeff", "tab\there", "\U0001f600", "a\nb"]
 )
-def test_any_character_of_json_arrives(alice: TestClient, cluster: FakeCluster, run: str) -> None:
+def test_submit_json_preserves_every_character(
+    alice: TestClient, cluster: FakeCluster, run: str
+) -> None:
     submitted(alice, HELLO | {"run": run}, id=ID)
     data = cluster.get(kinds.CONFIG_MAP, f"hello-{ID}")["data"]
     assert any(run in text for text in data.values())
@@ -334,7 +338,7 @@ def test_large_bodies_are_refused(alice: TestClient) -> None:
         "a" * 9,
     ],
 )
-def test_ids_that_are_none_are_refused_before_any_request(
+def test_invalid_ids_are_refused_before_any_request(
     alice: TestClient, cluster: FakeCluster, task_id: str
 ) -> None:
     for path in ("", "/doctor", "/logs", "/manifests"):
@@ -344,7 +348,7 @@ def test_ids_that_are_none_are_refused_before_any_request(
 
 
 @pytest.mark.parametrize("namespace", ["..", "a/b", "A", "x" * 64, "", "a\nb", "kube-system/pods"])
-def test_namespaces_that_are_none_are_refused(
+def test_invalid_namespaces_are_refused(
     alice: TestClient, cluster: FakeCluster, namespace: str
 ) -> None:
     assert alice.get("/tasks", params={"namespace": namespace}).status_code == 400
@@ -382,7 +386,7 @@ def test_internal_error_shows_no_details(
     assert "RuntimeError" in caplog.text
 
 
-def test_answers_have_security_headers(client: Client) -> None:
+def test_responses_have_security_headers(client: Client) -> None:
     for answer in (client().get("/"), client().get("/tasks"), client().get("/nothing")):
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert "default-src 'none'" in answer.headers["Content-Security-Policy"]

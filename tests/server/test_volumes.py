@@ -9,7 +9,7 @@ from tests.server.conftest import ALICE, BOB, Client, bearer
 DATA = {"name": "data-vol", "size": "10Gi", "storage_class": "standard"}
 
 
-def test_volume_lifecycle_as_the_seed_writes_it(alice: TestClient, cluster: FakeCluster) -> None:
+def test_volume_lifecycle_returns_specified_fields(alice: TestClient, cluster: FakeCluster) -> None:
     created = alice.post("/volumes/create", json=DATA).json()
     volume_id = created["volume_id"]
     assert created["status"] == "created"
@@ -29,7 +29,7 @@ def test_volume_lifecycle_as_the_seed_writes_it(alice: TestClient, cluster: Fake
     assert cluster.names() == []
 
 
-def test_volume_of_another_user_is_not_found(client: Client) -> None:
+def test_volume_of_other_user_is_not_found(client: Client) -> None:
     alice, bob = client(bearer(ALICE)), client(bearer(BOB))
     volume_id = alice.post("/volumes/create", json=DATA).json()["volume_id"]
     assert bob.get("/volumes").json() == {"volumes": []}
@@ -70,7 +70,7 @@ def test_volume_in_use_is_deleted_only_with_force(alice: TestClient, cluster: Fa
         "x",
     ],
 )
-def test_wrong_volume_is_refused(alice: TestClient, cluster: FakeCluster, wrong: object) -> None:
+def test_invalid_volume_is_refused(alice: TestClient, cluster: FakeCluster, wrong: object) -> None:
     answer = alice.post("/volumes/create", json=wrong)
     assert answer.status_code == 400
     assert answer.json()["detail"]

@@ -1,4 +1,4 @@
-"""The numbers of an array, as people write them."""
+"""The syntax of --array."""
 
 import pytest
 from hypothesis import given
@@ -20,12 +20,12 @@ from kubectl_sky.spec.arrays import MAX_INDEXES, Array, array
         (f"0-{MAX_INDEXES - 1}%50", Array(f"0-{MAX_INDEXES - 1}", MAX_INDEXES, 50)),
     ],
 )
-def test_what_is_meant(text: str, expected: Array) -> None:
+def test_array_text_is_parsed(text: str, expected: Array) -> None:
     assert array(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "expected numbers; write it as 0-99, 0,3,7 or 0-99%10"),
         ("x", "expected numbers"),
@@ -42,14 +42,14 @@ def test_what_is_meant(text: str, expected: Array) -> None:
         ("\u0661-\u0662", "expected numbers"),
     ],
 )
-def test_what_is_wrong(text: str, told: str) -> None:
+def test_array_invalid_text_is_value_error(text: str, message: str) -> None:
     with pytest.raises(ValueError) as caught:
         array(text)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @given(st.text("0123456789-,% x", max_size=20))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_array_random_text_is_parsed_or_refused(text: str) -> None:
     try:
         found = array(text)
     except ValueError:

@@ -34,7 +34,7 @@ BUCKETS: list[tuple[Any, Bucket]] = [
 
 
 @pytest.mark.parametrize(("source", "expected"), BUCKETS)
-def test_sources(source: Any, expected: Bucket) -> None:
+def test_bucket_source_is_parsed(source: Any, expected: Bucket) -> None:
     document = make_document(file_mounts={"/a": source, "/local": "./x"})
     assert [one for one in validate(document) if one.severity == "error"] == []
     assert refusals(document) == []
@@ -42,7 +42,7 @@ def test_sources(source: Any, expected: Bucket) -> None:
     assert found == expected
 
 
-def test_as_people_write_them() -> None:
+def test_bucket_url_is_as_written() -> None:
     for url in ("s3://b/p", "cos://us-east/b/p", "https://acct.blob.core.windows.net/box/p"):
         (bucket,) = task_of(make_document(file_mounts={"x": url})).buckets
         assert (bucket.url, bucket.path) == (url, "~/sky_workdir/x")
@@ -90,7 +90,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("field", REFUSED)
-def test_what_cannot_be_carried_out(field: str) -> None:
+def test_bucket_unsupported_source_is_refused(field: str) -> None:
     (document,) = read("run: x\n" + field)
     assert [str(one) for one in refusals(document)] == [REFUSED[field]]
 
@@ -106,7 +106,7 @@ LOCAL: list[tuple[Any, list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("mount", "expected"), LOCAL)
-def test_copied_bucket_of_local_files_is_uploaded(
+def test_bucket_copy_of_local_files_is_uploaded(
     mount: Any, expected: list[tuple[str, str]]
 ) -> None:
     document = make_document(file_mounts={"/a": mount})
@@ -128,7 +128,7 @@ def test_copied_bucket_of_local_files_is_uploaded(
         {"name": "b", "source": [".."], "mode": "COPY"},
     ],
 )
-def test_bucket_that_would_have_to_be_filled_is_refused(mount: Any) -> None:
+def test_bucket_of_local_files_to_mount_is_refused(mount: Any) -> None:
     (problem,) = refusals(make_document(file_mounts={"/a": mount}))
     assert "no bucket is created or filled" in problem.message
 
@@ -140,17 +140,17 @@ def test_bucket_that_would_have_to_be_filled_is_refused(mount: Any) -> None:
         "/a/f: ./f, /a: {name: b, source: [f], mode: COPY}",
     ],
 )
-def test_local_files_with_the_same_destination_are_refused(mounts: str) -> None:
+def test_file_mounts_with_same_destination_are_refused(mounts: str) -> None:
     (problem,) = problems(f"run: x\nfile_mounts: {{{mounts}}}\n")
     assert problem.endswith("file_mounts./a.source: other files are uploaded to /a/f, too")
 
 
-def test_position_of_a_refused_bucket_is_that_of_its_relative_path() -> None:
+def test_bucket_with_relative_path_keeps_key() -> None:
     (bucket,) = task_of(make_document(file_mounts={"data": "s3://b"})).buckets
     assert (bucket.path, bucket.key) == ("~/sky_workdir/data", "data")
 
 
-def test_a_bucket_goes_where_something_can_be_mounted() -> None:
+def test_bucket_mount_path_with_colon_is_error() -> None:
     assert problems("run: x\nfile_mounts: {'/a:b': 's3://b'}") == [
         'task.yaml:2:15: file_mounts."/a:b": a mount path cannot hold a colon'
     ]
@@ -170,11 +170,11 @@ def test_a_bucket_goes_where_something_can_be_mounted() -> None:
         *((wrong, None) for wrong in ("buckets/me/box@1", "o/x@", "o/x/a\nb", "datasets/o", "o/é")),
     ],
 )
-def test_places_on_the_hub(text: str, expected: tuple[str, ...] | None) -> None:
+def test_hub_path_is_parsed(text: str, expected: tuple[str, ...] | None) -> None:
     assert buckets.hub_path(text) == (buckets.HubPath(*expected) if expected else None)
 
 
-def test_a_bucket_on_the_hub_by_its_name() -> None:
+def test_hub_bucket_by_name_is_parsed() -> None:
     mount = {"name": "me/box", "store": "HF", "mode": "COPY"}
     (bucket,) = task_of(make_document(file_mounts={"/a": mount})).buckets
     assert (bucket.location, bucket.name, bucket.prefix) == ("buckets/me/box", "me/box", "")
@@ -195,7 +195,7 @@ SOURCES: st.SearchStrategy[Any] = URLS | st.fixed_dictionaries(
 
 
 @given(st.dictionaries(st.text() | st.just("/data"), SOURCES, max_size=3))
-def test_any_buckets(mounts: dict[str, Any]) -> None:
+def test_bucket_random_mounts_are_parsed_or_refused(mounts: dict[str, Any]) -> None:
     document = make_document(file_mounts=mounts)
     errors = [one for one in validate(document) if one.severity == "error"]
     if not errors and not refusals(document):

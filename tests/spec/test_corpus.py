@@ -1,4 +1,4 @@
-"""Public SkyPilot files: what SkyPilot accepts is valid, what it refuses is told with a line."""
+"""Public SkyPilot files: valid if SkyPilot accepts them, errors with lines otherwise."""
 
 import csv
 import os
@@ -12,7 +12,7 @@ CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
 
 pytestmark = pytest.mark.outside
 
-# Files that SkyPilot refuses and we accept, each with its reason.
+# Files that SkyPilot refuses and we accept, with reasons.
 KNOWN_DIFFERENCES = {
     "upstream__tests__test_yamls__test_mixed_list_accelerators.yaml": (
         "a list of accelerators with their counts, `- T4: 1`, can only mean one thing"
@@ -28,14 +28,14 @@ def rows() -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
-def test_the_corpus_is_there() -> None:
+def test_corpus_exists() -> None:
     if not rows() and not os.environ.get("CI"):
         pytest.skip(f"no corpus beside the checkout, at {CORPUS}")
     assert rows(), f"CI needs the corpus at {CORPUS}"
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row["file"])
-def test_as_skypilot_judges(row: dict[str, str]) -> None:
+def test_corpus_file_has_same_verdict_as_skypilot(row: dict[str, str]) -> None:
     found, narrower = verdicts.ours((CORPUS / row["file"]).read_text(encoding="utf-8"))
     if row["with_dummy_envs"] == "accept":
         assert [str(problem) for problem in [*found, *narrower]] == []

@@ -1,4 +1,4 @@
-"""The table of dangers: complete by the schema of pods, and the same in the documentation."""
+"""The table of dangers: complete for the pod schema, and equal to the documentation."""
 
 import json
 import os
@@ -20,7 +20,7 @@ SUSPICIOUS = re.compile(
     r"|token|credential|certificate|identity|keyring|nodeName|propagation|runAsUser|chap",
     re.IGNORECASE,
 )
-# Fields whose names sound dangerous, with the reason why they are not in the table.
+# Fields with suspicious names, with the reason why they are not in the table.
 HARMLESS = {
     "hostAliases": "names within the pod",
     "hostIP": "means nothing without hostPort",
@@ -46,13 +46,13 @@ HARMLESS = {
 
 
 def names() -> set[str]:
-    """The names of the table, without the field around them."""
+    """Return the names in the table without their parent fields."""
     fields = {name for field in POD_FIELDS for name in field.names}
     keys = {name for name in fields if name.startswith(("annotations.", "labels."))}
     return {name.rpartition(".")[2] for name in fields - keys} | {"capabilities"}
 
 
-def test_table_every_suspicious_field_of_a_pod_is_listed() -> None:
+def test_dangers_table_lists_every_suspicious_pod_field() -> None:
     definitions = json.loads(assets.read("schemas", "pod.json"))["$defs"]
     fields = {name for kind in definitions.values() for name in kind.get("properties", ())}
     suspicious = {name for name in fields if SUSPICIOUS.search(name)}
@@ -60,20 +60,20 @@ def test_table_every_suspicious_field_of_a_pod_is_listed() -> None:
     assert HARMLESS.keys() <= suspicious, "a reason for a field that does not exist"
 
 
-def test_table_every_name_is_a_field_of_a_pod() -> None:
+def test_dangers_table_names_are_pod_fields() -> None:
     definitions = json.loads(assets.read("schemas", "pod.json"))["$defs"]
     fields = {name for kind in definitions.values() for name in kind.get("properties", ())}
     free = {"secretProviderClass", "*"}  # keys of free-form maps
     assert names() - fields <= free
 
 
-def test_settings_every_class_can_be_refused() -> None:
+def test_refuse_setting_accepts_every_class() -> None:
     schema = json.loads(assets.read("schemas", "settings.json"))["properties"]["refuse"]
     assert schema["items"]["enum"] == list(DangerClass) == list(MEANINGS)
 
 
 def table() -> str:
-    """The documentation's table of each class."""
+    """Return the tables of the documentation."""
     parts = []
     for danger_class, meaning in MEANINGS.items():
         rows = [
@@ -86,7 +86,7 @@ def table() -> str:
     return "\n" + "\n".join(parts) + "\n"
 
 
-def test_documentation_has_every_class_and_field() -> None:
+def test_docs_security_review_lists_every_danger() -> None:
     text = DOC.read_text(encoding="utf-8")
     if os.environ.get("UPDATE_GOLDEN"):
         text = GENERATED.sub(lambda found: found[1] + table() + found[3], text)
@@ -110,7 +110,7 @@ def test_documentation_has_every_class_and_field() -> None:
         ("/", False),
     ],
 )
-def test_host_path_outside_the_settings_is_not_allowed(path: str, allowed: bool) -> None:
+def test_host_path_outside_settings_is_not_allowed(path: str, allowed: bool) -> None:
     assert dangers.is_allowed_host_path(path, ["/mnt/data"]) is allowed
     assert not dangers.is_allowed_host_path(path, [])
 
@@ -129,12 +129,12 @@ def test_host_path_outside_the_settings_is_not_allowed(path: str, allowed: bool)
         "~/.docker/config.json",
     ],
 )
-def test_credentials_of_well_known_names_are_recognised(path: str) -> None:
+def test_credentials_well_known_paths_are_recognized(path: str) -> None:
     assert credentials.are_in(path)
 
 
 @pytest.mark.parametrize("path", [".", "main.py", "config/gcloud", "id_rsa.pub", "cacert.pem", ""])
-def test_credentials_of_other_names_are_not_recognised(path: str) -> None:
+def test_credentials_other_paths_are_not_recognized(path: str) -> None:
     assert not credentials.are_in(path)
 
 
@@ -156,19 +156,19 @@ def test_credentials_of_other_names_are_not_recognised(path: str) -> None:
         {"volumes": [{"name": "secret", "emptyDir": {}}]},
     ],
 )
-def test_fields_with_harmless_values_are_not_reported(spec: object) -> None:
+def test_dangers_harmless_values_are_not_reported(spec: object) -> None:
     document = make_document(run="x", config={"kubernetes": {"pod_config": {"spec": spec}}})
     assert list(dangers.in_fields(document)) == []
 
 
-def test_hidden_value_in_a_path_is_not_shown() -> None:
+def test_dangers_secret_in_path_is_not_printed() -> None:
     (document,) = read("secrets: {S: hunter2}\nfile_mounts: {/a: /srv/$S}\nrun: x\n")
     (danger,) = dangers.in_local_files(document, "/work", lambda path: path)
     assert "hunter2" not in str(danger)
     assert danger.problem.path == "file_mounts./a"
 
 
-def test_host_path_with_a_secret_is_refused_and_not_shown() -> None:
+def test_host_path_with_secret_is_refused_and_not_printed() -> None:
     (document,) = read("secrets: {S: /etc/hunter2}\nvolumes: {/h: {host_path: $S}}\nrun: x\n")
     (judged,) = dangers.judge(dangers.in_fields(document), Settings(host_paths=("/",)), "S")
     assert "hunter2" not in str(judged.problem)
@@ -177,13 +177,13 @@ def test_host_path_with_a_secret_is_refused_and_not_shown() -> None:
     assert "hunter2" not in str(refusal)
 
 
-def test_host_path_that_a_flag_gives_is_judged_only_then() -> None:
+def test_host_path_set_by_flag_is_checked_with_its_value() -> None:
     (document,) = read("envs: {DIR: null}\nvolumes: {/h: {host_path: $DIR}}\nrun: x\n")
     (judged,) = dangers.judge(dangers.in_fields(document), Settings(), "S")
     assert not judged.refused
 
 
-def test_refused_class_becomes_an_error_at_the_same_position() -> None:
+def test_refused_class_is_error_at_same_position() -> None:
     (document,) = read("run: x\nconfig:\n  kubernetes: {remote_identity: boss}\n")
     (danger,) = dangers.in_fields(document)
     (judged,) = dangers.judge([danger], Settings(refuse=("identity",)), "S")

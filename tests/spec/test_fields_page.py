@@ -1,4 +1,4 @@
-"""docs/task-file.md says of each field of SkyPilot's language what it becomes, or why nothing."""
+"""docs/task-file.md explains every field of SkyPilot's YAML, supported or not."""
 
 import json
 import os
@@ -20,13 +20,13 @@ FIELD = re.compile(r"`([\w.*]+)[^`]*`")
 GENERATED = re.compile(
     r"(<!-- made of schemas/unsupported\.yaml.*? -->\n)(.*?)(<!-- end -->)", re.S
 )
-FILES = {"volume", "header"}  # they are files and documents of their own
+FILES = {"volume", "header"}  # separate files and documents
 
 Field = tuple[str, ...]
 
 
 def rows() -> Iterator[tuple[Field, str]]:
-    """The fields that the page explains, with what it says of them."""
+    """Yield the explained fields with their explanations."""
     text = GENERATED.sub("", FIELDS.read_text(encoding="utf-8"))
     for prefix, body in TABLE.findall(text):
         above = () if prefix == "task" else tuple(prefix.split("."))
@@ -39,8 +39,8 @@ def rows() -> Iterator[tuple[Field, str]]:
 
 
 @cache
-def known() -> set[Field]:
-    """All fields, a candidate's as those of resources, and those of files under their name."""
+def all_fields() -> set[Field]:
+    """Return all fields; fields of candidates count as fields of resources."""
     schemas = texts() | {"header.json": json.loads(assets.read("schemas", "header.json"))}
     found = {once(path) for path in properties("task.json", schemas["task.json"], ())}
     for name in FILES:
@@ -59,7 +59,7 @@ def outcome(entry: Entry) -> tuple[str, str]:
 
 
 def generated() -> str:
-    """The table of what is listed as not carried out, fields of one reason on one line."""
+    """Return the table of unsupported fields, grouped by reason."""
     lines = ["| field | | why |", "|---|---|---|"]
     for (how, reason), entries in groupby(sorted(listed(), key=outcome), outcome):
         fields = ", ".join(f"`{'.'.join(entry.field)}`" for entry in entries)
@@ -71,37 +71,39 @@ def covered(path: Field, by: set[Field]) -> bool:
     return any(path[:end] in by for end in range(1, len(path) + 1))
 
 
-def test_every_field_has_its_line() -> None:
+def test_docs_task_file_explains_every_field() -> None:
     explained = {field for field, _ in rows()}
     listed_fields = {entry.field for entry in listed()}
-    # a line for `resources`, `config` or `config.kubernetes` as a whole would explain nothing
+    # an entry for all of `resources`, `config` or `config.kubernetes` would explain nothing
     assert not explained & {("resources",), ("config",), ("config", "kubernetes")}
-    whole = {path[:end] for path in known() for end in range(len(path))}
+    whole = {path[:end] for path in all_fields() for end in range(len(path))}
     missing = {
         ".".join(path)
-        for path in known() - whole
+        for path in all_fields() - whole
         if not covered(path, explained) and not covered(path, listed_fields)
     }
     assert missing == set()
 
 
-def test_lines_name_only_fields_that_there_are() -> None:
+def test_docs_task_file_names_only_existing_fields() -> None:
     assert len(list(rows())) > 50
-    assert {".".join(field) for field, _ in rows()} - {".".join(path) for path in known()} == set()
+    assert {".".join(field) for field, _ in rows()} - {
+        ".".join(path) for path in all_fields()
+    } == set()
 
 
-def test_what_is_never_carried_out_has_no_line_but_the_list() -> None:
+def test_docs_task_file_explains_no_unsupported_field() -> None:
     never = {entry.field for entry in listed() if not (entry.unless or entry.as_task)}
     assert {".".join(field) for field, _ in rows() if covered(field, never)} == set()
 
 
 @pytest.mark.parametrize("word", ["ignored", "refused"])
-def test_what_is_not_listed_is_not_said_to_be_nothing(word: str) -> None:
+def test_docs_task_file_unsupported_fields_are_in_list(word: str) -> None:
     assert [field for field, said in rows() if said.startswith(word)] == []
 
 
-def test_the_list_is_as_it_is_carried_out() -> None:
-    """`UPDATE_GOLDEN=1` writes it anew."""
+def test_docs_task_file_list_is_up_to_date() -> None:
+    """`UPDATE_GOLDEN=1` regenerates the table."""
     text = FIELDS.read_text(encoding="utf-8")
     written = GENERATED.sub(lambda found: found[1] + "\n" + generated() + "\n" + found[3], text)
     if os.environ.get("UPDATE_GOLDEN"):

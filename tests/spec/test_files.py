@@ -1,4 +1,4 @@
-"""Where the files of a task go, and what is wrong with a place."""
+"""Local files of a task: destinations, sources and their errors."""
 
 import pytest
 
@@ -7,11 +7,11 @@ from kubectl_sky.spec.validate import validate
 from tests.spec.documents import read
 
 
-def said(text: str) -> list[str]:
+def messages(text: str) -> list[str]:
     return [str(found) for document in read("run: x\n" + text) for found in validate(document)]
 
 
-def test_the_workdir_comes_first_and_relative_places_are_below_it() -> None:
+def test_local_files_workdir_is_first_and_relative_paths_are_below() -> None:
     data = {
         "workdir": "code",
         "file_mounts": {"/data": "./d", "~/.netrc": "~/.netrc", "./in/it": "x", "/b": "gs://b"},
@@ -28,8 +28,8 @@ def test_the_workdir_comes_first_and_relative_places_are_below_it() -> None:
 
 
 @pytest.mark.parametrize("place", ["/a", "~/a", "a", "a/b c", "/tmp/ä", "~/.ssh/id", "/a'b"])
-def test_places(place: str) -> None:
-    assert said(f'file_mounts: {{"{place}": x}}') == []
+def test_file_mount_destination_is_valid(place: str) -> None:
+    assert messages(f'file_mounts: {{"{place}": x}}') == []
 
 
 WRONG = {
@@ -49,8 +49,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize("place", WRONG)
-def test_wrong_places(place: str) -> None:
-    (problem,) = said(f'file_mounts:\n  "{place}": x')
+def test_file_mount_invalid_destination_is_error(place: str) -> None:
+    (problem,) = messages(f'file_mounts:\n  "{place}": x')
     assert problem.startswith("task.yaml:3:3: file_mounts.")
     assert problem.endswith(f": {WRONG[place]}")
 
@@ -64,8 +64,8 @@ def test_wrong_places(place: str) -> None:
         "http://h:8/x",
     ],
 )
-def test_repositories(url: str) -> None:
-    assert said(f"workdir: {{url: '{url}', ref: feature/x-1}}") == []
+def test_workdir_git_url_is_valid(url: str) -> None:
+    assert messages(f"workdir: {{url: '{url}', ref: feature/x-1}}") == []
 
 
 @pytest.mark.parametrize(
@@ -83,17 +83,17 @@ def test_repositories(url: str) -> None:
         ('{url: "https://h/x", ref: "a\\nb"}', "workdir.ref: expected a branch, a tag or a commit"),
     ],
 )
-def test_wrong_repositories(workdir: str, wrong: str) -> None:
-    (problem,) = said(f"workdir: {workdir}")
+def test_workdir_invalid_git_url_is_error(workdir: str, wrong: str) -> None:
+    (problem,) = messages(f"workdir: {workdir}")
     assert wrong in problem
 
 
-def test_two_in_one_place() -> None:
-    (problem,) = said("file_mounts:\n  a: x\n  ~/sky_workdir/a: y")
+def test_file_mounts_with_same_target_are_error() -> None:
+    (problem,) = messages("file_mounts:\n  a: x\n  ~/sky_workdir/a: y")
     assert (
         problem == 'task.yaml:4:3: file_mounts."~/sky_workdir/a": other files have the same target'
     )
-    (problem,) = said("volumes: {/a: v}\nfile_mounts:\n  /a: x")
+    (problem,) = messages("volumes: {/a: v}\nfile_mounts:\n  /a: x")
     assert problem == "task.yaml:4:3: file_mounts./a: a volume has the same target"
 
 
@@ -105,6 +105,6 @@ def test_two_in_one_place() -> None:
         ("file_mounts: {/a: ''}", "file_mounts./a: the path is empty"),
     ],
 )
-def test_wrong_sources(text: str, wrong: str) -> None:
-    (problem,) = said(text)
+def test_file_mount_invalid_source_is_error(text: str, wrong: str) -> None:
+    (problem,) = messages(text)
     assert wrong in problem

@@ -1,4 +1,4 @@
-"""Mistakes that YAML or SkyPilot accept silently, each with what the user probably meant."""
+"""Mistakes that YAML or SkyPilot accept silently, with hints."""
 
 import pytest
 
@@ -66,20 +66,20 @@ FINE = (
 
 
 @pytest.mark.parametrize("text", WARNED)
-def test_probable_mistake_is_a_warning(text: str) -> None:
+def test_probable_mistake_is_warned(text: str) -> None:
     assert problems(text, "warning") == [f"task.yaml:{WARNED[text]}"]
     assert problems(text) == []
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_invalid_value_is_reported_at_its_own_position(text: str) -> None:
+def test_invalid_value_is_reported_at_its_position(text: str) -> None:
     assert problems(text) == [f"task.yaml:{WRONG[text]}"]
 
 
 @pytest.mark.parametrize("text", FINE)
-def test_text_that_may_be_meant_is_accepted(text: str) -> None:
+def test_plausible_text_is_accepted(text: str) -> None:
     assert problems(text) + problems(text, "warning") == []
 
 
-def test_suggestion_for_a_known_model_is_empty() -> None:
+def test_suggestion_for_known_model_is_empty() -> None:
     assert [name for name in accelerator.MODEL_NAMES if accelerator.suggestion(name)] == []

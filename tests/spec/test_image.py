@@ -60,7 +60,7 @@ def test_container_image_is_used_as_written(image: str, prefix: str) -> None:
         ("a" * 1001, "is longer than an image's name can be"),
     ],
 )
-def test_wrong_reference_is_an_error_with_its_line(image: str, message: str) -> None:
+def test_image_invalid_reference_is_error_with_position(image: str, message: str) -> None:
     assert problems(IMAGE_ID % f"'{image}'") == [f"task.yaml:2:23: resources.image_id: {message}"]
 
 
@@ -78,7 +78,7 @@ MACHINE_IMAGES = [
 
 
 @pytest.mark.parametrize("image", MACHINE_IMAGES)
-def test_machine_image_is_replaced_with_a_warning(image: str) -> None:
+def test_image_machine_image_is_replaced_with_warning(image: str) -> None:
     assert image_of(image) is None
     assert problems(IMAGE_ID % f"'{image}'") == []
     (warning,) = problems(IMAGE_ID % f"'{image}'", "warning")
@@ -99,7 +99,7 @@ def test_machine_image_is_replaced_with_a_warning(image: str) -> None:
         ({}, None, None),
     ],
 )
-def test_map_of_regions_chooses_its_image(
+def test_image_region_map_chooses_image_of_region(
     image_id: dict[str, str], infra: str | None, expected: str | None
 ) -> None:
     assert image_of(image_id, **({"infra": infra} if infra else {})) == expected
@@ -107,7 +107,7 @@ def test_map_of_regions_chooses_its_image(
     assert refusals(document) == []
 
 
-def test_map_of_regions_without_the_region_of_the_task_is_refused() -> None:
+def test_image_region_map_without_region_is_refused() -> None:
     (document,) = read(IMAGE_ID % "{us-east-1: a, us-west-2: b}, infra: aws/eu-west-1")
     assert [str(problem) for problem in refusals(document)] == [
         "task.yaml:2:13: resources.image_id: not supported:"
@@ -115,13 +115,13 @@ def test_map_of_regions_without_the_region_of_the_task_is_refused() -> None:
     ]
 
 
-def test_map_of_regions_with_a_region_in_each_candidate_is_resolved() -> None:
+def test_image_region_map_is_resolved_per_candidate() -> None:
     text = IMAGE_ID % "{e: a, w: b}, any_of: [{infra: k8s/e}, {infra: k8s/w}]"
     (document,) = read(text)
     assert refusals(document) == []
     assert [item.image for item in task_of(document).candidates] == ["a", "b"]
 
 
-def test_machine_images_of_several_regions_give_one_warning() -> None:
+def test_image_several_machine_images_are_warned_once() -> None:
     (warning,) = problems(IMAGE_ID % "{us-east-1: ami-1, us-west-2: ami-2}", "warning")
     assert warning.startswith("task.yaml:2:35: resources.image_id.us-east-1: warning: ami-1 is")

@@ -1,4 +1,4 @@
-"""`config.kubernetes` beside `pod_config`: what it becomes, and what is said of it."""
+"""`config.kubernetes` without `pod_config`: parsing and messages."""
 
 import math
 from fractions import Fraction
@@ -18,13 +18,13 @@ def read(**fields: Any) -> Kubernetes:
     return kubernetes_of({"kubernetes": fields})
 
 
-def test_silence() -> None:
+def test_kubernetes_config_empty_gives_defaults() -> None:
     assert kubernetes_of(None) == read() == Kubernetes()
     assert kubernetes_of({"kubernetes": None, "gcp": {}}) == Kubernetes()
     assert read(dws={}, kueue=None, custom_metadata={"labels": None}) == Kubernetes()
 
 
-def test_metadata_is_read_without_ours() -> None:
+def test_custom_metadata_excludes_task_labels() -> None:
     found = read(custom_metadata={"labels": {"a": "b", "task-id": "x"}, "annotations": {"c": "d"}})
     assert (found.labels, found.annotations) == ({"a": "b"}, {"c": "d"})
 
@@ -39,7 +39,7 @@ def test_metadata_is_read_without_ours() -> None:
         ({"prod-*": "robot", "*": "SERVICE_ACCOUNT"}, {"prod-*": "robot"}),
     ],
 )
-def test_identity(identity: Any, accounts: dict[str, str]) -> None:
+def test_remote_identity_gives_accounts(identity: Any, accounts: dict[str, str]) -> None:
     assert read(remote_identity=identity).accounts == accounts
 
 
@@ -52,14 +52,14 @@ def test_identity(identity: Any, accounts: dict[str, str]) -> None:
         ({"quota": {"queue": ""}}, ""),
     ],
 )
-def test_queue(fields: dict[str, Any], queue: str | None) -> None:
+def test_queue_fields_give_queue(fields: dict[str, Any], queue: str | None) -> None:
     assert read(**fields).queue == queue
 
 
 @pytest.mark.parametrize(
     ("duration", "seconds"), [(10, 600), ("10", 600), ("10m", 600), ("2H", 7200), ("1w", 604800)]
 )
-def test_run_duration(duration: int | str, seconds: int) -> None:
+def test_max_run_duration_is_parsed(duration: int | str, seconds: int) -> None:
     found = read(dws={"enabled": True, "max_run_duration": duration})
     assert (found.flex_start, found.run_seconds) == (True, seconds)
 
@@ -68,11 +68,11 @@ def test_run_duration(duration: int | str, seconds: int) -> None:
     ("factor", "limits"),
     [(True, 1), (False, 0), (2, 2), (1.1, Fraction(11, 10)), (1.25, Fraction(5, 4))],
 )
-def test_limits(factor: Any, limits: Fraction | int) -> None:
+def test_set_pod_resource_limits_gives_factor(factor: Any, limits: Fraction | int) -> None:
     assert read(set_pod_resource_limits=factor).limits == limits
 
 
-def test_patience() -> None:
+def test_provision_timeout_gives_patience() -> None:
     assert read(provision_timeout=90).patience == 90
     assert read(provision_timeout=-1).patience == math.inf
 
@@ -126,7 +126,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("field", SAID)
-def test_said(field: str) -> None:
+def test_kubernetes_config_messages_have_expected_text(field: str) -> None:
     field = field if field.startswith("{") else f"{{{field}}}"
     text = f"run: x\nconfig: {{kubernetes: {field}}}\n"
     found = problems(text) + problems(text, "warning")
@@ -145,7 +145,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(FIELDS, VALUES))
-def test_whatever_it_is(fields: dict[str, Any]) -> None:
+def test_kubernetes_config_random_value_is_parsed_or_refused(fields: dict[str, Any]) -> None:
     document = make_document(run="x", config={"kubernetes": fields})
     if not [problem for problem in validate(document) if problem.severity == "error"]:
         assert task_of(document).kubernetes

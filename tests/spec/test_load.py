@@ -1,4 +1,4 @@
-"""YAML in, values with places out; whatever comes in, only InvalidFiles comes out."""
+"""Load YAML with positions; invalid input raises only InvalidFiles."""
 
 import datetime
 import subprocess
@@ -112,11 +112,11 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=lambda text: repr(text[:30]))
-def test_refused(text: bytes) -> None:
+def test_load_invalid_file_is_refused_with_message(text: bytes) -> None:
     assert load_problems(text) == REFUSED[text]
 
 
-def test_scalars_mean_what_pyyaml_says() -> None:
+def test_load_scalars_equal_pyyaml() -> None:
     text = (
         "a: yes\nb: 0755\nc: 1e3\nd: 12:30:45\ne: 2024-01-02\nf: ~\ng: .inf\nh: 0x1f\ni: 1_000\n"
         "j: '12'\nk: \"yes\"\nl: |\n  text\nm: !!str 12\nn: 1.5\no: =\np:\nq: ! 12\nr: !!float 1\n"
@@ -129,12 +129,12 @@ def test_scalars_mean_what_pyyaml_says() -> None:
     assert document.data["e"] == datetime.date(2024, 1, 2)
 
 
-def test_the_merge_sign_is_text_where_it_merges_nothing() -> None:
+def test_load_merge_sign_as_value_is_text() -> None:
     (document,) = read("a: <<\nb: [<<, &x '<<', *x]\nc: {'<<': 1}\n")
     assert document.data == {"a": "<<", "b": ["<<", "<<", "<<"], "c": {"<<": 1}}
 
 
-def test_merge_keys_and_aliases() -> None:
+def test_load_merge_keys_and_aliases_are_resolved() -> None:
     text = (
         "base: &base {cpus: 1, memory: 2}\nother: &other {memory: 3, disk: 4}\n"
         "one: {<<: *base, cpus: 5}\ntwo: {<<: [*base, *other]}\nthree: *base\n"
@@ -144,7 +144,7 @@ def test_merge_keys_and_aliases() -> None:
     assert document.data["two"] == {"cpus": 1, "memory": 2, "disk": 4}
 
 
-def test_places_of_keys_and_values() -> None:
+def test_document_position_of_keys_and_values() -> None:
     (document,) = read("name: x\nresources:\n  cpus: 4\n  any_of:\n    - {memory: 8}\n    - 7\n")
     assert document.position(("resources", "cpus")) == (3, 9)
     assert document.position(("resources", "cpus"), key=True) == (3, 3)
@@ -154,12 +154,12 @@ def test_places_of_keys_and_values() -> None:
     assert document.position(()) == (1, 1)
 
 
-def test_an_alias_has_the_place_of_what_it_stands_for() -> None:
+def test_document_position_of_alias_is_that_of_anchor() -> None:
     (document,) = read("a: &a\n  b: 1\nc: *a\n")
     assert document.position(("c", "b")) == (2, 6)
 
 
-def test_documents_and_their_header() -> None:
+def test_load_several_documents_recognizes_header() -> None:
     header, one, two = read("name: p\n---\nname: a\nrun: x\n---\n---\nname: b\nrun: y\n")
     assert header.is_header
     assert not one.is_header
@@ -172,7 +172,7 @@ def test_documents_and_their_header() -> None:
     assert not lonely.is_header
 
 
-def test_a_byte_order_mark_is_no_error() -> None:
+def test_load_byte_order_mark_is_ignored() -> None:
     (document,) = read(b"\xef\xbb\xbfname: x\n")
     assert document.data == {"name": "x"}
     assert load_problems(b"\xef\xbb\xbfa: \xe9") == [
@@ -180,12 +180,12 @@ def test_a_byte_order_mark_is_no_error() -> None:
     ]
 
 
-def test_windows_line_ends() -> None:
+def test_load_windows_line_ends_are_accepted() -> None:
     (document,) = read(b"name: x\r\nrun: |\r\n  a\r\n  b\r\n")
     assert document.data == {"name": "x", "run": "a\nb\n"}
 
 
-def test_override_tells_the_flag() -> None:
+def test_override_error_names_flag() -> None:
     (document,) = read("run: x\nresources:\n")
     changed = document.override(("resources", "cpus"), "abc", "--cpus")
     assert changed.data == {"run": "x", "resources": {"cpus": "abc"}}
@@ -195,12 +195,12 @@ def test_override_tells_the_flag() -> None:
     assert changed.problem(("run",), "is bad").line == 1
 
 
-def test_override_of_what_is_no_mapping_leaves_it_to_the_schema() -> None:
+def test_override_below_non_map_is_left_to_schema() -> None:
     (document,) = read("run: x\nresources: [a]\n")
     assert document.override(("resources", "cpus"), "4", "--cpus").data["resources"] == ["a"]
 
 
-def test_loading_does_not_import_the_client() -> None:
+def test_load_does_not_import_kubernetes_client() -> None:
     code = (
         "import sys, kubectl_sky.spec.load, kubectl_sky.spec.task;"
         "sys.exit('kubernetes' in sys.modules)"
@@ -227,12 +227,12 @@ def check_places(data: bytes) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes(data: bytes) -> None:
+def test_load_random_bytes_give_documents_or_positions(data: bytes) -> None:
     check_places(data)
 
 
 @given(YAMLISH)
-def test_any_text(text: str) -> None:
+def test_load_random_text_gives_documents_or_positions(text: str) -> None:
     check_places(text.encode())
 
 
@@ -247,7 +247,7 @@ def test_any_text(text: str) -> None:
         min_size=1,
     )
 )
-def test_what_is_dumped_is_read(data: dict[str, object]) -> None:
+def test_load_dumped_data_is_equal(data: dict[str, object]) -> None:
     text = yaml.safe_dump(data, allow_unicode=True)
     (document,) = load(text.encode(), "f")
     assert document.data == yaml.safe_load(text)

@@ -1,4 +1,4 @@
-"""Each field of the language, with a value that is right: carried out, or told about once."""
+"""Every field with a valid value changes the task or is reported once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ BY_TYPE: dict[str, list[Any]] = {
     "string": ["x"],
 }
 FREE = {"file_mounts": "/data", "volumes": "/data", "inputs": "s3://a", "outputs": "s3://a"}
-# Values that ask for what happens anyway: there is nothing to carry out or to tell.
+# Values equal to the default behavior: no change and no message.
 USUAL: set[tuple[str, Any]] = {
     ("infra", "k8s"),
     ("use_spot", False),
@@ -38,7 +38,7 @@ USUAL: set[tuple[str, Any]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """A property with a value, and the fields that its neighbours need beside it."""
+    """A property with a value, and the required sibling fields."""
 
     path: Path
     value: Any
@@ -50,11 +50,11 @@ class Case:
 
     @property
     def without(self) -> dict[str, Any]:
-        """The same without the property, or nothing of it where that is not right."""
+        """Return the data without the property, or a minimal task if that is invalid."""
         if len(self.path) == 1:
             return {"run": "other" if self.path == ("run",) else "echo hi"}
         data = {"run": "echo hi", **self._within({}, len(self.path) - 1)}
-        return data if right(data) else {"run": "other"}
+        return data if is_valid(data) else {"run": "other"}
 
     @property
     def usual(self) -> bool:
@@ -70,7 +70,7 @@ class Case:
 
 
 def resolved(file: str, node: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
-    """Follow a reference; an example beside it is the better one."""
+    """Follow a reference; prefer examples next to it."""
     followed, examples = "", node.get("examples")
     while "$ref" in node:
         followed = f"{file} {node['$ref']}"
@@ -116,7 +116,7 @@ def about(document: Document) -> list[Problem]:
 
 
 def refused(document: Document) -> list[Problem]:
-    """Refusals that no warning has announced; there are none."""
+    """Return refusals without a warning by validate."""
     told = {problem.path for problem in validate(document)}
     return [problem for problem in refusals(document) if problem.path not in told]
 
@@ -124,23 +124,25 @@ def refused(document: Document) -> list[Problem]:
 ALL = list(cases("task.json", texts()["task.json"], (), {}))
 
 
-def right(data: dict[str, Any]) -> bool:
+def is_valid(data: dict[str, Any]) -> bool:
     return all(problem.severity != "error" for problem in validate(make_document(data)))
 
 
-RIGHT = [case for case in ALL if right(case.data)]
+RIGHT = [case for case in ALL if is_valid(case.data)]
 
 
-def test_nearly_every_field_is_asked_about() -> None:
+def test_language_cases_cover_most_fields() -> None:
     assert len(RIGHT) > 250
     paths, tried = {case.path for case in ALL}, {case.path for case in RIGHT}
     assert len(tried) > 0.8 * len(paths), sorted(map(str, paths - tried))
 
 
 @pytest.mark.parametrize("case", RIGHT, ids=lambda case: ".".join(map(str, case.path)))
-def test_carried_out_or_told_once(case: Case) -> None:
+def test_language_field_changes_task_or_is_reported_once(case: Case) -> None:
     document = make_document(case.data)
     told = about(document)
     assert len(told) <= 1, [str(problem) for problem in told]
     if not told and not case.usual:
-        assert task_of(document) != task_of(make_document(case.without)), "passed over in silence"
+        assert task_of(document) != task_of(make_document(case.without)), (
+            "the field has no effect and no message"
+        )

@@ -1,4 +1,4 @@
-"""Files of several tasks: what their header says of them together."""
+"""Files of several tasks and their header."""
 
 import pytest
 
@@ -24,11 +24,11 @@ TWO = "name: a\nrun: x\n---\nname: b\nrun: y\n"
         ),
     ],
 )
-def test_what_the_tasks_have_in_common(text: str, expected: Pipeline | None) -> None:
+def test_pipeline_of_documents_reads_header(text: str, expected: Pipeline | None) -> None:
     assert pipeline_of(read(text)) == expected
 
 
-def test_auxiliary_tasks_have_a_delay_and_primary_ones_none() -> None:
+def test_pipeline_delay_is_set_for_auxiliary_tasks_only() -> None:
     assert Pipeline(parallel=True).delay("a") is None
     group = Pipeline(parallel=True, primary=("a",), delays={"b": 5, "default": 30})
     assert [group.delay(name) for name in "abc"] == [None, 5, 30]
@@ -38,7 +38,7 @@ def test_auxiliary_tasks_have_a_delay_and_primary_ones_none() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"), [(30, 30), ("30", 30), ("30s", 30), ("5M", 300), ("1h", 3600), ("0", 0)]
 )
-def test_seconds(text: str | int, expected: int) -> None:
+def test_seconds_parses_durations(text: str | int, expected: int) -> None:
     assert seconds(text) == expected
 
 
@@ -63,11 +63,11 @@ HEADER = "name: band\nexecution: parallel\n---\nname: drum_s\nrun: x\n---\n"
         ),
     ],
 )
-def test_tasks_that_nobody_could_find(task: str, expected: str) -> None:
+def test_group_unreachable_task_names_are_error(task: str, expected: str) -> None:
     assert problems(HEADER + task) == [expected]
 
 
-def test_host_names_that_are_not_the_tasks_own_are_told() -> None:
+def test_group_name_changed_for_host_name_is_warned() -> None:
     assert problems(HEADER + "name: bass\nrun: x\n", "warning") == [
         "task.yaml:4:7: document 2: name: warning: its nodes' host names are"
         " drum-s-0.$SKYPILOT_JOBGROUP_NAME and so on; host names are of letters, digits and -"
@@ -82,7 +82,7 @@ def test_host_names_that_are_not_the_tasks_own_are_told() -> None:
         ("run: x\nenvs: {PEER: drums-1.band}\n", "9:14: document 3: envs.PEER"),
     ],
 )
-def test_the_groups_bare_name_is_no_domain(task: str, path: str) -> None:
+def test_group_name_as_domain_is_warned(task: str, path: str) -> None:
     found = problems(HEADER.replace("drum_s", "drums") + "name: bass\n" + task, "warning")
     assert found == [
         f"task.yaml:{path}: warning: the group's host names end in $SKYPILOT_JOBGROUP_NAME, and"
@@ -93,6 +93,6 @@ def test_the_groups_bare_name_is_no_domain(task: str, path: str) -> None:
 @pytest.mark.parametrize(
     "run", ["curl drums-0.$SKYPILOT_JOBGROUP_NAME", "curl drums-0.bandit", "x drums-0.band-2"]
 )
-def test_other_names_are_not_mentioned(run: str) -> None:
+def test_group_other_host_names_are_not_warned(run: str) -> None:
     text = HEADER.replace("drum_s", "drums") + f"name: bass\nrun: {run}\n"
     assert problems(text) + problems(text, "warning") == []

@@ -1,4 +1,4 @@
-"""`pod_config`: the fields of a pod, with places; and what of a task nobody may change."""
+"""`pod_config`: pod fields with positions, and fields that must not be changed."""
 
 import textwrap
 from typing import Any
@@ -60,18 +60,18 @@ WRONG = {
 }  # fmt: skip
 
 
-def told(text: str, severity: str = "error") -> list[str]:
-    """What is said of a pod_config, without where the field is."""
+def messages(text: str, severity: str = "error") -> list[str]:
+    """Return the messages for a pod_config without positions."""
     found = problems(CONFIG + textwrap.indent(text, " " * 6), severity)
     return [one.partition(": config.kubernetes.pod_config.")[2] for one in found]
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_wrong(text: str) -> None:
-    assert told(text) == [WRONG[text]]
+def test_pod_config_invalid_field_is_error(text: str) -> None:
+    assert messages(text) == [WRONG[text]]
 
 
-def test_the_place_is_the_field_s_own() -> None:
+def test_pod_config_error_has_position_of_field() -> None:
     (found,) = found_in(CONFIG + "      spec:\n        tolerationz: []\n")
     assert (found.line, found.column) == (7, 9)
 
@@ -99,9 +99,9 @@ WARNED = {
 
 
 @pytest.mark.parametrize("text", WARNED)
-def test_warned_of(text: str) -> None:
-    assert told(text) == []
-    assert told(text, "warning") == [WARNED[text]]
+def test_pod_config_ignored_field_is_warned(text: str) -> None:
+    assert messages(text) == []
+    assert messages(text, "warning") == [WARNED[text]]
 
 
 @pytest.mark.parametrize(
@@ -114,18 +114,18 @@ def test_warned_of(text: str) -> None:
         "spec: {volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}], overhead: {cpu: 1}}",
     ],
 )
-def test_right(text: str) -> None:
-    assert told(text) + told(text, "warning") == []
+def test_pod_config_valid_fields_have_no_messages(text: str) -> None:
+    assert messages(text) + messages(text, "warning") == []
 
 
-def test_a_single_node_may_have_a_name() -> None:
+def test_pod_config_hostname_of_single_node_is_accepted() -> None:
     document = make_document(
         run="x", config={"kubernetes": {"pod_config": {"spec": {"hostname": "x"}}}}
     )
     assert validate(document) == []
 
 
-def test_the_schema_is_the_server_s() -> None:
+def test_pod_schema_equals_kubernetes_openapi() -> None:
     Draft202012Validator.check_schema(pod.schema())
     assert pod.FILE.read_text(encoding="utf-8") == pod.text(), "run python -m tests.spec.pod"
 
@@ -160,6 +160,6 @@ CONFIGS = st.recursive(
 
 
 @given(CONFIGS)
-def test_whatever_it_is(config: Any) -> None:
+def test_pod_config_random_value_is_checked(config: Any) -> None:
     document = make_document(run="x", config={"kubernetes": {"pod_config": config}})
     assert all(str(problem) for problem in validate(document))

@@ -1,4 +1,4 @@
-"""Programs that a task calls and the default image lacks: what is reported, and what is not."""
+"""Warnings about programs that a task calls and the default image lacks."""
 
 import time
 from typing import Any
@@ -20,12 +20,12 @@ def warning(text: str) -> str:
 
 
 def reported(run: str, setup: str = "", **fields: Any) -> str:
-    """The programs of the warning: their names, and lines where they are not the first."""
+    """Return the programs named in the warning, with their lines."""
     problem = programs.missing(make_document(run=run, setup=setup, **fields), IMAGE)
     return problem.message.partition("has no ")[2] if problem else ""
 
 
-def test_missing_program_is_reported_with_its_line_and_the_ways_out() -> None:
+def test_programs_missing_program_is_warned_with_line_and_hint() -> None:
     text = "name: a\nsetup: |\n  pip install x\n  git clone y\nrun: |\n\n  python x\n  curl z\n"
     assert warning(text) == (
         "task.yaml:4:1: setup: warning: the default image python:3.13-slim has no git or"
@@ -34,11 +34,11 @@ def test_missing_program_is_reported_with_its_line_and_the_ways_out() -> None:
 
 
 @pytest.mark.parametrize("script", ["run: git pull\n", 'run: "echo\\ngit pull"\n'])
-def test_line_of_a_script_without_a_block_is_that_of_the_field(script: str) -> None:
+def test_programs_line_of_plain_script_is_that_of_field(script: str) -> None:
     assert warning(f"name: a\n{script}").startswith("task.yaml:2:6: run: warning: ")
 
 
-def test_every_program_is_reported_once_in_the_order_of_the_script() -> None:
+def test_programs_are_reported_once_in_order() -> None:
     text = "run: |\n  uv venv\n  wget a\n  uv pip\n  conda activate b\n  wget c\n"
     assert "has no uv, wget (line 3) or conda (line 5);" in warning(text)
 
@@ -65,7 +65,7 @@ CALLED = [
 
 
 @pytest.mark.parametrize("script", CALLED)
-def test_called_program_is_reported(script: str) -> None:
+def test_programs_called_program_is_reported(script: str) -> None:
     assert reported(script) == "git"
 
 
@@ -97,7 +97,7 @@ NOT_CALLED = [
 
 
 @pytest.mark.parametrize("script", NOT_CALLED)
-def test_program_that_is_not_called_or_installed_before_is_not_reported(script: str) -> None:
+def test_programs_not_called_or_installed_are_not_reported(script: str) -> None:
     assert reported(script) == ""
 
 
@@ -116,22 +116,22 @@ INSTALLED = [
 
 
 @pytest.mark.parametrize("script", INSTALLED)
-def test_program_of_a_package_or_an_installer_is_not_reported(script: str) -> None:
+def test_programs_of_package_or_installer_are_not_reported(script: str) -> None:
     assert reported(script) in ("", "wget", "conda")
 
 
-def test_program_that_setup_installs_is_not_reported_in_run() -> None:
+def test_programs_installed_by_setup_are_not_reported_in_run() -> None:
     assert reported("uv run x.py", setup="pip install uv") == ""
     assert reported("pip install uv", setup="uv venv") == "uv"
 
 
 @pytest.mark.parametrize("script", ["nvidia-smi || true", "ps aux | head || echo no", "! ps || :"])
-def test_program_that_only_shows_something_may_be_missing(script: str) -> None:
+def test_programs_with_fallback_are_not_reported(script: str) -> None:
     assert reported(script) == ""
     assert reported(script.replace("||", "&&")) != ""
 
 
-def test_nvidia_smi_is_in_every_container_with_gpus() -> None:
+def test_programs_nvidia_smi_is_available_with_gpus() -> None:
     assert reported("nvidia-smi") == "nvidia-smi"
     assert reported("nvidia-smi", resources={"accelerators": "L4"}) == ""
     assert reported("nvidia-smi", resources={"any_of": [{"gpus": "L4"}]}) == ""
@@ -145,7 +145,7 @@ def test_nvidia_smi_is_in_every_container_with_gpus() -> None:
         {"config": {"kubernetes": {"pod_config": {"spec": {"containers": [{"image": "a"}]}}}}},
     ],
 )
-def test_task_with_an_image_is_not_checked(fields: dict[str, Any]) -> None:
+def test_programs_with_image_are_not_checked(fields: dict[str, Any]) -> None:
     assert reported("git pull", **fields) == ""
 
 
@@ -153,30 +153,30 @@ def test_task_with_an_image_is_not_checked(fields: dict[str, Any]) -> None:
     "resources",
     [{"image_id": "ami-1"}, {"any_of": [{"image_id": "a"}, {"cpus": 1}]}, {"image_id": {}}],
 )
-def test_task_that_may_run_in_the_default_image_is_checked(resources: object) -> None:
+def test_programs_with_default_image_in_candidate_are_checked(resources: object) -> None:
     assert reported("git pull", resources=resources) == "git"
 
 
-def test_workdir_of_a_repository_needs_git() -> None:
+def test_programs_git_workdir_requires_git() -> None:
     text = "workdir: {url: https://github.com/a/b}\nrun: |\n  git pull\n  uv venv\n"
     assert warning(text).startswith("task.yaml:1:10: workdir: warning: ")
     assert "has no git or uv (line 4)" in warning(text)
 
 
-def test_header_and_volume_are_not_checked() -> None:
+def test_programs_of_header_and_volume_are_not_checked() -> None:
     assert warning("name: git\n---\nrun: a\n---\nrun: b\n") == ""
     assert warning("name: git\ntype: k8s-pvc\nsize: 1Gi\n") == ""
 
 
 @given(st.text(st.sampled_from("git $({[`'\"<>|&;\n#\\}])=-EOF")) | st.text())
-def test_any_script_is_read(script: str) -> None:
+def test_programs_random_script_is_parsed(script: str) -> None:
     programs.missing(make_document(yaml.safe_load(yaml.safe_dump({"run": script}))), IMAGE)
 
 
 @pytest.mark.parametrize(
     "unit", ["(", "$(", "git && ", "if git; then ", "<<EOF\n", "ps || true; ", "`", "{", "'", "\\"]
 )
-def test_hostile_script_is_read_in_bounded_time(unit: str) -> None:
+def test_programs_hostile_script_is_parsed_in_bounded_time(unit: str) -> None:
     start = time.process_time()
     reported((unit * 200_000)[:200_000])
     assert time.process_time() - start < 5

@@ -1,4 +1,4 @@
-"""No message is the validator library's own prose, whatever is wrong."""
+"""Messages never contain the prose of the validator library."""
 
 import json
 from typing import Any
@@ -59,7 +59,7 @@ def inner(name: str, field: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", schema.NAMES)
-def test_messages_are_ours(name: str) -> None:
+def test_schema_messages_contain_no_validator_prose(name: str) -> None:
     inputs: list[Any] = [value for value in VALUES if not isinstance(value, dict)]
     for field in fields(name):
         inputs += [{field: value} for value in VALUES]

@@ -1,4 +1,4 @@
-"""Sizes: exact, canonical, and refused with a message."""
+"""Sizes: exact, canonical, or a ValueError with a message."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -46,17 +46,17 @@ STORAGE = {"10": "10Gi", "10Gi": "10Gi", "1Ti": "1Ti", "10GB": "10Gi", "100G": "
 
 
 @pytest.mark.parametrize(("value", "expected"), CPUS.items())
-def test_cpus(value: Any, expected: str) -> None:
+def test_cpus_are_normalized(value: Any, expected: str) -> None:
     assert quantity.cpus(value) == expected
 
 
 @pytest.mark.parametrize(("value", "expected"), MEMORY.items())
-def test_memory(value: Any, expected: str) -> None:
+def test_memory_is_normalized(value: Any, expected: str) -> None:
     assert quantity.memory(value) == expected
 
 
 @pytest.mark.parametrize(("value", "expected"), STORAGE.items())
-def test_storage(value: Any, expected: str) -> None:
+def test_storage_is_normalized(value: Any, expected: str) -> None:
     assert quantity.storage(value) == expected
 
 
@@ -79,7 +79,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("value", [*BAD, "4Gi", "0.0001", 1e-5, True, float("nan"), "1e50"])
-def test_no_cpus(value: Any) -> None:
+def test_cpus_invalid_value_is_value_error(value: Any) -> None:
     with pytest.raises(ValueError, match=r"CPUs|more than"):
         quantity.cpus(value)
 
@@ -88,7 +88,9 @@ def test_no_cpus(value: Any) -> None:
     "value", [*BAD, "16g", "8m", "8xx", "0Gi", "2000000PB", float("inf"), False]
 )
 @pytest.mark.parametrize("read", [quantity.memory, quantity.storage])
-def test_no_bytes(read: Callable[[Any], str], value: Any) -> None:
+def test_memory_and_storage_invalid_value_is_value_error(
+    read: Callable[[Any], str], value: Any
+) -> None:
     with pytest.raises(ValueError, match=r"GiB|more than|less than"):
         read(value)
 
@@ -104,18 +106,18 @@ def test_no_bytes(read: Callable[[Any], str], value: Any) -> None:
         ("1", "1.0"),
     ],
 )
-def test_equal_quantities(one: str, other: str) -> None:
+def test_quantities_of_same_value_are_equal(one: str, other: str) -> None:
     assert quantity.quantity(one) == quantity.quantity(other)
 
 
 @pytest.mark.parametrize("text", ["", "Gi", "1GB", "x", "1 Gi", "--1", "nan"])
-def test_no_quantity(text: str) -> None:
+def test_quantity_invalid_text_is_value_error(text: str) -> None:
     with pytest.raises(ValueError, match="no Kubernetes quantity"):
         quantity.quantity(text)
 
 
 @given(st.text() | st.integers() | st.floats() | st.booleans())
-def test_any_value(value: Any) -> None:
+def test_sizes_random_value_is_parsed_or_refused(value: Any) -> None:
     for read in (quantity.cpus, quantity.memory, quantity.storage):
         try:
             text = read(value)
@@ -131,7 +133,7 @@ def test_cpus_are_exact(count: Decimal) -> None:
 
 
 @given(st.integers(1, 10**6), st.sampled_from(["Ki", "Mi", "Gi", "k", "M", "G"]))
-def test_memory_is_exact_and_stays(count: int, unit: str) -> None:
+def test_memory_is_exact_and_idempotent(count: int, unit: str) -> None:
     read = quantity.memory(f"{count}{unit}")
     assert quantity.quantity(read) == quantity.quantity(f"{count}{unit}")
     assert quantity.memory(read) == read

@@ -1,4 +1,4 @@
-"""Secrets that the cluster keeps."""
+"""References to existing Secrets."""
 
 from typing import Any
 
@@ -27,18 +27,20 @@ CASES: list[tuple[dict[str, Any], list[SecretReference]]] = [
 
 
 @pytest.mark.parametrize(("fields", "expected"), CASES)
-def test_names(fields: dict[str, Any], expected: list[SecretReference]) -> None:
+def test_secret_references_are_parsed(
+    fields: dict[str, Any], expected: list[SecretReference]
+) -> None:
     document = make_document(**fields)
     found = [str(one) for one in validate(document) if "None" not in str(fields)]
     assert [one for one in found if "error" in one] == []
     assert list(task_of(document).existing_secrets) == expected
 
 
-def test_a_secret_is_called_as_kubernetes_can() -> None:
+def test_secret_reference_name_is_valid_in_kubernetes() -> None:
     assert SecretReference("HF_TOKEN").name == "hf-token"
 
 
-def test_values_are_not_what_is_kept() -> None:
+def test_secrets_with_values_are_no_references() -> None:
     document = make_document(secrets={"secrets:A": None, "B": "x", "C": None})
     assert task_of(document).secrets == {"B": Secret("x"), "C": None}
 
@@ -68,12 +70,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("field", REFUSED)
-def test_what_cannot_be_carried_out(field: str) -> None:
+def test_secret_invalid_name_is_refused(field: str) -> None:
     (document,) = read("run: x\n" + field)
     assert [str(one) for one in refusals(document)] == [REFUSED[field]]
 
 
-def test_files_go_where_files_can() -> None:
+def test_managed_secret_relative_mount_path_is_error() -> None:
     assert problems("run: x\nmanaged_secrets: [{A: {mount_path: a/b}}]") == [
         "task.yaml:2:36: managed_secrets[0].A.mount_path: expected an absolute path such as /data"
     ]
@@ -90,7 +92,7 @@ def test_files_go_where_files_can() -> None:
         )
     ),
 )
-def test_any_names(secrets: Any, managed: Any) -> None:
+def test_secret_random_names_are_parsed_or_refused(secrets: Any, managed: Any) -> None:
     document = make_document(secrets=secrets, managed_secrets=managed)
     errors = [one for one in validate(document) if one.severity == "error"]
     if not errors and not refusals(document):

@@ -1,4 +1,4 @@
-"""What variables may add to a document: counted before it is made."""
+"""Limits of variable substitution."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(values=st.dictionaries(NAMES, st.text("xyz", max_size=150)), data=DATA, secret=st.booleans())
-def test_substitution_of_any_document_stays_within_limits(
+def test_substitution_in_random_document_stays_within_limits(
     values: dict[str, str], data: Data, secret: bool
 ) -> None:
     written = {"secrets" if secret else "envs": values, "file_mounts": data}

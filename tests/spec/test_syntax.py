@@ -64,7 +64,7 @@ def test_syntax_error_is_reported_where_it_can_be_fixed(text: str) -> None:
     assert "invalid YAML: " in problem
 
 
-def test_syntax_error_in_a_later_document_has_its_number() -> None:
+def test_syntax_error_in_later_document_has_its_number() -> None:
     assert load_problems("run: x\n---\nrun: y\n---\nname z\nrun: z\n") == [
         'task.yaml:5:1: document 3: invalid YAML: expected ":" after "name"'
     ]

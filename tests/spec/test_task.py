@@ -17,7 +17,7 @@ from tests import seed
 from tests.spec.documents import make_document, read
 
 
-def test_a_whole_task() -> None:
+def test_task_of_full_document() -> None:
     (document,) = read(seed.TASK)
     assert validate(document) == []
     assert refusals(document) == []
@@ -32,22 +32,22 @@ def test_a_whole_task() -> None:
     )
 
 
-def test_the_least_task() -> None:
+def test_task_of_minimal_document() -> None:
     assert task_of(make_document()) == Task(run="echo hi")
 
 
-def test_nothing_written_is_nothing() -> None:
+def test_task_of_empty_fields_equals_minimal_task() -> None:
     (document,) = read("run: x\nname:\nresources:\nenvs:\nsecrets:\nvolumes:\nnum_nodes:\nsetup:\n")
     assert task_of(document) == Task(run="x")
 
 
 @pytest.mark.parametrize("image", ["busybox:1.36", "docker:busybox:1.36"])
-def test_images(image: str) -> None:
+def test_task_image_prefix_is_removed(image: str) -> None:
     document = make_document(resources={"image_id": image})
     assert task_of(document).resources.image == "busybox:1.36"
 
 
-def test_variables_are_texts_as_skypilot_writes_them() -> None:
+def test_task_variables_are_text_as_in_skypilot() -> None:
     (document,) = read(
         "run: x\nenvs: {A: 1, B: yes, C: 1.50, D: , E: '', F: [1, a], 5: x}\n"
         "secrets: {T: , U: 12}\n"
@@ -58,7 +58,7 @@ def test_variables_are_texts_as_skypilot_writes_them() -> None:
     assert task.secrets == {"T": None, "U": Secret("12")}
 
 
-def test_volumes() -> None:
+def test_task_volumes_are_substituted() -> None:
     (document,) = read(
         "run: x\nenvs: {V: data, P: '/q\"x'}\n"
         "volumes: {/a: v, /b: {name: w, sub_path: c/d}, '$P/${V}': '$V-1', /c: $UNSET}\n"
@@ -71,7 +71,7 @@ def test_volumes() -> None:
     )
 
 
-def test_labels() -> None:
+def test_task_labels_are_kept() -> None:
     assert task_of(make_document(resources={"labels": {"a": "b"}})).resources.labels == {"a": "b"}
 
 
@@ -105,7 +105,7 @@ ACCELERATORS = [
 
 @pytest.mark.parametrize(("value", "expected"), ACCELERATORS)
 @pytest.mark.parametrize("field", ["accelerators", "gpus"])
-def test_accelerators(field: str, value: Any, expected: Accelerator) -> None:
+def test_task_accelerator_is_parsed(field: str, value: Any, expected: Accelerator) -> None:
     document = make_document(resources={field: value})
     assert [p for p in validate(document) if p.severity == "error"] == []
     assert task_of(document).resources.accelerator == expected
@@ -129,7 +129,7 @@ def test_accelerators(field: str, value: Any, expected: Accelerator) -> None:
         "-1",
     ],
 )
-def test_no_accelerators(value: Any) -> None:
+def test_accelerator_invalid_value_is_value_error(value: Any) -> None:
     with pytest.raises(ValueError, match=r"GPU|count"):
         candidates(value)
 
@@ -141,7 +141,7 @@ def test_no_accelerators(value: Any) -> None:
     | st.lists(st.text())
     | st.dictionaries(st.text(), st.integers())
 )
-def test_any_accelerators(value: Any) -> None:
+def test_accelerator_random_value_is_parsed_or_refused(value: Any) -> None:
     try:
         found = candidates(value)
     except ValueError as error:
@@ -185,7 +185,7 @@ MACHINES: list[tuple[dict[str, Any], Resources]] = [
 
 
 @pytest.mark.parametrize(("resources", "expected"), MACHINES)
-def test_machines(resources: dict[str, Any], expected: Resources) -> None:
+def test_task_resources_are_parsed(resources: dict[str, Any], expected: Resources) -> None:
     document = make_document(resources=resources)
     assert [p for p in validate(document) if p.severity == "error"] == []
     assert task_of(document).resources == expected
@@ -219,7 +219,7 @@ CANDIDATES: list[tuple[dict[str, Any], list[Resources]]] = [
 
 
 @pytest.mark.parametrize(("resources", "expected"), CANDIDATES)
-def test_candidates(resources: dict[str, Any], expected: list[Resources]) -> None:
+def test_task_candidates_are_expanded(resources: dict[str, Any], expected: list[Resources]) -> None:
     task = task_of(make_document(resources=resources))
     assert [task.resources, *task.choices] == expected
 
@@ -233,7 +233,7 @@ def test_candidates(resources: dict[str, Any], expected: list[Resources]) -> Non
         ({"any_of": [{"cpus": 1}]}, False),
     ],
 )
-def test_whether_the_order_matters(resources: dict[str, Any], ordered: bool) -> None:
+def test_task_candidates_order_is_kept_if_given(resources: dict[str, Any], ordered: bool) -> None:
     assert task_of(make_document(resources=resources)).ordered is ordered
 
 
@@ -273,7 +273,7 @@ TASKS = st.fixed_dictionaries(
 
 
 @given(TASKS)
-def test_what_is_valid_and_not_refused_is_a_task(data: dict[str, Any]) -> None:
+def test_task_random_valid_document_is_accepted(data: dict[str, Any]) -> None:
     (document,) = read(yaml.safe_dump(data))
     errors = [problem for problem in validate(document) if problem.severity == "error"]
     if not errors and not refusals(document):

@@ -1,4 +1,4 @@
-"""Nothing of the language is passed over in silence: it is read, or listed as not carried out."""
+"""Every field is read, or listed as unsupported."""
 
 import json
 from functools import cache
@@ -19,11 +19,11 @@ Path = tuple[str, ...]
 def texts() -> dict[str, Any]:
     names = ("config", "resources", "service", "storage", "task", "volume")
     found = {f"{name}.json": json.loads(assets.read("schemas", f"{name}.json")) for name in names}
-    return found | {"pod.json": {}}  # it is merged as a whole
+    return found | {"pod.json": {}}  # merged as is
 
 
 def properties(file: str, node: Any, path: Path, seen: tuple[str, ...] = ()) -> set[Path]:
-    """The paths of all properties below a schema's node; `*` stands for any name or item."""
+    """Return the paths of all properties below a schema node; `*` is any name or item."""
     schemas = texts()
     found: set[Path] = set()
     if not isinstance(node, dict):
@@ -47,7 +47,7 @@ def properties(file: str, node: Any, path: Path, seen: tuple[str, ...] = ()) -> 
 
 
 class Recorder(dict[str, Any]):
-    """A mapping that notes which of its fields are read."""
+    """A dict that records which of its fields are read."""
 
     def __init__(self, data: dict[str, Any], path: Path, read: set[Path], any_name: bool) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ def fields_read(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
 
 
 def once(path: Path) -> Path:
-    """A candidate's field is read as the field of resources that it stands for."""
+    """Return the field of resources for a field of a candidate."""
     fields = {("resources", "any_of", "*"), ("resources", "ordered", "*")}
     return ("resources", *path[3:]) if path[:3] in fields else path
 
@@ -165,7 +165,7 @@ def covers(entry: Entry, path: Path) -> bool:
     return entry.field == path[: len(entry.field)]
 
 
-def test_every_property_is_read_or_listed_and_not_both(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_schema_every_property_is_read_or_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {once(path) for path in properties("task.json", texts()["task.json"], ())}
     reads = fields_read(monkeypatch)
     assert len(known) > 150
@@ -180,14 +180,14 @@ def test_every_property_is_read_or_listed_and_not_both(monkeypatch: pytest.Monke
     assert len(fields) == len(set(fields))
 
 
-def test_the_list_says_why_in_one_line() -> None:
+def test_unsupported_reasons_are_single_lines() -> None:
     for entry in listed():
         assert entry.reason
         assert "\n" not in entry.reason + entry.instead
         assert not entry.reason.endswith(".")
 
 
-def said(text: str) -> list[str]:
+def refusal_messages(text: str) -> list[str]:
     return [str(problem) for document in read(text) for problem in refusals(document)]
 
 
@@ -216,9 +216,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("field", REFUSED)
-def test_refused_and_warned_of(field: str) -> None:
+def test_unsupported_field_is_refused_and_warned(field: str) -> None:
     text = "run: x\n" + field
-    assert said(text) == [REFUSED[field]]
+    assert refusal_messages(text) == [REFUSED[field]]
     warned = [p for document in read(text) for p in validate(document)]
     assert [p.severity for p in warned] == ["warning"]
     assert "not supported, submit rejects it: " in warned[0].message
@@ -240,17 +240,17 @@ ACCEPTED = (
 
 
 @pytest.mark.parametrize("field", ACCEPTED)
-def test_not_refused(field: str) -> None:
-    assert said("run: x\n" + field) == []
+def test_supported_field_is_accepted(field: str) -> None:
+    assert refusal_messages("run: x\n" + field) == []
 
 
 @pytest.mark.parametrize("text", ["name: x\n", "setup: x\n", "run: ''\n", "resources: {cpus: 1}\n"])
 def test_task_without_run_is_accepted(text: str) -> None:
-    assert said(text) == []
+    assert refusal_messages(text) == []
     assert [problem for document in read(text) for problem in validate(document)] == []
 
 
-def test_a_header_is_no_task() -> None:
+def test_header_is_no_task() -> None:
     header, task = read("name: p\n---\nrun: x\n")
     assert refusals(task) == []
     assert validate(header) + validate(task) == []
@@ -261,9 +261,9 @@ POOL = "setup: x\npool: {workers: 2}\n"
 
 
 @pytest.mark.parametrize("text", [SERVICE, POOL])
-def test_a_service_or_pool_is_refused_unless_it_may_run_as_a_task(text: str) -> None:
+def test_service_or_pool_is_refused_unless_as_task(text: str) -> None:
     (document,) = read(text)
-    assert any("--as-task runs one" in line for line in said(text))
+    assert any("--as-task runs one" in line for line in refusal_messages(text))
     assert any("submit rejects it" in p.message for p in validate(document))
     assert validate(document, as_task=True) == []
     task, notes = as_task(document)
@@ -271,7 +271,7 @@ def test_a_service_or_pool_is_refused_unless_it_may_run_as_a_task(text: str) -> 
     assert "run as one task: one " in notes[0]
 
 
-def test_what_a_service_and_a_pool_become() -> None:
+def test_as_task_converts_service_and_pool() -> None:
     (service,), (pool,) = read(SERVICE), read(POOL)
     assert task_of(as_task(service)[0]).envs == {"SKYPILOT_SERVE_REPLICA_ID": "1"}
     idle, notes = as_task(pool)
@@ -281,7 +281,7 @@ def test_what_a_service_and_a_pool_become() -> None:
     assert as_task(task) == (task, [])
 
 
-def test_a_service_is_checked_in_full_before_it_is_a_task() -> None:
+def test_as_task_invalid_service_is_error() -> None:
     (document,) = read("run: x\nservice: {readiness_probe: health, replicas: 1}\n")
     assert [p.severity for p in validate(document, as_task=True)] == ["error"]
     (nothing,) = read("service: {readiness_probe: /, replicas: 1}\n")
@@ -289,8 +289,8 @@ def test_a_service_is_checked_in_full_before_it_is_a_task() -> None:
     assert [p.message for p in refused] == ["a service needs run"]
 
 
-def test_a_volume_is_no_task() -> None:
-    assert said("name: v\ntype: k8s-pvc\nsize: 1Gi\n") == [
+def test_volume_file_is_refused_with_hint() -> None:
+    assert refusal_messages("name: v\ntype: k8s-pvc\nsize: 1Gi\n") == [
         "task.yaml:1:1: not supported: this is a volume, not a task;"
         " create it with kubectl sky volumes apply"
     ]

@@ -1,4 +1,4 @@
-"""How validate works: all at once, in order, safely, and by schemas that an editor can use."""
+"""Validate: all problems in order, without secrets, by schemas that editors can use."""
 
 import json
 import time
@@ -17,22 +17,20 @@ from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate
 from tests.spec.documents import RUN, found_in, make_document, problems, read
 
-# One wrong field each; the first line is `run`.
 
-
-def test_all_problems_at_once_in_order() -> None:
+def test_validate_reports_all_problems_in_order() -> None:
     text = "nmae: x\nnum_nodes: 0\nresources:\n  cpus: -1\n  foo: 1\nrun: [a]\n"
     lines = [problem.line for problem in found_in(text) if problem.severity == "error"]
     assert lines == [1, 2, 4, 5, 6]
 
 
-def test_a_kubernetes_manifest_is_called_one() -> None:
+def test_validate_kubernetes_manifest_is_recognized() -> None:
     text = "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"
     expected = "task.yaml:1:1: this is a Kubernetes Pod, not a task; use kubectl apply"
     assert expected in problems(text)
 
 
-def test_internal_fields_are_never_suggested() -> None:
+def test_validate_internal_fields_are_not_suggested() -> None:
     for name in ("metadata", "metadat", "is_image_managed", "volume_mount", "requires_fuse"):
         for text in (f"{name}: 1", f"resources: {{{name}: 1}}"):
             (told,) = problems(RUN + text)
@@ -41,14 +39,14 @@ def test_internal_fields_are_never_suggested() -> None:
             assert "volume_mounts" not in told
 
 
-def test_a_variable_to_come_hides_its_value_only() -> None:
+def test_validate_unset_variable_hides_only_its_value() -> None:
     text = "envs: {A: }\nfile_mounts: {/a: {nmae: $A}}\n"
     assert problems(RUN + text) == [
         'task.yaml:3:20: file_mounts./a.nmae: unknown field; did you mean "name"?'
     ]
 
 
-def test_secrets_are_never_shown() -> None:
+def test_validate_secrets_are_not_printed() -> None:
     text = (
         RUN
         + "secrets: {KEY: hunter2, N: 0123}\n"
@@ -62,7 +60,7 @@ def test_secrets_are_never_shown() -> None:
     assert not [str(problem) for problem in found if "'83'" in str(problem)]
 
 
-def test_variables_are_put_in_before_the_schema_looks() -> None:
+def test_validate_substitutes_variables_before_schema() -> None:
     mount = "file_mounts: {/a: {store: $STORE}}\n"
     assert problems(RUN + "envs: {STORE: s3}\n" + mount) == []
     assert problems(RUN + "envs: {STORE: }\n" + mount) == []
@@ -70,7 +68,7 @@ def test_variables_are_put_in_before_the_schema_looks() -> None:
     assert len(problems(RUN + mount)) == 1
 
 
-def test_a_flag_is_named_in_place_of_the_file() -> None:
+def test_validate_error_of_override_names_flag() -> None:
     document = make_document().override(("resources", "cpus"), "abc", "--cpus")
     assert [str(problem) for problem in validate(document)] == [
         "--cpus: resources.cpus:"
@@ -82,12 +80,12 @@ def test_a_flag_is_named_in_place_of_the_file() -> None:
     ]
 
 
-def test_a_flag_wins_over_the_files_other_name_of_the_field() -> None:
+def test_validate_gpus_flag_overrides_alias_in_file() -> None:
     document = make_document(resources={"gpus": "V100"})
     assert validate(document.override(("resources", "accelerators"), "2", "--gpus")) == []
 
 
-def test_headers_and_volumes_are_recognised() -> None:
+def test_validate_headers_and_volumes_are_recognized() -> None:
     task = "\n---\nname: t\nrun: x\n"
     assert problems("name: p" + task) == []
     assert problems("name: p\nexecution: parallel\nprimary_tasks: [t]" + task) == []
@@ -111,14 +109,14 @@ def test_headers_and_volumes_are_recognised() -> None:
     ]
 
 
-def test_hand_made_documents_are_checked() -> None:
+def test_validate_document_without_file_is_checked() -> None:
     document = Document("f", {"run": 1}, Node({"run": 1}, (1, 1)))
     assert [str(found) for found in validate(document)] == [
         "f:1:1: run: expected a script: run: |, got 1; put it in quotes"
     ]
 
 
-def test_schemas_are_schemas() -> None:
+def test_schemas_are_valid_json_schemas() -> None:
     for name in schema.NAMES:
         text = json.loads(assets.read("schemas", f"{name}.json"))
         Draft202012Validator.check_schema(text)
@@ -127,7 +125,7 @@ def test_schemas_are_schemas() -> None:
 
 
 def undescribed(node: Any, where: str = "") -> list[str]:
-    """Properties without a description, or without an example where they are free."""
+    """Return properties without a description, or free-form properties without an example."""
     found = []
     for key, value in node.items() if isinstance(node, dict) else []:
         if key == "properties":
@@ -148,12 +146,12 @@ def undescribed(node: Any, where: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("name", schema.NAMES)
-def test_every_property_is_described_with_an_example(name: str) -> None:
+def test_schema_properties_have_description_and_example(name: str) -> None:
     assert undescribed(json.loads(assets.read("schemas", f"{name}.json"))) == []
 
 
 def examples(node: Any) -> Iterator[tuple[Any, Any]]:
-    """All nodes of a schema that have examples, with each of them."""
+    """Yield the nodes of a schema with their examples."""
     if isinstance(node, dict):
         yield from ((node, example) for example in node.get("examples", []))
     for below in node.values() if isinstance(node, dict) else node:
@@ -162,7 +160,7 @@ def examples(node: Any) -> Iterator[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize("name", schema.NAMES)
-def test_examples_of_the_schemas_are_valid(name: str) -> None:
+def test_schema_examples_are_valid(name: str) -> None:
     found = list(examples(schema.load(f"{name}.json")))
     assert found
     checker = schema_errors.validator(f"{name}.json")
@@ -170,7 +168,7 @@ def test_examples_of_the_schemas_are_valid(name: str) -> None:
         assert checker.evolve(schema=node).is_valid(example), (node, example)
 
 
-def test_a_typical_task_is_checked_at_once() -> None:
+def test_validate_typical_task_is_fast() -> None:
     (document,) = read(
         "name: train\nnum_nodes: 2\nresources: {cpus: 4, memory: 16, accelerators: 8}\n"
         "envs: {EPOCHS: 10, MODEL: big, RATE: 0.1}\nsecrets: {TOKEN: }\nvolumes: {/data: data}\n"
@@ -182,7 +180,7 @@ def test_a_typical_task_is_checked_at_once() -> None:
         start = time.process_time()
         assert validate(document) == []
         times.append(time.process_time() - start)
-    assert min(times) < 0.02, "the validator is compiled once a process"
+    assert min(times) < 0.02, "the validator is compiled once per process"
 
 
 FIELDS = ["run", "name", "resources", "envs", "secrets", "volumes", "service", "pool", "config"]
@@ -199,7 +197,7 @@ DATA = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=5), DATA), st.integers(1, 3))
-def test_any_data(data: dict[str, Any], count: int) -> None:
+def test_validate_random_data_gives_single_line_messages(data: dict[str, Any], count: int) -> None:
     document = Document("f", data, Node(data, (1, 1)), 0, count, count)
     for problem in [*validate(document), *refusals(document)]:
         text = str(problem)

@@ -1,4 +1,4 @@
-"""Over two thousand texts of every field: we and SkyPilot are of one mind, or we say that not."""
+"""Over 2,000 texts of every field: we agree with SkyPilot, or report the difference."""
 
 import pytest
 
@@ -9,26 +9,28 @@ from tests.spec.documents import read
 ROWS = verdicts.table()
 
 
-def test_the_table_covers_the_language() -> None:
+def test_verdicts_table_covers_language() -> None:
     refused = [said for said in ROWS.values() if said]
     assert len(ROWS) > 2000
     assert len(refused) > 500
     assert len(ROWS) - len(refused) > 500
-    assert not [said for said in refused if "ConnectionError" in said]  # of the day, not of it
+    assert not [
+        said for said in refused if "ConnectionError" in said
+    ]  # a network error while recording
 
 
-def test_as_skypilot_judges() -> None:
+def test_verdicts_agree_with_skypilot() -> None:
     wrong = {text: verdicts.disagreement(text, said) for text, said in ROWS.items()}
     assert {text: told for text, told in wrong.items() if told} == {}
 
 
-def test_each_stricter_rule_has_a_case() -> None:
+def test_verdicts_stricter_rules_all_have_case() -> None:
     accepted = [text for text, said in ROWS.items() if not said]
     told = [str(found) for text in accepted for found in verdicts.ours(text)[0]]
     assert [words for words in verdicts.STRICTER if not any(words in one for one in told)] == []
 
 
-# What SkyPilot refuses and we accept knowingly, with what we say of it.
+# Known differences: SkyPilot refuses, we accept, with our message.
 ACCEPTED = {
     "envs:": "envs: envs has nothing under it, at which SkyPilot fails; leave it out",
     "inputs:": "inputs: inputs has nothing under it, at which SkyPilot fails; leave it out",
@@ -108,7 +110,7 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("fields", ACCEPTED)
-def test_accepted_knowingly(fields: str) -> None:
+def test_compat_known_difference_has_expected_text(fields: str) -> None:
     errors, narrower = verdicts.ours(f"run: x\n{fields}\n")
     assert errors == []
     said = [str(found).split(": ", 1)[1] for found in narrower]
@@ -116,7 +118,7 @@ def test_accepted_knowingly(fields: str) -> None:
     assert all(found.line > 1 for found in narrower)
 
 
-def test_a_group_has_plainer_names() -> None:
+def test_compat_group_names_are_stricter_in_skypilot() -> None:
     text = "{name: p.q, execution: parallel}\n---\n{name: a, run: x}\n---\n{name: b, run: y}\n"
     header, *tasks = read(text)
     said = "SkyPilot takes letters, digits, - and _ only in a group"
@@ -124,7 +126,7 @@ def test_a_group_has_plainer_names() -> None:
     assert [found for task in tasks for found in differences(task)] == []
 
 
-def test_a_volume_is_what_sky_volumes_takes() -> None:
+def test_compat_volume_size_is_compared() -> None:
     (volume,) = read("name: v\ntype: k8s-pvc\nsize: 10Gi\n")
     assert differences(volume) == []
     (small,) = read("name: v\ntype: k8s-pvc\nsize: 512Mi\n")

@@ -1,4 +1,4 @@
-"""What validate warns of, word for word, and what it finds nothing wrong with."""
+"""Exact texts of the warnings of validate, and valid fields."""
 
 import pytest
 
@@ -109,7 +109,7 @@ WARNED = {
 
 
 @pytest.mark.parametrize("field", WARNED)
-def test_warned(field: str) -> None:
+def test_validate_warning_has_expected_text(field: str) -> None:
     assert problems(RUN + field, "warning") == [WARNED[field]]
     assert problems(RUN + field) == []
 
@@ -145,5 +145,5 @@ FINE = (
 
 
 @pytest.mark.parametrize("field", FINE)
-def test_fine(field: str) -> None:
+def test_validate_valid_field_has_no_messages(field: str) -> None:
     assert found_in(RUN + field) == []

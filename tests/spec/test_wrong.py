@@ -1,4 +1,4 @@
-"""What validate says of what is wrong, word for word: where, what, and what to do."""
+"""Exact texts of the errors of validate."""
 
 import pytest
 
@@ -228,5 +228,5 @@ WRONG = {
 
 
 @pytest.mark.parametrize("field", WRONG)
-def test_wrong(field: str) -> None:
+def test_validate_error_has_expected_text(field: str) -> None:
     assert problems(RUN + field) == [WRONG[field]]

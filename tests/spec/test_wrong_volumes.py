@@ -1,4 +1,4 @@
-"""What validate says of wrong volumes, word for word."""
+"""Exact texts of the errors of validate for volumes."""
 
 import pytest
 
@@ -74,5 +74,5 @@ WRONG = {
 
 
 @pytest.mark.parametrize("field", WRONG)
-def test_wrong(field: str) -> None:
+def test_validate_volume_error_has_expected_text(field: str) -> None:
     assert problems(RUN + field) == [WRONG[field]]

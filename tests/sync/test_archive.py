@@ -1,4 +1,4 @@
-"""Archives: what is in them, that they are the same for the same, and what is refused."""
+"""Archives of local files: content, determinism, and refused files."""
 
 import gzip
 import io
@@ -41,7 +41,7 @@ def listed(root: Path, with_parents: bool = False) -> list[str]:
         return found.getnames()
 
 
-def test_modes_links_and_empty_folders(tmp_path: Path) -> None:
+def test_archive_keeps_modes_links_and_empty_folders(tmp_path: Path) -> None:
     data = pack(Source(fill(tmp_path)), KEEP).data
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(data))) as found:
         seen = {one.name: (oct(one.mode), one.linkname, one.mtime) for one in found}
@@ -54,7 +54,7 @@ def test_modes_links_and_empty_folders(tmp_path: Path) -> None:
     assert seen["gone"][1] == "a/later"
 
 
-def test_the_same_files_are_the_same_archive(tmp_path: Path) -> None:
+def test_archive_of_same_files_is_identical(tmp_path: Path) -> None:
     one, other = fill(tmp_path / "one"), fill(tmp_path / "other")
     for path in other.rglob("*"):
         os.utime(path, (1, 1), follow_symlinks=False)
@@ -72,7 +72,7 @@ NAMES = st.binary(min_size=1, max_size=120).filter(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(files=st.dictionaries(NAMES, st.binary(max_size=2000), max_size=6))
-def test_any_name_and_content_comes_back(
+def test_archive_random_names_and_content_are_read_back(
     tmp_path_factory: pytest.TempPathFactory, files: dict[bytes, bytes]
 ) -> None:
     root, back = tmp_path_factory.mktemp("there"), tmp_path_factory.mktemp("back")
@@ -85,7 +85,7 @@ def test_any_name_and_content_comes_back(
     } == files
 
 
-def test_a_single_file_has_the_name_of_its_destination(tmp_path: Path) -> None:
+def test_archive_single_file_has_name_of_destination(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
     found = pack(Source(tmp_path / "a.txt", "b.txt"), KEEP)
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(found.data))) as opened:
@@ -93,7 +93,7 @@ def test_a_single_file_has_the_name_of_its_destination(tmp_path: Path) -> None:
     assert (found.folder, found.files, found.size) == (False, 1, 1)
 
 
-def test_ignore_files(tmp_path: Path) -> None:
+def test_archive_respects_ignore_files(tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     inner = repository / "inner"
     (inner / "deep").mkdir(parents=True)
@@ -128,7 +128,7 @@ def test_ignore_files(tmp_path: Path) -> None:
     assert not [name for name in listed(repository) if name.startswith(".git/")]
     (repository / ".gitignore").write_text("inner\n")
     (inner / ".skyignore").unlink()
-    assert listed(inner, with_parents=True) == alone, "asked for although git ignores it"
+    assert listed(inner, with_parents=True) == alone, "an ignored folder can be uploaded explicitly"
     (repository / ".skyignore").write_text("!.git\n")
     assert ".git/info/exclude" in listed(repository)
 
@@ -162,7 +162,9 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_refused(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archive_unsupported_file_is_refused_or_ignored(
+    tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     make, said = REFUSED[case]
     make(tmp_path)
@@ -173,7 +175,7 @@ def test_refused(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert measure(Source(tmp_path)).files == 1
 
 
-def test_all_that_is_refused_is_told_at_once(tmp_path: Path) -> None:
+def test_archive_refusals_are_reported_together(tmp_path: Path) -> None:
     for number in range(20):
         os.mkfifo(tmp_path / f"pipe{number:02}")
     with pytest.raises(Unsendable) as refused:
@@ -181,21 +183,21 @@ def test_all_that_is_refused_is_told_at_once(tmp_path: Path) -> None:
     assert len(refused.value.refusals) == 10
 
 
-def test_a_link_to_the_folder_itself_is_followed(tmp_path: Path) -> None:
+def test_archive_link_to_root_folder_is_followed(tmp_path: Path) -> None:
     fill(tmp_path / "there")
     (tmp_path / "here").symlink_to("there")
     assert listed(tmp_path / "here") == listed(tmp_path / "there")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_archive_unreadable_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir(mode=0)
     with pytest.raises(Unsendable, match="x cannot be read: permission denied"):
         measure(Source(tmp_path))
 
 
 @pytest.mark.parametrize("change", ["shorter", "longer", "touched", "replaced", "gone"])
-def test_a_file_that_changes_meanwhile(tmp_path: Path, change: str) -> None:
+def test_archive_file_changed_while_read_is_refused(tmp_path: Path, change: str) -> None:
     path = tmp_path / "x"
     path.write_bytes(bytes(3 << 20))
     reading = chunks(Source(tmp_path))
@@ -213,7 +215,7 @@ def test_a_file_that_changes_meanwhile(tmp_path: Path, change: str) -> None:
         list(reading)
 
 
-def test_too_much(tmp_path: Path) -> None:
+def test_archive_limits_of_files_and_size_are_enforced(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     for number in range(8):
         (tmp_path / "data" / str(number)).write_bytes(bytes(100))
@@ -232,7 +234,7 @@ def test_too_much(tmp_path: Path) -> None:
     assert measure(Source(tmp_path), Limits(gib=6)).size == (5 << 30) + 800
 
 
-def test_memory_stays_flat(tmp_path: Path) -> None:
+def test_archive_large_file_uses_bounded_memory(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(os.urandom(1 << 20) * 64)
     tracemalloc.start()
     try:
@@ -244,13 +246,13 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
     assert peak < 10 << 20
 
 
-def test_what_is_sent_is_what_was_packed(tmp_path: Path) -> None:
+def test_copy_blocks_equal_packed_archive(tmp_path: Path) -> None:
     source = Source(fill(tmp_path))
     packed, seen = pack(source, KEEP), list[int]()
     copy = delivery.Copy(source, packed.digest)
     data = b"".join(copy.blocks(seen.append))
     (tmp_path / "late").write_text("x")
-    assert data == b"".join(copy.blocks(list[int]().append)), "whatever has become of the files"
+    assert data == b"".join(copy.blocks(list[int]().append)), "later changes have no effect"
     assert gzip.decompress(data) == gzip.decompress(packed.data)
     assert sum(seen) == len(gzip.decompress(data))
     for _ in range(2):
@@ -258,7 +260,7 @@ def test_what_is_sent_is_what_was_packed(tmp_path: Path) -> None:
             list(delivery.Copy(source, packed.digest).blocks(seen.append))
 
 
-def test_many_read_while_it_is_made(tmp_path: Path) -> None:
+def test_copy_blocks_concurrent_readers_get_all_data(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(os.urandom(1 << 20) * 16)
     source = Source(tmp_path)
     copy = delivery.Copy(source, pack(source, KEEP).digest)
@@ -268,7 +270,7 @@ def test_many_read_while_it_is_made(tmp_path: Path) -> None:
     assert gzip.decompress(data) == b"".join(chunks(source))
 
 
-def test_modes_are_those_that_matter(tmp_path: Path) -> None:
+def test_archive_modes_are_normalized(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("")
     (tmp_path / "x").chmod(0o4711)
     (tmp_path / "d").mkdir()

@@ -27,7 +27,7 @@ from kubectl_sky.sync.tree import Source
 
 @pytest.fixture
 def code(tmp_path: Path) -> Path:
-    """A folder whose files have been at rest for long, as far as anybody can tell."""
+    """A folder of unchanged files (see `later`)."""
     folder = tmp_path / "code"
     (folder / "deep").mkdir(parents=True)
     (folder / "deep" / "a.py").write_text("one")
@@ -39,13 +39,13 @@ def code(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a minute go by between what the test writes and what is looked at."""
+    """Move the clock a minute ahead, so that files count as unchanged."""
     now = time.time_ns
     monkeypatch.setattr("kubectl_sky.sync.archive_cache.time.time_ns", lambda: now() + 60 * 10**9)
 
 
-class Asked:
-    """Packs a folder with a cache, and counts how often it was really read."""
+class CountingPacker:
+    """Packs a folder with a cache, and counts how often it is read."""
 
     def __init__(self, folder: Path) -> None:
         self.cache = Cache(Folder(folder))
@@ -67,13 +67,13 @@ def fresh(path: Path) -> Archive:
     return pack(Source(path, with_parents=True), MAX_TOTAL_BYTES)
 
 
-def test_the_same_is_packed_once(tmp_path: Path, code: Path) -> None:
-    asked = Asked(tmp_path / "cache")
+def test_archive_cache_unchanged_folder_is_packed_once(tmp_path: Path, code: Path) -> None:
+    asked = CountingPacker(tmp_path / "cache")
     assert asked(code) == asked(code) == fresh(code)
     assert asked(code).data == fresh(code).data
     assert asked.read == 1
     asked(code, "~/elsewhere")
-    assert asked.read == 2, "ignore files above count for the workdir alone"
+    assert asked.read == 2, "parent ignore files apply to the workdir only"
 
 
 def relinked(code: Path) -> None:
@@ -103,8 +103,10 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_is_seen(tmp_path: Path, code: Path, change: str) -> None:
-    asked = Asked(tmp_path / "cache")
+def test_archive_cache_changed_folder_is_packed_again(
+    tmp_path: Path, code: Path, change: str
+) -> None:
+    asked = CountingPacker(tmp_path / "cache")
     before = asked(code)
     CHANGES[change](code)
     after = asked(code)
@@ -113,11 +115,11 @@ def test_a_change_is_seen(tmp_path: Path, code: Path, change: str) -> None:
     assert asked.read == 2
 
 
-def test_a_time_that_was_set_back_hides_nothing(tmp_path: Path, code: Path) -> None:
-    asked = Asked(tmp_path / "cache")
+def test_archive_cache_change_with_old_mtime_is_detected(tmp_path: Path, code: Path) -> None:
+    asked = CountingPacker(tmp_path / "cache")
     asked(code)
     status = (code / "b.py").stat()
-    time.sleep(0.02)  # the clock of the file system ticks
+    time.sleep(0.02)  # wait for a clock tick of the file system
     with (code / "b.py").open("r+") as file:
         file.write("TWO")
     os.utime(code / "b.py", ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -125,19 +127,19 @@ def test_a_time_that_was_set_back_hides_nothing(tmp_path: Path, code: Path) -> N
     assert asked.read == 2
 
 
-def test_what_stays_behind_may_change(tmp_path: Path, code: Path) -> None:
-    asked = Asked(tmp_path / "cache")
+def test_archive_cache_ignored_file_may_change(tmp_path: Path, code: Path) -> None:
+    asked = CountingPacker(tmp_path / "cache")
     asked(code)
     (code / "x.log").write_text("more")
     asked(code)
     assert asked.read == 1
 
 
-def test_what_changed_just_now_is_packed_again(
+def test_archive_cache_recent_change_is_not_cached(
     tmp_path: Path, code: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second change in the same tick of the clock would not show."""
-    asked = Asked(tmp_path / "cache")
+    """A second change within a clock tick would be missed."""
+    asked = CountingPacker(tmp_path / "cache")
     monkeypatch.undo()
     asked(code)
     assert not (tmp_path / "cache").exists()
@@ -145,17 +147,17 @@ def test_what_changed_just_now_is_packed_again(
     assert asked.read == 2
 
 
-def test_only_the_owner_can_read_it(tmp_path: Path, code: Path) -> None:
+def test_archive_cache_is_private(tmp_path: Path, code: Path) -> None:
     os.umask(os.umask(0))
-    asked = Asked(tmp_path / "deep" / "cache")
+    asked = CountingPacker(tmp_path / "deep" / "cache")
     asked(code)
     (kept,) = (tmp_path / "deep" / "cache").iterdir()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
 
 
-def test_nothing_is_kept_of_credentials(tmp_path: Path, code: Path) -> None:
-    asked = Asked(tmp_path / "cache")
+def test_archive_cache_excludes_credentials(tmp_path: Path, code: Path) -> None:
+    asked = CountingPacker(tmp_path / "cache")
     asked(code, "~/.ssh")
     asked(code, "~/.ssh")
     assert asked.read == 2
@@ -163,8 +165,8 @@ def test_nothing_is_kept_of_credentials(tmp_path: Path, code: Path) -> None:
 
 
 @pytest.mark.parametrize("end", [0, 10, -1])
-def test_a_cache_that_broke_off_is_no_cache(tmp_path: Path, code: Path, end: int) -> None:
-    asked = Asked(tmp_path / "cache")
+def test_archive_cache_truncated_file_is_ignored(tmp_path: Path, code: Path, end: int) -> None:
+    asked = CountingPacker(tmp_path / "cache")
     asked(code)
     (kept,) = (tmp_path / "cache").iterdir()
     kept.write_bytes(kept.read_bytes()[:end])
@@ -180,7 +182,7 @@ def test_a_cache_that_broke_off_is_no_cache(tmp_path: Path, code: Path, end: int
         st.binary(max_size=60), st.sampled_from([b"{}", b"[]", b"1\n", b'{"snapshot":1}'])
     )
 )
-def test_whatever_is_in_the_cache(tmp_path: Path, text: bytes) -> None:
+def test_archive_cache_random_content_is_ignored(tmp_path: Path, text: bytes) -> None:
     folder, cache = tmp_path / "file", tmp_path / "cache"
     folder.write_text("x")
     found = Source(folder)
@@ -191,13 +193,15 @@ def test_whatever_is_in_the_cache(tmp_path: Path, text: bytes) -> None:
     assert Cache(Folder(cache)).find(found, MAX_TOTAL_BYTES, measure(found)) is None
 
 
-def test_a_home_that_cannot_be_written(tmp_path: Path, code: Path) -> None:
+def test_archive_cache_unwritable_home_is_ignored(tmp_path: Path, code: Path) -> None:
     (tmp_path / "file").write_text("")
-    asked = Asked(tmp_path / "file" / "cache")
+    asked = CountingPacker(tmp_path / "file" / "cache")
     assert asked(code) == fresh(code)
 
 
-def test_the_oldest_go_first(tmp_path: Path, code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archive_cache_prunes_oldest_first(
+    tmp_path: Path, code: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache, made, snapshot = Cache(Folder(tmp_path / "cache")), fresh(code), Snapshot()
     sources = [Source(code, name) for name in "abcd"]
     monkeypatch.setattr(archive_cache, "MAX_ARCHIVES", 3)
@@ -206,7 +210,7 @@ def test_the_oldest_go_first(tmp_path: Path, code: Path, monkeypatch: pytest.Mon
         for kept in (tmp_path / "cache").iterdir():
             if kept.stat().st_mtime > 10:
                 os.utime(kept, (number, number))
-    assert cache.find(sources[0], MAX_TOTAL_BYTES, snapshot) == made, "and so it is the newest"
+    assert cache.find(sources[0], MAX_TOTAL_BYTES, snapshot) == made, "a hit makes it the newest"
     cache.store(sources[3], MAX_TOTAL_BYTES, snapshot, made)
     assert [bool(cache.find(source, MAX_TOTAL_BYTES, snapshot)) for source in sources] == [
         True,

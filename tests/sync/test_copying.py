@@ -1,4 +1,4 @@
-"""What `cp` sends; what it keeps of what a node sends is in tests/attacks/test_copying.py."""
+"""Archives that `cp` sends; tests/attacks/test_copying.py covers extraction."""
 
 import io
 import os
@@ -13,9 +13,7 @@ from kubectl_sky.sync.archive import packed
 from kubectl_sky.sync.extract import extract
 
 
-def test_packed_folder_extracted_is_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packed_folder_extracted_is_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, notes = tmp_path / "from", list[str]()
     (source / "deep" / "empty").mkdir(parents=True)
     (source / "a b\n☃").write_bytes(os.urandom(70_000))
@@ -56,7 +54,7 @@ def test_packed_file_that_shrinks_is_refused(tmp_path: Path) -> None:
         list(blocks)
 
 
-def test_packed_file_that_grows_is_cut_at_its_first_size(tmp_path: Path) -> None:
+def test_packed_file_that_grows_is_cut_at_first_size(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"x" * (2 << 20))
     blocks = packed(tmp_path / "log", "log", print)
     data = next(blocks)
@@ -77,7 +75,7 @@ def test_packed_file_that_disappears_is_refused(tmp_path: Path) -> None:
         list(blocks)
 
 
-def test_packed_names_that_are_not_utf8_are_kept(tmp_path: Path) -> None:
+def test_packed_invalid_utf8_names_are_kept(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"\xff")).write_text("x")
     data = b"".join(packed(tmp_path, "new", print))
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:

@@ -1,4 +1,4 @@
-"""hub.py beside a Hub on this machine: what it copies, and what it says where it cannot."""
+"""hub.py with a local Hub: copies and error messages."""
 
 import subprocess
 import sys
@@ -48,7 +48,7 @@ def inside(room: Path) -> dict[str, bytes]:
     return {str(path.relative_to(data)): path.read_bytes() for path in found}
 
 
-def test_a_model_with_all_that_is_in_it(address: str, tmp_path: Path) -> None:
+def test_hub_model_is_copied_completely(address: str, tmp_path: Path) -> None:
     assert copy(address, "org/model", tmp_path) == (0, "")
     assert inside(tmp_path) == hub.MODEL
     large = tmp_path / "again"
@@ -66,13 +66,15 @@ def test_a_model_with_all_that_is_in_it(address: str, tmp_path: Path) -> None:
         ("datasets/org/private@v%201/part", hub.PARTS),
     ],
 )
-def test_folders(address: str, tmp_path: Path, place: str, expected: dict[str, bytes]) -> None:
+def test_hub_folder_of_repository_is_copied(
+    address: str, tmp_path: Path, place: str, expected: dict[str, bytes]
+) -> None:
     assert copy(address, place, tmp_path, hub.TOKEN) == (0, "")
     assert inside(tmp_path) == expected
 
 
 @pytest.mark.parametrize("place", ["org/model/config.json", "buckets/me/box/logs2"])
-def test_one_file(address: str, tmp_path: Path, place: str) -> None:
+def test_hub_single_file_is_copied(address: str, tmp_path: Path, place: str) -> None:
     assert copy(address, place, tmp_path) == (0, "")
     assert (tmp_path / "data").is_file()
 
@@ -91,12 +93,12 @@ NEEDS = "; what is private or gated needs a token: secrets: {HF_TOKEN: null}\n"
         ("org/damaged", "model.safetensors is not what the Hub said it would be\n"),
     ],
 )
-def test_what_cannot_be_copied(address: str, tmp_path: Path, place: str, said: str) -> None:
+def test_hub_copy_error_has_message(address: str, tmp_path: Path, place: str, said: str) -> None:
     assert copy(address, place, tmp_path / "room") == (1, said)
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_no_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hub_unreachable_host_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = SCRIPT.read_text().replace("WAITS = (1, 2, 4, 8, 16)", "WAITS = ()")
     (tmp_path / "hub.py").write_text(text)
     monkeypatch.setattr(sys.modules[__name__], "SCRIPT", tmp_path / "hub.py")

@@ -1,4 +1,4 @@
-"""Ignore files mean what git takes them to mean: compared with git itself."""
+"""Ignore files match as in git: compared with git."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def by_git(root: Path, lines: list[str], paths: list[str]) -> set[str]:
-    """The paths whose last match is not a `!` line; the folders above them are not looked at."""
+    """Return the paths that git ignores."""
     (root / ".gitignore").write_text("\n".join(lines))
     environment = {"PATH": os.environ["PATH"], "HOME": str(root), "GIT_CONFIG_NOSYSTEM": "1"}
     done = subprocess.run(
@@ -75,7 +75,7 @@ def by_us(lines: list[str], paths: list[str]) -> set[str]:
     max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(lines=st.lists(PATTERN.map("".join), min_size=1, max_size=4))
-def test_random_patterns_match_like_git(repository: Path, lines: list[str]) -> None:
+def test_patterns_random_match_like_git(repository: Path, lines: list[str]) -> None:
     assert by_us(lines, PATHS) == by_git(repository, lines, PATHS)
 
 
@@ -88,25 +88,25 @@ def test_random_patterns_match_like_git(repository: Path, lines: list[str]) -> N
         *("[[:alpha:", "\\#a"),
     ],
 )
-def test_pattern_forms_match_like_git(repository: Path, line: str) -> None:
+def test_patterns_every_form_matches_like_git(repository: Path, line: str) -> None:
     assert by_us([line], PATHS) == by_git(repository, [line], PATHS)
     both = ["*", f"!{line}"]
     assert by_us(both, PATHS) == by_git(repository, both, PATHS)
 
 
-def test_rules_of_many_patterns_are_few_expressions() -> None:
+def test_patterns_are_combined_into_few_expressions() -> None:
     lines = [f"name{number}*" for number in range(10_000)]
     assert len(ignore.read("\n".join(lines).encode())) < 10
     assert len(ignore.read(b"a\n!b\nc\nd/\n!e\n")) == 4
 
 
 @given(line=st.binary(max_size=40), path=st.binary(max_size=40))
-def test_any_bytes_are_read_as_patterns(line: bytes, path: bytes) -> None:
+def test_patterns_random_bytes_are_parsed(line: bytes, path: bytes) -> None:
     for rule in ignore.read(line):
         rule.matches(path, folder=True)
 
 
-def test_line_longer_than_any_path_is_refused() -> None:
+def test_patterns_too_long_line_is_refused() -> None:
     with pytest.raises(ignore.LineTooLong, match="2"):
         ignore.read(b"a\n" + b"x" * (ignore.MAX_LINE + 1))
 
@@ -123,7 +123,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_patterns_match_in_linear_time(name: str) -> None:
+def test_patterns_hostile_lines_match_in_linear_time(name: str) -> None:
     rules = ignore.read("\n".join(HOSTILE[name]).encode())
     paths = [b"a" * 240, b"x/" * 2000 + b"y", b"a" * 4096]
     paths += [b"dir%d/file%d.py" % (number % 10, number) for number in range(200)]
@@ -134,7 +134,7 @@ def test_hostile_patterns_match_in_linear_time(name: str) -> None:
     assert time.process_time() - start < 2, "CPU seconds; a default RE2 takes 4 for `lines`"
 
 
-def test_names_that_are_not_utf8_match_by_byte() -> None:
+def test_patterns_invalid_utf8_names_match_by_byte() -> None:
     (rule,) = ignore.read(b"?.log\n\xff\xfe*\n[\x80-\x8f]")
     for name in (b"\xff.log", b"\xff\xfe", b"a/\xff\xfe\n", b"\x85"):
         assert rule.matches(name, folder=False)

@@ -1,4 +1,4 @@
-"""unpack.sh where a volume keeps the files: who puts them there, and who takes them."""
+"""unpack.sh with a code cache volume."""
 
 import gzip
 import hashlib
@@ -19,7 +19,7 @@ HASH = hashlib.sha256(gzip.decompress(packed())).hexdigest()
 
 
 def pods(root: Path, *tools: str) -> tuple[Pod, Pod]:
-    """Two pods that want the same, with one shelf."""
+    """Return two pods with the same files and a shared code cache volume."""
     (root / "shelf").mkdir()
     made = []
     for name in ("a", "b"):
@@ -37,10 +37,10 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("tools", TOOLS)
-def test_sent_to_one_and_taken_by_the_other(tmp_path: Path, tools: tuple[str, ...]) -> None:
+def test_unpack_code_volume_serves_second_pod(tmp_path: Path, tools: tuple[str, ...]) -> None:
     one, other = pods(tmp_path, *tools)
     done = other.unpack(b"", "shelf")
-    assert (done.returncode, done.stdout, done.stderr) == (75, b"", b""), "not there yet"
+    assert (done.returncode, done.stdout, done.stderr) == (75, b"", b""), "not in the volume yet"
     done = one.unpack(packed())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"send\n", b"")
     assert names(tmp_path / "shelf" / KEPT) == [f"{HASH}.tar.gz"]
@@ -53,7 +53,7 @@ def test_sent_to_one_and_taken_by_the_other(tmp_path: Path, tools: tuple[str, ..
 
 
 @pytest.mark.parametrize("tools", TOOLS)
-def test_whoever_sends_is_told_that_it_is_there(tmp_path: Path, tools: tuple[str, ...]) -> None:
+def test_unpack_existing_archive_needs_no_upload(tmp_path: Path, tools: tuple[str, ...]) -> None:
     one, other = pods(tmp_path, *tools)
     assert one.unpack(packed()).returncode == 0
     done = other.unpack(b"never read")
@@ -62,21 +62,23 @@ def test_whoever_sends_is_told_that_it_is_there(tmp_path: Path, tools: tuple[str
 
 
 @pytest.mark.parametrize("tools", TOOLS)
-def test_what_is_not_what_it_should_be_is_not_taken(tmp_path: Path, tools: tuple[str, ...]) -> None:
+def test_unpack_damaged_archive_in_volume_is_replaced(
+    tmp_path: Path, tools: tuple[str, ...]
+) -> None:
     one, other = pods(tmp_path, *tools)
     file = tmp_path / "shelf" / KEPT / f"{HASH}.tar.gz"
     file.parent.mkdir()
     file.write_bytes(gzip.compress(b"another's"))
     assert one.unpack(b"", "shelf").returncode == 75
-    file.write_bytes(packed()[:-8])  # all of it, but gzip's own sum
+    file.write_bytes(packed()[:-8])  # without the checksum of gzip
     assert one.unpack(b"", "shelf").returncode == 75
     done = other.unpack(packed())
     assert (done.returncode, done.stdout) == (0, b"send\n")
     assert gzip.decompress(file.read_bytes()) == gzip.decompress(packed())
-    assert one.unpack(b"", "shelf").returncode == 0, "it is whole again"
+    assert one.unpack(b"", "shelf").returncode == 0, "the archive is repaired"
 
 
-def test_an_image_that_cannot_tell_takes_nothing(tmp_path: Path) -> None:
+def test_unpack_without_sha256sum_uses_no_volume(tmp_path: Path) -> None:
     one, other = pods(tmp_path, *TOOLS[0])
     assert one.unpack(packed()).returncode == 0
     (other.bin / "sha256sum").unlink()
@@ -86,13 +88,13 @@ def test_an_image_that_cannot_tell_takes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tools", TOOLS)
-def test_what_broke_off_is_not_kept(tmp_path: Path, tools: tuple[str, ...]) -> None:
+def test_unpack_truncated_upload_is_not_cached(tmp_path: Path, tools: tuple[str, ...]) -> None:
     one, _ = pods(tmp_path, *tools)
     assert one.unpack(packed()[:40]).returncode == 74
     assert names(tmp_path / "shelf" / KEPT) == []
 
 
-def test_a_shelf_that_is_not_there_keeps_nothing_back(tmp_path: Path) -> None:
+def test_unpack_missing_code_volume_still_unpacks(tmp_path: Path) -> None:
     one, _ = pods(tmp_path, *TOOLS[0])
     (one.room / "shelf").unlink()
     (one.room / "shelf").write_text("no folder")
@@ -101,7 +103,7 @@ def test_a_shelf_that_is_not_there_keeps_nothing_back(tmp_path: Path) -> None:
     assert (one.place / "x y").read_text() == "hello"
 
 
-def test_a_shelf_that_is_full_keeps_nothing_back(tmp_path: Path) -> None:
+def test_unpack_full_code_volume_still_unpacks(tmp_path: Path) -> None:
     one, _ = pods(tmp_path, *TOOLS[0])
     (one.bin / "tee").unlink()
     (one.bin / "tee").write_text('#!/bin/sh\n: > "$1"; cat; exit 1\n')
@@ -112,7 +114,7 @@ def test_a_shelf_that_is_full_keeps_nothing_back(tmp_path: Path) -> None:
     assert names(tmp_path / "shelf" / KEPT) == []
 
 
-def test_what_nobody_has_wanted_for_a_month_goes(tmp_path: Path) -> None:
+def test_unpack_unused_archives_are_deleted_after_a_month(tmp_path: Path) -> None:
     one, other = pods(tmp_path, *TOOLS[0])
     month = time.time() - 40 * 86_400
     (tmp_path / "shelf" / KEPT).mkdir()
@@ -122,22 +124,22 @@ def test_what_nobody_has_wanted_for_a_month_goes(tmp_path: Path) -> None:
     assert one.unpack(packed()).returncode == 0
     file = tmp_path / "shelf" / KEPT / f"{HASH}.tar.gz"
     assert names(file.parent) == [file.name]
-    assert names(tmp_path / "shelf") == [KEPT, "model.bin"], "which is not ours"
+    assert names(tmp_path / "shelf") == [KEPT, "model.bin"], "foreign files are kept"
     os.utime(file, (month, month))
     assert other.unpack(b"", "shelf").returncode == 0
-    assert file.stat().st_mtime > time.time() - 60, "it was wanted"
+    assert file.stat().st_mtime > time.time() - 60, "a use updates the time"
 
 
-def test_another_user_takes_them_too(tmp_path: Path) -> None:
+def test_unpack_archive_of_other_user_is_used(tmp_path: Path) -> None:
     one, other = pods(tmp_path, *TOOLS[0])
     assert one.unpack(packed()).returncode == 0
     (other.bin / "touch").unlink()
-    (other.bin / "touch").symlink_to("/bin/false")  # as for who does not own the file
+    (other.bin / "touch").symlink_to("/bin/false")  # like for a user who does not own the file
     assert other.unpack(b"", "shelf").returncode == 0
     assert (other.place / "x y").read_text() == "hello"
 
 
-def test_what_cannot_be_written_is_told_here_too(tmp_path: Path) -> None:
+def test_unpack_unwritable_target_with_code_volume_fails_with_message(tmp_path: Path) -> None:
     one, other = pods(tmp_path, *TOOLS[0])
     assert one.unpack(packed()).returncode == 0
     (other.place / "x y").mkdir()

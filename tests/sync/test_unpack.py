@@ -1,4 +1,4 @@
-"""unpack.sh with what an image may have: tar and gzip, python3, or nothing."""
+"""unpack.sh in images with tar and gzip, with python3, or without both."""
 
 import io
 import os
@@ -17,7 +17,7 @@ BASIC = ("mkdir", "rmdir", "mv", "cat", "rm", "head", "sleep")
 
 
 class Pod:
-    """A folder that stands for a pod with some programs."""
+    """A folder that simulates a pod with some programs."""
 
     def __init__(self, root: Path, *tools: str) -> None:
         self.room, self.place, self.bin = root / "room", root / "a place", root / "bin"
@@ -67,7 +67,7 @@ def packed() -> bytes:
 
 
 @pytest.mark.parametrize("tools", [("tar", "gzip"), ("python3",)])
-def test_unpacked(tmp_path: Path, tools: tuple[str, ...]) -> None:
+def test_unpack_upload_writes_files(tmp_path: Path, tools: tuple[str, ...]) -> None:
     pod = Pod(tmp_path, *tools)
     pod.want()
     done = pod.unpack(packed())
@@ -81,7 +81,9 @@ def test_unpacked(tmp_path: Path, tools: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("tools", [("tar", "gzip"), ("python3",)])
 @pytest.mark.parametrize("cut", [0, 40, -6])
-def test_broken_off(tmp_path: Path, tools: tuple[str, ...], cut: int) -> None:
+def test_unpack_truncated_upload_can_be_retried(
+    tmp_path: Path, tools: tuple[str, ...], cut: int
+) -> None:
     pod = Pod(tmp_path, *tools)
     pod.want()
     done = pod.unpack(packed()[:cut])
@@ -89,12 +91,14 @@ def test_broken_off(tmp_path: Path, tools: tuple[str, ...], cut: int) -> None:
     assert done.stderr.decode().endswith(f"the files for {pod.place} broke off on the way\n")
     for state in ("arrived", "coming", "failed", "damaged"):
         assert not (pod.room / f"{state}-000").exists()
-    assert pod.unpack(packed()).returncode == 0, "and come again"
+    assert pod.unpack(packed()).returncode == 0, "a second upload succeeds"
     assert (pod.place / "x y").read_text() == "hello"
 
 
 @pytest.mark.parametrize("tools", [("tar", "gzip"), ("python3",)])
-def test_what_cannot_be_written_is_told(tmp_path: Path, tools: tuple[str, ...]) -> None:
+def test_unpack_unwritable_target_fails_with_message(
+    tmp_path: Path, tools: tuple[str, ...]
+) -> None:
     pod = Pod(tmp_path, *tools)
     pod.want()
     (pod.place / "x y").mkdir()
@@ -106,7 +110,7 @@ def test_what_cannot_be_written_is_told(tmp_path: Path, tools: tuple[str, ...]) 
     assert "exists" in line or "directory" in line
 
 
-def test_an_image_with_nothing(tmp_path: Path) -> None:
+def test_unpack_without_tar_and_python_fails_with_message(tmp_path: Path) -> None:
     pod = Pod(tmp_path)
     pod.want()
     done = pod.unpack(packed())
@@ -115,8 +119,8 @@ def test_an_image_with_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_two_at_once(tmp_path: Path, whole: bool) -> None:
-    """The second waits for the first, and takes over where that broke off."""
+def test_unpack_second_upload_waits_for_first(tmp_path: Path, whole: bool) -> None:
+    """The second upload waits for the first, and takes over if it breaks off."""
     pod = Pod(tmp_path, "tar", "gzip")
     first, second = pod.start(), pod.start()
     assert first.stdout

@@ -1,4 +1,4 @@
-"""An AppWrapper for all nodes: what it is, and what becomes of each node by its phase."""
+"""An AppWrapper for all nodes: manifest, and node states by phase."""
 
 from typing import Any
 
@@ -53,10 +53,10 @@ def plan_of(queue: str | None = None, recovery: Recovery | None = None, **more: 
     )
 
 
-def test_the_wrapper() -> None:
+def test_appwrapper_manifest_wraps_indexed_job() -> None:
     (wrapper,) = manifests.render(plan_of()).workload
     assert wrapper.name == "AppWrapper/train-bcdf2345"
-    assert "suspend" not in wrapper.object["spec"], "without a queue nobody would let it begin"
+    assert "suspend" not in wrapper.object["spec"], "without a queue, no controller would resume it"
     (component,) = wrapper.object["spec"]["components"]
     job = component["template"]
     assert (job["kind"], job["metadata"]) == ("Job", {"name": "train-bcdf2345"})
@@ -67,7 +67,7 @@ def test_the_wrapper() -> None:
     assert env["KUBECTL_SKY_HOSTS"]["value"] == "train-bcdf2345-"
 
 
-def test_what_it_is_told() -> None:
+def test_appwrapper_queue_recovery_and_ttl_become_fields() -> None:
     plan = plan_of("gold", Recovery(2), ttl_seconds=90)
     (wrapper,) = manifests.render(plan).workload
     assert wrapper.object["spec"]["suspend"] is True
@@ -80,7 +80,7 @@ def test_what_it_is_told() -> None:
     assert counted == ("job_recovery: all nodes start again together, whatever ended one, 2 times")
 
 
-def test_job_recovery_without_a_number() -> None:
+def test_appwrapper_recovery_without_number_is_refused() -> None:
     assert AppWrapper().fits(plan_of(recovery=Recovery(2)), FACTS) == ""
     why = AppWrapper().fits(plan_of(recovery=Recovery(0)), FACTS)
     assert why.endswith("job_recovery: {max_restarts_on_errors: 3}")
@@ -128,11 +128,13 @@ FAILED_POD = make_indexed_pod(1, "Failed", terminated(5))
         pytest.param(make_wrapper("Succeeded"), [], "completed completed completed", id="done"),
     ],
 )
-def test_states(wrapper: dict[str, Any], pods: list[dict[str, Any]], states: str) -> None:
+def test_appwrapper_node_states_follow_phase(
+    wrapper: dict[str, Any], pods: list[dict[str, Any]], states: str
+) -> None:
     assert " ".join(node.state for node in fold(wrapper, *pods).nodes) == states
 
 
-def test_who_failed_and_who_was_stopped() -> None:
+def test_appwrapper_failed_node_stops_remaining_nodes() -> None:
     task = fold(make_wrapper("Failed", conditions=[UNHEALTHY]), FAILED_POD)
     assert (task.state, task.over, task.note) == (State.FAILED, True, "node-1: Error (exit code 5)")
     assert [node.reason for node in task.nodes] == ["Stopped", "Error", "Stopped"]
@@ -147,17 +149,17 @@ def test_who_failed_and_who_was_stopped() -> None:
         ("NewReason", ""),
     ],
 )
-def test_failures_of_its_own(reason: str, says: str) -> None:
+def test_appwrapper_failure_reason_is_explained(reason: str, says: str) -> None:
     task = fold(make_wrapper("Failed", conditions=[condition("Unhealthy", reason)]))
     assert {node.reason for node in task.nodes} == {reason}
     assert task.nodes[0].message.startswith(says)
 
 
-def test_restarts_are_counted_once_for_all() -> None:
+def test_appwrapper_restarts_are_counted_once() -> None:
     assert fold(make_wrapper("Running", limit=5, resettingCount=2)).restarts == 2
 
 
-def test_held() -> None:
+def test_appwrapper_suspended_node_is_queued_or_suspended() -> None:
     suspended = make_wrapper("Suspended", suspend=True)
     assert fold(suspended).nodes[0].message == "the AppWrapper is suspended"
     suspended["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "gold"
@@ -166,6 +168,6 @@ def test_held() -> None:
 
 
 @pytest.mark.parametrize("status", [{}, {"status": {}}, {"spec": {}}, {"status": {"phase": None}}])
-def test_objects_that_say_little(status: dict[str, Any]) -> None:
+def test_appwrapper_without_status_is_pending(status: dict[str, Any]) -> None:
     (task,) = tasks([make_wrapper() | status], [])
     assert task.state is State.PENDING

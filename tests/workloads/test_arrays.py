@@ -1,4 +1,4 @@
-"""Many tasks as one Indexed Job: what it is, and what becomes of each number."""
+"""Arrays as a single Indexed Job: manifest, and states per index."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def fold(job: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
     return task
 
 
-def test_the_job() -> None:
+def test_array_manifest_is_indexed_job() -> None:
     task = Task(name="train", run="true", resources=Resources(recovery=Recovery(2)))
     (job,) = manifests.render(make_plan(as_array([task], "0,3,7-9%2")[0])).workload
     spec = job.object["spec"]
@@ -52,7 +52,7 @@ def test_the_job() -> None:
     assert told["SKYPILOT_NUM_JOBS"] == "5"
 
 
-def test_each_number_ends_by_itself() -> None:
+def test_array_node_states_are_independent() -> None:
     job = make_array("0,3,7", 3, completedIndexes="0", failedIndexes="1")
     task = fold(
         job,
@@ -70,18 +70,18 @@ def test_each_number_ends_by_itself() -> None:
     assert notes(task, patient=False) == ["index-3 failed: Error"]
 
 
-def test_it_fails_when_all_have_ended() -> None:
+def test_array_fails_when_all_indexes_finished() -> None:
     failed = condition("Failed", "FailedIndexes")
     job = make_array("0-2", 3, completedIndexes="0,2", failedIndexes="1", conditions=[failed])
     assert fold(job).state is State.FAILED
     assert fold(make_array("0-2", 3, completedIndexes="0-2")).state is State.COMPLETED
 
 
-def test_those_whose_turn_is_to_come_are_not_told_of() -> None:
+def test_array_indexes_not_started_are_not_noted() -> None:
     assert notes(fold(make_array("0-99", 100)), patient=False) == []
 
 
-def test_what_many_wait_for_is_told_once() -> None:
+def test_array_same_reason_is_noted_once() -> None:
     pods = [make_array_pod("0-4", n, "Pending") for n in range(5)]
     for pod in pods:
         no = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"}
@@ -91,19 +91,19 @@ def test_what_many_wait_for_is_told_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "told"),
+    ("task", "message"),
     [
         (Task(num_nodes=3), "--array 0-9 and num_nodes 3: each task of an array runs on one node"),
         (Task(backend="jobset"), "--array 0-9 and backend jobset: arrays run as one Indexed Job"),
     ],
 )
-def test_what_an_array_cannot_be(task: Task, told: str) -> None:
+def test_array_invalid_task_is_refused(task: Task, message: str) -> None:
     with pytest.raises(UserError) as caught:
         as_array([task], "0-9")
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_what_is_no_array() -> None:
+def test_array_of_several_tasks_is_refused() -> None:
     task = Task(num_nodes=3)
     assert as_array([task, task], None) == [task, task]
     with pytest.raises(UserError, match="an array runs one task many times"):

@@ -1,4 +1,4 @@
-"""Which backend runs a task, and why."""
+"""Choice of the backend."""
 
 import json
 from collections.abc import Mapping
@@ -21,20 +21,20 @@ def chosen(
     return choice.backend.name, choice.note
 
 
-def test_what_nobody_chose_is_the_default() -> None:
+def test_backend_default_is_jobs() -> None:
     assert chosen(None) == ("jobs", "")
     assert chosen("indexed") == ("indexed", "")
     assert needed_kinds(None, 3) == []
 
 
-def test_auto_says_why() -> None:
+def test_backend_auto_explains_choice() -> None:
     assert chosen(AUTO, nodes=1) == ("jobs", "backend jobs: the task has one node")
     name, note = chosen(AUTO)
     assert name == "indexed"
     assert note.startswith("backend indexed: one Job for all nodes")
 
 
-def test_an_unknown_one_is_told_with_those_there_are() -> None:
+def test_backend_unknown_lists_existing() -> None:
     with pytest.raises(SkyError) as caught:
         chosen("slurm")
     assert str(caught.value) == (
@@ -46,27 +46,27 @@ def test_an_unknown_one_is_told_with_those_there_are() -> None:
 @pytest.mark.parametrize(
     "place", [("settings", "backend"), ("config", "kubectl_sky", "properties", "backend")]
 )
-def test_the_schemas_know_the_backends(place: tuple[str, ...]) -> None:
+def test_backend_schemas_list_every_backend(place: tuple[str, ...]) -> None:
     found = json.loads(assets.read("schemas", f"{place[0]}.json"))["properties"]
     for key in place[1:]:
         found = found[key]
     assert found["enum"] == [AUTO, *registry.NAMED]
 
 
-def test_help_of_backend_lists_the_selectable_backends() -> None:
+def test_backend_help_lists_every_backend() -> None:
     (option,) = (one for one in command.params if one.name == "backend")
     names = f"jobs (default), {', '.join(registry.NAMED[1:])}, or auto."
     assert option.help == f"Backend: {names}"
 
 
-def test_backend_that_auto_chooses_has_a_reason_and_an_order() -> None:
+def test_backend_automatic_order_is_fixed() -> None:
     assert registry.AUTOMATIC == ("jobset", "indexed", "jobs")
 
 
 JOBSETS = registry.named("jobset").kind
 
 
-def test_auto_takes_what_is_installed_and_allowed() -> None:
+def test_backend_auto_uses_installed_and_allowed() -> None:
     assert needed_kinds(AUTO, 3) == [JOBSETS]
     assert needed_kinds(AUTO, 1) == []
     assert chosen(AUTO, access={JOBSETS: Access.USABLE})[0] == "jobset"
@@ -76,10 +76,10 @@ def test_auto_takes_what_is_installed_and_allowed() -> None:
     assert (name, note.rpartition("; ")[2]) == ("indexed", "JobSet is not installed")
 
 
-def test_one_that_is_not_installed() -> None:
+def test_backend_not_installed_is_cluster_error() -> None:
     assert needed_kinds("jobset", 1) == [JOBSETS]
     assert chosen("jobset", access={JOBSETS: Access.USABLE})[0] == "jobset"
-    assert chosen("jobset")[0] == "jobset", "nobody was asked, as by render"
+    assert chosen("jobset")[0] == "jobset", "the cluster is not contacted, as in render"
     with pytest.raises(SkyError) as caught:
         chosen("jobset", access={JOBSETS: Access.ABSENT})
     assert str(caught.value) == (

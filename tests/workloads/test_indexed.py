@@ -1,4 +1,4 @@
-"""One Indexed Job for all nodes: what it is, and what becomes of each node."""
+"""A single Indexed Job for all nodes: manifest and node states."""
 
 from typing import Any
 
@@ -29,13 +29,13 @@ def fold(job: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
 
 
 def stopped(index: int) -> dict[str, Any]:
-    """A pod that was told to end, and did."""
+    """Return a pod that was stopped."""
     pod = make_indexed_pod(index, "Failed", terminated(143, at="2026-01-01T00:05:00Z"))
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:05:30Z"
     return pod
 
 
-def test_one_job_for_all_nodes() -> None:
+def test_indexed_manifest_is_single_job() -> None:
     (job,) = manifests.render(plan_of()).workload
     spec = job.object["spec"]
     assert job.name == "Job/train-bcdf2345"
@@ -52,7 +52,7 @@ def test_one_job_for_all_nodes() -> None:
     assert env["NUM_NODES"]["value"] == "3"
 
 
-def test_one_node_has_nobody_to_find() -> None:
+def test_indexed_single_node_has_no_host_names() -> None:
     (job,) = manifests.render(plan_of(1)).workload
     env = job.object["spec"]["template"]["spec"]["containers"][0]["env"]
     assert "KUBECTL_SKY_HOSTS" not in {variable["name"] for variable in env}
@@ -94,12 +94,14 @@ def test_one_node_has_nobody_to_find() -> None:
         ),
     ],
 )
-def test_states(status: dict[str, Any], pods: list[dict[str, Any]], states: str) -> None:
+def test_indexed_node_states_follow_pods(
+    status: dict[str, Any], pods: list[dict[str, Any]], states: str
+) -> None:
     task = fold(make_whole(3, **status), *pods)
     assert " ".join(node.state for node in task.nodes) == states
 
 
-def test_who_failed_is_told_and_who_was_stopped_is_not_blamed() -> None:
+def test_indexed_failed_node_is_named_and_remaining_are_stopped() -> None:
     job = make_whole(3, conditions=[FAILING, FAILED])
     task = fold(job, stopped(0), make_indexed_pod(2, "Failed", terminated(7)))
     assert task.state is State.FAILED and task.over
@@ -108,7 +110,7 @@ def test_who_failed_is_told_and_who_was_stopped_is_not_blamed() -> None:
     assert task.nodes[1].message.startswith("BackoffLimitExceeded")
 
 
-def test_what_is_said_meanwhile() -> None:
+def test_indexed_failed_node_is_noted_while_remaining_stop() -> None:
     job = make_whole(3, conditions=[FAILING])
     pods = [make_indexed_pod(1, state=RUNNING), make_indexed_pod(2, "Failed", terminated(7))]
     assert notes(fold(job, *pods), patient=False) == [
@@ -116,19 +118,19 @@ def test_what_is_said_meanwhile() -> None:
     ]
 
 
-def test_suspended() -> None:
+def test_indexed_suspended_job_is_noted() -> None:
     job = make_whole(2)
     job["spec"]["suspend"] = True
     assert fold(job).note == "node-0: Suspended"
 
 
-def test_what_a_controller_made_of_a_task_is_no_task() -> None:
+def test_indexed_job_of_controller_is_no_task() -> None:
     job = make_whole(2)
     job["metadata"]["ownerReferences"] = [{"kind": "AppWrapper", "controller": True}]
     assert tasks([job], []) == []
 
 
-def test_lists_of_indexes() -> None:
+def test_indexed_completed_indexes_are_parsed() -> None:
     assert job_status.list_indexes("0,2-4,10") == {0: 0, 2: 1, 3: 2, 4: 3, 10: 4}
     job = make_whole(12, completedIndexes="1-2")
     inside = [index for index in range(12) if job_status.has_index(job, "completedIndexes", index)]

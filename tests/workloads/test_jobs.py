@@ -1,4 +1,4 @@
-"""A Job per node: what becomes of the others when one fails."""
+"""A Job per node: remaining nodes are stopped when a node fails."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ FAILED = (make_job(0, 3, "Failed"), make_pod(0, "Failed", terminated(7)))
 
 
 def stopped(end: str = "", reason: str = "DeadlineExceeded") -> dict[str, Any]:
-    """Node 1, which was ended as node 0 failed."""
+    """Return the Job of node 1, stopped because node 0 failed."""
     job = make_job(1, 3, end)
     job["metadata"]["annotations"] |= registry.named("jobs").stopping("node-0")["metadata"][
         "annotations"
@@ -30,18 +30,18 @@ def fold(job: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
 
 
 @pytest.mark.parametrize("name", ["jobs", "volcano"])
-def test_a_job_is_ended_as_one_whose_time_is_over(name: str) -> None:
+def test_stopping_job_sets_active_deadline(name: str) -> None:
     body = registry.named(name).stopping("node-2")
     assert body["spec"] == {"activeDeadlineSeconds": 1}
     assert body["metadata"]["annotations"] == {"kubectl-sky/stopped-for": "node-2"}
 
 
 @pytest.mark.parametrize("name", ["indexed", "jobset", "mpijob", "appwrapper", "array"])
-def test_what_the_cluster_ends_or_nobody_is_left_alone(name: str) -> None:
+def test_stopping_other_backends_changes_nothing(name: str) -> None:
     assert registry.named(name).stopping("node-2") == {}
 
 
-def test_who_was_stopped_is_told_apart() -> None:
+def test_jobs_stopped_node_is_distinguished_from_failed() -> None:
     task = fold(stopped("Failed"))
     assert (task.state, task.over) == (State.FAILED, True)
     assert [node.reason for node in task.nodes] == ["Error", "Stopped", ""]
@@ -49,7 +49,7 @@ def test_who_was_stopped_is_told_apart() -> None:
     assert task.note == "node-0: Error (exit code 7)"
 
 
-def test_while_it_ends() -> None:
+def test_jobs_node_being_stopped_follows_pod() -> None:
     pod = make_pod(1, "Running", RUNNING)
     assert fold(stopped(), pod).nodes[1].state is State.RUNNING
     assert fold(stopped()).nodes[1].reason == "Stopped", "its pod has gone"
@@ -60,10 +60,10 @@ def test_while_it_ends() -> None:
     assert fold(stopped(), done).nodes[1].state is State.COMPLETED, "it was quicker"
 
 
-def test_a_failure_of_its_own_stays_one() -> None:
+def test_jobs_node_with_other_failure_keeps_reason() -> None:
     pod = make_pod(1, "Failed", terminated(3))
     node = fold(stopped("Failed", "BackoffLimitExceeded"), pod).nodes[1]
     assert (node.reason, node.exit_code) == ("Error", 3)
     held = stopped()
     held["spec"]["suspend"] = True
-    assert fold(held).nodes[1].reason == "Stopped", "a queue may have it still"
+    assert fold(held).nodes[1].reason == "Stopped", "the Job may still be suspended by a queue"

@@ -1,4 +1,4 @@
-"""A JobSet for all nodes: what it is, and what becomes of each node."""
+"""A JobSet for all nodes: manifest and node states."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def plan_of(name: str = "train", nodes: int = 3, recovery: Recovery | None = Non
     return make_plan(task)
 
 
-def test_the_jobset() -> None:
+def test_jobset_manifest_has_single_replicated_job() -> None:
     (jobset,) = manifests.render(plan_of()).workload
     spec = jobset.object["spec"]
     assert jobset.name == "JobSet/train-bcdf2345"
@@ -52,7 +52,7 @@ def test_the_jobset() -> None:
     assert "labels" not in job["template"].get("metadata", {}), "the inner Job is not the task"
 
 
-def test_what_starts_again() -> None:
+def test_jobset_recovery_becomes_failure_policy() -> None:
     (jobset,) = manifests.render(plan_of(recovery=Recovery(2, (9,)))).workload
     policy = jobset.object["spec"]["failurePolicy"]
     assert policy["maxRestarts"] == 2
@@ -94,11 +94,13 @@ def test_what_starts_again() -> None:
         ),
     ],
 )
-def test_states(jobset: dict[str, Any], pods: list[dict[str, Any]], states: str) -> None:
+def test_jobset_node_states_follow_pods(
+    jobset: dict[str, Any], pods: list[dict[str, Any]], states: str
+) -> None:
     assert " ".join(node.state for node in fold(jobset, *pods).nodes) == states
 
 
-def test_who_failed_and_who_was_stopped() -> None:
+def test_jobset_failed_node_stops_remaining_nodes() -> None:
     stopped = make_indexed_pod(0, "Failed", terminated(143))
     stopped["metadata"]["deletionTimestamp"] = "2026-01-01T00:05:30Z"
     failed = make_indexed_pod(1, "Failed", terminated(5))
@@ -110,18 +112,18 @@ def test_who_failed_and_who_was_stopped() -> None:
     assert after.note == "node-1: Error (exit code 5)"
 
 
-def test_restarts_are_counted_once_for_all() -> None:
+def test_jobset_restarts_are_counted_once() -> None:
     task = fold(make_jobset(restarts=5) | {"status": {"restarts": 2}})
     assert task.restarts == 2
 
 
-def test_suspended() -> None:
+def test_jobset_suspended_has_message() -> None:
     jobset = make_jobset()
     jobset["spec"]["suspend"] = True
     assert fold(jobset).nodes[0].message == "the JobSet is suspended"
 
 
-def test_names_that_its_pods_could_not_have() -> None:
+def test_jobset_too_long_name_is_refused() -> None:
     assert JobSet().fits(plan_of("x" * 39, nodes=2), FACTS) == ""
     reason = JobSet().fits(plan_of("x" * 40, nodes=1000), FACTS)
     assert reason == "the pod names would be 3 characters too long; shorten its name"

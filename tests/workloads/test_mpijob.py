@@ -1,4 +1,4 @@
-"""An MPIJob: what it is, and what becomes of each node."""
+"""MPIJobs: manifest and node states."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def spec_of(plan: Plan) -> dict[str, Any]:
     return spec
 
 
-def test_the_mpijob() -> None:
+def test_mpijob_manifest_has_launcher_and_workers() -> None:
     rendered = manifests.render(plan_of())
     (item,) = rendered.workload
     spec = item.object["spec"]
@@ -70,27 +70,29 @@ def test_the_mpijob() -> None:
     assert env["KUBECTL_SKY_SERVICE"]["value"] == "train-bcdf2345"
     told = env["NODE_RANK"]["valueFrom"]["fieldRef"]["fieldPath"]
     assert told == f"metadata.labels['{RANK}']"
-    assert [one.object["kind"] for one in rendered.auxiliary] == ["ConfigMap"], "no Service of ours"
+    assert [one.object["kind"] for one in rendered.auxiliary] == ["ConfigMap"], (
+        "the operator creates the Service"
+    )
     assert list(rendered.auxiliary[0].object["data"]) == ["run.sh"]
     assert {"mpi.sh", "session.sh"} < rendered.shared[0].object["data"].keys()
 
 
-def test_a_slot_for_each_gpu() -> None:
+def test_mpijob_slots_equal_gpus() -> None:
     assert spec_of(plan_of(accelerator=Accelerator("A100", 8)))["slotsPerWorker"] == 8
 
 
-def test_one_node_is_the_launcher() -> None:
+def test_mpijob_single_node_has_launcher_only() -> None:
     assert list(spec_of(plan_of(nodes=1))["mpiReplicaSpecs"]) == ["Launcher"]
     assert BACKEND.notes(plan_of(nodes=1)) == []
 
 
-def test_what_starts_again() -> None:
+def test_mpijob_recovery_becomes_backoff_limit() -> None:
     plan = plan_of(recovery=Recovery(2), ttl_seconds=60)
     spec = spec_of(plan)
     assert spec["runPolicy"]["backoffLimit"] == 2
     assert spec["runPolicy"]["ttlSecondsAfterFinished"] == 60
     restarts = [one["restartPolicy"] for one in spec["mpiReplicaSpecs"].values()]
-    assert restarts == ["Never", "OnFailure"], "a worker comes back for the next launcher"
+    assert restarts == ["Never", "OnFailure"], "workers restart for the next launcher"
     assert BACKEND.fits(plan, FACTS) == ""
     assert "it counts evictions" in BACKEND.fits(plan_of(recovery=Recovery()), FACTS)
     where, again, autostop = BACKEND.notes(plan)
@@ -99,7 +101,7 @@ def test_what_starts_again() -> None:
     assert autostop.startswith("autostop: ")
 
 
-def test_in_a_queue_it_is_held() -> None:
+def test_mpijob_in_queue_is_suspended() -> None:
     asked = Kubernetes(queue="gold")
     plan = make_plan(Task(num_nodes=2, run="x", kubernetes=asked, backend="mpijob"))
     (item,) = manifests.render(plan).workload
@@ -137,11 +139,13 @@ def test_in_a_queue_it_is_held() -> None:
         ),
     ],
 )
-def test_states(item: dict[str, Any], pods: list[dict[str, Any]], states: str) -> None:
+def test_mpijob_node_states_follow_pods(
+    item: dict[str, Any], pods: list[dict[str, Any]], states: str
+) -> None:
     assert " ".join(node.state for node in fold(item, *pods).nodes) == states
 
 
-def test_who_failed_and_who_was_stopped() -> None:
+def test_mpijob_failed_launcher_stops_workers() -> None:
     item = make_mpijob(conditions=[FAILED], replicaStatuses={"Launcher": {"failed": 2}})
     task = fold(item, pod(0, "Failed", terminated(7)))
     assert (task.state, task.over, task.restarts) == (State.FAILED, True, 1)
@@ -149,7 +153,7 @@ def test_who_failed_and_who_was_stopped() -> None:
     assert task.note == "node-0: Error (exit code 7) after 1 restart"
 
 
-def test_what_is_not_ours_is_borne() -> None:
+def test_mpijob_foreign_spec_is_accepted() -> None:
     item = make_mpijob()
     item["spec"] = {}
     assert [node.index for node in fold(item).nodes] == [0]

@@ -1,4 +1,4 @@
-"""What holds for every backend."""
+"""Common properties of all backends."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def plan_of(backend: str) -> Plan:
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_what_a_user_writes_stays_a_value(name: str) -> None:
+def test_backend_hostile_text_stays_value(name: str) -> None:
     plan, backend = plan_of(name), registry.BACKENDS[name]
     for manifest in manifests.render(plan).workload:
         assert manifest.object["kind"] == backend.kind.kind
@@ -51,7 +51,7 @@ def test_what_a_user_writes_stays_a_value(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_its_own_objects_are_known_again(name: str) -> None:
+def test_backend_rendered_objects_are_recognized(name: str) -> None:
     plan = plan_of(name)
     found = [manifest.object for manifest in manifests.render(plan).workload]
     assert {registry.of(item).name for item in found} == {name}
@@ -60,8 +60,8 @@ def test_its_own_objects_are_known_again(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_what_is_not_rendered_twice(name: str) -> None:
-    """The same plan gives the same bytes."""
+def test_backend_rendering_is_deterministic(name: str) -> None:
+    """The same plan renders to the same bytes."""
     first, second = (manifests.as_yaml(manifests.render(plan_of(name)).all) for _ in range(2))
     assert first == second
 
@@ -72,8 +72,8 @@ def queued(queue: str | None, suspended: bool, backend: str | None = None) -> Pl
 
 
 @pytest.mark.parametrize("name", ["jobs", "indexed", "jobset", "mpijob", "appwrapper"])
-def test_a_later_stage_gets_into_its_queue_when_it_is_released(name: str) -> None:
-    """The queue does not know a pipeline's order."""
+def test_hold_later_stage_joins_queue_when_resumed(name: str) -> None:
+    """The queue does not know the order of stages."""
     backend = registry.named(name)
     plan = without_queue_until_resumed(queued("gold", suspended=True, backend=name))
     for manifest in manifests.render(plan).workload:
@@ -84,14 +84,14 @@ def test_a_later_stage_gets_into_its_queue_when_it_is_released(name: str) -> Non
         assert backend.resuming(member.queueing) == {"metadata": {"labels": {names.QUEUE: "gold"}}}
 
 
-def test_the_first_stage_waits_in_its_queue_at_once() -> None:
+def test_hold_first_stage_joins_queue_at_once() -> None:
     for plan in (queued("gold", suspended=False), queued(None, suspended=True)):
         assert without_queue_until_resumed(plan) is plan
 
 
 @pytest.mark.parametrize("live", [{"suspend": False, "x": 1}, {"x": 1}])
-def test_what_was_released_stays_so(live: dict[str, object]) -> None:
-    """Some say `false`, and some nothing."""
+def test_hold_copied_keeps_resumed_state(live: dict[str, object]) -> None:
+    """Resumed objects have `suspend: false` or no such field."""
     wanted = {"metadata": {}, "spec": {"suspend": True, "parallelism": 2}}
     found = registry.with_suspend_field(wanted, {"metadata": {}, "spec": live})
     suspend = {"suspend": False} if "suspend" in live else {}

@@ -1,4 +1,4 @@
-"""Volcano: plain Jobs, and the group that tells its scheduler to start all of them or none."""
+"""Volcano: plain Jobs with a PodGroup for gang scheduling."""
 
 from dataclasses import replace
 from typing import Any
@@ -34,7 +34,7 @@ def rendered(plan: Plan) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return group, [one.object for one in found.workload]
 
 
-def test_the_group() -> None:
+def test_volcano_pod_group_has_members_queue_and_resources() -> None:
     group, _ = rendered(plan_of())
     assert group["metadata"]["name"] == "train-bcdf2345"
     assert group["metadata"]["labels"]["task-id"] == "bcdf2345"
@@ -45,12 +45,12 @@ def test_the_group() -> None:
     }
 
 
-def test_silence_leaves_all_to_volcano() -> None:
+def test_volcano_pod_group_without_fields_is_minimal() -> None:
     group, _ = rendered(plan_of(Kubernetes(), labels={}))
     assert group["spec"] == {"minMember": 3}
 
 
-def test_priority_and_devices() -> None:
+def test_volcano_priority_and_gpus_are_set() -> None:
     plan = plan_of(accelerator=Accelerator("V100", 2), priority_class="urgent")
     group, jobs = rendered(plan)
     assert group["spec"]["priorityClassName"] == "urgent"
@@ -58,31 +58,31 @@ def test_priority_and_devices() -> None:
     assert jobs[0]["spec"]["template"]["spec"]["priorityClassName"] == "urgent"
 
 
-def test_what_the_user_makes_of_pods_is_not_summed_up() -> None:
+def test_volcano_pod_config_disables_min_resources() -> None:
     own = {"spec": {"containers": [{"resources": {"requests": {"cpu": "9"}}}]}}
     group, _ = rendered(plan_of(Kubernetes(queue="gold", pod=own)))
     assert "minResources" not in group["spec"]
 
 
-def test_the_jobs() -> None:
+def test_volcano_jobs_have_scheduler_and_group() -> None:
     _, jobs = rendered(plan_of(Kubernetes(queue="gold", annotations={"a": "b"})))
     assert [job["metadata"]["name"] for job in jobs] == [f"train-bcdf2345-node-{n}" for n in "012"]
     for job in jobs:
         assert job["metadata"]["annotations"]["kubectl-sky/backend"] == "volcano"
         assert "kueue.x-k8s.io/queue-name" not in job["metadata"]["labels"]
-        assert "suspend" not in job["spec"], "Volcano lets it begin, and nobody would release it"
+        assert "suspend" not in job["spec"], "Volcano starts it; no controller would resume it"
         pod = job["spec"]["template"]
         assert pod["metadata"]["annotations"] == {"a": "b", GROUP: "train-bcdf2345"}
         assert pod["spec"]["schedulerName"] == "volcano"
 
 
-def test_the_others_know_nothing_of_it() -> None:
+def test_volcano_is_not_mentioned_by_other_backends() -> None:
     plan = make_plan(Task(name="train", num_nodes=2, run="true"))
     text = manifests.as_yaml(manifests.render(plan).all)
     assert "volcano" not in text and "schedulerName" not in text
 
 
-def test_status_is_that_of_jobs() -> None:
+def test_volcano_status_follows_jobs() -> None:
     jobs = [make_job(node, 2, end) for node, end in enumerate(("Complete", ""))]
     for job in jobs:
         job["metadata"]["annotations"]["kubectl-sky/backend"] = "volcano"
@@ -91,10 +91,12 @@ def test_status_is_that_of_jobs() -> None:
     assert [node.state for node in task.nodes] == ["completed", "pending"]
 
 
-def test_what_it_needs() -> None:
+def test_volcano_not_installed_is_cluster_error() -> None:
     assert needed_kinds("volcano", 1) == [kinds.POD_GROUP]
     assert next(choices("volcano", 1, {kinds.POD_GROUP: Access.USABLE})).backend.name == "volcano"
-    assert next(choices("volcano", 1, {})).backend.name == "volcano", "render asks no cluster"
+    assert next(choices("volcano", 1, {})).backend.name == "volcano", (
+        "render does not contact the cluster"
+    )
     with pytest.raises(ClusterError) as caught:
         next(choices("volcano", 1, {kinds.POD_GROUP: Access.ABSENT}))
     assert str(caught.value) == (
@@ -102,4 +104,4 @@ def test_what_it_needs() -> None:
         " (scheduling.volcano.sh/v1beta1);"
         " install it, or choose another backend: jobs, indexed"
     )
-    assert registry.KINDS[kinds.JOB] == "", "Jobs are there without it"
+    assert registry.KINDS[kinds.JOB] == "", "Jobs need no Volcano"
