@@ -297,8 +297,8 @@ class TaskFollower:
                         self.session, self.latest
                     )
                     yield from self._started()
-                if self.latest.over:
-                    return
+                    if self.latest.over:
+                        return
                 self._note_progress()
         except SkyError as error:
             self.error = error

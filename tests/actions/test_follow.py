@@ -1,15 +1,18 @@
 """Follow on a cluster in memory: changes of the task while a client watches."""
 
+import time
 from threading import Thread
 
 import pytest
 
 from kubectl_sky import kinds
+from kubectl_sky.actions import find
 from kubectl_sky.actions.follow import follow
 from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Interrupted, TaskFailed
 from tests.actions.conftest import Recorder, Submitter
+from tests.actions.test_find import ALICE
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster, interrupt
 
@@ -103,6 +106,19 @@ def test_follow_restart_before_the_first_look_shows_the_logs_of_both_pods(
     send.ui.then = run
     send(HELLO + "resources: {job_recovery: {max_restarts_on_errors: 2}}\n", follow=True)
     assert sorted(send.ui.lines) == ["one", "two"]
+
+
+def test_follow_finished_task_on_a_slow_server_prints_its_log(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send(HELLO)
+    api.log(api.start(JOB), b"done\n")
+    api.finish(JOB)
+    api.before("watch jobs", lambda: time.sleep(0.3))
+    session = api.session()
+    task = find.get_task(session, ALICE, ID)
+    follow(session, task, LogRequest(LogOptions(follow=True)), send.ui)
+    assert send.ui.lines == ["done"]
 
 
 def test_follow_restarted_node_prints_logs_of_both_pods(api: FakeCluster, send: Submitter) -> None:
