@@ -117,10 +117,12 @@ def test_browser_submits_a_task_reads_its_logs_and_stops_it(page: Page, sky: Com
 
     page.get_by_role("link", name="ring").click()
     assert [task["name"] for task in sky.json("list")["tasks"]] == ["ring"]
-    page.get_by_role("button", name="Stop").click()
+    stop = page.get_by_role("button", name="Stop", exact=True)
+    stop.click()
+    expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    page.get_by_role("button", name="Stop").click()
+    stop.click()
     page.get_by_role("button", name="Stop task").click()
     expect(page.get_by_text("No tasks")).to_be_visible()
     assert sky.json("list")["tasks"] == []
