@@ -31,7 +31,7 @@ SCHEMA = {
 @pytest.fixture
 def custom_kind(session: Session) -> Iterator[Kind]:
     """A CRD for this test only."""
-    kind = Kind(f"{secrets.token_hex(4)}.example.com", "v1", "Thing", "custom_kind")
+    kind = Kind(f"{secrets.token_hex(4)}.example.com", "v1", "Thing", "things")
     name = f"{kind.plural}.{kind.group}"
     version = {"name": kind.version, "served": True, "storage": True}
     body = {
