@@ -42,7 +42,8 @@ def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: 
     scope = options.scope(session, cluster, all_users)
     without_task, forbidden_kinds = stop.list_orphans(session, scope)
     limit = _created_before(_MIN_ORPHAN_AGE if older_than is None else older_than)
-    orphans = [item for item in without_task if item["metadata"]["creationTimestamp"] < limit]
+    # Times are truncated to seconds: with 0s, what was created in this second counts.
+    orphans = [item for item in without_task if item["metadata"]["creationTimestamp"] <= limit]
     for kind in forbidden_kinds:
         output.note(f"{kind.plural} are not cleaned: you may not list them; {stop.ROLE_HINT}")
     if older_than is None:
@@ -51,7 +52,7 @@ def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: 
     if older_than is not None and not flags["orphans"]:
         cutoff = _created_before(older_than)
         tasks = find.list_tasks(session, scope)
-        finished = [task for task in tasks if task.over and task.updated_at < cutoff]
+        finished = [task for task in tasks if task.over and task.updated_at <= cutoff]
     for item in orphans:
         metadata = item["metadata"]
         elapsed = age.since(metadata["creationTimestamp"], datetime.now(UTC))
