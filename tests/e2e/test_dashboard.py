@@ -90,6 +90,13 @@ def write_file(page: Page, text: str) -> None:
     page.keyboard.insert_text(text)
 
 
+def close_dialog(page: Page) -> None:
+    """Wait for the dialog, and close it with Escape."""
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
 def test_browser_submits_a_task_reads_its_logs_and_stops_it(page: Page, sky: Command) -> None:
     page.get_by_role("link", name="Submit a task").first.click()
     write_file(page, RING)
@@ -119,9 +126,7 @@ def test_browser_submits_a_task_reads_its_logs_and_stops_it(page: Page, sky: Com
     assert [task["name"] for task in sky.json("list")["tasks"]] == ["ring"]
     stop = page.get_by_role("button", name="Stop", exact=True)
     stop.click()
-    expect(page.get_by_role("dialog")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog")).to_have_count(0)
+    close_dialog(page)
     stop.click()
     page.get_by_role("button", name="Stop task").click()
     expect(page.get_by_text("No tasks")).to_be_visible()
