@@ -84,8 +84,9 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
     labels = (namespace or {"metadata": {}})["metadata"].get("labels") or {}
     level = request.pod_security or labels.get(account.POD_SECURITY_LABEL, "baseline")
     planned = Account(request.user, request.kind, name, pod_security=level)
-    manages_namespace = _check_namespace(namespace, planned, chosen=bool(request.namespace))
+    manages_namespace = _check_namespace(namespace, planned, request)
     live = _live(session, planned) if namespace else {}
+    _check_kind(planned, live.get(kinds.ROLE))
     quota = live.get(kinds.RESOURCE_QUOTA, {})
     current = quota["spec"].get("hard") or {} if _is_of(quota, request.user) else {}
     hard = account.quota(request.flags, current)
@@ -126,11 +127,11 @@ def _get(session: Session, kind: Kind, name: str, namespace: str | None = None) 
     return None
 
 
-def _check_namespace(namespace: Json | None, planned: Account, *, chosen: bool) -> bool:
+def _check_namespace(namespace: Json | None, planned: Account, request: Request) -> bool:
     """Return whether the namespace is the user's, or is to be created for the user.
 
     Raises UserError for one that is being deleted or that Kubernetes runs in, and for one of
-    somebody else that nobody chose.
+    somebody else that nobody chose, or whose Pod Security level is to change.
     """
     if planned.namespace.startswith("kube-"):
         raise UserError(
@@ -146,11 +147,17 @@ def _check_namespace(namespace: Json | None, planned: Account, *, chosen: bool) 
         )
     if _is_of(namespace, planned.user):
         return True
-    if not chosen:
+    if not request.namespace:
         raise UserError(
             f'namespace "{planned.namespace}" already exists and was not created for'
             f' user "{planned.user.name}"',
             "choose a namespace with --namespace",
+        )
+    if request.pod_security:
+        raise UserError(
+            f'namespace "{planned.namespace}" was not created for user "{planned.user.name}", and'
+            " its Pod Security level is not changed",
+            "omit --pod-security",
         )
     return False
 
@@ -159,6 +166,18 @@ def _is_of(item: Json, user: User) -> bool:
     """Return whether `users add` created an object for a user."""
     metadata = item.get("metadata") or {}
     return names.ACCOUNT in (metadata.get("labels") or {}) and user.owns(metadata)
+
+
+def _check_kind(planned: Account, role: Json | None) -> None:
+    """Refuse another kind of subject: the current one would lose its rights."""
+    if role is None or not _is_of(role, planned.user):
+        return
+    kind = role["metadata"]["labels"][names.ACCOUNT]
+    if kind != planned.kind:
+        raise UserError(
+            f'"{planned.user.name}" was added as a {kind}',
+            "use the same flag again, or remove it first",
+        )
 
 
 def _live(session: Session, planned: Account) -> dict[Kind, Json]:
@@ -171,11 +190,15 @@ def _live(session: Session, planned: Account) -> dict[Kind, Json]:
     live = {}
     for kind, name in by_kind.items():
         with suppress(NotServed):
-            served = access.served_kueue(session, kind) if kind is kinds.LOCAL_QUEUE else kind
-            item = _get(session, served, name, planned.namespace)
+            item = _get(session, _served(session, kind), name, planned.namespace)
             if item:
                 live[kind] = item
     return live
+
+
+def _served(session: Session, kind: Kind) -> Kind:
+    """Return the kind in the version to use. Raises NotServed for a LocalQueue without Kueue."""
+    return access.served_kueue(session, kind) if kind is kinds.LOCAL_QUEUE else kind
 
 
 def _refuse_foreign(planned: Account, item: Json, live: Json | None) -> None:
@@ -213,8 +236,8 @@ def _queue(
 ) -> tuple[str, str, tuple[str, ...]]:
     """Return the ClusterQueue of the user, the apiVersion of its LocalQueue, and notes.
 
-    Without a flag, it is the current one, then the only one. Raises UserError if it is not found,
-    and ClusterError without Kueue.
+    Without a flag, it is the current one, then the only one. Raises UserError if it is not found
+    or another one than the current, and ClusterError without Kueue.
     """
     try:
         kind = access.served_kueue(session, kinds.LOCAL_QUEUE)
@@ -225,21 +248,36 @@ def _queue(
             ) from None
         return "", "", ()
     current = live.get(kinds.LOCAL_QUEUE, {}).get("spec", {}).get("clusterQueue", "")
-    if requested == account.NONE or (current and not requested):
-        return (current if not requested else ""), kind.api_version, ()
+    if requested == account.NONE:
+        return "", kind.api_version, ()
+    if current and requested not in (None, current):
+        raise UserError(
+            f'LocalQueue uses ClusterQueue "{current}", which cannot change',
+            "use --cluster-queue none first",
+        )
+    if current:
+        return current, kind.api_version, ()
+    name, notes = _cluster_queue(session, requested)
+    return name, kind.api_version, notes
+
+
+def _cluster_queue(session: Session, requested: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return the requested ClusterQueue, or the only one, and notes. Raises UserError."""
     try:
         items = access.list_kueue(session, kinds.CLUSTER_QUEUE)
     except (Forbidden, NotServed):
-        return requested or "", kind.api_version, ()
+        return requested or "", ()
     existing = sorted(item["metadata"]["name"] for item in items)
     listed = ", ".join(existing[:_MAX_NAMES])
     if requested and requested not in existing:
         hint = f"existing: {listed}" if existing else "the cluster has none"
         raise UserError(f'ClusterQueue "{requested}" not found', hint)
     if requested or len(existing) == 1:
-        return requested or existing[0], kind.api_version, ()
+        return requested or existing[0], ()
+    if not existing:
+        return "", ()
     several = f"no LocalQueue: choose one of the ClusterQueues with --cluster-queue: {listed}"
-    return "", kind.api_version, (several,) if existing else ()
+    return "", (several,)
 
 
 def _apply(
@@ -300,21 +338,16 @@ def _patch(item: Json, live: Json) -> Json | None:
 
 def list_accounts(session: Session, namespace: str | None) -> list[AccountStatus]:
     """Return the users of a namespace, or of all, by name."""
-    bindings = objects.list_all(
-        session, kinds.ROLE_BINDING, namespace, label_selector=names.ACCOUNT
-    )
+    roles = objects.list_all(session, kinds.ROLE, namespace, label_selector=names.ACCOUNT)
     quotas: dict[str, list[Json]] = {}
     for item in objects.list_all(session, kinds.RESOURCE_QUOTA, namespace):
         quotas.setdefault(item["metadata"]["namespace"], []).append(item)
     statuses = [
-        accounts.account(item["metadata"]["namespace"], item, _quotas_in(item, quotas))
-        for item in bindings
+        accounts.account(where, role, quotas.get(where, ()))
+        for role in roles
+        for where in [role["metadata"]["namespace"]]
     ]
     return sorted(statuses, key=lambda status: (status.user, status.namespace))
-
-
-def _quotas_in(binding: Json, quotas: Mapping[str, list[Json]]) -> list[Json]:
-    return quotas.get(binding["metadata"]["namespace"], [])
 
 
 def get_account(session: Session, name: str | None, namespace: str | None) -> AccountStatus:
@@ -322,24 +355,24 @@ def get_account(session: Session, name: str | None, namespace: str | None) -> Ac
 
     Raises UserError if the user is not found.
     """
-    binding = _binding(session, name, namespace) if name else None
-    where = binding["metadata"]["namespace"] if binding else session.namespace
+    role = _role(session, name, namespace) if name else None
+    where = role["metadata"]["namespace"] if role else session.namespace
     queues: list[Json] = []
     with suppress(NotServed, Forbidden):
-        queues = access.list_kueue(session, kinds.LOCAL_QUEUE, where) if binding else []
+        queues = access.list_kueue(session, kinds.LOCAL_QUEUE, where) if role else []
     quotas = objects.list_all(session, kinds.RESOURCE_QUOTA, where)
-    return accounts.account(where, binding, quotas, queues)
+    return accounts.account(where, role, quotas, queues)
 
 
-def _binding(session: Session, name: str, namespace: str | None) -> Json:
-    """Return the RoleBinding of a user. Raises UserError unless there is one."""
+def _role(session: Session, name: str, namespace: str | None) -> Json:
+    """Return the Role of a user, which is deleted last. Raises UserError unless there is one."""
     user = users.named(name)
-    items = objects.list_all(session, kinds.ROLE_BINDING, namespace, label_selector=names.ACCOUNT)
-    bindings = [item for item in items if _is_of(item, user)]
-    if len(bindings) == 1:
-        return bindings[0]
-    if bindings:
-        namespaces = ", ".join(sorted(item["metadata"]["namespace"] for item in bindings))
+    items = objects.list_all(session, kinds.ROLE, namespace, label_selector=names.ACCOUNT)
+    roles = [item for item in items if _is_of(item, user)]
+    if len(roles) == 1:
+        return roles[0]
+    if roles:
+        namespaces = ", ".join(sorted(item["metadata"]["namespace"] for item in roles))
         raise UserError(
             f'user "{name}" has several namespaces: {namespaces}', "choose one with --namespace"
         )
@@ -352,7 +385,7 @@ class Removal:
     """What `users remove` would delete.
 
     `objects` are the user's in the namespace. `deletes_namespace` is whether that was created for
-    the user and nobody else uses it. `others` are other users of the namespace.
+    the user and no other user added by `users add` has it. `others` are these users.
     """
 
     user: User
@@ -373,14 +406,14 @@ def removal(
     session: Session, name: str, namespace: str | None, *, keeps_namespace: bool = False
 ) -> Removal:
     """Return what to remove of a user. Raises UserError if the user is not found."""
-    user, binding = users.named(name), _binding(session, name, namespace)
-    where = binding["metadata"]["namespace"]
-    bindings = objects.list_all(session, kinds.ROLE_BINDING, where, label_selector=names.ACCOUNT)
-    others = tuple(accounts.name_of(item) for item in bindings if not _is_of(item, user))
+    user, role = users.named(name), _role(session, name, namespace)
+    where = role["metadata"]["namespace"]
+    roles = objects.list_all(session, kinds.ROLE, where, label_selector=names.ACCOUNT)
+    others = tuple(accounts.name_of(item) for item in roles if not _is_of(item, user))
     namespace_object = _get(session, kinds.NAMESPACE, where)
     ours = namespace_object is not None and _is_of(namespace_object, user)
     deletes = ours and not others and not keeps_namespace
-    scope = Scope(where, None if deletes else user)
+    scope = Scope(where, None if deletes else _owner(role, user))
     tasks = [task for task in find.list_tasks(session, scope) if not task.over]
     claims = objects.list_all(session, kinds.PVC, where) if deletes else []
     return Removal(
@@ -394,11 +427,20 @@ def removal(
     )
 
 
+def _owner(role: Json, user: User) -> User | None:
+    """Return the owner of the user's tasks; None for a group, whose members are not known."""
+    metadata = role["metadata"]
+    kind = metadata["labels"][names.ACCOUNT]
+    if kind == account.SERVICE_ACCOUNT:
+        return users.named(f"system:serviceaccount:{metadata['namespace']}:{user.name}")
+    return None if kind == account.GROUP else user
+
+
 def _objects_of(session: Session, namespace: str, user: User) -> Iterable[Json]:
     """Yield the user's objects in a namespace, the binding first."""
     for kind in _KINDS:
         try:
-            served = access.served_kueue(session, kind) if kind is kinds.LOCAL_QUEUE else kind
+            served = _served(session, kind)
             items = objects.list_all(session, served, namespace, label_selector=names.ACCOUNT)
         except NotServed:
             continue
@@ -406,8 +448,12 @@ def _objects_of(session: Session, namespace: str, user: User) -> Iterable[Json]:
 
 
 def remove(session: Session, removal: Removal, dry_run: str) -> list[Change]:
-    """Delete a user's objects, and the namespace if it was created for the user."""
+    """Delete a user's objects, and the namespace if it was created for the user.
+
+    The Role is last: as long as it exists, a second `remove` finds the user.
+    """
     items = [*removal.objects, *filter(None, [removal.namespace_object])]
+    items.sort(key=lambda item: item["kind"] == kinds.ROLE.kind)
     if dry_run == "none":
         _delete(session, items)
     return [Change(item, "deleted") for item in items]

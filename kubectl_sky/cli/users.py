@@ -73,7 +73,8 @@ def add(
     )
     added = users.add(cluster.session(), request, dry_run)
     output.notes(added.notes)
-    _print_changes(name, added.changes, form, options.DRY_RUNS[dry_run])
+    applied = [change for change in added.changes if change.done != "deleted"]
+    _print_changes(name, applied if form else added.changes, form, options.DRY_RUNS[dry_run])
     if not form and dry_run == "none":
         output.notes(_next_steps(added))
 
@@ -193,8 +194,8 @@ def remove(
 ) -> None:
     """Delete what `users add` created for NAME.
 
-    The namespace, with its tasks and volumes, is deleted only if `users add` created it and no
-    other user has rights in it.
+    The namespace, with its tasks and volumes, is deleted only if `users add` created it for NAME
+    and added no other user to it.
     """
     from kubectl_sky.actions import users
 
@@ -221,4 +222,6 @@ def _check_removal(removal: "Removal", *, force: bool, confirmed: bool) -> None:
         )
     if removal.deletes_namespace and not confirmed:
         volumes = output.count(removal.volumes, "volume")
-        options.confirm(f"Delete namespace {removal.namespace} with its tasks and {volumes}?")
+        options.confirm(
+            f"Delete namespace {removal.namespace} with everything in it, including {volumes}?"
+        )

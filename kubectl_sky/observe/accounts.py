@@ -90,11 +90,11 @@ def name_of(item: Object) -> str:
 
 
 def account(
-    namespace: str, binding: Object | None, quotas: Iterable[Object], queues: Iterable[Object] = ()
+    namespace: str, role: Object | None, quotas: Iterable[Object], queues: Iterable[Object] = ()
 ) -> AccountStatus:
-    """Return the status of a user, by its RoleBinding, or of a namespace."""
-    metadata: Object = binding["metadata"] if binding else {}
-    user = name_of(binding) if binding else ""
+    """Return the status of a user, by its Role, or of a namespace."""
+    metadata: Object = role["metadata"] if role else {}
+    user = name_of(role) if role else ""
     return AccountStatus(
         user=user,
         kind=str((metadata.get("labels") or {}).get(names.ACCOUNT, "")),

@@ -101,7 +101,7 @@ class Account:
 def slug(user: User) -> str:
     """Return the user's name as part of object names: `alice@example.com` is alice-example-com."""
     text = names.dns_label(user.name, "user")
-    if len(text) < _MAX_SLUG:
+    if len(text) < _MAX_SLUG - 1:  # a longer name may have been cut at a `-`
         return text
     return f"{text[: _MAX_SLUG - names.ID_LENGTH - 1].rstrip('-')}-{names.part_id(user.name, 0)}"
 
@@ -150,18 +150,18 @@ def _count(text: str) -> str:
 def _with_gpus(hard: Mapping[str, str], text: str) -> dict[str, str]:
     """Replace the limits of GPUs; a quota counts GPUs by vendor, not by model."""
     gpus = {f"requests.{family.resource}" for family in _DEVICES}
+    gpus.add(f"requests.{accelerators.TPU_RESOURCE}")
     others = {name: size for name, size in hard.items() if name not in gpus}
     if text == NONE:
         return others
     if re.fullmatch("0+", text):
         return others | dict.fromkeys(sorted(gpus), "0")
     try:
-        requested = [candidate.rounded for candidate in accelerator.candidates(text)]
-        families = [accelerators.family_of(item.name or "") for item in requested]
+        requested, *alternatives = [item.rounded for item in accelerator.candidates(text)]
+        model = requested.name or ""
+        family = accelerators.family_of(model)
     except (ValueError, FieldError) as error:
         raise UserError(f"--gpus {text}: {error}") from None
-    limits = {
-        f"requests.{family.resource}": str(item.count)
-        for family, item in zip(families, requested, strict=True)
-    }
-    return others | limits
+    if alternatives or accelerators.is_tpu(model):
+        raise UserError(f"--gpus {text}: expected one GPU, such as 8 or A100:8")
+    return others | {f"requests.{family.resource}": str(requested.count)}

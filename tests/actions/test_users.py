@@ -5,11 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
+from click.testing import CliRunner
 
 from kubectl_sky import kinds, users
 from kubectl_sky.actions import users as actions
 from kubectl_sky.actions.users import Added, Request
-from kubectl_sky.errors import ClusterError, UserError
+from kubectl_sky.cli.main import sky
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError, Forbidden, UserError
 from kubectl_sky.observe import rights
 from kubectl_sky.plan.account import GROUP, SERVICE_ACCOUNT, USER, QuotaFlags
 from tests.builders import ID, make_job
@@ -303,7 +307,9 @@ def test_list_and_show_have_used_and_limit(api: FakeCluster, add: Callable[..., 
         actions.get_account(api.session(), "bob", None)
 
 
-def test_remove_deletes_binding_first(api: FakeCluster, add: Callable[..., Added]) -> None:
+def test_remove_deletes_binding_first_and_role_last(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
     api.kinds |= KUEUE
     put_cluster_queue(api, "gold")
     add()
@@ -314,7 +320,7 @@ def test_remove_deletes_binding_first(api: FakeCluster, add: Callable[..., Added
     assert api.writes == []
     actions.remove(api.session(), removal, "none")
     assert api.writes[0] == f"delete rolebindings {NAME}"
-    assert api.writes[-1] == f"delete namespaces {NAMESPACE}"
+    assert api.writes[-2:] == [f"delete namespaces {NAMESPACE}", f"delete roles {NAME}"]
     assert api.names() == ["clusterqueues gold"]
 
 
@@ -354,9 +360,100 @@ def test_user_with_several_namespaces_is_ambiguous(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
     add()
-    put(api, kinds.ROLE_BINDING, "second", "alice-example.com")
-    item = api.get(kinds.ROLE_BINDING, "second")
+    put(api, kinds.ROLE, "second", "alice-example.com")
+    item = api.get(kinds.ROLE, "second")
     item["metadata"]["annotations"] = {"kubectl-sky/user": ALICE.name}
     api.put(item)
     with pytest.raises(UserError, match="has several namespaces"):
         actions.removal(api.session(), ALICE.name, None)
+
+
+@pytest.mark.parametrize("kind", [GROUP, SERVICE_ACCOUNT])
+def test_add_again_with_other_kind_is_refused(
+    api: FakeCluster, add: Callable[..., Added], kind: str
+) -> None:
+    ml = users.named("ml")
+    add(user=ml, kind=kind)
+    api.requests.clear()
+    with pytest.raises(UserError, match=f'"ml" was added as a {kind}'):
+        add(QuotaFlags(cpus="16"), user=ml)
+    assert api.writes == []
+
+
+def test_add_pod_security_of_foreign_namespace_is_refused(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    put(api, kinds.NAMESPACE, NAMESPACE)
+    with pytest.raises(UserError, match="omit --pod-security"):
+        add(namespace=NAMESPACE, pod_security="restricted")
+    assert api.writes == []
+
+
+def test_add_other_cluster_queue_is_refused_before_writes(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    api.kinds |= KUEUE
+    put_cluster_queue(api, "gold")
+    add()
+    put_cluster_queue(api, "iron")
+    api.requests.clear()
+    with pytest.raises(UserError, match='ClusterQueue "gold", which cannot change'):
+        add(QuotaFlags(cpus="1"), cluster_queue="iron")
+    assert api.writes == []
+    assert done(add(cluster_queue="gold"))["localqueue.kueue.x-k8s.io"] == "unchanged"
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_add_manifests_without_limits_omit_deleted_objects(
+    api: FakeCluster,
+    add: Callable[..., Added],
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+) -> None:
+    add(QuotaFlags(cpus="1"))
+    monkeypatch.setattr(Session, "connect", api.session)
+    arguments = ["users", "add", ALICE.name, "--cpus", "none", "--dry-run=client"]
+    printed = CliRunner().invoke(sky, [*arguments, "-o", form]).stdout
+    assert [item["kind"] for item in yaml.safe_load(printed)["items"]] == [
+        "Namespace",
+        "Role",
+        "RoleBinding",
+    ]
+    assert f"resourcequota/{NAME} deleted" in CliRunner().invoke(sky, arguments).stdout
+
+
+@pytest.mark.parametrize(
+    "denied", ["delete resourcequotas", "delete namespaces", "delete rolebindings"]
+)
+def test_remove_after_failure_deletes_the_rest(
+    api: FakeCluster, add: Callable[..., Added], denied: str
+) -> None:
+    add()
+    api.forbidden.add(denied)
+    with pytest.raises(Forbidden):
+        actions.remove(api.session(), actions.removal(api.session(), ALICE.name, None), "none")
+    assert [status.user for status in actions.list_accounts(api.session(), None)] == [ALICE.name]
+    api.forbidden.clear()
+    actions.remove(api.session(), actions.removal(api.session(), ALICE.name, None), "none")
+    assert api.names() == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "owner"),
+    [
+        (SERVICE_ACCOUNT, f"system:serviceaccount:{NAMESPACE}:trainer"),
+        (GROUP, "a-member"),
+        (USER, "trainer"),
+    ],
+)
+def test_remove_of_kind_names_its_running_tasks(
+    api: FakeCluster, add: Callable[..., Added], kind: str, owner: str
+) -> None:
+    put(api, kinds.NAMESPACE, NAMESPACE)
+    add(user=users.named("trainer"), kind=kind, namespace=NAMESPACE)
+    job = make_job()
+    job["metadata"]["labels"]["username"] = users.named(owner).label
+    job["metadata"].setdefault("annotations", {})["kubectl-sky/user"] = owner
+    api.put(job)
+    (task,) = actions.removal(api.session(), "trainer", None).running
+    assert task.id == ID

@@ -28,6 +28,7 @@ GPU = "requests.nvidia.com/gpu"
                 GPU: "0",
                 "requests.amd.com/gpu": "0",
                 "requests.aws.amazon.com/neuron": "0",
+                "requests.google.com/tpu": "0",
             },
         ),
     ],
@@ -55,6 +56,8 @@ def test_quota_keeps_limits_without_flags() -> None:
         {"gpus": "A100:"},
         {"gpus": "A100:-2"},
         {"gpus": "{}"},
+        {"gpus": "{A100:8, H100:4}"},
+        {"gpus": "tpu-v5e:8"},
     ],
 )
 def test_invalid_limit_names_its_flag(flags: dict[str, str]) -> None:
@@ -71,6 +74,12 @@ def test_long_names_with_same_prefix_give_different_objects() -> None:
     alice, bob = (users.named("system:serviceaccount:" + "x" * 40 + name) for name in ("a", "b"))
     assert slug(alice) != slug(bob)
     assert len(default_namespace(alice)) <= 63
+
+
+@pytest.mark.parametrize("prefix", ["x" * 39, "1" * 34, "x" * 40])
+def test_slug_of_name_cut_at_dash_ends_with_hash(prefix: str) -> None:
+    alice, bob = (users.named(f"{prefix}-{name}") for name in ("alice", "bob"))
+    assert slug(alice) != slug(bob)
 
 
 @given(st.text(min_size=1, max_size=300))
