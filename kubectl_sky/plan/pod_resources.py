@@ -1,6 +1,6 @@
 """The requests and limits of pods, as ResourceQuotas and LimitRanges count them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -49,22 +49,29 @@ class PodResources:
         defaults = [item for item in limit_items(limit_ranges) if item.get("type") == "Container"]
         self.containers = [_resources(entry, defaults) for entry in spec.get("containers") or ()]
         entries = spec.get("initContainers") or ()
-        # Sidecars run beside the main containers, the other init containers before them.
-        resources = [(_is_sidecar(entry), _resources(entry, defaults)) for entry in entries]
-        self._sidecars = [item for is_sidecar, item in resources if is_sidecar]
-        self._init = [item for is_sidecar, item in resources if not is_sidecar]
-        self.all_containers = [*self.containers, *(item for _, item in resources)]
+        self._init = [(_is_sidecar(entry), _resources(entry, defaults)) for entry in entries]
+        self.all_containers = [*self.containers, *(item for _, item in self._init)]
 
     def total(self, part: str) -> Amounts:
-        """Return the sum of `requests` or `limits`: init containers run one at a time."""
-        total: Amounts = {}
-        for resources in (*self.containers, *self._sidecars):
-            for name, amount in resources[part].items():
-                total[name] = total.get(name, Fraction(0)) + amount
-        for resources in self._init:
-            for name, amount in resources[part].items():
-                total[name] = max(total.get(name, Fraction(0)), amount)
-        return total | amounts((self.spec.get("resources") or {}).get(part))
+        """Return the sum of `requests` or `limits`.
+
+        Init containers run one at a time, beside the sidecars before them. A resource of the pod
+        replaces the sum; its limit is the default of a request that no container sets.
+        """
+        sidecars: Amounts = {}
+        peak: Amounts = {}
+        for is_sidecar, resources in self._init:
+            running = _combined(sum, sidecars, resources[part])
+            peak = _combined(max, peak, running)
+            sidecars = running if is_sidecar else sidecars
+        main = _combined(sum, sidecars, *(resources[part] for resources in self.containers))
+        levels = self._pod_level
+        return levels["limits"] | _combined(max, peak, main) | levels[part]
+
+    @property
+    def _pod_level(self) -> dict[str, Amounts]:
+        resources = self.spec.get("resources") or {}
+        return {part: amounts(resources.get(part)) for part, _ in _PARTS}
 
     @property
     def quota_usage(self) -> Amounts:
@@ -77,7 +84,12 @@ class PodResources:
         return usage | {f"limits.{name}": size for name, size in self.total("limits").items()}
 
     def missing(self, hard: Iterable[str]) -> list[str]:
-        """Return the names in a quota that every container must set, and one does not."""
+        """Return the names in a quota that every container must set, and one does not.
+
+        Containers of a pod with pod-level resources need not set any.
+        """
+        if any(self._pod_level.values()):
+            return []
         required = {name: _REQUIRED[name] for name in sorted(hard) if name in _REQUIRED}
         return [
             name
@@ -87,10 +99,11 @@ class PodResources:
 
     @property
     def is_best_effort(self) -> bool:
-        """Whether no container requests or limits CPU or memory."""
+        """Whether no container requests or limits CPU or memory; pod-level resources go first."""
+        pod_level = self._pod_level
         return not any(
             name in _REQUIRED
-            for resources in self.all_containers
+            for resources in ([pod_level] if any(pod_level.values()) else self.all_containers)
             for part in ("requests", "limits")
             for name in resources[part]
         )
@@ -100,6 +113,14 @@ def limit_items(limit_ranges: Iterable[Object]) -> Iterator[Object]:
     """Yield the limits of all LimitRanges."""
     for limit_range in limit_ranges:
         yield from (limit_range.get("spec") or {}).get("limits") or ()
+
+
+def _combined(combine: Callable[[Iterable[Fraction]], Fraction | int], *parts: Amounts) -> Amounts:
+    """Return the sum or maximum of each resource."""
+    names = {name for part in parts for name in part}
+    return {
+        name: Fraction(combine(part.get(name, Fraction(0)) for part in parts)) for name in names
+    }
 
 
 def _is_sidecar(container: Object) -> bool:

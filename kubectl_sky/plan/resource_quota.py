@@ -112,24 +112,36 @@ def _in_scope(scope: Mapping[str, Any], pod: PodResources) -> bool:
         values = scope.get("values") or ()
         results = {"In": value in values, "NotIn": value not in values, "Exists": bool(value)}
         return results.get(str(operator), not value)
-    affinity = (pod.spec.get("affinity") or {}).values()
     matches = {
         "Terminating": pod.spec.get("activeDeadlineSeconds") is not None,
         "NotTerminating": pod.spec.get("activeDeadlineSeconds") is None,
         "BestEffort": pod.is_best_effort,
         "NotBestEffort": not pod.is_best_effort,
-        "CrossNamespacePodAffinity": "namespaceSelector" in str(list(affinity)),
+        "CrossNamespacePodAffinity": _is_cross_namespace(pod.spec.get("affinity") or {}),
     }
     return matches.get(str(name), False)
+
+
+def _is_cross_namespace(affinity: Mapping[str, Any]) -> bool:
+    """Return whether a term of the affinity or anti-affinity to pods selects namespaces."""
+    rules = [affinity.get(kind) or {} for kind in ("podAffinity", "podAntiAffinity")]
+    terms = [entry for rule in rules for entries in rule.values() for entry in entries or ()]
+    return any(
+        term.get("namespaces") or term.get("namespaceSelector") is not None
+        for term in (entry.get("podAffinityTerm", entry) for entry in terms)
+    )
 
 
 def _exceeded(
     demand: Demand, steps: Sequence[Sequence[tuple[PodResources, int]]], quota: _Quota
 ) -> Iterator[str]:
     """Yield a message for each resource of a quota, for the first step that exceeds it."""
+    all_wait = demand.steps and not any(step.starts_now for step in demand.steps)
     if not quota.scopes:  # quotas with scopes count pods only
         for name, amount in demand.objects.items():
-            yield from quota.line(name, amount, quota.used.get(name, Fraction(0)))
+            waits = all_wait and name == "count/pods"  # the other objects are created now
+            used = Fraction(0) if waits else quota.used.get(name, Fraction(0))
+            yield from quota.line(name, amount, used)
     reported: set[str] = set()
     for step, pods in zip(demand.steps, steps, strict=True):
         counted = [(pod, count) for pod, count in pods if quota.applies_to(pod)]
@@ -146,8 +158,11 @@ def _unset(steps: Sequence[Sequence[tuple[PodResources, int]]], quota: _Quota) -
     missing = sorted({name for pod in pods for name in pod.missing(quota.hard)})
     if not missing:
         return []
+    # `cpus: 4+` is a request without a limit
+    exact = ", without +" if any(name.startswith("limits.") for name in missing) else ""
     return [
-        f"quota {quota.name} requires {', '.join(missing)}: set cpus and memory under resources"
+        f"quota {quota.name} requires {', '.join(missing)}:"
+        f" set cpus and memory under resources{exact}"
     ]
 
 
@@ -197,5 +212,7 @@ def _outside(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
                 yield f"{name} requested {size}, {field_name}imum {shown(name, bound)}"
     for name, ratio in amounts(item.get("maxLimitRequestRatio")).items():
         request, limit = requests.get(name), limits.get(name)
-        if request and limit and limit > request * ratio:
+        if not request or not limit:
+            yield f"{name} requires a request and a limit"
+        elif limit > request * ratio:
             yield f"{name} limit is more than {shown('', ratio)} times the request"

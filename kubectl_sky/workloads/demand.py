@@ -70,15 +70,25 @@ def _object_amounts(item: Mapping[str, Any]) -> Amounts:
     if kind == kinds.PVC:
         result |= _storage(item)
     if kind == kinds.SERVICE:
-        service_type = (item.get("spec") or {}).get("type")
-        if service_type in ("LoadBalancer", "NodePort"):
-            result[f"services.{service_type.lower()}s"] = _ONE
+        result |= _service_amounts(item.get("spec") or {})
     if kind in registry.KINDS:
         backend = registry.of(item)
         result["count/pods"] = Fraction(max(len(backend.ranks(item)), 1))
         if backend.owner_label:  # its controller creates a Job
             result[f"count/{kinds.JOB.resource}"] = _ONE
     return result
+
+
+def _service_amounts(spec: Mapping[str, Any]) -> Amounts:
+    """Return load balancers and node ports as Kubernetes counts them: before it allocates any."""
+    service_type, ports = spec.get("type"), spec.get("ports") or ()
+    if service_type not in ("LoadBalancer", "NodePort"):
+        return {}
+    if service_type == "NodePort":
+        return {"services.nodeports": Fraction(len(ports))}
+    if spec.get("allocateLoadBalancerNodePorts") is False:
+        ports = [port for port in ports if port.get("nodePort")]
+    return {"services.loadbalancers": _ONE, "services.nodeports": Fraction(len(ports))}
 
 
 def _storage(claim: Mapping[str, Any]) -> Amounts:

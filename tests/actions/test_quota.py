@@ -139,3 +139,21 @@ def test_submit_without_right_to_list_quotas_is_sent(api: FakeCluster, send: Sub
     api.forbidden |= {"list resourcequotas", "list limitranges"}
     send(HELLO)
     assert api.count("create jobs") == 1
+
+
+def test_submit_minimum_cpus_under_quota_of_limits_is_refused_and_names_plus(
+    api: FakeCluster, send: Submitter
+) -> None:
+    put_quota(api, {"limits.cpu": "9"})
+    assert refusal(send, SIZED.replace("cpus: 2", "cpus: 2+")) == (
+        "quota few requires limits.cpu: set cpus and memory under resources, without +"
+    )
+
+
+def test_submit_to_queue_at_pod_count_quota_is_sent(api: FakeCluster, send: Submitter) -> None:
+    api.kinds |= {kinds.LOCAL_QUEUE, kinds.CLUSTER_QUEUE}
+    queue = {"kind": "LocalQueue", "metadata": {"name": "gold"}, "spec": {"clusterQueue": "gold"}}
+    api.put({"apiVersion": "kueue.x-k8s.io/v1beta2", **queue})
+    put_quota(api, {"pods": "1", "count/pods": "1"}, {"pods": "1", "count/pods": "1"})
+    send(HELLO, queue="gold")
+    assert api.count("create jobs") == 1

@@ -115,6 +115,25 @@ def test_quota_later_stage_is_counted_separately() -> None:
     assert "requested 3, used 0 of 2" in refusal(Demand((first, later)), make_quota({"pods": "2"}))
 
 
+@pytest.mark.parametrize(
+    ("starts_now", "hard", "message"),
+    [
+        ([False], "4", ""),
+        ([False], "3", "count/pods: requested 4, used 0 of 3"),
+        ([True], "4", "count/pods: requested 4, used 1 of 4"),
+        ([True, False], "4", "count/pods: requested 4, used 1 of 4"),
+        ([], "4", "count/pods: requested 4, used 1 of 4"),
+    ],
+)
+def test_quota_pod_count_of_queued_task_is_refused_only_over_limit(
+    starts_now: list[bool], hard: str, message: str
+) -> None:
+    steps = tuple(Step((Pods(SMALL, 1),), starts_now=value) for value in starts_now)
+    demand = Demand(steps, {"count/pods": Fraction(4)})
+    reported = refusal(demand, make_quota({"count/pods": hard}, {"count/pods": "1"}))
+    assert reported.removeprefix("quota few is full: ") == message
+
+
 def test_quota_object_counts_are_added_to_usage() -> None:
     quota = make_quota({"count/jobs.batch": "5"}, {"count/jobs.batch": "2"})
     demand = make_demand(objects={"count/jobs.batch": 4})
@@ -136,10 +155,34 @@ def test_quota_object_counts_are_added_to_usage() -> None:
         ({"scopes": ["PriorityClass"]}, make_pod(priorityClassName="high"), True),
         ({"scopes": ["CrossNamespacePodAffinity"]}, SMALL, False),
         ({"scopes": ["OfTheFuture"]}, SMALL, False),
+        ({"scopes": ["BestEffort"]}, make_pod(resources={"limits": {"cpu": "1"}}), False),
+        ({"scopes": ["BestEffort"]}, make_pod(resources={"limits": {}}), True),
     ],
 )
 def test_quota_scopes_must_all_match_pod(scope: Json, spec: Json, counts: bool) -> None:
     assert bool(refusal(make_demand(spec), make_quota({"pods": "0"}, **scope))) is counts
+
+
+@pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
+@pytest.mark.parametrize(
+    ("term", "counts"),
+    [
+        ({"namespaces": ["other"]}, True),
+        ({"namespaceSelector": {}}, True),
+        ({"namespaces": [], "namespaceSelector": None}, False),
+        ({"labelSelector": {"matchLabels": {"app": "namespaceSelector"}}}, False),
+    ],
+)
+def test_quota_cross_namespace_scope_matches_affinity_terms(
+    kind: str, term: Json, counts: bool
+) -> None:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    weighted = [{"weight": 1, "podAffinityTerm": term}]
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": weighted}
+    quota = make_quota({"pods": "0"}, scopes=["CrossNamespacePodAffinity"])
+    for terms in (required, preferred):
+        spec = make_pod(affinity={"nodeAffinity": None, kind: terms})
+        assert bool(refusal(make_demand(spec), quota)) is counts
 
 
 @pytest.mark.parametrize(
@@ -169,7 +212,11 @@ def test_quota_with_scopes_ignores_other_objects() -> None:
 def test_quota_requires_requests_unless_limit_range_sets_them() -> None:
     quota = make_quota({"requests.cpu": "8", "limits.memory": "8Gi"})
     assert refusal(make_demand(make_pod()), quota) == (
-        "quota few requires limits.memory, requests.cpu: set cpus and memory under resources"
+        "quota few requires limits.memory, requests.cpu: set cpus and memory under resources,"
+        " without +"
+    )
+    assert refusal(make_demand(make_pod()), make_quota({"cpu": "8"})) == (
+        "quota few requires cpu: set cpus and memory under resources"
     )
     defaults = make_limits(defaultRequest={"cpu": "500m"}, default={"memory": "1Gi"})
     assert refusal(make_demand(make_pod()), quota, limits=defaults) == ""
@@ -177,6 +224,34 @@ def test_quota_requires_requests_unless_limit_range_sets_them() -> None:
         make_demand(make_pod(), 9), quota, limits=defaults
     )
     resource_quota.check(make_demand(make_pod()), [quota], None)  # they may have defaults
+
+
+def test_quota_does_not_require_container_requests_with_pod_level_resources() -> None:
+    quota = make_quota({"requests.cpu": "8", "limits.memory": "8Gi"})
+    spec = make_pod(resources={"requests": {"cpu": "1"}})
+    assert refusal(make_demand(spec), quota) == ""
+    assert "requests.cpu: requested 9, used 0 of 8" in refusal(make_demand(spec, 9), quota)
+    assert "requires limits.memory" in refusal(make_demand(make_pod(resources={})), quota)
+
+
+@pytest.mark.parametrize(("requests", "total"), [(None, Fraction(4)), ({"cpu": "1"}, Fraction(1))])
+def test_pod_total_with_pod_level_limit_defaults_missing_requests(
+    requests: Json | None, total: Fraction
+) -> None:
+    spec = make_pod(requests, resources={"limits": {"cpu": "4"}})
+    assert PodResources(spec).total("requests")["cpu"] == total
+    assert PodResources(spec).total("limits")["cpu"] == 4
+
+
+@pytest.mark.parametrize(("sidecar_first", "total"), [(True, Fraction(5)), (False, Fraction(4))])
+def test_pod_total_with_sidecar_counts_it_beside_later_init_containers(
+    sidecar_first: bool, total: Fraction
+) -> None:
+    sidecar = {"restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}
+    init = {"resources": {"requests": {"cpu": "4"}}}
+    spec = make_pod({"cpu": "1"})
+    spec["initContainers"] = [sidecar, init] if sidecar_first else [init, sidecar]
+    assert PodResources(spec).total("requests") == {"cpu": total}
 
 
 def test_pod_total_is_maximum_of_init_and_main_containers() -> None:
@@ -202,6 +277,11 @@ def test_pod_total_is_maximum_of_init_and_main_containers() -> None:
         ({"type": "Pod", "max": {"nvidia.com/gpu": "1"}}, "requested 2, maximum 1 per Pod"),
         ({"max": {"hugepages-2Mi": "1Gi"}}, "hugepages-2Mi requires a limit of at most 1Gi"),
         ({"maxLimitRequestRatio": {"cpu": "2"}}, "cpu limit is more than 2 times the request"),
+        ({"maxLimitRequestRatio": {"memory": "2"}}, "memory requires a request and a limit"),
+        (
+            {"maxLimitRequestRatio": {"ephemeral-storage": "2"}},
+            "ephemeral-storage requires a request and a limit per Container",
+        ),
     ],
 )
 def test_limit_range_violation_is_refused(item: Json, message: str) -> None:

@@ -1,6 +1,7 @@
 """What workloads ask of quotas: which pods run together, and which wait."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -48,3 +49,23 @@ def test_every_backend_asks_for_the_pods_of_all_nodes(backend: str, jobs: int) -
 def test_wrapped_and_gang_scheduled_pods_count(backend: str) -> None:
     asked = demand_of(make_plan(Task(run="x", num_nodes=2, backend=backend)))
     assert sum(pods.count for step in asked.steps for pods in step.pods) == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "node_ports"),
+    [
+        ({"type": "NodePort"}, 3),
+        ({"type": "LoadBalancer"}, 3),
+        ({"type": "LoadBalancer", "allocateLoadBalancerNodePorts": False}, 1),
+        ({"type": "ClusterIP"}, 0),
+    ],
+)
+def test_service_with_several_ports_counts_node_ports(
+    spec: dict[str, Any], node_ports: int
+) -> None:
+    ports = [{"port": 80, "nodePort": 30080}, {"port": 81}, {"port": 82}]
+    service = {"apiVersion": "v1", "kind": "Service", "spec": {"ports": ports, **spec}}
+    asked = demand([], [service]).objects
+    assert asked["services"] == asked["count/services"] == 1
+    assert asked.get("services.nodeports", 0) == node_ports
+    assert asked.get("services.loadbalancers", 0) == (spec["type"] == "LoadBalancer")
