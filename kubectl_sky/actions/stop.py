@@ -64,6 +64,12 @@ def _unowned(items: Iterable[Json]) -> list[Json]:
     return [item for item in items if not item["metadata"].get("ownerReferences")]
 
 
+def secret_warning(task: TaskStatus) -> str:
+    """Say that a Secret may remain of a task that `stop` has returned."""
+    reason = f"you may not list Secrets; {ROLE_HINT}"
+    return f"a Secret of the interrupted submit of task {task.id} may remain: {reason}"
+
+
 def _key(task: TaskStatus) -> tuple[str, str]:
     return task.namespace, task.id
 

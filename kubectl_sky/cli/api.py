@@ -71,8 +71,10 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
             "add --tls-cert and --tls-key, or --behind-proxy if a proxy ends TLS",
         )
     if flags["trust_x_user"]:
-        if not loopback:
-            raise UserError("--insecure-trust-x-user requires a loopback --host")
+        if not loopback or flags["behind_proxy"]:
+            raise UserError(
+                "--insecure-trust-x-user requires a loopback --host, without --behind-proxy"
+            )
         output.warning(
             "anybody on this machine can act as any user, with your credentials"
             " (--insecure-trust-x-user)"

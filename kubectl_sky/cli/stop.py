@@ -38,8 +38,7 @@ def command(
             f"Stop {output.count(len(tasks), 'task')} of {output.count(users, 'user')}?"
         )
     for task in stop.stop(session, tasks):
-        reason = f"you may not list Secrets; {stop.ROLE_HINT}"
-        output.warning(f"a Secret of the interrupted submit of task {task.id} may remain: {reason}")
+        output.warning(stop.secret_warning(task))
     form = flags["form"]
     message = f"Stopped {output.count(len(tasks), 'task')}"
     if form == "name":

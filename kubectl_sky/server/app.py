@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from anyio import CapacityLimiter
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import RedirectResponse
@@ -43,6 +44,7 @@ def create_app(config: Config) -> FastAPI:
     app.state.config = config
     app.state.identities = Identities(config)
     app.state.rates = Rates(config.limits.requests_per_second)
+    app.state.proxy_threads = CapacityLimiter(proxy.MAX_THREADS)
     app.state.streams = Streams(config.limits.streams)
     problems.install(app)
     app.add_api_route("/", _root, response_model=models.Health, name="root")

@@ -144,12 +144,15 @@ class Identities:
         _check_origin(connection)  # a proxy in front may add a header for a browser
         headers = connection.headers.getlist("authorization")
         if headers:
-            return self._with_failures_limited(connection, lambda: self._of_headers(headers))
+            token = _bearer_token(headers)
+            if self._is_known(token):  # wrong tokens of others behind the same proxy do not count
+                return self.of_token(token)
+            return self._with_failures_limited(connection, lambda: self.of_token(token))
         cookie = cookie_of(connection) if cookies else ""
         if cookie:
             check_browser(connection)
-            token = self.browsers.token(cookie)
-            return self.owner() if token is None else self.of_token(token)
+            session_token = self.browsers.token(cookie)
+            return self.owner() if session_token is None else self.of_token(session_token)
         if self._config.trust_x_user and "x-user" in connection.headers:
             return self._trusted(connection.headers.getlist("x-user"))
         raise Unauthorized("this server answers only with credentials", _LOG_IN)
@@ -231,12 +234,11 @@ class Identities:
             self._failures.take(address)
             raise
 
-    def _of_headers(self, headers: list[str]) -> Caller:
-        scheme, _, token = headers[0].partition(" ")
-        token = token.strip(" ")
-        if len(headers) > 1 or scheme.lower() != "bearer" or not _TOKEN.fullmatch(token):
-            raise Unauthorized("the header Authorization has no bearer token", _LOG_IN)
-        return self.of_token(token)
+    def _is_known(self, token: str) -> bool:
+        """Return whether the last review of a token has accepted it."""
+        with self._lock:
+            review = self._reviews.get(_digest(token))
+        return review is not None and review.caller is not None
 
     def _renew(self, review: _Review, token: str) -> None:
         """Ask the API server who has this token."""
@@ -270,6 +272,14 @@ class Identities:
         return Caller(users.named(name), (), self._own_session())
 
 
+def _bearer_token(headers: list[str]) -> str:
+    scheme, _, token = headers[0].partition(" ")
+    token = token.strip(" ")
+    if len(headers) > 1 or scheme.lower() != "bearer" or not _TOKEN.fullmatch(token):
+        raise Unauthorized("the header Authorization has no bearer token", _LOG_IN)
+    return token
+
+
 def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
@@ -288,9 +298,7 @@ def _check_origin(connection: HTTPConnection) -> None:
     headers = connection.headers
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     own_origin = origin is None or origin.partition("://")[2] == headers.get("host")
-    if site not in ("same-origin", "none") if site else not own_origin:
-        raise Rejected(403, "a browser sent this request for another site")
-    if not own_origin:
+    if (site or "none") not in ("same-origin", "none") or not own_origin:
         raise Rejected(403, "a browser sent this request for another site")
 
 

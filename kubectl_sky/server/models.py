@@ -161,6 +161,7 @@ class Stopped(BaseModel):
     task_id: str
     status: str = "stopped"
     message: str
+    warnings: list[str] | None = None
 
 
 class StoppedAll(BaseModel):
@@ -170,6 +171,7 @@ class StoppedAll(BaseModel):
     status: str = "stopped"
     message: str
     task_ids: list[str]
+    warnings: list[str] | None = None
 
 
 class Verdict(BaseModel):

@@ -38,7 +38,7 @@ _REQUEST_PREFIX = "impersonate-"  # RBAC decides who may
 _ANSWER_HEADERS = ("Content-Type", "Content-Encoding", "Retry-After", "Warning", "Audit-Id")
 # A pod that is reached through the API server may answer with a page: it runs no script here.
 _SECURITY_HEADERS = {"Content-Security-Policy": "sandbox; default-src 'none'"}
-_MAX_THREADS = 2000  # that wait for the API server, of all callers together
+MAX_THREADS = 2000  # that wait for the API server, of all callers together
 
 router = APIRouter(include_in_schema=False)
 
@@ -159,10 +159,8 @@ async def _chunks(
 
 async def _in_thread(connection: HTTPConnection, work: Callable[[], T]) -> T:
     """Run something that waits; the threads of streams are not those of other requests."""
-    state = connection.app.state
-    if not hasattr(state, "proxy_threads"):
-        state.proxy_threads = anyio.CapacityLimiter(_MAX_THREADS)
-    return await anyio.to_thread.run_sync(work, limiter=state.proxy_threads, abandon_on_cancel=True)
+    limiter = connection.app.state.proxy_threads
+    return await anyio.to_thread.run_sync(work, limiter=limiter, abandon_on_cancel=True)
 
 
 def _authenticated(connection: HTTPConnection) -> Caller:

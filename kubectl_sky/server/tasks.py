@@ -53,7 +53,7 @@ def list_tasks(
     ] = None,
 ) -> dict[str, object]:
     """List your tasks, newest first."""
-    tasks = find.list_tasks(caller.session, scope)
+    tasks = sorted(find.list_tasks(caller.session, scope), key=_key, reverse=True)
     if cursor is not None:
         position = _position(cursor)
         tasks = [task for task in tasks if _key(task) < position]
@@ -114,13 +114,19 @@ def _id_of_key(caller: Caller, key: str) -> str:
     return names.part_id(json.dumps(parts), 0)
 
 
-@router.post("/tasks/stop", response_model=models.StoppedAll)
+@router.post("/tasks/stop", response_model=models.StoppedAll, response_model_exclude_none=True)
 def stop_all(caller: AnyCaller, scope: AnyScope) -> dict[str, object]:
     """Stop all your tasks and delete their objects, logs included."""
     tasks = find.list_tasks(caller.session, scope)
-    stopping.stop(caller.session, tasks)
+    warnings = _stop(caller, tasks)
     message = f"Stopped {len(tasks)} task{'' if len(tasks) == 1 else 's'}"
-    return {"count": len(tasks), "message": message, "task_ids": [task.id for task in tasks]}
+    ids = [task.id for task in tasks]
+    return {"count": len(tasks), "message": message, "task_ids": ids, "warnings": warnings}
+
+
+def _stop(caller: Caller, tasks: list[TaskStatus]) -> list[str] | None:
+    """Stop tasks and return warnings about objects that may remain."""
+    return list(map(stopping.secret_warning, stopping.stop(caller.session, tasks))) or None
 
 
 @router.get("/tasks/{task_id}", response_model=models.TaskStatus | models.PipelineStatus)
@@ -132,11 +138,14 @@ def show(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> dict[str, objec
     return target.as_json()
 
 
-@router.post("/tasks/{task_id}/stop", response_model=models.Stopped)
+@router.post(
+    "/tasks/{task_id}/stop", response_model=models.Stopped, response_model_exclude_none=True
+)
 def stop(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> dict[str, object]:
     """Stop a task, pipeline or group and delete its objects, logs included."""
-    stopping.stop(caller.session, find.get_tasks(caller.session, scope, [task_id]))
-    return {"task_id": task_id, "message": f"Task {task_id} stopped successfully"}
+    warnings = _stop(caller, find.get_tasks(caller.session, scope, [task_id]))
+    message = f"Task {task_id} stopped successfully"
+    return {"task_id": task_id, "message": message, "warnings": warnings}
 
 
 @router.get("/tasks/{task_id}/doctor", response_model=models.Verdict)

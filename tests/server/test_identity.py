@@ -90,6 +90,15 @@ def test_wrong_tokens_of_same_address_are_rate_limited(client: Client) -> None:
     assert statuses[-1] == 429
 
 
+def test_wrong_tokens_do_not_lock_out_a_reviewed_token(client: Client) -> None:
+    anyone = client()
+    assert anyone.get("/tasks", headers=bearer(ALICE)).status_code == 200
+    for number in range(15):
+        anyone.get("/tasks", headers=bearer(f"x{number}"))
+    assert anyone.get("/tasks", headers=bearer(ALICE)).status_code == 200
+    assert anyone.get("/tasks", headers=bearer(BOB)).status_code == 429
+
+
 def test_requests_of_same_user_are_rate_limited(client: Client) -> None:
     alice = client(bearer(ALICE), limits=Limits(requests_per_second=0.1))
     assert alice.get("/whoami").status_code == 200
