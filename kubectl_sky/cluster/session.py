@@ -234,6 +234,7 @@ class Session:
     def _send_once(
         self, outgoing: Outgoing, target: Target, attempt: transport.Attempt | None
     ) -> Reply:
+        assert outgoing.info.path.startswith("/")  # otherwise it could change the host
         query = f"?{urlencode(outgoing.query)}" if outgoing.query else ""
         seconds = self._connection.request_timeout
         request = transport.Request(

@@ -1,8 +1,11 @@
 """The application: routers, errors and limits."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 from anyio import CapacityLimiter
+from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import RedirectResponse
@@ -35,6 +38,7 @@ def create_app(config: Config) -> FastAPI:
         title="kubectl-sky",
         version=__version__,
         summary="Run SkyPilot task files on Kubernetes, as the caller.",
+        lifespan=_lifespan,
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
@@ -74,6 +78,13 @@ def _openapi(app: FastAPI) -> dict[str, object]:
         schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         app.openapi_schema = schema
     return app.openapi_schema
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Set how many requests are handled at the same time."""
+    current_default_thread_limiter().total_tokens = app.state.config.limits.workers
+    yield
 
 
 def _operation_id(route: APIRoute) -> str:

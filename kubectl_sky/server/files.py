@@ -70,7 +70,7 @@ def _task_text(request: Request, body: Annotated[bytes, Depends(_raw_body)]) -> 
     if not isinstance(value, dict):
         raise Rejected(400, "the body must be a JSON object with the fields of a task")
     # JSON with other escapes is YAML, so that the same reader checks it.
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+    text = json.dumps(value, ensure_ascii=False)  # with indents, depth would multiply the size
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
 
 

@@ -22,7 +22,7 @@ from kubectl_sky import users
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, Forbidden, NotFound, Unauthorized, UserError
+from kubectl_sky.errors import ClusterError, Forbidden, NotFound, SkyError, Unauthorized, UserError
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.limits import Rates
 from kubectl_sky.server.problems import LOG, Rejected
@@ -38,6 +38,7 @@ _REFUSAL_SECONDS = 1.0  # and a refusal this long
 _MAX_TOKENS = 1000  # tokens whose review is kept
 _BROWSER_SECONDS = 12 * 3600.0
 _MAX_BROWSERS = 1000
+_MAX_BROWSERS_OF_USER = 20
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _ANONYMOUS = "system:anonymous"
 _CODE_SECONDS = 600.0
@@ -76,6 +77,15 @@ class _Review:
     error: ClusterError | None = None
 
 
+@dataclass(frozen=True)
+class _BrowserSession:
+    """What a cookie stands for, and until when; the user's name only limits their number."""
+
+    token: str | None
+    user: str
+    until: float
+
+
 class Browsers:
     """The sessions of browsers: a random cookie stands for a token.
 
@@ -84,29 +94,35 @@ class Browsers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._tokens: OrderedDict[bytes, tuple[str | None, float]] = OrderedDict()
+        self._sessions: OrderedDict[bytes, _BrowserSession] = OrderedDict()  # oldest first
 
-    def open(self, token: str | None) -> str:
-        """Start a session and return the value of its cookie."""
-        cookie = secrets.token_urlsafe(32)
+    def open(self, token: str | None, user: str) -> str:
+        """Start a session and return the value of its cookie; each user may have some."""
+        cookie, now = secrets.token_urlsafe(32), monotonic()
         with self._lock:
-            self._tokens[_digest(cookie)] = token, monotonic() + _BROWSER_SECONDS
-            while len(self._tokens) > _MAX_BROWSERS:
-                self._tokens.popitem(last=False)
+            expired = [key for key, session in self._sessions.items() if session.until <= now]
+            own = [key for key, session in self._sessions.items() if session.user == user]
+            for key in (*expired, *own[: -_MAX_BROWSERS_OF_USER + 1]):
+                self._sessions.pop(key, None)
+            session = _BrowserSession(token, user, now + _BROWSER_SECONDS)
+            self._sessions[_digest(cookie)] = session
+            while len(self._sessions) > _MAX_BROWSERS:
+                self._sessions.popitem(last=False)
         return cookie
 
     def token(self, cookie: str) -> str | None:
         """Return the token of a session. Raises Unauthorized if it is unknown or expired."""
         with self._lock:
-            token, until = self._tokens.get(_digest(cookie), (None, 0.0))
-        if monotonic() >= until:
+            session = self._sessions.get(_digest(cookie))
+        if session is None or monotonic() >= session.until:
             raise Unauthorized("the session of the browser has expired", "log in again")
-        return token
+        return session.token
 
-    def close(self, cookie: str) -> None:
-        """End a session."""
+    def close(self, cookie: str) -> str | None:
+        """End a session and return its token."""
         with self._lock:
-            self._tokens.pop(_digest(cookie), None)
+            session = self._sessions.pop(_digest(cookie), None)
+        return session.token if session else None
 
 
 class LoginCode:
@@ -210,8 +226,16 @@ class Identities:
         """
         check_browser(connection)
         token = token.strip()
-        self._with_failures_limited(connection, lambda: self._log_in(token, code))
-        return self.browsers.open(None if code else token)
+        caller = self._with_failures_limited(connection, lambda: self._log_in(token, code))
+        return self.browsers.open(None if code else token, caller.user.name)
+
+    def log_out(self, connection: HTTPConnection) -> None:
+        """End a browser's session and forget its token. Raises Rejected."""
+        check_browser(connection)
+        token = self.browsers.close(cookie_of(connection))
+        if token:
+            with self._lock:
+                self._reviews.pop(_digest(token), None)
 
     def _log_in(self, token: str, code: str) -> Caller:
         if not code:
@@ -227,12 +251,16 @@ class Identities:
     ) -> Caller:
         """Return the caller; wrong credentials of one address are limited."""
         address = connection.client.host if connection.client else ""
-        self._failures.check(address)
+        self._failures.take(address)
         try:
-            return authenticate()
+            caller = authenticate()
         except Unauthorized:
-            self._failures.take(address)
             raise
+        except SkyError:
+            self._failures.give_back(address)
+            raise
+        self._failures.give_back(address)
+        return caller
 
     def _is_known(self, token: str) -> bool:
         """Return whether the last review of a token has accepted it."""

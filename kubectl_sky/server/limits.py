@@ -46,12 +46,10 @@ class Rates:
             while len(self._buckets) > _MAX_BUCKETS:
                 self._buckets.popitem(last=False)
 
-    def check(self, key: str) -> None:
-        """Raise Rejected if `take` would, without counting."""
+    def give_back(self, key: str) -> None:
+        """Do not count a request that `take` has counted."""
         with self._lock:
-            level = self._level(key)
-        if level < 1:
-            raise self._too_many(level)
+            self._buckets[key] = min(self._level(key) + 1, self._burst), monotonic()
 
     def _level(self, key: str) -> float:
         level, changed_at = self._buckets.get(key, (self._burst, 0.0))

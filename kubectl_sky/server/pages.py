@@ -11,7 +11,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from kubectl_sky.server.config import Config
-from kubectl_sky.server.identity import COOKIE, Identities, check_browser, cookie_of
+from kubectl_sky.server.identity import COOKIE, Identities, cookie_of
 
 STATIC = Path(__file__).parent / "static"  # built from web/ by `make web`
 
@@ -52,8 +52,7 @@ def login(request: Request, response: Response, credentials: Credentials) -> Non
 def logout(request: Request, response: Response) -> None:
     """End the session of a browser."""
     identities: Identities = request.app.state.identities
-    check_browser(request)
-    identities.browsers.close(cookie_of(request))
+    identities.log_out(request)
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")
 
 

@@ -6,12 +6,13 @@ proxy. Errors of this server are Status objects, as clients of Kubernetes expect
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from http import HTTPStatus
 from threading import Event
 from typing import TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 import anyio.to_thread
 from fastapi import APIRouter, Request, Response, WebSocket
@@ -27,6 +28,7 @@ from kubectl_sky.errors import SkyError
 from kubectl_sky.server import problems
 from kubectl_sky.server.config import Limits
 from kubectl_sky.server.identity import Caller
+from kubectl_sky.server.problems import Rejected
 
 PREFIX = "/kubernetes"
 
@@ -34,6 +36,7 @@ T = TypeVar("T")
 
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _REQUEST_HEADERS = frozenset({"accept", "accept-encoding", "content-type"})
+_ODD_SEGMENT = re.compile(r"^\.\.?$|[/\\\x00-\x20\x7f-\U0010ffff]")
 _REQUEST_PREFIX = "impersonate-"  # RBAC decides who may
 _ANSWER_HEADERS = ("Content-Type", "Content-Encoding", "Retry-After", "Warning", "Audit-Id")
 # A pod that is reached through the API server may answer with a page: it runs no script here.
@@ -52,14 +55,15 @@ async def forward(request: Request) -> Response:
         resources.enter_context(request.app.state.streams.opened(caller.user.name))
         body = await request.body()
         limits: Limits = request.app.state.config.limits
+        query = _query(request)
         outgoing = Outgoing(
             RequestInfo(request.method, _path(request), caller.session.server),
-            _query(request),
+            query,
             _headers(request),
             body or None,
             streamed=True,
             repeatable=False,
-            silence=limits.stream_seconds,
+            silence=_silence(query, limits),
         )
         reply = await _in_thread(request, partial(caller.session.exchange, outgoing))
     except SkyError as error:
@@ -171,12 +175,27 @@ def _authenticated(connection: HTTPConnection) -> Caller:
 
 
 def _path(connection: HTTPConnection) -> str:
+    """Return the path at the API server, as it was sent. Raises Rejected.
+
+    It begins with a slash and has no segment that leads out of it: the server's address is put
+    in front of it.
+    """
     raw = connection.scope.get("raw_path") or connection.scope["path"].encode()
-    return str(raw.decode("ascii", "replace")).removeprefix(PREFIX)
+    path = str(raw.decode("ascii", "replace"))
+    segments = map(unquote, path.split("/"))
+    if not path.startswith(f"{PREFIX}/") or any(map(_ODD_SEGMENT.search, segments)):
+        raise Rejected(404, "no such path")
+    return path.removeprefix(PREFIX)
 
 
 def _query(connection: HTTPConnection) -> list[tuple[str, str]]:
     return parse_qsl(connection.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+
+
+def _silence(query: Sequence[tuple[str, str]], limits: Limits) -> float:
+    """Return how many seconds the API server may be silent: long only for a watch or a log."""
+    is_stream = any(name in ("watch", "follow") for name, _ in query)
+    return limits.stream_seconds if is_stream else limits.request_seconds
 
 
 def _headers(connection: HTTPConnection) -> list[tuple[str, str]]:

@@ -41,6 +41,7 @@ router = APIRouter(tags=["streams"])
 
 _KEEP_ALIVE_SECONDS = 15.0
 _POLL_SECONDS = 0.5
+_MAX_BLOCK_BYTES = 64 * 1024
 _MAX_QUEUED = 8  # blocks of output, of about 64 KiB each
 _MAX_CURSOR = 60_000  # characters
 _EVENT_STREAM = "text/event-stream"
@@ -188,7 +189,8 @@ class _EventOutput(UI):
         """Send lines, which begin with their timestamps."""
         position = self._positions.setdefault(origin.pod, ResumePosition())
         self._ids.setdefault(origin.pod, "")
-        events = []
+        events: list[bytes] = []
+        size = 0
         for line in lines:
             position.advance([line])
             self._ids[origin.pod] = f"{_key(origin.pod)}:{position.encode()}"
@@ -197,7 +199,12 @@ class _EventOutput(UI):
             events.append(
                 _event("line", data | {"time": time, "text": text}, ",".join(self._ids.values()))
             )
-        self._put(b"".join(events))
+            size += len(events[-1])
+            if size > _MAX_BLOCK_BYTES:  # with many pods, ids are longer than lines
+                self._put(b"".join(events))
+                events, size = [], 0
+        if events:
+            self._put(b"".join(events))
 
     def note(self, text: str) -> None:
         """Send a note."""

@@ -111,3 +111,29 @@ def test_request_with_other_host_header_is_refused(alice: TestClient) -> None:
     for host in ("evil.example", "testserver.evil.example", "testserver:x", "", "[::1]"):
         assert alice.get("/", headers={"Host": host}).status_code == 421
     assert alice.get("/", headers={"Host": "testserver:8000"}).status_code == 200
+
+
+def test_login_many_times_ends_the_sessions_of_the_same_user_only(client: Client) -> None:
+    header = {"X-Requested-By": "kubectl-sky"}
+    browser = client()
+    browser.post("/login", json={"token": BOB}, headers=header)
+    bob = browser.cookies["kubectl-sky-session"]
+    first = ""
+    for _ in range(21):
+        other = TestClient(browser.app)
+        other.post("/login", json={"token": ALICE}, headers=header)
+        first = first or other.cookies["kubectl-sky-session"]
+    statuses = [
+        TestClient(browser.app, cookies={"kubectl-sky-session": cookie}).get("/tasks").status_code
+        for cookie in (bob, first)
+    ]
+    assert statuses == [200, 401]
+
+
+def test_logout_forgets_the_token(client: Client) -> None:
+    header = {"X-Requested-By": "kubectl-sky"}
+    browser = client()
+    browser.post("/login", json={"token": ALICE}, headers=header)
+    assert browser.post("/logout", headers=header).status_code == 204
+    assert ALICE not in repr(vars(browser.app.state.identities))  # type: ignore[attr-defined]
+    assert not browser.app.state.identities._reviews  # type: ignore[attr-defined]

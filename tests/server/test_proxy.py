@@ -1,7 +1,11 @@
 """`/kubernetes`: the API server behind this one."""
 
+from urllib.parse import unquote
+
+import anyio
 import pytest
 from starlette.testclient import TestClient
+from starlette.types import Message
 from starlette.websockets import WebSocketDisconnect
 
 from kubectl_sky.server.config import Config, Limits
@@ -70,7 +74,7 @@ def test_request_without_a_token_is_a_status(client: Client, cluster: FakeCluste
 def test_cookie_does_not_count(client: Client, config: Config) -> None:
     browser = client()
     app = browser.app
-    cookie = app.state.identities.browsers.open(ALICE)  # type: ignore[attr-defined]
+    cookie = app.state.identities.browsers.open(ALICE, "alice")  # type: ignore[attr-defined]
     answer = browser.get(PODS, headers={"Cookie": f"kubectl-sky-session={cookie}"})
     assert answer.status_code == 401
 
@@ -95,6 +99,42 @@ def test_body_over_the_limit_is_refused(client: Client) -> None:
 def test_stream_over_the_limit_is_refused(client: Client) -> None:
     answer = client(bearer(ALICE), limits=Limits(streams=0)).get(PODS)
     assert (answer.status_code, answer.json()["reason"]) == (429, "TooManyRequests")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/kubernetes%2f@evil.example:10250/pods",
+        "/kubernetes%2F/api",
+        "/kubernetes/../../v3/token",
+        "/kubernetes/api/%2e%2e/v3",
+        "/kubernetes/api/v1%2f..%2f..%2fv3",
+        "/kubernetes/api%0d%0aX: y",
+        "/kubernetes/api%5cv1",
+    ],
+)
+def test_path_that_leaves_the_api_server_is_not_sent(
+    path: str, client: Client, cluster: FakeCluster
+) -> None:
+    sent: list[Message] = []
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [(b"host", b"testserver"), (b"authorization", f"Bearer {ALICE}".encode())],
+    }
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    anyio.run(client().app, scope, receive, send)
+    assert sent[0]["status"] == 404
+    assert not any("/pods" in request.url or "v3" in request.url for request in cluster.sent)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from kubectl_sky import kinds
+from kubectl_sky.server import files
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 from tests.server.conftest import ALICE, BOB, Client, bearer
@@ -425,3 +426,20 @@ def test_cluster_events_of_another_user_are_hidden(client: Client) -> None:
     task_id = submitted(client(bearer(ALICE)))
     answer = client(bearer(BOB)).get(f"/tasks/{task_id}/cluster-events")
     assert answer.status_code == 404
+
+
+def test_deep_json_does_not_grow_before_it_is_read(
+    alice: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    source_of = files.source_of
+
+    def measured(text: bytes, *arguments: Any) -> Any:
+        sizes.append(len(text))
+        return source_of(text, *arguments)
+
+    monkeypatch.setattr(files, "source_of", measured)
+    body = '{"a":' + "[" * 900 + ",".join("1" * 50_000) + "]" * 900 + "}"
+    answer = alice.post("/render", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code < 500
+    assert max(sizes) < 2 * len(body)
