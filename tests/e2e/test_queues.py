@@ -211,7 +211,7 @@ def test_doctor_task_larger_than_queue_quota_reports_finding(
     def told() -> bool:
         doctor = sky("doctor", "toomany1").stdout
         workloads = kubectl("get", "workloads.kueue.x-k8s.io", "-o", "jsonpath={.items[*].status}")
-        assert "more cpu than its queue can ever give" in doctor, doctor + workloads.stdout
+        assert "more cpu than the queue can ever admit" in doctor, doctor + workloads.stdout
         return True
 
     eventually(told, 120)

@@ -119,6 +119,8 @@ _WAIT = Scene(
 )
 
 _STATUS = "get job {} -o jsonpath='{{.status}}'"
+_NO_RACES = "reason!=Failed,reason!=Killing"
+_EVENT = "K:.involvedObject.kind,R:.reason,T:.type"
 _CONDITIONS = "get job {} -o custom-columns=T:..conditions[*].type,M:..conditions[*].message"
 
 
@@ -168,7 +170,8 @@ _JOBS = Scene(
         Step(_CONDITIONS.format("held")),
         Step("get jobs"),
         Step("describe job each many held", sorted=True),
-        Step("get events -o custom-columns=K:.involvedObject.kind,R:.reason,T:.type", sorted=True),
+        # Whether a pod that is deleted is still killed, or fails, is a race on both clusters.
+        Step(f"get events --field-selector {_NO_RACES} -o custom-columns={_EVENT}", sorted=True),
     ),
 )
 
