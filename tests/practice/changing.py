@@ -164,11 +164,6 @@ _CREATE = Scene(
         Step("create namespace Bad_Name"),
         Step("create priorityclass p-{ns} --value=5 --dry-run=server"),
         Step("run r --image=busybox:1.36 --restart=Never -- true"),
-        Step(
-            "run one --rm -i --image=busybox:1.36 --restart=Never --quiet"
-            " -- sh -c 'read word; echo got $word'",
-            stdin="hello\n",
-        ),
         Step("expose pod r --port=80 --name=exposed"),
         Step("create ingress i --rule=example.com/=web:80"),
         Step("create deployment d --image=busybox:1.36"),
