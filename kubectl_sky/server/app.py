@@ -48,6 +48,7 @@ def create_app(config: Config) -> FastAPI:
     app.state.config = config
     app.state.identities = Identities(config)
     app.state.rates = Rates(config.limits.requests_per_second)
+    app.state.submit_threads = CapacityLimiter(config.limits.submits)
     app.state.proxy_threads = CapacityLimiter(proxy.MAX_THREADS)
     app.state.streams = Streams(config.limits.streams)
     problems.install(app)

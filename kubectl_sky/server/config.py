@@ -28,6 +28,7 @@ class Limits:
     stream_seconds: float = 24 * 3600.0
     request_seconds: float = 30.0  # for one request to the API server
     workers: int = 64  # requests that are handled at the same time
+    submits: int = 4  # of them submits; more wait, so that other requests do not
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,10 @@
 import base64
 import binascii
 import json
+from functools import partial
 from typing import Annotated
 
+from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import BaseModel, Field
 
@@ -18,6 +20,7 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render.manifests import as_yaml
 from kubectl_sky.server import models
+from kubectl_sky.server.config import Config
 from kubectl_sky.server.files import BODY, Collected, TaskText, source_of
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
 from kubectl_sky.server.problems import Rejected
@@ -66,7 +69,7 @@ def list_tasks(
 
 
 @router.post("/tasks/submit", response_model=models.Submitted, openapi_extra=BODY)
-def submit(
+async def submit(
     request: Request,
     caller: AnyCaller,
     text: TaskText,
@@ -86,11 +89,18 @@ def submit(
     if idempotency_key and options.id:
         raise Rejected(400, "id and the header Idempotency-Key exclude each other")
     task_id = _id_of_key(caller, idempotency_key) if idempotency_key else options.id
+    work = partial(_submit, request.app.state.config, caller, text, options, task_id)
+    return await to_thread.run_sync(work, limiter=request.app.state.submit_threads)
+
+
+def _submit(
+    config: Config, caller: Caller, text: bytes, options: SubmitOptions, task_id: str | None
+) -> dict[str, object]:
     overrides = Overrides(task_id=task_id, queue=options.queue, backend=options.backend)
     session, ui = caller.session, Collected()
     submission.submit(
         submission.Options(
-            source=source_of(text, request.app.state.config, overrides),
+            source=source_of(text, config, overrides),
             # A file must not choose a context of the server's kubeconfig.
             connection=Connection(context=session.context or session.server, anonymous=True),
             user=caller.user.name,
