@@ -1,6 +1,7 @@
 """`kubectl sky api`."""
 
 import os
+from collections.abc import Mapping
 from importlib.util import find_spec
 
 import click
@@ -63,22 +64,7 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
 
     loopback = host in _LOOPBACK
     certificate, key = flags["tls_cert"], flags["tls_key"]
-    if bool(certificate) != bool(key):
-        raise UserError("--tls-cert and --tls-key are used together")
-    if not loopback and not certificate and not flags["behind_proxy"]:
-        raise UserError(
-            f"--host {host} without TLS would send tokens in plain text",
-            "add --tls-cert and --tls-key, or --behind-proxy if a proxy ends TLS",
-        )
-    if flags["trust_x_user"]:
-        if not loopback or flags["behind_proxy"]:
-            raise UserError(
-                "--insecure-trust-x-user requires a loopback --host, without --behind-proxy"
-            )
-        output.warning(
-            "anybody on this machine can act as any user, with your credentials"
-            " (--insecure-trust-x-user)"
-        )
+    _check_exposure(host, bool(certificate), bool(key), flags)
     hosts = flags["hosts"]
     assert isinstance(hosts, tuple)
     config = Config(
@@ -95,6 +81,28 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
         listener,
         output.note,
         lambda url: output.note(f"Serving on {url}; stop it with Ctrl-C"),
+    )
+
+
+def _check_exposure(host: str, certificate: bool, key: bool, flags: Mapping[str, object]) -> None:
+    """Refuse flags that would expose tokens or your credentials. Raises UserError."""
+    loopback, behind_proxy = host in _LOOPBACK, bool(flags["behind_proxy"])
+    if certificate != key:
+        raise UserError("--tls-cert and --tls-key are used together")
+    if not (loopback or certificate or behind_proxy):
+        raise UserError(
+            f"--host {host} without TLS would send tokens in plain text",
+            "add --tls-cert and --tls-key, or --behind-proxy if a proxy ends TLS",
+        )
+    if not flags["trust_x_user"]:
+        return
+    if not loopback or behind_proxy:
+        raise UserError(
+            "--insecure-trust-x-user requires a loopback --host, without --behind-proxy"
+        )
+    output.warning(
+        "anybody on this machine can act as any user, with your credentials"
+        " (--insecure-trust-x-user)"
     )
 
 
