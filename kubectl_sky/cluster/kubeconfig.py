@@ -21,7 +21,7 @@ from kubernetes.config.exec_provider import ExecProvider
 from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
 
 from kubectl_sky.cluster.connection import Connection, Contexts, Target
-from kubectl_sky.errors import ClusterError
+from kubectl_sky.errors import ClusterError, UserError
 
 Entry = dict[str, Any]
 
@@ -51,12 +51,12 @@ def resolve(connection: Connection) -> Target:
 
 
 def _through_server(connection: Connection) -> Connection:
-    """Return the connection to the API server behind a kubectl-sky server. Raises ClusterError."""
+    """Return the connection to the API server behind a kubectl-sky server. Raises UserError."""
     url = str(connection.server_url).rstrip("/")
     if connection.server:
-        raise ClusterError("--server and --server-url exclude each other", "leave one out")
+        raise UserError("--server and --server-url exclude each other", "leave one out")
     if not _encrypted(url) and not _on_loopback(url):
-        raise ClusterError(
+        raise UserError(
             f"{url} is not a server address", "use https://HOST, or http:// on this machine"
         )
     return replace(connection, server=f"{url}/kubernetes")

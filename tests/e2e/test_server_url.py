@@ -63,5 +63,5 @@ def test_server_refuses_a_caller_without_a_token(through: Command, tmp_path: Pat
 @pytest.mark.practice_only
 def test_server_url_of_another_machine_needs_https(sky: Command) -> None:
     listed = sky("list", "--server-url", "http://sky.example.com")
-    assert listed.returncode == 3
+    assert listed.returncode == 2
     assert "use https://HOST, or http:// on this machine" in listed.stderr
