@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import urllib3
 
+KUBERNETES_PATH = "/kubernetes"  # of the API server's paths, at a server of `kubectl sky api`
+
 
 @dataclass(frozen=True)
 class Connection:

@@ -27,6 +27,8 @@ _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)"
     r"(?:/namespaces/(?P<namespace>[^/]+)(?=/))?/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?"
 )
+SERVER_PREFIX = "kubectl-sky: "  # of messages by `kubectl sky api`, not by the API server
+
 _MAX_MESSAGE_CHARACTERS = 4000  # characters of a message
 CHECK_ADDRESS = "check the server's address in the kubeconfig"
 
@@ -153,9 +155,9 @@ def one_line(value: object) -> str:
 
 
 def _unauthorized(refusal: Refusal) -> ClusterError:
-    if refusal.message.startswith("kubectl-sky: "):  # a server with --server-url
+    if refusal.message.startswith(SERVER_PREFIX):
         return Unauthorized(
-            f"unauthorized: {refusal.message.removeprefix('kubectl-sky: ')}",
+            f"unauthorized: {refusal.message.removeprefix(SERVER_PREFIX)}",
             "use a kubeconfig user with a token, or --token: see `kubectl create token --help`",
         )
     if refusal.info.server.lower().startswith("http://"):

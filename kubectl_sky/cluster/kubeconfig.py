@@ -20,7 +20,7 @@ from kubernetes.config import ConfigException, load_incluster_config
 from kubernetes.config.exec_provider import ExecProvider
 from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
 
-from kubectl_sky.cluster.connection import Connection, Contexts, Target
+from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection, Contexts, Target
 from kubectl_sky.errors import ClusterError, UserError
 
 Entry = dict[str, Any]
@@ -32,6 +32,7 @@ _MAX_CONNECTIONS = 32  # connections kept open in the pool
 _CA = "certificate-authority"
 _INSECURE = "insecure-skip-tls-verify"
 _CERTIFICATES = ("client-certificate", "client-key")
+_CERTIFICATE_KEYS = frozenset({*_CERTIFICATES, *(f"{name}-data" for name in _CERTIFICATES)})
 _HEADER = re.compile(r"[\x21-\x7e]+( [\x21-\x7e]+)?")
 _MALFORMED = (ValueError, TypeError, AttributeError, LookupError)  # raised by the Kubernetes client
 
@@ -59,7 +60,7 @@ def _through_server(connection: Connection) -> Connection:
         raise UserError(
             f"{url} is not a server address", "use https://HOST, or http:// on this machine"
         )
-    return replace(connection, server=f"{url}/kubernetes")
+    return replace(connection, server=f"{url}{KUBERNETES_PATH}")
 
 
 def contexts(connection: Connection) -> Contexts:
@@ -222,14 +223,14 @@ def _credentials(connection: Connection, context: _Context) -> tuple[Entry, floa
     """
     user = context.user
     if connection.server_url:  # it speaks for callers with tokens only
-        certificates = {*_CERTIFICATES, *(f"{name}-data" for name in _CERTIFICATES)}
-        user = {key: user[key] for key in user.keys() - certificates}
+        user = {key: user[key] for key in user.keys() - _CERTIFICATE_KEYS}
     server = str(context.cluster.get("server"))
     if connection.anonymous or not _may_have_credentials(connection, server):
         return {}, None
     if connection.token:
-        names = {*_CERTIFICATES, *(f"{name}-data" for name in _CERTIFICATES)}
-        return {key: user[key] for key in names & set(user)} | {"token": connection.token}, None
+        return {key: user[key] for key in user.keys() & _CERTIFICATE_KEYS} | {
+            "token": connection.token
+        }, None
     if "exec" in user and not {"token", "tokenFile"} & set(user):
         return _run_plugin(user["exec"], context)
     return user, None

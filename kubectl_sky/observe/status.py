@@ -80,6 +80,10 @@ class TaskStatus:
         """The backend that runs the task."""
         return registry.named(self.backend)
 
+    def position(self) -> tuple[str, str, str]:
+        """Return the position in lists, which are newest first; no two tasks have the same."""
+        return self.created_at, self.id, self.namespace
+
     @property
     def over(self) -> bool:
         """Whether every node has finished; other nodes of a failed task may still run."""
@@ -227,7 +231,7 @@ def folded(owned: Ownership) -> Folded:
 
 def newest(tasks: Iterable[TaskStatus]) -> list[TaskStatus]:
     """Return the tasks sorted newest first."""
-    return sorted(tasks, key=lambda task: (task.created_at, task.id), reverse=True)
+    return sorted(tasks, key=TaskStatus.position, reverse=True)
 
 
 def of(task: TaskObjects) -> TaskStatus:

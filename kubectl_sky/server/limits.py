@@ -10,6 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kubectl_sky.cluster.connection import KUBERNETES_PATH
 from kubectl_sky.server import problems
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.problems import Rejected
@@ -142,7 +143,9 @@ class Guard:
 
     def _body_limit(self, path: str) -> int:
         limits = self._config.limits
-        return limits.proxy_body_bytes if path.startswith("/kubernetes/") else limits.body_bytes
+        return (
+            limits.proxy_body_bytes if path.startswith(f"{KUBERNETES_PATH}/") else limits.body_bytes
+        )
 
     def _check(self, scope: Scope, limit: int) -> None:
         headers = Headers(scope=scope)

@@ -21,7 +21,8 @@ from starlette.requests import HTTPConnection
 from starlette.websockets import WebSocketDisconnect
 
 from kubectl_sky.cluster import websocket
-from kubectl_sky.cluster.errors import RequestInfo
+from kubectl_sky.cluster.connection import KUBERNETES_PATH
+from kubectl_sky.cluster.errors import SERVER_PREFIX, RequestInfo
 from kubectl_sky.cluster.session import Outgoing
 from kubectl_sky.cluster.transport import Reply, Stream
 from kubectl_sky.errors import SkyError
@@ -29,8 +30,6 @@ from kubectl_sky.server import problems
 from kubectl_sky.server.config import Limits
 from kubectl_sky.server.identity import Caller
 from kubectl_sky.server.problems import Rejected
-
-PREFIX = "/kubernetes"
 
 T = TypeVar("T")
 
@@ -46,7 +45,7 @@ MAX_THREADS = 2000  # that wait for the API server, of all callers together
 router = APIRouter(include_in_schema=False)
 
 
-@router.api_route(PREFIX + "/{path:path}", methods=_METHODS)
+@router.api_route(KUBERNETES_PATH + "/{path:path}", methods=_METHODS)
 async def forward(request: Request) -> Response:
     """Send a request to the API server, and its answer back as it arrives."""
     resources = contextlib.ExitStack()
@@ -81,7 +80,7 @@ async def forward(request: Request) -> Response:
     return StreamingResponse(_chunks(request, stream, resources), reply.status, headers)
 
 
-@router.websocket(PREFIX + "/{path:path}")
+@router.websocket(KUBERNETES_PATH + "/{path:path}")
 async def tunnel(client: WebSocket) -> None:
     """Connect a client with a WebSocket of the API server: exec and port-forward."""
     with contextlib.ExitStack() as resources:
@@ -183,9 +182,9 @@ def _path(connection: HTTPConnection) -> str:
     raw = connection.scope.get("raw_path") or connection.scope["path"].encode()
     path = str(raw.decode("ascii", "replace"))
     segments = map(unquote, path.split("/"))
-    if not path.startswith(f"{PREFIX}/") or any(map(_ODD_SEGMENT.search, segments)):
+    if not path.startswith(f"{KUBERNETES_PATH}/") or any(map(_ODD_SEGMENT.search, segments)):
         raise Rejected(404, "no such path")
-    return path.removeprefix(PREFIX)
+    return path.removeprefix(KUBERNETES_PATH)
 
 
 def _query(connection: HTTPConnection) -> list[tuple[str, str]]:
@@ -222,7 +221,7 @@ def _status(error: SkyError) -> JSONResponse:
         "apiVersion": "v1",
         "metadata": {},
         "status": "Failure",
-        "message": f"kubectl-sky: {message}",
+        "message": f"{SERVER_PREFIX}{message}",
         "reason": HTTPStatus(answer.status_code).phrase.replace(" ", ""),
         "code": answer.status_code,
     }

@@ -56,10 +56,10 @@ def list_tasks(
     ] = None,
 ) -> dict[str, object]:
     """List your tasks, newest first."""
-    tasks = sorted(find.list_tasks(caller.session, scope), key=_key, reverse=True)
+    tasks = find.list_tasks(caller.session, scope)
     if cursor is not None:
         position = _position(cursor)
-        tasks = [task for task in tasks if _key(task) < position]
+        tasks = [task for task in tasks if task.position() < position]
     page = tasks[:limit]
     more = len(tasks) > limit
     return {
@@ -187,12 +187,8 @@ def show_events(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> dict[str
     return {"events": task_events.list_events(caller.session, task)}
 
 
-def _key(task: TaskStatus) -> tuple[str, str, str]:
-    return task.created_at, task.id, task.namespace
-
-
 def _cursor(task: TaskStatus) -> str:
-    return base64.urlsafe_b64encode(json.dumps(_key(task)).encode()).decode()
+    return base64.urlsafe_b64encode(json.dumps(task.position()).encode()).decode()
 
 
 def _position(cursor: str) -> tuple[str, str, str]:

@@ -18,11 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx2
-import yaml
 
 from tests.bench.measure import environment
 from tests.cluster.hold import Holder
-from tests.cluster.target import Cluster
 
 LINES_PER_SECOND = 5
 WRITER = """
@@ -154,13 +152,6 @@ async def _load(url: str, token: str, pid: int, figures: tuple[float, int, float
         print("memory of the server, MB, every 10 s:", *(f"{sample:.0f}" for sample in samples))
 
 
-def _token(cluster: Cluster) -> str:
-    config = yaml.safe_load(cluster.kubeconfig.read_text())
-    contexts = {entry["name"]: entry["context"] for entry in config["contexts"]}
-    users = {entry["name"]: entry["user"] for entry in config["users"]}
-    return str(users[contexts[config["current-context"]]["user"]]["token"])
-
-
 def main() -> None:
     """Start a cluster and a server, and load it."""
     defaults = ("120", "200", "20")
@@ -178,7 +169,7 @@ def main() -> None:
             assert serving
             figures = (float(seconds), int(followers), float(rate))
             try:
-                asyncio.run(_load(serving[1], _token(cluster), server.pid, figures))
+                asyncio.run(_load(serving[1], cluster.token(), server.pid, figures))
             finally:
                 server.terminate()
     finally:

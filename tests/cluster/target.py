@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
+import yaml
+
 ADMIN = "test"
 OTHERS = ("alice", "bob")
 
@@ -26,6 +28,13 @@ class Cluster:
     def dump(self) -> str:
         """Return it as one line."""
         return json.dumps(asdict(self), default=str)
+
+    def token(self, context: str = ADMIN) -> str:
+        """Return the token of a context's user."""
+        config = yaml.safe_load(self.kubeconfig.read_text())
+        contexts = {entry["name"]: entry["context"] for entry in config["contexts"]}
+        users = {entry["name"]: entry["user"] for entry in config["users"]}
+        return str(users[contexts[context]["user"]]["token"])
 
     @classmethod
     def load(cls, line: str) -> Self:

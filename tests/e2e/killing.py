@@ -17,7 +17,7 @@ from kubectl_sky.workloads import registry
 from tests.cluster.target import ADMIN, Cluster
 from tests.contract.proxies import FrontProxy
 from tests.e2e.conftest import Command
-from tests.e2e.test_submit import objects, until_deleted
+from tests.e2e.test_submit import objects
 from tests.e2e.test_truth import PAIR
 from tests.polling import eventually
 
@@ -97,7 +97,7 @@ def check(
         if runs:
             eventually(lambda: sky.json("status", ID)["metadata"]["running_nodes"] == 2, 90)
         assert sky("stop", ID).returncode == 0
-        until_deleted(kubectl, ID)
+        eventually(lambda: _left(kubectl, backend) == [], 60)
 
         _kill(sky, session, no_owners, flags, text)
         assert all("ownerReferences" not in item["metadata"] for item in _auxiliary(kubectl))

@@ -4,14 +4,12 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
-import yaml
 
 from tests.cluster.rest_server import RestServer
+from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command
 
 TASKS = 12
@@ -19,16 +17,9 @@ BODY = {"name": "kept", "num_nodes": 3, "resources": {"cpus": 900}, "run": "true
 
 
 @pytest.fixture
-def token(cluster: Any) -> str:
-    config = yaml.safe_load(Path(cluster.kubeconfig).read_text())
-    contexts = {entry["name"]: entry["context"] for entry in config["contexts"]}
-    users = {entry["name"]: entry["user"] for entry in config["users"]}
-    return str(users[contexts[config["current-context"]]["user"]]["token"])
-
-
-@pytest.fixture
-def client(token: str) -> Iterator[httpx2.Client]:
-    with httpx2.Client(headers={"Authorization": f"Bearer {token}"}, timeout=60) as client:
+def client(cluster: Cluster) -> Iterator[httpx2.Client]:
+    headers = {"Authorization": f"Bearer {cluster.token()}"}
+    with httpx2.Client(headers=headers, timeout=60) as client:
         yield client
 
 
@@ -65,7 +56,7 @@ class Submitter(threading.Thread):
 
 @pytest.mark.practice_only
 def test_api_killed_during_submits_neither_loses_nor_doubles_tasks(
-    cluster: Any, sky: Command, client: httpx2.Client, namespace: str
+    cluster: Cluster, sky: Command, client: httpx2.Client, namespace: str
 ) -> None:
     submitter = Submitter(client, namespace)
     for kill_after in (2, 6, None):
