@@ -51,7 +51,7 @@ def test_submit_appwrapper_without_right_to_create_jobs_is_refused(
         f" {namespace} is not allowed; the created objects were deleted again"
     )
     until_deleted(kubectl, "wrapped1")
-    assert kubectl("get", "appwrappers", "-o", "name").stdout == ""
+    until(lambda: kubectl("get", "appwrappers", "-o", "name").stdout == "")
     listed = sky("list", "--context", "alice")
     assert (listed.returncode, listed.stdout) == (0, ""), listed.stderr
     for command in ("status", "wait", "doctor", "logs"):

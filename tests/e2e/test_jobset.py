@@ -12,6 +12,7 @@ from tests.e2e.test_backends import FAILING
 from tests.e2e.test_examples import ROOT, check_run
 from tests.e2e.test_ports import selected_pods
 from tests.e2e.test_submit import objects, until_deleted
+from tests.polling import eventually
 
 pytestmark = pytest.mark.usefixtures("jobset")
 
@@ -49,7 +50,7 @@ def test_submit_jobset_nodes_reach_each_other(sky: Command, kubectl: Command) ->
     assert again.stdout.startswith(f"task/{task_id} unchanged: ring, 3 nodes")
     assert sky("stop", task_id).returncode == 0
     until_deleted(kubectl, task_id)
-    assert remaining_objects(kubectl, task_id) == []
+    eventually(lambda: remaining_objects(kubectl, task_id) == [])
 
 
 def test_submit_jobset_failed_node_stops_remaining_nodes(sky: Command, kubectl: Command) -> None:

@@ -52,7 +52,7 @@ def test_submit_mpijob_without_operator_running_stays_pending(
     assert len(objects(kubectl, "mpikind1")) == 1, "only the ConfigMap exists"
     assert sky("stop", "mpikind1").stdout == "task/mpikind1 (mpi) stopped\n"
     until_deleted(kubectl, "mpikind1")
-    assert kubectl("get", "mpijobs", "-o", "name").stdout == ""
+    until(lambda: kubectl("get", "mpijobs", "-o", "name").stdout == "")
 
 
 def test_submit_mpijob_without_crd_is_cluster_error(sky: Command, kubectl: Command) -> None:
