@@ -56,6 +56,7 @@ _GROUPS = {
         "local": "Run a local cluster",
         "api": "Serve the REST API",
         "dashboard": "Show tasks, logs and GPUs in a browser",
+        "controllers": "Run pipelines without a client, Ray graphs, fair share",
     },
     "Other": {
         "auth": "Manage the owner recorded on your tasks and volumes",

@@ -34,6 +34,17 @@ class Connection:
 
 
 @dataclass(frozen=True)
+class Tls:
+    """Paths of certificates ("" for none), and the proxy's URL, for another HTTP client."""
+
+    authority: str = ""
+    certificate: str = ""
+    key: str = ""
+    verify: bool = True
+    proxy: str = ""
+
+
+@dataclass(frozen=True)
 class Target:
     """A server, its credentials and the defaults of the context.
 
@@ -49,6 +60,7 @@ class Target:
     pool: urllib3.PoolManager
     renewable: bool = False
     expires: float | None = None
+    tls: Tls = Tls()
 
 
 @dataclass(frozen=True)

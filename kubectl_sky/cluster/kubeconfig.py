@@ -20,7 +20,7 @@ from kubernetes.config import ConfigException, load_incluster_config
 from kubernetes.config.exec_provider import ExecProvider
 from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
 
-from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection, Contexts, Target
+from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection, Contexts, Target, Tls
 from kubectl_sky.errors import ClusterError, UserError
 
 Entry = dict[str, Any]
@@ -388,4 +388,11 @@ def _target(
         pool = RESTClientObject(configuration).pool_manager
     except (urllib3.exceptions.HTTPError, OSError, ValueError, ImportError) as error:
         raise ClusterError(f"cannot use the connection's settings: {error}") from None
-    return Target(server, context, namespace, authorization, pool, renewable, expires)
+    tls = Tls(
+        configuration.ssl_ca_cert or "",
+        configuration.cert_file or "",
+        configuration.key_file or "",
+        bool(configuration.verify_ssl),
+        str(configuration.proxy) if isinstance(pool, urllib3.ProxyManager) else "",
+    )
+    return Target(server, context, namespace, authorization, pool, renewable, expires, tls)

@@ -227,6 +227,18 @@ class Session:
         clone._target = replace(self._target, authorization=f"Bearer {token}")
         return clone
 
+    def fresh_target(self) -> Target:
+        """Resolve server and credentials again, for another HTTP client. Raises ClusterError."""
+        return self._renewed(self._target)
+
+    def impersonation_headers(self) -> list[tuple[str, str]]:
+        """Return the headers of --as and --as-group."""
+        users = [self._connection.as_user] if self._connection.as_user else []
+        return [
+            *(("Impersonate-User", _header(user)) for user in users),
+            *(("Impersonate-Group", _header(group)) for group in self._connection.as_groups),
+        ]
+
     def close(self) -> None:
         """Close the idle connections."""
         self._target.pool.clear()
@@ -257,10 +269,7 @@ class Session:
             headers["Authorization"] = target.authorization
         elif self._connection.server_user:
             headers["X-User"] = _header(self._connection.server_user)
-        if self._connection.as_user:
-            headers["Impersonate-User"] = _header(self._connection.as_user)
-        for group in self._connection.as_groups:
-            headers.add("Impersonate-Group", _header(group))
+        headers.extend(self.impersonation_headers())
         return headers
 
     def _refused(self, info: RequestInfo, reply: Reply) -> ClusterError:

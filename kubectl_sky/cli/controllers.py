@@ -1,0 +1,69 @@
+"""`kubectl sky controllers`."""
+
+from importlib.util import find_spec
+
+import click
+
+from kubectl_sky.cli import commands, options, output
+from kubectl_sky.errors import UserError
+
+_NAMES = ("tasks", "ray", "fairshare")
+
+
+@commands.group("controllers")
+def command() -> None:
+    """Run controllers: what goes on in the cluster when no client runs."""
+
+
+def _checked_names(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> tuple[str, ...]:
+    """Return the names of controllers of a list separated by commas."""
+    names = tuple(dict.fromkeys(value.split(","))) if value is not None else _NAMES
+    unknown = [name for name in names if name not in _NAMES]
+    if unknown:
+        known = ", ".join(_NAMES)
+        raise click.BadParameter(f'unknown controller "{unknown[0]}"; use {known}', context, option)
+    return names
+
+
+_only = click.option(
+    "--only",
+    "names",
+    metavar="NAMES",
+    callback=_checked_names,
+    help=f"Controllers, separated by commas (default: {','.join(_NAMES)}).",
+)
+
+
+@command.command("run", examples=["controllers run -n team-a", "controllers run -A --only tasks"])
+@_only
+@options.cluster_all_namespaces
+def run(names: tuple[str, ...], cluster: options.ClusterFlags) -> None:
+    """Run controllers until Ctrl-C, with the credentials of your kubeconfig.
+
+    They act on the namespace of -n, or on all namespaces with -A.
+    """
+    _require_packages()
+    from kubectl_sky.actions import preferences
+    from kubectl_sky.controllers.run import Options
+    from kubectl_sky.controllers.run import run as run_controllers
+
+    namespace = None if cluster.all_namespaces else cluster.session().namespace
+    output.note(f"Running the controllers {', '.join(names)}; stop them with Ctrl-C")
+    run_controllers(Options(names, cluster.flags(), namespace, preferences.preferences()))
+
+
+def _require_packages() -> None:
+    """Raise UserError if the packages of the controllers are not installed."""
+    for package in ("kopf", "aiohttp", "google.protobuf"):
+        if not _is_installed(package):
+            what = "the packages of the controllers are not installed"
+            raise UserError(what, "run: pip install 'kubectl-sky[controllers]'")
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # of the parent package
+        return False

@@ -1,0 +1,1 @@
+"""Controllers: handlers of kopf that act without a client; the only importer of kopf."""

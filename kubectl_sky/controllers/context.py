@@ -1,0 +1,23 @@
+"""What every controller gets when it registers its handlers."""
+
+from dataclasses import dataclass
+
+import kopf
+
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.settings import Settings
+
+
+@dataclass(frozen=True)
+class Context:
+    """The connection and the settings of one process of controllers.
+
+    `session` blocks: call it by `asyncio.to_thread`. `namespace` None means all namespaces.
+    `operator` are kopf's settings; a controller adds a label selector per kind, so that the API
+    server sends only what the controller needs.
+    """
+
+    session: Session
+    namespace: str | None
+    settings: Settings
+    operator: kopf.OperatorSettings

@@ -1,0 +1,1 @@
+"""The fairshare controller: priorities of Volcano that fall with use."""

@@ -1,0 +1,1 @@
+"""The ray controller: from a RayServeGraph to a RayService."""

@@ -1,0 +1,54 @@
+"""The process of the controllers: which run, with whose credentials, and how it stops."""
+
+import ssl
+from typing import Any
+
+import kopf
+import pytest
+from click.testing import CliRunner
+
+from kubectl_sky.cli import controllers as cli_controllers
+from kubectl_sky.cli.main import sky
+from kubectl_sky.cluster.connection import Connection, Tls
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.controllers import run
+from kubectl_sky.controllers.context import Context
+from kubectl_sky.settings import Settings
+
+
+def sky_run(*arguments: str) -> Any:
+    return CliRunner().invoke(sky, ["controllers", "run", *arguments], prog_name="kubectl sky")
+
+
+def test_controllers_run_without_packages_names_pip_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cli_controllers, "_is_installed", lambda package: package != "kopf")
+    error = sky_run().exception
+    assert str(error) == (
+        "the packages of the controllers are not installed;"
+        " run: pip install 'kubectl-sky[controllers]'"
+    )
+
+
+@pytest.mark.parametrize("name", ["nobody", "", "tasks,"])
+def test_controllers_run_with_unknown_name_lists_names(name: str) -> None:
+    done = sky_run("--only", name)
+    assert done.exit_code == 2
+    assert f'unknown controller "{name.removeprefix("tasks,")}"' in done.output
+    assert "use tasks, ray, fairshare" in done.output
+
+
+def test_controllers_each_registers() -> None:
+    settings = run.operator_settings()
+    session = Session.connect(Connection(server="http://127.0.0.1:1"))
+    context = Context(session, None, Settings(), settings)
+    run.register_all(("tasks", "ray", "fairshare"), kopf.OperatorRegistry(), context)
+    assert settings.persistence.finalizer == "kubectl-sky/finalizer"
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_tls_context_verifies_unless_insecure(verify: bool) -> None:
+    context = run.tls_context(Tls(verify=verify))
+    assert context.verify_mode == (ssl.CERT_REQUIRED if verify else ssl.CERT_NONE)
+    assert context.check_hostname == verify
