@@ -15,7 +15,7 @@ WORKERS := --numprocesses 3 --dist worksteal
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
-.PHONY: web help demo test lint unit practice bench bench-cluster venv cluster-up cluster-env cluster-down dist clean
+.PHONY: web help demo test lint unit practice bench bench-cluster site venv cluster-up cluster-env cluster-down dist clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -35,7 +35,7 @@ lint: venv ## check style, types and the layers
 	$(BIN)/ruff format --check
 	@$(HEADING) 'types'
 	$(BIN)/mypy
-	$(BIN)/mypy .ci/dist.py
+	$(BIN)/mypy .ci/dist.py .ci/pages.py
 	@$(HEADING) 'layers'
 	$(BIN)/lint-imports
 
@@ -84,6 +84,9 @@ cluster-down: ## stop it
 
 dist: venv ## build the plugin's archive for this platform, and its krew manifest
 	@$(BIN)/python .ci/dist.py dist
+
+site: venv ## build the documentation as a site, into dist/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 web: ## build the dashboard from web/ into kubectl_sky/server/static; the only command that needs Node
 	cd web && npm ci --no-fund --no-audit && npm run check && npm run build

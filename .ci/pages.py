@@ -1,0 +1,75 @@
+"""Hooks of mkdocs: pages that are generated, and links to files that are not pages."""
+
+import posixpath
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from kubectl_sky.cli.main import COMMANDS, sky  # noqa: E402 - of this checkout
+
+# Files beside docs/ that are pages of the site.
+PAGES = {"README.md": "index.md", "SECURITY.md": "security.md", "CHANGELOG.md": "changelog.md"}
+_LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")
+_HELP_WIDTH = 80  # columns
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are not in docs/."""
+    for name, page in PAGES.items():
+        text = (ROOT / name).read_text()
+        files.append(File.generated(config, page, content=_LINK.sub(_to_page, text)))
+    commands = File.generated(config, "reference/commands.md", content="\n".join(_commands()))
+    files.append(commands)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, **_: Any) -> str:  # noqa: ANN401
+    """Make links to files outside docs/ links to other pages, or to the repository."""
+    folder = posixpath.dirname(f"docs/{page.file.src_uri}")
+
+    def replace(match: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join(folder, match[1]))
+        if path in PAGES:
+            return posixpath.relpath(PAGES[path], folder.removeprefix("docs").lstrip("/") or ".")
+        if path.startswith("docs/") or not (ROOT / path).exists():
+            return match[1]
+        return f"{config.repo_url}/{'tree' if (ROOT / path).is_dir() else 'blob'}/main/{path}"
+
+    return _LINK.sub(replace, markdown)
+
+
+def _to_page(match: re.Match[str]) -> str:
+    """Return a link of a page beside docs/ as one of a page in docs/."""
+    path = match[1]
+    return path.removeprefix("docs/") if path.startswith("docs/") else f"../{path}"
+
+
+def _commands() -> Iterator[str]:
+    """Yield the lines of the page of commands: their help, as `--help` prints it."""
+    yield "# Commands\n"
+    yield "Each section is what `kubectl sky COMMAND --help` prints.\n"
+    parent = click.Context(sky, info_name="kubectl sky")
+    for name in COMMANDS:
+        command = sky.get_command(parent, name)
+        assert command is not None
+        yield from _help(command, name, parent, level=2)
+
+
+def _help(command: click.Command, name: str, parent: click.Context, level: int) -> Iterator[str]:
+    context = click.Context(command, parent, info_name=name, terminal_width=_HELP_WIDTH)
+    title = context.command_path.removeprefix("kubectl sky ")
+    yield f"{'#' * level} {title}\n\n```text\n{command.get_help(context)}\n```\n"
+    if isinstance(command, click.Group):
+        for child in command.list_commands(context):
+            below = command.get_command(context, child)
+            assert below is not None
+            yield from _help(below, child, context, level + 1)

@@ -1,0 +1,56 @@
+"""The documentation builds as a site: no dead link, no page left out, every command described."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubectl_sky.cli.main import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+
+
+def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    return subprocess.run(
+        [*command, "--config-file", str(config), "--site-dir", str(site)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    built = build(ROOT / "mkdocs.yml", folder)
+    assert (built.returncode, built.stdout, built.stderr) == (0, "", "")
+    return folder
+
+
+def test_site_has_page_of_each_file(site: Path) -> None:
+    for page in (ROOT / "docs").glob("*.md"):
+        assert (site / page.stem / "index.html").is_file(), page
+
+
+def test_site_describes_every_command(site: Path) -> None:
+    text = (site / "reference" / "commands" / "index.html").read_text()
+    for name in COMMANDS:
+        assert f'id="{name}"' in text and f"Usage: kubectl sky {name}" in text, name
+
+
+def test_site_links_to_files_outside_docs_in_repository(site: Path) -> None:
+    text = (site / "index.html").read_text()
+    url = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["repo_url"]
+    assert f'href="{url}/tree/main/examples"' in text
+    assert 'href="security/"' in text and 'src="images/dashboard-task.png"' in text
+
+
+def test_site_loads_nothing_from_other_servers(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = page.read_text()
+        assert 'src="http' not in text and "fonts.googleapis" not in text, page
