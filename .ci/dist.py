@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from kubectl_sky import __version__  # noqa: E402 - of this checkout, whatever is installed
+from kubectl_sky.actions import completion_script  # noqa: E402
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 EPOCH = "315532800"  # 1980: what is built twice is the same
@@ -33,6 +34,9 @@ def main(target: Path) -> None:
     with tempfile.TemporaryDirectory() as work:
         folder = build(Path(work))
         shutil.copy(ROOT / "LICENSE", folder)
+        script = folder / completion_script.NAME
+        script.write_text(completion_script.SCRIPT)
+        script.chmod(0o755)
         archive = target / archive_name()
         pack(folder, archive)
     manifest = target / "sky.yaml"

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from kubectl_sky.bounded import is_utf8
+from kubectl_sky.cli import complete
 
 Function = Callable[..., Any]
 
@@ -20,6 +21,7 @@ class Command(click.Command):
     def __init__(self, *args: Any, examples: Sequence[str] = (), **options: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **options)
         self.examples = examples
+        complete.add_types(self.params)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Reject option values that are not UTF-8: no manifest or request can hold them."""

@@ -11,12 +11,17 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kubectl_sky import __version__, settings
+from kubectl_sky.cli import complete
 from kubectl_sky.cli.output import note
 from kubectl_sky.errors import Interrupted, SkyError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # New objects before the garbage collector looks for cycles. API responses have no cycles, and with
 # Python's default threshold the search takes two thirds of the time of reading a long list.
@@ -60,6 +65,7 @@ _GROUPS = {
     },
     "Other": {
         "auth": "Manage the owner recorded on your tasks and volumes",
+        "completion": "Complete commands, tasks and flags in your shell",
         "version": "Print the version",
     },
 }
@@ -117,6 +123,14 @@ class Commands(click.Group):
         hint = f"; did you mean `{ctx.command_path} {suggestion}`?" if suggestion else ""
         raise click.UsageError(f"unknown command {name!r}{hint}", ctx)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Return the commands that begin with a word, without importing any command."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        commands = [CompletionItem(name, help=COMMANDS[name]) for name in names]
+        return commands + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the tables of commands without importing any command."""
         width = max(map(len, COMMANDS))
@@ -162,8 +176,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.set_threshold(_GC_THRESHOLD)
     atexit.register(gc.freeze)  # a search for cycles at exit takes a tenth of a start
     program = "kubectl sky" if name.startswith(("kubectl-sky", "kubectl_sky")) else "kubectl-sky"
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if complete.responded(sky, words):
+        return 0
     try:
-        code = sky.main(args=arguments, prog_name=program, standalone_mode=False)
+        code = sky.main(
+            args=words,
+            prog_name=program,
+            complete_var=complete.VARIABLE,
+            standalone_mode=False,
+        )
         sys.stdout.flush()
     except click.ClickException as error:
         error.show()

@@ -18,6 +18,8 @@ from kubectl_sky.cli.commands import ConnectionOption
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from kubectl_sky.actions.find import Scope
     from kubectl_sky.cluster.session import Connection, Session
 
@@ -97,6 +99,12 @@ def _cluster_flags(
 ) -> ClusterFlags:
     groups = connection.pop("as_groups")
     return ClusterFlags({**connection, "as_groups": tuple(groups)}, user, all_namespaces)
+
+
+def flags_of(params: Mapping[str, Any]) -> ClusterFlags:
+    """Return the flags that a command line has so far, to complete it."""
+    values = {key: params.get(key) for key in _KEYS} | {"as_groups": params.get("as_groups") or ()}
+    return _cluster_flags(**values, all_namespaces=bool(params.get("all_namespaces")))
 
 
 _NAMESPACE = click.option("-n", "--namespace", help="Namespace (default: that of the context).")
@@ -278,6 +286,15 @@ class _Format(click.ParamType[str]):
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """Return the formats as --help shows them."""
         return f"[{'|'.join(self.formats)}]"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem]":
+        """Return the formats that begin with the incomplete one."""
+        from click.shell_completion import CompletionItem
+
+        formats = (text.rstrip("…") for text in self.formats)
+        return [CompletionItem(text) for text in formats if text.startswith(incomplete)]
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import commands, options, output, tasks
+from kubectl_sky.cli import commands, complete, options, output, tasks
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ _CELLS: dict[str, Callable[["AccountStatus"], str]] = {
 
 
 @command.command("show", examples=["users show alice@example.com", "users show -n team-a"])
-@click.argument("name", required=False)
+@click.argument("name", required=False, type=complete.Text("accounts"))
 @options.connection
 @options.output("json", "yaml")
 def show(name: str | None, cluster: options.ClusterFlags, form: str | None) -> None:
@@ -172,7 +172,7 @@ def _details(status: "AccountStatus") -> str:
     "remove",
     examples=["users remove alice@example.com", "users remove trainer --yes --dry-run=client"],
 )
-@click.argument("name")
+@click.argument("name", type=complete.Text("accounts"))
 @click.option("--keep-namespace", is_flag=True, help="Delete the rights and the quota only.")
 @click.option("-f", "--force", is_flag=True, help="Remove the user while tasks run.")
 @options.yes

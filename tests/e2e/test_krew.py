@@ -94,7 +94,9 @@ def test_dist_archive_contains_runtime_files_only(dist: Path) -> None:
         entries = tar.getmembers()
     names = {entry.name for entry in entries}
     assert all(entry.isfile() for entry in entries), "krew refuses links"
-    assert {"LICENSE", "kubectl-sky"} <= names
+    assert {"LICENSE", "kubectl-sky", "kubectl_complete-sky"} <= names
+    scripts = [entry for entry in entries if entry.name.startswith("kubectl")]
+    assert all(entry.mode & 0o111 for entry in scripts)
     command = ["git", "ls-files", "templates", "runtime", "schemas"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     assert {f"lib/kubectl_sky/{asset}" for asset in listed.stdout.split()} <= names
@@ -123,6 +125,14 @@ def test_plugin_manifest_matches_project_version() -> None:
 def test_installed_plugin_prints_version_and_help(shell: Shell) -> None:
     assert shell.kubectl("sky", "version") == f"{__version__}\n"
     assert shell.kubectl("sky", "--help").startswith("Usage: kubectl sky ")
+
+
+def test_installed_plugin_completes_after_completion_install(shell: Shell) -> None:
+    assert "/krew/bin/kubectl_complete-sky created" in shell.kubectl("sky", "completion", "install")
+    assert shell.kubectl("__complete", "sky", "versi").startswith("version\tPrint the version")
+    assert shell.kubectl("sky", "completion", "uninstall").endswith(
+        "kubectl_complete-sky deleted\n"
+    )
 
 
 def test_installed_plugin_submits_task(shell: Shell, namespace: str) -> None:

@@ -1,0 +1,197 @@
+"""Complete command lines, for shells (by click) and for kubectl (`kubectl_complete-sky`)."""
+
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kubectl_sky import settings
+from kubectl_sky.cli import output
+from kubectl_sky.private import Folder
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+VARIABLE = "_KUBECTL_SKY_COMPLETE"  # set by click's shell scripts
+COMMAND = "__complete"  # cobra's name for it
+_DEADLINE_SECONDS = 1.0  # per <Tab>: a connection to a distant cluster takes three round trips
+# Loading the Kubernetes client takes 0.2 s. The second <Tab>, which lists the candidates, follows
+# within seconds and takes them from a file.
+_CACHE_SECONDS = 10.0
+_CACHED_FILES = 50
+_MAX_CACHE_BYTES = 4_000_000
+# Shells expand what they are given, and anyone with access to the cluster can name a task.
+_SAFE = re.compile(r"[\w.:@%+/=-]+")
+_NO_SPACE, _NO_FILES, _FOLDERS = 2, 4, 16  # cobra's ShellCompDirective
+
+# What completes a parameter of these names: words of the cluster, or files.
+_KINDS = {
+    "file": "file",
+    "files": "file",
+    "kubeconfig": "file",
+    "source": "paths",
+    "target": "paths",
+    "task": "tasks",
+    "references": "tasks",
+    "volume": "volumes",
+    "queue": "queues",
+    "gpus": "gpus",
+    "context": "contexts",
+    "namespace": "namespaces",
+    "user": "owners",
+    "backend": "settings.json#/properties/backend",
+    "expose": "settings.json#/properties/ports/properties/expose",
+}
+
+
+class Text(click.types.StringParamType):
+    """Text that the cluster or the file system completes."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem]":
+        """Return the candidates for a word; none if the cluster does not answer."""
+        from click.shell_completion import CompletionItem
+
+        if self.kind in ("file", "dir"):
+            return [CompletionItem(incomplete, type=self.kind)]
+        paths = self.kind == "paths"  # of cp: TASK:PATH, or a local path
+        given = ctx.params.get(param.name or "")
+        used = given if isinstance(given, tuple) else ()
+        items = [
+            CompletionItem(f"{word}:" if paths else word, help=text)
+            for word, text in _candidates("tasks" if paths else self.kind, ctx.params)
+            if word.startswith(incomplete) and word not in used and _SAFE.fullmatch(word)
+        ]
+        return [*items, CompletionItem(incomplete, type="file")] if paths else items
+
+
+def add_types(params: Iterable[click.Parameter]) -> None:
+    """Replace the type of text parameters whose values can be completed."""
+    for param in params:
+        kind = {"FILE": "file", "DIR": "dir"}.get(param.metavar or "", _KINDS.get(param.name or ""))
+        if kind and param.type is click.STRING:
+            param.type = Text(kind)
+
+
+def _candidates(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the words of a source: of a schema, of the cache or of the cluster."""
+    import hashlib
+
+    if "#" in source:
+        from kubectl_sky.spec import schema
+
+        return [(word, "") for word in schema.resolve(source)["enum"]]
+
+    key = json.dumps([source, _kubeconfigs(), dict(params)], default=str, sort_keys=True)
+    name = hashlib.sha256(key.encode()).hexdigest()[:32]
+    cache = Folder(settings.cache_folder(), "completion")
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        answer = json.loads(cache.read(name, _MAX_CACHE_BYTES))
+        if 0 <= time.time() - answer["time"] < _CACHE_SECONDS:
+            return [(word, text) for word, text in answer["words"]]
+    words = _fetch(source, params)
+    with suppress(OSError):
+        cache.write(name, json.dumps({"time": time.time(), "words": words}).encode())
+        cache.prune(_CACHED_FILES)
+    return words
+
+
+def _kubeconfigs() -> list[tuple[str, float]]:
+    """Return the kubeconfig files and when they changed."""
+    paths = [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
+    return [
+        (str(path), path.stat().st_mtime)
+        for path in paths or [Path("~/.kube/config").expanduser()]
+        if path.exists()
+    ]
+
+
+def _fetch(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Ask the cluster, for a second at most; an error gives no words."""
+    from threading import Thread
+
+    from kubectl_sky.actions import completion
+    from kubectl_sky.cli import options
+
+    words: list[tuple[str, str]] = []
+
+    def fetch() -> None:
+        with suppress(Exception):  # nothing may be printed into the line that is completed
+            flags = options.flags_of({**params, "request_timeout": _DEADLINE_SECONDS})
+            request = completion.Request(
+                flags.flags(), flags.user, bool(params.get("all_users")), flags.all_namespaces
+            )
+            words.extend(completion.candidates(source, request))
+
+    thread = Thread(target=fetch, daemon=True)
+    thread.start()
+    thread.join(_DEADLINE_SECONDS)
+    return list(words)
+
+
+def responded(command: click.Command, words: Sequence[str]) -> bool:
+    """Answer kubectl's request for completions; return whether this is one.
+
+    Click answers those of shells.
+    """
+    if words[:1] == [COMMAND]:
+        _silence()
+        _respond(command, words[1:])
+        return True
+    if os.environ.get(VARIABLE):
+        _silence()
+    return False
+
+
+def _silence() -> None:
+    """Drop what credential plugins and errors print: the user is typing a command line."""
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 2)
+
+
+def _respond(command: click.Command, words: Sequence[str]) -> None:
+    """Print the candidates for the last word in cobra's format, which kubectl reads."""
+    from click.shell_completion import ShellComplete
+
+    *args, incomplete = words or [""]
+    items: list[CompletionItem] = []
+    with suppress(Exception):
+        items = ShellComplete(command, {}, "kubectl sky", VARIABLE).get_completions(
+            args, incomplete
+        )
+    lines = [_line(item) for item in items if item.type == "plain"]
+    output.out("\n".join([*lines, f":{_directive(items)}"]))
+
+
+def _line(item: "CompletionItem") -> str:
+    """Return a candidate with the first line of its description."""
+    text = " ".join((item.help or "").split())
+    return f"{item.value}\t{text}" if text else str(item.value)
+
+
+def _directive(items: "Sequence[CompletionItem]") -> int:
+    types = {item.type for item in items}
+    if "dir" in types:
+        return _FOLDERS
+    if "file" in types:
+        return _NO_SPACE if len(items) > 1 else 0
+    return _NO_FILES
+
+
+def main() -> int:
+    """Run as `kubectl_complete-sky`, which kubectl starts with the words after `sky`."""
+    from kubectl_sky.cli.main import main as run
+
+    return run([COMMAND, *sys.argv[1:]])

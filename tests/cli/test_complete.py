@@ -1,0 +1,208 @@
+"""Completion of command lines: what completes each word, for shells and for kubectl."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.shell_completion import CompletionItem, ShellComplete
+
+from kubectl_sky.cli import complete
+from kubectl_sky.cli.main import COMMANDS, sky
+from tests.cli.test_help import commands
+
+TASKS = [("train", "running"), ("test", "failed"), ("bcdf2345", "train, running")]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """A cluster that has tasks; the list of sources that were asked for."""
+    asked: list[str] = []
+
+    def fetch(source: str, params: object) -> list[tuple[str, str]]:
+        asked.append(source)
+        return TASKS
+
+    monkeypatch.setattr(complete, "_fetch", fetch)
+    monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path / "cache"))
+    return asked
+
+
+def items(*words: str) -> list[CompletionItem[str]]:
+    *args, incomplete = words
+    return ShellComplete(sky, {}, "kubectl sky", complete.VARIABLE).get_completions(
+        list(args), incomplete
+    )
+
+
+def words(*arguments: str) -> list[str]:
+    return [item.value for item in items(*arguments)]
+
+
+def test_complete_empty_line_lists_commands_with_purpose() -> None:
+    assert {item.value: item.help for item in items("")} == COMMANDS
+    assert words("lo") == ["logs", "local"]
+    assert "create" in words("volumes", "")
+
+
+def test_complete_dash_lists_flags_with_help() -> None:
+    flags = {item.value: item.help for item in items("logs", "--")}
+    assert flags["--namespace"] == "Namespace (default: that of the context)."
+    assert "--rank" in words("logs", "--ra")
+    assert "--follow" not in words("logs", "--follow", "--fo")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "values"),
+    [
+        (("logs", "--color", ""), ["auto", "always", "never"]),
+        (("logs", "--color=n"), ["never"]),
+        (("list", "-o", "js"), ["json", "jsonpath="]),
+        (("submit", "--backend", "jo"), ["jobs", "jobset"]),
+        (("submit", "--expose", "p"), ["podip"]),
+        (("submit", "--dry-run", "s"), ["server"]),
+    ],
+)
+def test_complete_choice_lists_values(arguments: tuple[str, ...], values: list[str]) -> None:
+    assert words(*arguments) == values
+
+
+@pytest.mark.parametrize(
+    ("arguments", "source"),
+    [
+        (("logs", ""), "tasks"),
+        (("logs", "-n", "team", "-f", ""), "tasks"),
+        (("volumes", "delete", ""), "volumes"),
+        (("queues", "status", ""), "queues"),
+        (("submit", "--queue", ""), "queues"),
+        (("submit", "--gpus", ""), "gpus"),
+        (("list", "-n", ""), "namespaces"),
+        (("list", "--context", ""), "contexts"),
+        (("list", "--context="), "contexts"),
+        (("list", "--user", ""), "owners"),
+        (("users", "remove", ""), "accounts"),
+    ],
+)
+def test_complete_name_asks_cluster(
+    cluster: list[str], arguments: tuple[str, ...], source: str
+) -> None:
+    assert words(*arguments) == [name for name, _ in TASKS]
+    assert cluster == [source]
+
+
+@pytest.mark.usefixtures("cluster")
+def test_complete_prefix_and_given_tasks_are_respected() -> None:
+    assert words("logs", "t") == ["train", "test"]
+    assert words("stop", "train", "t") == ["test"]
+    assert words("cp", "tr") == ["train:", "tr"]
+
+
+def test_complete_same_line_within_seconds_uses_cache(
+    cluster: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert words("logs", "") == words("logs", "") and words("logs", "tr") == ["train"]
+    assert cluster == ["tasks"]
+    words("logs", "-n", "other", "")
+    assert cluster == ["tasks"] * 2, "another namespace has other tasks"
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 11)
+    words("logs", "")
+    assert cluster == ["tasks"] * 3
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"time": 1}', b"\xff", b'{"time": "x"}'])
+def test_complete_damaged_cache_is_ignored(cluster: list[str], content: bytes) -> None:
+    expected = words("logs", "")
+    folder = Path(os.environ["KUBECTL_SKY_CACHE_HOME"], "completion")
+    (file,) = folder.iterdir()
+    file.write_bytes(content)
+    assert words("logs", "") == expected
+    assert cluster == ["tasks"] * 2
+
+
+def test_complete_unsafe_names_are_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    names = ["$(touch x)", "a b", "`id`", "a;b", "*", "\x1b[2J", "a\nb", "arn:aws:eks:x/y", "good"]
+    monkeypatch.setattr(complete, "_fetch", lambda source, params: [(name, "") for name in names])
+    monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path))
+    assert words("list", "--context", "") == ["arn:aws:eks:x/y", "good"]
+
+
+def test_complete_files_and_folders_are_left_to_shell() -> None:
+    assert [item.type for item in items("submit", "")] == ["file"]
+    assert [item.type for item in items("submit", "--workdir", "")] == ["dir"]
+    assert [item.type for item in items("submit", "--env-file", "")] == ["file"]
+
+
+def test_complete_every_task_file_and_folder_parameter_has_candidates() -> None:
+    for name, command in commands().items():
+        for param in command.params:
+            metavar = param.metavar or (param.name or "").upper()
+            if metavar.strip("[].") in ("TASK", "FILE", "DIR", "VOLUME", "QUEUE"):
+                assert isinstance(param.type, complete.Text), (name, param.name)
+
+
+@pytest.mark.parametrize("kubeconfig", ["clusters: [", "{}", ""])
+def test_complete_without_usable_cluster_prints_nothing(tmp_path: Path, kubeconfig: str) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(kubeconfig)
+    environment = {"HOME": str(tmp_path), "KUBECONFIG": str(file), "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [sys.executable, "-m", "kubectl_sky", "__complete", "logs", ""],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, ":4\n", "")
+    command = [sys.executable, "-m", "kubectl_sky"]
+    shell = {
+        complete.VARIABLE: "bash_complete",
+        "COMP_WORDS": "kubectl-sky logs ",
+        "COMP_CWORD": "2",
+    }
+    done = subprocess.run(
+        command, env=environment | shell, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["nonsense", ""], ["logs", "--nonsense", ""], ["\udcff"]]
+)
+def test_complete_wrong_words_give_directive_only_or_commands(arguments: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "kubectl_sky", "__complete", *arguments],
+        env={"HOME": "/nonexistent", "KUBECONFIG": "/nonexistent", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(":4\n")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
+def test_completion_prints_script_of_shell(shell: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "kubectl_sky", "completion", shell],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"{complete.VARIABLE}" in done.stdout and "kubectl-sky" in done.stdout
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=done.stdout, text=True, check=True)
+
+
+def test_complete_imports_no_kubernetes_client_from_cache(cluster: list[str]) -> None:
+    words("logs", "")
+    script = (
+        "import sys; from kubectl_sky.cli import complete; complete.main();"
+        "assert 'kubernetes' not in sys.modules and 'jsonschema' not in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "logs", ""], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("train\trunning\n")

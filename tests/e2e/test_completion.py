@@ -1,0 +1,111 @@
+"""Completion by kubectl and by bash, on a cluster that has a task."""
+
+import os
+import pty
+import resource
+import select
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Command
+
+TASK = "name: train\nrun: 'true'\n"
+
+
+def complete(kubectl: Command, *words: str) -> list[str]:
+    """Return the lines that kubectl prints for its own shell scripts."""
+    done = kubectl("__complete", "sky", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def task(sky: Command) -> str:
+    assert sky("submit", "-", "--id", "tabs0001", "--detach", stdin=TASK).returncode == 0
+    assert sky("wait", "tabs0001").returncode == 0
+    return "tabs0001"
+
+
+def test_kubectl_completes_tasks_flags_and_commands(kubectl: Command, task: str) -> None:
+    assert complete(kubectl, "logs", "") == [
+        "train\tcompleted",
+        f"{task}\ttrain, completed",
+        ":4",
+    ]
+    assert complete(kubectl, "status", "ta") == [f"{task}\ttrain, completed", ":4"]
+    assert "--backend\t" in complete(kubectl, "submit", "--bac")[0]
+    assert complete(kubectl, "vali")[0].startswith("validate\tCheck task files ")
+    config = complete(kubectl, "list", "--context=")
+    assert config[-1] == ":4" and config[0].endswith("\tcurrent")
+    assert "kube-system" in complete(kubectl, "list", "-n", "kube-s")
+    assert complete(kubectl, "list", "--user", "te") == ["tester\t1 task", ":4"]
+
+
+@pytest.mark.usefixtures("task")
+@pytest.mark.practice_only
+def test_kubectl_completes_again_within_200_ms(kubectl: Command) -> None:
+    """In CPU time, which other programs of this machine do not change much."""
+    complete(kubectl, "logs", "")
+    times = []
+    for _ in range(5):
+        start = cpu_seconds()
+        assert complete(kubectl, "logs", "")[0] == "train\tcompleted"
+        times.append(cpu_seconds() - start)
+    assert min(times) < 0.2, times
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of the programs that were run so far."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+@pytest.mark.usefixtures("task")
+@pytest.mark.practice_only
+def test_bash_completes_task_on_tab(sky: Command, environment: dict[str, str]) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        ["bash", "--norc", "--noprofile", "-i"],
+        env=environment | {"PS1": "ready> ", "TERM": "dumb", "INPUTRC": os.devnull},
+        cwd=sky.folder,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    ) as bash:
+        os.close(theirs)
+        os.write(ours, b"source <(kubectl-sky completion bash)\necho load''ed\n")
+        assert "loaded" in until(ours, "loaded")
+        os.write(ours, b"kubectl-sky sta\t")
+        assert "status" in until(ours, "status ")
+        os.write(ours, b"tr\t")
+        screen = until(ours, "train ")
+        os.write(ours, b"\n")
+        screen += until(ours, "tabs0001")
+        assert "tabs0001" in screen, screen
+        bash.kill()
+    os.close(ours)
+
+
+def until(terminal: int, text: str) -> str:
+    """Read the screen until a text appears, for a minute at most."""
+    screen = b""
+    deadline = time.monotonic() + 20
+    while text.encode() not in screen and time.monotonic() < deadline:
+        if select.select([terminal], [], [], 0.2)[0]:
+            screen += os.read(terminal, 65536)
+    return screen.decode()
+
+
+def test_completion_install_lets_kubectl_complete(kubectl: Command, tmp_path: Path) -> None:
+    path = tmp_path / "bin"
+    path.mkdir()
+    done = kubectl("sky", "completion", "install", "--dir", str(path))
+    assert done.stdout == f"{path}/kubectl_complete-sky created\n", done.stderr
+    environment = dict(kubectl.environment) | {"PATH": f"{path}:{kubectl.environment['PATH']}"}
+    installed = Command(kubectl.program, environment, tmp_path)
+    assert complete(installed, "versi")[0].startswith("version\t")
+    assert installed("sky", "completion", "uninstall").stdout.endswith("-sky deleted\n")
