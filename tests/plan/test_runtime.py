@@ -99,7 +99,8 @@ def test_runtime_has_same_name_in_all_namespaces() -> None:
 
 def test_runtime_contains_all_shared_scripts() -> None:
     names = {path.name for path in assets.folder("runtime").iterdir()}
-    assert names == {*runtime("").scripts, "start.sh", "sudo.sh"}
+    others = {"start.sh", "sudo.sh", "kubectl_sky_graph.py"}  # the last is for Ray pods
+    assert names == {*runtime("").scripts, *others}
 
 
 def test_merged_manifests_contain_runtime_once() -> None:
