@@ -48,6 +48,8 @@ LOCAL_FILES = "kubectl-sky/files"  # local paths and their target paths
 
 DEFAULT_BACKEND = "jobs"
 
+CONTROLLERS_NAMESPACE = "kubectl-sky"  # of the controllers of all namespaces, and their Leases
+
 CONTAINER = "main"  # the container that runs setup and run
 SCRIPTS = "scripts"  # volume of these scripts
 SCRIPTS_FOLDER = "/etc/kubectl-sky"
@@ -102,6 +104,11 @@ def node_object(name: str, task_id: str, index: int, nodes: int) -> str:
     """Return the name of a node's Job; tasks with several nodes add the node index."""
     base = task_object(name, task_id)
     return base if nodes == 1 else f"{base}-node-{index}"
+
+
+def controller_lease(controller: str, all_namespaces: bool) -> str:
+    """Return the name of the Lease of a controller of one namespace, or of all."""
+    return f"kubectl-sky-{controller}{'-all' if all_namespaces else ''}"
 
 
 def ports_object(base: str) -> str:

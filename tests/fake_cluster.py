@@ -43,6 +43,7 @@ _EVERYWHERE = frozenset(
         kinds.CONFIG_MAP,
         kinds.EVENT,
         kinds.JOB,
+        kinds.LEASE,
         kinds.LIMIT_RANGE,
         kinds.NODE,
         kinds.POD,
@@ -349,9 +350,12 @@ class FakeCluster:
 
     def _patch(self, asked: _Asked) -> tuple[int, Json]:
         live, body = self._existing(asked), asked.body
-        uid = body.get("metadata", {}).get("uid", live["metadata"]["uid"])
-        if uid != live["metadata"]["uid"]:
-            raise problems.conflict(asked.kind.resource, asked.name, "UID in precondition")
+        for field in ("uid", "resourceVersion"):
+            if (
+                body.get("metadata", {}).get(field, live["metadata"][field])
+                != live["metadata"][field]
+            ):
+                raise problems.conflict(asked.kind.resource, asked.name, f"{field} in precondition")
         patched = _merged(live, body)
         references = live["metadata"].get("ownerReferences", ())
         if "ownerReferences" in body.get("metadata", {}):

@@ -127,6 +127,11 @@ def list_by_label(
     return refuse_ambiguous(folded)
 
 
+def get_by_label(session: Session, namespace: str, label: str, value: str) -> Target:
+    """Return the task (label task-id) or pipeline with this id. Raises UserError without any."""
+    return _fetch(session, Scope(namespace, None), _Location(label, value, namespace))
+
+
 def refuse_ambiguous(tasks: list[TaskStatus]) -> list[TaskStatus]:
     """Return the tasks. Raises UserError if the owner of an object is ambiguous."""
     for task in tasks:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from kubectl_sky import names
-from kubectl_sky.actions import evidence, logs, pipeline
+from kubectl_sky.actions import evidence, leadership, logs, pipeline
 from kubectl_sky.actions.find import Target
 from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.actions.pipeline import PipelineClient, follow_stages
@@ -15,6 +15,8 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.decide import Decision
 
 _LAST_LINES = 5
 
@@ -145,20 +147,48 @@ def reason(task: TaskStatus, record: Evidence | None = None) -> str:
     return f"{note}{title}:" + "".join(f"\n  {line}" for line in lines) if lines else note
 
 
-def note_manual_steps(target_id: str, plans: Sequence[Plan], note: Callable[[str], None]) -> None:
-    """Note what stays undone in what no client follows, and how to get into its nodes."""
+def note_next_steps(
+    session: Session, target_id: str, decision: Decision, note: Callable[[str], None]
+) -> None:
+    """Note who goes on with what no client follows, and how to get into its nodes."""
+    plans = decision.plans
     if names.INTERACTIVE in plans[0].annotations:
         note(_access_hint(target_id))
+    later = _later_stages(plans)
+    auxiliary = ", ".join(plan.title for plan in plans if plan.auxiliary)
+    stops_nodes = any(map(_needs_stopping, plans))
+    if not (later or auxiliary or stops_nodes):
+        return
+    if leadership.controller_leads(session, decision.namespace):
+        tasks = [
+            f"resumes {later}" if later else "",
+            f"stops {auxiliary} when the primary tasks have finished" if auxiliary else "",
+            "stops the other nodes of a task when one fails" if stops_nodes else "",
+        ]
+        note(f"a controller {', and '.join(filter(None, tasks))}; no client is needed")
+        return
     command = f"kubectl sky wait {target_id} --continue"
-    if any(plan.suspended for plan in plans):
-        later = "stage 2 is" if len(plans) == 2 else f"stages 2 to {len(plans)} are"
+    if later:
+        verb = "are" if later.startswith("stages") else "is"
         note(
-            f"{later} suspended: Kubernetes has no controller that resumes a stage when the one"
-            f" before it has succeeded. To resume them, run: {command}"
+            f"{later} {verb} suspended: Kubernetes has no controller that resumes a stage when the"
+            f" one before it has succeeded. To resume them, run: {command}"
         )
-    auxiliary = [plan.title for plan in plans if plan.auxiliary]
     if auxiliary:
         note(
-            f"{', '.join(auxiliary)} will keep running after the primary tasks: Kubernetes has no"
+            f"{auxiliary} will keep running after the primary tasks: Kubernetes has no"
             f" controller that stops auxiliary tasks. To stop them in time, run: {command}"
         )
+
+
+def _later_stages(plans: Sequence[Plan]) -> str:
+    """Return the suspended stages, such as `stages 2 to 3`; empty without any."""
+    if not any(plan.suspended for plan in plans):
+        return ""
+    return "stage 2" if len(plans) == 2 else f"stages 2 to {len(plans)}"
+
+
+def _needs_stopping(plan: Plan) -> bool:
+    """Return whether something has to stop the other nodes when one fails."""
+    backend = registry.named(plan.backend)
+    return len(plan.nodes) > 1 and not backend.fail_fast and bool(backend.stopping("node-0"))

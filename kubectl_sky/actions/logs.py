@@ -10,6 +10,7 @@ from time import monotonic
 
 from kubectl_sky import names
 from kubectl_sky.actions import pending, stop
+from kubectl_sky.actions.leadership import Leadership
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.watch import watch_task
 from kubectl_sky.cluster.session import Session
@@ -289,13 +290,16 @@ class TaskFollower:
     def sources(self) -> Iterator[LogSource]:
         """Yield the log of each node as it starts, until the task has finished."""
         try:
+            leads = Leadership(self.session, self.latest.namespace)
             for snapshot in watch_task(self.session, self.latest, self.stop):
                 if snapshot:
                     self.latest = snapshot.task
                     self._report_terminated(snapshot.pods)
+                if snapshot or leads.is_with_controller:  # which may stop meanwhile
                     self.stopping = self.stopping or stop.stop_surviving_nodes(
-                        self.session, self.latest
+                        self.session, self.latest, leads
                     )
+                if snapshot:
                     yield from self._started()
                     if self.latest.over:
                         return

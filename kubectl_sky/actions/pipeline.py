@@ -1,19 +1,21 @@
 """Lead a pipeline or a group until all its tasks have finished.
 
 A task of a pipeline is resumed when its predecessor has succeeded. Later tasks are suspended in the
-cluster, and no controller resumes them: a client does so while it follows. Another client can take
-over at any time; resuming or cancelling twice is harmless.
+cluster: the tasks controller resumes them, or without one a client does so while it follows.
+Another client can take over at any time; resuming or cancelling twice is harmless.
 
-The tasks of a group start at once without a client. Only stopping its auxiliary tasks when the
-primary tasks have finished needs one.
+The tasks of a group start at once. Only its auxiliary tasks are stopped when the primary tasks have
+finished.
 """
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic, sleep
 
 from kubectl_sky.actions import find, stop, watch
 from kubectl_sky.actions.find import Target
+from kubectl_sky.actions.leadership import Leadership
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import NotFound, SkyError, TaskFailed
@@ -33,7 +35,7 @@ class PipelineClient:
 
     follow: Follow
     note: Note
-    leads: bool = True  # resumes and cancels tasks; otherwise another client does
+    leads: bool = True  # resumes and cancels tasks while no controller does
 
 
 def follow_stages(
@@ -43,11 +45,12 @@ def follow_stages(
 
     Raises TaskFailed when a task is stopped meanwhile.
     """
-    tasks = list(pipeline.tasks)
+    tasks, leads = list(pipeline.tasks), Leadership(session, pipeline.namespace)
     for index in range(pipeline.first_member.stages):
         task = _task_of_stage(pipeline, index + 1)
         if task.suspended and client.leads:
-            resume(session, task)
+            if not leads.wait_for_controller(partial(_is_resumed, session, task)):
+                resume(session, task)
         elif task.suspended:
             client.note(
                 f"{pipeline.heading(task)}, is suspended: the client that follows {pipeline.word}"
@@ -56,10 +59,27 @@ def follow_stages(
         tasks[index] = client.follow(task)
         if tasks[index].state is State.FAILED:
             if client.leads:
-                stop.stop(session, tasks[index + 1 :])
+                later = tasks[index + 1 :]
+                if not leads.wait_for_controller(partial(_are_deleted, session, later)):
+                    stop.stop(session, later)
                 tasks = tasks[: index + 1]
             break
     return replace(pipeline, tasks=tuple(tasks))
+
+
+def _is_resumed(session: Session, task: TaskStatus) -> bool:
+    current = find.refetch(session, task)
+    return current is None or not current.suspended
+
+
+def _are_deleted(session: Session, tasks: Sequence[TaskStatus]) -> bool:
+    return not any(find.refetch(session, task) for task in tasks)
+
+
+def _has_stopped_nodes(session: Session, task: TaskStatus) -> bool:
+    current = find.refetch(session, task)
+    nodes = current.nodes if current else ()
+    return all(node.state.ended or node.stopped_for for node in nodes)
 
 
 def wait_for_all(
@@ -76,7 +96,7 @@ def wait_for_all(
         if task.incomplete:
             note(f"{task.name}: {task.note}; {task.next_step}")
         finished = watch.wait_until_finished(session, task, deadline)
-        if not finished.over and stop.stop_surviving_nodes(session, finished):
+        if not finished.over and _stop_surviving_nodes(session, finished):
             note(f"{finished.name}: {finished.note}; the other nodes are being stopped")
         return finished
 
@@ -87,6 +107,18 @@ def wait_for_all(
         else _wait_for_pipeline(session, target, client, deadline)
         for target in targets
     ]
+
+
+def _stop_surviving_nodes(session: Session, task: TaskStatus) -> bool:
+    """Stop the remaining nodes, or wait until the controller does; return whether they stop."""
+    leads = Leadership(session, task.namespace)
+    if stop.stop_surviving_nodes(session, task, leads):
+        return True
+    if not leads.is_with_controller:
+        return False
+    if leads.wait_for_controller(partial(_has_stopped_nodes, session, task)):
+        return True
+    return stop.stop_surviving_nodes(session, task)
 
 
 def _wait_for_pipeline(
@@ -147,6 +179,7 @@ class AuxiliaryStopper:
         self.pipeline = pipeline
         self.note = note
         self.leads = leads
+        self._client_leads = Leadership(session, pipeline.namespace)
         self.primaries_ended_at: float | None = None
         self.stopped: set[str] = set()
 
@@ -157,14 +190,13 @@ class AuxiliaryStopper:
             return ()
         if self.primaries_ended_at is None:
             self.primaries_ended_at = monotonic()
-        remaining = [task for task in tasks if current.auxiliary(task) and not task.over]
-        for task in remaining if self.leads else ():
-            delay = task.member.delay if task.member and not current.failed_primary else 0
-            if task.id not in self.stopped and monotonic() >= self.primaries_ended_at + delay:
-                self.stopped.add(task.id)
-                self.note(f"{task.name}: stopped, because the primary tasks have finished")
-                stop.stop(self.session, [task])
-        return [task.id for task in remaining]
+        remaining = current.remaining_delays(monotonic() - self.primaries_ended_at)
+        due = [task for task, delay in remaining if not delay and task.id not in self.stopped]
+        for task in due if self.leads and due and self._client_leads() else ():
+            self.stopped.add(task.id)
+            self.note(f"{task.name}: stopped, because the primary tasks have finished")
+            stop.stop(self.session, [task])
+        return [task.id for task, _ in remaining]
 
 
 def wait_for_group(

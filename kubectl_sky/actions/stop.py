@@ -1,7 +1,7 @@
 """`stop` and `clean`: delete tasks, and the leftovers of interrupted submits."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -115,17 +115,23 @@ def _relabelled(task: TaskStatus, auxiliary: Sequence[Json]) -> Iterator[dict[st
         yield {"name": name, "namespace": task.namespace, "uid": owners[name]}
 
 
-def stop_surviving_nodes(session: Session, task: TaskStatus) -> bool:
+def stop_surviving_nodes(
+    session: Session, task: TaskStatus, leads: Callable[[], bool] = lambda: True
+) -> bool:
     """Stop the remaining nodes after a failure; return whether they are stopping.
 
-    Sends nothing if the backend does this in the cluster, or if the user is not allowed to change
-    the task.
+    Sends nothing if the backend does this in the cluster, if a controller `leads` instead, or if
+    the user is not allowed to change the task.
     """
     failed, backend = task.first_failure, task.workload
     if failed is None or backend.fail_fast or task.over:
         return failed is not None and backend.fail_fast
     body = backend.stopping(failed.name)
-    jobs = dict.fromkeys(node.job for node in task.nodes if not node.state.ended)
+    jobs = dict.fromkeys(
+        node.job for node in task.nodes if not (node.state.ended or node.stopped_for)
+    )
+    if not (body and jobs and leads()):
+        return bool(body and not jobs)
 
     def stop_node(name: str) -> None:
         with suppress(NotFound):
@@ -133,10 +139,10 @@ def stop_surviving_nodes(session: Session, task: TaskStatus) -> bool:
 
     try:
         with ThreadPoolExecutor(_WORKERS) as pool:
-            list(pool.map(stop_node, jobs if body else ()))
+            list(pool.map(stop_node, jobs))
     except Forbidden:
         return False
-    return bool(body)
+    return True
 
 
 def list_orphans(session: Session, scope: Scope) -> tuple[list[Json], tuple[Kind, ...]]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from kubectl_sky.actions import contexts, gather, preflight, taskfile, upload
 from kubectl_sky.actions.apply import apply
-from kubectl_sky.actions.follow import follow, note_manual_steps
+from kubectl_sky.actions.follow import follow, note_next_steps
 from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.connection import Connection
@@ -69,4 +69,4 @@ def submit(
             request = LogRequest(LogOptions(follow=True), start_timeout=timeout, until_ready=True)
             follow(session, submitted.target, request, ui)
         else:
-            note_manual_steps(submitted.id, decision.plans, ui.note)
+            note_next_steps(session, submitted.id, decision, ui.note)

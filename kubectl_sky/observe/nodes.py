@@ -54,6 +54,7 @@ class NodeStatus:
     restarts: int = 0
     previous: str = ""
     phase: str = ""  # phase in which it failed, if known: start, setup
+    stopped_for: str = ""  # the node whose failure stops this one
 
     @property
     def started(self) -> bool:

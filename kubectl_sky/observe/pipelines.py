@@ -146,6 +146,49 @@ class PipelineStatus:
                 return task if task.suspended else None
         return None
 
+    @property
+    def to_resume(self) -> TaskStatus | None:
+        """The stage to resume now; all stages before it exist."""
+        ready = self.ready
+        if self.first_member.parallel or ready is None or ready.incomplete:
+            return None
+        return ready if all(stage > self.stage(ready) for stage in self.missing) else None
+
+    @property
+    def to_cancel(self) -> tuple[TaskStatus, ...]:
+        """The stages after one that failed."""
+        failed = self.failed
+        if self.first_member.parallel or failed is None:
+            return ()
+        return tuple(task for task in self.tasks if self.stage(task) > self.stage(failed))
+
+    @property
+    def complete(self) -> bool:
+        """Whether all tasks exist, except for auxiliary ones, which may have been stopped."""
+        return set(self.missing) <= set(self.first_member.auxiliary)
+
+    @property
+    def primaries_ended_at(self) -> str:
+        """When the last task that is not auxiliary finished; RFC 3339."""
+        return max(
+            max((node.ended_at for node in task.nodes), default="") or task.updated_at
+            for task in self.tasks
+            if not self.auxiliary(task)
+        )
+
+    def remaining_delays(self, seconds: float) -> list[tuple[TaskStatus, float]]:
+        """Return the running auxiliary tasks, and in how many seconds to stop each.
+
+        `seconds` have passed since the primary tasks finished. Without delay if one failed.
+        """
+        running = [task for task in self.tasks if self.auxiliary(task) and not task.over]
+        delays = [
+            task.member.delay if task.member and not self.failed_primary else 0 for task in running
+        ]
+        return [
+            (task, max(delay - seconds, 0.0)) for task, delay in zip(running, delays, strict=True)
+        ]
+
     def as_json(self) -> dict[str, object]:
         """Return the pipeline as JSON values, with its tasks in their usual shape."""
         return {

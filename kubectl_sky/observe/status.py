@@ -290,6 +290,7 @@ def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> Nod
         name=backend.title(rank),
         job=item["metadata"]["name"],
         restarts=max(len(pods), backend.attempts(item), 1) - 1,
+        stopped_for=item["metadata"].get("annotations", {}).get(names.STOPPED_FOR, ""),
     )
     status = node(base, backend.node(item, rank), pods)
     lost_labels = not pods and len(backend.ranks(item)) == 1 and item.get("status", {}).get("ready")

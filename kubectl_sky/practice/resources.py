@@ -54,6 +54,7 @@ _BUILT_IN = (  # group, kind, plural, short names
     ("", "ResourceQuota", "resourcequotas", "quota"),
     ("", "LimitRange", "limitranges", "limits"),
     ("batch", "Job", "jobs", ""),
+    ("coordination.k8s.io", "Lease", "leases", ""),
     ("networking.k8s.io", "Ingress", "ingresses", "ing"),
     ("networking.k8s.io", "NetworkPolicy", "networkpolicies", "netpol"),
     (_RBAC, "Role", "roles", ""),
