@@ -5,7 +5,8 @@
     │  ├─ InvalidFiles          has every problem found, with its location
     │  ├─ ProgramMissing        the image does not have the program
     │  ├─ UnknownName           nothing matches a name or an id
-    │  └─ NameTaken             a name or an id is in use
+    │  ├─ NameTaken             a name or an id is in use
+    │  └─ InUse                 running tasks use the object
     ├─ ClusterError          3  the cluster refused, failed or did not answer
     │  ├─ NotFound              the object does not exist
     │  ├─ NotServed             the cluster does not serve this kind
@@ -39,6 +40,12 @@ class SkyError(Exception):
         super().__init__(f"{what}; {hint}" if hint else what)
         self.what = what
         self.hint = hint
+        self.problems: tuple[Problem, ...] = ()  # of files, with their positions
+
+    @property
+    def message(self) -> str:
+        """What is wrong, without the hint."""
+        return self.what
 
 
 @dataclass(frozen=True, order=True)
@@ -116,6 +123,10 @@ class UnknownName(UserError):
 
 class NameTaken(UserError):
     """Another object has the name or id, or other fields."""
+
+
+class InUse(UserError):
+    """Running tasks use the object that is to be deleted."""
 
 
 class ClusterError(SkyError):

@@ -32,7 +32,7 @@ def follow(
     does not change the tasks. Raises TaskFailed, Interrupted, ClusterError.
     """
     try:
-        _check(session, _follow_to_end(session, target, request, ui, leads))
+        check_outcome(session, _follow_to_end(session, target, request, ui, leads))
     except KeyboardInterrupt:
         raise _interrupted(target) from None
     if request.until_ready and isinstance(target, TaskStatus) and target.interactive:
@@ -77,7 +77,7 @@ def show(session: Session, target: Target, request: LogRequest, ui: UI) -> None:
         for task in target.tasks:
             ui.note(target.heading(task))
             logs.show(session, task, request, ui)
-    _check(session, target)
+    check_outcome(session, target)
 
 
 def _interrupted(target: Target) -> Interrupted:
@@ -95,7 +95,7 @@ def _interrupted(target: Target) -> Interrupted:
     )
 
 
-def _check(session: Session, target: Target) -> None:
+def check_outcome(session: Session, target: Target) -> None:
     """Raise TaskFailed if the task failed, or a task of the pipeline or group."""
     if isinstance(target, PipelineStatus):
         _check_pipeline(session, target)

@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kubectl_sky import settings, users
 from kubectl_sky.cluster import core
+from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotFound
 from kubectl_sky.users import User
@@ -33,3 +35,13 @@ def whoami(
 def user(session: Session, user_flag: str | None) -> User:
     """Return the user. Raises ClusterError if the cluster is unreachable."""
     return whoami(session, user_flag)[0]
+
+
+def for_server(
+    connection: Connection, user_flag: str | None, environ: Mapping[str, str] = os.environ
+) -> Connection:
+    """Return a connection with the user's name for a kubectl-sky server that trusts X-User."""
+    if not connection.server_url:
+        return connection
+    name = user_flag or settings.logged_in(environ) or settings.system_user()
+    return replace(connection, server_user=name)

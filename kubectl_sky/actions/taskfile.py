@@ -26,6 +26,7 @@ from kubectl_sky.settings import Settings, cache_folder
 from kubectl_sky.spec import unsupported
 from kubectl_sky.spec.arrays import array
 from kubectl_sky.spec.document import Document, entries, printable
+from kubectl_sky.spec.load import load as read_yaml
 from kubectl_sky.spec.pipeline import pipeline_of
 from kubectl_sky.spec.secret import without_kept
 from kubectl_sky.spec.task import Task, task_of
@@ -43,7 +44,7 @@ class Source:
     """A task file and the flags that change it.
 
     `strict` treats warnings as errors. Local files are read if `local_files` is set: a server may
-    not read its own files for a caller.
+    not read its own files for a caller. With `in_memory`, `stdin` has the content of the file.
     """
 
     path: str
@@ -52,6 +53,13 @@ class Source:
     stdin: BinaryIO
     strict: bool = False
     local_files: bool = True
+    in_memory: bool = False
+
+    def documents(self) -> tuple[Document, ...]:
+        """Load the documents of the file. Raises InvalidFiles."""
+        if self.in_memory:
+            return read_yaml(self.stdin.read(), self.path)
+        return validate.read_documents(self.path, self.stdin)
 
 
 @dataclass(frozen=True)
@@ -101,7 +109,7 @@ def load(source: Source, ui: UI) -> TaskFile:
     Raises InvalidFiles with all problems.
     """
     overrides, environ = source.overrides, source.environ
-    documents = apply_flags(validate.read_documents(source.path, source.stdin), overrides, environ)
+    documents = apply_flags(source.documents(), overrides, environ)
     as_task = overrides.as_task
     settings = _settings(overrides, environ)
     problems = [

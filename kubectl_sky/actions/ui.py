@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kubectl_sky.errors import Problem
@@ -46,3 +47,46 @@ class UI:
     def transfer(self, label: str, size: int) -> AbstractContextManager[Advance]:
         """Show the progress over a number of bytes."""
         return nullcontext(lambda count: None)
+
+
+@dataclass
+class Collected(UI):
+    """Keep what an action reports, for an answer."""
+
+    notes_: list[str] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+    dangers: "list[Danger]" = field(default_factory=list)
+    manifests: "Manifests | None" = None
+    result: "Submitted | None" = None
+
+    def problems(self, problems: Sequence[Problem]) -> None:
+        """Keep the warnings of a file."""
+        self.warnings += problems
+
+    def review(self, dangers: "Sequence[Danger]") -> None:
+        """Keep the risky fields of a file."""
+        self.dangers += dangers
+
+    def note(self, text: str) -> None:
+        """Keep a note."""
+        self.notes_.append(text)
+
+    def notes(self, items: Iterable[object]) -> None:
+        """Keep several notes."""
+        self.notes_ += map(str, items)
+
+    def preview(self, manifests: "Manifests") -> None:
+        """Keep the manifests of a dry run."""
+        self.manifests = manifests
+
+    def submitted(self, submitted: "Submitted") -> None:
+        """Keep the result of a submit."""
+        self.result = submitted
+
+    def as_json(self) -> dict[str, object]:
+        """Return the notes, warnings and dangers as JSON values."""
+        return {
+            "notes": self.notes_,
+            "warnings": [problem.as_json() for problem in self.warnings],
+            "dangers": [danger.as_json() for danger in self.dangers],
+        }

@@ -9,7 +9,7 @@ from kubectl_sky.actions.find import Scope
 from kubectl_sky.actions.validate import read_documents
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import InvalidFiles, NameTaken, Problem, UnknownName, UserError
+from kubectl_sky.errors import InUse, InvalidFiles, NameTaken, Problem, UnknownName, UserError
 from kubectl_sky.facts import ExistingPvc
 from kubectl_sky.observe import volumes
 from kubectl_sky.observe.difference import Difference, differences
@@ -163,6 +163,16 @@ def find(session: Session, scope: Scope, text: str) -> VolumeStatus:
 def in_use(session: Session, volume: VolumeStatus) -> list[str]:
     """Return the users of a volume among the current pods."""
     return volumes.users_of(volume.claim, objects.list_all(session, kinds.POD, volume.namespace))
+
+
+def check_unused(session: Session, volume: VolumeStatus, force: str) -> None:
+    """Raise InUse if a pod uses the volume; `force` names the argument to delete it anyway."""
+    users = in_use(session, volume)
+    if users:
+        raise InUse(
+            f"volume {volume.id} ({volume.name}) is used by {', '.join(users)}",
+            f"stop these first, or {force}: it is deleted when the last one has finished",
+        )
 
 
 def delete(session: Session, volume: VolumeStatus) -> None:

@@ -1,7 +1,6 @@
 """Options that commands share; each group is passed to a command as one value."""
 
 import functools
-import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_sky import settings
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import output as output_of
 from kubectl_sky.cli.commands import ConnectionOption
@@ -58,13 +56,10 @@ class ClusterFlags:
 
     def flags(self) -> "Connection":
         """Return the connection settings of the flags."""
+        from kubectl_sky.actions import identity
         from kubectl_sky.cluster.session import Connection
 
-        connection = Connection(**self.connection)
-        if connection.server_url:
-            name = self.user or settings.logged_in(os.environ) or settings.system_user()
-            return replace(connection, server_user=name)
-        return connection
+        return identity.for_server(Connection(**self.connection), self.user)
 
 
 def _single_value(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_sky.cli import commands, options, output, tasks
-from kubectl_sky.errors import UserError
 from kubectl_sky.observe.volumes import VolumeStatus
 
 if TYPE_CHECKING:
@@ -201,15 +200,11 @@ def delete(volume: str, cluster: options.ClusterFlags, all_users: bool, force: b
 
     session = cluster.session()
     match = volumes.find(session, options.scope(session, cluster, all_users), volume)
-    users = volumes.in_use(session, match)
-    if users and not force:
-        raise UserError(
-            f"volume {match.id} ({match.name}) is used by {', '.join(users)}",
-            "stop these first, or use --force: it is deleted when the last one has finished",
-        )
     if not force:
+        volumes.check_unused(session, match, "use --force")
         question = f"Delete volume {match.name} ({match.id}, {match.size}) and its data?"
         options.confirm(question, "--force")
+    users = volumes.in_use(session, match) if force else []
     volumes.delete(session, match)
     suffix = f"; it is deleted when {', '.join(users)} has finished" if users else ""
     output.out(f"volume/{match.id} ({match.name}) deleted{suffix}")

@@ -3,25 +3,20 @@
 import io
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 
 from kubectl_sky.actions import render as rendering
 from kubectl_sky.actions import validate as checking
-from kubectl_sky.actions.apply import Submitted
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source
-from kubectl_sky.actions.ui import UI
-from kubectl_sky.errors import Problem
-from kubectl_sky.render.manifests import Manifests, as_yaml
+from kubectl_sky.actions.ui import Collected
+from kubectl_sky.render.manifests import as_yaml
 from kubectl_sky.server import models
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.identity import AnyCaller
 from kubectl_sky.server.problems import Rejected
-from kubectl_sky.spec.dangers import Danger
 
 router = APIRouter(tags=["files"])
 
@@ -79,49 +74,6 @@ def _refuse_constant(name: str) -> object:
 
 
 TaskText = Annotated[bytes, Depends(_task_text)]
-
-
-@dataclass
-class Collected(UI):
-    """What an action reports, for an answer."""
-
-    notes_: list[str] = field(default_factory=list)
-    warnings: list[Problem] = field(default_factory=list)
-    dangers: list[Danger] = field(default_factory=list)
-    manifests: Manifests | None = None
-    result: Submitted | None = None
-
-    def problems(self, problems: Sequence[Problem]) -> None:
-        """Keep the warnings of a file."""
-        self.warnings += problems
-
-    def review(self, dangers: Sequence[Danger]) -> None:
-        """Keep the risky fields of a file."""
-        self.dangers += dangers
-
-    def note(self, text: str) -> None:
-        """Keep a note."""
-        self.notes_.append(text)
-
-    def notes(self, items: Iterable[object]) -> None:
-        """Keep several notes."""
-        self.notes_ += map(str, items)
-
-    def preview(self, manifests: Manifests) -> None:
-        """Keep the manifests of a dry run."""
-        self.manifests = manifests
-
-    def submitted(self, submitted: Submitted) -> None:
-        """Keep the result of a submit."""
-        self.result = submitted
-
-    def as_json(self) -> dict[str, object]:
-        """Return the notes, warnings and dangers as JSON values."""
-        return {
-            "notes": self.notes_,
-            "warnings": [problem.as_json() for problem in self.warnings],
-            "dangers": [danger.as_json() for danger in self.dangers],
-        }
 
 
 def source_of(text: bytes, config: Config, overrides: Overrides | None = None) -> Source:

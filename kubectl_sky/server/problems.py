@@ -13,6 +13,7 @@ from kubectl_sky.errors import (
     ClusterError,
     Conflict,
     Forbidden,
+    InUse,
     InvalidFiles,
     NameTaken,
     NotFound,
@@ -34,6 +35,7 @@ _RETRY_SECONDS = "1"
 _STATUS: Mapping[type[SkyError], int] = {
     UnknownName: 404,
     NameTaken: 409,
+    InUse: 409,
     UserError: 400,
     Unauthorized: 401,
     Forbidden: 403,

@@ -16,12 +16,13 @@ from kubectl_sky.actions import stop as stopping
 from kubectl_sky.actions import submit as submission
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.pending import explain_pending
+from kubectl_sky.actions.ui import Collected
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render.manifests import as_yaml
 from kubectl_sky.server import models
 from kubectl_sky.server.config import Config
-from kubectl_sky.server.files import BODY, Collected, TaskText, source_of
+from kubectl_sky.server.files import BODY, TaskText, source_of
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
 from kubectl_sky.server.problems import Rejected
 

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Path, Query
 from kubectl_sky import names
 from kubectl_sky.actions import preflight, taskfile
 from kubectl_sky.actions import volumes as actions
-from kubectl_sky.errors import Conflict
 from kubectl_sky.plan import pvc
 from kubectl_sky.server import models
 from kubectl_sky.server.identity import AnyCaller, AnyScope
@@ -51,11 +50,7 @@ def delete(
 ) -> dict[str, object]:
     """Delete a volume and its data."""
     volume = actions.find(caller.session, scope, volume_id)
-    users = [] if force else actions.in_use(caller.session, volume)
-    if users:
-        raise Conflict(
-            f"volume {volume.id} ({volume.name}) is used by {', '.join(users)}",
-            "stop these first, or add force=true: it is deleted when the last one has finished",
-        )
+    if not force:
+        actions.check_unused(caller.session, volume, "add force=true")
     actions.delete(caller.session, volume)
     return {"volume_id": volume.id, "message": f"Volume {volume.id} deleted successfully"}

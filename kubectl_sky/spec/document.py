@@ -62,7 +62,7 @@ class FieldError(UserError):
     def __init__(self, path: Path, message: str, hint: str = "") -> None:
         super().__init__(f"{dotted(path)}: {message}", hint)
         self.path = path
-        self.message = message
+        self.reason = message
 
 
 class Candidates:
@@ -189,7 +189,7 @@ class Document:
 
         `accelerators` may be set in a candidate, or by its other name.
         """
-        path, message = error.path, error.message
+        path, message = error.path, error.reason
         if path[:2] == ("resources", "accelerators"):
             fields = [
                 (*candidate, field)

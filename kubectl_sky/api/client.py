@@ -1,0 +1,233 @@
+"""The client: what runs on a cluster, as one user."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from threading import Event
+from typing import Literal, Self, overload
+
+from kubectl_sky.actions import find, identity, pipeline, stop
+from kubectl_sky.actions import follow as following
+from kubectl_sky.actions import logs as reading
+from kubectl_sky.actions.find import Scope, Target
+from kubectl_sky.actions.logs import LogRequest
+from kubectl_sky.actions.pending import explain_pending
+from kubectl_sky.actions.submit import DryRun, Options
+from kubectl_sky.actions.submit import submit as submit_task
+from kubectl_sky.actions.ui import UI
+from kubectl_sky.api.logs import LogLine, lines
+from kubectl_sky.api.notes import LOG, Report
+from kubectl_sky.api.task import Manifests, Task
+from kubectl_sky.api.volumes import Volumes
+from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.streams import LogOptions
+from kubectl_sky.errors import Problem
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.spec.dangers import Danger
+
+
+@dataclass(frozen=True, kw_only=True)
+class Client:
+    """A connection to a cluster, and whose tasks it sees. Several threads may share it.
+
+    The arguments are those of the command line; None means that the kubeconfig decides. `user` is
+    the owner of tasks and volumes; None means that of `auth login`, then your cluster identity.
+    `request_timeout` is in seconds. Connecting sends nothing: the first request does.
+    """
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+    server: str | None = None
+    token: str | None = field(default=None, repr=False)
+    certificate_authority: str | None = None
+    as_user: str | None = None
+    request_timeout: float | None = None
+    server_url: str | None = None
+    user: str | None = None
+    all_users: bool = False
+    all_namespaces: bool = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close idle connections; the next request opens new ones."""
+        self._session.close()
+
+    @overload
+    def submit(self, task: Task, *, dry_run: Literal["none"] = "none") -> "Submission": ...
+
+    @overload
+    def submit(self, task: Task, *, dry_run: Literal["client", "server"]) -> Manifests: ...
+
+    def submit(self, task: Task, *, dry_run: DryRun = "none") -> "Submission | Manifests":
+        """Submit a task, pipeline or group; return when everything is sent, local files included.
+
+        A dry run returns the manifests, without the values of secrets: "client" only renders them,
+        "server" also lets the cluster check them. Raises InvalidFiles with every problem of the
+        task, and ClusterError; what was sent is deleted again then.
+        """
+        report, connections = Report(), [self._connection]
+
+        def connect(connection: Connection) -> Session:
+            connections.append(connection)  # the task may choose the context
+            is_same = connection == self._connection
+            return self._session if is_same else Session.connect(connection)
+
+        options = Options(
+            task.source(), self._connection, user=self.user, dry_run=dry_run, follow=False
+        )
+        submit_task(options, report, connect)
+        if report.manifests:
+            return Manifests.of(report.manifests)
+        assert report.result
+        return Submission(
+            id=report.result.id,
+            task_ids=tuple(plan.id for plan in report.result.decision.plans),
+            unchanged=report.result.unchanged,
+            notes=tuple(report.notes_),
+            warnings=tuple(report.warnings),
+            dangers=tuple(report.dangers),
+            client=self._in_context(connections[-1].context),
+        )
+
+    def list(self) -> tuple[TaskStatus, ...]:
+        """Return your tasks, newest first."""
+        return tuple(find.list_tasks(self._session, self._scope))
+
+    def status(self, task: str) -> Target:
+        """Return the state of a task and its nodes, or that of a pipeline or group.
+
+        Here and below, `task` is an id, a prefix of an id, or a name. Raises UnknownName.
+        """
+        target = find.get(self._session, self._scope, task)
+        if isinstance(target, TaskStatus):
+            return explain_pending(self._session, target)
+        return target
+
+    def logs(
+        self,
+        task: str,
+        *,
+        follow: bool = False,
+        ranks: Collection[int] = (),
+        tail: int | None = None,
+        since: float | None = None,
+        start_timeout: float = 300.0,
+    ) -> Iterator[LogLine]:
+        """Yield the log lines of a task's nodes: the last `tail` of each, of the last seconds.
+
+        With `follow`, the lines of all nodes as they come, until the task has finished. If it
+        failed, TaskFailed is raised after the last line. When a node fails, the others are stopped,
+        as `kubectl sky logs -f` does. `start_timeout` limits the seconds until the first node runs.
+        """
+        options = LogOptions(
+            follow=follow,
+            tail=tail,
+            since_seconds=None if since is None else max(int(since), 1),
+            timestamps=True,
+        )
+        session, target = self._session, find.get(self._session, self._scope, task)
+
+        def read(ui: UI, stop: Event) -> None:
+            request = LogRequest(
+                options, ranks=tuple(ranks), start_timeout=start_timeout, stop=stop
+            )
+            if follow:
+                following.follow(session, target, request, ui, leads=False)
+                return
+            for item in find.tasks_of(target):
+                reading.show(session, item, request, ui)
+
+        return lines(read)
+
+    def wait(self, task: str, *, timeout: float | None = None, resume: bool = False) -> Target:
+        """Wait until a task, pipeline or group has completed, and return its final state.
+
+        With `resume`, resume each stage of a pipeline when the one before it has completed: plain
+        Kubernetes has no controller that does. `timeout` is in seconds. Raises TaskFailed if the
+        task failed, and SkyError at the timeout.
+        """
+        target = find.get(self._session, self._scope, task)
+        (finished,) = pipeline.wait_for_all(self._session, [target], timeout, LOG.info, resume)
+        following.check_outcome(self._session, finished)
+        return finished
+
+    def stop(self, task: str) -> tuple[TaskStatus, ...]:
+        """Stop a task, or all tasks of a pipeline or group, and delete their objects with the logs.
+
+        Returns the tasks as they were before.
+        """
+        tasks = find.get_tasks(self._session, self._scope, [task])
+        for remaining in stop.stop(self._session, tasks):
+            LOG.warning("%s", stop.secret_warning(remaining))
+        return tuple(tasks)
+
+    @property
+    def volumes(self) -> Volumes:
+        """The volumes: create, list and delete them."""
+        return Volumes(self._session, self._scope, self.user)
+
+    def _in_context(self, context: str | None) -> Self:
+        return self if context == self.context else replace(self, context=context)
+
+    @cached_property
+    def _connection(self) -> Connection:
+        connection = Connection(
+            **{name: getattr(self, name) for name in _CONNECTION if getattr(self, name) is not None}
+        )
+        return identity.for_server(connection, self.user)
+
+    @cached_property
+    def _session(self) -> Session:
+        return Session.connect(self._connection)
+
+    @cached_property
+    def _scope(self) -> Scope:
+        namespace = None if self.all_namespaces else self._session.namespace
+        user = None if self.all_users else identity.user(self._session, self.user)
+        return Scope(namespace, user, LOG.warning)
+
+
+# The fields of a client that are also those of a connection.
+_CONNECTION = sorted(
+    {item.name for item in fields(Client)} & {item.name for item in fields(Connection)}
+)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A task, pipeline or group that was submitted; `task_ids` has the ids of its tasks.
+
+    `unchanged` is whether an earlier submit had sent everything. `notes`, `warnings` and `dangers`
+    are what the command line prints.
+    """
+
+    id: str
+    task_ids: tuple[str, ...]
+    unchanged: bool
+    notes: tuple[str, ...]
+    warnings: tuple[Problem, ...]
+    dangers: tuple[Danger, ...]
+    client: Client = field(repr=False, compare=False)
+
+    def status(self) -> Target:
+        """Return the state, as `Client.status` does."""
+        return self.client.status(self.id)
+
+    def logs(self, *, follow: bool = True) -> Iterator[LogLine]:
+        """Yield the log lines, as `Client.logs` does; by default until the end."""
+        return self.client.logs(self.id, follow=follow)
+
+    def wait(self, *, timeout: float | None = None) -> Target:
+        """Wait until it has completed, and resume the stages of a pipeline, as `Client.wait`."""
+        return self.client.wait(self.id, timeout=timeout, resume=True)
+
+    def stop(self) -> None:
+        """Stop it and delete its objects, as `Client.stop` does."""
+        self.client.stop(self.id)

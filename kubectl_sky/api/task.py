@@ -1,0 +1,201 @@
+"""Tasks as Python values: from fields, or from a YAML file."""
+
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self, TypedDict, Unpack
+
+import yaml
+
+from kubectl_sky import bounded
+from kubectl_sky.actions import render, taskfile
+from kubectl_sky.actions.flags import Overrides
+from kubectl_sky.actions.taskfile import Source
+from kubectl_sky.actions.ui import Collected
+from kubectl_sky.errors import InvalidFiles, Problem
+from kubectl_sky.render import manifests
+from kubectl_sky.spec.dangers import Danger
+from kubectl_sky.spec.load import MAX_BYTES
+
+_NO_FILE = "<task>"  # the file name in messages on a task that has no file
+
+
+class TaskFields(TypedDict, total=False):
+    """The fields of a task, with the meaning that they have in a task file."""
+
+    name: str
+    run: str
+    setup: str
+    num_nodes: int
+    resources: Mapping[str, Any]
+    workdir: str | Mapping[str, str]
+    envs: Mapping[str, str | int | float | bool | None]
+    secrets: Mapping[str, str | None] | Sequence[str]
+    file_mounts: Mapping[str, Any]
+    volumes: Mapping[str, Any]
+    service: Mapping[str, Any]
+    pool: Mapping[str, Any]
+    config: Mapping[str, Any]
+
+
+class Changes(TypedDict, total=False):
+    """What `Task.override` changes: the flags of `kubectl sky submit`, with their meaning."""
+
+    id: str
+    name: str
+    workdir: str
+    env: Mapping[str, str]
+    secret: Mapping[str, str]
+    num_nodes: int
+    cpus: str
+    memory: str
+    gpus: str
+    image: str
+    backend: str
+    queue: str
+    ports: Sequence[str]
+    expose: str
+    array: str
+    bucket_mode: str
+    templates: str
+    as_task: bool
+
+
+@dataclass(frozen=True)
+class Manifests:
+    """Kubernetes objects in the order in which they are sent, as values and as a YAML stream."""
+
+    objects: tuple[dict[str, Any], ...]
+    yaml: str
+
+    @classmethod
+    def of(cls, rendered: manifests.Manifests) -> Self:
+        """Return the objects of a task."""
+        objects = tuple(manifest.object for manifest in rendered.all)
+        return cls(objects, manifests.as_yaml(rendered.all))
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The errors and warnings of a task, and its fields that reach beyond it."""
+
+    problems: tuple[Problem, ...]
+    dangers: tuple[Danger, ...]
+
+    @property
+    def valid(self) -> bool:
+        """Whether there is no error."""
+        return not any(problem.severity == "error" for problem in self.problems)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the JSON values that `kubectl sky validate -o json` prints."""
+        return {
+            "valid": self.valid,
+            "problems": [problem.as_json() for problem in self.problems],
+            "dangers": [danger.as_json() for danger in self.dangers],
+        }
+
+
+@dataclass(frozen=True, init=False)
+class Task:
+    """A task, or the pipeline or group of a YAML file; `override` returns a changed copy.
+
+        task = Task(name="train", run="python train.py", resources={"accelerators": "A100:8"})
+        task = Task.from_yaml("train.yaml").override(env={"EPOCHS": "10"})
+
+    Relative paths of local files start at the current folder.
+    """
+
+    file: str
+    _text: bytes = field(repr=False)  # it may have the values of secrets
+    _overrides: Overrides = field(repr=False)
+
+    def __init__(self, **fields: Unpack[TaskFields]) -> None:
+        """Build a task from its fields. Raises TypeError for values that YAML does not have."""
+        try:
+            text: str = yaml.dump(
+                _plain(fields), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True
+            )
+        except yaml.representer.RepresenterError as error:
+            raise TypeError(f"Task: {error}") from None
+        self._set(text.encode(), _NO_FILE, Overrides())
+
+    @classmethod
+    def from_yaml(cls, source: str | os.PathLike[str]) -> Self:
+        """Read a task file: a path, or the YAML itself as a string with a line break.
+
+        Raises InvalidFiles if the file cannot be read; `validate` reports what is wrong in it.
+        """
+        if isinstance(source, str) and "\n" in source:
+            return cls._of(source.encode(errors="surrogatepass"), _NO_FILE, Overrides())
+        path = os.fspath(source)
+        try:
+            return cls._of(bounded.read(path, MAX_BYTES), path, Overrides())
+        except OSError as error:
+            reason = f"cannot be read: {bounded.reason(error)}"
+            raise InvalidFiles([Problem(path, 0, 0, "", reason)]) from error
+
+    @classmethod
+    def _of(cls, text: bytes, file: str, overrides: Overrides) -> Self:
+        task = cls.__new__(cls)
+        task._set(text, file, overrides)
+        return task
+
+    def _set(self, text: bytes, file: str, overrides: Overrides) -> None:
+        for name, value in (("_text", text), ("file", file), ("_overrides", overrides)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def yaml(self) -> str:
+        """The task as YAML, without overrides; the positions of problems are positions in it."""
+        return self._text.decode(errors="replace")
+
+    def override(self, **changes: Unpack[Changes]) -> Self:
+        """Return the task with other values, as the flags of `kubectl sky submit` set them."""
+        values: dict[str, Any] = dict(changes)
+        for name in ("env", "secret"):
+            if name in values:
+                pairs = tuple(f"{key}={value}" for key, value in values[name].items())
+                values[name] = (*getattr(self._overrides, name), *pairs)
+        if "num_nodes" in values:
+            values["num_nodes"] = str(values["num_nodes"])
+        if "ports" in values:
+            values["ports"] = tuple(map(str, values["ports"]))
+        if "id" in values:
+            values["task_id"] = values.pop("id")
+        return self._of(self._text, self.file, replace(self._overrides, **values))
+
+    def validate(self) -> Validation:
+        """Return what `submit` would report before it contacts a cluster: every problem at once."""
+        ui = Collected()
+        try:
+            taskfile.load(self.source(), ui)
+        except InvalidFiles as error:
+            return Validation((*error.problems, *ui.warnings), tuple(ui.dangers))
+        return Validation(tuple(ui.warnings), tuple(ui.dangers))
+
+    def render(
+        self, *, namespace: str | None = None, user: str | None = None, show_secrets: bool = False
+    ) -> Manifests:
+        """Return the manifests that `submit` would send, without a cluster.
+
+        Secret values are redacted unless `show_secrets` is set. Raises InvalidFiles.
+        """
+        facts = render.offline_facts(user, namespace, os.environ)
+        return Manifests.of(render.render_file(self.source(), facts, Collected(), show_secrets))
+
+    def source(self) -> Source:
+        """Return the task for the actions."""
+        stdin = io.BytesIO(self._text)
+        return Source(self.file, self._overrides, os.environ, stdin, in_memory=True)
+
+
+def _plain(value: object) -> object:
+    """Return a value with plain dicts, lists and strings, which are what the YAML writer takes."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return list(map(_plain, value))
+    return os.fspath(value) if isinstance(value, Path) else value

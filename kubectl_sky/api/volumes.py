@@ -1,0 +1,55 @@
+"""Volumes of a client: PVCs with a name and an owner."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kubectl_sky.actions import identity, preflight, taskfile, volumes
+from kubectl_sky.actions.find import Scope
+from kubectl_sky.api.notes import LOG
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.observe.volumes import VolumeStatus
+from kubectl_sky.plan import pvc
+
+
+@dataclass(frozen=True)
+class Volumes:
+    """The volumes of a client."""
+
+    _session: Session = field(repr=False)
+    _scope: Scope = field(repr=False)
+    _user: str | None = None
+
+    def create(
+        self,
+        name: str,
+        size: str,
+        *,
+        storage_class: str | None = None,
+        access_modes: Sequence[str] = ("ReadWriteOnce",),
+    ) -> VolumeStatus:
+        """Create a volume that tasks mount by its name.
+
+        `size` is a quantity such as "10Gi"; a plain number is GiB. Without `storage_class`, the
+        cluster's default is used. Raises NameTaken if you have a volume with this name.
+        """
+        storage = pvc.storage(size, storage_class, access_modes)
+        for note in preflight.storage_class_notes(self._session, [storage.storage_class]):
+            LOG.info("%s", note)
+        user = self._scope.user or identity.user(self._session, self._user)
+        return volumes.create(self._session, user, name, taskfile.new_id(), storage)
+
+    def list(self) -> tuple[VolumeStatus, ...]:
+        """Return your volumes, newest first."""
+        return tuple(volumes.list_volumes(self._session, self._scope))
+
+    def delete(self, volume: str, *, force: bool = False) -> VolumeStatus:
+        """Delete a volume and its data; `volume` is an id, a prefix of an id, or a name.
+
+        Returns the volume as it was. Raises InUse if a task uses it. With `force`, it is deleted
+        when the last of these tasks has finished.
+        """
+        match = volumes.find(self._session, self._scope, volume)
+        if not force:
+            volumes.check_unused(self._session, match, "use force=True")
+        volumes.delete(self._session, match)
+        return match

@@ -1,0 +1,271 @@
+"""The client on a cluster in memory: what it sends, returns and raises."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from kubectl_sky import Client, State, Task, TaskStatus, kinds
+from kubectl_sky.actions.ui import UI
+from kubectl_sky.api import logs
+from kubectl_sky.cli import main
+from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import (
+    Forbidden,
+    InUse,
+    InvalidFiles,
+    NameTaken,
+    SkyError,
+    TaskFailed,
+    UnknownName,
+)
+from kubectl_sky.observe.logs import Origin
+from tests.fake_cluster import FakeCluster
+
+ID = "bcdf2345"
+JOB = f"hello-{ID}"
+HELLO = Task(name="hello", run="echo hello").override(id=ID)
+TWO = HELLO.override(num_nodes=2)
+PIPELINE = "name: both\n---\nname: one\nrun: 'true'\n---\nname: two\nrun: 'true'\n"
+
+
+def run(api: FakeCluster, exit_code: int = 0, text: bytes = b"one\ntwo\n") -> None:
+    """Let the task run to its end."""
+    api.log(api.start(JOB), text)
+    api.finish(JOB, exit_code)
+
+
+def test_submit_returns_handle_that_shows_task(api: FakeCluster, client: Client) -> None:
+    submission = client.submit(HELLO)
+    assert (submission.id, submission.task_ids, submission.unchanged) == (ID, (ID,), False)
+    assert f"create jobs {JOB}" in api.writes
+    status = submission.status()
+    assert isinstance(status, TaskStatus)
+    assert (status.name, status.state, status.user) == ("hello", State.PENDING, "alice")
+    assert client.submit(HELLO).unchanged
+    assert [task.id for task in client.list()] == [ID]
+
+
+def test_invalid_task_sends_nothing(api: FakeCluster, client: Client) -> None:
+    with pytest.raises(InvalidFiles) as caught:
+        client.submit(Task.from_yaml("run: x\nnum_nodes: many\n"))
+    (problem,) = caught.value.problems
+    assert (problem.file, problem.line, problem.path) == ("<task>", 2, "num_nodes")
+    assert api.requests == []
+
+
+@pytest.mark.parametrize("dry_run", ["client", "server"])
+def test_dry_run_returns_manifests(api: FakeCluster, client: Client, dry_run: str) -> None:
+    task = Task(run="x", secrets={"TOKEN": "hunter2"})
+    if dry_run == "client":
+        manifests = client.submit(task, dry_run="client")
+    else:
+        manifests = client.submit(task, dry_run="server")
+    assert {"Job", "Secret"} <= {item["kind"] for item in manifests.objects}
+    assert "hunter2" not in repr(manifests)
+    assert not [text for text in api.writes if "(dry run)" not in text]
+
+
+def test_refused_submit_leaves_nothing(api: FakeCluster, client: Client) -> None:
+    api.forbidden.add("create jobs")
+    with pytest.raises(Forbidden) as caught:
+        client.submit(HELLO)
+    assert caught.value.message
+    assert caught.value.exit_code == 3
+    assert api.names() == []
+
+
+def test_unknown_task_raises_with_hint(client: Client) -> None:
+    with pytest.raises(UnknownName) as caught:
+        client.status("nothing")
+    assert caught.value.message.startswith('task "nothing" not found in namespace "default"')
+    assert "kubectl sky list" in caught.value.hint
+
+
+def test_list_shows_other_users_on_request(api: FakeCluster, client: Client) -> None:
+    client.submit(HELLO)
+    api.user = "bob"
+    other = Client()
+    assert other.list() == ()
+    assert [task.user for task in replace(other, all_users=True).list()] == ["alice"]
+
+
+def test_status_has_json_of_command_line(
+    api: FakeCluster, client: Client, capfd: pytest.CaptureFixture[str]
+) -> None:
+    client.submit(HELLO)
+    assert main.main(["status", ID, "-o", "json"]) == 0
+    assert json.loads(capfd.readouterr().out) == client.status(ID).as_json()
+
+
+def test_logs_of_failed_task_are_read_without_error(api: FakeCluster, client: Client) -> None:
+    client.submit(HELLO)
+    run(api, exit_code=3, text=b"one\nbad \xff\n")
+    lines = list(client.logs(ID))
+    assert [line.text for line in lines] == ["one", "bad \N{REPLACEMENT CHARACTER}"]
+    assert (lines[0].task, lines[0].rank, lines[0].node) == (ID, 0, "node-0")
+    assert lines[0].time.startswith("2026-01-01T")
+    assert [str(line) for line in client.logs(ID, tail=1)] == [lines[1].text]
+
+
+def test_logs_followed_raise_failure_after_last_line(api: FakeCluster, client: Client) -> None:
+    submission = client.submit(HELLO)
+    Thread(target=run, args=(api, 3)).start()
+    lines: list[str] = []
+    with pytest.raises(TaskFailed, match=r"exit code 3"):
+        lines.extend(line.text for line in submission.logs())
+    assert lines == ["one", "two"]
+
+
+def test_logs_of_unknown_rank_raise(api: FakeCluster, client: Client) -> None:
+    client.submit(HELLO)
+    with pytest.raises(SkyError, match="has no rank 7"):
+        list(client.logs(ID, ranks=[7]))
+
+
+def readers() -> int:
+    return sum(thread.name == "logs" for thread in threading.enumerate())
+
+
+def test_closed_iterator_ends_its_thread(api: FakeCluster, client: Client) -> None:
+    client.submit(HELLO)
+    api.log(api.start(JOB), b"one\n")
+    lines = client.logs(ID, follow=True)
+    assert next(lines).text == "one"
+    assert readers() == 1
+    assert isinstance(lines, Iterator)
+    lines.close()  # type: ignore[attr-defined]
+    deadline = time.monotonic() + 10
+    while readers() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert readers() == 0
+
+
+def test_slow_reader_slows_logs_down() -> None:
+    shown: list[int] = []
+
+    def read(ui: UI, stop: Event) -> None:
+        for number in range(1000):
+            ui.logs(Origin(ID, 0, "node-0", "pod"), [b"t %d" % number], True)
+            shown.append(number)
+
+    lines = logs.lines(read)
+    assert next(lines).text == "0"
+    time.sleep(0.05)
+    assert len(shown) < 30
+    assert [line.text for line in lines] == [str(number) for number in range(1, 1000)]
+
+
+def test_wait_returns_completed_task(api: FakeCluster, client: Client) -> None:
+    submission = client.submit(HELLO)
+    Thread(target=run, args=(api,)).start()
+    assert submission.wait(timeout=20).state is State.COMPLETED
+
+
+def test_wait_raises_failure_of_task(api: FakeCluster, client: Client) -> None:
+    client.submit(HELLO)
+    run(api, exit_code=3)
+    with pytest.raises(TaskFailed) as caught:
+        client.wait(ID)
+    assert f"task {ID} (hello) failed" in caught.value.message
+
+
+def test_wait_raises_at_timeout(api: FakeCluster, client: Client) -> None:
+    submission = client.submit(HELLO)
+    with pytest.raises(SkyError, match="gave up waiting") as caught:
+        submission.wait(timeout=0.01)
+    assert not isinstance(caught.value, TaskFailed)
+
+
+def test_wait_resumes_stages_of_pipeline(api: FakeCluster, client: Client) -> None:
+    submission = client.submit(Task.from_yaml(PIPELINE))
+    assert len(submission.task_ids) == 2
+
+    def suspended(name: str) -> bool:
+        return bool(api.get(kinds.JOB, name)["spec"].get("suspend"))
+
+    def controller() -> None:
+        for name in (
+            f"{word}-{task}" for word, task in zip(words, submission.task_ids, strict=True)
+        ):
+            while suspended(name):
+                time.sleep(0.01)
+            api.start(name)
+            api.finish(name)
+
+    words = ("one", "two")
+    names = [text.split()[1] for text in api.names() if text.startswith("jobs ")]
+    assert sorted(map(suspended, names)) == [False, True]
+    Thread(target=controller).start()
+    assert submission.wait(timeout=20).state is State.COMPLETED
+
+
+def test_stop_deletes_task(api: FakeCluster, client: Client) -> None:
+    client.submit(HELLO).stop()
+    assert [name for name in api.names() if name.startswith("jobs")] == []
+    assert client.list() == ()
+
+
+def test_volumes_are_created_listed_and_deleted(api: FakeCluster, client: Client) -> None:
+    created = client.volumes.create("data", "10Gi", storage_class="", access_modes=["RWX"])
+    assert (created.name, created.size, created.access_modes) == (
+        "data",
+        "10Gi",
+        ("ReadWriteMany",),
+    )
+    assert [volume.id for volume in client.volumes.list()] == [created.id]
+    with pytest.raises(NameTaken):
+        client.volumes.create("data", "1Gi", storage_class="")
+    pod = {"name": "user", "labels": {}}
+    claim = {"name": "v", "persistentVolumeClaim": {"claimName": created.claim}}
+    api.put({"apiVersion": "v1", "kind": "Pod", "metadata": pod, "spec": {"volumes": [claim]}})
+    with pytest.raises(InUse) as caught:
+        client.volumes.delete("data")
+    assert "force=True" in caught.value.hint
+    assert client.volumes.delete("data", force=True).id == created.id
+    assert client.volumes.list() == ()
+
+
+def test_client_is_shared_by_threads(api: FakeCluster, client: Client) -> None:
+    def submit(number: int) -> str:
+        task = Task(name=f"t{number}", run="x")
+        submission = client.submit(task)
+        assert client.status(submission.id).name == f"t{number}"
+        return submission.id
+
+    with ThreadPoolExecutor(8) as pool:
+        ids = set(pool.map(submit, range(24)))
+    assert len(ids) == 24
+    assert {task.id for task in client.list()} == ids
+
+
+def test_client_passes_arguments_to_connection(
+    api: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections: list[Connection] = []
+
+    def connect(connection: Connection) -> Session:
+        connections.append(connection)
+        return api.session()
+
+    monkeypatch.setattr(Session, "connect", connect)
+    client = Client(context="prod", namespace="team", token="hunter2", request_timeout=5)
+    assert "hunter2" not in repr(client)
+    client.list()
+    (connection,) = connections
+    assert (connection.context, connection.namespace) == ("prod", "team")
+    assert (connection.token, connection.request_timeout) == ("hunter2", 5)
+
+
+def test_local_files_are_sent(api: FakeCluster, client: Client, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print(1)\n")
+    submission = client.submit(HELLO.override(workdir=str(tmp_path)))
+    assert any(note.startswith("files: 1") for note in submission.notes)
+    assert any(name.startswith("configmaps files-") for name in api.names())
