@@ -46,6 +46,9 @@ NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 POD = Kind("", "v1", "Pod", "pods")
 POD_GROUP = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
 POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods")
+PRIORITY_CLASS = Kind(
+    "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False
+)
 PVC = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
 ROLE = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")

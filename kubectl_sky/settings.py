@@ -36,6 +36,7 @@ class Settings:
     only. `bucket_mode` "copy" also copies buckets that would be mounted, with the `fetch_program`
     of the `fetch_image`. `ports` configures how the ports of tasks are exposed, and the annotations
     of their Services. `code_volume` is the volume for files that are too large for ConfigMaps.
+    `fair_share` maps Volcano queues to the policies of plan/fair_share.py.
     """
 
     image: str | None = None
@@ -57,6 +58,9 @@ class Settings:
     max_files: int = 200_000
     max_gib: int = 4
     refuse: Sequence[str] = ()
+    fair_share: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:

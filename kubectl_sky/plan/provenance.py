@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Self
 
 from kubectl_sky import names
-from kubectl_sky.plan import accelerators
+from kubectl_sky.plan import accelerators, fair_share
 from kubectl_sky.plan.accelerators import Term
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.plan.ports import Ports
@@ -122,6 +122,8 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
     restarts = origins.resource("job_recovery", default=_DEFAULT)
     image = "settings: image" if settings.image else _DEFAULT
     image = "settings: defaults" if settings.defaults and not settings.image else image
+    is_fair = (plan.priority_class or "").startswith(fair_share.PREFIX)
+    priority = "fair_share" if is_fair else "priority_classes"
     ttl = origins.resource("autostop")
     network = dict.fromkeys(plan.network.resources, origins.resource("network_tier"))
     return replace(
@@ -139,7 +141,7 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
         tolerations=tuple(_toleration(item, origins) for item in plan.tolerations),
         priority_class=trace(
             plan.priority_class,
-            origins.resource("priority_class", default="settings: priority_classes"),
+            origins.resource("priority_class", default=f"settings: {priority}"),
         ),
         ttl_seconds=plan.ttl_seconds
         if plan.ttl_seconds is None

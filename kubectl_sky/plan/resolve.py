@@ -9,6 +9,7 @@ from kubectl_sky.plan import (
     accelerators,
     buckets,
     environment,
+    fair_share,
     high_speed_network,
     ports,
     queueing,
@@ -65,7 +66,7 @@ def resolve(
         terms=placement.terms,
         preferred=placement.preferred,
         tolerations=_tolerations(placement),
-        priority_class=_priority_class(pod_options, resources, settings),
+        priority_class=_priority_class(task, pod_options, resources, facts, settings),
         ttl_seconds=resources.ttl_seconds,
         restarts=resources.recovery.restarts if resources.recovery else 0,
         recovers=resources.recovery is not None,
@@ -89,9 +90,15 @@ def _pod_annotations(task: Task, volumes: PodStorage) -> dict[str, str]:
 
 
 def _priority_class(
-    pod_options: PodOptions, resources: Resources, settings: Settings
+    task: Task, pod_options: PodOptions, resources: Resources, facts: Facts, settings: Settings
 ) -> str | None:
     """Return the pods' priority class; None if the Kueue label already sets one."""
+    if task.backend == "volcano" and not resources.priority_class:
+        fair = fair_share.priority_class(
+            settings, pod_options.queue, facts.user.name, facts.namespace
+        )
+        if fair:
+            return fair
     queued = names.QUEUE_CLASS in pod_options.queueing
     return None if queued else queueing.find_priority_class(resources, settings)
 

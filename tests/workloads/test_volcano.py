@@ -6,18 +6,21 @@ from typing import Any
 import pytest
 
 from kubectl_sky import kinds
+from kubectl_sky.controllers.fairshare.state import PodGroup
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.facts import Access
 from kubectl_sky.observe.status import tasks
+from kubectl_sky.plan.fair_share import class_name
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
+from kubectl_sky.settings import Settings
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import choices, needed_kinds
 from kubectl_sky.workloads.volcano import GROUP
 from tests.builders import make_job
-from tests.plan.test_resolve import make_plan
+from tests.plan.test_resolve import FACTS, make_plan
 
 GOLD = Kubernetes(queue="gold")
 
@@ -56,6 +59,40 @@ def test_volcano_priority_and_gpus_are_set() -> None:
     assert group["spec"]["priorityClassName"] == "urgent"
     assert group["spec"]["minResources"]["nvidia.com/gpu"] == "6"
     assert jobs[0]["spec"]["template"]["spec"]["priorityClassName"] == "urgent"
+
+
+FAIR = Settings(fair_share={"gold": {}})
+
+
+def test_volcano_fair_share_sets_class_of_user_and_queue() -> None:
+    task = Task(name="train", run="true", kubernetes=GOLD, backend="volcano")
+    group, jobs = rendered(make_plan(task, settings=FAIR))
+    metadata = group["metadata"] | {"uid": "1", "namespace": "default"}
+    expected = class_name("gold", PodGroup.read(group | {"metadata": metadata}).user)
+    assert expected == class_name("gold", FACTS.user.name)
+    assert group["spec"]["priorityClassName"] == expected
+    assert jobs[0]["spec"]["template"]["spec"]["priorityClassName"] == expected
+
+
+@pytest.mark.parametrize(
+    ("queue", "backend", "resources", "expected"),
+    [
+        ("silver", "volcano", Resources(), None),
+        ("gold", "jobs", Resources(), None),
+        ("gold", "volcano", Resources(priority_class="urgent"), "urgent"),
+    ],
+)
+def test_fair_share_of_other_queue_backend_or_class_of_task_is_ignored(
+    queue: str, backend: str, resources: Resources, expected: str | None
+) -> None:
+    task = Task(
+        name="train",
+        run="true",
+        resources=resources,
+        kubernetes=Kubernetes(queue=queue),
+        backend=backend,
+    )
+    assert make_plan(task, settings=FAIR).priority_class == expected
 
 
 def test_volcano_pod_config_disables_min_resources() -> None:
