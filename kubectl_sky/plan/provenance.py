@@ -122,8 +122,6 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
     restarts = origins.resource("job_recovery", default=_DEFAULT)
     image = "settings: image" if settings.image else _DEFAULT
     image = "settings: defaults" if settings.defaults and not settings.image else image
-    is_fair = (plan.priority_class or "").startswith(fair_share.PREFIX)
-    priority = "fair_share" if is_fair else "priority_classes"
     ttl = origins.resource("autostop")
     network = dict.fromkeys(plan.network.resources, origins.resource("network_tier"))
     return replace(
@@ -141,7 +139,7 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
         tolerations=tuple(_toleration(item, origins) for item in plan.tolerations),
         priority_class=trace(
             plan.priority_class,
-            origins.resource("priority_class", default=f"settings: {priority}"),
+            origins.resource("priority_class", default=_priority_setting(plan)),
         ),
         ttl_seconds=plan.ttl_seconds
         if plan.ttl_seconds is None
@@ -160,6 +158,11 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
             ),
         ),
     )
+
+
+def _priority_setting(plan: Plan) -> str:
+    is_fair = (plan.priority_class or "").startswith(fair_share.PREFIX)
+    return "settings: fair_share" if is_fair else "settings: priority_classes"
 
 
 def _trace_secrets(secrets: Mapping[str, Secret], origins: Mapping[str, str]) -> dict[str, Secret]:
