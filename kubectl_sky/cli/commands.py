@@ -1,39 +1,123 @@
 """Layout of --help: examples, options of the command, then connection options."""
 
-from collections.abc import Callable, Sequence
+import importlib
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
 
 from kubectl_sky.bounded import is_utf8
-from kubectl_sky.cli import complete
+from kubectl_sky.cli import complete, output
+from kubectl_sky.cli.arguments import Arguments
 
 Function = Callable[..., Any]
+
+BEFORE_DASHES = "kubectl_sky.before_dashes"  # number of arguments before `--`, in Context.meta
+_LEADING = "kubectl_sky.leading"  # flags before the command, in Context.meta
+_STRICT = ("--all-namespaces", "--all-users")  # refused by commands that do not have them
 
 
 class ConnectionOption(click.Option):
     """An option for the cluster or the user, which most commands share with kubectl."""
 
 
+class GeneralOption(click.Option):
+    """An option of every command, which changes what is printed."""
+
+
+_TITLES: Mapping[type[click.Parameter], str] = {
+    ConnectionOption: "Connection options",
+    GeneralOption: "General options",
+}
+
+
+def _set_style(context: click.Context, option: click.Parameter, value: Any) -> None:  # noqa: ANN401
+    setattr(output.style, option.human_readable_name, value)
+
+
+def _set_verbosity(context: click.Context, option: click.Parameter, value: int) -> None:
+    name = "kubectl_sky.cli.http_trace"
+    if value or name in sys.modules:  # a Python program may run several commands
+        importlib.import_module(name).start(value)
+
+
+def _general_options(taken: Collection[str]) -> list[click.Option]:
+    """Return the options of every command, without the names that a command has taken."""
+
+    def option(*names: str, callback: Callable[..., None], **attributes: Any) -> GeneralOption:  # noqa: ANN401
+        free = [name for name in names if name not in taken]
+        return GeneralOption(
+            free, callback=callback, expose_value=False, is_eager=True, **attributes
+        )
+
+    return [
+        option(
+            "-q",
+            "--quiet",
+            is_flag=True,
+            callback=_set_style,
+            help="Print results, warnings and errors only: no notes and no progress.",
+        ),
+        option(
+            "-v",
+            "--v",
+            type=click.IntRange(min=0),
+            default=0,
+            metavar="LEVEL",
+            callback=_set_verbosity,
+            help="6: print each HTTP request on stderr; 7: and headers; 8, 9: and bodies.",
+        ),
+        option(
+            "--color",
+            type=click.Choice(["auto", "always", "never"]),
+            default="auto",
+            show_default=True,
+            callback=_set_style,
+            help="Colour the output; auto: on a terminal, unless NO_COLOR is set.",
+        ),
+    ]
+
+
 class Command(click.Command):
-    """A command with examples."""
+    """A command with examples, which reads kubectl's forms of flags."""
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **options: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **options)
         self.examples = examples
+        self.params += _general_options({name for param in self.params for name in param.opts})
         complete.add_types(self.params)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, after the flags that stood before the command."""
+        params = self.get_params(ctx)
+        rest = super().parse_args(ctx, self._rewritten(ctx, params, args))
+        self._check_utf8(ctx, params)
+        return rest
+
+    def _rewritten(
+        self, ctx: click.Context, params: Sequence[click.Parameter], args: list[str]
+    ) -> list[str]:
+        with suppress(*_incomplete(ctx)):
+            arguments = Arguments(params, args)
+            ctx.meta[BEFORE_DASHES] = arguments.before_dashes
+            leading = ctx.meta.get(_LEADING, ())
+            # As in kubectl, a command without a cluster ignores --namespace before it.
+            existing = {name for param in params for name in param.opts} | {*_STRICT}
+            before = [word for flag in leading if flag[0] in existing for word in flag]
+            args = [*before, *arguments.rewritten]
+        return args
+
+    def _check_utf8(self, ctx: click.Context, params: Sequence[click.Parameter]) -> None:
         """Reject option values that are not UTF-8: no manifest or request can hold them."""
-        rest = super().parse_args(ctx, args)
-        for option in self.get_params(ctx):
+        for option in params:
             value = ctx.params.get(option.name or "")
             texts = value if isinstance(value, tuple) else (value,)
             if isinstance(option, click.Option) and not all(
                 is_utf8(text) for text in texts if isinstance(text, str)
             ):
                 raise click.BadParameter("is not UTF-8", ctx, option)
-        return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples as complete commands, then the options."""
@@ -41,12 +125,13 @@ class Command(click.Command):
             with formatter.section("Examples"):
                 for example in self.examples:
                     formatter.write(f"{'':>{formatter.current_indent}}kubectl sky {example}\n")
-        records: dict[str, list[tuple[str, str]]] = {"Options": [], "Connection options": []}
+        records: dict[str, list[tuple[str, str]]] = {
+            title: [] for title in ("Options", *_TITLES.values())
+        }
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
-            shared = isinstance(option, ConnectionOption)
             if record:
-                records["Connection options" if shared else "Options"].append(record)
+                records[_TITLES.get(type(option), "Options")].append(record)
         for title, rows in records.items():
             if rows:
                 with formatter.section(title):
@@ -54,9 +139,31 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of commands with examples."""
+    """A group of commands with examples, which accepts kubectl's flags before the command."""
 
     command_class = Command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the flags that belong to the command, and parse those of the group."""
+        if args and args[0].startswith("-"):
+            from kubectl_sky.cli import options
+
+            params = self.get_params(ctx)
+            shared = {name: option.opts[-1] for option in options.SHARED for name in option.opts}
+            with suppress(*_incomplete(ctx)):
+                arguments = Arguments([*options.SHARED, *params], args, interspersed=False)
+                kept = [
+                    (shared[name], *value) for name, *value in arguments.flags if name in shared
+                ]
+                ctx.meta[_LEADING] = [*ctx.meta.get(_LEADING, ()), *kept]
+                refused = [flag for flag in arguments.flags if flag[0] not in shared]
+                args = [*(word for flag in refused for word in flag), *arguments.others]
+        return super().parse_args(ctx, args)
+
+
+def _incomplete(ctx: click.Context) -> tuple[type[Exception], ...]:
+    """Return the errors of arguments that the user is still typing, for shell completion."""
+    return (click.UsageError,) if ctx.resilient_parsing else ()
 
 
 def command(name: str, examples: Sequence[str]) -> Callable[[Function], Command]:

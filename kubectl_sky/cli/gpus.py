@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 @options.cluster
 @click.option("--free", is_flag=True, help="Only cluster nodes with free GPUs.")
 @options.output("json", "yaml")
+@options.no_headers
 def command(cluster: options.ClusterFlags, free: bool, form: str | None) -> None:
     """Show the cluster's accelerators by type, by cluster node and by user.
 

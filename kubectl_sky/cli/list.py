@@ -1,12 +1,13 @@
 """`kubectl sky list`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
+from kubectl_sky import label_selectors
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.observe import selection
 from kubectl_sky.observe.selection import Selection
@@ -15,6 +16,15 @@ from kubectl_sky.observe.status import TaskStatus
 if TYPE_CHECKING:
     from kubectl_sky.actions.find import Scope
     from kubectl_sky.cluster.session import Session
+
+
+def _parse_selector(
+    context: click.Context, option: click.Parameter, value: str
+) -> Callable[[Mapping[str, str]], bool]:
+    try:
+        return label_selectors.parse(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None
 
 
 @dataclass(frozen=True)
@@ -37,11 +47,28 @@ class _ListRequest:
 
 
 @commands.command(
-    "list", examples=["list", "list --status failed --since 1h", "list -A --all-users -o wide"]
+    "list",
+    examples=[
+        "list",
+        "list --status failed --since 1h",
+        "list -l team=vision --show-labels",
+        "list -A --all-users -o wide",
+    ],
 )
 @options.cluster_all_namespaces
 @options.all_users
 @options.output(*tasks.FORMATS)
+@options.no_headers
+@click.option(
+    "-l",
+    "--selector",
+    "labels",
+    default="",
+    callback=_parse_selector,
+    metavar="SELECTOR",
+    help="Show only tasks with these labels: team=a, team!=b, 'team in (a,b)'.",
+)
+@click.option("--show-labels", is_flag=True, help="Show the labels as the last column.")
 @click.option("--details", is_flag=True, help="Show namespaces, users and Jobs as well.")
 @click.option(
     "--status",
@@ -101,10 +128,12 @@ def _list_request(
         *(["NAMESPACE"] if cluster.all_namespaces or flags["details"] else []),
         *(["USER"] if all_users or flags["details"] else []),
         *(["JOBS"] if flags["details"] else []),
+        *(["LABELS"] if flags["show_labels"] else []),
     )
     filters = Selection(
         states=tuple(str(state).lower() for state in states),
         since=start.strftime("%Y-%m-%dT%H:%M:%SZ") if start else "",
+        labels=cast("Callable[[Mapping[str, str]], bool]", flags["labels"]),
         order=str(flags["order"]),
         limit=limit,
     )
@@ -144,5 +173,5 @@ def _list_all_contexts(
         output.out(output.data({"tasks": rows}, request.form))
     failed = [answer for answer in answers if answer.error]
     for answer in failed:
-        output.note(f"error: context {answer.context}: {answer.error}")
+        output.error(f"error: context {answer.context}: {answer.error}")
     return 3 if failed else 0

@@ -88,13 +88,6 @@ def pattern(context: click.Context, param: click.Parameter, value: str | None) -
 )
 @options.output(*(form.value for form in Output), paths=False)
 @click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="Colour lines by node; auto: on a terminal, unless NO_COLOR is set.",
-)
-@click.option(
     "--output-dir", "folder", metavar="DIR", help="Write one file per node, such as ID-node-0.log."
 )
 @click.option(
@@ -151,7 +144,7 @@ def _printer(flags: Mapping[str, Any]) -> Printer:
         grep=flags["grep"],
         invert=flags["invert"],
     )
-    return Printer(form, color=flags["color"], folder=flags["folder"])
+    return Printer(form, folder=flags["folder"])
 
 
 def _with_timestamps(flags: Mapping[str, Any]) -> bool:

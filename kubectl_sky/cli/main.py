@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_sky import __version__, settings
-from kubectl_sky.cli import complete
-from kubectl_sky.cli.output import note
+from kubectl_sky.cli import commands, complete, output
 from kubectl_sky.errors import Interrupted, SkyError
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ _SIMILAR_COMMANDS = {
 }
 
 
-class Commands(click.Group):
+class Commands(commands.Group):
     """A group whose commands are imported when they run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -134,9 +133,9 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the tables of commands without importing any command."""
         width = max(map(len, COMMANDS))
-        for title, commands in _GROUPS.items():
+        for title, purposes in _GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
+                formatter.write_dl([(name.ljust(width), text) for name, text in purposes.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write where to find more help, and what the exit codes mean."""
@@ -164,7 +163,7 @@ def sky() -> None:
         eval "$(kubectl sky local up)"
     """  # noqa: D301 -- click reads the \b
     for warning in settings.unsafe_cache():
-        note(warning)
+        output.note(warning)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -174,6 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     name = Path(sys.argv[0]).name
     gc.set_threshold(_GC_THRESHOLD)
+    output.style = output.Style()
     atexit.register(gc.freeze)  # a search for cycles at exit takes a tenth of a start
     program = "kubectl sky" if name.startswith(("kubectl-sky", "kubectl_sky")) else "kubectl-sky"
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -208,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(error: SkyError) -> int:
     """Print an error and what to do next, and return the exit code."""
-    note(error.what if error.without_prefix else f"error: {error.what}")
+    output.error(error.what if error.without_prefix else f"error: {error.what}")
     if error.hint:
-        note(f"hint: {error.hint}")
+        output.error(f"hint: {error.hint}")
     return error.exit_code

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubectl_sky.actions.flags import Overrides
+from kubectl_sky.cli import commands
 from kubectl_sky.cli import output as output_of
-from kubectl_sky.cli.commands import ConnectionOption
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
@@ -102,6 +102,42 @@ def flags_of(params: Mapping[str, Any]) -> ClusterFlags:
     return _cluster_flags(**values, all_namespaces=bool(params.get("all_namespaces")))
 
 
+class Duration(click.ParamType[timedelta]):
+    """Durations in kubectl's format: 90s, 5m, 1h30m; a plain number is in seconds."""
+
+    name = "duration"
+    _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}  # noqa: RUF012 -- a table
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        """Parse a duration; the error for an invalid one shows the format."""
+        if isinstance(value, timedelta):
+            return value
+        text = str(value)
+        if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", text):
+            return timedelta(seconds=float(text))
+        if not re.fullmatch(r"(?:[0-9]{1,9}(?:\.[0-9]{1,6})?(?:ms|[smhd]))+", text):
+            self.fail(f"{text!r} is not a duration; use 90s, 5m or 1h30m", param, ctx)
+        parts = re.findall(r"([0-9.]+)(ms|[smhd])", text)
+        return timedelta(seconds=sum(float(number) * self._UNITS[unit] for number, unit in parts))
+
+
+DURATION = Duration()
+
+
+class _Timeout(Duration):
+    """A duration for urllib3, in seconds; None for 0, which means the default as in kubectl."""
+
+    def convert(  # type: ignore[override]
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | None:
+        return super().convert(value, param, ctx).total_seconds() or None
+
+
+_TIMEOUT = _Timeout()
+
+
 _NAMESPACE = click.option("-n", "--namespace", help="Namespace (default: that of the context).")
 _ALL_NAMESPACES = click.option(
     "-A", "--all-namespaces", is_flag=True, help="Include all namespaces."
@@ -110,7 +146,7 @@ _USER = click.option(
     "--user",
     help="Owner of tasks and volumes (default: `auth login`, then your cluster identity).",
 )
-_connection_option = functools.partial(click.option, cls=ConnectionOption)
+_connection_option = functools.partial(click.option, cls=commands.ConnectionOption)
 _CONNECTION = [
     _connection_option("--context", help="Context of the kubeconfig (default: the current one)."),
     _connection_option(
@@ -140,8 +176,9 @@ _CONNECTION = [
     ),
     _connection_option(
         "--request-timeout",
-        type=click.FloatRange(min=0, min_open=True),
-        help="Timeout of one request, in seconds.",
+        type=_TIMEOUT,
+        metavar="DURATION",
+        help="Timeout of one request: 5s, 1m, a number of seconds, 0 for the default.",
     ),
     _connection_option(
         "--insecure-skip-tls-verify",
@@ -303,6 +340,19 @@ class _Format(click.ParamType[str]):
         return text
 
 
+def _hide_headers(context: click.Context, option: click.Parameter, value: bool) -> None:
+    output_of.style.no_headers = value
+
+
+no_headers = click.option(
+    "--no-headers",
+    is_flag=True,
+    expose_value=False,
+    callback=_hide_headers,
+    help="Print tables without the line of column names.",
+)
+
+
 def output(*formats: str, paths: bool = True) -> Option:
     """Return the `-o` option with the given formats; `paths` adds jsonpath."""
     return click.option(
@@ -314,12 +364,18 @@ DRY_RUNS = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
 dry_run = click.option(
     "--dry-run",
     type=click.Choice(list(DRY_RUNS)),
+    is_flag=False,
+    flag_value="client",
     default="none",
     show_default=True,
-    help="client: print what would be sent; server: let the cluster check it.",
+    help="client: print what would be sent (without a value); server: let the cluster check it.",
 )
 strict = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 all_users = click.option("--all-users", is_flag=True, help="Include other users' tasks.")
+# The options that may also stand before the command.
+SHARED = click.command(cls=commands.Command)(
+    cluster_all_namespaces(all_users(lambda cluster, all_users: None))
+).params
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
@@ -344,27 +400,3 @@ def confirm(question: str, flag: str = "--yes") -> None:
         raise UserError(f"{question} (stdin is not a terminal)", f"confirm with {flag}")
     if not click.confirm(question, err=True):
         raise UserError("cancelled")
-
-
-class Duration(click.ParamType[timedelta]):
-    """Durations in kubectl's format: 90s, 5m, 1h30m; a plain number is in seconds."""
-
-    name = "duration"
-    _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}  # noqa: RUF012 -- a table
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> timedelta:
-        """Parse a duration; the error for an invalid one shows the format."""
-        if isinstance(value, timedelta):
-            return value
-        text = str(value)
-        if re.fullmatch(r"[0-9]{1,9}", text):
-            return timedelta(seconds=int(text))
-        if not re.fullmatch(r"(?:[0-9]{1,9}(?:\.[0-9]{1,6})?(?:ms|[smhd]))+", text):
-            self.fail(f"{text!r} is not a duration; use 90s, 5m or 1h30m", param, ctx)
-        parts = re.findall(r"([0-9.]+)(ms|[smhd])", text)
-        return timedelta(seconds=sum(float(number) * self._UNITS[unit] for number, unit in parts))
-
-
-DURATION = Duration()

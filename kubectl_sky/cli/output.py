@@ -1,10 +1,12 @@
 """Output of commands: tables for people; JSON, YAML and names for programs."""
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TextIO
 
 import click
@@ -19,13 +21,31 @@ _MIN_PROGRESS_BYTES = 20_000_000  # bytes that can be read within a second
 _CLEAR, _HOME, _END_OF_LINE, _BELOW = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
 
 
+@dataclass
+class Style:
+    """How to print, from the flags that every command has."""
+
+    quiet: bool = False
+    color: str = "auto"
+    no_headers: bool = False
+
+
+style = Style()
+
+
 def out(text: str) -> None:
     """Print a result on stdout."""
     click.echo(shown(text, sys.stdout))
 
 
 def note(text: str) -> None:
-    """Print a note on stderr."""
+    """Print a note on stderr, unless --quiet is set."""
+    if not style.quiet or text.startswith("warning:"):
+        error(text)
+
+
+def error(text: str) -> None:
+    """Print an error, warning or prompt on stderr."""
     click.echo(shown(text, sys.stderr), err=True)
 
 
@@ -38,7 +58,7 @@ def notes(items: Iterable[object]) -> None:
 def problems(items: Sequence[Problem]) -> None:
     """Print problems of files on stderr, one per line; only the first of very many."""
     if items:
-        note(listed(items))
+        error(listed(items))
 
 
 def warning(text: str) -> None:
@@ -54,10 +74,21 @@ def shown(text: str, stream: TextIO) -> str:
     return plain(text) if stream.isatty() else text
 
 
+def _shows_progress() -> bool:
+    return sys.stderr.isatty() and not style.quiet
+
+
+def colored(stream: TextIO) -> bool:
+    """Return whether to colour a stream; `auto` follows no-color.org."""
+    if style.color != "auto":
+        return style.color == "always"
+    return stream.isatty() and not (os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb")
+
+
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], object]]:
     """Show a progress bar if stderr is a terminal and there are many objects."""
-    hidden = total < _MIN_PROGRESS_OBJECTS or not sys.stderr.isatty()
+    hidden = total < _MIN_PROGRESS_OBJECTS or not _shows_progress()
     with click.progressbar(length=total, label=label, file=sys.stderr, hidden=hidden) as bar:
         yield bar.update
 
@@ -65,7 +96,7 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], object]]:
 @contextmanager
 def transfer(label: str, size: int) -> Iterator[Callable[[int], object]]:
     """Show a progress bar of bytes if stderr is a terminal and the size is large."""
-    hidden = size < _MIN_PROGRESS_BYTES or not sys.stderr.isatty()
+    hidden = size < _MIN_PROGRESS_BYTES or not _shows_progress()
     label = f"{label} ({size / 1e6:,.0f} MB)"
     with click.progressbar(length=max(size, 1), label=label, file=sys.stderr, hidden=hidden) as bar:
         yield bar.update
@@ -73,8 +104,11 @@ def transfer(label: str, size: int) -> Iterator[Callable[[int], object]]:
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Format a table like kubectl: columns three spaces apart, without lines."""
-    lines = [list(header), *(list(map(cell, row)) for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    lines = [] if style.no_headers else [list(header)]
+    lines += [list(map(cell, row)) for row in rows]
+    widths = [
+        max((len(line[column]) for line in lines), default=0) for column in range(len(header))
+    ]
     return "\n".join(
         "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines

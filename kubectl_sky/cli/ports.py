@@ -18,6 +18,7 @@ _MAX_SUGGESTED_PORTS = 3  # ports in the suggested command
 @options.cluster_all_namespaces
 @options.all_users
 @options.output("wide", "json", "yaml", "name")
+@options.no_headers
 def command(task: str, cluster: options.ClusterFlags, all_users: bool, form: str | None) -> None:
     """Show the endpoints of TASK's ports: at its Service, and outside the cluster.
 

@@ -20,6 +20,7 @@ def command() -> None:
 @command.command("list", examples=["queues list -n team-a"])
 @options.cluster
 @options.output("json", "yaml", "name")
+@options.no_headers
 def list_(cluster: options.ClusterFlags, form: str | None) -> None:
     """List queues of the namespace, with counts of admitted and pending tasks."""
     from kubectl_sky.actions import queues

@@ -1,10 +1,11 @@
 """Format tasks, pipelines and the evidence of deleted ones: for people, and JSON for programs."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from kubectl_sky import names
 from kubectl_sky.cli import output
 from kubectl_sky.observe import age
 from kubectl_sky.observe.evidence import last_lines
@@ -35,7 +36,7 @@ def listing(tasks: Sequence[TaskStatus], form: str | None, columns: Sequence[str
     if form not in (None, "wide"):
         return output.data({"tasks": [task.as_json() for task in tasks]}, form)
     wide = form == "wide"
-    names = [
+    titles = [
         "ID",
         "NAME",
         "STATUS",
@@ -44,7 +45,8 @@ def listing(tasks: Sequence[TaskStatus], form: str | None, columns: Sequence[str
         *columns,
         *(["UPDATED", "NOTE"] if wide else []),
     ]
-    return output.table(names, [[_CELLS[name](row) for name in names] for row in _rows(tasks)])
+    titles.sort(key="LABELS".__eq__)  # the last one, as in kubectl
+    return output.table(titles, [[_CELLS[title](row) for title in titles] for row in _rows(tasks)])
 
 
 def incomplete(tasks: Iterable[TaskStatus]) -> Iterator[str]:
@@ -91,7 +93,13 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
     "USER": lambda task: task.user,
     "JOBS": lambda task: _first_items(_jobs(task)),
     "NOTE": lambda task: task.note,
+    "LABELS": lambda task: names.selector_of(_labels(task)),
 }
+
+
+def _labels(task: TaskStatus | PipelineStatus) -> Mapping[str, str]:
+    """Return the labels of a task; those of a pipeline are in its tasks' rows."""
+    return task.labels if isinstance(task, TaskStatus) else {}
 
 
 def _jobs(task: TaskStatus | PipelineStatus) -> list[str]:

@@ -12,6 +12,7 @@ from kubectl_sky.cli import commands, options, output
 @options.cluster_all_namespaces
 @options.all_users
 @options.output("json", "yaml")
+@options.no_headers
 def command(task: str, cluster: options.ClusterFlags, all_users: bool, form: str | None) -> None:
     """Show the CPU and memory usage of TASK's nodes, if the cluster measures it."""
     from kubectl_sky.actions import find, usage

@@ -1,6 +1,5 @@
 """The terminal as the user interface of an action: results, notes and logs."""
 
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -24,20 +23,10 @@ def write(block: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def colored(choice: str) -> bool:
-    """Report whether to colour stdout; `auto` follows no-color.org."""
-    if choice != "auto":
-        return choice == "always"
-    no_color = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return sys.stdout.isatty() and not no_color
-
-
 class Printer:
     """Print formatted log lines to stdout, or to one file per node in a folder."""
 
-    def __init__(
-        self, form: Form | None = None, color: str = "auto", folder: str | None = None
-    ) -> None:
+    def __init__(self, form: Form | None = None, folder: str | None = None) -> None:
         form = form or Form()
         self._folder = Path(folder) if folder else None
         self._started_files: set[Path] = set()
@@ -45,7 +34,9 @@ class Printer:
             plain = Output.RAW if form.output is Output.TEXT else form.output
             self._form = replace(form, output=plain)
         else:
-            self._form = replace(form, color=colored(color), terminal=sys.stdout.isatty())
+            self._form = replace(
+                form, color=output.colored(sys.stdout), terminal=sys.stdout.isatty()
+            )
 
     def __call__(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
         """Print lines of one node; `final_newline` is False if the last has no newline."""

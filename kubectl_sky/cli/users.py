@@ -107,6 +107,7 @@ def _next_steps(added: "Added") -> list[str]:
 @command.command("list", examples=["users list", "users list -o json"])
 @options.connection
 @options.output("json", "yaml", "name")
+@options.no_headers
 def list_(cluster: options.ClusterFlags, form: str | None) -> None:
     """List the users that `users add` created, in all namespaces or that of --namespace.
 

@@ -111,6 +111,7 @@ def _applied(applied: "AppliedVolume", form: str | None, suffix: str) -> object:
 @options.cluster_all_namespaces
 @options.all_users
 @options.output("wide", "json", "yaml", "name")
+@options.no_headers
 @click.option("--details", is_flag=True, help="Also show class, access modes and PVCs.")
 def list_volumes(
     cluster: options.ClusterFlags, all_users: bool, form: str | None, details: bool

@@ -15,6 +15,7 @@ from urllib3.exceptions import HTTPError, InvalidHeader, ReadTimeoutError
 from urllib3.util.retry import Retry
 
 from kubectl_sky.cluster.errors import CHECK_ADDRESS, RequestInfo
+from kubectl_sky.cluster.http_trace import Trace
 from kubectl_sky.errors import ClusterError, Unreachable
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024  # bytes, uncompressed: 500 objects of 100 kB
@@ -154,7 +155,7 @@ def _retried(pool: urllib3.PoolManager, request: Request, attempt: Attempt) -> R
     while True:
         retry_after = ""
         try:
-            reply = attempt(pool, request)
+            reply = _traced(pool, request, attempt)
         except HTTPError as error:
             retries = retries.increment(request.method, request.url, error=error)
         else:
@@ -163,6 +164,19 @@ def _retried(pool: urllib3.PoolManager, request: Request, attempt: Attempt) -> R
                 return Reply(reply.status, reply.headers, reply.data, reply.stream, retries)
             retries = retries.increment(request.method, request.url)
         retries.pause(retry_after)
+
+
+def _traced(pool: urllib3.PoolManager, request: Request, attempt: Attempt) -> Reply:
+    if not Trace.enabled():
+        return attempt(pool, request)
+    trace = Trace(request.method, request.url, request.headers, request.body)
+    try:
+        reply = attempt(pool, request)
+    except Exception as error:
+        trace.failed(error)
+        raise
+    trace.answered(reply.status, reply.headers, reply.data)
+    return reply
 
 
 def _attempt(pool: urllib3.PoolManager, request: Request) -> Reply:

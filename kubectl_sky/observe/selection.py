@@ -1,6 +1,6 @@
 """Filter, sort and limit lists of tasks."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from kubectl_sky.observe.nodes import JobStatus, State
@@ -26,13 +26,15 @@ def states() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Selection:
-    """A filter by state and time, with a sort order and a limit.
+    """A filter by state, time and labels, with a sort order and a limit.
 
-    `states` are names from `states()`; empty for all. `since` is RFC 3339 in UTC.
+    `states` are names from `states()`; empty for all. `since` is RFC 3339 in UTC. `labels` is
+    whether the labels of a task match.
     """
 
     states: tuple[str, ...] = ()
     since: str = ""
+    labels: Callable[[Mapping[str, str]], bool] = lambda labels: True
     order: str = "age"
     limit: int | None = None
 
@@ -44,6 +46,8 @@ class Selection:
         return selected[: self.limit]
 
     def _shows(self, task: TaskStatus) -> bool:
-        if not self.states or task.created_at < self.since:
-            return task.created_at >= self.since
+        if task.created_at < self.since or not self.labels(task.labels):
+            return False
+        if not self.states:
+            return True
         return not {str(task.state), str(task.job_status).lower()}.isdisjoint(self.states)

@@ -5,7 +5,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from kubectl_sky.practice import quantities, selection
+from kubectl_sky import label_selectors
+from kubectl_sky.practice import quantities
 from kubectl_sky.practice.admission import DEFAULT_CLASS
 from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.controller import Controller, record_event
@@ -241,5 +242,7 @@ def _matches(volume: Json, claim: Json) -> bool:
         and set(wanted["accessModes"]) <= set(spec["accessModes"])
         and spec["volumeMode"] == wanted["volumeMode"]
         and _size(volume) >= least
-        and selection.matches(wanted.get("selector") or {}, volume["metadata"].get("labels") or {})
+        and label_selectors.matches(
+            wanted.get("selector") or {}, volume["metadata"].get("labels") or {}
+        )
     )

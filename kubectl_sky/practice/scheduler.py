@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kubectl_sky.practice import quantities, selection
+from kubectl_sky import label_selectors
+from kubectl_sky.practice import quantities
 from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.controller import Controller, record_event
 from kubectl_sky.practice.quantities import ZERO, Quantity
@@ -239,12 +240,14 @@ def _tolerated(taint: Json, spec: Json) -> bool:
 
 def _matches(term: Json, pod: Json) -> bool:
     selector = term.get("labelSelector")
-    return selector is not None and selection.matches(selector, pod["metadata"].get("labels") or {})
+    return selector is not None and label_selectors.matches(
+        selector, pod["metadata"].get("labels") or {}
+    )
 
 
 def _selected(node: Json, spec: Json) -> bool:
     labels = node["metadata"].get("labels") or {}
-    if not selection.matches({"matchLabels": spec.get("nodeSelector")}, labels):
+    if not label_selectors.matches({"matchLabels": spec.get("nodeSelector")}, labels):
         return False
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get(_REQUIRED)
@@ -253,7 +256,7 @@ def _selected(node: Json, spec: Json) -> bool:
     name = {"metadata.name": node["metadata"]["name"]}
     return any(
         term
-        and selection.matches({"matchExpressions": term.get("matchExpressions")}, labels)
-        and selection.matches({"matchExpressions": term.get("matchFields")}, name)
+        and label_selectors.matches({"matchExpressions": term.get("matchExpressions")}, labels)
+        and label_selectors.matches({"matchExpressions": term.get("matchFields")}, name)
         for term in required["nodeSelectorTerms"]
     )

@@ -1,0 +1,101 @@
+"""Rewrite kubectl's forms of flags to the forms that click reads.
+
+kubectl accepts `-n=team`, `--watch=true` and `-A=false`, and flags before the command. A flag with
+an optional value, such as `--dry-run`, takes the next argument only if that is one of its values.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+_TRUE = ("1", "t", "T", "true", "TRUE", "True")
+_FALSE = ("0", "f", "F", "false", "FALSE", "False")
+
+Flag = tuple[str, ...]  # a flag as click reads it: its name, and its value if it takes one
+
+
+class Arguments:
+    """The arguments of a command, as flags and other arguments.
+
+    Without `interspersed`, the flags end at the first other argument. `before_dashes` is the number
+    of other arguments before `--`; None without `--`. Unknown flags are left for click to refuse.
+    Raises BadOptionUsage.
+    """
+
+    def __init__(
+        self,
+        params: Sequence[click.Parameter],
+        arguments: Sequence[str],
+        *,
+        interspersed: bool = True,
+    ) -> None:
+        self._options = {
+            name: param
+            for param in params
+            if isinstance(param, click.Option)
+            for name in (*param.opts, *param.secondary_opts)
+        }
+        self._remaining = list(arguments)
+        self.flags: list[Flag] = []
+        self.others: list[str] = []
+        self.before_dashes: int | None = None
+        while self._remaining and (interspersed or not self.others):
+            word = self._remaining.pop(0)
+            if word == "--":
+                self.before_dashes = len(self.others)
+                break
+            if word.startswith("--"):
+                name, equals, value = word.partition("=")
+                self._add(name, value if equals else None)
+            elif len(word) > 1 and word.startswith("-"):
+                for name, letters in self._split(word[1:]):
+                    self._add(name, letters)
+            else:
+                self.others.append(word)
+        self.others += self._remaining
+
+    @property
+    def rewritten(self) -> list[str]:
+        """The arguments in click's forms."""
+        return [*(word for flag in self.flags for word in flag), "--", *self.others]
+
+    def _split(self, letters: str) -> Iterator[tuple[str, str | None]]:
+        """Split short flags: `-it` is two flags, and `-ojson` and `-o=json` one with a value."""
+        while letters:
+            name, letters = f"-{letters[0]}", letters[1:]
+            option = self._options.get(name)
+            if letters.startswith("=") or (option and not option.is_flag and not option.count):
+                yield name, letters.removeprefix("=") if letters else None
+                return
+            yield name, None
+
+    def _add(self, name: str, value: str | None) -> None:
+        option = self._options.get(name)
+        if option is None:
+            self.flags.append((name,) if value is None else (f"{name}={value}",))
+        elif option.is_flag and value is not None:
+            self._set(option, name, value)
+        elif option.is_flag or option.count:
+            self.flags.append((name,))
+        elif value is not None:
+            self.flags.append((name, value))
+        elif isinstance(option.type, click.Choice) and isinstance(option.flag_value, str):
+            chosen = self._remaining and self._remaining[0] in option.type.choices
+            self.flags.append((name, self._remaining.pop(0) if chosen else option.flag_value))
+        elif self._remaining:
+            self.flags.append((name, self._remaining.pop(0)))
+        else:
+            raise click.BadOptionUsage(name, f"Option {name!r} requires an argument.")
+
+    def _set(self, option: click.Option, name: str, value: str) -> None:
+        """Set a flag to true or false, as in `--watch=false`; the last one counts."""
+        if value not in (*_TRUE, *_FALSE):
+            long = f"-{name}"  # `-v=6` where -v has another meaning
+            if name.startswith("--") or long not in self._options:
+                raise click.BadOptionUsage(name, f"{name}={value}: use {name}=true or =false")
+            self.flags.append((long, value))
+            return
+        names = {*option.opts, *option.secondary_opts}
+        self.flags = [flag for flag in self.flags if flag[0] not in names]
+        if value in _TRUE:
+            self.flags.append((name,))
