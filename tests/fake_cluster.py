@@ -127,6 +127,7 @@ class FakeCluster:
         self.ready = True
         self.tokens: dict[str, str] = {}  # users by token; a request with another one is refused
         self.requests: list[str] = []
+        self.connections: list[Connection] = []  # of the clients, in order
         self.sent: list[Request] = []  # the same requests, as they came
         self.forbidden: set[str] = set()  # such as "create pods", or "bob: create pods"
         self.kinds = set(_EVERYWHERE)
@@ -141,6 +142,7 @@ class FakeCluster:
 
     def session(self, connection: Connection | None = None) -> Session:
         """Return a new client."""
+        self.connections.append(connection or Connection())
         return _Session(self, connection or Connection())
 
     def before(self, request: str, action: Action, nth: int = 1) -> None:

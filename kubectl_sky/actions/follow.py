@@ -39,6 +39,34 @@ def follow(
         ui.note(_access_hint(target.id))
 
 
+def follow_tasks(
+    session: Session, tasks: Sequence[TaskStatus], request: LogRequest, ui: UI
+) -> None:
+    """Print the logs of several tasks until all have finished, with their names as prefixes.
+
+    Interactive tasks are not followed. Raises TaskFailed, Interrupted, ClusterError.
+    """
+    for task in tasks:
+        if task.interactive:
+            ui.note(_access_hint(task.id))
+    followed = [task for task in tasks if not task.interactive]
+    try:
+        finished = logs.follow_all(session, followed, request, ui, lambda statuses: ())
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted; the {len(tasks)} tasks are still running",
+            "`kubectl sky list` shows them, `kubectl sky wait` waits for them",
+        ) from None
+    failures = []
+    for task in finished:
+        try:
+            _check(session, task)
+        except TaskFailed as error:
+            failures.append(str(error))
+    if failures:
+        raise TaskFailed("\nerror: ".join(failures))
+
+
 def _access_hint(task_id: str) -> str:
     """Say how to use an interactive task, and how to stop it."""
     return (

@@ -1,7 +1,7 @@
 """`render`: build the manifests of submit without a cluster."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kubectl_sky import private, settings, users
@@ -11,6 +11,7 @@ from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.provenance import Origins, with_origins
+from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests, redacted
 from kubectl_sky.workloads.decide import Decision, decide
 
@@ -28,12 +29,25 @@ def render_file(
     source: taskfile.Source, facts: Facts, ui: UI, show_secrets: bool = False, explain: bool = False
 ) -> Manifests:
     """Read a task file and render its manifests. Raises InvalidFiles."""
-    task_file = taskfile.load(source, ui)
-    decision = decide(task_file.entries, facts, task_file.settings)
-    ui.notes((*task_file.remarks, *decision.notes))
-    if explain and any(task.kubernetes.pod for task in task_file.tasks):
-        ui.note("config.kubernetes.pod_config: objects that it changes are not annotated")
-    return render(task_file, decision, show_secrets, explain)
+    return render_files([source], facts, ui, show_secrets, explain)
+
+
+def render_files(
+    sources: Sequence[taskfile.Source],
+    facts: Facts,
+    ui: UI,
+    show_secrets: bool = False,
+    explain: bool = False,
+) -> Manifests:
+    """Read task files and render their manifests. Raises InvalidFiles with all problems."""
+    rendered = []
+    for task_file in taskfile.load_all(sources, ui):
+        decision = decide(task_file.entries, facts, task_file.settings)
+        ui.notes((*task_file.remarks, *decision.notes))
+        if explain and any(task.kubernetes.pod for task in task_file.tasks):
+            ui.note("config.kubernetes.pod_config: objects that it changes are not annotated")
+        rendered.append(render(task_file, decision, show_secrets, explain))
+    return manifests.merged(rendered)
 
 
 def render(
@@ -55,7 +69,7 @@ def render(
     return task_file.render(plans)
 
 
-def write(manifests: Manifests, folder: Path) -> list[Path]:
+def write(rendered: Manifests, folder: Path) -> list[Path]:
     """Write one file per object, numbered in apply order; return the paths.
 
     Files with Secrets and a newly created folder are readable only by the current user.
@@ -63,7 +77,7 @@ def write(manifests: Manifests, folder: Path) -> list[Path]:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         written = []
-        for number, manifest in enumerate(manifests.all):
+        for number, manifest in enumerate(rendered.all):
             name = re.sub(r"[^a-z0-9.-]", "-", manifest.name.lower())
             path = folder / f"{number:02}-{name}.yaml"
             mode = 0o600 if manifest.is_secret else 0o644

@@ -1,19 +1,25 @@
 """`submit`: run the tasks of a file on a cluster."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
 from kubectl_sky.actions import contexts, gather, preflight, taskfile, upload
-from kubectl_sky.actions.apply import apply
-from kubectl_sky.actions.follow import follow, note_next_steps
+from kubectl_sky.actions.apply import Submitted, apply
+from kubectl_sky.actions.follow import follow, follow_tasks, note_next_steps
 from kubectl_sky.actions.logs import LogRequest
+from kubectl_sky.actions.preflight import Existing
+from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
-from kubectl_sky.render.manifests import redacted
-from kubectl_sky.workloads.decide import decide
+from kubectl_sky.errors import UserError
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.render import manifests
+from kubectl_sky.render.manifests import Manifests, redacted
+from kubectl_sky.workloads.decide import Decision, decide
 
 DryRun = Literal["none", "client", "server"]
 
@@ -34,39 +40,116 @@ class Options:
     start_timeout: float | None = None
 
 
+@dataclass(frozen=True)
+class _Prepared:
+    """A checked file, and what submit will send and upload for it."""
+
+    options: Options
+    task_file: TaskFile
+    session: Session
+    decision: Decision
+    existing: Existing
+
+    @property
+    def start_timeout(self) -> float:
+        return self.options.start_timeout or self.task_file.start_timeout
+
+
 def submit(
     options: Options,
     ui: UI,
-    connect: Callable[[Connection], Session] = Session.connect,
+    connect: Callable[[Connection], Session] | None = None,
 ) -> None:
     """Submit the tasks of a file and follow them.
 
     Raises SkyError: InvalidFiles and UserError before anything is sent, ClusterError after what
     was sent is deleted again, and TaskFailed, Interrupted and ClusterError while it follows.
     """
-    task_file = taskfile.load(options.source, ui)
+    submit_all([options], ui, connect)
+
+
+def submit_all(
+    files: Sequence[Options],
+    ui: UI,
+    connect: Callable[[Connection], Session] | None = None,
+) -> None:
+    """Submit the tasks of files, which are all checked before anything is sent, and follow them.
+
+    The flags of all files are the same. Raises the same errors as `submit`.
+    """
+    task_files = taskfile.load_all([options.source for options in files], ui)
+    prepared = [
+        _prepare(options, task_file, ui, connect or Session.connect)
+        for options, task_file in zip(files, task_files, strict=True)
+    ]
+    options = files[0]
+    if options.dry_run != "none":
+        for file in prepared if options.dry_run == "server" else ():
+            apply(file.session, file.decision, file.existing, ui, dry_run=True)
+        ui.preview(manifests.merged([_shown_manifests(file) for file in prepared]))
+        return
+    if len(files) > 1 and options.follow:
+        _check_followable(prepared)
+    uploads = [
+        upload.snapshot(file.decision, file.task_file.archives, file.existing, options.follow)
+        for file in prepared
+    ]
+    submitted = []
+    for file in prepared:
+        submitted.append(apply(file.session, file.decision, file.existing, ui))
+        ui.submitted(submitted[-1])
+    with ExitStack() as stack:
+        for file, result, files_of_task in zip(prepared, submitted, uploads, strict=True):
+            stack.enter_context(
+                upload.to_pods(
+                    file.session, result, files_of_task, ui, in_background=len(files) > 1
+                )
+            )
+        if options.follow:
+            _follow(prepared, submitted, ui)
+        else:
+            for file, result in zip(prepared, submitted, strict=True):
+                note_next_steps(file.session, result.id, file.decision, ui.note)
+
+
+def _prepare(
+    options: Options, task_file: TaskFile, ui: UI, connect: Callable[[Connection], Session]
+) -> _Prepared:
+    """Plan the tasks of a file, and check them against the cluster."""
     task_file, connection = contexts.choose(task_file, options.connection)
     session = connect(connection)
     facts = gather.facts(session, task_file, options.user)
     decision = decide(task_file.entries, facts, task_file.settings)
-    manifests = task_file.render(decision.plans)
-    existing = preflight.check(session, task_file, decision, manifests)
+    existing = preflight.check(session, task_file, decision, task_file.render(decision.plans))
     ui.notes((*task_file.remarks, *decision.notes, *existing.notes))
     ui.notes(upload.notes(decision.plans, task_file.archives, existing))
-    if options.dry_run == "server":
-        apply(session, decision, existing, ui, dry_run=True)
-    if options.dry_run != "none":
-        redacted_plans = map(redacted, decision.plans)
-        shown = existing.manifests if options.show_secrets else task_file.render(redacted_plans)
-        ui.preview(shown)
-        return
-    uploads = upload.snapshot(decision, task_file.archives, existing, options.follow)
-    submitted = apply(session, decision, existing, ui)
-    ui.submitted(submitted)
-    with upload.to_pods(session, submitted, uploads, ui):
-        if options.follow:
-            timeout = options.start_timeout or task_file.start_timeout
-            request = LogRequest(LogOptions(follow=True), start_timeout=timeout, until_ready=True)
-            follow(session, submitted.target, request, ui)
-        else:
-            note_next_steps(session, submitted.id, decision, ui.note)
+    return _Prepared(options, task_file, session, decision, existing)
+
+
+def _shown_manifests(file: _Prepared) -> Manifests:
+    if file.options.show_secrets:
+        return file.existing.manifests
+    return file.task_file.render(map(redacted, file.decision.plans))
+
+
+def _check_followable(files: Sequence[_Prepared]) -> None:
+    """Raise UserError if this client cannot follow the tasks of several files together."""
+    together = [file.task_file.entries[0] for file in files if file.decision.together]
+    if together:
+        raise UserError(
+            f"{together[0].document.file}: several tasks cannot be followed with other files",
+            "submit it separately, or use --detach",
+        )
+    if len({file.session.server for file in files}) > 1:
+        raise UserError("tasks of several clusters cannot be followed together", "use --detach")
+
+
+def _follow(files: Sequence[_Prepared], submitted: Sequence[Submitted], ui: UI) -> None:
+    timeout = max(file.start_timeout for file in files)
+    request = LogRequest(LogOptions(follow=True), start_timeout=timeout, until_ready=True)
+    if len(files) == 1:
+        follow(files[0].session, submitted[0].target, request, ui)
+    else:
+        targets = [result.target for result in submitted]
+        tasks = [target for target in targets if isinstance(target, TaskStatus)]
+        follow_tasks(files[0].session, tasks, request, ui)

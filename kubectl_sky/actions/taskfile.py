@@ -153,6 +153,19 @@ def load(source: Source, ui: UI) -> TaskFile:
     )
 
 
+def load_all(sources: Sequence[Source], ui: UI) -> list[TaskFile]:
+    """Read and check several files. Raises InvalidFiles with the problems of all of them."""
+    task_files, problems = [], list[Problem]()
+    for source in sources:
+        try:
+            task_files.append(load(source, ui))
+        except InvalidFiles as error:
+            problems += error.problems
+    if problems:
+        raise InvalidFiles(problems)
+    return task_files
+
+
 def _as_tasks(documents: Sequence[Document]) -> tuple[list[Document], list[str]]:
     converted = [unsupported.as_task(document) for document in documents]
     return [document for document, _ in converted], [

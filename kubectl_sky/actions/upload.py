@@ -107,13 +107,20 @@ def _bytes(size: float) -> str:
 
 
 @contextmanager
-def to_pods(session: Session, submitted: Submitted, uploads: Uploads, ui: UI) -> Iterator[None]:
+def to_pods(
+    session: Session,
+    submitted: Submitted,
+    uploads: Uploads,
+    ui: UI,
+    *,
+    in_background: bool = False,
+) -> Iterator[None]:
     """Upload the files to every node as soon as it waits for them, then run the body.
 
-    The body starts at once if tasks start at different times. Raises SkyError.
+    The body starts at once `in_background`, or if tasks start at different times. Raises SkyError.
     """
     plans = submitted.decision.plans
-    independent = submitted.decision.together or bool(plans[0].array)
+    independent = in_background or submitted.decision.together or bool(plans[0].array)
     if uploads.items and not (independent and uploads.following):
         _before_follow(session, submitted, uploads, ui)
     may_restart = independent or any(plan.restarts or plan.recovers for plan in plans)

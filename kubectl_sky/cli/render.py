@@ -20,7 +20,7 @@ from kubectl_sky.errors import UserError
         "render task.yaml --output-dir manifests/",
     ],
 )
-@click.argument("file")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @options.task
 @options.output("yaml", "json", paths=False)
 @options.strict
@@ -39,9 +39,13 @@ from kubectl_sky.errors import UserError
 )
 @click.option("--user", help="Owner of the task (default: `auth login`, then your OS user name).")
 def command(
-    file: str, overrides: Overrides, form: str | None, strict: bool, **flags: str | None
+    files: tuple[str, ...],
+    overrides: Overrides,
+    form: str | None,
+    strict: bool,
+    **flags: str | None,
 ) -> None:
-    """Print the manifests that submit would send for FILE (`-` is standard input).
+    """Print the manifests that submit would send for each FILE (`-` is standard input).
 
     Needs no cluster. `--id` makes the output reproducible. Volumes are taken as PVC names, and the
     owner comes from this machine; `submit --dry-run=client -o yaml` asks the cluster for both.
@@ -52,10 +56,12 @@ def command(
     from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.render import manifests
 
-    source = Source(file, overrides, os.environ, sys.stdin.buffer, strict)
+    if len(files) > 1 and overrides.task_id:
+        raise UserError("--id names one task", "render one FILE with it")
+    sources = [Source(file, overrides, os.environ, sys.stdin.buffer, strict) for file in files]
     facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
-    rendered = action.render_file(
-        source, facts, Terminal(), bool(flags["show_secrets"]), bool(flags["explain"])
+    rendered = action.render_files(
+        sources, facts, Terminal(), bool(flags["show_secrets"]), bool(flags["explain"])
     )
     if flags["no_runtime"]:
         rendered = rendered.without_runtime

@@ -11,6 +11,7 @@ import click
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.ui import Terminal
+from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
     from kubectl_sky.actions import submit
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
         "submit task.yaml --env EPOCHS=10 --gpus A100:8 --num-nodes 2",
         "submit task.yaml --detach --id train001",
         "submit task.yaml --dry-run=server",
+        "submit train.yaml eval.yaml",
     ],
 )
-@click.argument("file")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("-d", "--detach", is_flag=True, help="Return at once, without following the logs.")
 @options.task
 @options.dry_run
@@ -42,16 +44,16 @@ if TYPE_CHECKING:
 @options.cluster
 @options.output("json", "yaml", "name", paths=False)
 def command(
-    file: str,
+    files: tuple[str, ...],
     overrides: Overrides,
     cluster: options.ClusterFlags,
     form: str | None,
     **flags: object,
 ) -> int:
-    """Run the task in FILE (`-` is standard input) and follow its logs.
+    """Run the task in each FILE (`-` is standard input) and follow their logs.
 
-    Prints the task's id at once. The exit code is that of the task: 4 if it failed. Ctrl-C leaves
-    the task running. With -o, it only prints what was submitted.
+    All FILEs are checked before anything is sent. Prints each task's id at once. The exit code is
+    4 if a task failed. Ctrl-C leaves the tasks running. With -o, it only prints what was submitted.
 
     A task without `run` stays up after `setup` until you stop it. This command returns when all its
     nodes are ready, and `exec -it` and `port-forward` get you in.
@@ -71,7 +73,9 @@ def command(
     from kubectl_sky.actions import submit, taskfile
 
     timeout = flags["wait_timeout"]
-    submit.submit(
+    if len(files) > 1 and overrides.task_id:
+        raise UserError("--id names one task", "submit one FILE with it")
+    requests = [
         submit.Options(
             source=taskfile.Source(
                 file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"])
@@ -82,17 +86,24 @@ def command(
             show_secrets=bool(flags["show_secrets"]),
             follow=not (flags["detach"] or form),
             start_timeout=timeout.total_seconds() if isinstance(timeout, timedelta) else None,
-        ),
-        _Terminal(form, str(flags["dry_run"])),
-    )
+        )
+        for file in files
+    ]
+    ui = _Terminal(form, str(flags["dry_run"]), several=len(files) > 1)
+    try:
+        submit.submit_all(requests, ui)
+    finally:
+        ui.finish()
     return 0
 
 
 class _Terminal(Terminal):
     """Print the results of a submit in the form that the user chose."""
 
-    def __init__(self, form: str | None, dry_run: str) -> None:
+    def __init__(self, form: str | None, dry_run: str, several: bool) -> None:
         super().__init__()
+        self._several = several
+        self._results: list[dict[str, object]] = []
         self._form = form
         self._suffix = options.DRY_RUNS[dry_run]
 
@@ -114,6 +125,8 @@ class _Terminal(Terminal):
         name = f"{submitted.decision.word}/{submitted.id}"
         if self._form == "name":
             output.out(name)
+        elif self._form and self._several:
+            self._results.append(submitted.as_json(self.dangers))
         elif self._form:
             output.out(output.data(submitted.as_json(self.dangers), self._form))
         else:
@@ -124,6 +137,11 @@ class _Terminal(Terminal):
                 f"{name} {status}: {decision.title}, {size} in namespace {decision.namespace}"
             )
         sys.stdout.flush()
+
+    def finish(self) -> None:
+        """Print the results of several files for programs, as far as they were submitted."""
+        if self._results and self._form:
+            output.out(output.data({"submitted": self._results}, self._form))
 
 
 def _size(plans: "Sequence[Plan]") -> str:

@@ -14,8 +14,10 @@ from kubectl_sky.actions.apply import Submitted
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source
 from kubectl_sky.actions.ui import UI
+from kubectl_sky.cli import main
 from kubectl_sky.cluster import backoff, streams, tail, watch
 from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.transport import Retries
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.render.manifests import Manifests
@@ -115,3 +117,25 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
 def send(api: FakeCluster, tmp_path: Path) -> Submitter:
     """Submit task texts to the cluster in memory."""
     return Submitter(api, tmp_path)
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(
+    api: FakeCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Run:
+    """Run commands over the cluster in memory; return exit code, stdout and stderr."""
+    monkeypatch.setenv("KUBECTL_SKY_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Session, "connect", api.session)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main.main(list(arguments))
+        return code, *capsys.readouterr()
+
+    return run

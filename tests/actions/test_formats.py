@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import click
@@ -11,7 +10,7 @@ import pytest
 import yaml
 
 from kubectl_sky import kinds
-from kubectl_sky.actions import submit, taskfile
+from kubectl_sky.actions import taskfile
 from kubectl_sky.cli import main
 from kubectl_sky.cluster.session import Session
 from tests import fake_cluster
@@ -70,7 +69,6 @@ def with_formats() -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 FORMATS = dict(with_formats())
-SUBMIT = submit.submit
 
 
 def prepare(api: FakeCluster, folder: Path) -> None:
@@ -105,11 +103,8 @@ def run(
 
     def run(command: str, form: str) -> str:
         api = FakeCluster()
-        with monkeypatch.context() as patch:
-            patch.setattr(submit, "submit", SUBMIT)
-            prepare(api, tmp_path)
+        prepare(api, tmp_path)
         monkeypatch.setattr(Session, "connect", api.session)
-        monkeypatch.setattr(submit, "submit", partial(SUBMIT, connect=api.session))
         arguments, expected = COMMANDS[command]
         if command.startswith("volumes") and command != "volumes create":
             assert main.main(["volumes", "apply", "volume.yaml"]) == 0

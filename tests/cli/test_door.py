@@ -30,7 +30,7 @@ def sky(
     [
         (("--help",), "", 0, ""),
         (("nonsense",), "", 2, "unknown command 'nonsense'"),
-        (("render",), "", 2, "Missing argument 'FILE'"),
+        (("render",), "", 2, "Missing argument 'FILE...'"),
         (("render", "--nonsense", "-"), "", 2, "No such option"),
         (("render", "none.yaml"), "", 2, "none.yaml: cannot be read: no such file"),
         (("render", "/"), "", 2, "/: cannot be read: is a directory"),
