@@ -60,7 +60,7 @@ def follow_tasks(
     failures = []
     for task in finished:
         try:
-            _check(session, task)
+            check_outcome(session, task)
         except TaskFailed as error:
             failures.append(str(error))
     if failures:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
@@ -70,31 +70,40 @@ def command(
     find each other as TASK-RANK.$SKYPILOT_JOBGROUP_NAME. When the `primary_tasks` have finished,
     this command stops the other tasks.
     """
-    from kubectl_sky.actions import submit, taskfile
+    from kubectl_sky.actions import submit
 
-    timeout = flags["wait_timeout"]
     if len(files) > 1 and overrides.task_id:
         raise UserError("--id names one task", "submit one FILE with it")
-    requests = [
-        submit.Options(
-            source=taskfile.Source(
-                file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"])
-            ),
-            connection=cluster.flags(),
-            user=cluster.user,
-            dry_run=cast("submit.DryRun", flags["dry_run"]),
-            show_secrets=bool(flags["show_secrets"]),
-            follow=not (flags["detach"] or form),
-            start_timeout=timeout.total_seconds() if isinstance(timeout, timedelta) else None,
-        )
-        for file in files
-    ]
+    requests = [_request(file, overrides, cluster, form, flags) for file in files]
     ui = _Terminal(form, str(flags["dry_run"]), several=len(files) > 1)
     try:
         submit.submit_all(requests, ui)
     finally:
         ui.finish()
     return 0
+
+
+def _request(
+    file: str,
+    overrides: Overrides,
+    cluster: options.ClusterFlags,
+    form: str | None,
+    flags: Mapping[str, object],
+) -> "submit.Options":
+    from kubectl_sky.actions import submit, taskfile
+
+    timeout = flags["wait_timeout"]
+    return submit.Options(
+        source=taskfile.Source(
+            file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"])
+        ),
+        connection=cluster.flags(),
+        user=cluster.user,
+        dry_run=cast("submit.DryRun", flags["dry_run"]),
+        show_secrets=bool(flags["show_secrets"]),
+        follow=not (flags["detach"] or form),
+        start_timeout=timeout.total_seconds() if isinstance(timeout, timedelta) else None,
+    )
 
 
 class _Terminal(Terminal):
