@@ -1,6 +1,6 @@
 """The hierarchy of errors that users see; the exit codes are a stable contract.
 
-    SkyError                 1  any error of this program
+    SkyError                 1  any other error: a bug, or a timeout of waiting
     ├─ UserError             2  the user's file or flags are invalid
     │  ├─ InvalidFiles          has every problem found, with its location
     │  ├─ ProgramMissing        the image does not have the program

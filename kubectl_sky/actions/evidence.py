@@ -73,17 +73,23 @@ class EvidenceRecorder:
             self._folder.prune(_MAX_FILES, seconds=_RETENTION_SECONDS)
 
 
+def of_task(
+    session: Session, task: TaskStatus, environ: Mapping[str, str] = os.environ
+) -> Evidence | None:
+    """Return the evidence of the failed pods of a task; None without any."""
+    if session.is_for_caller:
+        return None
+    stored = _read(_folder(environ), _file(session.server, task.namespace, task.id))
+    return stored if stored and stored.of(task) else None
+
+
 def of_deleted_pods(
     session: Session, task: TaskStatus, environ: Mapping[str, str] = os.environ
 ) -> Evidence | None:
     """Return the evidence of deleted pods of a task; None without any."""
-    if session.is_for_caller:
-        return None
-    stored = _read(_folder(environ), _file(session.server, task.namespace, task.id))
-    if stored is None or not stored.of(task):
-        return None
-    lost = stored.gone(task)
-    return lost if lost.deaths else None
+    stored = of_task(session, task, environ)
+    lost = stored.gone(task) if stored else None
+    return lost if lost and lost.deaths else None
 
 
 def of_deleted_task(

@@ -1,6 +1,6 @@
 """Follow a task, pipeline or group until it finishes, and report how it ended."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kubectl_sky import names
 from kubectl_sky.actions import evidence, leadership, logs, pipeline
@@ -10,15 +10,13 @@ from kubectl_sky.actions.pipeline import PipelineClient, follow_stages
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Interrupted, TaskFailed
-from kubectl_sky.observe.evidence import Evidence, last_lines
+from kubectl_sky.observe import failure
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
-
-_LAST_LINES = 5
 
 
 def follow(
@@ -32,7 +30,8 @@ def follow(
     does not change the tasks. Raises TaskFailed, Interrupted, ClusterError.
     """
     try:
-        check_outcome(session, _follow_to_end(session, target, request, ui, leads))
+        finished = _follow_to_end(session, target, request, ui, leads)
+        check_outcome(session, finished, _shown(request, ui))
     except KeyboardInterrupt:
         raise _interrupted(target) from None
     if request.until_ready and isinstance(target, TaskStatus) and target.interactive:
@@ -105,7 +104,7 @@ def show(session: Session, target: Target, request: LogRequest, ui: UI) -> None:
         for task in target.tasks:
             ui.note(target.heading(task))
             logs.show(session, task, request, ui)
-    check_outcome(session, target)
+    check_outcome(session, target, _shown(request, ui))
 
 
 def _interrupted(target: Target) -> Interrupted:
@@ -123,56 +122,49 @@ def _interrupted(target: Target) -> Interrupted:
     )
 
 
-def check_outcome(session: Session, target: Target) -> None:
-    """Raise TaskFailed if the task failed, or a task of the pipeline or group."""
+def _shown(request: LogRequest, ui: UI) -> Mapping[str, str]:
+    """Return the last line that was shown of each pod; empty if lines were filtered."""
+    return {} if ui.filters_logs else request.shown
+
+
+def check_outcome(session: Session, target: Target, shown: Mapping[str, str] | None = None) -> None:
+    """Raise TaskFailed if the task failed, or a task of the pipeline or group.
+
+    `shown` has the last line that was shown of each pod: its log is not quoted again.
+    """
     if isinstance(target, PipelineStatus):
-        _check_pipeline(session, target)
+        if target.failed:
+            text = _reason(session, target.failed, shown or {})
+            raise TaskFailed(_pipeline_failure(target, target.failed, text))
     elif target.state is State.FAILED:
-        text = reason(target, evidence.of_deleted_pods(session, target))
+        text = _reason(session, target, shown or {})
         raise TaskFailed(f"task {target.id} ({target.name}) failed: {text}")
 
 
-def _check_pipeline(session: Session, pipeline: PipelineStatus) -> None:
-    failed = pipeline.failed
-    if not failed:
-        return
-    text = reason(failed, evidence.of_deleted_pods(session, failed))
+def _pipeline_failure(pipeline: PipelineStatus, failed: TaskStatus, text: str) -> str:
     if pipeline.first_member.parallel:
         others = [task.name for task in pipeline.tasks if task.state is State.FAILED][1:]
         suffix = f" (also failed: {', '.join(others)})" if others else ""
         subject = f"task {failed.id} ({failed.name}) of group {pipeline.id} ({pipeline.name})"
-        raise TaskFailed(f"{subject} failed{suffix}: {text}")
+        return f"{subject} failed{suffix}: {text}"
     missing = [
         f"{stage} {pipeline.title(stage)}".rstrip()
         for stage in pipeline.missing
         if stage > pipeline.stage(failed)
     ]
     cancelled = f" (cancelled: stage {', '.join(missing)})" if missing else ""
-    raise TaskFailed(
+    return (
         f"{pipeline.word} {pipeline.id} ({pipeline.name}) failed"
         f" at {pipeline.heading(failed)}{cancelled}: {text}"
     )
 
 
-def reason(task: TaskStatus, record: Evidence | None = None) -> str:
-    """Describe how a task failed, with the last log lines of the first failed node.
-
-    If its pod is deleted, they come from the record.
-    """
-    failure = task.first_failure
-    if failure is None:
-        return task.note
-    note = task.note
-    if record and not failure.pod:
-        first = record.deaths[0]
-        note = f"{first.name}: {first.end}"
-        lines, title = last_lines(first), f"; last lines of its deleted pod {first.pod}"
-    elif failure.exit_code is not None:
-        lines, title = failure.message.splitlines()[-_LAST_LINES:], "; its last lines"
-    else:  # the message of the Job or the kubelet
-        message = " ".join(failure.message.split())
-        return note if not message or message in note else f"{note}: {message}"
-    return f"{note}{title}:" + "".join(f"\n  {line}" for line in lines) if lines else note
+def _reason(session: Session, task: TaskStatus, shown: Mapping[str, str]) -> str:
+    """Describe how a task failed, with last log lines only if they were not shown."""
+    record = evidence.of_task(session, task)
+    death, node = failure.first_death(task, record), task.first_failure
+    pod = death.pod if death else node.pod if node else ""
+    return failure.describe(task, record, shown.get(pod))
 
 
 def note_next_steps(

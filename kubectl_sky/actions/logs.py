@@ -35,7 +35,6 @@ _USUAL_START_SECONDS = 2.0  # seconds that a start may take before a note is wri
 _PREFETCHED_LOGS = 4  # logs read in parallel while they are written one after the other
 _NOTE_INTERVAL = 10.0  # seconds between notes while nodes start one after the other
 
-Write = Callable[[Origin, Sequence[bytes], bool], object]
 Note = Callable[[str], None]
 OnUpdate = Callable[[Sequence[TaskStatus]], Collection[str]]
 
@@ -46,7 +45,8 @@ class LogRequest:
 
     `start_timeout` is that of the first node in seconds. At most `max_streams` logs are read in
     parallel; the remaining ones follow. `until_ready` ends the logs of an interactive task when all
-    its nodes are ready. Setting `stop` ends them soon, as Ctrl-C does.
+    its nodes are ready. Setting `stop` ends them soon, as Ctrl-C does. `shown` has the last line
+    that was written of each pod.
     """
 
     options: LogOptions
@@ -56,6 +56,7 @@ class LogRequest:
     max_streams: int = MAX_STREAMS
     until_ready: bool = False
     stop: Event = field(default_factory=Event)
+    shown: dict[str, str] = field(default_factory=dict)
 
     def wants(self, node: NodeStatus) -> bool:
         """Return whether the log of a node is requested."""
@@ -74,7 +75,7 @@ def show(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> Non
                 streams.append((node, _start_reading(session, task, request, node)))
             node, following = streams[0]
             if following:
-                _pump(following, task, ui.logs, ui.note, stop=request.stop)
+                _pump(following, task, ui, ui.note, request)
                 following.close()
             else:
                 reason = f": {node.reason}" if node.reason else ""
@@ -118,12 +119,7 @@ def follow(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> T
         reader.start()
         try:
             is_ready = _pump(
-                following,
-                task,
-                ui.logs,
-                follower.note_about_log,
-                stop=request.stop,
-                until_ready=waits,
+                following, task, ui, follower.note_about_log, request, until_ready=waits
             )
         finally:
             follower.stop.set()
@@ -162,7 +158,7 @@ def follow_all(
                     ui.note(batch.note)
                 if batch and batch.lines:
                     origin = owners[batch.source.pod].origin(batch)
-                    ui.logs(origin, batch.lines, batch.final_newline)
+                    _write(origin, batch, ui, request)
         finally:
             for follower in followers.values():
                 follower.stop.set()
@@ -205,10 +201,10 @@ def _all_sources(
 def _pump(
     following: Following,
     task: TaskStatus,
-    write: Write,
+    ui: UI,
     note: Note,
+    request: LogRequest,
     *,
-    stop: Event,
     until_ready: bool = False,
 ) -> bool:
     """Write batches as they arrive, with a prefix if the task has several nodes.
@@ -217,17 +213,22 @@ def _pump(
     """
     ready = set()
     for batch in following.batches():
-        if stop.is_set():
+        if request.stop.is_set():
             raise Interrupted("interrupted")
         if batch and batch.note:
             note(batch.note)
         if batch and batch.lines:
-            write(_origin(task, batch), batch.lines, batch.final_newline)
+            _write(_origin(task, batch), batch, ui, request)
             if until_ready and READY in (line.rstrip() for line in batch.lines):
                 ready.add(batch.source.rank)
                 if len(ready) == task.num_nodes:
                     return True
     return False
+
+
+def _write(origin: Origin, batch: Batch, ui: UI, request: LogRequest) -> None:
+    ui.logs(origin, batch.lines, batch.final_newline)
+    request.shown[batch.source.pod] = batch.lines[-1].decode(errors="replace")
 
 
 def _origin(task: TaskStatus, batch: Batch) -> Origin:

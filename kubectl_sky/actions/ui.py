@@ -17,7 +17,12 @@ Advance = Callable[[int], object]  # takes the number of objects or bytes that w
 
 
 class UI:
-    """Report to the user while an action runs; by default report nothing."""
+    """Report to the user while an action runs; by default report nothing.
+
+    `filters_logs` is whether `logs` shows only some of the lines.
+    """
+
+    filters_logs = False
 
     def problems(self, problems: Sequence[Problem]) -> None:
         """Report problems of files that are not errors."""

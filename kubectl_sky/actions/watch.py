@@ -237,5 +237,5 @@ def wait_until_finished(session: Session, task: TaskStatus, deadline: float | No
     note = f": {latest.note}" if latest.note else ""
     raise SkyError(
         f"gave up waiting for task {task.id} ({task.name}), which is {latest.state}{note}",
-        f"see `kubectl sky status {task.id}`",
+        f"run `kubectl sky doctor {task.id}` for the cause",
     )

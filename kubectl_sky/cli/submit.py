@@ -52,8 +52,9 @@ def command(
 ) -> int:
     """Run the task in each FILE (`-` is standard input) and follow their logs.
 
-    All FILEs are checked before anything is sent. Prints each task's id at once. The exit code is
-    4 if a task failed. Ctrl-C leaves the tasks running. With -o, it only prints what was submitted.
+    All FILEs are checked before anything is sent. Prints each task's id at once. Exits with 4 if a
+    task failed, and with 1 if no node started before --wait-timeout: the task remains submitted.
+    Ctrl-C leaves the tasks running. With -o, it only prints what was submitted.
 
     A task without `run` stays up after `setup` until you stop it. This command returns when all its
     nodes are ready, and `exec -it` and `port-forward` get you in.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kubectl_sky import names
 from kubectl_sky.cli import output
 from kubectl_sky.observe import age
-from kubectl_sky.observe.evidence import last_lines
+from kubectl_sky.observe.failure import program_lines
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.pipelines import PipelineStatus, grouped
 from kubectl_sky.observe.status import TaskStatus
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _MAX_LISTED_NODES = 100  # nodes that are listed individually
+_MAX_LAST_LINES = 10  # log lines shown of a deleted pod
 _MAX_OTHERS = 5  # nodes shown that failed after the first
 FORMATS = ("wide", "json", "yaml", "name")
 
@@ -231,7 +232,7 @@ def get_or_show_evidence(session: "Session", scope: "Scope", reference: str) -> 
 def format_evidence(evidence: "Evidence") -> str:
     """Describe deleted pods: how they ended, and the last log lines of the first."""
     first, *others = evidence.deaths
-    lines = last_lines(first)
+    lines = program_lines(first.lines)[-_MAX_LAST_LINES:]
     when = f" at {first.ended_at}" if first.ended_at else ""
     head = f"first failed {first.name}: {first.end}{when}, pod {first.pod}"
     more = [f"then {death.name}: {death.end}, pod {death.pod}" for death in others[:_MAX_OTHERS]]

@@ -28,6 +28,7 @@ class Printer:
 
     def __init__(self, form: Form | None = None, folder: str | None = None) -> None:
         form = form or Form()
+        self.filters = bool(form.grep or folder)
         self._folder = Path(folder) if folder else None
         self._started_files: set[Path] = set()
         if self._folder:
@@ -72,6 +73,7 @@ class Terminal(UI):
 
     def __init__(self, printer: Printer | None = None) -> None:
         self._printer = printer or Printer()
+        self.filters_logs = self._printer.filters
         self.dangers: tuple[Danger, ...] = ()
 
     def problems(self, problems: Sequence[Problem]) -> None:

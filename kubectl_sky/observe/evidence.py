@@ -4,12 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from kubectl_sky.observe.escapes import harmless
-from kubectl_sky.observe.nodes import NodeStatus, Object, of_pod
+from kubectl_sky.observe.nodes import NodeStatus, Object, end_text, of_pod
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.workloads.workload import STOPPED
 
-_MAX_LINES_SHOWN = 10  # log lines shown, of those that are saved
 LINES = 50  # lines of each node's log
 BYTES = 64 * 1024  # bytes of those lines
 LOGS = 16  # nodes whose log lines are kept: the first to fail
@@ -35,9 +33,8 @@ class Death:
 
     @property
     def end(self) -> str:
-        """The reason and exit code: `Error (exit code 3)`."""
-        code = "" if self.exit_code is None else f" (exit code {self.exit_code})"
-        return f"{self.reason or 'Failed'}{code}"
+        """The reason, or the exit code and its meaning."""
+        return end_text(self.reason, self.exit_code)
 
     def having(self, lines: Sequence[bytes]) -> "Death":
         """Return a copy with the last of these log lines."""
@@ -158,10 +155,3 @@ def _order(death: Death) -> tuple[bool, bool, str, int]:
     Deaths stopped for another failure, and those without a time, come last.
     """
     return (death.reason == STOPPED, not death.ended_at, death.ended_at, death.rank)
-
-
-def last_lines(death: Death) -> list[str]:
-    """Return the last log lines of a failed pod, safe for a terminal."""
-    return [
-        harmless(line.encode(errors="replace")).decode() for line in death.lines[-_MAX_LINES_SHOWN:]
-    ]

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kubectl_sky import bounded
+from kubectl_sky.observe.nodes import end_text
 from kubectl_sky.observe.signals import Signal, Snapshot, Source, find_signals
 
 
@@ -30,7 +32,7 @@ class Rule:
 
     `reason` and `message` are regular expressions; `reason` must match in full. `what` and `then`
     are format strings with the named groups of `message`, `id`, `namespace`, `about`, `reason`,
-    `message`, and the values that `detail` adds.
+    `message`, `end`, and the values that `detail` adds.
     """
 
     name: str
@@ -123,6 +125,7 @@ def _finding(snapshot: Snapshot, signal: Signal, rule: Rule, match: re.Match[str
         about=signal.about,
         reason=signal.reason,
         message=signal.message,
+        end=_end(signal),
     )
     if rule.detail:
         words.update(rule.detail(snapshot, signal, groups))
@@ -135,6 +138,13 @@ def _finding(snapshot: Snapshot, signal: Signal, rule: Rule, match: re.Match[str
         evidence=signal.message or signal.reason,
         mere=rule.mere,
     )
+
+
+def _end(signal: Signal) -> str:
+    """Return how a container ended, from a reason such as `Error 7`; empty for other symptoms."""
+    reason, _, code = signal.reason.rpartition(" ")
+    is_end = signal.source in (Source.ENDED, Source.INIT_ENDED) and code.isdecimal()
+    return end_text(reason, bounded.integer(code)) if is_end else ""
 
 
 def _merged(findings: Sequence[Finding]) -> list[Finding]:

@@ -57,6 +57,11 @@ class NodeStatus:
     stopped_for: str = ""  # the node whose failure stops this one
 
     @property
+    def end(self) -> str:
+        """How it failed: the reason, or the exit code and its meaning."""
+        return end_text(self.reason, self.exit_code)
+
+    @property
     def started(self) -> bool:
         """Whether the container has run, and so has a log."""
         return bool(self.pod) and (self.state is not State.PENDING or self.exit_code is not None)
@@ -65,6 +70,38 @@ class NodeStatus:
         """Return the node as JSON values; fields that are not set are left out."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {name: value for name, value in values.items() if value not in ("", None)}
+
+
+_REASONS = {  # texts of the reasons that say something only to this program, or nothing
+    "Error": "",
+    "Failed": "",
+    "FAILED_SETUP": "setup failed",
+    "NODES_MISSING": "other nodes are missing",
+}
+_EXIT_CODES = {
+    126: "command not executable",
+    127: "command not found",
+    134: "SIGABRT: aborted",
+    135: "SIGBUS: bus error, often too little shared memory",
+    136: "SIGFPE: arithmetic error",
+    137: "SIGKILL: killed, often out of memory",
+    139: "SIGSEGV: segmentation fault",
+    143: "SIGTERM: terminated",
+}
+
+
+def end_text(reason: str, exit_code: int | None) -> str:
+    """Return how a container ended: `OOMKilled (exit code 137)`.
+
+    A reason that says no more than the exit code is left out: `exit code 127 (command not found)`.
+    """
+    text = _REASONS.get(reason, reason)
+    if exit_code is None:
+        return text or reason or "failed"
+    if text:
+        return f"{text} (exit code {exit_code})"
+    meaning = _EXIT_CODES.get(exit_code, "")
+    return f"exit code {exit_code}" + (f" ({meaning})" if meaning else "")
 
 
 _FINAL = {Phase.COMPLETED: State.COMPLETED, Phase.FAILED: State.FAILED}
@@ -109,7 +146,9 @@ def _failed(status: NodeStatus, verdict: Verdict, deleted: bool) -> NodeStatus:
 
     If the Job did that, its reason counts, not the end of the pod.
     """
-    reason, message = status.reason or verdict.reason, status.message or verdict.message
+    reason, message = status.reason or verdict.reason, status.message
+    if status.exit_code is None or verdict.reason not in (_POD_FAILED, STOPPED):
+        message = message or verdict.message
     if deleted and (verdict.phase is Phase.PODS or verdict.reason == STOPPED):
         reason, message = STOPPED, verdict.message
     elif reason in (POD_DELETED, TERMINATING) and verdict.reason not in ("", _POD_FAILED):
@@ -139,8 +178,7 @@ def ready(status: NodeStatus) -> NodeStatus:
 
 def retrying(status: NodeStatus) -> NodeStatus:
     """Return a node between two pods: the cluster creates the next after a pause."""
-    code = "" if status.exit_code is None else f" (exit code {status.exit_code})"
-    message = f"{status.reason}{code}; restart {status.restarts + 1} follows"
+    message = f"{status.end}; restart {status.restarts + 1} follows"
     return replace(status, state=State.PENDING, reason=RETRYING, message=message)
 
 

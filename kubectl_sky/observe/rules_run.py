@@ -2,19 +2,27 @@
 
 from collections.abc import Mapping
 
+from kubectl_sky.observe.failure import cause, program_lines
 from kubectl_sky.observe.findings import Rule, Stage
 from kubectl_sky.observe.nodes import JOB_NOT_FOUND, POD_DELETED, TERMINATING
 from kubectl_sky.observe.signals import Signal, Snapshot, Source
 
+Words = Mapping[str, str]
 _LINES = 3  # log lines at the end of a finding
 
 
-def _last_lines(snapshot: Snapshot, signal: Signal, groups: Mapping[str, str]) -> Mapping[str, str]:
+def _last_lines(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
     """Return the last log lines of the node, or else its termination message."""
     rank = signal.ranks[0] if signal.ranks else 0
-    lines = list(snapshot.logs.get(rank, ())) or signal.message.splitlines()
-    text = " / ".join(line.strip() for line in lines[-_LINES:] if line.strip())
+    lines = program_lines(snapshot.logs.get(rank, ()) or signal.message.splitlines())
+    text = " / ".join(line.strip() for line in lines[-_LINES:])
     return {"lines": f"; last lines: {text[-300:]}" if text else ""}
+
+
+def _setup_error(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
+    """Return the error of `setup`, from the log of the node."""
+    text = cause(snapshot.logs.get(signal.ranks[0] if signal.ranks else 0, ()))
+    return {"error": f": {text}" if text else ""}
 
 
 def _ended(name: str, reason: str, what: str, then: str, mere: bool = False) -> Rule:
@@ -35,10 +43,10 @@ RUN = (
         "setup-failed",
         Stage.SETUP,
         Source.ENDED,
-        "setup failed with exit code {code}{lines}",
+        "setup failed with exit code {code}{error}",
         "see `kubectl sky logs {id}`",
         message=r"setup failed with exit code (?P<code>\d+)",
-        detail=_last_lines,
+        detail=_setup_error,
     ),
     Rule(
         "nodes-missing",
@@ -181,20 +189,20 @@ RUN = (
     _ended(
         "crashed",
         r"\w+ (?:139|134|136)",
-        "it crashed ({reason}: a signal){lines}",
+        "it crashed: {end}{lines}",
         "see `kubectl sky logs {id}`",
     ),
     _ended(
         "killed",
         r"\w+ (?:137|143)",
-        "it was killed ({reason}: a signal){lines}",
+        "it was killed: {end}{lines}",
         "see `kubectl get events -n {namespace}`",
         mere=True,
     ),
     _ended(
         "failed",
         r"\w+ \d+",
-        "it failed ({reason}){lines}",
+        "it failed: {end}{lines}",
         "see `kubectl sky logs {id}`",
         mere=True,
     ),

@@ -246,7 +246,7 @@ START = (
         "init-failed",
         Stage.START,
         Source.INIT_ENDED,
-        "{about} failed: {reason} {message}",
+        "{about} failed: {end} {message}",
         "see `kubectl logs -n {namespace} -l task-id={id} --all-containers`",
     ),
 )

@@ -134,7 +134,8 @@ class TaskStatus:
         """The node that failed first.
 
         A node whose Job is not found comes before all others: it may have caused their failures.
-        Nodes without an end time come later, and nodes stopped for another failure come last.
+        Nodes without an end time come later, and nodes stopped for another failure come last. Of
+        nodes that failed in the same second, one that a client was stopping was not the first.
         """
         failed = [node for node in self.nodes if node.state is State.FAILED]
         return min(
@@ -144,6 +145,7 @@ class TaskStatus:
                 node.reason == STOPPED,
                 not node.ended_at,
                 node.ended_at,
+                bool(node.stopped_for),
                 node.index,
             ),
             default=None,
@@ -191,10 +193,9 @@ class TaskStatus:
         if failure and failure.reason == STOPPED and not failure.pod:
             return f"pods deleted: {failure.message}"  # so it is not known which node failed
         if failure:
-            code = "" if failure.exit_code is None else f" (exit code {failure.exit_code})"
             failed_count = f"{self.count(State.FAILED)} of {self.num_nodes} failed, first "
             prefix = failed_count if self.workload.independent_nodes else ""
-            return f"{prefix}{failure.name}: {failure.reason}{code}{self._again(' after ')}"
+            return f"{prefix}{failure.name}: {failure.end}{self._again(' after ')}"
         if self.incomplete:
             word = "submitted" if self.missing is Missing.NOT_SUBMITTED else "found"
             return f"incomplete: {len(self.nodes)} of {self.num_nodes} nodes {word}"

@@ -32,12 +32,13 @@ def notes(task: TaskStatus, patient: bool, stopping: bool = False) -> list[str]:
 
 def _failure_line(task: TaskStatus, node: NodeStatus, stopping: bool) -> str:
     """Return the line for a failed node and the effect on the other nodes."""
-    if node.state is not State.FAILED or task.over or node.reason == STOPPED:
+    stopped = node.reason == STOPPED or node.stopped_for not in ("", node.name)
+    if node.state is not State.FAILED or task.over or stopped:
         return ""  # the failure that stopped it is reported instead
     if task.workload.independent_nodes:
-        return f"%s failed: {node.reason}"
+        return f"%s failed: {node.end}"
     others = "are being stopped" if stopping or task.workload.fail_fast else "go on"
-    return f"%s failed: {node.reason}; the other nodes {others}"
+    return f"%s failed: {node.end}; the other nodes {others}"
 
 
 def _pending_line(task: TaskStatus, node: NodeStatus, patient: bool) -> str:

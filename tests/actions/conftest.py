@@ -107,8 +107,9 @@ def _interruptible() -> Iterator[None]:
 
 
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
-    """An empty cluster in memory."""
+def api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeCluster:
+    """An empty cluster in memory, without evidence of earlier tasks."""
+    monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path / "cache"))
     shorten_waits(monkeypatch)
     return FakeCluster()
 

@@ -40,9 +40,21 @@ def test_follow_failed_task_reports_exit_code(api: FakeCluster, send: Submitter)
         api.finish(JOB, 3)
 
     send.ui.then = run
-    with pytest.raises(TaskFailed, match=r"failed: node-0: Error \(exit code 3\)"):
+    with pytest.raises(TaskFailed, match=r"failed: node-0: exit code 3$"):
         send(HELLO, follow=True)
     assert send.ui.lines == ["last words"]
+
+
+def test_follow_failed_task_with_filtered_log_quotes_last_lines(
+    api: FakeCluster, send: Submitter
+) -> None:
+    def run() -> None:
+        api.log(api.start(JOB), b"first\nlast words\n")
+        api.finish(JOB, 3)
+
+    send.ui.then, send.ui.filters_logs = run, True
+    with pytest.raises(TaskFailed, match=r"exit code 3; its last lines:\n  first\n  last words$"):
+        send(HELLO, follow=True)
 
 
 def test_follow_deleted_job_is_stopped_task(api: FakeCluster, send: Submitter) -> None:
@@ -142,10 +154,27 @@ def test_follow_failed_node_stops_remaining_nodes(api: FakeCluster, send: Submit
 
     send.ui.then = run
     api.after(f"patch jobs {second}", lambda: api.finish(second, 143))
-    with pytest.raises(TaskFailed, match="failed: node-0: Error"):
+    with pytest.raises(TaskFailed, match="failed: node-0: exit code 1"):
         send(TWO, follow=True)
     assert api.get(kinds.JOB, second)["spec"]["activeDeadlineSeconds"] == 1
     assert api.count("patch jobs") == 1
+
+
+def test_follow_nodes_that_fail_together_are_named_once(api: FakeCluster, send: Submitter) -> None:
+    """Node 0 fails in the same second, while the client stops it: both lack the program."""
+    first, second = f"{JOB}-node-0", f"{JOB}-node-1"
+
+    def run() -> None:
+        api.start(first)
+        api.start(second)
+        api.finish(second, 127)
+
+    send.ui.then = run
+    api.after(f"patch jobs {first}", lambda: api.finish(first, 127))
+    named = r"node-1: exit code 127 \(command not found\)"
+    with pytest.raises(TaskFailed, match=f"failed: {named}$"):
+        send(TWO, follow=True)
+    assert not [text for text in send.ui.noted if text.startswith("node-0 failed")]
 
 
 def test_follow_without_right_to_patch_keeps_remaining_nodes(
@@ -161,7 +190,7 @@ def test_follow_without_right_to_patch_keeps_remaining_nodes(
 
     send.ui.then = run
     send.ui.on["node-1 begun"] = lambda: api.finish(second)
-    with pytest.raises(TaskFailed, match="failed: node-0: Error"):
+    with pytest.raises(TaskFailed, match="failed: node-0: exit code 1"):
         send(TWO, follow=True)
 
 
@@ -192,7 +221,8 @@ def test_follow_pipeline_failed_stage_cancels_remaining_stages(
         api.finish(jobs(send)[0], 1)
 
     send.ui.then = run
-    with pytest.raises(TaskFailed, match=r"failed at stage 1 of 2: one, .*cancelled: stage 2"):
+    message = r"failed at stage 1 of 2: one, .*\(cancelled: stage 2 two\): node-0: exit code 1$"
+    with pytest.raises(TaskFailed, match=message):
         send(PIPELINE, follow=True)
     assert not api.count("patch jobs")
     assert [name for name in api.names() if "two" in name] == []

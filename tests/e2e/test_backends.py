@@ -99,10 +99,10 @@ def test_submit_jobs_backend_failed_node_stops_remaining_nodes(
     """Each node is a separate Job, so no controller in the cluster stops the others."""
     done = sky("submit", "-", "--backend", "jobs", "--id", "failing2", stdin=FAILING)
     assert done.returncode == 4, done.stderr
-    assert done.stderr.count("node-2 failed: Error; the other nodes are being stopped\n") == 1
-    assert "task failing2 (three) failed: node-2: Error (exit code 7)" in done.stderr
+    assert done.stderr.count("node-2 failed: exit code 7; the other nodes are being stopped\n") == 1
+    assert "task failing2 (three) failed: node-2: exit code 7" in done.stderr
     output = sky("status", "failing2").stdout
-    assert "failed — node-2: Error (exit code 7)" in output
+    assert "failed — node-2: exit code 7" in output
     assert output.count("Stopped") == 3
     metadata = sky.json("status", "failing2")["metadata"]
     assert [node["job_status"] for node in metadata["nodes"]] == [
@@ -124,9 +124,9 @@ def test_wait_jobs_backend_failed_node_stops_remaining_nodes(sky: Command) -> No
     assert sky("submit", "-", "-d", "--id", "failing3", stdin=script).returncode == 0
     done = sky("wait", "failing3")
     assert done.returncode == 4, done.stderr
-    assert done.stdout == "task/failing3 (task-failing3) failed: node-1: Error (exit code 3)\n"
+    assert done.stdout == "task/failing3 (task-failing3) failed: node-1: exit code 3\n"
     assert done.stderr == (
-        "task-failing3: node-1: Error (exit code 3); the other nodes are being stopped\n"
+        "task-failing3: node-1: exit code 3; the other nodes are being stopped\n"
     )
     done = sky("logs", "-f", "failing3")
     assert done.returncode == 4, done.stderr
@@ -140,8 +140,8 @@ def test_submit_indexed_backend_failed_node_stops_remaining_nodes(
 ) -> None:
     done = sky("submit", "-", "--backend", "indexed", "--id", "failing1", stdin=FAILING)
     assert done.returncode == 4, done.stderr
-    assert "node-2 failed: Error; the other nodes are being stopped\n" in done.stderr
-    assert "task failing1 (three) failed: node-2: Error (exit code 7)" in done.stderr
+    assert "node-2 failed: exit code 7; the other nodes are being stopped\n" in done.stderr
+    assert "task failing1 (three) failed: node-2: exit code 7" in done.stderr
     kubectl("wait", "--for=condition=Failed", "--timeout=60s", "job/three-failing1")
     job = kubectl.json("get", "job", "three-failing1")
     (failed,) = (c for c in job["status"]["conditions"] if c["type"] == "Failed")
@@ -151,11 +151,9 @@ def test_submit_indexed_backend_failed_node_stops_remaining_nodes(
     took = datetime.fromisoformat(failed["lastTransitionTime"]) - datetime.fromisoformat(ended)
     assert took.total_seconds() <= 10, "the Job fails soon after its last pod"
     output = sky("status", "failing1").stdout
-    assert "failed — node-2: Error (exit code 7)" in output
+    assert "failed — node-2: exit code 7" in output
     assert output.count("Stopped") == 3
-    assert sky("wait", "failing1").stdout == (
-        "task/failing1 (three) failed: node-2: Error (exit code 7)\n"
-    )
+    assert sky("wait", "failing1").stdout == ("task/failing1 (three) failed: node-2: exit code 7\n")
 
 
 @pytest.mark.practice_only
@@ -238,7 +236,7 @@ def test_submit_array_with_failed_task_reports_every_index(sky: Command, kubectl
     numbers = (0, 3, 7, 8, 9)
     expected = [f"index-{one} | job {one} of 5, rank 0 of 1" for one in numbers]
     assert sorted(lines) == expected
-    assert "task array001 (sweep) failed: 1 of 5 failed, first index-3: Error (exit code 1)" in (
+    assert "task array001 (sweep) failed: 1 of 5 failed, first index-3: exit code 1" in (
         done.stderr
     )
     metadata = sky.json("status", "array001")["metadata"]

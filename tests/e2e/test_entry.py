@@ -85,7 +85,7 @@ def test_barrier_invalid_timeout_fails_task_with_message(sky: Command) -> None:
 def test_submit_failed_setup_is_reported_as_failed_setup(sky: Command) -> None:
     done = sky("submit", "-", stdin="name: bad\nsetup: echo a; exit 9\nrun: echo never\n")
     assert done.returncode == 4
-    assert "failed: node-0: FAILED_SETUP (exit code 9)" in done.stderr
+    assert "failed: node-0: setup failed (exit code 9)" in done.stderr
     assert done.stdout.splitlines()[1:] == [
         "kubectl-sky: setup begins",
         "a",

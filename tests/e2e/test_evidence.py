@@ -40,7 +40,7 @@ def test_status_deleted_pod_shows_saved_last_lines(sky: Command, kubectl: Comman
     assert kubectl(*delete).returncode == 0
     kubectl("wait", "pods", "-l", "task-id=dying001", "--for=delete", "--timeout=60s")
     shown = sky("status", "dying001")
-    assert "first failed node-1: Error (exit code 7)" in shown.stdout
+    assert "first failed node-1: exit code 7" in shown.stdout
     assert "\n  the cause \n" in shown.stdout
     assert "\x1b" not in shown.stdout
     kept = sky.json("status", "dying001")["metadata"]["evidence"]
@@ -52,12 +52,12 @@ def test_status_deleted_pod_shows_saved_last_lines(sky: Command, kubectl: Comman
     until_deleted(kubectl, "dying001")
     told = sky("status", "dying001")
     assert told.returncode == 2
-    assert "first failed node-1: Error (exit code 7)" in told.stderr
+    assert "first failed node-1: exit code 7" in told.stderr
     assert 'error: task "dying001" not found' in told.stderr
     for command in (("status", "dying"), ("logs", "dying0"), ("doctor", "dying0")):
         done = sky(*command)
         assert done.returncode == 2
-        assert "first failed node-1: Error (exit code 7)" in done.stderr
+        assert "first failed node-1: exit code 7" in done.stderr
 
 
 @pytest.mark.practice_only
@@ -90,5 +90,5 @@ def test_submit_failed_task_with_unwritable_cache_exits_with_4(sky: Command) -> 
     (Path(sky.environment["HOME"]) / ".cache").write_text("a file in the way")
     done = sky("submit", "-", stdin="name: dying\nrun: exit 5\n")
     assert done.returncode == 4
-    assert "Error (exit code 5)" in done.stderr
+    assert "exit code 5" in done.stderr
     assert "Traceback" not in done.stderr

@@ -108,7 +108,7 @@ def test_submit_group_failed_primary_task_stops_auxiliary_tasks_at_once(
     done = sky("submit", file, "--id", "solo0002")
     assert done.returncode == 4
     assert "error: task " in done.stderr
-    assert "(main) of group solo0002 (solo) failed: node-0: Error (exit code 5)" in done.stderr
+    assert "(main) of group solo0002 (solo) failed: node-0: exit code 5" in done.stderr
     assert set(jobs(kubectl)) == {"main"}
 
 

@@ -56,7 +56,7 @@ def test_submit_jobset_nodes_reach_each_other(sky: Command, kubectl: Command) ->
 def test_submit_jobset_failed_node_stops_remaining_nodes(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", "--backend", "jobset", "--id", "failing1", stdin=FAILING)
     assert done.returncode == 4, done.stderr
-    assert "node-2 failed: Error; the other nodes are being stopped\n" in done.stderr
+    assert "node-2 failed: exit code 7; the other nodes are being stopped\n" in done.stderr
     kubectl("wait", "jobset", "three-failing1", "--for=condition=Failed", "--timeout=60s")
     jobset = kubectl.json("get", "jobset", "three-failing1")
     (failed,) = (c for c in jobset["status"]["conditions"] if c["type"] == "Failed")
@@ -66,7 +66,7 @@ def test_submit_jobset_failed_node_stops_remaining_nodes(sky: Command, kubectl: 
     took = datetime.fromisoformat(failed["lastTransitionTime"]) - datetime.fromisoformat(ended)
     assert took.total_seconds() <= 10
     output = sky("status", "failing1").stdout
-    assert "failed — node-2: Error (exit code 7)" in output
+    assert "failed — node-2: exit code 7" in output
     assert output.count("Stopped") == 3
     assert sky("stop", "failing1").returncode == 0
 
@@ -85,7 +85,7 @@ run: |
     assert done.returncode == 4, done.stderr
     lines = sorted(line for line in done.stdout.splitlines() if "rank" in line)
     assert lines == ["node-0 | rank 0"] * 2 + ["node-1 | rank 1"] * 2
-    assert "failed: node-1: Error (exit code 5) after 1 restart" in done.stderr
+    assert "failed: node-1: exit code 5 after 1 restart" in done.stderr
     found = json.loads(sky("status", "again001", "-o", "json").stdout)["metadata"]
     assert found["restarts"] == 1
     assert sky("stop", "again001").returncode == 0

@@ -84,7 +84,7 @@ run: |
     assert found["status"] == "failed"
     assert found["metadata"]["node_jobs"] == [f"mixed-mixed001-node-{rank}" for rank in range(3)]
     output = sky("status", "mixed001").stdout
-    assert "failed — node-1: Error (exit code 5)" in output
+    assert "failed — node-1: exit code 5" in output
     assert "3 (1 running, 1 failed, 1 completed)" in output
     assert sky("stop", "mixed001").returncode == 0
 
@@ -136,7 +136,7 @@ def test_wait_several_tasks_reports_failure_and_timeout_exits_with_1(sky: Comman
     assert done.returncode == 4
     assert done.stdout.splitlines() == [
         "task/good0001 (quick) completed",
-        "task/badd0001 (quick) failed: node-0: Error (exit code 3)",
+        "task/badd0001 (quick) failed: node-0: exit code 3",
     ]
     late = sky("wait", "slow0001", "--timeout", "1s")
     assert late.returncode == 1

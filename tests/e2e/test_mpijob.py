@@ -80,9 +80,9 @@ run: |
 """
     done = sky("submit", "-", *FLAGS, "--id", "mpijob02", stdin=script)
     assert done.returncode == 4, done.stderr
-    assert "task mpijob02 (mpijob02) failed: node-0: Error (exit code 7)" in done.stderr
+    assert "task mpijob02 (mpijob02) failed: node-0: exit code 7" in done.stderr
     output = sky("status", "mpijob02").stdout
-    assert "failed — node-0: Error (exit code 7)" in output
+    assert "failed — node-0: exit code 7" in output
     assert output.count("Stopped") == 3
     (pod,) = kubectl.json("get", "pods", "-l", "task-id=mpijob02")["items"]
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
@@ -125,7 +125,7 @@ run: |
     assert done.returncode == 4, done.stderr
     lines = [line for line in done.stdout.splitlines() if " | rank " in line]
     assert sorted(lines) == ["node-0 | rank 0"] * 2 + ["node-0 | rank 1"] * 2
-    assert "failed: node-0: Error (exit code 5) after 1 restart" in done.stderr
+    assert "failed: node-0: exit code 5 after 1 restart" in done.stderr
     assert sky("stop", "mpijob04").returncode == 0
 
 

@@ -161,7 +161,7 @@ def test_submit_appwrapper_failed_node_stops_remaining_nodes(
     assert "logs and its quota for an hour" in done.stderr
     for command, text in texts(sky, "failing1").items():
         assert "failed" in text and "node-2" in text, (command, text)
-        assert ("(Error 7)" if command == "doctor" else "(exit code 7)") in text, (command, text)
+        assert "exit code 7" in text, (command, text)
     assert sky("status", "failing1").stdout.count("Stopped") == 3
     assert sky("stop", "failing1").returncode == 0
     until_deleted(kubectl, "failing1")
@@ -198,7 +198,7 @@ run: |
     flags = ("--backend", "appwrapper", "--queue", "gold", "--id", "again001")
     done = sky("submit", "-", *flags, stdin=script)
     assert done.returncode == 4, done.stderr
-    assert "failed: node-1: Error (exit code 5) after 1 restart" in done.stderr
+    assert "failed: node-1: exit code 5 after 1 restart" in done.stderr
     assert sky.json("status", "again001")["metadata"]["restarts"] == 1
 
 

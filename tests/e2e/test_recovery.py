@@ -42,7 +42,7 @@ def test_submit_retried_node_completes_and_counts_restart(sky: Command) -> None:
     done = sky("submit", "-", "--id", "again001", stdin=ONCE % volume(sky, "marks-a"))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == ["first attempt", "second attempt"]
-    assert "node-0 failed and starts again: Error (exit code 3); restart 1 follows\n" in done.stderr
+    assert "node-0 failed and starts again: exit code 3; restart 1 follows\n" in done.stderr
     found = sky.json("status", "again001")
     assert (found["status"], found["metadata"]["restarts"]) == ("completed", 1)
     (node,) = found["metadata"]["nodes"]
@@ -91,6 +91,6 @@ def test_submit_recover_on_exit_codes_restarts_only_on_listed_code(sky: Command)
     """Exit code 33 restarts the node although retries are 0; exit code 5 fails the task."""
     done = sky("submit", "-", "--id", "codes001", stdin=CODES % volume(sky, "marks-c"))
     assert done.returncode == 4, done.stderr
-    assert "node-0: Error (exit code 5) after 1 restart" in done.stderr
+    assert "node-0: exit code 5 after 1 restart" in done.stderr
     found = sky.json("status", "codes001")
     assert (found["status"], found["metadata"]["restarts"]) == ("failed", 1)

@@ -94,11 +94,12 @@ run: echo "$A"
     ("script", "message"),
     [
         pytest.param(
-            "run: echo last words; exit 7", ["Error (exit code 7)", "last words"], id="exit 7"
+            "run: echo last words; nosuch", ["exit code 127 (command not found)\n"], id="exit 127"
         ),
         pytest.param(
-            "setup: exit 9\nrun: echo never",
-            ["FAILED_SETUP (exit code 9)", "setup failed with exit code 9"],
+            "setup: |\n  echo 'ERROR: no such package'; echo '[notice] new release'; exit 9\n"
+            "run: echo never",
+            ["setup failed (exit code 9): ERROR: no such package\n"],
             id="setup",
             marks=pytest.mark.practice_only,
         ),
@@ -108,7 +109,10 @@ run: echo "$A"
             id="out of memory",
         ),
         pytest.param(
-            "run: kill -9 $$", ["exit code 137"], id="killed", marks=pytest.mark.practice_only
+            "run: kill -9 $$",
+            ["exit code 137 (SIGKILL: killed, often out of memory)\n"],
+            id="killed",
+            marks=pytest.mark.practice_only,
         ),
     ],
 )
@@ -119,6 +123,7 @@ def test_submit_failed_task_exits_with_4(sky: Command, script: str, message: lis
     assert f"error: task {task_id} (bad) failed: node-0: " in done.stderr
     for words in message:
         assert words in done.stderr
+    assert "last lines" not in done.stderr, "the log was shown"
     assert "never" not in done.stdout
     assert sky("logs", task_id).returncode == 4
     assert sky("wait", task_id).returncode == 4
@@ -131,7 +136,7 @@ def test_submit_several_failed_nodes_names_first(sky: Command) -> None:
     )
     done = sky("submit", "-", stdin=script)
     assert done.returncode == 4
-    assert "failed: node-0: Error (exit code 10)" in done.stderr
+    assert "failed: node-0: exit code 10" in done.stderr
 
 
 @pytest.mark.practice_only

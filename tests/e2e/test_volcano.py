@@ -154,15 +154,13 @@ def test_submit_volcano_failed_node_stops_remaining_nodes(
     admit(kubectl, namespace, "volcano6")
     _, err = process.communicate(timeout=180)
     assert process.returncode == 4, err
-    assert err.count("node-2 failed: Error; the other nodes are being stopped\n") == 1
-    assert "task volcano6 (gang) failed: node-2: Error (exit code 7)" in err
+    assert err.count("node-2 failed: exit code 7; the other nodes are being stopped\n") == 1
+    assert "task volcano6 (gang) failed: node-2: exit code 7" in err
     output = sky("status", "volcano6").stdout
-    assert "failed — node-2: Error (exit code 7)" in output
+    assert "failed — node-2: exit code 7" in output
     assert output.count("Stopped") == 3
     assert apart(kubectl, "volcano6") <= 10
-    assert sky("wait", "volcano6").stdout == (
-        "task/volcano6 (gang) failed: node-2: Error (exit code 7)\n"
-    )
+    assert sky("wait", "volcano6").stdout == ("task/volcano6 (gang) failed: node-2: exit code 7\n")
     assert sky("stop", "volcano6").returncode == 0
     until_deleted(kubectl, "volcano6")
     until(lambda: pods(kubectl, "volcano6") == [])

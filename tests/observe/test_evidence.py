@@ -38,7 +38,7 @@ def test_deaths_include_only_failed_pods() -> None:
         0,
         "node-0",
         3,
-        "Error (exit code 3)",
+        "exit code 3",
     )
     assert (death.host, death.ended_at) == ("worker-1", "2026-01-01T00:07:00Z")
 

@@ -160,7 +160,7 @@ AGAIN: list[tuple[Any, State, int, str]] = [
         again(1, make_pod(0, "Failed", terminated(3))),
         State.PENDING,
         0,
-        "Error (exit code 3); restart 1 follows",
+        "exit code 3; restart 1 follows",
     ),
     (again(1, make_pod(0, "Failed", terminated(3)), failed=2), State.RUNNING, 1, ""),
     (again(0, make_pod(0, "Failed", terminated(3))), State.RUNNING, 0, ""),
@@ -168,14 +168,14 @@ AGAIN: list[tuple[Any, State, int, str]] = [
         again(0, make_pod(0, "Failed", terminated(33))),
         State.PENDING,
         0,
-        "Error (exit code 33); restart 1 follows",
+        "exit code 33; restart 1 follows",
     ),
     (again(0, make_pod(0, "Failed", **LOST)), State.PENDING, 0, "Preempted; restart 1 follows"),
     (
         again(1, *(make_pod(0, "Failed", terminated(code)) for code in (33, 1, 33))),
         State.PENDING,
         2,
-        "Error (exit code 33); restart 3 follows",
+        "exit code 33; restart 3 follows",
     ),
     (again(1, *(make_pod(0, "Failed", terminated(code)) for code in (1, 2))), State.RUNNING, 1, ""),
     (again(1, make_pod(0, "Failed", terminated(1)), make_pod(state=RUNNING)), State.RUNNING, 1, ""),
@@ -202,7 +202,7 @@ def test_task_note_counts_restarts() -> None:
     assert task.note == "2 restarts"
     assert task.as_json()["metadata"]["restarts"] == 2  # type: ignore[index]
     job, pods = again(1, make_pod(0, "Failed", terminated(1)), end="Failed", failed=2)
-    assert fold([job], pods).note == "node-0: Error (exit code 1) after 1 restart"
+    assert fold([job], pods).note == "node-0: exit code 1 after 1 restart"
 
 
 def test_tasks_are_sorted_newest_first() -> None:

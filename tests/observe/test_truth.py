@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from kubectl_sky.actions.follow import reason
 from kubectl_sky.cli import doctor, tasks
 from kubectl_sky.observe import age, ownership, status
+from kubectl_sky.observe.failure import describe
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.status import TaskStatus
@@ -51,7 +51,7 @@ def _nodes(task: TaskStatus) -> str:
 def words(task: TaskStatus, world: World) -> list[str]:
     """Return the output of every command for a failed task."""
     texts = [tasks.listing([task], "wide", []), tasks.details(task), tasks.line(task)]
-    return [*texts, doctor.format_verdict(judge(task, world.snapshot())), reason(task)]
+    return [*texts, doctor.format_verdict(judge(task, world.snapshot())), describe(task, None)]
 
 
 def happened(world: World, events: Sequence[tuple[Callable[..., None], int]]) -> None:
@@ -122,7 +122,7 @@ def test_status_node_without_job_is_failed_in_every_command(event: object) -> No
     assert not task.over, "node-0 still runs, and can be stopped"
     assert task.nodes[1].job == "train-bcdf2345-node-1"
     assert tasks.line(task) == "task/bcdf2345 (train) failed: node-1: JobNotFound"
-    assert 'Job "train-bcdf2345-node-1" not found' in reason(task)
+    assert 'Job "train-bcdf2345-node-1" not found' in describe(task, None)
     text = doctor.format_verdict(judge(task, world.snapshot()))
     assert "is failed: its Job was deleted or lost its labels" in text
     assert "node-1: its Job was deleted" in text
@@ -164,7 +164,7 @@ def test_status_pod_deleted_after_failure_keeps_reason() -> None:
     times = {"deletionTimestamp": "2026-01-01T00:06:30Z", "deletionGracePeriodSeconds": 30}
     pod["metadata"] |= times
     (task,) = status.tasks([make_job(end="Failed")], [pod])
-    assert task.note == "node-0: Error (exit code 3)"
+    assert task.note == "node-0: exit code 3"
 
 
 def test_status_pod_without_labels_is_running() -> None:

@@ -31,9 +31,9 @@ def test_notes_failed_node_is_noted_while_remaining_run() -> None:
     failed = make_pod(0, "Failed", terminated(1))
     jobs = [make_job(0, 2, "Failed"), make_job(1, 2)]
     (task,) = tasks(jobs, [failed, make_pod(1, state={"running": {}})])
-    assert notes(task, patient=False) == ["node-0 failed: Error; the other nodes go on"]
+    assert notes(task, patient=False) == ["node-0 failed: exit code 1; the other nodes go on"]
     stopping = notes(task, patient=False, stopping=True)
-    assert stopping == ["node-0 failed: Error; the other nodes are being stopped"]
+    assert stopping == ["node-0 failed: exit code 1; the other nodes are being stopped"]
     (task,) = tasks([make_job(end="Failed")], [failed])
     assert notes(task, patient=False) == []
 
@@ -43,5 +43,5 @@ def test_notes_retried_node_is_noted_with_restart() -> None:
     job["spec"]["backoffLimit"] = 2
     (task,) = tasks([job], [make_pod(0, "Failed", terminated(3))])
     assert notes(task, patient=True) == [
-        "node-0 failed and starts again: Error (exit code 3); restart 1 follows"
+        "node-0 failed and starts again: exit code 3; restart 1 follows"
     ]

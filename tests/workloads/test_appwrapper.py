@@ -136,7 +136,7 @@ def test_appwrapper_node_states_follow_phase(
 
 def test_appwrapper_failed_node_stops_remaining_nodes() -> None:
     task = fold(make_wrapper("Failed", conditions=[UNHEALTHY]), FAILED_POD)
-    assert (task.state, task.over, task.note) == (State.FAILED, True, "node-1: Error (exit code 5)")
+    assert (task.state, task.over, task.note) == (State.FAILED, True, "node-1: exit code 5")
     assert [node.reason for node in task.nodes] == ["Stopped", "Error", "Stopped"]
 
 

@@ -66,8 +66,8 @@ def test_array_node_states_are_independent() -> None:
     ]
     assert " ".join(node.state for node in task.nodes) == "completed failed running"
     assert (task.state, task.num_nodes) == (State.RUNNING, 3)
-    assert task.note == "1 of 3 failed, first index-3: Error (exit code 4)"
-    assert notes(task, patient=False) == ["index-3 failed: Error"]
+    assert task.note == "1 of 3 failed, first index-3: exit code 4"
+    assert notes(task, patient=False) == ["index-3 failed: exit code 4"]
 
 
 def test_array_fails_when_all_indexes_finished() -> None:

@@ -105,7 +105,7 @@ def test_indexed_failed_node_is_named_and_remaining_are_stopped() -> None:
     job = make_whole(3, conditions=[FAILING, FAILED])
     task = fold(job, stopped(0), make_indexed_pod(2, "Failed", terminated(7)))
     assert task.state is State.FAILED and task.over
-    assert task.note == "node-2: Error (exit code 7)"
+    assert task.note == "node-2: exit code 7"
     assert [node.reason for node in task.nodes] == ["Stopped", "Stopped", "Error"]
     assert task.nodes[1].message.startswith("BackoffLimitExceeded")
 
@@ -114,7 +114,7 @@ def test_indexed_failed_node_is_noted_while_remaining_stop() -> None:
     job = make_whole(3, conditions=[FAILING])
     pods = [make_indexed_pod(1, state=RUNNING), make_indexed_pod(2, "Failed", terminated(7))]
     assert notes(fold(job, *pods), patient=False) == [
-        "node-2 failed: Error; the other nodes are being stopped"
+        "node-2 failed: exit code 7; the other nodes are being stopped"
     ]
 
 

@@ -46,7 +46,7 @@ def test_jobs_stopped_node_is_distinguished_from_failed() -> None:
     assert (task.state, task.over) == (State.FAILED, True)
     assert [node.reason for node in task.nodes] == ["Error", "Stopped", ""]
     assert task.nodes[1].message == "node-0 failed"
-    assert task.note == "node-0: Error (exit code 7)"
+    assert task.note == "node-0: exit code 7"
 
 
 def test_jobs_node_being_stopped_follows_pod() -> None:

@@ -109,7 +109,7 @@ def test_jobset_failed_node_stops_remaining_nodes() -> None:
     after = fold(make_jobset(conditions=[FAILED]), stopped, failed)
     assert (after.state, after.over) == (State.FAILED, True)
     assert [node.reason for node in after.nodes] == ["Stopped", "Error", "Stopped"]
-    assert after.note == "node-1: Error (exit code 5)"
+    assert after.note == "node-1: exit code 5"
 
 
 def test_jobset_restarts_are_counted_once() -> None:

@@ -150,7 +150,7 @@ def test_mpijob_failed_launcher_stops_workers() -> None:
     task = fold(item, pod(0, "Failed", terminated(7)))
     assert (task.state, task.over, task.restarts) == (State.FAILED, True, 1)
     assert [node.reason for node in task.nodes] == ["Error", "Stopped", "Stopped"]
-    assert task.note == "node-0: Error (exit code 7) after 1 restart"
+    assert task.note == "node-0: exit code 7 after 1 restart"
 
 
 def test_mpijob_foreign_spec_is_accepted() -> None:

@@ -1,0 +1,85 @@
+"""Describe how a task failed: its first failed node, the cause, and the program's last lines."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from kubectl_sky.observe.escapes import harmless
+from kubectl_sky.observe.evidence import Death, Evidence
+from kubectl_sky.observe.nodes import NodeStatus
+from kubectl_sky.observe.status import TaskStatus
+
+NOTE_PREFIX = "kubectl-sky: "  # of the lines that entry.sh adds to a log
+_MAX_LINES = 5  # of a program
+_MAX_CAUSE = 200  # characters
+_PROGRAM_REASONS = ("Error", "OOMKilled")  # the message is the end of the log, or what it wrote
+_CAUSE = re.compile(
+    r"^(?:e|err|error|fatal|\w*(?:error|exception))\b|\berror:|\bfatal:|not found|no such file"
+    r"|cannot |permission denied",
+    re.IGNORECASE,
+)
+_ADVICE = re.compile(r"^(?:\[notice\]|hint:|note:|warning:)", re.IGNORECASE)
+
+
+def describe(task: TaskStatus, record: Evidence | None, last_shown: str | None = None) -> str:
+    """Return the first failed node and its cause, with its last log lines unless they were shown.
+
+    `record` has the evidence of the task's failed pods, and `last_shown` the last line of the
+    failed pod's log that was shown, if any.
+    """
+    node = task.first_failure
+    if node is None:
+        return task.note
+    death = first_death(task, record)
+    lines = list(death.lines) if death else []
+    head, title = task.note, "its last lines"
+    if death and not node.pod:
+        head, title = f"{death.name}: {death.end}", f"last lines of its deleted pod {death.pod}"
+    else:
+        if node.reason in _PROGRAM_REASONS:
+            lines = lines or node.message.splitlines()
+        message = _cause(node, lines)
+        head = f"{head}: {message}" if message and message not in head else head
+    own_lines = program_lines(lines)
+    never_ran = node.exit_code is None and bool(node.pod)
+    if never_ran or not own_lines or _is_shown(lines, last_shown):
+        return head
+    shown = "".join(f"\n  {line}" for line in own_lines[-_MAX_LINES:])
+    return f"{head}; {title}:{shown}"
+
+
+def first_death(task: TaskStatus, record: Evidence | None) -> Death | None:
+    """Return the recorded end of the first failed node, whose pod may be deleted since."""
+    node = task.first_failure
+    if node is None or record is None:
+        return None
+    if not node.pod:
+        return next(iter(record.gone(task).deaths), None)
+    return next((death for death in record.deaths if death.pod == node.pod), None)
+
+
+def program_lines(lines: Iterable[str]) -> list[str]:
+    """Return the lines of a program: without the notes of entry.sh, and safe for a terminal."""
+    own_lines = [line for line in lines if line.strip() and not line.startswith(NOTE_PREFIX)]
+    return [harmless(line.encode(errors="replace")).decode() for line in own_lines]
+
+
+def cause(lines: Sequence[str]) -> str:
+    """Return the line that most likely names the cause: the last error, or else the last line."""
+    candidates = [line.strip() for line in program_lines(lines) if not _ADVICE.match(line.strip())]
+    errors = [line for line in candidates if _CAUSE.search(line)]
+    return (errors or candidates or [""])[-1][:_MAX_CAUSE]
+
+
+def _cause(node: NodeStatus, lines: Sequence[str]) -> str:
+    """Return the cause that the note of the task does not name yet; empty if unknown."""
+    message = " ".join(node.message.split())
+    if node.phase == "setup":
+        plain = message == f"setup failed with exit code {node.exit_code}"
+        return cause(lines) if plain else message
+    if node.reason not in _PROGRAM_REASONS:  # a message of the kubelet, the Job or entry.sh
+        return message
+    return message if NOTE_PREFIX + message in lines else ""
+
+
+def _is_shown(lines: Sequence[str], last_shown: str | None) -> bool:
+    return last_shown is not None and last_shown.endswith(lines[-1])
