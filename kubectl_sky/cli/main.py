@@ -142,8 +142,9 @@ class Commands(commands.Group):
         formatter.write_paragraph()
         formatter.write_text(f"Run `{ctx.command_path} COMMAND --help` for options and examples.")
         formatter.write_text(
-            "Exit codes: 0 success, 1 a bug or a timeout (--timeout, --wait-timeout), 2 the file or the flags are"
-            " wrong, 3 the cluster refused or did not answer, 4 the task failed, 130 interrupted."
+            "Exit codes: 0 success, 1 a bug or a timeout (--timeout, --wait-timeout), 2 the file or"
+            " the flags are wrong, 3 the cluster refused or did not answer, 4 the task failed,"
+            " 130 interrupted."
         )
 
 
