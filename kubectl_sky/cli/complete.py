@@ -38,6 +38,7 @@ _KINDS = {
     "kubeconfig": "file",
     "source": "paths",
     "target": "paths",
+    "field": "fields",
     "task": "tasks",
     "references": "tasks",
     "volume": "volumes",
@@ -63,6 +64,8 @@ class Text(click.types.StringParamType):
         """Return the candidates for a word; none if the cluster does not answer."""
         from click.shell_completion import CompletionItem
 
+        if self.kind == "fields":
+            return _fields(incomplete)
         if self.kind in ("file", "dir"):
             return [CompletionItem(incomplete, type=self.kind)]
         paths = self.kind == "paths"  # of cp: TASK:PATH, or a local path
@@ -74,6 +77,18 @@ class Text(click.types.StringParamType):
             if word.startswith(incomplete) and word not in used and _SAFE.fullmatch(word)
         ]
         return [*items, CompletionItem(incomplete, type="file")] if paths else items
+
+
+def _fields(incomplete: str) -> "list[CompletionItem]":
+    """Return the fields at the level of an incomplete one."""
+    from click.shell_completion import CompletionItem
+
+    from kubectl_sky.spec import explain
+
+    parent = explain.explain(incomplete.rpartition(".")[0])
+    roots = [CompletionItem(root) for root in explain.ROOTS[1:] if not parent.path]
+    fields = [CompletionItem(field.name, help=field.summary) for field in parent.fields()]
+    return [item for item in (*fields, *roots) if item.value.startswith(incomplete)]
 
 
 def add_types(params: Iterable[click.Parameter]) -> None:

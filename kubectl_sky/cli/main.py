@@ -30,6 +30,7 @@ _GC_THRESHOLD = 50_000
 _GROUPS = {
     "Write and review": {
         "init": "Write a first task file",
+        "explain": "Explain a field of task files or settings",
         "validate": "Check task files and report every problem with its line",
         "render": "Print the manifests that submit would send",
         "submit": "Submit a task and follow its logs",
