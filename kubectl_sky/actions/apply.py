@@ -19,6 +19,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Conflict, Forbidden, NotFound, SkyError
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.pipelines import pipelines
+from kubectl_sky.plan import fair_share
 from kubectl_sky.render.manifests import Manifest
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.workloads import registry
@@ -130,9 +131,12 @@ def _admit(session: Session, workloads: Sequence[Manifest]) -> None:
                 "generateName": item["metadata"]["name"] + "-",
                 "namespace": item["metadata"]["namespace"],
             }
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+            spec = dict(template["spec"])
+            if str(spec.get("priorityClassName")).startswith(fair_share.PREFIX):
+                del spec["priorityClassName"]
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
             try:
-                objects.create(session, pod | {"spec": template["spec"]}, dry_run=True)
+                objects.create(session, pod, dry_run=True)
             except Forbidden:
                 return
 

@@ -359,6 +359,8 @@ def check_change(old: Json, new: Json, resource: Resource) -> None:
         before.get(field) != after.get(field) for field in _CLAIM_IMMUTABLE
     ):
         causes.append(forbidden("spec", "spec is immutable after creation"))
+    if old["kind"] == "PriorityClass" and old.get("value") != new.get("value"):
+        causes.append(forbidden("value", "may not be changed in an update."))
     if old.get("immutable") and (old.get("data"), True) != (new.get("data"), new.get("immutable")):
         causes.append(forbidden("data", "field is immutable when `immutable` is set"))
     if causes:

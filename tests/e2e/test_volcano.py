@@ -2,13 +2,11 @@
 
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.cluster import cache
 from tests.cluster.target import Cluster
 from tests.e2e import killing
 from tests.e2e.conftest import ROOT, Command
@@ -16,9 +14,10 @@ from tests.e2e.test_backends import FAILING, apart
 from tests.e2e.test_ports import selected_pods
 from tests.e2e.test_queues import until
 from tests.e2e.test_submit import objects, until_deleted
+from tests.e2e.volcano import alone, volcano
 
-CRDS = ROOT.parent / "shared" / "crds"
-FILES = [CRDS / f"scheduling.volcano.sh_{plural}.yaml" for plural in ("podgroups", "queues")]
+__all__ = ["alone", "volcano"]
+
 KIND = "podgroup.scheduling.volcano.sh"
 GROUP = f"{KIND}/gang-volcano1"
 TASK = """
@@ -27,31 +26,6 @@ num_nodes: 2
 resources: {cpus: 500m, memory: 100Mi, image_id: 'busybox:1.36'}
 run: sleep 300
 """
-
-
-@pytest.fixture(autouse=True)
-def alone() -> Iterator[None]:
-    """Run one test at a time: a CRD exists for all tests of a cluster or for none."""
-    with cache.lock("volcano"):
-        yield
-
-
-@pytest.fixture
-def volcano(kubectl: Command, alone: None) -> Iterator[None]:
-    """The CRDs of Volcano without its controllers."""
-    if not all(path.is_file() for path in FILES):
-        pytest.skip("the definitions of Volcano are not beside the checkout")
-    files = [word for path in FILES for word in ("-f", str(path))]
-    if kubectl("get", *files, "--ignore-not-found", "-o", "name").stdout:
-        pytest.skip("the cluster has Volcano")
-    made = kubectl("apply", "--server-side", *files)
-    try:
-        assert made.returncode == 0, made.stderr
-        waited = kubectl("wait", "--for=condition=Established", "--timeout=60s", *files)
-        assert waited.returncode == 0, waited.stderr
-        yield
-    finally:
-        kubectl("delete", *files, "--timeout=60s")
 
 
 def submit(sky: Command, *flags: str, task_id: str = "volcano1") -> str:

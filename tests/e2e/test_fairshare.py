@@ -1,0 +1,261 @@
+"""Fair share with the real CRDs of Volcano; the tests set the phases of PodGroups."""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.session import Answer, Connection, Session
+from kubectl_sky.controllers.fairshare.loop import Loop
+from kubectl_sky.controllers.fairshare.policy import Policy
+from kubectl_sky.controllers.fairshare.state import LABEL, State
+from kubectl_sky.errors import ClusterError
+from kubectl_sky.plan.fair_share import class_name
+from tests.cluster.target import ADMIN, Cluster
+from tests.e2e.conftest import Command
+from tests.e2e.volcano import alone, volcano
+from tests.polling import eventually
+
+__all__ = ["alone", "volcano"]
+
+Json = dict[str, Any]
+
+KILLS = 50
+POLICY = Policy(base=100_000, floor=1_000, penalty=10, recovery_interval=10**6)
+
+
+@pytest.fixture
+def queue(namespace: str, cluster: Cluster) -> Iterator[str]:
+    """The name of a queue that only one test uses; its classes are deleted afterwards."""
+    name = f"q-{uuid4().hex[:8]}"
+    yield name
+    session = connect(str(cluster.kubeconfig), namespace)
+    for item in objects.list_all(session, kinds.PRIORITY_CLASS, label_selector=LABEL):
+        if item["metadata"]["name"].startswith(class_name(name, "")[:20]):
+            objects.delete(session, kinds.PRIORITY_CLASS, item["metadata"]["name"])
+    session.close()
+
+
+def connect(kubeconfig: str, namespace: str) -> Session:
+    return Session.connect(Connection(kubeconfig=kubeconfig, context=ADMIN, namespace=namespace))
+
+
+class Groups:
+    """PodGroups of alice in a queue, and the class that they use."""
+
+    def __init__(self, session: Session, queue: str) -> None:
+        self.session = session
+        self.queue = queue
+        self.name = class_name(queue, "alice")
+
+    def create(self, name: str, phase: str = "") -> None:
+        objects.create(
+            self.session,
+            {
+                "apiVersion": kinds.POD_GROUP.api_version,
+                "kind": kinds.POD_GROUP.kind,
+                "metadata": {"name": name, "labels": {"username": "alice"}},
+                "spec": {"minMember": 1, "queue": self.queue, "priorityClassName": self.name},
+            },
+        )
+        if phase:
+            self.phase(name, phase)
+
+    def phase(self, name: str, phase: str) -> None:
+        body = {"status": {"phase": phase}}
+        objects.patch(self.session, kinds.POD_GROUP, name, None, body)
+
+    def complete(self, name: str) -> None:
+        self.phase(name, "Completed")
+
+    def delete(self, name: str) -> None:
+        objects.delete(self.session, kinds.POD_GROUP, name)
+
+    def numbers(self) -> tuple[int, int, int]:
+        """Return value, count and running; the value must be one that the policy allows."""
+        item = objects.get(self.session, kinds.PRIORITY_CLASS, self.name)
+        state = State.read(item)
+        assert state
+        assert item["value"] == POLICY.value(state.weight)
+        return item["value"], state.count, len(state.running)
+
+    def journal(self) -> list[str]:
+        found = objects.list_all(
+            self.session, kinds.CONFIG_MAP, self.session.namespace, label_selector=LABEL
+        )
+        return [item["metadata"]["name"] for item in found]
+
+
+class KilledSession(Session):
+    """A session whose process is killed at its n-th write: before it, or before its answer."""
+
+    kill_at = 0
+    late = False
+
+    def send(self, method: str, path: str, **options: Any) -> Answer:
+        if method == "GET":
+            return super().send(method, path, **options)
+        self.kill_at -= 1
+        if self.kill_at == 0 and not self.late:
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = super().send(method, path, **options)
+        if self.kill_at == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+
+def controller(kubeconfig: str, namespace: str, queue: str, kill_at: int, late: bool) -> None:
+    """Be a process that makes one pass, and is killed in it."""
+    connection = Connection(kubeconfig=kubeconfig, context=ADMIN, namespace=namespace)
+    session = KilledSession.connect(connection)
+    session.kill_at, session.late = kill_at, late
+    Loop(session, {queue: POLICY}).once()
+
+
+@pytest.mark.usefixtures("volcano")
+def test_controller_killed_at_random_points_ends_with_allowed_value(
+    cluster: Cluster, namespace: str, queue: str
+) -> None:
+    """`kill -9` of a real process: at each of its writes, and after a random time."""
+    kubeconfig, seed = str(cluster.kubeconfig), random.Random(18)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    groups = Groups(connect(kubeconfig, namespace), queue)
+    groups.create("first", "Running")
+    Loop(groups.session, {queue: POLICY}).once()
+    missing = killed = 0
+    for number in range(1, KILLS + 1):
+        groups.create(f"g{number}", "Running")
+        if number > 1:
+            finish = seed.choice((groups.delete, groups.complete))
+            finish(f"g{number - 1}")
+        timed = number % 3 == 0
+        point = (0, False) if timed else (seed.randint(1, 4), seed.random() < 0.5)
+        process = context.Process(target=controller, args=(kubeconfig, namespace, queue, *point))
+        process.start()
+        process.join(seed.uniform(0.05, 0.25) if timed else None)
+        process.kill()
+        process.join()
+        killed += process.exitcode == -signal.SIGKILL
+        missing += quietly(groups) is None
+        Loop(groups.session, {queue: POLICY}).once()
+        expected = (POLICY.value(number + 1), number - 1, 2)
+        assert groups.numbers() == expected, (number, point)
+        assert groups.journal() == []
+    assert killed >= KILLS * 3 // 5
+    assert missing >= KILLS // 10, "the class was missing after some of the kills"
+    groups.session.close()
+
+
+def write_settings(sky: Command, queue: str, **policy: object) -> None:
+    folder = Path(sky.environment["HOME"]) / ".config" / "kubectl-sky"
+    fields = {"base": 100_000, "floor": 1_000, "penalty": 10, **policy}
+    (folder / "settings.yaml").write_text(json.dumps({"fair_share": {queue: fields}}))
+
+
+TASK = """
+name: fair
+resources: {cpus: 100m, memory: 50Mi, image_id: 'busybox:1.36'}
+run: sleep 1
+"""
+
+
+@pytest.mark.usefixtures("volcano")
+def test_controller_process_follows_submitted_task_and_is_restarted(
+    sky: Command, cluster: Cluster, namespace: str, queue: str
+) -> None:
+    write_settings(sky, queue, recovery_interval=3)
+    session = connect(str(cluster.kubeconfig), namespace)
+    open_queue(session, queue)
+    run = ("controllers", "run", "-A", "--only", "fairshare")
+    process = sky.start(*run)
+    try:
+        flags = ("--backend", "volcano", "--queue", queue, "--id", "fairsh01", "--user", "alice")
+        done = sky("submit", "-", "-d", *flags, stdin=TASK)
+        assert done.returncode == 0, done.stderr
+        groups = Groups(session, queue)
+        eventually(lambda: quietly(groups) == (100_000, 0, 0), 30)
+        groups.phase("fair-fairsh01", "Running")
+        eventually(lambda: quietly(groups) == (99_990, 0, 1), 30)
+
+        process.kill()
+        process.wait()
+        groups.phase("fair-fairsh01", "Completed")
+        process = sky.start(*run)
+        eventually(lambda: quietly(groups) == (99_990, 1, 0), 30)
+        eventually(lambda: quietly(groups) == (100_000, 0, 0), 30)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0, process.communicate()
+    finally:
+        process.kill()
+        objects.delete(session, kinds.VOLCANO_QUEUE, queue)
+        session.close()
+
+
+def quietly(groups: Groups) -> tuple[int, int, int] | None:
+    with suppress(ClusterError):
+        return groups.numbers()
+    return None
+
+
+def open_queue(session: Session, queue: str) -> None:
+    manifest = {
+        "apiVersion": kinds.VOLCANO_QUEUE.api_version,
+        "kind": kinds.VOLCANO_QUEUE.kind,
+        "metadata": {"name": queue},
+        "spec": {"weight": 1},
+    }
+    objects.create(session, manifest)
+
+
+def test_priority_of_existing_pod_stays_when_class_is_replaced(
+    cluster: Cluster, namespace: str, queue: str
+) -> None:
+    """What the procedure relies on: a pod's priority is resolved when it is created."""
+    session = connect(str(cluster.kubeconfig), namespace)
+    name = class_name(queue, "pods")
+    manifest = {
+        "apiVersion": kinds.PRIORITY_CLASS.api_version,
+        "kind": kinds.PRIORITY_CLASS.kind,
+        "metadata": {"name": name, "labels": {LABEL: "owned"}},
+        "value": 500,
+    }
+
+    def create_pod(pod: str) -> int:
+        spec = {
+            "schedulerName": "nobody",
+            "priorityClassName": name,
+            "containers": [{"name": "main", "image": "busybox:1.36"}],
+        }
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod}, "spec": spec}
+        return int(objects.create(session, body)["spec"]["priority"])
+
+    objects.create(session, manifest)
+    eventually(lambda: _created(lambda: create_pod("first")), 10)
+    with pytest.raises(ClusterError):
+        objects.patch(session, kinds.PRIORITY_CLASS, name, None, {"value": 400})
+    objects.delete(session, kinds.PRIORITY_CLASS, name)
+    time.sleep(0.2)  # admission reads from a cache
+    with pytest.raises(ClusterError, match="priority class"):
+        create_pod("meanwhile")
+    objects.create(session, manifest | {"value": 400})
+    assert eventually(lambda: _created(lambda: create_pod("second")), 10) == 400
+    assert objects.get(session, kinds.POD, "first")["spec"]["priority"] == 500
+    session.close()
+
+
+def _created(create: Any) -> int | None:
+    with suppress(ClusterError):
+        return int(create())
+    return None
