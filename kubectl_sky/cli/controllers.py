@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 import click
 
-from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli import commands, options
 from kubectl_sky.errors import UserError
 
 _NAMES = ("tasks", "ray", "fairshare")
@@ -38,11 +38,17 @@ _only = click.option(
 
 @command.command("run", examples=["controllers run -n team-a", "controllers run -A --only tasks"])
 @_only
+@click.option(
+    "--health-port",
+    type=click.IntRange(1, 65535),
+    help="Port of /healthz, for the probes of a kubelet (default: none).",
+)
 @options.cluster_all_namespaces
-def run(names: tuple[str, ...], cluster: options.ClusterFlags) -> None:
+def run(names: tuple[str, ...], health_port: int | None, cluster: options.ClusterFlags) -> None:
     """Run controllers until Ctrl-C, with the credentials of your kubeconfig.
 
-    They act on the namespace of -n, or on all namespaces with -A.
+    They act on the namespace of -n, or on all namespaces with -A. A Lease shows that they live: one
+    process per namespace leads, and clients leave pipelines to it.
     """
     _require_packages()
     from kubectl_sky.actions import preferences
@@ -50,8 +56,8 @@ def run(names: tuple[str, ...], cluster: options.ClusterFlags) -> None:
     from kubectl_sky.controllers.run import run as run_controllers
 
     namespace = None if cluster.all_namespaces else cluster.session().namespace
-    output.note(f"Running the controllers {', '.join(names)}; stop them with Ctrl-C")
-    run_controllers(Options(names, cluster.flags(), namespace, preferences.preferences()))
+    settings = preferences.preferences()
+    run_controllers(Options(names, cluster.flags(), namespace, settings, health_port))
 
 
 def _require_packages() -> None:

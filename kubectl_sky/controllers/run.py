@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+import signal
 import ssl
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import aiohttp
@@ -16,6 +17,8 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers import tasks
 from kubectl_sky.controllers.context import Context
 from kubectl_sky.controllers.fairshare import handlers as fairshare
+from kubectl_sky.controllers.health import serve_health
+from kubectl_sky.controllers.lease import LeaseKeeper, claims_of
 from kubectl_sky.controllers.ray import handlers as ray
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.settings import Settings
@@ -29,31 +32,95 @@ _REGISTER: Mapping[str, Register] = {
 }
 _PREFIX = "kubectl-sky"  # of kopf's annotations
 _PAGE_SIZE = 500
+_LEASE_REQUEST_SECONDS = 10.0  # less than a Lease lasts
 _SILENCE_SECONDS = 150.0  # bookmarks come every minute: a longer silence is a dead connection
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Options:
-    """Which controllers to run; `namespace` None means all namespaces."""
+    """Which controllers to run; `namespace` None means all namespaces.
+
+    The probes of the kubelet are answered on `health_port`, if any.
+    """
 
     names: Sequence[str]
     connection: Connection
     namespace: str | None
     settings: Settings
+    health_port: int | None = None
 
 
 def run(options: Options) -> None:
-    """Run the controllers until SIGINT or SIGTERM. Raises ClusterError."""
+    """Run the controllers until SIGINT or SIGTERM. Raises SkyError."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("kopf").setLevel(logging.WARNING)
     session = Session.connect(options.connection)
     session.check_ready()
-    registry = kopf.OperatorRegistry()
-    context = Context(session, options.namespace, options.settings, operator_settings())
-    register_all(options.names, registry, context)
-    login_with(session, registry)
     try:
-        asyncio.run(_operate(registry, context))
+        asyncio.run(_run(options, session))
     except kopf.LoginError as error:
         raise ClusterError(str(error)) from None
+
+
+async def _run(options: Options, session: Session) -> None:
+    """Run the operator while this process holds the Leases of its controllers."""
+    stopped = _on_signals()
+    timely = Session.connect(replace(options.connection, request_timeout=_LEASE_REQUEST_SECONDS))
+    keeper = LeaseKeeper(timely, claims_of(options.names, options.namespace))
+    async with serve_health(options.health_port):
+        if not await _finished_first(keeper.acquire(), stopped):
+            await keeper.release()
+            return
+        _log.info("running the controllers %s", ", ".join(options.names))
+        keeping = asyncio.create_task(keeper.keep())
+        keeping.add_done_callback(lambda task: stopped.set())
+        try:
+            await _operate(options, session, stopped)
+        finally:
+            lost = keeping.result() if keeping.done() else ""
+            keeping.cancel()
+            await keeper.release()
+        if lost:
+            raise ClusterError(lost, "start it again")
+
+
+def _on_signals() -> asyncio.Event:
+    """Return an event that SIGINT and SIGTERM set; in a container, nothing else heeds them."""
+    stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    return stopped
+
+
+async def _finished_first(work: Coroutine[None, None, None], stopped: asyncio.Event) -> bool:
+    """Return True when the work is done, False when it is stopped before."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stopped.wait())
+    await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not working.done():
+        working.cancel()
+        return False
+    working.result()
+    return True
+
+
+async def _operate(options: Options, session: Session, stopped: asyncio.Event) -> None:
+    registry = kopf.OperatorRegistry()
+    settings = operator_settings()
+    settings.scanning.disabled = options.namespace is not None  # needs rights on all namespaces
+    context = Context(session, options.namespace, options.settings, settings)
+    register_all(options.names, registry, context)
+    login_with(session, registry)
+    await kopf.operator(
+        registry=registry,
+        settings=settings,
+        standalone=True,
+        clusterwide=options.namespace is None,
+        namespaces=[options.namespace] if options.namespace else [],
+        stop_flag=stopped,
+    )
 
 
 def register_all(names: Sequence[str], registry: kopf.OperatorRegistry, context: Context) -> None:
@@ -63,27 +130,14 @@ def register_all(names: Sequence[str], registry: kopf.OperatorRegistry, context:
 
 
 def operator_settings() -> kopf.OperatorSettings:
-    """Return kopf's settings: our annotations, pages, and no watch of CRDs and namespaces."""
+    """Return kopf's settings: lists in pages, our annotations and finalizer."""
     settings = kopf.OperatorSettings()
-    settings.scanning.disabled = True
     settings.watching.chunk_size = _PAGE_SIZE
     settings.watching.inactivity_timeout = _SILENCE_SECONDS
     settings.persistence.finalizer = f"{_PREFIX}/finalizer"
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=_PREFIX)
     settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=_PREFIX)
     return settings
-
-
-async def _operate(registry: kopf.OperatorRegistry, context: Context) -> None:
-    logging.getLogger("kopf").setLevel(logging.WARNING)
-    everywhere = context.namespace is None
-    await kopf.operator(
-        registry=registry,
-        settings=context.operator,
-        standalone=True,
-        clusterwide=everywhere,
-        namespaces=[context.namespace] if context.namespace else [],
-    )
 
 
 def login_with(session: Session, registry: kopf.OperatorRegistry) -> None:

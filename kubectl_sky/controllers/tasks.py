@@ -1,9 +1,81 @@
-"""kopf handlers of the tasks controller."""
+"""kopf handlers of the tasks controller: it leads what no client follows."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from datetime import UTC, datetime
 
 import kopf
 
+from kubectl_sky import names
+from kubectl_sky.actions import find
+from kubectl_sky.actions.find import TaskNotFound
+from kubectl_sky.actions.lead import lead, needs_action
+from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.controllers.context import Context
+from kubectl_sky.controllers.task_index import Key, TaskIndex
+from kubectl_sky.controllers.work_queue import WorkQueue
+from kubectl_sky.errors import SkyError
+from kubectl_sky.workloads import registry as backends
+
+_SETTLE_SECONDS = 2.0  # objects of one task are neither created nor deleted at the same time
+_FIRST_RETRY_SECONDS = 2.0
+_MAX_RETRY_SECONDS = 300.0
+
+_log = logging.getLogger(__name__)
 
 
 def register(registry: kopf.OperatorRegistry, context: Context) -> None:
-    """Add the handlers of this controller."""
+    """Watch the workloads of all backends, selected by label on the server."""
+    controller = TasksController(context.session)
+    for kind in backends.KINDS:
+        resource = (kind.group, kind.version, kind.plural)
+        context.operator.watching.label_selectors[resource] = f"{names.TASK}=true"
+        kopf.on.event(*resource, registry=registry)(controller.changed)
+
+
+class TasksController:
+    """Index the workloads, and lead a task or pipeline when something is due."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._index = TaskIndex()
+        self._failures: dict[Key, int] = defaultdict(int)
+        self._queue: WorkQueue[Key] | None = None
+
+    async def changed(self, event: kopf.RawEvent, **_: object) -> None:
+        """Take note of a change."""
+        item: Json = dict(event["object"])
+        key = self._index.apply(item, deleted=event["type"] == "DELETED")
+        if key and self._index.needs_action(key):
+            self._queue = self._queue or WorkQueue(self._lead)
+            self._queue.add(key, _SETTLE_SECONDS if self._index.lacks_nodes(key) else 0.0)
+
+    async def _lead(self, key: Key) -> float | None:
+        """Lead a task or pipeline one step; return in how many seconds to do so again."""
+        try:
+            seconds = await asyncio.to_thread(self._step, key)
+        except SkyError as error:
+            self._failures[key] += 1
+            seconds = _backoff(self._failures[key])
+            _log.warning("%s %s/%s: %s", key.label, key.namespace, key.id, error)
+        else:
+            self._failures.pop(key, None)
+        return seconds
+
+    def _step(self, key: Key) -> float | None:
+        """Read the current state, for the index may be old, and do what is due."""
+        try:
+            target = find.get_by_label(self._session, *key)
+        except TaskNotFound:
+            return None
+        if not needs_action(target):
+            return None
+        seconds = lead(self._session, target, datetime.now(UTC))
+        _log.info("%s %s/%s: led one step", key.label, key.namespace, key.id)
+        return seconds
+
+
+def _backoff(failures: int) -> float:
+    doubled = _FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 20)
+    return min(doubled, _MAX_RETRY_SECONDS)

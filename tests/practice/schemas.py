@@ -25,6 +25,7 @@ _PATHS = (
     "apis/authentication.k8s.io/v1",
     "apis/authorization.k8s.io/v1",
     "apis/batch/v1",
+    "apis/coordination.k8s.io/v1",
     "apis/networking.k8s.io/v1",
     "apis/rbac.authorization.k8s.io/v1",
     "apis/scheduling.k8s.io/v1",

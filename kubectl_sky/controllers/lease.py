@@ -1,0 +1,94 @@
+"""Hold the Leases of the controllers, so that one process leads and clients know that it lives."""
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Iterable
+
+from kubectl_sky.cluster import leases
+from kubectl_sky.cluster.leases import Claim, Lease
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError, Forbidden, NotFound
+from kubectl_sky.names import CONTROLLERS_NAMESPACE, controller_lease
+
+LEASE_SECONDS = 45
+_RENEW_SECONDS = 15.0
+_RETRY_SECONDS = 5.0  # of a process that waits for a Lease
+
+_log = logging.getLogger(__name__)
+
+
+def claims_of(controllers: Iterable[str], namespace: str | None) -> list[Claim]:
+    """Return the Leases of controllers in one order, so that two processes never deadlock."""
+    holder = f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}"
+    home = namespace or CONTROLLERS_NAMESPACE
+    names = [controller_lease(name, namespace is None) for name in sorted(controllers)]
+    return [Claim(home, name, holder, LEASE_SECONDS) for name in names]
+
+
+class LeaseKeeper:
+    """Hold several Leases from the first moment to the last."""
+
+    def __init__(self, session: Session, claims: Iterable[Claim]) -> None:
+        self._session = session
+        self._claims = tuple(claims)
+        self._held: dict[Claim, Lease] = {}
+
+    async def acquire(self) -> None:
+        """Wait until all Leases are held. Raises ClusterError if that is not allowed."""
+        for claim in self._claims:
+            waiting = False
+            while not await self._hold(claim):
+                if not waiting:
+                    _log.info("waiting: another process holds the Lease %s", _path(claim))
+                waiting = True
+                await self._pause(_RETRY_SECONDS)
+
+    async def keep(self) -> str:
+        """Renew the Leases until one is lost; return why."""
+        while True:
+            await asyncio.sleep(_RENEW_SECONDS)
+            for claim in self._claims:
+                try:
+                    held = await self._hold(claim)
+                except ClusterError as error:
+                    _log.warning("cannot renew the Lease %s: %s", _path(claim), error)
+                    held = self._held[claim].live
+                if not held:
+                    return f"another process has taken the Lease {_path(claim)}"
+
+    async def release(self) -> None:
+        """Give the Leases back, as far as the cluster answers."""
+        for claim, lease in self._held.items():
+            try:
+                await asyncio.to_thread(leases.release, self._session, claim, lease)
+            except ClusterError as error:
+                _log.warning("cannot release the Lease %s: %s", _path(claim), error)
+        self._held.clear()
+
+    async def _hold(self, claim: Claim) -> bool:
+        """Take or renew a Lease; return whether it is held. Raises ClusterError."""
+        try:
+            lease = await asyncio.to_thread(
+                leases.hold, self._session, claim, self._held.get(claim)
+            )
+        except (Forbidden, NotFound) as error:
+            hint = "`kubectl sky controllers install` prints the namespace and the rights"
+            raise ClusterError(
+                f"cannot hold the Lease {_path(claim)}: {error.what}", hint
+            ) from None
+        if lease:
+            self._held[claim] = lease
+        return lease is not None
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait for a Lease; keep those that are held already."""
+        await asyncio.sleep(seconds)
+        for claim in self._held:
+            await self._hold(claim)
+
+
+def _path(claim: Claim) -> str:
+    return f"{claim.namespace}/{claim.name}"

@@ -1,0 +1,100 @@
+"""Remember the workloads that a controller may have to act on, without their pods.
+
+Pods and the current state are read when the index says that something is due.
+"""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from kubectl_sky import names
+from kubectl_sky.actions.find import Target
+from kubectl_sky.actions.lead import needs_action
+from kubectl_sky.cluster.session import Json
+from kubectl_sky.observe import status
+from kubectl_sky.observe.pipelines import pipelines
+from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.workload import Object
+
+_MAX_ID = 63  # of a label
+_UNUSED_METADATA = {"managedFields", "finalizers", "generateName", "selfLink"}
+_UNUSED_SPEC = {"selector", "template"}  # of Jobs, most of their size
+
+
+class Key(NamedTuple):
+    """A task or a pipeline: its namespace, label and id."""
+
+    namespace: str
+    label: str
+    id: str
+
+
+class TaskIndex:
+    """The workloads of pipelines, groups and tasks with several nodes, by key."""
+
+    def __init__(self) -> None:
+        self._items: dict[Key, dict[str, Json]] = defaultdict(dict)  # by uid
+
+    def __len__(self) -> int:
+        return sum(map(len, self._items.values()))
+
+    def apply(self, item: Json, *, deleted: bool = False) -> Key | None:
+        """Note the current state of an object; return its key, or None if it is not relevant."""
+        key = key_of(item)
+        if key is None:
+            return None
+        uid = item["metadata"]["uid"]
+        if not deleted:
+            self._items[key][uid] = _without_unused_fields(item)
+        elif uid in self._items[key]:
+            del self._items[key][uid]
+        if not self._items[key]:
+            del self._items[key]
+        return key
+
+    def needs_action(self, key: Key) -> bool:
+        """Return whether something is due for a task or pipeline."""
+        return any(map(needs_action, self._targets(key)))
+
+    def lacks_nodes(self, key: Key) -> bool:
+        """Return whether objects are missing: submit creates, or stop deletes, some right now."""
+        return any(task.incomplete for task in self._tasks(key))
+
+    def _tasks(self, key: Key) -> list[status.TaskStatus]:
+        return status.tasks(self._items[key].values() if key in self._items else (), ())
+
+    def _targets(self, key: Key) -> list[Target]:
+        tasks = self._tasks(key)
+        return [*pipelines(tasks)] if key.label == names.PIPELINE else [*tasks]
+
+
+def key_of(item: Object) -> Key | None:
+    """Return the pipeline of an object, or its task if that has several nodes of its own."""
+    labels = item["metadata"].get("labels") or {}
+    namespace = item["metadata"].get("namespace")
+    if not namespace or not registry.is_root_object(item):
+        return None
+    if _is_id(labels.get(names.PIPELINE)):
+        return Key(namespace, names.PIPELINE, labels[names.PIPELINE])
+    backend = registry.of(item)
+    if backend.fail_fast or not backend.stopping("node-0") or not _is_id(labels.get(names.TASK_ID)):
+        return None
+    nodes = (item["metadata"].get("annotations") or {}).get(names.NUM_NODES, "1")
+    return None if nodes == "1" else Key(namespace, names.TASK_ID, labels[names.TASK_ID])
+
+
+def _is_id(text: object) -> bool:
+    return isinstance(text, str) and 0 < len(text) <= _MAX_ID
+
+
+def _without_unused_fields(item: Json) -> Json:
+    metadata = {
+        key: value for key, value in item["metadata"].items() if key not in _UNUSED_METADATA
+    }
+    annotations = metadata.get("annotations") or {}
+    metadata["annotations"] = {
+        key: value for key, value in annotations.items() if names.is_ours(key)
+    }
+    spec = {
+        key: value for key, value in (item.get("spec") or {}).items() if key not in _UNUSED_SPEC
+    }
+    return {**item, "metadata": metadata, "spec": spec}
