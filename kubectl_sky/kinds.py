@@ -28,6 +28,16 @@ APP_WRAPPER = Kind("workload.codeflare.dev", "v1beta2", "AppWrapper", "appwrappe
 KUEUE_VERSIONS = ("v1beta2", "v1beta1")  # newest first; a cluster serves one or both
 _KUEUE = ("kueue.x-k8s.io", KUEUE_VERSIONS[0])
 
+CLUSTER_ROLE = Kind(
+    "rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False
+)
+CLUSTER_ROLE_BINDING = Kind(
+    "rbac.authorization.k8s.io",
+    "v1",
+    "ClusterRoleBinding",
+    "clusterrolebindings",
+    namespaced=False,
+)
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 EVENT = Kind("", "v1", "Event", "events")

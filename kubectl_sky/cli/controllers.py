@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 import click
 
-from kubectl_sky.cli import commands, options
+from kubectl_sky.cli import commands, options, output
 from kubectl_sky.errors import UserError
 
 _NAMES = ("tasks", "ray", "fairshare")
@@ -58,6 +58,40 @@ def run(names: tuple[str, ...], health_port: int | None, cluster: options.Cluste
     namespace = None if cluster.all_namespaces else cluster.session().namespace
     settings = preferences.preferences()
     run_controllers(Options(names, cluster.flags(), namespace, settings, health_port))
+
+
+@command.command(
+    "install",
+    examples=[
+        "controllers install | kubectl apply -f -",
+        "controllers install --apply --only tasks -n team-a --image IMAGE",
+    ],
+)
+@_only
+@click.option("--apply", "applies", is_flag=True, help="Apply the manifests instead of printing.")
+@click.option("--image", help="Image with the extra `controllers` (default: kubectl-sky:VERSION).")
+@options.connection
+def install(
+    names: tuple[str, ...], applies: bool, image: str | None, cluster: options.ClusterFlags
+) -> None:
+    """Print the manifests that run controllers in a cluster, with the least rights.
+
+    Without -n, they run in the namespace kubectl-sky and act on all namespaces, by ClusterRoles.
+    With -n, they run in that namespace and act on it alone, by Roles.
+    """
+    from kubectl_sky.plan.controllers_install import controllers_install
+    from kubectl_sky.render import manifests
+
+    items = manifests.controllers(controllers_install(cluster.namespace, image, names))
+    if not applies:
+        output.out(manifests.as_yaml(items).rstrip("\n"))
+        return
+    from kubectl_sky.cluster import objects
+
+    session = cluster.session()
+    for item in items:
+        objects.apply(session, item.object)
+        output.out(f"{item.name.lower()} applied")
 
 
 def _require_packages() -> None:

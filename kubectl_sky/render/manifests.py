@@ -14,6 +14,8 @@ from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
 from kubectl_sky.kinds import SECRET, kind_of
 from kubectl_sky.plan.account import SERVICE_ACCOUNT, Account
+from kubectl_sky.plan.controllers_install import CRDS, ControllersInstall, Role
+from kubectl_sky.plan.install import Install
 from kubectl_sky.plan.local_files import FilesConfigMap
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.plan.pvc import Pvc
@@ -60,7 +62,7 @@ def _built_in(name: str) -> tuple[str, str | None, Callable[[], bool]] | None:
 
 
 _Values = (
-    Account | ServerInstall | Plan | Node | Pvc | FilesConfigMap | Runtime | Mapping[str, object]
+    Account | Install | Role | Plan | Node | Pvc | FilesConfigMap | Runtime | Mapping[str, object]
 )
 
 
@@ -193,6 +195,22 @@ def server(values: ServerInstall) -> tuple[Manifest, ...]:
     return tuple(_manifest(engine(), f"server-{part}.yaml.j2", server=values) for part in parts)
 
 
+def controllers(values: ControllersInstall) -> tuple[Manifest, ...]:
+    """Render the objects that run controllers in a cluster, in the order of creation."""
+    parts = ["namespace"] if values.all_namespaces else []
+    crds = [name for controller in values.controllers for name in CRDS.get(controller, ())]
+    names = [*crds, *(f"controllers-{part}.yaml.j2" for part in (*parts, "serviceaccount"))]
+    return (
+        *(_manifest(engine(), name, controllers=values) for name in names),
+        *(
+            _manifest(engine(), f"controllers-{part}.yaml.j2", role=role)
+            for role in values.roles
+            for part in ("role", "rolebinding")
+        ),
+        _manifest(engine(), "controllers-deployment.yaml.j2", controllers=values),
+    )
+
+
 def namespace(values: Account) -> Manifest:
     """Render the Namespace of a user."""
     return _manifest(engine(), "user-namespace.yaml.j2", account=values)
@@ -245,7 +263,8 @@ def _manifest(
     environment: jinja2.Environment,
     name: str,
     **context: Account
-    | ServerInstall
+    | Install
+    | Role
     | Plan
     | Node
     | Pvc

@@ -1,0 +1,152 @@
+"""What `controllers install` renders: controllers in a cluster, with the least rights."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kubectl_sky import names
+from kubectl_sky.plan.install import DEFAULT_IMAGE, DEFAULT_NAMESPACE, Install
+
+NAMES = ("tasks", "ray", "fairshare")
+
+_RBAC = "rbac.authorization.k8s.io"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One RBAC rule; `objects` are names of objects, for all of them if it is empty."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    objects: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> Mapping[str, object]:
+        """The rule as in a Role."""
+        rule: dict[str, object] = {
+            "apiGroups": [self.group],
+            "resources": list(self.resources),
+            "verbs": list(self.verbs),
+        }
+        return rule | ({"resourceNames": list(self.objects)} if self.objects else {})
+
+
+# To resume and to stop is to patch, to cancel is to delete: none of them can create a pod.
+_LEAD = ("delete", "list", "patch", "watch")
+
+# The rights of each controller in the namespaces that it serves.
+RULES: Mapping[str, Sequence[Rule]] = {
+    "tasks": (
+        Rule("batch", ("jobs",), _LEAD),
+        Rule("jobset.x-k8s.io", ("jobsets",), _LEAD),
+        Rule("kubeflow.org", ("mpijobs",), _LEAD),
+        Rule("workload.codeflare.dev", ("appwrappers",), _LEAD),
+        Rule("", ("pods",), ("list",)),
+        # Tells a Job that was deleted from one that submit has not created yet.
+        Rule("", ("services",), ("list",)),
+    ),
+    "ray": (),
+    "fairshare": (),
+}
+# The rights that a controller needs in all namespaces, or on kinds without a namespace.
+CLUSTER_RULES: Mapping[str, Sequence[Rule]] = {
+    # Kinds may be installed later.
+    name: (Rule("apiextensions.k8s.io", ("customresourcedefinitions",), ("list", "watch")),)
+    for name in NAMES
+}
+# Templates of CRDs that a controller needs.
+CRDS: Mapping[str, Sequence[str]] = {}
+
+
+@dataclass(frozen=True)
+class Role:
+    """A Role or ClusterRole and its binding; `namespace` "" for a ClusterRole."""
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    rules: Sequence[Mapping[str, object]]
+    subject: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+    @property
+    def kind(self) -> str:
+        """The kind of the role; that of its binding ends with Binding."""
+        return "Role" if self.namespace else "ClusterRole"
+
+
+@dataclass(frozen=True)
+class ControllersInstall(Install):
+    """The values of the objects of controllers; they serve one namespace, or all."""
+
+    name: str = "kubectl-sky-controllers"
+    controllers: Sequence[str] = NAMES
+    all_namespaces: bool = True
+    port: int = 8080
+    settings: str = "kubectl-sky-settings"  # ConfigMap with settings.yaml, which may be missing
+    mount: str = "/etc/kubectl-sky"
+
+    @property
+    def namespace_labels(self) -> Mapping[str, str]:
+        """The labels of a namespace that is for the controllers alone."""
+        return {**self.labels, "pod-security.kubernetes.io/enforce": "restricted"}
+
+    @property
+    def arguments(self) -> list[str]:
+        """The arguments of the container."""
+        served = ["-A"] if self.all_namespaces else ["-n", self.namespace]
+        only = ["--only", ",".join(self.controllers)]
+        return ["controllers", "run", *served, *only, "--health-port", str(self.port)]
+
+    @property
+    def roles(self) -> Iterator[Role]:
+        """The role of each controller, and those of the Leases."""
+        for name in self.controllers:
+            rules = [*RULES[name], *(CLUSTER_RULES[name] if self.all_namespaces else ())]
+            namespace = "" if self.all_namespaces else self.namespace
+            if rules:
+                yield self._role(f"kubectl-sky-controller-{name}", namespace, rules)
+        leases = tuple(
+            names.controller_lease(name, self.all_namespaces) for name in self.controllers
+        )
+        group = "coordination.k8s.io"
+        hold = (
+            Rule(group, ("leases",), ("create",)),  # RBAC cannot limit this by name
+            Rule(group, ("leases",), ("get", "patch"), leases),
+        )
+        yield self._role(self.name, self.namespace, hold)
+        if "tasks" in self.controllers:
+            read = Rule(
+                group,
+                ("leases",),
+                ("get",),
+                (names.controller_lease("tasks", self.all_namespaces),),
+            )
+            everybody = {"apiGroup": _RBAC, "kind": "Group", "name": "system:authenticated"}
+            yield self._role("kubectl-sky-lease-reader", self.namespace, (read,), everybody)
+
+    def _role(
+        self,
+        name: str,
+        namespace: str,
+        rules: Sequence[Rule],
+        subject: Mapping[str, str] | None = None,
+    ) -> Role:
+        account = {"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}
+        fields = [rule.fields for rule in rules]
+        return Role(name, namespace, self.labels, fields, subject or account, self.annotations)
+
+
+def controllers_install(
+    namespace: str | None, image: str | None, controllers: Sequence[str]
+) -> ControllersInstall:
+    """Return the values of the flags; without a namespace, the controllers serve all.
+
+    Raises UserError for an invalid name.
+    """
+    return ControllersInstall(
+        namespace=namespace or DEFAULT_NAMESPACE,
+        image=image or DEFAULT_IMAGE,
+        controllers=controllers,
+        all_namespaces=namespace is None,
+    )
