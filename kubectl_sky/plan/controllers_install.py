@@ -71,8 +71,13 @@ class Role:
 
     @property
     def kind(self) -> str:
-        """The kind of the role; that of its binding ends with Binding."""
+        """The kind of the role."""
         return "Role" if self.namespace else "ClusterRole"
+
+    @property
+    def binding_kind(self) -> str:
+        """The kind of its binding."""
+        return f"{self.kind}Binding"
 
 
 @dataclass(frozen=True)
