@@ -21,7 +21,6 @@ from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.plan import fair_share
 from kubectl_sky.render.manifests import Manifest
-from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
 
@@ -57,7 +56,7 @@ class Submitted:
         tasks = status.folded(ownership.decide(self.workloads, (), (), uids)).tasks
         return pipelines(tasks, uids)[0] if self.decision.together else tasks[0]
 
-    def as_json(self, dangers: Sequence[Danger] = ()) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """Return the result of a submit as JSON values."""
         decision = self.decision
         phrase = "was submitted before" if self.unchanged else "submitted successfully"
@@ -68,7 +67,7 @@ class Submitted:
         }
         if decision.together:
             result["task_ids"] = [plan.id for plan in decision.plans]
-        return result | {"dangers": [danger.as_json() for danger in dangers]}
+        return result
 
 
 def apply(

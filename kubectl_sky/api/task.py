@@ -9,7 +9,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 import yaml
 
-from kubectl_sky import bounded
+from kubectl_sky import bounded, documents
 from kubectl_sky.actions import render, taskfile
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source
@@ -91,11 +91,12 @@ class Validation:
 
     def as_json(self) -> dict[str, object]:
         """Return the JSON values that `kubectl sky validate -o json` prints."""
-        return {
+        fields: dict[str, object] = {
             "valid": self.valid,
             "problems": [problem.as_json() for problem in self.problems],
             "dangers": [danger.as_json() for danger in self.dangers],
         }
+        return documents.document("Validation", fields)
 
 
 @dataclass(frozen=True, init=False)

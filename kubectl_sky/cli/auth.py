@@ -41,7 +41,9 @@ def whoami(cluster: options.ClusterFlags, form: str | None) -> None:
         user, source = identity.whoami(cluster.session(), None)
     if form not in (None, "name"):
         output.out(
-            output.data({"username": user.name, "label": user.label, "source": source}, form)
+            output.document(
+                "Identity", {"username": user.name, "label": user.label, "source": source}, form
+            )
         )
     else:
         output.out(user.name)

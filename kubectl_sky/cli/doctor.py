@@ -80,12 +80,16 @@ def command(
         return 0
     if task is None:
         check = doctor.check_cluster(session)
-        output.out(output.data(check.as_json(), form) if form else _format_check(check))
+        output.out(
+            output.document("ClusterCheck", check.as_json(), form) if form else _format_check(check)
+        )
         return 0 if check.ok else 3
     scope = options.scope(session, cluster, all_users)
     match = find.single_task(tasks.get_or_show_evidence(session, scope, task))
     verdict = doctor.diagnose(session, match)
-    output.out(output.data(verdict.as_json(), form) if form else format_verdict(verdict))
+    output.out(
+        output.document("Diagnosis", verdict.as_json(), form) if form else format_verdict(verdict)
+    )
     return 0
 
 

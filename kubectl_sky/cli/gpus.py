@@ -29,7 +29,9 @@ def command(cluster: options.ClusterFlags, free: bool, form: str | None) -> None
     if free:
         machines = [machine for machine in machines if machine.free]
     if form:
-        output.out(output.data({"machines": [node.as_json() for node in machines]}, form))
+        output.out(
+            output.document("GpuList", {"machines": [node.as_json() for node in machines]}, form)
+        )
     elif not machines:
         which = "free" if free else "there"
         output.note(f"no accelerators are {which}: no cluster node has any")

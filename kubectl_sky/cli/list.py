@@ -170,7 +170,7 @@ def _list_all_contexts(
             for answer in answers
             for task in request.selection.of(answer.tasks)
         ]
-        output.out(output.data({"tasks": rows}, request.form))
+        output.out(output.document("TaskList", {"tasks": rows}, request.form))
     failed = [answer for answer in answers if answer.error]
     for answer in failed:
         output.error(f"error: context {answer.context}: {answer.error}")

@@ -88,7 +88,7 @@ def status(form: str | None) -> int:
 
     cluster = local.status(StateDir.find())
     if form:
-        output.out(output.data(cluster.as_json(), form))
+        output.out(output.document("LocalCluster", cluster.as_json(), form))
     else:
         labels = {"used_in": "Current in", "gpus": "GPUs", "pid": "PID"}
         for name, value in cluster.as_json().items():

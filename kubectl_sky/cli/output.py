@@ -11,6 +11,7 @@ from typing import TextIO
 
 import click
 
+from kubectl_sky import documents
 from kubectl_sky.errors import Problem, listed
 from kubectl_sky.observe.escapes import plain
 
@@ -143,6 +144,11 @@ def data(value: object, form: str) -> str:
     simple = json.loads(json.dumps(value))  # the safe dumper rejects subclasses, such as enums
     text: str = yaml.dump(simple, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
     return text.rstrip("\n")
+
+
+def document(kind: str, fields: Mapping[str, object], form: str) -> str:
+    """Format the fields of a document, with its API version and kind; see docs/json.md."""
+    return data(documents.document(kind, fields), form)
 
 
 def count(number: int, noun: str) -> str:

@@ -35,7 +35,11 @@ def command(task: str, cluster: options.ClusterFlags, all_users: bool, form: str
         output.out("\n".join(f"service/{exposed.service}" for exposed in exposed_tasks))
     elif form not in (None, "wide"):
         values = [exposed.as_json() for exposed in exposed_tasks]
-        output.out(output.data(values[0] if len(values) == 1 else {"tasks": values}, form))
+        output.out(
+            output.document("Ports", values[0], form)
+            if len(values) == 1
+            else output.document("PortsList", {"tasks": values}, form)
+        )
     else:
         output.out(_table(exposed_tasks, form == "wide"))
         for exposed in exposed_tasks:

@@ -30,7 +30,9 @@ def list_(cluster: options.ClusterFlags, form: str | None) -> None:
         for queue in statuses:
             output.out(f"queue/{queue.name}")
     elif form:
-        output.out(output.data({"queues": [queue.as_json() for queue in statuses]}, form))
+        output.out(
+            output.document("QueueList", {"queues": [queue.as_json() for queue in statuses]}, form)
+        )
     elif not statuses:
         output.note("No queues found in the namespace; a cluster admin can create a LocalQueue.")
     else:
@@ -57,7 +59,7 @@ def status(queue: str, cluster: options.ClusterFlags, form: str | None) -> None:
 
     queue_status = queues.get_queue(cluster.session(), queue)
     if form:
-        output.out(output.data(queue_status.as_json(), form))
+        output.out(output.document("Queue", queue_status.as_json(), form))
         return
     output.out(
         "\n\n".join(

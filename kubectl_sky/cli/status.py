@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     examples=[
         "status train",
         "status train --watch",
-        "status train -o jsonpath={.metadata.job_status}",
+        "status train -o jsonpath={.metadata.detailed_status}",
     ],
 )
 @click.argument("task")

@@ -46,7 +46,7 @@ def command(
     elif form:
         ids = [task.id for task in tasks]
         result = {"count": len(ids), "status": "stopped", "message": message, "task_ids": ids}
-        output.out(output.data(result, str(form)))
+        output.out(output.document("Stopped", result, str(form)))
     else:
         for task in tasks:
             output.out(f"task/{task.id} ({task.name}) stopped")

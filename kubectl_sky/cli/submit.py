@@ -2,22 +2,25 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 import click
 
+from kubectl_sky import documents
 from kubectl_sky.actions.flags import Overrides
+from kubectl_sky.actions.ui import Collected
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.ui import Terminal
-from kubectl_sky.errors import UserError
+from kubectl_sky.errors import Problem, UserError
 
 if TYPE_CHECKING:
     from kubectl_sky.actions import submit
     from kubectl_sky.actions.apply import Submitted
     from kubectl_sky.plan.plan import Plan
     from kubectl_sky.render.manifests import Manifests
+    from kubectl_sky.spec.dangers import Danger
 
 
 @commands.command(
@@ -114,6 +117,7 @@ class _Terminal(Terminal):
         super().__init__()
         self._several = several
         self._results: list[dict[str, object]] = []
+        self._report = Collected()  # of the file that is being submitted
         self._form = form
         self._suffix = options.DRY_RUNS[dry_run]
 
@@ -136,9 +140,9 @@ class _Terminal(Terminal):
         if self._form == "name":
             output.out(name)
         elif self._form and self._several:
-            self._results.append(submitted.as_json(self.dangers))
+            self._results.append(documents.document("Submission", self._fields(submitted)))
         elif self._form:
-            output.out(output.data(submitted.as_json(self.dangers), self._form))
+            output.out(output.document("Submission", self._fields(submitted), self._form))
         else:
             status = "unchanged" if submitted.unchanged else "submitted"
             decision = submitted.decision
@@ -148,10 +152,30 @@ class _Terminal(Terminal):
             )
         sys.stdout.flush()
 
+    def problems(self, problems: Sequence[Problem]) -> None:
+        """Print problems of files, and keep them for the result."""
+        super().problems(problems)
+        self._report.problems(problems)
+
+    def review(self, dangers: "Sequence[Danger]") -> None:
+        """Print the risky fields of a file, and keep them for the result."""
+        super().review(dangers)
+        self._report.review(dangers)
+
+    def notes(self, items: Iterable[object]) -> None:
+        """Print several notes, and keep them for the result."""
+        notes = list(items)
+        super().notes(notes)
+        self._report.notes(notes)
+
+    def _fields(self, submitted: "Submitted") -> dict[str, object]:
+        report, self._report = self._report, Collected()
+        return submitted.as_json() | report.as_json()
+
     def finish(self) -> None:
         """Print the results of several files for programs, as far as they were submitted."""
         if self._results and self._form:
-            output.out(output.data({"submitted": self._results}, self._form))
+            output.out(output.document("SubmissionList", {"submitted": self._results}, self._form))
 
 
 def _size(plans: "Sequence[Plan]") -> str:

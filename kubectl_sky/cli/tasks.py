@@ -35,7 +35,7 @@ def listing(tasks: Sequence[TaskStatus], form: str | None, columns: Sequence[str
     if form == "name":
         return "\n".join(f"task/{task.id}" for task in tasks)
     if form not in (None, "wide"):
-        return output.data({"tasks": [task.as_json() for task in tasks]}, form)
+        return output.document("TaskList", {"tasks": [task.as_json() for task in tasks]}, form)
     wide = form == "wide"
     titles = [
         "ID",
@@ -162,10 +162,9 @@ def _duration(node: NodeStatus) -> str:
 
 
 def _specific_status(task: TaskStatus) -> str:
-    """Return SkyPilot's status in brackets if it is more specific than the state."""
-    word = str(task.job_status)
-    plain = {str(State.COMPLETED): "SUCCEEDED"}.get(str(task.state), str(task.state).upper())
-    return "" if word == plain else f" ({word})"
+    """Return the detailed status in brackets if it is more specific than the state."""
+    word = str(task.detailed_status)
+    return "" if word == task.state else f" ({word})"
 
 
 def _most_relevant(task: TaskStatus) -> Sequence[NodeStatus]:

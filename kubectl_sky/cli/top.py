@@ -22,7 +22,7 @@ def command(task: str, cluster: options.ClusterFlags, all_users: bool, form: str
     samples = usage.top(session, match)
     if form:
         values = [sample.as_json() for sample in samples]
-        output.out(output.data({"task_id": match.id, "nodes": values}, form))
+        output.out(output.document("Usage", {"task_id": match.id, "nodes": values}, form))
         return
     rows = [
         [

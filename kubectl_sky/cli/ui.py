@@ -74,15 +74,13 @@ class Terminal(UI):
     def __init__(self, printer: Printer | None = None) -> None:
         self._printer = printer or Printer()
         self.filters_logs = self._printer.filters
-        self.dangers: tuple[Danger, ...] = ()
 
     def problems(self, problems: Sequence[Problem]) -> None:
         """Print problems of files, one per line; only the first of very many."""
         output.problems(problems)
 
     def review(self, dangers: "Sequence[Danger]") -> None:
-        """Print the risky fields of a file, and keep them for the result."""
-        self.dangers = tuple(dangers)
+        """Print the risky fields of a file."""
         output.notes(dangers)
 
     def note(self, text: str) -> None:

@@ -119,7 +119,9 @@ def list_(cluster: options.ClusterFlags, form: str | None) -> None:
     if form == "name":
         output.out("\n".join(f"user/{status.user}" for status in statuses))
     elif form:
-        output.out(output.data({"users": [status.as_json() for status in statuses]}, form))
+        output.out(
+            output.document("UserList", {"users": [status.as_json() for status in statuses]}, form)
+        )
     elif not statuses:
         output.note("No users found; add one: kubectl sky users add NAME")
     else:
@@ -151,7 +153,7 @@ def show(name: str | None, cluster: options.ClusterFlags, form: str | None) -> N
     from kubectl_sky.actions import users
 
     status = users.get_account(cluster.session(), name, cluster.namespace)
-    output.out(output.data(status.as_json(), form) if form else _details(status))
+    output.out(output.document("User", status.as_json(), form) if form else _details(status))
     if not form and not status.quotas:
         output.note(f'No quota in namespace "{status.namespace}".')
 

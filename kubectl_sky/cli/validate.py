@@ -51,7 +51,7 @@ def command(
         }
         if compat:
             result["compat"] = [_compat(report) for report in reports]
-        output.out(output.data(result, form))
+        output.out(output.document("Validation", result, form))
         return 2 if has_errors else 0
     output.problems(problems)
     for report in reports:

@@ -8,4 +8,4 @@ from kubectl_sky.cli import commands, options, output
 @options.output("json", "yaml")
 def command(form: str | None) -> None:
     """Print the version."""
-    output.out(output.data({"version": __version__}, form) if form else __version__)
+    output.out(output.document("Version", {"version": __version__}, form) if form else __version__)

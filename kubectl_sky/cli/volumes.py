@@ -56,7 +56,7 @@ def create(
     message = f"Volume created successfully with ID: {volume.id}"
     if form not in (None, "name"):
         result = {"volume_id": volume.id, "status": "created", "message": message}
-        output.out(output.data(result, form))
+        output.out(output.document("VolumeCreated", result, form))
     else:
         output.out(
             f"volume/{volume.id}"
@@ -91,7 +91,11 @@ def apply(file: str, dry_run: str, cluster: options.ClusterFlags, form: str | No
         applied = volumes.apply(session, user, spec, taskfile.new_id(), dry_run)
         results.append(_applied(applied, form, options.DRY_RUNS[dry_run]))
     if form not in (None, "name"):
-        output.out(output.data(results[0] if len(results) == 1 else results, form))
+        output.out(
+            output.data(results[0], form)
+            if len(results) == 1
+            else output.document("VolumeList", {"volumes": results}, form)
+        )
     else:
         output.out("\n".join(map(str, results)))
 
@@ -124,7 +128,11 @@ def list_volumes(
     if form == "name":
         output.out("\n".join(f"volume/{volume.id}" for volume in statuses))
     elif form not in (None, "wide"):
-        output.out(output.data({"volumes": [volume.as_json() for volume in statuses]}, form))
+        output.out(
+            output.document(
+                "VolumeList", {"volumes": [volume.as_json() for volume in statuses]}, form
+            )
+        )
     elif not statuses:
         output.note("No volumes found.")
     else:
@@ -166,7 +174,7 @@ def status(volume: str, cluster: options.ClusterFlags, all_users: bool, form: st
     if form == "name":
         output.out(f"volume/{match.id}")
     elif form:
-        output.out(output.data(match.as_json() | {"used_by": users}, form))
+        output.out(output.document("Volume", match.as_json() | {"used_by": users}, form))
     else:
         output.out(_details(match, users))
 

@@ -56,8 +56,10 @@ def command(
             target.as_json() for target in finished if not isinstance(target, TaskStatus)
         ]
         output.out(
-            output.data(
-                {"tasks": task_data} | ({"pipelines": pipeline_data} if pipeline_data else {}), form
+            output.document(
+                "TaskList",
+                {"tasks": task_data} | ({"pipelines": pipeline_data} if pipeline_data else {}),
+                form,
             )
         )
     else:

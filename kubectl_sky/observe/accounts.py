@@ -74,7 +74,7 @@ class AccountStatus:
         """Return the user as JSON values."""
         return {
             "user": self.user,
-            "kind": self.kind,
+            "subject": self.kind,
             "namespace": self.namespace,
             "created_at": self.created_at,
             "queues": list(self.queues),

@@ -290,61 +290,65 @@ def _waiting(base: NodeStatus, status: Object, waiting: Object) -> NodeStatus:
     return replace(base, reason=waiting.get("reason", ""), message=waiting.get("message", ""))
 
 
-class JobStatus(StrEnum):
-    """The job status of a task or a node.
+class DetailedStatus(StrEnum):
+    """The status of a task or a node: that of State, or a more specific word.
 
-    SETTING_UP: scheduled on a cluster node, preparing the image, files or volumes. STOPPED: stopped
-    because another node failed. UNKNOWN: its cluster node was lost.
+    The words are SkyPilot's in lower case. SETTING_UP: scheduled on a cluster node, preparing the
+    image, files or volumes. STOPPED: stopped because another node failed. UNKNOWN: its cluster node
+    was lost.
     """
 
-    PENDING = "PENDING"
-    QUEUED = "QUEUED"
-    SETTING_UP = "SETTING_UP"
-    RUNNING = "RUNNING"
-    RETRYING = "RETRYING"
-    SUCCEEDED = "SUCCEEDED"
-    FAILED = "FAILED"
-    FAILED_SETUP = "FAILED_SETUP"
-    STOPPED = "STOPPED"
-    UNKNOWN = "UNKNOWN"
+    PENDING = "pending"
+    QUEUED = "queued"
+    SETTING_UP = "setting_up"
+    RUNNING = "running"
+    RETRYING = "retrying"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    FAILED_SETUP = "failed_setup"
+    STOPPED = "stopped"
+    UNKNOWN = "unknown"
 
 
-_JOB_STATUS_OF_REASON = {
-    "Suspended": JobStatus.QUEUED,
-    QUEUED: JobStatus.QUEUED,
-    RETRYING: JobStatus.RETRYING,
-    "NodeLost": JobStatus.UNKNOWN,
+_DETAILED_STATUS_OF_REASON = {
+    "Suspended": DetailedStatus.QUEUED,
+    QUEUED: DetailedStatus.QUEUED,
+    RETRYING: DetailedStatus.RETRYING,
+    "NodeLost": DetailedStatus.UNKNOWN,
 }
-_JOB_STATUS_OF_FAILURE = {"FAILED_SETUP": JobStatus.FAILED_SETUP, STOPPED: JobStatus.STOPPED}
-_JOB_STATUS_OF_STATE = {
-    State.RUNNING: JobStatus.RUNNING,
-    State.COMPLETED: JobStatus.SUCCEEDED,
-    State.FAILED: JobStatus.FAILED,
-    State.PENDING: JobStatus.PENDING,
+_DETAILED_STATUS_OF_FAILURE = {
+    "FAILED_SETUP": DetailedStatus.FAILED_SETUP,
+    STOPPED: DetailedStatus.STOPPED,
+}
+_DETAILED_STATUS_OF_STATE = {
+    State.RUNNING: DetailedStatus.RUNNING,
+    State.COMPLETED: DetailedStatus.COMPLETED,
+    State.FAILED: DetailedStatus.FAILED,
+    State.PENDING: DetailedStatus.PENDING,
 }
 # If all nodes are pending, the task has the first of these that any node has.
-_TELLING = (JobStatus.UNKNOWN, JobStatus.QUEUED, JobStatus.SETTING_UP)
+_TELLING = (DetailedStatus.UNKNOWN, DetailedStatus.QUEUED, DetailedStatus.SETTING_UP)
 
 
-def job_status_of(node: NodeStatus) -> JobStatus:
-    """Return the job status of a node."""
+def detailed_status_of(node: NodeStatus) -> DetailedStatus:
+    """Return the detailed status of a node."""
     if node.state is State.PENDING:
-        default = JobStatus.SETTING_UP if node.host else JobStatus.PENDING
-        return _JOB_STATUS_OF_REASON.get(node.reason, default)
+        default = DetailedStatus.SETTING_UP if node.host else DetailedStatus.PENDING
+        return _DETAILED_STATUS_OF_REASON.get(node.reason, default)
     if node.state is State.FAILED:
-        return _JOB_STATUS_OF_FAILURE.get(node.reason, JobStatus.FAILED)
-    return _JOB_STATUS_OF_STATE[node.state]
+        return _DETAILED_STATUS_OF_FAILURE.get(node.reason, DetailedStatus.FAILED)
+    return _DETAILED_STATUS_OF_STATE[node.state]
 
 
-def job_status_of_task(
+def detailed_status_of_task(
     state: State, nodes: Collection[NodeStatus], failure: NodeStatus | None
-) -> JobStatus:
-    """Return a task's job status from its state, its nodes and its first failure."""
+) -> DetailedStatus:
+    """Return a task's detailed status from its state, its nodes and its first failure."""
     if state is State.FAILED and failure:
-        return job_status_of(failure)
-    statuses = {job_status_of(node) for node in nodes}
-    if JobStatus.RETRYING in statuses:
-        return JobStatus.RETRYING
+        return detailed_status_of(failure)
+    statuses = {detailed_status_of(node) for node in nodes}
+    if DetailedStatus.RETRYING in statuses:
+        return DetailedStatus.RETRYING
     if state is State.PENDING:
-        return next((status for status in _TELLING if status in statuses), JobStatus.PENDING)
-    return _JOB_STATUS_OF_STATE[state]
+        return next((status for status in _TELLING if status in statuses), DetailedStatus.PENDING)
+    return _DETAILED_STATUS_OF_STATE[state]

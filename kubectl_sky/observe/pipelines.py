@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from kubectl_sky import names
+from kubectl_sky import documents, names
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.pipeline import Member
@@ -191,7 +191,7 @@ class PipelineStatus:
 
     def as_json(self) -> dict[str, object]:
         """Return the pipeline as JSON values, with its tasks in their usual shape."""
-        return {
+        fields: dict[str, object] = {
             "pipeline_id": self.id,
             "name": self.name,
             "status": str(self.state),
@@ -206,6 +206,7 @@ class PipelineStatus:
             },
             "tasks": [task.as_json() for task in self.tasks],
         }
+        return documents.document("Pipeline", fields)
 
 
 def grouped(tasks: Sequence[TaskStatus]) -> list[TaskStatus | PipelineStatus]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from kubectl_sky.observe.nodes import JobStatus, State
+from kubectl_sky.observe.nodes import DetailedStatus, State
 from kubectl_sky.observe.status import TaskStatus
 
 # Sort keys of tasks; times sort newest first.
@@ -13,15 +13,16 @@ ORDERS: dict[str, Callable[[TaskStatus], object]] = {
     "name": lambda task: task.name,
     "namespace": lambda task: (task.namespace, task.name),
     "nodes": lambda task: task.num_nodes,
-    "status": lambda task: (list(State).index(task.state), task.job_status, task.name),
+    "status": lambda task: (list(State).index(task.state), task.detailed_status, task.name),
     "user": lambda task: (task.user, task.name),
 }
+_SKYPILOT = {"succeeded": str(State.COMPLETED)}  # its other words are those of DetailedStatus
 _NEWEST_FIRST = ("age", "updated", "nodes")
 
 
 def states() -> tuple[str, ...]:
-    """Return the state names: the four of State, then those of JobStatus."""
-    return tuple(dict.fromkeys([*map(str, State), *(str(word).lower() for word in JobStatus)]))
+    """Return the state names: the four of State, those of DetailedStatus, and SkyPilot's."""
+    return tuple(dict.fromkeys([*map(str, State), *map(str, DetailedStatus), *_SKYPILOT]))
 
 
 @dataclass(frozen=True)
@@ -50,4 +51,5 @@ class Selection:
             return False
         if not self.states:
             return True
-        return not {str(task.state), str(task.job_status).lower()}.isdisjoint(self.states)
+        states = {_SKYPILOT.get(state, state) for state in self.states}
+        return not {str(task.state), str(task.detailed_status)}.isdisjoint(states)

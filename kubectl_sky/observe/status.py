@@ -5,18 +5,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kubectl_sky import names
+from kubectl_sky import documents, names
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
     TERMINATING,
-    JobStatus,
+    DetailedStatus,
     NodeStatus,
     Object,
     State,
     container,
-    job_status_of,
-    job_status_of_task,
+    detailed_status_of,
+    detailed_status_of_task,
     node,
     not_found,
     ready,
@@ -71,9 +71,9 @@ class TaskStatus:
         return State.PENDING
 
     @property
-    def job_status(self) -> JobStatus:
-        """The state as a SkyPilot job status."""
-        return job_status_of_task(self.state, self.nodes, self.first_failure)
+    def detailed_status(self) -> DetailedStatus:
+        """The state, or a more specific word such as queued."""
+        return detailed_status_of_task(self.state, self.nodes, self.first_failure)
 
     @property
     def workload(self) -> Workload:
@@ -153,7 +153,7 @@ class TaskStatus:
 
     def as_json(self) -> dict[str, object]:
         """Return the task as JSON values; details and nodes are in `metadata`."""
-        return {
+        fields: dict[str, object] = {
             "task_id": self.id,
             "name": self.name,
             "status": str(self.state),
@@ -161,7 +161,7 @@ class TaskStatus:
             "updated_at": self.updated_at,
             "username": self.user,
             "metadata": {
-                "job_status": str(self.job_status),
+                "detailed_status": str(self.detailed_status),
                 "job_name": self.nodes[0].job,
                 "namespace": self.namespace,
                 "backend": self.backend,
@@ -174,11 +174,13 @@ class TaskStatus:
                 "restarts": self.restarts,
                 "note": self.note,
                 "nodes": [
-                    node.as_json() | {"job_status": str(job_status_of(node))} for node in self.nodes
+                    node.as_json() | {"detailed_status": str(detailed_status_of(node))}
+                    for node in self.nodes
                 ],
             }
             | self._pipeline_fields(),
         }
+        return documents.document("Task", fields)
 
     def _pipeline_fields(self) -> dict[str, object]:
         member = self.member

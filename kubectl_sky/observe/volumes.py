@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_sky import names
+from kubectl_sky import documents, names
 from kubectl_sky.facts import ExistingPvc
 from kubectl_sky.users import User
 
@@ -29,7 +29,7 @@ class VolumeStatus:
 
     def as_json(self) -> dict[str, object]:
         """Return the volume as JSON values."""
-        return {
+        fields: dict[str, object] = {
             "volume_id": self.id,
             "name": self.name,
             "size": self.size,
@@ -40,6 +40,7 @@ class VolumeStatus:
             "username": self.user,
             "metadata": {"pvc_name": self.claim, "namespace": self.namespace},
         }
+        return documents.document("Volume", fields)
 
 
 def volumes(claims: Iterable[Object]) -> list[VolumeStatus]:

@@ -2,6 +2,8 @@
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from kubectl_sky.documents import API_VERSION
+
 _TASK: dict[str, JsonValue] = {
     "task_id": "train001",
     "name": "train",
@@ -20,6 +22,14 @@ TASK_FILE: dict[str, JsonValue] = {
     "envs": {"EPOCHS": "3"},
     "run": "echo node $SKYPILOT_NODE_RANK of $SKYPILOT_NUM_NODES",
 }
+
+
+class Document(BaseModel):
+    """A document, as kubectl_sky/documents.py has it."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    api_version: str = Field(API_VERSION, alias="apiVersion")
 
 
 class Health(BaseModel):
@@ -60,11 +70,12 @@ class Problem(BaseModel):
     problems: list[FileProblem] | None = None
 
 
-class TaskStatus(BaseModel):
+class TaskStatus(Document):
     """A task; details and its nodes are in `metadata`."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_TASK]})
 
+    kind: str = "Task"
     task_id: str
     name: str
     status: str = Field(description="pending, running, completed or failed")
@@ -74,16 +85,18 @@ class TaskStatus(BaseModel):
     metadata: dict[str, object]
 
 
-class TaskList(BaseModel):
+class TaskList(Document):
     """Tasks, newest first; `next` is the cursor of the next page."""
 
+    kind: str = "TaskList"
     tasks: list[TaskStatus]
     next: str | None = None
 
 
-class PipelineStatus(BaseModel):
+class PipelineStatus(Document):
     """A pipeline or group, with its tasks."""
 
+    kind: str = "Pipeline"
     pipeline_id: str
     name: str
     status: str
@@ -115,7 +128,7 @@ class Report(BaseModel):
     dangers: list[Danger]
 
 
-class Submitted(Report):
+class Submitted(Document, Report):
     """The result of a submit; a dry run has `manifests` and no id of its own."""
 
     model_config = ConfigDict(
@@ -133,6 +146,7 @@ class Submitted(Report):
         }
     )
 
+    kind: str = "Submission"
     task_id: str
     status: str = Field(description="submitted, unchanged or dry-run")
     message: str
@@ -147,9 +161,10 @@ class Rendered(Report):
     manifests: str
 
 
-class Validated(BaseModel):
+class Validated(Document):
     """The problems of a task file."""
 
+    kind: str = "Validation"
     valid: bool
     problems: list[FileProblem]
     dangers: list[Danger]
@@ -164,9 +179,10 @@ class Stopped(BaseModel):
     warnings: list[str] | None = None
 
 
-class StoppedAll(BaseModel):
+class StoppedAll(Document):
     """The number of stopped tasks."""
 
+    kind: str = "Stopped"
     count: int
     status: str = "stopped"
     message: str
@@ -174,9 +190,10 @@ class StoppedAll(BaseModel):
     warnings: list[str] | None = None
 
 
-class Verdict(BaseModel):
+class Verdict(Document):
     """Why a task does not start or has failed."""
 
+    kind: str = "Diagnosis"
     task_id: str
     name: str
     status: str
@@ -204,22 +221,25 @@ class NodeUsage(BaseModel):
     gpus_asked: int | None
 
 
-class Usage(BaseModel):
+class Usage(Document):
     """The usage of the nodes that have been measured."""
 
+    kind: str = "Usage"
     task_id: str
     nodes: list[NodeUsage]
 
 
-class Gpus(BaseModel):
+class Gpus(Document):
     """The cluster nodes with accelerators."""
 
+    kind: str = "GpuList"
     machines: list[dict[str, object]]
 
 
-class Queues(BaseModel):
+class Queues(Document):
     """The queues of the namespace."""
 
+    kind: str = "QueueList"
     queues: list[dict[str, object]]
 
 
@@ -236,18 +256,20 @@ class NewVolume(BaseModel):
     access_modes: list[str] = Field(["ReadWriteOnce"], max_length=8)
 
 
-class VolumeCreated(BaseModel):
+class VolumeCreated(Document):
     """A new volume."""
 
+    kind: str = "VolumeCreated"
     volume_id: str
     status: str = "created"
     message: str
     notes: list[str]
 
 
-class VolumeStatus(BaseModel):
+class VolumeStatus(Document):
     """A volume: a PVC with a name and an owner."""
 
+    kind: str = "Volume"
     volume_id: str
     name: str
     size: str
@@ -260,9 +282,10 @@ class VolumeStatus(BaseModel):
     used_by: list[str] | None = None
 
 
-class VolumeList(BaseModel):
+class VolumeList(Document):
     """Volumes, newest first."""
 
+    kind: str = "VolumeList"
     volumes: list[VolumeStatus]
 
 

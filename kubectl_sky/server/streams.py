@@ -21,6 +21,7 @@ from pydantic import BaseModel, Field
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
+from kubectl_sky import documents
 from kubectl_sky.actions import find, pending, watch
 from kubectl_sky.actions.find import Scope, Target
 from kubectl_sky.actions.follow import follow, show
@@ -315,7 +316,7 @@ def _task_lists(caller: Caller, scope: Scope, stop: Event) -> Iterator[dict[str,
         if stop.is_set():
             return
         if tasks is not None:
-            yield {"tasks": [task.as_json() for task in tasks]}
+            yield documents.document("TaskList", {"tasks": [task.as_json() for task in tasks]})
 
 
 def _statuses(caller: Caller, task: TaskStatus, stop: Event) -> Iterator[dict[str, object]]:

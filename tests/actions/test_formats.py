@@ -17,6 +17,7 @@ from tests import fake_cluster
 from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
+from tests.test_documents import check
 
 TASK = "name: train\nresources: {ports: 80}\nrun: echo hello\n"
 VOLUME = "name: data\ntype: k8s-pvc\nsize: 1Gi\n"
@@ -129,6 +130,8 @@ def test_formats_are_tested_for_every_command() -> None:
 def test_command_output_matches_format(run: Callable[..., str], command: str) -> None:
     texts = {form: run(command, form.replace("…", "{.none}")) for form in FORMATS[command]}
     data = json.loads(texts["json"])
+    if data.get("kind") != "List":  # of Kubernetes objects
+        check(data)
     assert list(yaml.safe_load_all(texts["yaml"])) == (
         data["items"] if command == "render" else [data]
     )

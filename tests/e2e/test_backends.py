@@ -105,8 +105,8 @@ def test_submit_jobs_backend_failed_node_stops_remaining_nodes(
     assert "failed — node-2: exit code 7" in output
     assert output.count("Stopped") == 3
     metadata = sky.json("status", "failing2")["metadata"]
-    assert [node["job_status"] for node in metadata["nodes"]] == [
-        "STOPPED", "STOPPED", "FAILED", "STOPPED"
+    assert [node["detailed_status"] for node in metadata["nodes"]] == [
+        "stopped", "stopped", "failed", "stopped"
     ]  # fmt: skip
     assert "node-2 | rank 2 of 4" in sky("logs", "failing2").stdout.splitlines()
     assert apart(kubectl, "failing2") <= 10

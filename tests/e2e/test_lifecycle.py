@@ -31,7 +31,7 @@ def test_list_without_tasks_prints_no_tasks_found(sky: Command, namespace: str) 
     done = sky("list")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == f"No tasks found in namespace {namespace}.\n"
-    assert sky.json("list") == {"tasks": []}
+    assert sky.json("list")["tasks"] == []
     assert sky("list", "-o", "name").stdout == ""
 
 
@@ -118,6 +118,8 @@ def test_stop_deletes_all_objects_and_prints_number_of_tasks(
     assert asked.returncode == 2, "stdin is not a terminal"
     answer = sky("stop", "--all", "--yes", "-o", "json")
     assert json.loads(answer.stdout) == {
+        "apiVersion": "kubectl-sky/v1",
+        "kind": "Stopped",
         "count": 1,
         "status": "stopped",
         "message": "Stopped 1 task",

@@ -48,8 +48,8 @@ def test_status_failed_task_shows_exit_codes_and_durations(sky: Command) -> None
     bad = submitted(
         sky("submit", "-", "--detach", stdin=BAD)
     )  # detached: a client would stop the other node
-    template = 'jsonpath={.metadata.job_status}{" "}{.metadata.nodes[*].exit_code}'
-    eventually(lambda: sky("status", bad, "-o", template).stdout == "FAILED 3 3\n")
+    template = 'jsonpath={.metadata.detailed_status}{" "}{.metadata.nodes[*].exit_code}'
+    eventually(lambda: sky("status", bad, "-o", template).stdout == "failed 3 3\n")
     output = sky("status", bad).stdout
     assert re.search(r"NODE +STATUS +EXIT +RESTARTS +FOR +REASON", output)
     assert re.search(r"\n0 +failed +3 +0 +\d+s +Error", output)

@@ -49,7 +49,7 @@ def test_submit_ephemeral_volume_is_deleted_with_task(sky: Command, kubectl: Com
     assert claims[0]["metadata"]["labels"]["team"] == "research"
     pods = kubectl.json("get", "pods", "-l", f"task-id={task}")["items"]
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 1
-    assert sky.json("volumes", "list") == {"volumes": []}, "ephemeral volumes are not listed"
+    assert sky.json("volumes", "list")["volumes"] == [], "ephemeral volumes are not listed"
     again = sky("submit", "-", "--id", task, "--detach", stdin=OWN)
     assert "unchanged" in again.stdout, again.stderr
     assert sky("stop", task).returncode == 0

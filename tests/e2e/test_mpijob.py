@@ -108,7 +108,7 @@ run: echo never
     assert "node-2 | kubectl-sky: setup failed with exit code 9" in done.stdout.splitlines()
     assert "never" not in done.stdout
     told = sky.json("status", "mpijob03")["metadata"]
-    assert (told["job_status"], told["nodes"][2]["exit_code"]) == ("FAILED_SETUP", 9)
+    assert (told["detailed_status"], told["nodes"][2]["exit_code"]) == ("failed_setup", 9)
     assert sky("stop", "mpijob03").returncode == 0
 
 

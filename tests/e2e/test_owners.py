@@ -22,6 +22,8 @@ def ids(sky: Command, *flags: str) -> set[str]:
 @pytest.mark.practice_only
 def test_auth_whoami_prints_user_and_source(sky: Command, cluster: Cluster) -> None:
     assert sky.json("auth", "whoami") == {
+        "apiVersion": "kubectl-sky/v1",
+        "kind": "Identity",
         "username": "tester",
         "label": "tester",
         "source": "auth login",

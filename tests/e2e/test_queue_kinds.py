@@ -141,7 +141,7 @@ def test_submit_queued_task_waits_until_admitted(sky: Command, kubectl: Command)
     time.sleep(6)  # longer than provision_timeout, which does not count time in a queue
     assert running.poll() is None
     seen = sky("status", "wait2345")
-    assert "pending (QUEUED) — node-0: Queued" in seen.stdout
+    assert "pending (queued) — node-0: Queued" in seen.stdout
     assert "in the queue team-queue" in seen.stdout
     (job,) = kubectl.json("get", "jobs", "-l", "kueue.x-k8s.io/queue-name=team-queue")["items"]
     assert job["spec"]["suspend"] is True

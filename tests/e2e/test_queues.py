@@ -104,7 +104,7 @@ def test_submit_queued_second_task_waits_until_first_completes(
     until(lambda: sky.json("status", "first001")["status"] == "running")
     place = "first of 1 in the queue user-queue: couldn't assign flavors to pod set"
     until(lambda: place in sky("status", "second02").stdout)
-    assert "pending (QUEUED) — node-0: Queued" in sky("status", "second02").stdout
+    assert "pending (queued) — node-0: Queued" in sky("status", "second02").stdout
     assert kubectl("get", "pods", "-l", "task-id=second02", "-o", "name").stdout == ""
     verdict = sky("doctor", "second02").stdout
     assert "the queue's quota is in use: 2 more cpu needed" in verdict

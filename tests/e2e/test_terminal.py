@@ -49,7 +49,7 @@ def test_volumes_delete_on_terminal_asks_for_confirmation(sky: Command) -> None:
     code, screen = on_terminal(sky, "volumes", "delete", "notes", types="y\n")
     assert code == 0, screen
     assert "and its data? [y/N]:" in screen
-    assert sky.json("volumes", "list") == {"volumes": []}
+    assert sky.json("volumes", "list")["volumes"] == []
 
 
 def test_submit_many_objects_shows_progress_on_terminal_only(sky: Command) -> None:

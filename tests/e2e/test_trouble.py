@@ -138,13 +138,13 @@ def test_list_formats_show_same_states(sky: Command) -> None:
         done = sky("submit", "-", *flags, stdin=text)
         assert done.returncode == 0, done.stderr
     template = (
-        'jsonpath={range .tasks[*]}{.task_id}{" "}{.metadata.nodes[*].job_status}{"\\n"}{end}'
+        'jsonpath={range .tasks[*]}{.task_id}{" "}{.metadata.nodes[*].detailed_status}{"\\n"}{end}'
     )
     wanted = [
         "fail0001 FAILED",
-        "half0001 SUCCEEDED RUNNING",
-        "half0002 SUCCEEDED RUNNING",
-        "over0001 SUCCEEDED",
+        "half0001 completed running",
+        "half0002 completed running",
+        "over0001 completed",
     ]
 
     def check() -> bool:

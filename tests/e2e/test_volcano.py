@@ -59,7 +59,7 @@ def test_submit_volcano_creates_pod_group_and_reports_queue(sky: Command, kubect
     assert found["note"] == "node-0: Unseen"
     full = "queue resource quota insufficient: insufficient cpu"
     set_status(kubectl, "Pending", full)
-    assert sky.json("status", "volcano1")["metadata"]["job_status"] == "QUEUED"
+    assert sky.json("status", "volcano1")["metadata"]["detailed_status"] == "queued"
     output = sky("status", "volcano1").stdout
     assert f"PodGroup gang-volcano1 is Pending in Volcano's queue default: {full}" in output
     assert f"queue default has not admitted the task: {full}" in sky("doctor", "volcano1").stdout

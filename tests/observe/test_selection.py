@@ -3,7 +3,7 @@
 import pytest
 
 from kubectl_sky.observe import selection
-from kubectl_sky.observe.nodes import JobStatus
+from kubectl_sky.observe.nodes import DetailedStatus
 from kubectl_sky.observe.selection import Selection
 from kubectl_sky.observe.status import TaskStatus, tasks
 from tests.builders import make_job, make_pod, terminated
@@ -51,7 +51,7 @@ def test_selection_every_order_keeps_all_tasks(order: str) -> None:
 def test_selection_states_are_unique() -> None:
     words = selection.states()
     assert words[:4] == ("pending", "running", "failed", "completed")
-    assert {word.lower() for word in JobStatus} <= set(words)
+    assert set(DetailedStatus) | {"succeeded"} <= set(words)
     assert len(set(words)) == len(words)
 
 
@@ -59,31 +59,31 @@ WAITING = {"waiting": {"reason": "ContainerCreating"}}
 LOST = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"}
 
 
-def test_job_status_of_single_node_follows_pods() -> None:
+def test_detailed_status_of_single_node_follows_pods() -> None:
     held = make_job()
     held["spec"] = {"suspend": True}
     unplaced = make_pod(phase="Pending", conditions=[LOST])
     unplaced["spec"] = {}
     for job, pods, status in (
-        (held, [], JobStatus.QUEUED),
-        (make_job(), [], JobStatus.PENDING),
-        (make_job(), [unplaced], JobStatus.PENDING),
-        (make_job(), [make_pod(phase="Pending", state=WAITING)], JobStatus.SETTING_UP),
-        (make_job(), [make_pod(state={"running": {}})], JobStatus.RUNNING),
-        (make_job(end="Complete"), [], JobStatus.SUCCEEDED),
-        (make_job(end="Failed"), [make_pod(state=terminated(1))], JobStatus.FAILED),
+        (held, [], DetailedStatus.QUEUED),
+        (make_job(), [], DetailedStatus.PENDING),
+        (make_job(), [unplaced], DetailedStatus.PENDING),
+        (make_job(), [make_pod(phase="Pending", state=WAITING)], DetailedStatus.SETTING_UP),
+        (make_job(), [make_pod(state={"running": {}})], DetailedStatus.RUNNING),
+        (make_job(end="Complete"), [], DetailedStatus.COMPLETED),
+        (make_job(end="Failed"), [make_pod(state=terminated(1))], DetailedStatus.FAILED),
     ):
         (task,) = tasks([job], pods)
-        assert task.job_status is status, (task.state, task.nodes)
+        assert task.detailed_status is status, (task.state, task.nodes)
         assert status in str(task.as_json())
 
 
-def test_job_status_of_two_nodes_is_setting_up_until_running() -> None:
+def test_detailed_status_of_two_nodes_is_setting_up_until_running() -> None:
     jobs = [make_job(0, 2), make_job(1, 2)]
     (task,) = tasks(jobs, [make_pod(1, "Pending", WAITING)])
-    assert task.job_status is JobStatus.SETTING_UP
+    assert task.detailed_status is DetailedStatus.SETTING_UP
     (task,) = tasks(jobs, [make_pod(1, "Pending", WAITING), make_pod(0, state={"running": {}})])
-    assert task.job_status is JobStatus.RUNNING
+    assert task.detailed_status is DetailedStatus.RUNNING
 
 
 def test_node_has_start_and_end_times() -> None:

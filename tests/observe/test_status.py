@@ -220,6 +220,8 @@ def test_task_json_has_documented_fields() -> None:
     shown = fold(jobs, [make_pod(1, state=RUNNING)]).as_json()
     metadata = shown.pop("metadata")
     assert shown == {
+        "apiVersion": "kubectl-sky/v1",
+        "kind": "Task",
         "task_id": "bcdf2345",
         "name": "train",
         "status": "running",

@@ -1,0 +1,469 @@
+"""The JSON of the command line, the REST API and the Python API: its kinds and their fields.
+
+docs/json.md is made of these types, and a test compares what every command prints with them. A
+field may be added in any version; another meaning or name needs a new API version.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, NotRequired, TypedDict
+
+API_VERSION = "kubectl-sky/v1"
+
+Rows = list[dict[str, object]]
+
+
+def document(kind: str, fields: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields with the API version and kind of the document that they are."""
+    return {"apiVersion": API_VERSION, "kind": kind, **fields}
+
+
+class Document(TypedDict):
+    """What every document begins with."""
+
+    apiVersion: Annotated[str, "`kubectl-sky/v1`"]
+    kind: Annotated[str, "the title of the table"]
+
+
+class Problem(TypedDict):
+    """A problem of a file. Lines and columns count from 1; 0 means the whole file."""
+
+    file: str
+    line: int
+    column: int
+    path: Annotated[str, "field, such as `resources.cpus`"]
+    message: str
+    hint: Annotated[str, "what to do next; may be empty"]
+    severity: Annotated[str, "`error` or `warning`"]
+    document: Annotated[int, "number of the document in the file, from 1; 0 if it is the only one"]
+    strict: Annotated[bool, "a warning that `--strict` treats as an error"]
+
+
+# `class` is a word of Python.
+Danger = TypedDict(
+    "Danger",
+    {
+        "class": Annotated[str, "`privileged`, `host`, …: see [security](security-review.md)"],
+        "path": str,
+        "file": str,
+        "document": int,
+        "line": int,
+        "column": int,
+        "message": str,
+        "refused": Annotated[bool, "the settings refuse it"],
+    },
+)
+Danger.__doc__ = "A field that reaches beyond the task."
+
+
+class Node(TypedDict):
+    """A node of a task. Fields that are not set are left out."""
+
+    index: Annotated[int, "rank"]
+    name: Annotated[str, "`node-1`"]
+    job: Annotated[str, "the object that runs it"]
+    state: Annotated[str, "`pending`, `running`, `completed` or `failed`"]
+    detailed_status: Annotated[str, "as of the task"]
+    restarts: int
+    pod: NotRequired[str]
+    previous: NotRequired[Annotated[str, "the pod before the last restart"]]
+    host: NotRequired[Annotated[str, "the cluster node that its pod runs on"]]
+    reason: NotRequired[Annotated[str, "why it is pending or failed: `OOMKilled`"]]
+    message: NotRequired[str]
+    exit_code: NotRequired[int]
+    started_at: NotRequired[str]
+    ended_at: NotRequired[str]
+    phase: NotRequired[Annotated[str, "where it failed, if known: `start`, `setup`"]]
+
+
+class DeletedPod(TypedDict):
+    """What is kept on this machine of a failed pod that was deleted."""
+
+    rank: int
+    name: str
+    pod: str
+    host: NotRequired[str]
+    reason: NotRequired[str]
+    message: NotRequired[str]
+    ended_at: NotRequired[str]
+    exit_code: NotRequired[int]
+    lines: Annotated[list[str], "its last log lines"]
+
+
+class TaskMetadata(TypedDict):
+    """The details of a task."""
+
+    detailed_status: Annotated[
+        str,
+        "`status`, or more specific: `queued` and `setting_up` for pending, `retrying` for running,"
+        " `failed_setup`, `stopped` and `unknown` for failed",
+    ]
+    job_name: Annotated[str, "the object that runs its first node"]
+    namespace: str
+    backend: str
+    num_nodes: int
+    node_jobs: Annotated[list[str], "the object that runs each node"]
+    succeeded_nodes: int
+    failed_nodes: int
+    running_nodes: int
+    pending_nodes: int
+    restarts: int
+    note: Annotated[str, "why it is pending or failed; may be empty"]
+    nodes: list[Node]
+    pipeline: NotRequired[Annotated[str, "id of the pipeline or group that it belongs to"]]
+    pipeline_name: NotRequired[str]
+    stage: NotRequired[Annotated[int, "from 1"]]
+    evidence: NotRequired[Annotated[list[DeletedPod], "of `status`, if pods were deleted"]]
+
+
+class Task(Document):
+    """A task: `status TASK`, `GET /tasks/ID`, `TaskStatus.as_json()`."""
+
+    task_id: str
+    name: str
+    status: Annotated[str, "`pending`, `running`, `completed` or `failed`"]
+    created_at: Annotated[str, "RFC 3339, in UTC"]
+    updated_at: str
+    username: Annotated[str, "owner"]
+    metadata: TaskMetadata
+    context: NotRequired[Annotated[str, "of `list --all-contexts`"]]
+
+
+class PipelineMetadata(TypedDict):
+    """The details of a pipeline or group."""
+
+    namespace: str
+    num_tasks: int
+    note: str
+
+
+class Pipeline(Document):
+    """A pipeline or group: `status PIPELINE`, `GET /tasks/ID`, `PipelineStatus.as_json()`."""
+
+    pipeline_id: str
+    name: str
+    status: Annotated[str, "as of a task"]
+    execution: Annotated[str, "`serial` or `parallel`"]
+    created_at: str
+    updated_at: str
+    username: str
+    metadata: PipelineMetadata
+    tasks: list[Task]
+
+
+class TaskList(Document):
+    """Tasks, newest first: `list`, `wait`, `GET /tasks`."""
+
+    tasks: list[Task]
+    pipelines: NotRequired[Annotated[list[Pipeline], "of `wait`, if there are any"]]
+    next: NotRequired[Annotated[str | None, "of REST: the cursor of the next page"]]
+
+
+class Submission(Document):
+    """A submit: `submit`, `POST /tasks/submit`."""
+
+    task_id: NotRequired[Annotated[str, "of a single task; of REST, also the id of a pipeline"]]
+    pipeline_id: NotRequired[Annotated[str | None, "of a pipeline or group"]]
+    task_ids: NotRequired[Annotated[list[str] | None, "of a pipeline or group"]]
+    status: Annotated[str, "`submitted`, `unchanged` or, of REST, `dry-run`"]
+    message: str
+    notes: list[str]
+    warnings: list[Problem]
+    dangers: list[Danger]
+    manifests: NotRequired[Annotated[str | None, "of a dry run of REST: YAML"]]
+
+
+class SubmissionList(Document):
+    """A submit of several files: `submit FILE FILE`."""
+
+    submitted: list[Submission]
+
+
+class Stopped(Document):
+    """Tasks that were stopped: `stop`, `POST /tasks/stop`."""
+
+    count: int
+    status: Annotated[str, "`stopped`"]
+    message: str
+    task_ids: list[str]
+    warnings: NotRequired[Annotated[list[str] | None, "of REST: objects that may remain"]]
+
+
+class FileComparison(TypedDict):
+    """Whether SkyPilot accepts a file."""
+
+    file: str
+    accepted: Annotated[bool | None, "null if the file has errors"]
+    differences: list[Problem]
+
+
+class Validation(Document):
+    """The problems of files: `validate`, `POST /validate`, `Validation.as_json()`."""
+
+    valid: bool
+    problems: list[Problem]
+    dangers: list[Danger]
+    compat: NotRequired[Annotated[list[FileComparison], "of `--compat`"]]
+
+
+class Finding(TypedDict):
+    """A cause, and what to do."""
+
+    rule: str
+    stage: str
+    what: str
+    then: Annotated[str, "the next step"]
+    nodes: Annotated[list[int], "ranks"]
+    evidence: Annotated[str, "what the cluster says"]
+
+
+class Diagnosis(Document):
+    """Why a task does not start or has failed: `doctor TASK`, `GET /tasks/ID/doctor`."""
+
+    task_id: str
+    name: str
+    status: str
+    summary: str
+    stages: Annotated[dict[str, str], "`ok`, `problem`, … by stage"]
+    findings: list[Finding]
+    not_readable: Annotated[list[str], "kinds that you may not list"]
+
+
+MissingRight = TypedDict(
+    "MissingRight",
+    {"right": str, "optional": bool, "extra": str, "for": Annotated[str, "commands"]},
+)
+MissingRight.__doc__ = "A right that you lack."
+
+
+class ClusterCheck(Document):
+    """The cluster and your rights: `doctor`."""
+
+    context: str
+    server: str
+    version: str
+    namespace: str
+    cluster_nodes: Annotated[int | None, "null if you may not list them"]
+    default_storage_class: Annotated[str | None, "null if you may not list them"]
+    api_groups: list[str]
+    missing_rights: list[MissingRight]
+
+
+class NodeUsage(TypedDict):
+    """What a node uses, and what it requested."""
+
+    node: Annotated[int, "rank"]
+    pod: str
+    cpus: float
+    memory_bytes: int
+    cpus_asked: float | None
+    memory_bytes_asked: int | None
+    gpus_asked: int | None
+
+
+class Usage(Document):
+    """The usage of a task's nodes: `top`, `GET /tasks/ID/usage`."""
+
+    task_id: str
+    nodes: list[NodeUsage]
+
+
+class GpuNode(TypedDict):
+    """A cluster node with accelerators."""
+
+    node: str
+    accelerator: str
+    resource: str
+    total: int
+    used: int | None
+    free: int | None
+    ready: bool
+    users: Annotated[dict[str, int], "used, by user"]
+
+
+class GpuList(Document):
+    """Cluster nodes with accelerators: `gpus`, `GET /gpus`."""
+
+    machines: list[GpuNode]
+
+
+class QueueFields(TypedDict):
+    """A queue, its resources and what waits in it."""
+
+    name: str
+    namespace: str
+    cluster_queue: str
+    admitted: int
+    pending: int
+    stopped: Annotated[str, "why it admits nothing; empty if it is active"]
+    pending_in_cluster_queue: Annotated[int | None, "null if you may not read it"]
+    resources: Rows
+    waiting: Rows
+
+
+class Queue(Document, QueueFields):
+    """A queue: `queues status`."""
+
+
+class QueueList(Document):
+    """The queues of the namespace: `queues list`, `GET /queues`."""
+
+    queues: list[QueueFields]
+
+
+class Port(TypedDict):
+    """A port, and where it is served."""
+
+    port: int
+    address: str
+    outside: Annotated[list[str], "addresses outside the cluster"]
+
+
+class PortsFields(TypedDict):
+    """The ports of a task, and their Service."""
+
+    task_id: str
+    name: str
+    namespace: str
+    service: str
+    type: str
+    cluster_ip: str
+    pod: str
+    ready: bool
+    pending: Annotated[bool, "the Service has no address outside the cluster yet"]
+    ports: list[Port]
+
+
+class Ports(Document, PortsFields):
+    """The ports of a task: `ports`."""
+
+
+class PortsList(Document):
+    """The ports of a pipeline's tasks: `ports PIPELINE`."""
+
+    tasks: list[PortsFields]
+
+
+class VolumeMetadata(TypedDict):
+    """The PVC of a volume."""
+
+    pvc_name: str
+    namespace: str
+
+
+class Volume(Document):
+    """A volume: `volumes status|apply`, `GET /volumes/ID`, `VolumeStatus.as_json()`."""
+
+    volume_id: str
+    name: str
+    size: str
+    storage_class: str
+    access_modes: list[str]
+    status: Annotated[str, "`Pending`, `Bound`, `Lost` or `Terminating`"]
+    created_at: str
+    username: str
+    metadata: VolumeMetadata
+    used_by: NotRequired[Annotated[list[str] | None, "of `status`"]]
+    done: NotRequired[Annotated[str, "of `apply`: `created`, `configured` or `unchanged`"]]
+
+
+class VolumeList(Document):
+    """Volumes, newest first: `volumes list`, `GET /volumes`, `volumes apply` of several."""
+
+    volumes: list[Volume]
+
+
+class VolumeCreated(Document):
+    """A new volume: `volumes create`, `POST /volumes/create`."""
+
+    volume_id: str
+    status: Annotated[str, "`created`"]
+    message: str
+    notes: NotRequired[Annotated[list[str], "of REST"]]
+
+
+class Quota(TypedDict):
+    """A limit, and what is used of it."""
+
+    quota: str
+    resource: str
+    used: str
+    hard: str
+
+
+class UserFields(TypedDict):
+    """A user with a namespace."""
+
+    user: str
+    subject: Annotated[str, "`User`, `Group` or `ServiceAccount`"]
+    namespace: str
+    created_at: str
+    queues: list[str]
+    quotas: list[Quota]
+
+
+class User(Document, UserFields):
+    """A user: `users show`."""
+
+
+class UserList(Document):
+    """Users: `users list`."""
+
+    users: list[UserFields]
+
+
+class Identity(Document):
+    """The owner of what you create: `auth whoami`."""
+
+    username: str
+    label: Annotated[str, "the value of the label `username`"]
+    source: Annotated[str, "where the name comes from"]
+
+
+class LocalCluster(Document):
+    """The local cluster: `local status`. Drivers add fields of their own."""
+
+    state: str
+    driver: str
+    nodes: int
+    gpus: str
+    server: str
+    kubeconfig: str
+    used_in: str
+    note: str
+    context: str
+
+
+class Version(Document):
+    """The version: `version`."""
+
+    version: str
+
+
+KINDS: Mapping[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        Task,
+        TaskList,
+        Pipeline,
+        Submission,
+        SubmissionList,
+        Stopped,
+        Validation,
+        Diagnosis,
+        ClusterCheck,
+        Usage,
+        GpuList,
+        Queue,
+        QueueList,
+        Ports,
+        PortsList,
+        Volume,
+        VolumeList,
+        VolumeCreated,
+        User,
+        UserList,
+        Identity,
+        LocalCluster,
+        Version,
+    )
+}

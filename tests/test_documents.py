@@ -1,0 +1,131 @@
+"""docs/json.md and the models of the REST server agree with the types of documents."""
+
+import os
+import re
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+import msgspec
+import pytest
+from pydantic import BaseModel
+
+from kubectl_sky import documents
+from kubectl_sky.server import models
+
+PAGE = Path(__file__).parent.parent / "docs" / "json.md"
+TABLES = re.compile(r"(<!-- made of kubectl_sky/documents\.py.*? -->\n)(.*?)(<!-- end -->)", re.S)
+MODELS: dict[str, type[BaseModel]] = {
+    "Task": models.TaskStatus,
+    "TaskList": models.TaskList,
+    "Pipeline": models.PipelineStatus,
+    "Submission": models.Submitted,
+    "Stopped": models.StoppedAll,
+    "Validation": models.Validated,
+    "Diagnosis": models.Verdict,
+    "Usage": models.Usage,
+    "GpuList": models.Gpus,
+    "QueueList": models.Queues,
+    "Volume": models.VolumeStatus,
+    "VolumeList": models.VolumeList,
+    "VolumeCreated": models.VolumeCreated,
+}
+# Fields that only the command line has.
+COMMAND_ONLY = {
+    "Task": {"context"},
+    "TaskList": {"pipelines"},
+    "Validation": {"compat"},
+    "Volume": {"done"},
+}
+
+
+def check(document: dict[str, Any]) -> None:
+    """Assert that a document has the fields of its kind, and no others."""
+    assert document["apiVersion"] == documents.API_VERSION
+    assert list(document)[:2] == ["apiVersion", "kind"]
+    kind = documents.KINDS[document["kind"]]
+    assert msgspec.convert(document, kind, strict=True) == document, "a field is not documented"
+
+
+def nested(kind: Any) -> Iterator[Any]:
+    """Yield the documented types in a type, in order of their first use."""
+    if is_typeddict(kind):
+        yield kind
+    for part in get_args(kind):
+        if part is not kind:
+            yield from nested(part)
+
+
+def type_name(kind: Any) -> str:
+    if get_origin(kind) is Annotated:
+        return type_name(get_args(kind)[0])
+    if get_origin(kind) in (Union, types.UnionType):
+        return " or ".join(
+            "null" if part is type(None) else type_name(part) for part in get_args(kind)
+        )
+    if get_origin(kind) is list:
+        return f"list of {type_name(get_args(kind)[0])}"
+    if get_origin(kind) is dict:
+        return "object"
+    names = {str: "string", int: "integer", float: "number", bool: "boolean"}
+    return names.get(kind) or f"[{kind.__name__}](#{kind.__name__.lower()})"
+
+
+def tables() -> str:
+    """Return a table for each kind, then for each type that they use."""
+    order: dict[Any, None] = dict.fromkeys(documents.KINDS.values())
+    for kind in list(order):
+        _add_nested(kind, order)
+    return "".join(_table(kind) for kind in order)
+
+
+def _add_nested(kind: Any, order: dict[Any, None]) -> None:
+    for field in get_type_hints(kind, include_extras=True).values():
+        for part in nested(field):
+            if part not in order:
+                order[part] = None
+                _add_nested(part, order)
+
+
+def _table(kind: Any) -> str:
+    rows = []
+    for name, field in get_type_hints(kind, include_extras=True).items():
+        if name in ("apiVersion", "kind"):
+            continue
+        hint = get_args(field)[0] if "NotRequired" in str(get_origin(field)) else field
+        note = get_args(hint)[1] if get_origin(hint) is Annotated else ""
+        required = "" if name in kind.__required_keys__ else "no"
+        rows.append(f"| `{name}` | {required} | {type_name(hint)} | {note} |\n")
+    return (
+        f"### {kind.__name__}\n\n{kind.__doc__}\n\n"
+        f"| field | always | type | |\n|---|---|---|---|\n{''.join(rows)}\n"
+    )
+
+
+def test_page_has_fields_of_all_kinds() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    match = TABLES.search(page)
+    assert match
+    if os.environ.get("UPDATE_GOLDEN"):
+        text = page[: match.start(2)] + tables() + page[match.end(2) :]
+        PAGE.write_text(text, encoding="utf-8")
+        return
+    assert match[2] == tables(), "run it with UPDATE_GOLDEN=1"
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_rest_model_has_fields_of_its_kind(kind: str) -> None:
+    model, document = MODELS[kind], get_type_hints(documents.KINDS[kind])
+    names = {field.alias or name for name, field in model.model_fields.items()}
+    assert names == set(document) - COMMAND_ONLY.get(kind, set())
+    assert model.model_fields["kind"].default == kind
+
+
+def test_undocumented_field_is_noticed() -> None:
+    version = documents.document("Version", {"version": "1"})
+    check(version)
+    with pytest.raises(AssertionError):
+        check(version | {"other": 1})
+    with pytest.raises(msgspec.ValidationError):
+        check(documents.document("Version", {}))
