@@ -60,6 +60,8 @@ PRIORITY_CLASS = Kind(
     "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False
 )
 PVC = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+RAY_SERVE_GRAPH = Kind("kubectl-sky.dev", "v1alpha1", "RayServeGraph", "rayservegraphs")
+RAY_SERVICE = Kind("ray.io", "v1", "RayService", "rayservices")
 RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
 ROLE = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")

@@ -46,6 +46,9 @@ BACKEND = "kubectl-sky/backend"  # not set for the default backend
 ARRAY = "kubectl-sky/array"  # the indexes of the tasks of an array
 LOCAL_FILES = "kubectl-sky/files"  # local paths and their target paths
 
+RAY_SERVE_GRAPH = "kubectl-sky/ray-serve-graph"  # of a RayService: the RayServeGraph it is made of
+RAY_DIGEST = "kubectl-sky/ray-digest"  # of a RayService: the digest of what was applied
+
 DEFAULT_BACKEND = "jobs"
 
 CONTROLLERS_NAMESPACE = "kubectl-sky"  # of the controllers of all namespaces, and their Leases

@@ -1,0 +1,293 @@
+"""One round of a RayServeGraph: download, parse, apply, and report in its status.
+
+Each failure is a condition, and is tried again with backoff.
+"""
+
+import asyncio
+import base64
+import binascii
+import random
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from time import monotonic
+
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.controllers.ray import graph as graphs
+from kubectl_sky.controllers.ray import serve_config, service, status
+from kubectl_sky.controllers.ray.download import Answer, DownloadFailed, Source, download
+from kubectl_sky.controllers.ray.graph import InvalidGraph
+from kubectl_sky.controllers.ray.service import InvalidTemplate
+from kubectl_sky.controllers.ray.status import Condition
+from kubectl_sky.errors import Forbidden, NotFound, NotServed, Refused, SkyError, UserError
+from kubectl_sky.kinds import CONFIG_MAP, EVENT, RAY_SERVE_GRAPH, RAY_SERVICE, SECRET
+
+_BACKOFF_SECONDS = 5.0  # after the first failure; doubled after each
+_MAX_BACKOFF_SECONDS = 300.0
+_MAX_CA_BYTES = 256 * 1024
+
+
+@dataclass
+class State:
+    """What a process remembers of a RayServeGraph; a restart downloads it again."""
+
+    status: Json = field(default_factory=dict)
+    source: Json = field(default_factory=dict)
+    etag: str = ""
+    config: str = ""  # serveConfigV2 of the last valid graph
+    revision: str | None = None
+    digest: str | None = None
+    failures: int = 0
+    next_download: float = 0.0  # monotonic time
+    event_time: datetime | None = None
+    lasting: tuple[str, ...] = ()  # paths that differ even after they were applied
+
+
+@dataclass(frozen=True)
+class Reconciler:
+    """The edges of a round: the API server and the sources of graphs."""
+
+    session: Session
+    trusted_hosts: Collection[str] = ()
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    async def reconcile(self, graph: Json, state: State) -> float:
+        """Bring a RayService to its graph; return the seconds until the next round."""
+        if state.source != graph["spec"]["source"]:
+            state.source, state.etag, state.next_download = graph["spec"]["source"], "", 0.0
+        conditions: list[Condition] = []
+        failed = False
+        if monotonic() >= state.next_download:
+            conditions += await self._download(graph, state)
+            failed = any(condition.status is False for condition in conditions)
+            state.failures = state.failures + 1 if failed else 0
+            state.next_download = monotonic() + self._pause(graph, state)
+        fields: Json = {"observedRevision": state.revision, "digest": state.digest}
+        results = await asyncio.to_thread(self._apply, graph, state)
+        conditions += results.conditions
+        applied = all(item.status is not False for item in results.conditions[:1])
+        fields |= {"rayService": results.summary} if results.summary else {}
+        await asyncio.to_thread(self._report, graph, state, conditions, fields)
+        pause = max(1.0, state.next_download - monotonic())
+        return pause if applied else min(pause, _MAX_BACKOFF_SECONDS / 10)
+
+    def _pause(self, graph: Json, state: State) -> float:
+        """Return the seconds until the next download, with jitter."""
+        pause = float(graph["spec"]["source"].get("pollIntervalSeconds") or 60)
+        if state.failures:
+            backoff = _BACKOFF_SECONDS * 2.0 ** min(state.failures - 1, 10)
+            pause = min(backoff, max(pause, _BACKOFF_SECONDS), _MAX_BACKOFF_SECONDS)
+        return pause * random.uniform(0.9, 1.1)
+
+    async def _download(self, graph: Json, state: State) -> list[Condition]:
+        try:
+            source = await asyncio.to_thread(self._source, graph, state.etag)
+            answer = await download(source, self.trusted_hosts)
+        except DownloadFailed as error:
+            return [Condition("Downloaded", False, error.reason, str(error))]
+        except SkyError as error:
+            return [Condition("Downloaded", False, _reason(error), error.what)]
+        downloaded = Condition("Downloaded", True, "Downloaded")
+        if answer.data is None:
+            return [downloaded, *_last(state, "Parsed")]
+        return [downloaded, await asyncio.to_thread(_parse, answer, state)]
+
+    def _source(self, graph: Json, etag: str) -> Source:
+        """Read the Secrets of the source. Raises DownloadFailed, or ClusterError."""
+        spec = graph["spec"]["source"]
+        token = self.secret(graph, spec.get("tokenSecretRef"), "token")
+        authority = self.secret(graph, spec.get("caSecretRef"), "ca.crt")
+        if len(authority) > _MAX_CA_BYTES:
+            raise DownloadFailed("InvalidCA", "the CA is too large")
+        try:
+            texts = token.decode().strip(), authority.decode()
+        except UnicodeDecodeError:
+            raise DownloadFailed("InvalidToken", "the token or the CA is not text") from None
+        return Source(spec["url"], *texts, float(spec.get("timeoutSeconds") or 30), etag)
+
+    def secret(self, graph: Json, reference: Json | None, default_key: str) -> bytes:
+        """Return the value of a Secret reference, empty for none. Raises DownloadFailed."""
+        if not reference:
+            return b""
+        name, key = reference["name"], reference.get("key") or default_key
+        try:
+            item = objects.get(self.session, SECRET, name, graph["metadata"]["namespace"])
+        except NotFound:
+            raise DownloadFailed("SecretNotFound", f'Secret "{name}" not found') from None
+        value = (item.get("data") or {}).get(key)
+        if not value:
+            raise DownloadFailed("SecretNotFound", f'Secret "{name}" has no key "{key}"')
+        try:
+            return base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError):
+            raise DownloadFailed("SecretNotFound", f'Secret "{name}" is not base64') from None
+
+    def _apply(self, graph: Json, state: State) -> "Results":
+        """Apply the last valid graph; without any, only report on an existing RayService."""
+        name, namespace = graph["metadata"]["name"], graph["metadata"]["namespace"]
+        live: Json | None = None
+        try:
+            live = _get(self.session, name, namespace)
+            if not state.config:
+                return Results([], live) if live else Results([])
+            desired = service.ray_service(graph, state.config)
+            condition, live = self._apply_to(graph, state, desired, live)
+        except InvalidTemplate as error:
+            return Results([Condition("Applied", False, "InvalidTemplate", str(error))], live)
+        except SkyError as error:
+            return Results([Condition("Applied", False, _reason(error), error.what)], live)
+        return Results([condition], live)
+
+    def _apply_to(
+        self, graph: Json, state: State, desired: Json, live: Json | None
+    ) -> tuple[Condition, Json]:
+        name = desired["metadata"]["name"]
+        if live and not service.is_controlled_by(live, graph):
+            why = f'RayService "{name}" exists and belongs to no or another RayServeGraph'
+            return Condition("Applied", False, "NotControlled", why), live
+        self._apply_builder(graph)
+        differences = service.differences(desired, live) if live else []
+        if live and (not differences or tuple(differences) == state.lasting):
+            kept = _last(state, "Applied")
+            is_same = kept and kept[0].status is True
+            return kept[0] if is_same else Condition("Applied", True, "Applied"), live
+        message = self._announce(graph, desired, live, differences)
+        applied = objects.apply(self.session, desired)
+        state.lasting = tuple(service.differences(desired, applied))
+        return Condition("Applied", True, "Applied", message), applied
+
+    def _announce(
+        self, graph: Json, desired: Json, live: Json | None, differences: list[str]
+    ) -> str:
+        """Report what is about to be applied and what KubeRay does with it."""
+        if live is None:
+            message = "created; KubeRay creates a RayCluster"
+            self.event(graph, "Normal", "Creating", message)
+            return message
+        if service.was_applied(desired, live):
+            edited = service.listed(differences)
+            self.event(graph, "Warning", "EditedByHand", f"putting back: {edited}")
+        after = objects.apply(self.session, desired, dry_run=True)
+        message = service.describe(service.classify(live["spec"], after["spec"]))
+        self.event(graph, "Normal", "Updating", message)
+        return message
+
+    def _apply_builder(self, graph: Json) -> None:
+        desired = service.builder(graph)
+        name, namespace = desired["metadata"]["name"], desired["metadata"]["namespace"]
+        try:
+            live = objects.get(self.session, CONFIG_MAP, name, namespace)
+        except NotFound:
+            live = None
+        if live and not service.is_controlled_by(live, graph):
+            raise Refused(f'ConfigMap "{name}" exists and belongs to no or another RayServeGraph')
+        if live is None or service.differences(desired, live):
+            objects.apply(self.session, desired)
+
+    def _report(self, graph: Json, state: State, conditions: list[Condition], fields: Json) -> None:
+        """Write the status if it changes, and an Event for each new failure."""
+        metadata = graph["metadata"]
+        if state.event_time:
+            fields["lastEventTime"] = status.timestamp(state.event_time)
+        generation, now = metadata["generation"], self.now()
+        wanted = status.updated(state.status, conditions, generation, now, **fields)
+        if wanted == state.status:
+            return
+        if wanted.get("lastError") != state.status.get("lastError") and wanted.get("lastError"):
+            reason, _, message = wanted["lastError"].partition(": ")
+            self.event(graph, "Warning", reason, message)
+        removed = {name: None for name in state.status if name not in wanted}
+        path = objects.path(RAY_SERVE_GRAPH, metadata["namespace"], metadata["name"], "status")
+        body = {"metadata": {"uid": metadata["uid"]}, "status": wanted | removed}
+        headers = {"Content-Type": "application/merge-patch+json"}
+        self.session.request("PATCH", path, body=body, headers=headers)
+        state.status = wanted
+
+    def event(self, graph: Json, kind: str, reason: str, message: str) -> None:
+        """Record an Event of a RayServeGraph; failures are ignored."""
+        metadata, now = graph["metadata"], status.timestamp(self.now())
+        body = {
+            "apiVersion": EVENT.api_version,
+            "kind": EVENT.kind,
+            "metadata": {
+                "generateName": f"{metadata['name']}-",
+                "namespace": metadata["namespace"],
+            },
+            "involvedObject": {
+                "apiVersion": RAY_SERVE_GRAPH.api_version,
+                "kind": RAY_SERVE_GRAPH.kind,
+                **{name: metadata[name] for name in ("name", "namespace", "uid")},
+            },
+            "type": kind,
+            "reason": reason,
+            "message": message[:1000],
+            "source": {"component": "kubectl-sky"},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        try:
+            objects.create(self.session, body)
+        except SkyError:
+            return  # the conditions say the same
+
+
+@dataclass(frozen=True)
+class Results:
+    """The condition of the step `apply`, if any, and the RayService as it is now."""
+
+    applied: list[Condition]
+    live: Json | None = None
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """Return the conditions Applied and Ready."""
+        if self.live is None:
+            absent = Condition("Ready", False, "NoRayService", "no RayService has been applied")
+            return [*self.applied, absent]
+        return [*self.applied, status.ready(self.live)]
+
+    @property
+    def summary(self) -> Json | None:
+        """Return the summary of the RayService."""
+        return status.summary(self.live) if self.live else None
+
+
+def _get(session: Session, name: str, namespace: str) -> Json | None:
+    try:
+        return objects.get(session, RAY_SERVICE, name, namespace)
+    except NotFound:
+        return None
+
+
+def _parse(answer: Answer, state: State) -> Condition:
+    state.etag = answer.etag
+    try:
+        parsed = graphs.parse(answer.data or b"")
+    except InvalidGraph as error:
+        return Condition("Parsed", False, error.reason, str(error))
+    config = serve_config.write(serve_config.serve_config(parsed))
+    state.config, state.revision = config, parsed.revision
+    state.digest = service.digest(config)
+    return Condition("Parsed", True, "Parsed", f'revision "{parsed.revision}"')
+
+
+def _last(state: State, name: str) -> list[Condition]:
+    """Return the last condition of a type, as it was written."""
+    return [
+        Condition(name, item["status"] == "True", item["reason"], item.get("message", ""))
+        for item in state.status.get("conditions") or []
+        if item["type"] == name
+    ]
+
+
+def _reason(error: SkyError) -> str:
+    """Return the reason of a condition for an error of the API server."""
+    reasons = {
+        NotServed: "RayServiceNotServed",
+        Forbidden: "Forbidden",
+        UserError: "Invalid",
+        Refused: "Refused",
+    }
+    return next((text for kind, text in reasons.items() if isinstance(error, kind)), "ApplyFailed")

@@ -1,0 +1,100 @@
+"""The status of a RayServeGraph: conditions, and a summary of its RayService."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+Json = dict[str, Any]
+
+MAX_MESSAGE = 4000  # characters of a condition's message
+_STEPS = ("Downloaded", "Parsed", "Applied")  # in order; Ready follows
+TYPES = (*_STEPS, "Ready")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The result of a step. `status` None means Unknown."""
+
+    type: str
+    status: bool | None
+    reason: str
+    message: str = ""
+
+
+def updated(
+    status: Json, conditions: Iterable[Condition], generation: int, now: datetime, **fields: object
+) -> Json:
+    """Return the status with these conditions and fields; other conditions are kept.
+
+    Fields that are None are removed. `lastTransitionTime` changes only with a condition's status.
+    """
+    current = {item["type"]: item for item in status.get("conditions") or []}
+    for condition in conditions:
+        current[condition.type] = _condition(current.get(condition.type), condition, now)
+    ordered = [current[name] for name in TYPES if name in current]
+    failed = [item for item in ordered if item["type"] in _STEPS and item["status"] == "False"]
+    result = {
+        **status,
+        **fields,
+        "conditions": ordered,
+        "observedGeneration": generation,
+        "lastError": f"{failed[0]['reason']}: {failed[0]['message']}" if failed else None,
+    }
+    return {name: value for name, value in result.items() if value is not None}
+
+
+def _condition(before: Json | None, condition: Condition, now: datetime) -> Json:
+    status = "Unknown" if condition.status is None else str(condition.status)
+    same = before is not None and before.get("status") == status
+    return {
+        "type": condition.type,
+        "status": status,
+        "reason": condition.reason,
+        "message": condition.message[:MAX_MESSAGE],
+        "lastTransitionTime": before["lastTransitionTime"] if before and same else timestamp(now),
+    }
+
+
+def timestamp(now: datetime) -> str:
+    """Return a time as Kubernetes writes it."""
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def ready(service: Json) -> Condition:
+    """Return the condition Ready of a RayServeGraph by KubeRay's status of its RayService."""
+    status = service.get("status") or {}
+    conditions = {item.get("type"): item for item in status.get("conditions") or []}
+    condition = conditions.get("Ready")
+    if not condition:
+        waiting = "the KubeRay operator has not reported on the RayService yet"
+        return Condition("Ready", False, "WaitingForKubeRay", waiting)
+    value = {"True": True, "False": False}.get(condition.get("status"))
+    reason = str(condition.get("reason") or "Unknown")
+    return Condition("Ready", value, reason, str(condition.get("message") or ""))
+
+
+def summary(service: Json) -> Json:
+    """Return what the status shows of a RayService."""
+    status = service.get("status") or {}
+    active, pending = (status.get(f"{name}ServiceStatus") or {} for name in ("active", "pending"))
+    applications = {
+        name: str(item.get("status") or "")
+        for name, item in sorted((active.get("applicationStatuses") or {}).items())
+    }
+    fields = {
+        "name": service["metadata"]["name"],
+        "state": _state(status),
+        "serveEndpoints": status.get("numServeEndpoints") or 0,
+        "rayCluster": active.get("rayClusterName"),
+        "pendingRayCluster": pending.get("rayClusterName"),
+        "applications": applications or None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _state(status: Json) -> str:
+    conditions = {item.get("type"): item.get("status") for item in status.get("conditions") or []}
+    if conditions.get("UpgradeInProgress") == "True":
+        return "Upgrading"
+    return "Running" if conditions.get("Ready") == "True" else "NotReady"
