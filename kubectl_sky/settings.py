@@ -36,7 +36,8 @@ class Settings:
     only. `bucket_mode` "copy" also copies buckets that would be mounted, with the `fetch_program`
     of the `fetch_image`. `ports` configures how the ports of tasks are exposed, and the annotations
     of their Services. `code_volume` is the volume for files that are too large for ConfigMaps.
-    `fair_share` maps Volcano queues to the policies of plan/fair_share.py.
+    `fair_share` maps Volcano queues to the policies of plan/fair_share.py. `ray_graphs` has the
+    `trusted_hosts` and the address of the `webhook` of the ray controller.
     """
 
     image: str | None = None
@@ -61,6 +62,7 @@ class Settings:
     fair_share: Mapping[str, Mapping[str, Any]] = field(
         default_factory=lambda: MappingProxyType({})
     )
+    ray_graphs: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:

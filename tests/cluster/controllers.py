@@ -50,7 +50,13 @@ MPI = Controller(
     # No flag says where it tells how it is, and another worker of the tests may run one, too.
     change=Change("github.com/kubeflow/mpi-operator", _SERVER, "Port = 8080", "Port = 0"),
 )
-_ALL = (JOBSET, KUEUE, APPWRAPPER, MPI)
+KUBERAY = Controller(
+    "kuberay",
+    "github.com/ray-project/kuberay/ray-operator",
+    "config/crd/bases",
+    fixtures=("kuberay", "ray_kinds"),
+)
+_ALL = (JOBSET, KUEUE, APPWRAPPER, MPI, KUBERAY)
 _FRAMEWORKS = (
     "batch/job",
     "jobset.x-k8s.io/jobset",

@@ -71,6 +71,8 @@ async def download(source: Source, trusted_hosts: Collection[str] = ()) -> Answe
         raise DownloadFailed("Timeout", why) from None
     except aiohttp.ClientSSLError as error:
         raise DownloadFailed("TLSFailed", _tls_message(error)) from None
+    except aiohttp.InvalidURL:
+        raise DownloadFailed("InvalidURL", "spec.source.url is not a URL") from None
     except aiohttp.ClientPayloadError:
         raise DownloadFailed("Truncated", "the connection was closed before the end") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:

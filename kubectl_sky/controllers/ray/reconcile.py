@@ -42,6 +42,18 @@ class State:
     next_download: float = 0.0  # monotonic time
     event_time: datetime | None = None
     lasting: tuple[str, ...] = ()  # paths that differ even after they were applied
+    has_builder: bool = False
+
+    @classmethod
+    def of(cls, graph: Json) -> "State":
+        """Return the state at the start of a process."""
+        status_before = graph.get("status") or {}
+        revision, text = (status_before.get(name) for name in ("observedRevision", "digest"))
+        return cls(status_before, revision=revision, digest=text)
+
+    def trigger(self, now: datetime) -> None:
+        """Download at the next round, because of an event."""
+        self.next_download, self.event_time = 0.0, now
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,7 @@ class Reconciler:
         fields: Json = {"observedRevision": state.revision, "digest": state.digest}
         results = await asyncio.to_thread(self._apply, graph, state)
         conditions += results.conditions
-        applied = all(item.status is not False for item in results.conditions[:1])
+        applied = all(condition.status is not False for condition in results.applied)
         fields |= {"rayService": results.summary} if results.summary else {}
         await asyncio.to_thread(self._report, graph, state, conditions, fields)
         pause = max(1.0, state.next_download - monotonic())
@@ -133,11 +145,11 @@ class Reconciler:
                 return Results([], live) if live else Results([])
             desired = service.ray_service(graph, state.config)
             condition, live = self._apply_to(graph, state, desired, live)
+            return Results([condition], live)
         except InvalidTemplate as error:
             return Results([Condition("Applied", False, "InvalidTemplate", str(error))], live)
         except SkyError as error:
             return Results([Condition("Applied", False, _reason(error), error.what)], live)
-        return Results([condition], live)
 
     def _apply_to(
         self, graph: Json, state: State, desired: Json, live: Json | None
@@ -146,7 +158,9 @@ class Reconciler:
         if live and not service.is_controlled_by(live, graph):
             why = f'RayService "{name}" exists and belongs to no or another RayServeGraph'
             return Condition("Applied", False, "NotControlled", why), live
-        self._apply_builder(graph)
+        if not state.has_builder:
+            self._apply_builder(graph)
+            state.has_builder = True
         differences = service.differences(desired, live) if live else []
         if live and (not differences or tuple(differences) == state.lasting):
             kept = _last(state, "Applied")
@@ -197,10 +211,12 @@ class Reconciler:
         if wanted.get("lastError") != state.status.get("lastError") and wanted.get("lastError"):
             reason, _, message = wanted["lastError"].partition(": ")
             self.event(graph, "Warning", reason, message)
-        removed = {name: None for name in state.status if name not in wanted}
         path = objects.path(RAY_SERVE_GRAPH, metadata["namespace"], metadata["name"], "status")
-        body = {"metadata": {"uid": metadata["uid"]}, "status": wanted | removed}
-        headers = {"Content-Type": "application/merge-patch+json"}
+        body = [
+            {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
+            {"op": "add", "path": "/status", "value": wanted},
+        ]
+        headers = {"Content-Type": "application/json-patch+json"}
         self.session.request("PATCH", path, body=body, headers=headers)
         state.status = wanted
 

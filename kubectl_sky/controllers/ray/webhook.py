@@ -89,8 +89,8 @@ class Server:
         self._running = 0
         self._runner: web.AppRunner | None = None
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen, and return the port. Raises OSError."""
+    async def start(self, host: str, port: int) -> None:
+        """Listen. Raises OSError."""
         app = web.Application(client_max_size=_MAX_BODY)
         app.router.add_post(_ROUTE, self._event)
         self._runner = web.AppRunner(
@@ -98,8 +98,6 @@ class Server:
         )
         await self._runner.setup()
         await web.TCPSite(self._runner, host, port, backlog=64).start()
-        port = self._runner.addresses[0][1]
-        return port
 
     async def stop(self) -> None:
         """Close the server."""

@@ -1,0 +1,291 @@
+"""RayServeGraphs to RayServices: the controller with an HTTP server of the test."""
+
+import http.client
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_sky import assets
+from kubectl_sky.controllers.ray import webhook
+from tests.cluster import cache
+from tests.cluster.target import Cluster
+from tests.controllers.ray.graphs import make_bytes
+from tests.controllers.ray.source import SECRET, GraphSource, serving
+from tests.e2e.conftest import ROOT, Command
+from tests.polling import eventually
+
+RAY_SERVICES = ROOT.parent / "shared" / "crds" / "ray.io_rayservices.yaml"
+NAME = "fruit"
+_ROUND_SECONDS = 40
+
+
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    """Run one test at a time: a CRD exists for all tests of a cluster or for none."""
+    with cache.lock("kuberay-kinds"):
+        yield
+
+
+@contextmanager
+def defined(kubectl: Command, file: Path) -> Iterator[None]:
+    made = kubectl("apply", "--server-side", "-f", str(file))
+    try:
+        assert made.returncode == 0, made.stderr
+        wait = ("wait", "--for=condition=Established", "--timeout=60s", "-f", str(file))
+        eventually(lambda: kubectl(*wait).returncode == 0)  # it fails without conditions
+        yield
+    finally:
+        kubectl("delete", "-f", str(file), "--ignore-not-found", "--timeout=60s")
+
+
+@pytest.fixture
+def graphs(kubectl: Command, alone: None) -> Iterator[None]:
+    """The CRD of RayServeGraphs."""
+    with defined(kubectl, assets.folder("templates") / "rayservegraph-crd.yaml.j2"):
+        yield
+
+
+@pytest.fixture
+def source() -> Iterator[GraphSource]:
+    with serving() as server:
+        server.data = make_bytes("1", 1)
+        yield server
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def pod_template(image: str = "rayproject/ray:2.50.0") -> dict[str, Any]:
+    resources = {"limits": {"cpu": "1", "memory": "1Gi"}}
+    container = {"name": "ray", "image": image, "resources": resources}
+    return {"spec": {"containers": [container]}}
+
+
+def make_graph(url: str, image: str = "rayproject/ray:2.50.0") -> dict[str, Any]:
+    group = {"groupName": "cpu", "replicas": 1, "minReplicas": 1, "maxReplicas": 2}
+    workers = [{**group, "rayStartParams": {}, "template": pod_template(image)}]
+    head = {"rayStartParams": {}, "template": pod_template(image)}
+    cluster = {"rayVersion": "2.50.0", "headGroupSpec": head, "workerGroupSpecs": workers}
+    return {
+        "apiVersion": "kubectl-sky.dev/v1alpha1",
+        "kind": "RayServeGraph",
+        "metadata": {"name": NAME},
+        "spec": {
+            "source": {
+                "url": url,
+                "tokenSecretRef": {"name": "source"},
+                "pollIntervalSeconds": 5,
+                "timeoutSeconds": 2,
+            },
+            "webhook": {"secretRef": {"name": "source"}},
+            "rayService": {"spec": {"rayClusterConfig": cluster}},
+        },
+    }
+
+
+@dataclass(frozen=True)
+class Operated:
+    """A RayServeGraph in the care of the controller, and the source of its graph."""
+
+    kubectl: Command
+    source: GraphSource
+    namespace: str
+    webhook_port: int
+
+    def apply(self, item: dict[str, Any]) -> None:
+        done = self.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(item))
+        assert done.returncode == 0, done.stderr
+
+    def set_secret(self, token: str) -> None:
+        texts = {"token": f"{token}\n", "secret": SECRET.decode()}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "source"}}
+        self.apply({**secret, "stringData": texts})
+
+    def graph(self) -> dict[str, Any]:
+        item: dict[str, Any] = self.kubectl.json("get", "rayservegraph", NAME)
+        return item
+
+    def service(self) -> dict[str, Any]:
+        item: dict[str, Any] = self.kubectl.json("get", "rayservice", NAME)
+        return item
+
+    def conditions(self) -> dict[str, str]:
+        status = self.graph().get("status") or {}
+        return {item["type"]: item["reason"] for item in status.get("conditions") or []}
+
+    def until(self, condition: str, reason: str) -> None:
+        eventually(
+            lambda: self.conditions().get(condition) == reason, _ROUND_SECONDS, self.describe
+        )
+
+    def until_revision(self, revision: str) -> None:
+        def revisions() -> bool:
+            text = f'base": {revision}'
+            applied = text in json.dumps(self.service()["spec"]["serveConfigV2"]).replace("\\", "")
+            return applied and self.graph()["status"]["observedRevision"] == revision
+
+        eventually(revisions, _ROUND_SECONDS, self.describe)
+
+    def describe(self) -> str:
+        return json.dumps(self.graph().get("status"), indent=1)
+
+    def event(self) -> int:
+        """Send a signed event; return the HTTP status."""
+        key, body = (self.namespace, NAME), b"{}" + str(time.monotonic_ns()).encode()
+        stamp = str(int(time.time()))
+        headers = {
+            "Kubectl-Sky-Timestamp": stamp,
+            "Kubectl-Sky-Signature": webhook.sign(SECRET, stamp, key, body),
+        }
+        path = f"/v1/namespaces/{self.namespace}/rayservegraphs/{NAME}/events"
+        connection = http.client.HTTPConnection("127.0.0.1", self.webhook_port, timeout=10)
+        try:
+            connection.request("POST", path, body, headers)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    def events(self) -> set[str]:
+        items = self.kubectl.json("get", "events")["items"]
+        return {item["reason"] for item in items if item["involvedObject"]["name"] == NAME}
+
+
+@pytest.fixture
+def operated(
+    sky: Command,
+    kubectl: Command,
+    namespace: str,
+    source: GraphSource,
+    graphs: None,
+    tmp_path: Path,
+) -> Iterator[Operated]:
+    """The controller as a process, and a RayServeGraph."""
+    port = free_port()
+    settings = {"ray_graphs": {"trusted_hosts": ["127.0.0.1"], "webhook": f"127.0.0.1:{port}"}}
+    folder = tmp_path / ".config" / "kubectl-sky"
+    (folder / "settings.yaml").write_text(json.dumps(settings))
+    result = Operated(kubectl, source, namespace, port)
+    result.set_secret(source.token)
+    result.apply(make_graph(source.url))
+    process = sky.start("controllers", "run", "--only", "ray", "-n", namespace)
+    yield result
+    process.terminate()
+    output, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    shown = [kubectl("get", kind, "-o", "yaml").stdout for kind in ("rayservegraphs", "events")]
+    text = "".join([output, errors, *shown])
+    assert "-token" not in text and SECRET.decode() not in text
+    assert "Traceback" not in text
+
+
+def test_ray_graph_changes_and_failures_reach_status_and_service(
+    operated: Operated, cluster: Cluster
+) -> None:
+    if not RAY_SERVICES.is_file():
+        pytest.skip("the definition of RayServices is not beside the checkout")
+    operated.until("Applied", "RayServiceNotServed")
+    with defined(operated.kubectl, RAY_SERVICES):
+        operated.until("Applied", "Applied")
+        check_created(operated)
+        check_failures(operated)
+        check_hand_edit(operated)
+        check_token_change(operated)
+        check_many_changes(operated)
+        assert "-token" not in operated.describe()
+        operated.kubectl("delete", "rayservegraph", NAME)
+        eventually(lambda: operated.kubectl("get", "rayservice", NAME).returncode, 40)
+
+
+def check_created(operated: Operated) -> None:
+    service, graph = operated.service(), operated.graph()
+    (owner,) = service["metadata"]["ownerReferences"]
+    assert (owner["uid"], owner["controller"]) == (graph["metadata"]["uid"], True)
+    assert graph["status"]["observedRevision"] == "1"
+    assert graph["status"]["rayService"] == {"name": NAME, "serveEndpoints": 0, "state": "NotReady"}
+    assert operated.conditions()["Ready"] == "WaitingForKubeRay"
+    assert "lastError" not in graph["status"]
+    config = operated.kubectl.json("get", "configmap", f"{NAME}-graph-builder")
+    assert "def build(" in config["data"]["kubectl_sky_graph.py"]
+    path, token, _ = operated.source.requests[0]
+    assert (path, token) == ("/graphs/fruit", f"Bearer {operated.source.token}")
+
+
+FAILURES: dict[int | str, tuple[str, str]] = {
+    401: ("Downloaded", "Unauthorized"),
+    403: ("Downloaded", "Forbidden"),
+    404: ("Downloaded", "NotFound"),
+    500: ("Downloaded", "ServerError"),
+    302: ("Downloaded", "Redirected"),
+    "truncated": ("Downloaded", "Truncated"),
+    "dripping": ("Downloaded", "Timeout"),
+    "large": ("Downloaded", "TooLarge"),
+}
+
+
+def check_failures(operated: Operated) -> None:
+    """Check that each failure is a condition, and that the RayService stays as it was."""
+    before, source = operated.service()["metadata"]["resourceVersion"], operated.source
+    good = source.data
+    for mode, (condition, reason) in FAILURES.items():
+        source.mode = mode
+        assert operated.event() == 202
+        operated.until(condition, reason)
+    source.mode = 200
+    for data, reason in (
+        (good + b"\x98\x06\x01", "UnknownFields"),
+        (good[: len(good) // 2], "InvalidProtobuf"),
+        (make_bytes("no revision"), "InvalidGraph"),
+    ):
+        source.data = data
+        assert operated.event() == 202
+        operated.until("Parsed", reason)
+    assert operated.graph()["status"]["lastError"].startswith("InvalidGraph: ")
+    source.data = good
+    assert operated.event() == 202
+    operated.until("Parsed", "Parsed")
+    assert "lastError" not in operated.graph()["status"]
+    assert "lastEventTime" in operated.graph()["status"]
+    assert operated.service()["metadata"]["resourceVersion"] == before, "nothing to write"
+    assert {"Unauthorized", "UnknownFields"} <= operated.events()
+
+
+def check_hand_edit(operated: Operated) -> None:
+    edit = [{"op": "replace", "path": "/spec/serveConfigV2", "value": "applications: []"}]
+    kubectl = operated.kubectl
+    done = kubectl("patch", "rayservice", NAME, "--type=json", "-p", json.dumps(edit))
+    assert done.returncode == 0, done.stderr
+    operated.until_revision("1")
+    assert "EditedByHand" in operated.events()
+
+
+def check_token_change(operated: Operated) -> None:
+    operated.source.token = "new-token"
+    operated.until("Downloaded", "Unauthorized")
+    operated.set_secret("new-token")
+    operated.until("Downloaded", "Downloaded")
+
+
+def check_many_changes(operated: Operated) -> None:
+    """Check that 200 changes of the graph converge to the last one."""
+    for number in range(2, 202):
+        operated.source.data = make_bytes(str(number), number)
+        assert operated.event() == 202
+    operated.until_revision("201")
+    done = operated.service()["metadata"]
+    assert done["generation"] < 30, "changes while a round runs are one round"
+    requests = len(operated.source.requests)
+    eventually(lambda: len(operated.source.requests) > requests + 1, _ROUND_SECONDS)
+    assert operated.service()["metadata"]["resourceVersion"] == done["resourceVersion"]
+    status = operated.graph()["status"]["conditions"]
+    (applied,) = [item for item in status if item["type"] == "Applied"]
+    assert applied["message"] == "in place: spec.serveConfigV2"
