@@ -14,6 +14,11 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.users import User
 
 Target = TaskStatus | PipelineStatus
+Reference = str | None  # an id, a prefix of an id or a name; None: the last task of the user
+# Chooses from the tasks with a name, newest first; from all tasks for the reference None.
+Choose = Callable[[Reference, Sequence[Target]], Sequence[Target]]
+
+_MIN_PREFIX = 3  # characters: a mistyped name must not be the prefix of an id
 
 
 class TaskNotFound(UnknownName):
@@ -24,18 +29,41 @@ def _silent(text: str) -> None:
     """Discard a warning."""
 
 
+def refuse_several(text: Reference, matches: Sequence[Target]) -> Sequence[Target]:
+    """Return the only match. Raises UserError if there are several."""
+    if len(matches) > 1:
+        ids = ", ".join(match.id for match in matches[:8]) + (" …" if matches[8:] else "")
+        raise UserError(f'"{text}" matches {len(matches)} tasks: {ids}', "use the full id")
+    return matches
+
+
+def newest(note: Callable[[str], object]) -> Choose:
+    """Return a choice of the newest of several tasks, which it notes."""
+
+    def choose(text: Reference, matches: Sequence[Target]) -> Sequence[Target]:
+        first = matches[0]
+        if text is None:
+            note(f"last task: {first.id} ({first.name})")
+        elif len(matches) > 1:
+            note(f"{text}: newest of {len(matches)} ({first.id})")
+        return matches[:1]
+
+    return choose
+
+
 @dataclass(frozen=True)
 class Scope:
     """Limit a search to a namespace (None: all) and a user (None: all users).
 
     `warn` is called for objects that only claim to belong to a task. `known_uids` holds the uids of
-    objects that certainly belong to the user.
+    objects that certainly belong to the user. `choose` decides what a name of several tasks means.
     """
 
     namespace: str | None
     user: User | None
     warn: Callable[[str], object] = _silent
     known_uids: Collection[str] = ()
+    choose: Choose = refuse_several
 
     @property
     def labels(self) -> dict[str, str]:
@@ -64,7 +92,7 @@ def list_tasks(session: Session, scope: Scope) -> list[TaskStatus]:
     return _statuses(session, scope, {names.TASK: "true"} | scope.labels)
 
 
-def get_task(session: Session, scope: Scope, reference: str) -> TaskStatus:
+def get_task(session: Session, scope: Scope, reference: Reference) -> TaskStatus:
     """Return the task that matches. Raises UserError unless exactly one does."""
     return single_task(get(session, scope, reference))
 
@@ -77,24 +105,27 @@ def single_task(target: Target) -> TaskStatus:
     raise UserError(f"{target.word} {target.id} has several tasks: {ids}", "choose one of them")
 
 
-def get(session: Session, scope: Scope, reference: str) -> Target:
-    """Return the matching task, pipeline or group.
+def get(session: Session, scope: Scope, reference: Reference) -> Target:
+    """Return the matching task, pipeline or group; the last one for None.
 
-    Raises UserError when nothing or more than one thing matches.
+    Raises UserError when nothing matches, or more than the scope accepts.
     """
     return get_targets(session, scope, [reference])[0]
 
 
-def get_targets(session: Session, scope: Scope, references: Sequence[str]) -> list[Target]:
+def get_targets(session: Session, scope: Scope, references: Sequence[Reference]) -> list[Target]:
     """Return the matching tasks, pipelines and groups in order, without duplicates."""
     locations = [
-        _identify(session, scope, re.sub("^(task|pipeline|group)/", "", text))
+        location
         for text in references
+        for location in _identify(
+            session, scope, text and re.sub("^(task|pipeline|group)/", "", text)
+        )
     ]
     return [_fetch(session, scope, location) for location in dict.fromkeys(locations)]
 
 
-def get_tasks(session: Session, scope: Scope, references: Sequence[str]) -> list[TaskStatus]:
+def get_tasks(session: Session, scope: Scope, references: Sequence[Reference]) -> list[TaskStatus]:
     """Return the matching tasks in order, without duplicates.
 
     A pipeline or group is replaced by its tasks.
@@ -185,28 +216,38 @@ def _list_objects(
     return scope.filter_owned(items), pods  # pods belong to a task by their controllers
 
 
-def _identify(session: Session, scope: Scope, text: str) -> _Location:
-    """Locate a task or pipeline by id, id prefix or name; tasks take precedence."""
-    for label in (names.TASK_ID, names.PIPELINE) if names.ID.fullmatch(text) else ():
+def _identify(session: Session, scope: Scope, text: Reference) -> list[_Location]:
+    """Locate tasks and pipelines by id, name or prefix of an id; tasks take precedence."""
+    for label in (names.TASK_ID, names.PIPELINE) if names.ID.fullmatch(text or "") else ():
         items = listing.list_workloads(session, scope.namespace, f"{label}={text}")
         if items:
-            return _locate_owned(scope, _Location(label, text, ""), items)
+            return [_locate_owned(scope, _Location(label, str(text), ""), items)]
     selector = names.selector_of({names.TASK: "true"} | scope.labels)
     tasks = status.tasks(
         scope.filter_owned(listing.list_workloads(session, scope.namespace, selector)), []
     )
-    candidates: list[Target] = [*tasks, *pipelines(tasks)]
-    matches = [candidate for candidate in candidates if candidate.name == text] or [
-        candidate for candidate in candidates if candidate.id.startswith(text)
+    return [
+        _Location(
+            names.TASK_ID if isinstance(match, TaskStatus) else names.PIPELINE,
+            match.id,
+            match.namespace,
+        )
+        for match in _matches(scope, text, tasks)
     ]
-    if not matches:
+
+
+def _matches(scope: Scope, text: Reference, tasks: Sequence[TaskStatus]) -> Sequence[Target]:
+    """Return the tasks and pipelines that a name, a prefix or None means."""
+    submitted = [task for task in tasks if text is not None or not task.member]
+    candidates: list[Target] = [*submitted, *pipelines(tasks)]
+    candidates.sort(key=lambda target: (target.created_at, target.id), reverse=True)
+    named = [target for target in candidates if text in (None, target.name)]
+    if named:
+        return scope.choose(text, named)
+    matches = [target for target in candidates if text and target.id.startswith(text)]
+    if not matches or len(text or "") < _MIN_PREFIX:
         raise _not_found(text, scope)
-    if len(matches) > 1:
-        ids = ", ".join(candidate.id for candidate in matches[:8]) + (" …" if matches[8:] else "")
-        raise UserError(f'"{text}" matches {len(matches)} tasks: {ids}', "use the full id")
-    match = matches[0]
-    label = names.TASK_ID if isinstance(match, TaskStatus) else names.PIPELINE
-    return _Location(label, match.id, match.namespace)
+    return refuse_several(text, matches)
 
 
 def _locate_owned(scope: Scope, location: _Location, items: Sequence[Json]) -> _Location:
@@ -226,9 +267,11 @@ def _locate_owned(scope: Scope, location: _Location, items: Sequence[Json]) -> _
     return replace(location, namespace=owned[0]["metadata"]["namespace"])
 
 
-def _not_found(text: str, scope: Scope) -> UserError:
+def _not_found(text: Reference, scope: Scope) -> UserError:
     where = f'in namespace "{scope.namespace}"' if scope.namespace else "in any namespace"
     owner = f" (owner: {scope.user.name})" if scope.user else ""
+    if text is None:
+        return TaskNotFound(f"no tasks found {where}{owner}", "run `kubectl sky submit FILE`")
     return TaskNotFound(
         f'task "{text}" not found {where}{owner}', "run `kubectl sky list` to see your tasks"
     )

@@ -25,10 +25,15 @@ Size = tuple[int, int]
 
 
 @commands.command(
-    "exec", examples=["exec train -it -- bash", "exec train --all-ranks -- nvidia-smi"]
+    "exec",
+    examples=[
+        "exec train -it -- bash",
+        "exec -- nvidia-smi",
+        "exec train --all-ranks -- nvidia-smi",
+    ],
 )
-@click.argument("task")
-@click.argument("program", nargs=-1, required=True, metavar="-- CMD...")
+@click.argument("task", required=False)
+@click.argument("program", nargs=-1, metavar="-- CMD...")
 @click.option("--rank", type=click.IntRange(min=0), help="Rank of the node (default: 0).")
 @click.option(
     "--all-ranks", is_flag=True, help="Run in all nodes in parallel, with a prefix for each."
@@ -39,13 +44,15 @@ Size = tuple[int, int]
 @options.cluster_all_namespaces
 @options.all_users
 def command(
-    task: str,
+    task: str | None,
     program: tuple[str, ...],
     cluster: options.ClusterFlags,
     all_users: bool,
     **flags: Any,  # noqa: ANN401 -- click's own types
 ) -> int:
     """Run a program in a node of TASK, like kubectl exec, and exit with its code.
+
+    Without TASK, run it in your last task.
 
     \b
         kubectl sky exec abcd -- nvidia-smi
@@ -60,6 +67,10 @@ def command(
     from kubectl_sky.actions import find
     from kubectl_sky.cluster.exec import run
 
+    if task and click.get_current_context().meta[commands.BEFORE_DASHES] == 0:
+        program, task = (task, *program), None
+    if not program:
+        raise click.UsageError("Missing argument '-- CMD...'.", click.get_current_context())
     rank, container, all_ranks = flags["rank"], flags["container"], flags["all_ranks"]
     if all_ranks and (rank is not None or flags["pass_stdin"] or flags["tty"] or container):
         raise UserError("--all-ranks cannot be combined with --rank, -i, -t or -c")

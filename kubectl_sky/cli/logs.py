@@ -56,7 +56,7 @@ def pattern(context: click.Context, param: click.Parameter, value: str | None) -
         "logs train --tail 100 -o json",
     ],
 )
-@click.argument("task")
+@click.argument("task", required=False)
 @click.option(
     "-f",
     "--follow",
@@ -107,13 +107,13 @@ def pattern(context: click.Context, param: click.Parameter, value: str | None) -
 @options.cluster_all_namespaces
 @options.all_users
 def command(
-    task: str,
+    task: str | None,
     following: bool,
     cluster: options.ClusterFlags,
     all_users: bool,
     **flags: Any,  # noqa: ANN401 -- click's own types
 ) -> int:
-    """Print the logs of TASK: `node-1 | line` for several nodes, plain lines for one.
+    """Print the logs of TASK (your last task): `node-1 | line` for several nodes.
 
     TASK may be a pipeline: its stages are printed in order, with headings on stderr.
 

@@ -388,7 +388,7 @@ def scope(session: "Session", cluster: ClusterFlags, all_users: bool) -> "Scope"
 
     namespace = None if cluster.all_namespaces else session.namespace
     user = None if all_users else identity.user(session, cluster.user)
-    return find.Scope(namespace, user, output_of.warning)
+    return find.Scope(namespace, user, output_of.warning, choose=find.newest(output_of.note))
 
 
 def confirm(question: str, flag: str = "--yes") -> None:

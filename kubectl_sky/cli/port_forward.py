@@ -6,10 +6,10 @@ from kubectl_sky.cli import commands, options, output
 
 
 @commands.command(
-    "port-forward", examples=["port-forward train 8888", "port-forward train 9000:8888 --rank 2"]
+    "port-forward", examples=["port-forward 8888", "port-forward train 9000:8888 --rank 2"]
 )
-@click.argument("task")
-@click.argument("ports", nargs=-1, required=True, metavar="[LOCAL:]REMOTE...")
+@click.argument("task", required=False)
+@click.argument("ports", nargs=-1, metavar="[LOCAL:]REMOTE...")
 @click.option(
     "--rank", type=click.IntRange(min=0), default=0, help="Rank of the node (default: 0)."
 )
@@ -23,14 +23,14 @@ from kubectl_sky.cli import commands, options, output
 @options.cluster_all_namespaces
 @options.all_users
 def command(
-    task: str,
+    task: str | None,
     ports: tuple[str, ...],
     rank: int,
     address: str,
     cluster: options.ClusterFlags,
     all_users: bool,
 ) -> None:
-    """Forward local ports to a node of TASK, until Ctrl-C.
+    """Forward local ports to a node of TASK (your last task), until Ctrl-C.
 
     \b
         kubectl sky port-forward abcd 8888          # local 8888 to 8888 of the node
@@ -41,6 +41,10 @@ def command(
     """  # noqa: D301 -- click reads the \b
     from kubectl_sky.actions import find, forward
 
+    if not ports:  # the only argument is a port of the last task
+        task, ports = None, (task,) if task else ()
+    if not ports:
+        raise click.UsageError("Missing argument '[LOCAL:]REMOTE...'.")
     pairs = [forward.parse_pair(text) for text in ports]
     addresses = [item.strip() for item in address.split(",") if item.strip()]
     session = cluster.session()

@@ -14,12 +14,14 @@ _MAX_SUGGESTED_PORTS = 3  # ports in the suggested command
 
 
 @commands.command("ports", examples=["ports web", "ports web -o json"])
-@click.argument("task")
+@click.argument("task", required=False)
 @options.cluster_all_namespaces
 @options.all_users
 @options.output("wide", "json", "yaml", "name")
 @options.no_headers
-def command(task: str, cluster: options.ClusterFlags, all_users: bool, form: str | None) -> None:
+def command(
+    task: str | None, cluster: options.ClusterFlags, all_users: bool, form: str | None
+) -> None:
     """Show the endpoints of TASK's ports: at its Service, and outside the cluster.
 
     The ports are those of `resources.ports`. The Service leads to rank 0. POD-READY shows whether

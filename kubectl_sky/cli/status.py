@@ -21,15 +21,18 @@ if TYPE_CHECKING:
         "status train -o jsonpath={.metadata.detailed_status}",
     ],
 )
-@click.argument("task")
+@click.argument("task", required=False)
 @options.cluster_all_namespaces
 @options.all_users
 @options.output("json", "yaml", "name")
 @click.option("-w", "--watch", is_flag=True, help="Watch for changes until the task has finished.")
 def command(
-    task: str, cluster: options.ClusterFlags, all_users: bool, form: str | None, watch: bool
+    task: str | None, cluster: options.ClusterFlags, all_users: bool, form: str | None, watch: bool
 ) -> None:
-    """Show TASK (an id, a prefix of an id, or a name) and each of its nodes.
+    """Show TASK and each of its nodes.
+
+    TASK is an id, a prefix of an id, or a name: the newest task of that name. Without TASK, show
+    your last task.
 
     A pipeline or group is shown with all its tasks.
     """

@@ -1,12 +1,24 @@
 """`kubectl sky stop`."""
 
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
 import click
 
 from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli import tasks as tasks_of
 from kubectl_sky.errors import UserError
 
+if TYPE_CHECKING:
+    from kubectl_sky.actions.find import Scope, Target
+    from kubectl_sky.cluster.session import Session
+    from kubectl_sky.observe.status import TaskStatus
 
-@commands.command("stop", examples=["stop train", "stop --all"])
+
+@commands.command("stop", examples=["stop train", "stop w586rcb8 n7kqzt4m", "stop --all --yes"])
 @click.argument("references", nargs=-1, metavar="[TASK...]")
 @click.option("--all", "everything", is_flag=True, help="Stop all your tasks in the namespace.")
 @options.cluster_all_namespaces
@@ -20,23 +32,20 @@ def command(
     all_users: bool,
     **flags: object,
 ) -> None:
-    """Stop TASKs and delete their objects, logs included."""
-    from kubectl_sky.actions import find, stop
+    """Stop TASKs and delete their objects, logs included.
 
-    if bool(references) == everything:
-        raise UserError("name the tasks to stop, or use --all")
+    If several tasks have a name, it asks before it stops all of them; -y means yes. On a terminal,
+    it asks whether to stop your last task if no TASK is given.
+    """
+    from kubectl_sky.actions import stop
+
+    if references and everything:
+        raise UserError("TASK and --all exclude each other", "remove one of them")
+    if not references and not everything and not sys.stdin.isatty():
+        raise UserError("no TASK given", "name the tasks to stop, or use --all")
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
-    tasks = (
-        find.list_tasks(session, scope)
-        if everything
-        else find.get_tasks(session, scope, references)
-    )
-    if everything and tasks and not flags["yes"]:
-        users = len({task.user for task in tasks})
-        options.confirm(
-            f"Stop {output.count(len(tasks), 'task')} of {output.count(users, 'user')}?"
-        )
+    tasks = _choose_tasks(session, scope, None if everything else references, bool(flags["yes"]))
     for task in stop.stop(session, tasks):
         output.warning(stop.secret_warning(task))
     form = flags["form"]
@@ -51,3 +60,43 @@ def command(
         for task in tasks:
             output.out(f"task/{task.id} ({task.name}) stopped")
         output.note(message)
+
+
+def _choose_tasks(
+    session: "Session", scope: "Scope", references: Sequence[str] | None, yes: bool
+) -> "list[TaskStatus]":
+    """Return the tasks to stop, all tasks for None, and ask where it is not clear."""
+    from kubectl_sky.actions import find
+
+    if references is not None:
+        scope = replace(scope, choose=partial(_confirm_several, yes))
+        tasks = find.get_tasks(session, scope, references or [None])
+        for task in tasks if sys.stdin.isatty() else ():
+            output.note(f"Deleting {_described(task)}, with its logs")
+        return tasks
+    tasks = find.list_tasks(session, scope)
+    if tasks and not yes:
+        users = len({task.user for task in tasks})
+        options.confirm(
+            f"Stop {output.count(len(tasks), 'task')} of {output.count(users, 'user')}?"
+        )
+    return tasks
+
+
+def _confirm_several(
+    yes: bool, name: str | None, matches: "Sequence[Target]"
+) -> "Sequence[Target]":
+    """Ask whether to stop all tasks with a name, or the last task if there is no name."""
+    if name is None:
+        options.confirm(f"Stop your last task, {_described(matches[0])}?", "its id")
+        return matches[:1]
+    if len(matches) > 1 and not yes:
+        rows = "\n".join(f"  {_described(target)}" for target in matches)
+        output.error(f'{len(matches)} tasks are named "{name}":\n{rows}')
+        options.confirm(f"Stop all {len(matches)}?", "--yes, or use an id")
+    return matches
+
+
+def _described(target: "Target") -> str:
+    age = tasks_of.since(target.created_at)
+    return f"{tasks_of.name(target)} ({target.name}), {age} old"

@@ -209,10 +209,10 @@ def _status_of_missing(pipeline: PipelineStatus, stage: int) -> str:
     return "cancelled" if pipeline.failed else "not found"
 
 
-def get_or_show_evidence(session: "Session", scope: "Scope", reference: str) -> "Target":
-    """Return the matching task or pipeline; if it is deleted, show its evidence.
+def get_or_show_evidence(session: "Session", scope: "Scope", reference: str | None) -> "Target":
+    """Return the matching task or pipeline, the last one for None.
 
-    Raises UserError unless exactly one matches.
+    If it is deleted, show its evidence. Raises UserError unless one matches.
     """
     from kubectl_sky.actions import evidence
     from kubectl_sky.actions.find import TaskNotFound, get
@@ -220,7 +220,7 @@ def get_or_show_evidence(session: "Session", scope: "Scope", reference: str) -> 
     try:
         return get(session, scope, reference)
     except TaskNotFound:
-        record = evidence.of_deleted_task(session, scope.namespace, reference)
+        record = reference and evidence.of_deleted_task(session, scope.namespace, reference)
         if record:
             output.note(
                 f"task {record.task_id} ({record.name}) was deleted\n{format_evidence(record)}"

@@ -8,12 +8,14 @@ from kubectl_sky.cli import commands, options, output
 
 
 @commands.command("top", examples=["top train", "top train -o json"])
-@click.argument("task")
+@click.argument("task", required=False)
 @options.cluster_all_namespaces
 @options.all_users
 @options.output("json", "yaml")
 @options.no_headers
-def command(task: str, cluster: options.ClusterFlags, all_users: bool, form: str | None) -> None:
+def command(
+    task: str | None, cluster: options.ClusterFlags, all_users: bool, form: str | None
+) -> None:
     """Show the CPU and memory usage of TASK's nodes, if the cluster measures it."""
     from kubectl_sky.actions import find, usage
 

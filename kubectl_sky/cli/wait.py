@@ -12,7 +12,7 @@ from kubectl_sky.observe.status import TaskStatus
 @commands.command(
     "wait", examples=["wait train", "wait train --timeout 1h", "wait PIPELINE --continue"]
 )
-@click.argument("references", nargs=-1, required=True, metavar="TASK...")
+@click.argument("references", nargs=-1, metavar="[TASK...]")
 @options.cluster_all_namespaces
 @options.all_users
 @click.option("--timeout", type=options.DURATION, help="Time limit (default: none).")
@@ -34,6 +34,8 @@ def command(
 ) -> int:
     """Wait until TASKs, or all tasks of pipelines, have completed or failed.
 
+    Without TASK, wait for your last task.
+
     Exits with 0 if all have completed, with 4 if one has failed, and with 1 at the timeout.
 
     When a node of a task has failed for good, its other nodes are stopped: by the cluster, or by
@@ -45,7 +47,9 @@ def command(
     from kubectl_sky.actions.pipeline import wait_for_all
 
     session = cluster.session()
-    targets = find.get_targets(session, options.scope(session, cluster, all_users), references)
+    targets = find.get_targets(
+        session, options.scope(session, cluster, all_users), references or [None]
+    )
     limit = timeout.total_seconds() if timeout else None
     finished = wait_for_all(session, targets, limit, output.note, leads)
     if form == "name":
