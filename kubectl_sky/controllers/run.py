@@ -54,8 +54,8 @@ class Options:
 
 def run(options: Options) -> None:
     """Run the controllers until SIGINT or SIGTERM. Raises SkyError."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("kopf").setLevel(logging.WARNING)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")  # of warnings
+    logging.getLogger(__package__).setLevel(logging.INFO)
     session = Session.connect(options.connection)
     session.check_ready()
     try:
