@@ -54,7 +54,12 @@ KUBERAY = Controller(
     "kuberay",
     "github.com/ray-project/kuberay/ray-operator",
     "config/crd/bases",
-    fixtures=("kuberay", "ray_kinds"),
+    flags=(
+        "--metrics-addr=0",
+        "--health-probe-bind-address=0",
+        "--enable-leader-election=false",
+    ),
+    fixtures=("kuberay",),
 )
 _ALL = (JOBSET, KUEUE, APPWRAPPER, MPI, KUBERAY)
 _FRAMEWORKS = (

@@ -15,6 +15,9 @@ import pytest
 from kubectl_sky import assets
 from kubectl_sky.controllers.ray import webhook
 from tests.cluster import cache
+from tests.cluster.controllers import KUBERAY, require
+from tests.cluster.process import defined as defined_kinds
+from tests.cluster.process import running
 from tests.cluster.target import Cluster
 from tests.controllers.ray.graphs import make_bytes
 from tests.controllers.ray.source import SECRET, GraphSource, serving
@@ -49,6 +52,16 @@ def defined(kubectl: Command, file: Path) -> Iterator[None]:
 def graphs(kubectl: Command, alone: None) -> Iterator[None]:
     """The CRD of RayServeGraphs."""
     with defined(kubectl, assets.folder("templates") / "rayservegraph-crd.yaml.j2"):
+        yield
+
+
+@pytest.fixture
+def kuberay(
+    cluster: Cluster, alone: None, pytestconfig: pytest.Config, tmp_path: Path
+) -> Iterator[None]:
+    """The KubeRay operator, running beside the real cluster."""
+    require(pytestconfig, KUBERAY)
+    with defined_kinds(KUBERAY, cluster), running(KUBERAY, cluster, tmp_path, []):
         yield
 
 
@@ -289,3 +302,59 @@ def check_many_changes(operated: Operated) -> None:
     status = operated.graph()["status"]["conditions"]
     (applied,) = [item for item in status if item["type"] == "Applied"]
     assert applied["message"] == "in place: spec.serveConfigV2"
+
+
+def ray_clusters(kubectl: Command) -> dict[str, Any]:
+    items = kubectl.json("get", "rayclusters")["items"]
+    return {item["metadata"]["name"]: item["spec"] for item in items}
+
+
+def pending_cluster(operated: Operated) -> str:
+    """Return the name of the RayCluster that the status shows, once it exists."""
+    name = operated.graph()["status"]["rayService"].get("pendingRayCluster", "")
+    return name if name in ray_clusters(operated.kubectl) else ""
+
+
+def until_applied(operated: Operated, text: str) -> None:
+    def messages() -> bool:
+        conditions = operated.graph()["status"]["conditions"]
+        return any(item["message"].startswith(text) for item in conditions)
+
+    eventually(messages, _ROUND_SECONDS, operated.describe)
+
+
+@pytest.mark.parametrize(
+    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
+)
+def test_ray_graph_with_kuberay_classifies_edits_as_operator_applies_them(
+    kuberay: None, operated: Operated
+) -> None:
+    kubectl, graph = operated.kubectl, make_graph(operated.source.url)
+    try:
+        operated.until("Ready", "Initializing")
+        first = eventually(lambda: pending_cluster(operated), _ROUND_SECONDS)
+        head = ("get", "pods", "-l", f"ray.io/cluster={first},ray.io/node-type=head")
+        pods = eventually(lambda: kubectl.json(*head)["items"], _ROUND_SECONDS)
+        variables = {item["name"] for item in pods[0]["spec"]["containers"][0]["env"]}
+        assert "PYTHONPATH" in variables
+        groups = graph["spec"]["rayService"]["spec"]["rayClusterConfig"]["workerGroupSpecs"]
+
+        groups[0]["replicas"] = 2
+        operated.apply(graph)
+        until_applied(operated, "ignored: spec.rayClusterConfig.workerGroupSpecs.0.replicas")
+        assert ray_clusters(kubectl)[first]["workerGroupSpecs"][0]["replicas"] == 1
+
+        groups.append({**groups[0], "groupName": "more"})
+        operated.apply(graph)
+        until_applied(operated, "in place: spec.rayClusterConfig.workerGroupSpecs")
+        eventually(lambda: len(ray_clusters(kubectl)[first]["workerGroupSpecs"]) == 2)
+        assert ray_clusters(kubectl)[first]["workerGroupSpecs"][0]["replicas"] == 2
+
+        changed = make_graph(operated.source.url, "rayproject/ray:2.51.0")
+        operated.apply(changed)
+        until_applied(operated, "new RayCluster: spec.rayClusterConfig.headGroupSpec")
+        second = eventually(lambda: pending_cluster(operated).removeprefix(first), _ROUND_SECONDS)
+        assert second
+    finally:
+        kubectl("delete", "rayservegraph", NAME)
+        eventually(lambda: not ray_clusters(kubectl), _ROUND_SECONDS)

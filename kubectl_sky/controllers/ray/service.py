@@ -8,6 +8,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from kubectl_sky import assets, names
 from kubectl_sky.controllers.ray.serve_config import BUILDER
 from kubectl_sky.kinds import CONFIG_MAP, RAY_SERVE_GRAPH, RAY_SERVICE
+from kubectl_sky.spec.quantity import quantity
 
 Json = dict[str, Any]
 Path = tuple[str, ...]
@@ -31,6 +33,7 @@ _UNUSED = {"serviceUnhealthySecondThreshold", "deploymentUnhealthySecondThreshol
 # Not part of the hash: GenerateHashWithoutReplicasAndWorkersToDelete.
 _UNHASHED_POD_FIELDS = ("tolerations", "schedulingGates")
 _UNHASHED_GROUP_FIELDS = ("replicas", "minReplicas", "maxReplicas")
+_AMOUNTS = {"limits", "requests"}
 _MISSING = object()
 
 
@@ -122,7 +125,7 @@ def was_applied(desired: Json, live: Json) -> bool:
 
 def classify(before: Json, after: Json) -> list[Change]:
     """Return what KubeRay does when a RayService changes: its `spec` before and after."""
-    old, new = _without_nulls(before), _without_nulls(after)
+    old, new = _normal(before), _normal(after)
     changed = sorted(
         key for key in {*old, *new} - {_CLUSTER} if old.get(key, _MISSING) != new.get(key, _MISSING)
     )
@@ -210,7 +213,10 @@ def _unlike(desired: object, live: object, path: Path) -> Iterator[Path]:
     elif isinstance(desired, list) and isinstance(live, list) and len(desired) == len(live):
         for index, (value, current) in enumerate(zip(desired, live, strict=True)):
             yield from _unlike(value, current, (*path, str(index)))
-    elif desired != live:
+    elif live is _MISSING:
+        if desired is not False and not _is_empty(_normal(desired)):
+            yield path
+    elif _normal(desired, *path[:-3:-1]) != _normal(live, *path[:-3:-1]):
         yield path
 
 
@@ -303,6 +309,27 @@ def _with_folder(variables: list[Any], path: str) -> list[Json]:
         raise InvalidTemplate(f"{path}[0].env: {_PYTHONPATH} needs a plain value")
     value = ":".join([*(str(item["value"]) for item in existing), names.SCRIPTS_FOLDER])
     return [*others, {"name": _PYTHONPATH, "value": value}]
+
+
+def _normal(value: Any, key: str = "", inside: str = "") -> Any:  # noqa: ANN401 - any JSON
+    """Return JSON data as KubeRay compares it: empty values are absent, quantities are numbers.
+
+    KubeRay itself rewrites a RayService in this way when it adds its finalizer. `key` is the
+    value's, `inside` that of the map around it.
+    """
+    if isinstance(value, dict):
+        items = {name: _normal(item, name, key) for name, item in value.items()}
+        return {name: item for name, item in items.items() if not _is_empty(item)}
+    if isinstance(value, list):
+        return [_normal(item, key, inside) for item in value]
+    if isinstance(value, str | int | float) and (inside in _AMOUNTS or key == "sizeLimit"):
+        with suppress(ValueError):
+            return quantity(str(value))
+    return value
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or value in ({}, [], "")
 
 
 def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - any JSON

@@ -123,6 +123,25 @@ def test_differences_ignores_defaults_but_not_edits() -> None:
     assert service.was_applied(desired, live)
 
 
+def test_rewritten_by_kuberay_is_no_difference_and_no_change() -> None:
+    """KubeRay's own update writes empty maps, drops false, and writes quantities its way."""
+    spec = make_spec()
+    head(spec)["containers"][0]["resources"] = {"limits": {"cpu": 1, "memory": "1024Mi"}}
+    spec["excludeHeadPodFromServeSvc"] = False
+    desired = service.ray_service(make_graph(spec), "config")
+    live = copy.deepcopy(desired)
+    del live["spec"]["excludeHeadPodFromServeSvc"]
+    head(live["spec"])["containers"][0]["resources"]["limits"] = {"cpu": "1", "memory": "1Gi"}
+    live["spec"]["rayClusterConfig"]["workerGroupSpecs"][0]["scaleStrategy"] = {}
+    live["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]["metadata"] = {}
+    assert service.differences(desired, live) == []
+    live["spec"]["excludeHeadPodFromServeSvc"] = False
+    assert service.classify(live["spec"], desired["spec"]) == []
+    head(live["spec"])["containers"][0]["resources"]["limits"]["cpu"] = "2"
+    (path,) = service.differences(desired, live)
+    assert path.endswith("containers.0.resources.limits.cpu")
+
+
 def test_differences_removed_field_changes_digest() -> None:
     spec = make_spec()
     spec["excludeHeadPodFromServeSvc"] = True
@@ -158,7 +177,7 @@ NEW, SAME, NONE = str(Effect.NEW_CLUSTER), str(Effect.IN_PLACE), str(Effect.IGNO
         ({"serveConfigV2": "b"}, [SAME]),
         ({"excludeHeadPodFromServeSvc": True}, [SAME]),
         ({"rayClusterDeletionDelaySeconds": 5}, [SAME]),
-        ({"serveService": {}}, [NONE]),
+        ({"serveService": {"spec": {}, "kind": "Service"}}, [NONE]),
         ({f"{GROUP}replicas": 2}, [NONE]),
         ({f"{GROUP}maxReplicas": 9, f"{GROUP}minReplicas": 0}, [NONE]),
         ({f"{GROUP}scaleStrategy": {"workersToDelete": ["a"]}}, [NONE]),
