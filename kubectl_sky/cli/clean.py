@@ -6,6 +6,7 @@ import click
 
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.observe import age
+from kubectl_sky.observe.pipelines import finished_before
 from kubectl_sky.observe.status import TaskStatus
 
 _MIN_ORPHAN_AGE = timedelta(minutes=10)  # younger objects may belong to a running submit
@@ -51,8 +52,7 @@ def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: 
     finished: list[TaskStatus] = []
     if older_than is not None and not flags["orphans"]:
         cutoff = _created_before(older_than)
-        tasks = find.list_tasks(session, scope)
-        finished = [task for task in tasks if task.over and task.updated_at <= cutoff]
+        finished = finished_before(find.list_tasks(session, scope), cutoff)
     for item in orphans:
         metadata = item["metadata"]
         elapsed = age.since(metadata["creationTimestamp"], datetime.now(UTC))

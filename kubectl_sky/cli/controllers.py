@@ -1,5 +1,6 @@
 """`kubectl sky controllers`."""
 
+from datetime import timedelta
 from importlib.util import find_spec
 
 import click
@@ -36,6 +37,14 @@ _only = click.option(
 )
 
 
+_retention = click.option(
+    "--delete-finished-after",
+    "retention",
+    type=options.DURATION,
+    help="Delete tasks this long after they have finished (default: keep them).",
+)
+
+
 @command.command("run", examples=["controllers run -n team-a", "controllers run -A --only tasks"])
 @_only
 @click.option(
@@ -43,8 +52,14 @@ _only = click.option(
     type=click.IntRange(1, 65535),
     help="Port of /healthz, for the probes of a kubelet (default: none).",
 )
+@_retention
 @options.cluster_all_namespaces
-def run(names: tuple[str, ...], health_port: int | None, cluster: options.ClusterFlags) -> None:
+def run(
+    names: tuple[str, ...],
+    health_port: int | None,
+    retention: timedelta | None,
+    cluster: options.ClusterFlags,
+) -> None:
     """Run controllers until Ctrl-C, with the credentials of your kubeconfig.
 
     They act on the namespace of -n, or on all namespaces with -A. A Lease shows that they live: one
@@ -57,7 +72,7 @@ def run(names: tuple[str, ...], health_port: int | None, cluster: options.Cluste
 
     namespace = None if cluster.all_namespaces else cluster.session().namespace
     settings = preferences.preferences()
-    run_controllers(Options(names, cluster.flags(), namespace, settings, health_port))
+    run_controllers(Options(names, cluster.flags(), namespace, settings, health_port, retention))
 
 
 @command.command(
@@ -70,9 +85,14 @@ def run(names: tuple[str, ...], health_port: int | None, cluster: options.Cluste
 @_only
 @click.option("--apply", "applies", is_flag=True, help="Apply the manifests instead of printing.")
 @click.option("--image", help="Image with the extra `controllers` (default: kubectl-sky:VERSION).")
+@_retention
 @options.connection
 def install(
-    names: tuple[str, ...], applies: bool, image: str | None, cluster: options.ClusterFlags
+    names: tuple[str, ...],
+    applies: bool,
+    image: str | None,
+    retention: timedelta | None,
+    cluster: options.ClusterFlags,
 ) -> None:
     """Print the manifests that run controllers in a cluster, with the least rights.
 
@@ -82,7 +102,8 @@ def install(
     from kubectl_sky.plan.controllers_install import controllers_install
     from kubectl_sky.render import manifests
 
-    items = manifests.controllers(controllers_install(cluster.namespace, image, names))
+    seconds = None if retention is None else int(retention.total_seconds())
+    items = manifests.controllers(controllers_install(cluster.namespace, image, names, seconds))
     if not applies:
         output.out(manifests.as_yaml(items).rstrip("\n"))
         return

@@ -6,7 +6,7 @@ import signal
 import ssl
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import kopf
@@ -42,7 +42,8 @@ _log = logging.getLogger(__name__)
 class Options:
     """Which controllers to run; `namespace` None means all namespaces.
 
-    The probes of the kubelet are answered on `health_port`, if any.
+    The probes of the kubelet are answered on `health_port`, if any. `retention` is how long
+    finished tasks are kept.
     """
 
     names: Sequence[str]
@@ -50,6 +51,7 @@ class Options:
     namespace: str | None
     settings: Settings
     health_port: int | None = None
+    retention: timedelta | None = None
 
 
 def run(options: Options) -> None:
@@ -110,7 +112,7 @@ async def _operate(options: Options, session: Session, stopped: asyncio.Event) -
     registry = kopf.OperatorRegistry()
     settings = operator_settings()
     settings.scanning.disabled = options.namespace is not None  # needs rights on all namespaces
-    context = Context(session, options.namespace, options.settings, settings)
+    context = Context(session, options.namespace, options.settings, settings, options.retention)
     register_all(options.names, registry, context)
     login_with(session, registry)
     await kopf.operator(

@@ -3,12 +3,12 @@
 import asyncio
 import logging
 from collections import defaultdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import kopf
 
 from kubectl_sky import names
-from kubectl_sky.actions import find
+from kubectl_sky.actions import find, stop
 from kubectl_sky.actions.find import TaskNotFound
 from kubectl_sky.actions.lead import lead, needs_action
 from kubectl_sky.cluster.session import Json, Session
@@ -16,11 +16,13 @@ from kubectl_sky.controllers.context import Context
 from kubectl_sky.controllers.task_index import Key, TaskIndex
 from kubectl_sky.controllers.work_queue import WorkQueue
 from kubectl_sky.errors import SkyError
+from kubectl_sky.observe.pipelines import finished_before
 from kubectl_sky.workloads import registry as backends
 
 _SETTLE_SECONDS = 2.0  # objects of one task are neither created nor deleted at the same time
 _FIRST_RETRY_SECONDS = 2.0
 _MAX_RETRY_SECONDS = 300.0
+_SWEEP_SECONDS = 600.0
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +30,10 @@ _log = logging.getLogger(__name__)
 def register(registry: kopf.OperatorRegistry, context: Context) -> None:
     """Watch the workloads of all backends, selected by label on the server."""
     controller = TasksController(context.session)
+    if context.retention is not None:
+        sweeper = Sweeper(context.session, context.namespace, context.retention)
+        kopf.on.startup(registry=registry)(sweeper.start)
+        kopf.on.cleanup(registry=registry)(sweeper.stop)
     for kind in backends.KINDS:
         resource = (kind.group, kind.version, kind.plural)
         context.operator.watching.label_selectors[resource] = f"{names.TASK}=true"
@@ -74,6 +80,42 @@ class TasksController:
         seconds = lead(self._session, target, datetime.now(UTC))
         _log.info("%s %s/%s: led one step", key.label, key.namespace, key.id)
         return seconds
+
+
+class Sweeper:
+    """Delete finished tasks after their retention, as `clean --older-than` does."""
+
+    def __init__(self, session: Session, namespace: str | None, retention: timedelta) -> None:
+        self._session = session
+        self._scope = find.Scope(namespace, None)
+        self._retention = retention
+        self._sweeping: asyncio.Task[None] | None = None
+
+    async def start(self, **_: object) -> None:
+        """Sweep now and then."""
+        self._sweeping = asyncio.create_task(self._sweep_forever())
+
+    async def stop(self, **_: object) -> None:
+        """Stop between two sweeps."""
+        if self._sweeping:
+            self._sweeping.cancel()
+
+    async def _sweep_forever(self) -> None:
+        while True:
+            try:
+                await asyncio.to_thread(self.sweep)
+            except SkyError as error:
+                _log.warning("cannot delete finished tasks: %s", error)
+            await asyncio.sleep(_SWEEP_SECONDS)
+
+    def sweep(self) -> None:
+        """Delete the tasks that finished long ago. Raises SkyError."""
+        cutoff = (datetime.now(UTC) - self._retention).strftime("%Y-%m-%dT%H:%M:%SZ")
+        tasks = finished_before(find.list_tasks(self._session, self._scope), cutoff)
+        deleted = [task for task in tasks if not task.rivals]
+        if deleted:
+            stop.stop(self._session, deleted)
+            _log.info("%d finished tasks deleted", len(deleted))
 
 
 def _backoff(failures: int) -> float:

@@ -148,9 +148,14 @@ class PipelineStatus:
 
     @property
     def to_resume(self) -> TaskStatus | None:
-        """The stage to resume now; all stages before it exist."""
+        """The stage to resume now; all stages before it exist.
+
+        The first one is never suspended by us.
+        """
         ready = self.ready
         if self.first_member.parallel or ready is None or ready.incomplete:
+            return None
+        if self.stage(ready) == 1:
             return None
         return ready if all(stage > self.stage(ready) for stage in self.missing) else None
 
@@ -215,6 +220,18 @@ def grouped(tasks: Sequence[TaskStatus]) -> list[TaskStatus | PipelineStatus]:
     group_of = {_key(task): group for group in groups for task in group.tasks}
     rows = [group_of.get(_key(task), task) for task in tasks]
     return list({id(row): row for row in rows}.values())
+
+
+def finished_before(tasks: Sequence[TaskStatus], cutoff: str) -> list[TaskStatus]:
+    """Return the tasks that finished until a time; those of a pipeline only with all others."""
+    rows = grouped(tasks)
+    groups = [row.tasks if isinstance(row, PipelineStatus) else (row,) for row in rows]
+    return [
+        task
+        for group in groups
+        if all(task.over and task.updated_at <= cutoff for task in group)
+        for task in group
+    ]
 
 
 def pipelines(tasks: Iterable[TaskStatus], known: Collection[str] = ()) -> list[PipelineStatus]:

@@ -90,6 +90,7 @@ class ControllersInstall(Install):
     port: int = 8080
     settings: str = "kubectl-sky-settings"  # ConfigMap with settings.yaml, which may be missing
     mount: str = "/etc/kubectl-sky"
+    retention_seconds: int | None = None  # of finished tasks
 
     @property
     def namespace_labels(self) -> Mapping[str, str]:
@@ -101,7 +102,10 @@ class ControllersInstall(Install):
         """The arguments of the container."""
         served = ["-A"] if self.all_namespaces else ["-n", self.namespace]
         only = ["--only", ",".join(self.controllers)]
-        return ["controllers", "run", *served, *only, "--health-port", str(self.port)]
+        seconds = self.retention_seconds
+        retention = [] if seconds is None else ["--delete-finished-after", f"{seconds}s"]
+        health = ["--health-port", str(self.port)]
+        return ["controllers", "run", *served, *only, *retention, *health]
 
     @property
     def roles(self) -> Iterator[Role]:
@@ -143,7 +147,10 @@ class ControllersInstall(Install):
 
 
 def controllers_install(
-    namespace: str | None, image: str | None, controllers: Sequence[str]
+    namespace: str | None,
+    image: str | None,
+    controllers: Sequence[str],
+    retention_seconds: int | None = None,
 ) -> ControllersInstall:
     """Return the values of the flags; without a namespace, the controllers serve all.
 
@@ -154,4 +161,5 @@ def controllers_install(
         image=image or DEFAULT_IMAGE,
         controllers=controllers,
         all_namespaces=namespace is None,
+        retention_seconds=retention_seconds,
     )
