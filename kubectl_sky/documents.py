@@ -405,6 +405,62 @@ class User(Document, UserFields):
     """A user: `users show`."""
 
 
+class ReplicaCounts(TypedDict):
+    """How many replicas a service has."""
+
+    wanted: int
+    ready: Annotated[int, "of any version"]
+    updated: Annotated[int, "of this version"]
+    total: Annotated[int, "also those that start or stop"]
+    most: Annotated[int | None, "the autoscaler's limit"]
+
+
+class Replica(TypedDict):
+    """A replica of a service."""
+
+    number: Annotated[int, "for `serve logs --replica`"]
+    pod: str
+    version: int
+    ready: bool
+    restarts: int
+    host: Annotated[str, "cluster node"]
+    created_at: str
+    reason: Annotated[str, "why it is not ready"]
+
+
+class ServiceFields(TypedDict):
+    """A service."""
+
+    name: str
+    namespace: str
+    username: str
+    status: Annotated[str, "`starting`, `updating`, `ready`, `degraded` or `failed`"]
+    created_at: str
+    version: Annotated[int, "revision of the Deployment"]
+    version_id: Annotated[str, "id of the version's objects"]
+    replicas: ReplicaCounts
+    endpoints: Annotated[list[str], "`HOST:PORT`; those outside the cluster first"]
+    message: Annotated[str, "why it is not ready; may be empty"]
+    findings: Annotated[list[Finding], "their `nodes` are numbers of replicas"]
+    pods: list[Replica]
+
+
+class Service(Document, ServiceFields):
+    """A service: `serve up|update|status NAME`."""
+
+
+class ServiceList(Document):
+    """Services: `serve status`."""
+
+    services: list[ServiceFields]
+
+
+class ServicesDeleted(Document):
+    """Services that were deleted: `serve down`."""
+
+    services: Annotated[list[str], "their names"]
+
+
 class UserList(Document):
     """Users: `users list`."""
 
@@ -460,6 +516,9 @@ KINDS: Mapping[str, type] = {
         Volume,
         VolumeList,
         VolumeCreated,
+        Service,
+        ServiceList,
+        ServicesDeleted,
         User,
         UserList,
         Identity,

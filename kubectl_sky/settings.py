@@ -38,6 +38,7 @@ class Settings:
     of their Services. `code_volume` is the volume for files that are too large for ConfigMaps.
     `fair_share` maps Volcano queues to the policies of plan/fair_share.py. `ray_graphs` has the
     `trusted_hosts` and the address of the `webhook` of the ray controller.
+    `qps_metric` is the metric of the pods that scales services.
     """
 
     image: str | None = None
@@ -55,6 +56,7 @@ class Settings:
     bucket_mode: str = "mount"
     fetch_image: str = DEFAULT_FETCHER
     fetch_program: str = "rclone"
+    qps_metric: str = ""
     code_volume: str = ""
     max_files: int = 200_000
     max_gib: int = 4

@@ -81,7 +81,7 @@ def apply(
     if existing.complete and not dry_run:
         return _submitted(decision, existing.objects, unchanged=True)
     manifests = existing.manifests
-    _admit(session, manifests.workload)
+    admit(session, manifests.workload)
     workloads = [manifest.object for manifest in manifests.workload]
     stages = [
         [manifest.object for manifest in manifests.auxiliary],
@@ -92,7 +92,7 @@ def apply(
     missing = [[item for item in stage if not existing.find(item)] for stage in stages]
     with (
         ui.progress("Sending", sum(map(len, missing))) as advance,
-        _shared(session, manifests.shared, existing.shared or {}, dry_run) as shared,
+        shared_objects(session, manifests.shared, existing.shared or {}, dry_run) as shared,
     ):
         applied = [Applied(item, created=False) for item in existing.objects]
         applied += apply_all(
@@ -114,7 +114,7 @@ def _submitted(decision: Decision, items: Sequence[Json], *, unchanged: bool = F
     return Submitted(decision, workloads, unchanged)
 
 
-def _admit(session: Session, workloads: Sequence[Manifest]) -> None:
+def admit(session: Session, workloads: Sequence[Manifest]) -> None:
     """Dry-run the creation of a pod of each task, to report rejections early.
 
     The API server accepts a Job whatever its pods are. A full quota, a policy or a webhook would
@@ -141,7 +141,7 @@ def _admit(session: Session, workloads: Sequence[Manifest]) -> None:
 
 
 @contextmanager
-def _shared(
+def shared_objects(
     session: Session, manifests: Sequence[Manifest], existing: Mapping[str, Json], dry_run: bool
 ) -> Iterator[list[Json]]:
     """Create the missing shared objects, then run the body with all of them.
@@ -176,14 +176,14 @@ def _adopt(
     for item in (result.object for result in applied):
         metadata = item["metadata"]
         if item["kind"] in workload_kinds:
-            owners[metadata["labels"].get(names.TASK_ID)].append(_owner(item))
-            owners[None].append(_owner(item))
+            owners[metadata["labels"].get(names.TASK_ID)].append(owner_reference(item))
+            owners[None].append(owner_reference(item))
         else:
             owned.append(item)
 
     # One owner per task keeps the list short: a task may have a thousand Jobs.
     config_maps = [item for item in owned if item["kind"] == kinds.CONFIG_MAP.kind]
-    sharers = [_owner(item) for item in config_maps] or owners[None]
+    sharers = [owner_reference(item) for item in config_maps] or owners[None]
 
     def adopt(item: Json) -> None:
         references = owners[item["metadata"]["labels"].get(names.TASK_ID)]
@@ -192,19 +192,19 @@ def _adopt(
     try:
         with ThreadPoolExecutor(_WORKERS) as pool:
             list(pool.map(adopt, owned))
-            list(pool.map(lambda item: _add_owners(session, item, sharers), shared))
+            list(pool.map(lambda item: add_owners(session, item, sharers), shared))
     except (SkyError, KeyboardInterrupt):
         _undo(session, [result.object for result in applied if result.created], workload_kinds)
         raise
 
 
-def _owner(item: Json) -> Json:
+def owner_reference(item: Json) -> Json:
     """Return an owner reference to an object."""
     identity = {field: item["metadata"][field] for field in ("name", "uid")}
     return {"apiVersion": item["apiVersion"], "kind": item["kind"]} | identity
 
 
-def _add_owners(session: Session, item: Json, owners: Sequence[Json]) -> None:
+def add_owners(session: Session, item: Json, owners: Sequence[Json]) -> None:
     """Add owners to a shared object.
 
     Create it again if it was garbage-collected with its last owner.

@@ -23,13 +23,13 @@ from kubectl_sky.private import Folder
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.settings import Settings, cache_folder
-from kubectl_sky.spec import unsupported
+from kubectl_sky.spec import service, unsupported
 from kubectl_sky.spec.arrays import array
 from kubectl_sky.spec.document import Document, entries, printable
 from kubectl_sky.spec.load import load as read_yaml
 from kubectl_sky.spec.pipeline import pipeline_of
 from kubectl_sky.spec.secret import without_kept
-from kubectl_sky.spec.task import Task, task_of
+from kubectl_sky.spec.task import Task, task_of, with_service
 from kubectl_sky.sync.archive import Limits
 from kubectl_sky.sync.archive_cache import NO_CACHE, Cache
 from kubectl_sky.workloads.arrays import Array
@@ -44,7 +44,8 @@ class Source:
     """A task file and the flags that change it.
 
     `strict` treats warnings as errors. Local files are read if `local_files` is set: a server may
-    not read its own files for a caller. With `in_memory`, `stdin` has the content of the file.
+    not read its own files for a caller. With `in_memory`, `stdin` has the content of the file. With
+    `serve`, the file is a service's.
     """
 
     path: str
@@ -54,6 +55,7 @@ class Source:
     strict: bool = False
     local_files: bool = True
     in_memory: bool = False
+    serve: service.Flags | None = None
 
     def documents(self) -> tuple[Document, ...]:
         """Load the documents of the file. Raises InvalidFiles."""
@@ -123,7 +125,7 @@ def load(source: Source, ui: UI) -> TaskFile:
     if source.strict:
         problems = [problem.as_error() for problem in problems]
     errors = [problem for problem in problems if problem.severity == "error"]
-    refused = [] if errors else _refusals(documents, as_task)
+    refused = [] if errors else _refusals(documents, as_task, bool(source.serve))
     if not (errors or source.local_files):
         refused += validate.local_paths(documents)
     path = source.path if source.local_files else None
@@ -132,7 +134,7 @@ def load(source: Source, ui: UI) -> TaskFile:
         raise InvalidFiles([*errors, *refused, *reviewed.refused])
     file_id = _checked_id(overrides.task_id) or new_id()
     limits = Limits(settings.max_files, settings.max_gib)
-    entries = _entries(documents, file_id, overrides)
+    entries = _served(_entries(documents, file_id, overrides), source.serve, overrides)
     _check_plannable(entries, settings)
     packer = Packer(ui.transfer if source.local_files else None, _cache(environ), limits)
     entries = pack_files(entries, packer)
@@ -173,13 +175,33 @@ def _as_tasks(documents: Sequence[Document]) -> tuple[list[Document], list[str]]
     ]
 
 
-def _refusals(documents: Sequence[Document], as_task: bool) -> list[Problem]:
+def _refusals(documents: Sequence[Document], as_task: bool, served: bool) -> list[Problem]:
     return [
         problem
         for document in documents
         if not document.is_header
-        for problem in (*unsupported.refusals(document, as_task), *_unset_values(document))
+        for problem in (*unsupported.refusals(document, as_task, served), *_unset_values(document))
     ]
+
+
+def _served(
+    entries: tuple[TaskEntry, ...], flags: service.Flags | None, overrides: Overrides
+) -> tuple[TaskEntry, ...]:
+    """Return the task of a replica, if it is served. Raises UserError unless it is one service."""
+    if flags is None:
+        return entries
+    if overrides.as_task or overrides.array or overrides.backend:
+        flag = "as-task" if overrides.as_task else "array" if overrides.array else "backend"
+        raise UserError(f"--{flag} does not apply to a service", "remove it")
+    if len(entries) > 1:
+        raise UserError(
+            f"a service is one task, and the file has {len(entries)}", "put each into its own file"
+        )
+    (entry,) = entries
+    if not entry.task.name:
+        raise UserError("the service has no name", "set name in the file, or add --name NAME")
+    served = service.service_of(entry.document, flags)
+    return (replace(entry, task=with_service(entry.task, served)),)
 
 
 def _check_plannable(entries: Sequence[TaskEntry], settings: Settings) -> None:

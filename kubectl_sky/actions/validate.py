@@ -59,7 +59,10 @@ def document_warnings(
 
     Fields that are not supported are reported by `document_problems`.
     """
-    if document.is_header or document.is_volume or unsupported.refusals(document, as_task):
+    served = document.get("service") is not None and not as_task
+    if document.is_header or document.is_volume:
+        return []
+    if unsupported.refusals(document, as_task, served):
         return []
     return [
         replace(problem, message=f"submit refuses it: {problem.message}", severity="warning")

@@ -49,7 +49,7 @@ def _extras(
     metavar="NAME,...",
     callback=_extras,
     help="Add rare rights to --role. clean: list Secrets; cluster: read nodes, storage classes"
-    " and queues, by a ClusterRole (default: none).",
+    " and queues, by a ClusterRole; serve: run services (default: none).",
 )
 @options.output("json", "yaml")
 def command(

@@ -41,6 +41,9 @@ _GROUPS = {
         "logs": "Print the logs of a task's nodes",
         "wait": "Wait until tasks have finished",
     },
+    "Serve": {
+        "serve": "Run a service of replicas: up, update, render, status, logs, down",
+    },
     "Debug": {
         "doctor": "Explain why a task does not start or has failed; check the cluster",
         "exec": "Run a command in a node of a task",

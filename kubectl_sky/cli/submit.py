@@ -110,14 +110,11 @@ def _request(
     )
 
 
-class _Terminal(Terminal):
-    """Print the results of a submit in the form that the user chose."""
+class Preview(Terminal):
+    """Print the objects of a dry run in the form that the user chose."""
 
-    def __init__(self, form: str | None, dry_run: str, several: bool) -> None:
+    def __init__(self, form: str | None, dry_run: str) -> None:
         super().__init__()
-        self._several = several
-        self._results: list[dict[str, object]] = []
-        self._report = Collected()  # of the file that is being submitted
         self._form = form
         self._suffix = options.DRY_RUNS[dry_run]
 
@@ -133,6 +130,16 @@ class _Terminal(Terminal):
         else:
             lines = (f"{manifest.name} created{self._suffix}" for manifest in manifests.all)
             output.out("\n".join(lines))
+
+
+class _Terminal(Preview):
+    """Print the results of a submit in the form that the user chose."""
+
+    def __init__(self, form: str | None, dry_run: str, several: bool) -> None:
+        super().__init__(form, dry_run)
+        self._several = several
+        self._results: list[dict[str, object]] = []
+        self._report = Collected()  # of the file that is being submitted
 
     def submitted(self, submitted: "Submitted") -> None:
         """Print the id: one line for people, fixed fields for programs."""

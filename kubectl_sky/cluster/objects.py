@@ -169,6 +169,14 @@ def apply(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
     )
 
 
+def replace_object(session: Session, manifest: Json) -> Json:
+    """Replace an object, all fields of it; its resourceVersion must still be the manifest's.
+
+    Raises Conflict, and NotFound.
+    """
+    return session.request("PUT", _path(session, manifest), query=_STRICT, body=manifest)
+
+
 def patch(
     session: Session,
     kind: Kind,

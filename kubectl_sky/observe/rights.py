@@ -8,11 +8,12 @@ from kubectl_sky import kinds
 from kubectl_sky.kinds import Kind
 from kubectl_sky.workloads import registry
 
-CLEAN, CLUSTER = "clean", "cluster"
+CLEAN, CLUSTER, SERVE = "clean", "cluster", "serve"
 # Rights that the Role has only on request: most users do not need them.
 EXTRAS = {
     CLEAN: "list Secrets, which shows their values, so that clean finds those left behind",
     CLUSTER: "read cluster nodes, storage classes and queues, in a ClusterRole",
+    SERVE: "create, change and delete Deployments and autoscalers, for services",
 }
 
 
@@ -96,6 +97,10 @@ _BUILT_IN: tuple[Right, ...] = (
     # Refuse a task over quota before anything is sent.
     *_rights(kinds.RESOURCE_QUOTA, "list", "submit, users show", optional=True),
     *_rights(kinds.LIMIT_RANGE, "list", "submit, users show", optional=True),
+    *_rights(kinds.DEPLOYMENT, "get list create update delete", "serve", extra=SERVE),
+    *_rights(kinds.REPLICA_SET, "list", "serve", extra=SERVE),
+    *_rights(kinds.SERVICE, "get update", "serve", extra=SERVE),
+    *_rights(kinds.HPA, "get create update patch delete", "serve", extra=SERVE),
     *_rights(kinds.NODE, "list", "gpus, submit, ports, doctor", extra=CLUSTER),
     *_rights(kinds.STORAGE_CLASS, "list", "doctor, volumes, submit", extra=CLUSTER),
 )

@@ -13,6 +13,7 @@ from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.pod_options import PodOptions
 from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.runtime import Runtime, profile, runtime, start
+from kubectl_sky.plan.serving import Check, Serving
 from kubectl_sky.plan.storage import PodStorage
 from kubectl_sky.secret import Secret
 from kubectl_sky.spec.arrays import Array
@@ -79,6 +80,8 @@ class Plan:
     containers run without capabilities and cannot regain them. A backend `uses_runtime` if its
     nodes need more than a command of their own.
 
+    A plan with `serving` is that of a service, whose replicas run until it is deleted.
+
     `pod_annotations` are those of the pods, `login` is for the registry of the image, and
     `pod_options` holds the user's settings for pods and queues. `file_transfer` is the user's local
     files.
@@ -122,6 +125,17 @@ class Plan:
     scheduler: str | None = None
     drops_capabilities: bool = False
     uses_runtime: bool = False
+    serving: Serving | None = None
+
+    @property
+    def restart_policy(self) -> str:
+        """The restart policy of the pods: a task's nodes are restarted by its workload."""
+        return "Always" if self.serving else "Never"
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The probes of a service's replicas."""
+        return self.serving.checks if self.serving else ()
 
     @property
     def service_owner(self) -> Group:

@@ -14,6 +14,7 @@ from kubectl_sky.plan import (
     ports,
     queueing,
     runtime,
+    serving,
     storage,
 )
 from kubectl_sky.plan.high_speed_network import find_network
@@ -38,14 +39,13 @@ def resolve(
 ) -> Plan:
     """Build the plan of a task; raise FieldError if anything it requires is missing."""
     task, resources = move_login_to_secrets(runtime.keep_running(task)), placement.resources
-    requests = node_requests(placement, settings)
+    requests, network = node_requests(placement, settings), find_network(placement, facts)
     pod_options = build_pod_options(task, resources, facts, settings)
     metadata = build_metadata(task, task_id, facts, resources, pod_options.queue)
     name, login = metadata.object_name, find_login(task, metadata.object_name)
     image = full_image(resources.image, login) or default_image(placement, settings)
     volumes = plan_storage(task, facts, settings, ObjectNames(name, metadata.labels, image))
     file_transfer = plan_transfer(task.files, name, facts, bool(volumes.code_volume))
-    network = find_network(placement, facts)
     env = environment.variables(task, name, placement, facts, volumes.links, settings)
     return Plan(
         id=task_id,
@@ -82,6 +82,7 @@ def resolve(
         service=name if task.num_nodes > 1 else None,
         ports=ports.ports(task, resources, name, settings),
         network=network,
+        serving=serving.plan_serving(task, placement, requests, file_transfer, settings),
     )
 
 
@@ -135,7 +136,7 @@ def _scripts(task: Task, file_transfer: FileTransfer) -> dict[str, str]:
         scripts["setup.sh"] = task.setup
     if task.run:
         scripts["run.sh"] = task.run
-    scripts |= _sudo(task)
+    scripts |= _sudo(task) | serving.probe_script(task.service)
     size = sum(len(text.encode()) for text in scripts.values())
     if size > MAX_SCRIPTS:
         larger = max(("run", "setup"), key=lambda field: len(getattr(task, field) or ""))
@@ -163,6 +164,7 @@ def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) ->
     yield from high_speed_network.notes(placement, facts)
     yield from ports.notes(task, placement.resources, settings)
     yield from queueing.notes(task, settings)
+    yield from serving.notes(task, facts, queueing.queue(task.kubernetes, settings))
     if account_depends_on_context(task.kubernetes.accounts, facts.context or context or ""):
         yield "remote_identity: the service account depends on kubectl's context; submit writes it"
 

@@ -17,6 +17,7 @@ from kubectl_sky.spec.files import LocalFiles, Repository, local_files, reposito
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
 from kubectl_sky.spec.lifecycle import Recovery, recovery
 from kubectl_sky.spec.secret import SecretReference, kept, without_kept
+from kubectl_sky.spec.service import Service
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.volumes import VolumeMount, mount_of
 
@@ -57,7 +58,8 @@ class Task:
     `existing_secrets` already exist in the cluster. `resources` is the first candidate and
     `choices` are the others; `ordered` means that their order matters. `backend` is how the task
     runs; if None, the settings decide. `array` holds the numbers of an array of single-node tasks.
-    `expose` is how the ports are exposed; if None, `kubernetes` and the settings decide.
+    `expose` is how the ports are exposed; if None, `kubernetes` and the settings decide. A task
+    with a `service` is one of its replicas.
     """
 
     name: str | None = None
@@ -78,6 +80,7 @@ class Task:
     backend: str | None = None
     array: Array | None = None
     expose: str | None = None
+    service: Service | None = None
 
     @property
     def candidates(self) -> tuple[Resources, ...]:
@@ -108,6 +111,20 @@ def task_of(document: Document) -> Task:
         ordered=_ordered(resources),
         backend=_own(data).get("backend"),
         expose=_own(data).get("expose"),
+    )
+
+
+def with_service(task: Task, service: Service) -> Task:
+    """Return the task of a replica, whose port is one of its ports."""
+    candidates = [
+        replace(item, ports=tuple(sorted({*item.ports, service.port}))) for item in task.candidates
+    ]
+    return replace(
+        task,
+        service=service,
+        backend=service.flags.backend,
+        resources=candidates[0],
+        choices=tuple(candidates[1:]),
     )
 
 

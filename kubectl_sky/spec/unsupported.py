@@ -13,11 +13,12 @@ import yaml
 
 from kubectl_sky import assets
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import buckets, files, image, infra, lifecycle, secret, sizes
+from kubectl_sky.spec import buckets, files, image, infra, lifecycle, secret, service, sizes
 from kubectl_sky.spec.document import Data, Document, Path, dotted, entries
 from kubectl_sky.spec.substitute import Filled
 
 REFUSED = "not supported, submit rejects it"
+REFUSED_BY_SERVE = "not supported, serve rejects it"
 
 _CLASS = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _INSTEAD_OF_SECRETS: dict[Path, str] = {
@@ -26,7 +27,6 @@ _INSTEAD_OF_SECRETS: dict[Path, str] = {
     ("file_mounts",): "write the bucket's name; credentials belong in the settings, in stores",
     ("volumes",): "write a variable of envs",
 }
-REPLICA = "SKYPILOT_SERVE_REPLICA_ID"  # starts at 1
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Entry:
 
     `refuse` means that the task would not do what the file says. Values that match `unless`
     describe what happens anyway. `as_task` describes what the field becomes if the user runs a
-    service or pool as a task.
+    service or pool as a task. Fields below `service` concern `serve` only.
     """
 
     field: tuple[str, ...]
@@ -112,34 +112,41 @@ def _entry(item: Mapping[str, str]) -> Entry:
 def findings(filled: Filled, as_task: bool = False) -> list[Problem]:
     """Return a warning for each field of a document that is valid but not supported.
 
-    `as_task` skips the fields of a service or pool that the user runs as a task.
+    A service is checked for `serve`. `as_task` skips the fields of a service or pool that the user
+    runs as a task.
     """
     document = filled.written
+    served = document.get("service") is not None and not as_task
+    refused = REFUSED_BY_SERVE if served else REFUSED
     return [
         document.problem(
             finding.path,
-            f"{REFUSED}: {finding.reason}" if finding.refuse else f"ignored: {finding.reason}",
+            f"{refused if finding.refuse else 'ignored'}: {finding.reason}",
             finding.instead,
             "warning",
             key=True,
         )
-        for finding in _used(filled, as_task)
+        for finding in _used(filled, as_task, served)
     ]
 
 
-def refusals(document: Document, as_task: bool = False) -> list[Problem]:
+def refusals(document: Document, as_task: bool = False, served: bool = False) -> list[Problem]:
     """Return an error for each unsupported field that changes what the task does.
 
     Without these fields, the task would not do what the file says. `as_task` skips the fields of a
-    service or pool that the user runs as a task. A service without run is an error too.
+    service or pool that the user runs as a task. `served` checks a service for `serve`, which needs
+    one. A service without run is an error too.
     """
     problems = [
         document.problem(
             finding.path, f"not supported: {finding.reason}", finding.instead, key=True
         )
-        for finding in _used(Filled(document), as_task)
+        for finding in _used(Filled(document), as_task, served)
         if finding.refuse
     ]
+    if served and document.get("service") is None:
+        hint = "add service: {readiness_probe: /}, or run it by kubectl sky submit"
+        problems.append(document.problem((), "no service to serve", hint))
     if document.get("service") is not None and not document.get("run"):
         problems.append(document.problem((), "a service needs run", "add run: |"))
     return sorted(problems)
@@ -157,30 +164,36 @@ def as_task(document: Document) -> tuple[Document, list[str]]:
         if entry.as_task and document.get(*entry.field) is not None
     ]
     if document.get("service") is not None:
-        document = document.override(("envs", REPLICA), "1", "--as-task")
+        document = document.override(("envs", service.REPLICA), "1", "--as-task")
     if document.get("pool") is not None and not document.get("run"):
         notes.append("the task has no run, so it ends after setup")
         document = document.override(("run",), ":\n", "--as-task")
     return document, notes
 
 
-def _found(filled: Filled, as_task: bool) -> Iterator[_Found]:
+def _found(filled: Filled, as_task: bool, served: bool) -> Iterator[_Found]:
     document = filled.written
     if not isinstance(document.data, dict):
         return
     for entry, path, value in _used_entries(document):
         is_harmless = entry.unless and entry.unless.fullmatch(str(value).lower())
-        if not is_harmless and not (as_task and entry.as_task):
+        if not is_harmless and _concerns(entry, as_task, served):
             yield _Found(path, entry.reason, entry.instead, entry.refuse)
+    for finding in service.undone(filled) if served else ():
+        yield _Found(*finding)
     yield from _formed(filled)
     yield from _shown(filled)
 
 
-def _shown(filled: Filled) -> Iterator[_Found]:
-    """Yield the fields that would reveal a secret's value.
+def _concerns(entry: Entry, as_task: bool, served: bool) -> bool:
+    """Return whether an entry matters to a document that is submitted or served."""
+    if entry.field[0] == "service":
+        return served if entry.field[1:] else not (as_task or served)
+    return not (as_task and entry.as_task)
 
-    Fields of a service are skipped, because services are not supported.
-    """
+
+def _shown(filled: Filled) -> Iterator[_Found]:
+    """Yield the fields of a task that would reveal a secret's value."""
     reason = "the manifests would show a secret's value"
     for path in filled.secret:
         if path[0] != "service":
@@ -201,10 +214,10 @@ def _formed(filled: Filled) -> Iterator[_Found]:
                 yield finding
 
 
-def _used(filled: Filled, as_task: bool) -> Iterator[_Found]:
+def _used(filled: Filled, as_task: bool, served: bool) -> Iterator[_Found]:
     """Yield what is not supported, except in candidates that are left out anyway."""
     excluded_paths = infra.left_out(filled.written)
-    for finding in _found(filled, as_task):
+    for finding in _found(filled, as_task, served):
         if finding.path[:3] not in excluded_paths:
             yield finding
 

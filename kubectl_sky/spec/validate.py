@@ -38,6 +38,7 @@ _ANY_KEYS = (("envs",), ("secrets",), ("priority_classes",))
 _WHOLE_FIELD = (
     "ignored",
     unsupported.REFUSED,
+    unsupported.REFUSED_BY_SERVE,
 )  # prefixes of messages about a field and all below it
 
 

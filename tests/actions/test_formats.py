@@ -20,6 +20,7 @@ from tests.fake_cluster import FakeCluster
 from tests.test_documents import check
 
 TASK = "name: train\nresources: {ports: 80}\nrun: echo hello\n"
+SERVICE = "name: web\nservice: {replicas: 2}\nresources: {ports: 80}\nrun: serve\n"
 VOLUME = "name: data\ntype: k8s-pvc\nsize: 1Gi\n"
 QUEUE, PODS = kinds.LOCAL_QUEUE, kinds.POD_METRICS
 # The arguments of each command, and its exit code.
@@ -34,6 +35,11 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "queues list": ("", 0),
     "queues status": ("gold", 0),
     "render": ("task.yaml", 0),
+    "serve down": ("web", 0),
+    "serve render": ("service.yaml", 0),
+    "serve status": ("web", 0),
+    "serve up": ("service.yaml --detach", 0),
+    "serve update": ("service.yaml --detach", 0),
     "status": (ID, 0),
     "stop": (ID, 0),
     "submit": (f"task.yaml --id {ID}", 0),
@@ -75,6 +81,7 @@ FORMATS = dict(with_formats())
 def prepare(api: FakeCluster, folder: Path) -> None:
     """Create a failed task that listens on a port, its metrics, and a queue."""
     api.kinds |= {QUEUE, PODS, kinds.NAMESPACE, kinds.ROLE, kinds.ROLE_BINDING}
+    api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA}
     key = "storageclass.kubernetes.io/is-default-class"
     metadata: dict[str, object] = {"name": "fast", "annotations": {key: "true"}}
     api.put({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": metadata})
@@ -101,6 +108,7 @@ def run(
     monkeypatch.setenv("KUBECTL_SKY_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "volume.yaml").write_text(VOLUME)
+    (tmp_path / "service.yaml").write_text(SERVICE)
 
     def run(command: str, form: str) -> str:
         api = FakeCluster()
@@ -111,6 +119,8 @@ def run(
             assert main.main(["volumes", "apply", "volume.yaml"]) == 0
         if command.startswith("users"):
             assert main.main(["users", "add", "alice", "-n", "default", "--tasks", "1"]) == 0
+        if command in ("serve update", "serve status", "serve down"):
+            assert main.main(["serve", "up", "service.yaml", "--detach"]) == 0
         capsys.readouterr()
         code = main.main([*command.split(), *arguments.split(), "-o", form])
         out, err = capsys.readouterr()
@@ -133,7 +143,7 @@ def test_command_output_matches_format(run: Callable[..., str], command: str) ->
     if data.get("kind") != "List":  # of Kubernetes objects
         check(data)
     assert list(yaml.safe_load_all(texts["yaml"])) == (
-        data["items"] if command == "render" else [data]
+        data["items"] if command.endswith("render") else [data]
     )
     assert texts.get("jsonpath=…", "").strip() == ""
     kind = "" if command == "auth whoami" else r"\w+/"

@@ -24,6 +24,7 @@ class Run:
     prints: tuple[str, ...]
     volume: str = ""
     installed: str = ""  # an optional kind; a separate test runs the example
+    serves: bool = False  # `serve up` runs it; test_serve.py covers it
     elsewhere: str = ""  # needed outside the cluster; test_buckets.py covers it
 
 
@@ -98,6 +99,7 @@ RUNS = {
         ),
     ),
     "22-bucket": Run((), (), elsewhere="the bucket"),
+    "23-service": Run((), (), serves=True),
     "20-ports": Run(("--env", "SERVE=1"), ("serving for 1 seconds",)),
     "17-without-root": Run(
         (),
@@ -145,7 +147,8 @@ def test_examples_all_have_expected_output() -> None:
 def test_render_example_matches_golden_file(offline: Command, example: Path) -> None:
     """Rendering is byte-stable; `UPDATE_GOLDEN=1` regenerates the files for review."""
     flags = ("--id", "example1", "--user", "alice@example.com", "-n", "team-a", "--no-runtime")
-    done = offline("render", str(example), *flags, *RUNS[example.stem].flags)
+    words = ("serve", "render") if RUNS[example.stem].serves else ("render",)
+    done = offline(*words, str(example), *flags, *RUNS[example.stem].flags)
     assert done.returncode == 0, done.stderr
     golden, text = GOLDEN / f"{example.stem}.yaml", packed(done.stdout)
     if os.environ.get("UPDATE_GOLDEN"):
@@ -167,7 +170,8 @@ def test_submit_example_that_cannot_run_is_accepted_by_server(sky: Command, name
 
 # Where a kind has to be installed, the tests of its backend run the example.
 @pytest.mark.parametrize(
-    "name", [name for name, run in RUNS.items() if not (run.installed or run.elsewhere)]
+    "name",
+    [name for name, run in RUNS.items() if not (run.installed or run.elsewhere or run.serves)],
 )
 def test_submit_example_prints_expected_output(sky: Command, name: str) -> None:
     check_run(sky, ROOT / "examples" / f"{name}.yaml")

@@ -99,7 +99,7 @@ def test_runtime_has_same_name_in_all_namespaces() -> None:
 
 def test_runtime_contains_all_shared_scripts() -> None:
     names = {path.name for path in assets.folder("runtime").iterdir()}
-    others = {"start.sh", "sudo.sh", "kubectl_sky_graph.py"}  # the last is for Ray pods
+    others = {"start.sh", "sudo.sh", "probe.sh", "kubectl_sky_graph.py"}  # the last: Ray pods
     assert names == {*runtime("").scripts, *others}
 
 

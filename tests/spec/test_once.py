@@ -8,7 +8,8 @@ import pytest
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Document
-from kubectl_sky.spec.task import task_of
+from kubectl_sky.spec.service import Flags, service_of
+from kubectl_sky.spec.task import Task, task_of, with_service
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate
 from tests.spec.documents import make_document
@@ -33,6 +34,10 @@ USUAL: set[tuple[str, Any]] = {
     ("api_server_access", False),
     ("enabled", False),
     ("admission_timeout", -1),
+    ("dynamic_ondemand_fallback", False),
+    ("min_replicas", 1),
+    ("timeout_seconds", 15),
+    ("endpoint_probe_interval_seconds", 10),
 }
 
 
@@ -46,14 +51,18 @@ class Case:
 
     @property
     def data(self) -> dict[str, Any]:
-        return {"run": "echo hi", **self._within(self.value, len(self.path))}
+        return self._task(self._within(self.value, len(self.path)))
+
+    def _task(self, fields: dict[str, Any]) -> dict[str, Any]:
+        ports = {"resources": {"ports": 9000}} if self.path[0] == "service" else {}
+        return {"run": "echo hi", **ports, **fields}
 
     @property
     def without(self) -> dict[str, Any]:
         """Return the data without the property, or a minimal task if that is invalid."""
         if len(self.path) == 1:
             return {"run": "other" if self.path == ("run",) else "echo hi"}
-        data = {"run": "echo hi", **self._within({}, len(self.path) - 1)}
+        data = self._task(self._within({}, len(self.path) - 1))
         return data if is_valid(data) else {"run": "other"}
 
     @property
@@ -118,7 +127,16 @@ def about(document: Document) -> list[Problem]:
 def refused(document: Document) -> list[Problem]:
     """Return refusals without a warning by validate."""
     told = {problem.path for problem in validate(document)}
-    return [problem for problem in refusals(document) if problem.path not in told]
+    served = document.get("service") is not None
+    return [p for p in refusals(document, served=served) if p.path not in told]
+
+
+def task(document: Document) -> Task:
+    """Return the task, or that of a replica of the service."""
+    plain = task_of(document)
+    if document.get("service") is None:
+        return plain
+    return with_service(plain, service_of(document, Flags()))
 
 
 ALL = list(cases("task.json", texts()["task.json"], (), {}))
@@ -143,6 +161,6 @@ def test_language_field_changes_task_or_is_reported_once(case: Case) -> None:
     told = about(document)
     assert len(told) <= 1, [str(problem) for problem in told]
     if not told and not case.usual:
-        assert task_of(document) != task_of(make_document(case.without)), (
+        assert task(document) != task(make_document(case.without)), (
             "the field has no effect and no message"
         )

@@ -256,7 +256,7 @@ def test_header_is_no_task() -> None:
     assert validate(header) + validate(task) == []
 
 
-SERVICE = "run: serve\nservice: {readiness_probe: /, replicas: 3}\n"
+SERVICE = "run: serve\nresources: {ports: 8080}\nservice: {readiness_probe: /, replicas: 3}\n"
 POOL = "setup: x\npool: {workers: 2}\n"
 
 
@@ -264,7 +264,8 @@ POOL = "setup: x\npool: {workers: 2}\n"
 def test_service_or_pool_is_refused_unless_as_task(text: str) -> None:
     (document,) = read(text)
     assert any("--as-task runs one" in line for line in refusal_messages(text))
-    assert any("submit rejects it" in p.message for p in validate(document))
+    rejected = any("submit rejects it" in p.message for p in validate(document))
+    assert rejected is (text is POOL), "validate checks a service for `serve`"
     assert validate(document, as_task=True) == []
     task, notes = as_task(document)
     assert refusals(task, as_task=True) == []

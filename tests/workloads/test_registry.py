@@ -12,6 +12,7 @@ from kubectl_sky.secret import Secret
 from kubectl_sky.spec.arrays import array
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.lifecycle import Recovery
+from kubectl_sky.spec.service import Service
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.workloads import registry
 from tests.plan.test_resolve import make_plan
@@ -24,13 +25,14 @@ def plan_of(backend: str) -> Plan:
     return make_plan(
         Task(
             name=f"train {HOSTILE}",
-            num_nodes=1 if backend == "array" else 3,
+            num_nodes=1 if backend in ("array", "service") else 3,
             run="true",
             resources=Resources(cpus="1", ttl_seconds=60, recovery=Recovery(2, (3, 4))),
             envs={"A": HOSTILE},
             secrets={"B": Secret(HOSTILE)},
             backend=backend,
             array=array("0-9%3") if backend == "array" else None,
+            service=Service(8080) if backend == "service" else None,
         )
     )
 

@@ -1,0 +1,335 @@
+"""`kubectl sky serve`."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from kubectl_sky.actions.flags import Overrides
+from kubectl_sky.cli import commands, options, output, tasks
+from kubectl_sky.cli.submit import Preview
+from kubectl_sky.cli.ui import Terminal
+from kubectl_sky.errors import UserError
+
+if TYPE_CHECKING:
+    from kubectl_sky.actions import submit
+    from kubectl_sky.actions.taskfile import Source
+    from kubectl_sky.observe.services import ServiceStatus
+
+Function = Callable[..., Any]
+
+
+@commands.group("serve")
+def command() -> None:
+    """Serve the `service:` of a file by a Deployment: replicas behind one address."""
+
+
+_FLAGS = [
+    click.option("--replicas", type=click.IntRange(0, 10_000), help="Fixed number of replicas."),
+    click.option(
+        "--qps-metric",
+        metavar="NAME",
+        help="Metric of the pods to scale by target_qps_per_replica (default: qps_metric of the"
+        " settings).",
+    ),
+    click.option(
+        "--cpu-target",
+        type=click.IntRange(1, 1000),
+        metavar="PERCENT",
+        help="Scale by the CPU usage, in percent of the requested CPUs.",
+    ),
+]
+_SEND = [
+    options.dry_run,
+    click.option("-d", "--detach", is_flag=True, help="Return without waiting for replicas."),
+    click.option("--show-secrets", is_flag=True, help="With --dry-run -o yaml: print secrets."),
+    click.option(
+        "--wait-timeout",
+        type=options.DURATION,
+        help="Time limit for the replicas (default: initial_delay_seconds, then 20m).",
+    ),
+]
+
+
+def _decorated(decorators: Sequence[Callable[[Function], Function]]) -> options.Option:
+    def decorate(function: Function) -> Function:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+def _source(file: str, overrides: Overrides, flags: dict[str, Any]) -> "Source":
+    from kubectl_sky.actions.taskfile import Source
+    from kubectl_sky.spec.service import Flags
+
+    serve = Flags(flags["replicas"], flags["qps_metric"], flags["cpu_target"])
+    return Source(file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"]), serve=serve)
+
+
+def _options(
+    file: str, overrides: Overrides, cluster: options.ClusterFlags, flags: dict[str, Any]
+) -> "submit.Options":
+    from kubectl_sky.actions import submit
+
+    timeout = flags["wait_timeout"]
+    return submit.Options(
+        source=_source(file, overrides, flags),
+        connection=cluster.flags(),
+        user=cluster.user,
+        dry_run=cast("submit.DryRun", flags["dry_run"]),
+        show_secrets=flags["show_secrets"],
+        follow=not flags["detach"],
+        start_timeout=timeout.total_seconds() if isinstance(timeout, timedelta) else None,
+    )
+
+
+@command.command(
+    "up", examples=["serve up service.yaml", "serve up service.yaml --replicas 3 --detach"]
+)
+@click.argument("file")
+@_decorated(_FLAGS)
+@_decorated(_SEND)
+@options.task
+@options.strict
+@options.cluster
+@options.output("json", "yaml", "name", paths=False)
+def up(
+    file: str,
+    overrides: Overrides,
+    cluster: options.ClusterFlags,
+    form: str | None,
+    **flags: Any,  # noqa: ANN401 -- click's own types
+) -> None:
+    """Create the service of FILE (`-` is standard input) and wait until it is ready.
+
+    A Deployment runs the replicas, and a Service of the same name is their address. With
+    min_replicas and max_replicas, a HorizontalPodAutoscaler scales them. Ctrl-C leaves the service
+    running.
+    """
+    from kubectl_sky.actions import serve
+
+    ui = Preview(form, flags["dry_run"])
+    _print(serve.up(_options(file, overrides, cluster, flags), ui), form)
+
+
+@command.command(
+    "update",
+    examples=["serve update service.yaml", "serve update service.yaml --env MODEL=gemma"],
+)
+@click.argument("file")
+@_decorated(_FLAGS)
+@_decorated(_SEND)
+@options.task
+@options.strict
+@options.cluster
+@options.output("json", "yaml", "name", paths=False)
+def update(
+    file: str,
+    overrides: Overrides,
+    cluster: options.ClusterFlags,
+    form: str | None,
+    **flags: Any,  # noqa: ANN401 -- click's own types
+) -> None:
+    """Replace a running service by that of FILE, replica by replica.
+
+    Replicas of the old version serve until new ones are ready. If these do not get ready, the
+    exit code is 4, the old ones keep serving, and `kubectl rollout undo deployment/NAME` returns
+    to the version before.
+    """
+    from kubectl_sky.actions import serve
+
+    ui = Preview(form, flags["dry_run"])
+    _print(serve.update(_options(file, overrides, cluster, flags), ui), form)
+
+
+@command.command(
+    "render", examples=["serve render service.yaml", "serve render service.yaml --id version1"]
+)
+@click.argument("file")
+@_decorated(_FLAGS)
+@options.task
+@options.strict
+@click.option("--show-secrets", is_flag=True, help="Print secret values instead of REDACTED.")
+@click.option("--no-runtime", is_flag=True, help="Leave out the scripts that all tasks share.")
+@click.option("-n", "--namespace", help="Namespace of the manifests (default: none).")
+@click.option("--user", help="Owner of the service (default: `auth login`, then your OS user).")
+@options.output("yaml", "json", paths=False)
+def render(
+    file: str,
+    overrides: Overrides,
+    form: str | None,
+    **flags: Any,  # noqa: ANN401 -- click's own types
+) -> None:
+    """Print the manifests that `serve up` would send for FILE; needs no cluster."""
+    from kubectl_sky.actions import render as action
+    from kubectl_sky.render import manifests
+
+    facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
+    source = _source(file, overrides, flags)
+    rendered = action.render_file(source, facts, Terminal(), flags["show_secrets"])
+    if flags["no_runtime"]:
+        rendered = rendered.without_runtime
+    write = manifests.as_json if form == "json" else manifests.as_yaml
+    output.out(write(rendered.all).rstrip("\n"))
+
+
+@command.command("status", examples=["serve status", "serve status llm"])
+@click.argument("name", required=False)
+@options.cluster_all_namespaces
+@options.all_users
+@options.output("json", "yaml", "name")
+def status(
+    name: str | None, cluster: options.ClusterFlags, all_users: bool, form: str | None
+) -> None:
+    """Show your services, or one with its replicas, and why they are not ready."""
+    from kubectl_sky.actions import serve
+
+    session = cluster.session()
+    scope = options.scope(session, cluster, all_users)
+    if name:
+        _print(serve.status(session, serve.find(session, scope.user, name)), form)
+        return
+    items = serve.find_all(session, scope.namespace, scope.user)
+    services = [serve.status(session, item, explain=False) for item in items]
+    if form == "name":
+        output.out("\n".join(f"service/{item.name}" for item in services))
+    elif form:
+        output.out(
+            output.document(
+                "ServiceList", {"services": [item.as_json() for item in services]}, form
+            )
+        )
+    elif services:
+        columns = ["NAME", "STATE", "VERSION", "READY", "ENDPOINT", "AGE"]
+        output.out(output.table(columns, map(_row, services)))
+    else:
+        output.note("No services found")
+
+
+@command.command("logs", examples=["serve logs llm -f", "serve logs llm --replica 0 --tail 100"])
+@click.argument("name")
+@click.option("-f", "--follow", is_flag=True, help="Follow the logs, also of new replicas.")
+@click.option("--replica", type=click.IntRange(0), metavar="N", help="Show only this replica.")
+@click.option("--tail", type=int, help="Show only the last lines of each replica.")
+@click.option("--since", type=options.DURATION, help="Show only lines of the last 90s, 5m, 2h.")
+@click.option("-p", "--previous", is_flag=True, help="Show the log before the last restart.")
+@options.cluster
+@options.all_users
+def logs(
+    name: str,
+    cluster: options.ClusterFlags,
+    all_users: bool,
+    **flags: Any,  # noqa: ANN401
+) -> None:
+    """Print the logs of the replicas: `replica-0 | line`. Numbers are those of `serve status`."""
+    from kubectl_sky.actions import serve, service_logs
+    from kubectl_sky.cluster.streams import LogOptions
+
+    session, since = cluster.session(), flags["since"]
+    scope = options.scope(session, cluster, all_users)
+    lines = LogOptions(
+        follow=flags["follow"],
+        tail=flags["tail"],
+        since_seconds=max(int(since.total_seconds()), 1) if since else None,
+        previous=flags["previous"],
+    )
+    deployment = serve.find(session, scope.user, name)
+    service_logs.show(session, deployment, lines, flags["replica"], Terminal())
+
+
+@command.command("down", examples=["serve down llm", "serve down --all --yes"])
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+@click.option("--all", "everything", is_flag=True, help="Delete all your services.")
+@options.cluster
+@options.yes
+@options.output("json", "yaml", "name")
+def down(
+    names: tuple[str, ...],
+    everything: bool,
+    cluster: options.ClusterFlags,
+    yes: bool,
+    form: str | None,
+) -> None:
+    """Delete services: replicas, addresses and all other objects."""
+    from kubectl_sky.actions import identity, serve
+
+    if bool(names) == everything:
+        raise UserError("name the services to delete, or use --all")
+    session = cluster.session()
+    user = identity.user(session, cluster.user)
+    if everything:
+        items = serve.find_all(session, session.namespace, user)
+        if items and not yes:
+            options.confirm(f"Delete {output.count(len(items), 'service')}?")
+        deleted = serve.delete(session, items)
+    else:
+        deleted = serve.down(session, user, names)
+    if form == "name":
+        output.out("\n".join(f"service/{name}" for name in deleted))
+    elif form:
+        output.out(output.document("ServicesDeleted", {"services": deleted}, form))
+    else:
+        output.out("\n".join(f"service/{name} deleted" for name in deleted) or "No services found")
+
+
+def _print(service: "ServiceStatus | None", form: str | None) -> None:
+    """Print a service; nothing after a dry run."""
+    if service is None:
+        return
+    if form == "name":
+        output.out(f"service/{service.name}")
+    elif form:
+        output.out(output.document("Service", service.as_json(), form))
+    else:
+        output.out(_described(service))
+
+
+def _described(service: "ServiceStatus") -> str:
+    facts = {
+        "Service": service.name,
+        "Namespace": service.namespace,
+        "User": service.user,
+        "State": str(service.state),
+        "Version": f"{service.version} (id {service.version_id})",
+        "Replicas": f"{service.ready} of {service.wanted} ready, {service.updated} of this version",
+        "Endpoints": ", ".join(service.endpoints) or "none",
+    }
+    if service.most:
+        facts["Replicas"] += f", scaled up to {service.most}"
+    if service.message:
+        facts["Message"] = service.message
+    lines = output.fields(facts)
+    rows = [
+        [
+            str(replica.number),
+            replica.pod,
+            str(replica.version),
+            "ready" if replica.ready else replica.reason,
+            str(replica.restarts),
+            tasks.since(replica.created_at),
+            replica.host or "-",
+        ]
+        for replica in service.replicas
+    ]
+    columns = ["REPLICA", "POD", "VERSION", "STATE", "RESTARTS", "AGE", "CLUSTER-NODE"]
+    lines += ["", output.table(columns, rows)] if rows else []
+    for finding in service.findings:
+        numbers = ", ".join(map(str, finding.ranks))
+        lines += ["", f"replica {numbers}: {finding.what}", f"next: {finding.then}"]
+    return "\n".join(lines)
+
+
+def _row(service: "ServiceStatus") -> list[str]:
+    return [
+        service.name,
+        str(service.state),
+        str(service.version),
+        f"{service.ready}/{service.wanted}",
+        next(iter(service.endpoints), "-"),
+        tasks.since(service.created_at),
+    ]

@@ -1,0 +1,34 @@
+# The lines above set url, timeout, method, data and the headers. Prints why the request has failed.
+curl_() {
+  for header; do set -- "$@" -H "$header"; shift; done
+  [ "$method" = GET ] || set -- "$@" --data-binary "$data"
+  curl -fsS -o /dev/null --max-time "$timeout" "$@" "$url"
+}
+python_() {
+  "$python" -c '
+import sys, urllib.request
+url, timeout, method, data = sys.argv[1:5]
+headers = dict(text.split(": ", 1) for text in sys.argv[5:])
+body = data.encode() if method == "POST" else None
+try:
+    urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=float(timeout)).read(1)
+except Exception as error:
+    sys.exit("%s %s: %s" % (method, url, error))
+' "$url" "$timeout" "$method" "$data" "$@"
+}
+wget_() {
+  for header; do set -- "$@" --header "$header"; shift; done
+  [ "$method" = GET ] || set -- "$@" --post-data "$data"
+  wget -q -O /dev/null -T "$timeout" "$@" "$url"
+}
+python=$(command -v python3 || command -v python)
+if command -v curl > /dev/null; then
+  curl_ "$@"
+elif [ -n "$python" ]; then
+  python_ "$@"
+elif command -v wget > /dev/null; then
+  wget_ "$@"
+else
+  echo "the image has no curl, python3 or wget to send the $method request of readiness_probe"
+  exit 1
+fi
