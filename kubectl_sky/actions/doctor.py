@@ -12,6 +12,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
 from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import ownership, status
+from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.rights import Right, role, served
 from kubectl_sky.observe.signals import Snapshot
 from kubectl_sky.observe.status import TaskStatus
@@ -30,6 +31,15 @@ def diagnose(session: Session, task: TaskStatus) -> Verdict:
     """
     state, unread = snapshot(session, task)
     return judge(state.task or task, state, unread)
+
+
+def why_pending(session: Session, task: TaskStatus, *, brief: bool = False) -> str:
+    """Return the first cause of nodes that do not start; empty if none is found."""
+    pending = {node.index for node in task.nodes if node.state is State.PENDING}
+    for finding in diagnose(session, task).findings:
+        if not finding.ranks or pending & set(finding.ranks):
+            return finding.headline if brief else finding.what
+    return ""
 
 
 def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, ...]]:

@@ -2,15 +2,14 @@
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from queue import Queue
 from threading import Event, Thread
-from time import monotonic
 
 from kubectl_sky import names
-from kubectl_sky.actions import pending, stop
+from kubectl_sky.actions import stop
 from kubectl_sky.actions.leadership import Leadership
+from kubectl_sky.actions.pending import StartReporter
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.watch import watch_task
 from kubectl_sky.cluster.session import Session
@@ -22,18 +21,14 @@ from kubectl_sky.cluster.streams import (
     LogSource,
     has_terminated,
 )
-from kubectl_sky.errors import Interrupted, SkyError, Unreachable, UserError
+from kubectl_sky.errors import Interrupted, SkyError, UserError
 from kubectl_sky.observe.logs import Origin
-from kubectl_sky.observe.nodes import NodeStatus, Object, State
+from kubectl_sky.observe.nodes import NodeStatus, Object
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import notes
 from kubectl_sky.plan.runtime import READY
-from kubectl_sky.workloads.workload import QUEUED
 
-_EVENTS_INTERVAL = 3.0  # seconds between checks of why a node does not start
-_USUAL_START_SECONDS = 2.0  # seconds that a start may take before a note is written
 _PREFETCHED_LOGS = 4  # logs read in parallel while they are written one after the other
-_NOTE_INTERVAL = 10.0  # seconds between notes while nodes start one after the other
 
 Note = Callable[[str], None]
 OnUpdate = Callable[[Sequence[TaskStatus]], Collection[str]]
@@ -112,7 +107,7 @@ def follow(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> T
     TaskFailed when the task is stopped meanwhile.
     """
     _check_ranks(task, request)
-    follower = TaskFollower(session, task, request, ui.note)
+    follower = TaskFollower(session, task, request, ui, ui.note)
     waits = request.until_ready and task.interactive
     with Following(session, request.options, request.max_streams) as following:
         reader = Thread(target=following.add_all, args=(follower.sources(),), daemon=True)
@@ -143,7 +138,8 @@ def follow_all(
     for task in tasks:
         _check_ranks(task, request)
     followers = {
-        task.id: TaskFollower(session, task, request, _prefixed(ui.note, task)) for task in tasks
+        task.id: TaskFollower(session, task, request, ui, _prefixed(ui.note, task))
+        for task in tasks
     }
     owners: dict[str, TaskFollower] = {}
     with Following(session, request.options, request.max_streams) as following:
@@ -248,7 +244,9 @@ def _check_ranks(task: TaskStatus, request: LogRequest) -> None:
 class TaskFollower:
     """Watch a task in a thread: its logs, what it waits for, and its outcome."""
 
-    def __init__(self, session: Session, task: TaskStatus, request: LogRequest, note: Note) -> None:
+    def __init__(
+        self, session: Session, task: TaskStatus, request: LogRequest, ui: UI, note: Note
+    ) -> None:
         self.session = session
         self.request = request
         self.note = note
@@ -257,10 +255,8 @@ class TaskFollower:
         self.error: SkyError | None = None
         self.stop = Event()
         self.stopping = False  # whether nodes are being stopped because another one failed
-        self.started_at = monotonic()
         self.noted: set[str] = set()
-        self.next_events_check = self.started_at + 1
-        self.quiet_until = 0.0
+        self.start = StartReporter(session, ui, request.start_timeout)
         self.terminated_events: defaultdict[str, Event] = defaultdict(Event)  # by pod
 
     def result(self) -> TaskStatus:
@@ -290,11 +286,12 @@ class TaskFollower:
 
     def sources(self) -> Iterator[LogSource]:
         """Yield the log of each node as it starts, until the task has finished."""
+        current = self.latest
         try:
             leads = Leadership(self.session, self.latest.namespace)
             for snapshot in watch_task(self.session, self.latest, self.stop):
                 if snapshot:
-                    self.latest = snapshot.task
+                    self.latest = current = snapshot.task
                     self._report_terminated(snapshot.pods)
                 if snapshot or leads.is_with_controller:  # which may stop meanwhile
                     self.stopping = self.stopping or stop.stop_surviving_nodes(
@@ -304,9 +301,12 @@ class TaskFollower:
                     yield from self._started()
                     if self.latest.over:
                         return
-                self._note_progress()
+                self._note_failures()
+                self.latest = self.start.update(current)
         except SkyError as error:
             self.error = error
+        finally:
+            self.start.end(current)
 
     def _started(self) -> Iterator[LogSource]:
         """Yield the log of each node; that of its previous pod too, which a watch may have missed.
@@ -331,26 +331,9 @@ class TaskFollower:
             if has_terminated(dict(pod), self.request.container):
                 self.terminated_events[pod["metadata"]["name"]].set()
 
-    def _note_progress(self) -> None:
-        """Note once what nodes wait for, or that some failed while others still run."""
-        waiting = [node for node in self.latest.nodes if node.state is State.PENDING]
-        has_started = any(node.started or node.restarts for node in self.latest.nodes)
-        now = monotonic()
-        if any(node.reason == QUEUED for node in waiting):
-            self.started_at = now  # time in a queue does not count towards the start timeout
-        if waiting and now >= self.next_events_check:
-            self.next_events_check = now + _EVENTS_INTERVAL
-            with suppress(Unreachable):  # the watch retries an unreachable server
-                self.latest = pending.explain_pending(self.session, self.latest)
-        quiet = now < max(self.started_at + _USUAL_START_SECONDS, self.quiet_until)
-        for text in notes(self.latest, quiet, self.stopping):
+    def _note_failures(self) -> None:
+        """Note once which nodes failed or restart while others still run."""
+        for text in notes(self.latest, self.stopping):
             if text not in self.noted:
                 self.noted.add(text)
-                self.quiet_until = now + _NOTE_INTERVAL
                 self.note(text)
-        if not has_started and now > self.started_at + self.request.start_timeout:
-            reason = self.latest.note or "no pod yet"
-            raise SkyError(
-                f"task {self.latest.id} did not start in time: {reason}",
-                f"it remains submitted; run `kubectl sky doctor {self.latest.id}` for the cause",
-            )

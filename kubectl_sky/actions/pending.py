@@ -1,17 +1,25 @@
-"""Explain why nodes are pending, from Kueue, gang schedulers and events."""
+"""Explain why nodes are pending, from Kueue, gang schedulers and events, and report it."""
 
+from contextlib import suppress
 from dataclasses import replace
+from time import monotonic
 
 from kubectl_sky import kinds, names
+from kubectl_sky.actions.ui import UI, Waiting
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden, NotServed
-from kubectl_sky.observe import queues
+from kubectl_sky.errors import ClusterError, Forbidden, NotServed, SkyError, Unreachable
+from kubectl_sky.observe import queues, waiting
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import NORMAL_REASONS
 from kubectl_sky.workloads.workload import QUEUED
+
+_LOOK_INTERVAL = 3.0  # seconds between looks at why nodes do not start
+_DIAGNOSIS_INTERVAL = 60.0  # seconds until the cause is looked for again
+_USUAL_START_SECONDS = 2.0  # seconds that a start may take before a line is written
+_REPORT_INTERVAL = 10.0  # seconds between lines while nodes start one after the other
 
 
 def explain_pending(session: Session, task: TaskStatus) -> TaskStatus:
@@ -85,3 +93,99 @@ def _with_event(task: TaskStatus, node: NodeStatus, latest_events: dict[str, Jso
     if not event or not _has_no_reason(node):
         return node
     return replace(node, reason=event.get("reason", ""), message=event.get("message", ""))
+
+
+class StartReporter:
+    """Report the stages of a task's start, and the cause when a node cannot start.
+
+    A user interface that is not live gets a line when the stage changes: not for the first seconds
+    of a normal start, and then not too often. `suffix` says what follows the start.
+    """
+
+    def __init__(
+        self, session: Session, ui: UI, limit: float | None = None, suffix: str = ""
+    ) -> None:
+        self._session = session
+        self._ui = ui
+        self._limit = limit
+        self._suffix = suffix
+        self._begun_at = monotonic()
+        self._started_at = self._begun_at  # when the time limit began
+        self._next_look = self._begun_at + 1
+        self._quiet_until = self._begun_at + _USUAL_START_SECONDS
+        self._explained: dict[NodeStatus, NodeStatus] = {}
+        self._blocked: frozenset[tuple[str, str]] = frozenset()
+        self._next_diagnosis = 0.0
+        self._cause = ""
+        self._stage = ""
+        self._reported: set[str] = set()
+
+    def update(self, task: TaskStatus) -> TaskStatus:
+        """Report the current stage; return the task with the reasons of pending nodes.
+
+        Raises SkyError if no node starts within the time limit.
+        """
+        now = monotonic()
+        if any(node.reason == QUEUED for node in task.nodes):
+            self._started_at = now  # time in a queue does not count towards the limit
+        task = self._explain(task, now)
+        self._diagnose(task, now)
+        self._report(task, now)
+        started = any(node.started or node.restarts for node in task.nodes)
+        if self._limit is not None and not started and now > self._started_at + self._limit:
+            reason = self._cause or task.note or "no pod yet"
+            raise SkyError(
+                f"task {task.id} did not start in time: {reason}",
+                f"it remains submitted; run `kubectl sky doctor {task.id}` for the cause",
+            )
+        return task
+
+    def end(self, task: TaskStatus) -> None:
+        """Report no stage any more."""
+        if self._stage:
+            self._stage = ""
+            self._ui.waiting(task.id, None)
+
+    def _explain(self, task: TaskStatus, now: float) -> TaskStatus:
+        """Explain pending nodes at intervals; in between, keep what is known of unchanged nodes."""
+        if not any(node.state is State.PENDING for node in task.nodes):
+            return task
+        if now < self._next_look:
+            nodes = (self._explained.get(node, node) for node in task.nodes)
+            return replace(task, nodes=tuple(nodes))
+        self._next_look = now + _LOOK_INTERVAL
+        with suppress(Unreachable):  # the watch retries an unreachable server
+            explained = explain_pending(self._session, task)
+            self._explained = dict(zip(task.nodes, explained.nodes, strict=True))
+            return explained
+        return task
+
+    def _diagnose(self, task: TaskStatus, now: float) -> None:
+        """Find the cause when the reasons of blocked nodes change, and once in a while."""
+        blocked = frozenset(
+            (node.name, node.reason) for node in task.nodes if waiting.is_blocked(node)
+        )
+        if blocked and (blocked != self._blocked or now >= self._next_diagnosis):
+            self._next_diagnosis = now + _DIAGNOSIS_INTERVAL
+            from kubectl_sky.actions import doctor  # noqa: PLC0415 -- most starts do not need it
+
+            with suppress(ClusterError):
+                self._cause = doctor.why_pending(self._session, task, brief=self._ui.live)
+        self._blocked = blocked
+        self._cause = self._cause if blocked else ""
+
+    def _report(self, task: TaskStatus, now: float) -> None:
+        stage = waiting.stage(task, self._cause)
+        if stage is None:
+            self.end(task)
+            return
+        quiet = stage.normal and now < self._quiet_until
+        if stage.text == self._stage or (not self._ui.live and quiet):
+            return
+        self._stage = stage.text
+        if self._ui.live or stage.text not in self._reported:
+            self._reported.add(stage.text)
+            self._quiet_until = now + _REPORT_INTERVAL
+            queued = any(node.reason == QUEUED for node in task.nodes)
+            since, limit = (self._begun_at, None) if queued else (self._started_at, self._limit)
+            self._ui.waiting(task.id, Waiting(stage.text + self._suffix, since, limit))

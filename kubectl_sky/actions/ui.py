@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 Advance = Callable[[int], object]  # takes the number of objects or bytes that were processed
 
 
+@dataclass(frozen=True)
+class Waiting:
+    """What a task waits for, since when (on the monotonic clock), and its limit in seconds."""
+
+    text: str
+    since: float
+    limit: float | None = None
+
+
 class UI:
     """Report to the user while an action runs; by default report nothing.
 
@@ -35,6 +44,16 @@ class UI:
 
     def notes(self, items: Iterable[object]) -> None:
         """Report several lines."""
+
+    @property
+    def live(self) -> bool:
+        """Whether `waiting` updates a line; otherwise it adds a line."""
+        return False
+
+    def waiting(self, task_id: str, waiting: Waiting | None) -> None:
+        """Show what a task waits for; None when it waits no longer."""
+        if waiting:
+            self.note(waiting.text)
 
     def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
         """Report log lines of one node; `final_newline` is False if the last has no newline."""

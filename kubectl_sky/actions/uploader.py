@@ -1,5 +1,6 @@
 """Send local files to the pods of a task, each as soon as it waits for them."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -8,8 +9,9 @@ from threading import Event, Lock
 from time import monotonic
 
 from kubectl_sky import names
-from kubectl_sky.actions import find, packing, pending
+from kubectl_sky.actions import find, packing
 from kubectl_sky.actions.apply import Submitted
+from kubectl_sky.actions.pending import StartReporter
 from kubectl_sky.actions.stop import stop
 from kubectl_sky.actions.ui import UI, Advance
 from kubectl_sky.cluster.exec import Program
@@ -21,7 +23,6 @@ from kubectl_sky.errors import (
     UserError,
 )
 from kubectl_sky.facts import Archive
-from kubectl_sky.observe import waiting
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.spec.files import LocalFiles
@@ -31,7 +32,6 @@ from kubectl_sky.sync.delivery import Copy, Outcome
 
 _INTERVAL = 0.3  # seconds between checks of the pods
 _NOTE_AFTER = 10.0  # seconds without a pod to send to, until a note is written
-_REASONS_INTERVAL = 3.0  # seconds between checks of why nodes do not start
 _MAX_PARALLEL = 32
 _RETRY_FOR = 30.0  # seconds for which an interrupted upload to a pod is retried
 _SCRIPT = f"{names.SCRIPTS_FOLDER}/unpack.sh"
@@ -115,8 +115,10 @@ class Uploader:
         self._received: set[str] = set()  # hashes of the archives that some node has received
         self._failed_at: dict[tuple[str, str], float] = {}  # first failure of an upload to a pod
         self._tasks: list[TaskStatus] = []
-        self._next_reasons = monotonic() + _REASONS_INTERVAL
-        self._noted: set[str] = set()  # why nodes do not start
+        suffix = "; its files are uploaded then"
+        self._starts: defaultdict[str, StartReporter] = defaultdict(
+            lambda: StartReporter(session, ui, suffix=suffix)
+        )
         self._running: dict[_Key, tuple[_Pending, Future[Outcome]]] = {}
         self._ended = Event()
         self._progress = Lock()
@@ -148,6 +150,8 @@ class Uploader:
                 self._loop(stop, pool, stack)
             finally:
                 self._ended.set()
+                for task in self._tasks:
+                    self._starts[task.id].end(task)
 
     def abandon(self) -> str:
         """Delete the tasks, and return a message.
@@ -169,26 +173,15 @@ class Uploader:
             for item in self._startable(pending):
                 advance = advance or self._advance(stack)
                 self._running[item.key] = item, pool.submit(self._send, item, advance)
-            if not (self._running or notified) and pending:
+            if not (self._running or notified or self._ui.live) and pending:
                 notified = monotonic() - started_at > _NOTE_AFTER
                 if notified:
                     self._note_waiting()
-            if not self._lasting:  # otherwise the follower notes it
-                self._note_reasons()
+            if not self._lasting:  # otherwise the follower reports it
+                for task in self._tasks:
+                    self._starts[task.id].update(task)
             self._pause(stop)
             self._collect()
-
-    def _note_reasons(self) -> None:
-        """Note once why nodes do not start, such as an image that cannot be pulled."""
-        if monotonic() < self._next_reasons:
-            return
-        self._next_reasons = monotonic() + _REASONS_INTERVAL
-        for task in self._tasks:
-            prefix = f"{task.name}: " if len(self._tasks) > 1 else ""
-            for text in waiting.notes(pending.explain_pending(self._session, task), patient=True):
-                if text not in self._noted:
-                    self._noted.add(text)
-                    self._ui.note(f"{prefix}{text}")
 
     def _note_waiting(self) -> None:
         nodes = "the node starts" if self.missing == 1 else f"the {self.missing} nodes start"

@@ -141,13 +141,15 @@ def _list_request(
 
 
 def _watch(session: "Session", scope: "Scope", request: _ListRequest) -> None:
-    """Show the tasks again after each change."""
+    """Show the tasks again after each change, and on a terminal their ages every second."""
     from kubectl_sky.actions import watch
 
     screen = output.LiveText()
+    latest: Sequence[TaskStatus] = ()
     for statuses in watch.watch_tasks(session, scope):
-        if statuses is not None:
-            screen.show(request.format(statuses) or "No tasks found.")
+        latest = latest if statuses is None else statuses
+        if statuses is not None or screen.is_outdated:
+            screen.show(request.format(latest) or "No tasks found.")
 
 
 def _list_all_contexts(

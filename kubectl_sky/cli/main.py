@@ -213,6 +213,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(error: SkyError) -> int:
     """Print an error and what to do next, and return the exit code."""
+    if isinstance(error, Interrupted) and sys.stderr.isatty():
+        output.live.interrupt()  # the terminal has shown ^C
+    output.live.end()
     output.error(error.what if error.without_prefix else f"error: {error.what}")
     if error.hint:
         output.error(f"hint: {error.hint}")

@@ -5,13 +5,15 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from time import monotonic
 from typing import TextIO
 
 import click
 
 from kubectl_sky import documents
+from kubectl_sky.cli.live import LiveLine
 from kubectl_sky.errors import Problem, listed
 from kubectl_sky.observe.escapes import plain
 
@@ -19,6 +21,7 @@ JSONPATH = "jsonpath="
 _MAX_CELL_CHARACTERS = 1000  # characters in one table cell
 _MIN_PROGRESS_OBJECTS = 50  # number of objects that can be sent within a second
 _MIN_PROGRESS_BYTES = 20_000_000  # bytes that can be read within a second
+_TICK = 0.9  # seconds between updates of ages
 _CLEAR, _HOME, _END_OF_LINE, _BELOW = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
 
 
@@ -32,11 +35,13 @@ class Style:
 
 
 style = Style()
+live = LiveLine()
 
 
 def out(text: str) -> None:
     """Print a result on stdout."""
-    click.echo(shown(text, sys.stdout))
+    with live.hidden():
+        click.echo(shown(text, sys.stdout))
 
 
 def note(text: str) -> None:
@@ -47,7 +52,8 @@ def note(text: str) -> None:
 
 def error(text: str) -> None:
     """Print an error, warning or prompt on stderr."""
-    click.echo(shown(text, sys.stderr), err=True)
+    with live.hidden():
+        click.echo(shown(text, sys.stderr), err=True)
 
 
 def notes(items: Iterable[object]) -> None:
@@ -75,6 +81,11 @@ def shown(text: str, stream: TextIO) -> str:
     return plain(text) if stream.isatty() else text
 
 
+def is_live() -> bool:
+    """Return whether a line on stderr can be rewritten."""
+    return _shows_progress() and os.environ.get("TERM") != "dumb"
+
+
 def _shows_progress() -> bool:
     return sys.stderr.isatty() and not style.quiet
 
@@ -90,7 +101,10 @@ def colored(stream: TextIO) -> bool:
 def progress(label: str, total: int) -> Iterator[Callable[[int], object]]:
     """Show a progress bar if stderr is a terminal and there are many objects."""
     hidden = total < _MIN_PROGRESS_OBJECTS or not _shows_progress()
-    with click.progressbar(length=total, label=label, file=sys.stderr, hidden=hidden) as bar:
+    with (
+        live.hidden() if not hidden else nullcontext(),
+        click.progressbar(length=total, label=label, file=sys.stderr, hidden=hidden) as bar,
+    ):
         yield bar.update
 
 
@@ -99,7 +113,10 @@ def transfer(label: str, size: int) -> Iterator[Callable[[int], object]]:
     """Show a progress bar of bytes if stderr is a terminal and the size is large."""
     hidden = size < _MIN_PROGRESS_BYTES or not _shows_progress()
     label = f"{label} ({size / 1e6:,.0f} MB)"
-    with click.progressbar(length=max(size, 1), label=label, file=sys.stderr, hidden=hidden) as bar:
+    with (
+        live.hidden() if not hidden else nullcontext(),
+        click.progressbar(length=max(size, 1), label=label, file=sys.stderr, hidden=hidden) as bar,
+    ):
         yield bar.update
 
 
@@ -157,16 +174,23 @@ def count(number: int, noun: str) -> str:
 
 
 class LiveText:
-    """Output that shows a text repeatedly."""
+    """Output that shows a text repeatedly; on a terminal also because its ages change."""
 
     def __init__(self) -> None:
         self._terminal = sys.stdout.isatty()
         self._has_drawn = False
+        self._shown_at = 0.0
         self._lines: list[str] = []
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a second has passed since a terminal showed the text."""
+        return self._terminal and self._has_drawn and monotonic() >= self._shown_at + _TICK
 
     def show(self, text: str) -> None:
         """Show the current text; an unchanged text is not written again."""
         lines = shown(text, sys.stdout).splitlines()
+        self._shown_at = monotonic()
         if lines == self._lines:
             return
         if self._terminal:

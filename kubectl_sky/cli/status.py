@@ -71,12 +71,18 @@ def _as_json(target: "TaskStatus | PipelineStatus", record: "Evidence | None") -
 
 
 def _watch(session: "Session", task: TaskStatus, form: str | None) -> None:
-    """Show the task again after each change, until all its nodes have finished."""
+    """Show the task again after each change, until all its nodes have finished.
+
+    On a terminal its ages are updated every second.
+    """
     from kubectl_sky.actions import pending, watch
 
     screen = output.LiveText()
+    latest = task
     for snapshot in watch.watch_task(session, task):
         if snapshot:
-            screen.show(_format(pending.explain_pending(session, snapshot.task), form))
-            if snapshot.task.over:
-                return
+            latest = pending.explain_pending(session, snapshot.task)
+        if snapshot or screen.is_outdated:
+            screen.show(_format(latest, form))
+        if snapshot and snapshot.task.over:
+            return

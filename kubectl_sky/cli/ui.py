@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubectl_sky.actions.ui import UI
+from kubectl_sky.actions.ui import UI, Waiting
 from kubectl_sky.cli import output
 from kubectl_sky.errors import Problem, UserError
 from kubectl_sky.observe.logs import Form, Origin, Output
@@ -91,9 +91,22 @@ class Terminal(UI):
         """Print several lines."""
         output.notes(items)
 
+    @property
+    def live(self) -> bool:
+        """Whether stderr is a terminal whose line can be rewritten."""
+        return output.is_live()
+
+    def waiting(self, task_id: str, waiting: Waiting | None) -> None:
+        """Show what a task waits for: on a live line, or a line for each change."""
+        if self.live:
+            output.live.set(task_id, waiting)
+        else:
+            super().waiting(task_id, waiting)
+
     def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
         """Print log lines of one node."""
-        self._printer(origin, lines, final_newline)
+        with output.live.hidden(final_newline):
+            self._printer(origin, lines, final_newline)
 
     def progress(self, label: str, total: int) -> AbstractContextManager[Callable[[int], object]]:
         """Show a progress bar if there are many objects."""

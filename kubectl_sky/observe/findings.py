@@ -9,6 +9,8 @@ from kubectl_sky import bounded
 from kubectl_sky.observe.nodes import end_text
 from kubectl_sky.observe.signals import Signal, Snapshot, Source, find_signals
 
+_MAX_HEADLINE = 80  # characters
+
 
 class Stage(StrEnum):
     """The stages of a task, in order."""
@@ -57,6 +59,14 @@ class Finding:
     ranks: tuple[int, ...] = ()
     evidence: str = ""  # the message of the cluster
     mere: bool = field(default=False, compare=False)
+
+    @property
+    def headline(self) -> str:
+        """The cause in one short sentence, without its details."""
+        parts = self.what.split("; ")[0].split(": ")
+        while len(parts) > 1 and len(": ".join(parts)) > _MAX_HEADLINE:
+            parts.pop()
+        return ": ".join(parts)
 
     def as_json(self) -> dict[str, object]:
         """Return the finding as JSON values."""

@@ -221,7 +221,7 @@ def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
         return replace(with_pod, state=State.RUNNING, started_at=began, reason=reason)
     if deleting:
         return replace(with_pod, reason=TERMINATING)
-    return _waiting(with_pod, status, state.get("waiting", {}))
+    return _waiting(with_pod, pod, state.get("waiting", {}))
 
 
 def _failed_before(status: Object) -> Object:
@@ -282,12 +282,28 @@ def _with_runtime_reason(status: NodeStatus) -> NodeStatus:
     return status
 
 
-def _waiting(base: NodeStatus, status: Object, waiting: Object) -> NodeStatus:
+def _waiting(base: NodeStatus, pod: Object, waiting: Object) -> NodeStatus:
     """Return a node that is not scheduled or not started; the scheduler's reason wins."""
-    for entry in status.get("conditions", ()):
+    for entry in pod.get("status", {}).get("conditions", ()):
         if entry.get("type") == "PodScheduled" and entry.get("status") == "False":
             return replace(base, reason=entry.get("reason", ""), message=entry.get("message", ""))
-    return replace(base, reason=waiting.get("reason", ""), message=waiting.get("message", ""))
+    message = waiting.get("message") or (_start_step(pod) if base.host else "")
+    return replace(base, reason=waiting.get("reason", ""), message=message)
+
+
+def _start_step(pod: Object) -> str:
+    """Return what the kubelet does for a scheduled pod whose container has not started."""
+    image = container(pod).get("image", "")
+    for init in pod.get("status", {}).get("initContainerStatuses", ()):
+        state = init.get("state", {})
+        if "running" in state:
+            return f"running init container {init.get('name', '')}"
+        if "terminated" not in state:
+            image = init.get("image", "") or image
+            break
+    has_sandbox = condition(pod, "PodReadyToStartContainers")  # since Kubernetes 1.29
+    verb = "pulling" if has_sandbox else "starting"
+    return f"{verb} {image}" if image else verb
 
 
 class DetailedStatus(StrEnum):

@@ -1,25 +1,86 @@
-"""Report what a task waits for, once for all nodes with the same reason."""
+"""Report what a task waits for: the stage of its start, and nodes that failed or restart."""
 
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from kubectl_sky.observe.nodes import RETRYING, NodeStatus, State
+from kubectl_sky.observe.nodes import RETRYING, TERMINATING, NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.workloads.workload import STOPPED
+from kubectl_sky.workloads.workload import QUEUED, STOPPED
 
 # Reasons that the kubelet reports during a normal start.
 NORMAL_REASONS = ("", "ContainerCreating", "PodInitializing")
-_MAX_NODES_LISTED = 4
+_TEXTS = {
+    QUEUED: "queued",
+    "Suspended": "suspended",
+    TERMINATING: "waiting for the earlier pod to be deleted",
+}
+_MAX_LISTED = 4
 
 
-def notes(task: TaskStatus, patient: bool, stopping: bool = False) -> list[str]:
-    """Return a line for each reason why nodes are pending or failed.
+@dataclass(frozen=True)
+class Stage:
+    """What a task waits for; `normal` is whether every start has this stage."""
 
-    If `patient`, a start that proceeds normally is not mentioned. `stopping` means that a client
-    stops the remaining nodes after a failure.
+    text: str
+    normal: bool
+
+
+def is_blocked(node: NodeStatus) -> bool:
+    """Return whether a node has a reason for not starting that a normal start does not have."""
+    reasons = (*NORMAL_REASONS, RETRYING, *_TEXTS)
+    return node.state is State.PENDING and node.reason not in reasons
+
+
+def stage(task: TaskStatus, cause: str = "") -> Stage | None:
+    """Return the stage of the node that is furthest behind; None if no node waits.
+
+    `cause` explains why nodes are blocked, if it is known.
+    """
+    waiting = [
+        node for node in task.nodes if node.state is State.PENDING and node.reason != RETRYING
+    ]
+    if task.workload.independent_nodes:  # the others of an array wait for their turn
+        waiting = [node for node in waiting if is_blocked(node)]
+    if not waiting:
+        return None
+    last = min(waiting, key=_progress)
+    peers = [node for node in waiting if _text(node) == _text(last)]
+    text = f"pending: {cause}" if cause and is_blocked(last) else _text(last)
+    hosts = list(dict.fromkeys(node.host for node in peers if node.host))
+    if hosts and not is_blocked(last):
+        text = f"{text} on {_summarize(hosts)}"
+    if len(peers) < len(task.nodes) and not task.workload.independent_nodes:
+        text = f"{_summarize([node.name for node in peers])}: {text}"
+    started = task.num_nodes - task.count(State.PENDING)
+    if started and not task.workload.independent_nodes:
+        text = f"{started} of {task.num_nodes} nodes have started; {text}"
+    return Stage(f"{task.name}: {text}", normal=last.reason in NORMAL_REASONS)
+
+
+def _progress(node: NodeStatus) -> tuple[bool, bool, bool]:
+    return not is_blocked(node), bool(node.pod), bool(node.host)
+
+
+def _text(node: NodeStatus) -> str:
+    message = f": {node.message}" if node.message else ""
+    if is_blocked(node):
+        return f"pending: {node.reason}{message}"
+    if node.reason in _TEXTS:
+        return _TEXTS[node.reason] + message
+    if not node.pod:
+        return "waiting for a pod"
+    return (node.message or "starting") if node.host else "waiting for a cluster node"
+
+
+def notes(task: TaskStatus, stopping: bool = False) -> list[str]:
+    """Return a line for each reason why nodes failed or restart.
+
+    `stopping` means that a client stops the remaining nodes after a failure.
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for node in task.nodes:
-        text = _failure_line(task, node, stopping) or _pending_line(task, node, patient)
+        text = _failure_line(task, node, stopping) or _retry_line(node)
         if text:
             groups[text].append(node.name)
     if task.workload.independent_nodes:  # independent nodes: one line per node, without duplicates
@@ -41,22 +102,12 @@ def _failure_line(task: TaskStatus, node: NodeStatus, stopping: bool) -> str:
     return f"%s failed: {node.end}; the other nodes {others}"
 
 
-def _pending_line(task: TaskStatus, node: NodeStatus, patient: bool) -> str:
-    """Return the line for a node, with %s for its name; empty if there is none."""
-    message = node.message and f": {node.message}"
-    if node.reason == RETRYING:
-        return f"%s failed and starts again{message}"
-    if node.state is not State.PENDING:
-        return ""
-    if node.reason not in NORMAL_REASONS:
-        subject = (
-            "tasks" if task.workload.independent_nodes else "%s"
-        )  # an array may have hundreds of them
-        return f"waiting for {subject}: {node.reason}{message}"
-    return "" if patient or task.workload.independent_nodes else "waiting for %s to start"
+def _retry_line(node: NodeStatus) -> str:
+    message = f": {node.message}" if node.message else ""
+    return f"%s failed and starts again{message}" if node.reason == RETRYING else ""
 
 
-def _summarize(names: list[str]) -> str:
+def _summarize(names: Sequence[str]) -> str:
     """Return `node-0, node-1 and 8 more`."""
-    more = f" and {len(names) - _MAX_NODES_LISTED} more" if len(names) > _MAX_NODES_LISTED else ""
-    return ", ".join(names[:_MAX_NODES_LISTED]) + more
+    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    return ", ".join(names[:_MAX_LISTED]) + more

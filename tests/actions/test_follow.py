@@ -10,7 +10,7 @@ from kubectl_sky.actions import find
 from kubectl_sky.actions.follow import follow
 from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.cluster.streams import LogOptions
-from kubectl_sky.errors import Interrupted, TaskFailed
+from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
 from tests.actions.conftest import Recorder, Submitter
 from tests.actions.test_find import ALICE
 from tests.builders import ID
@@ -55,6 +55,39 @@ def test_follow_failed_task_with_filtered_log_quotes_last_lines(
     send.ui.then, send.ui.filters_logs = run, True
     with pytest.raises(TaskFailed, match=r"exit code 3; its last lines:\n  first\n  last words$"):
         send(HELLO, follow=True)
+
+
+def unschedulable(api: FakeCluster) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    condition["message"] = "0/2 nodes are available: 2 Insufficient cpu."
+    status = {"phase": "Pending", "conditions": [condition], "containerStatuses": []}
+    api.change(kinds.POD, api.start(JOB), status=status)
+
+
+def test_follow_pending_task_reports_each_stage_once(api: FakeCluster, send: Submitter) -> None:
+    def schedule(text: str) -> None:
+        send.ui.noted.append(text)
+        if "pending" in text:
+            api.change(kinds.POD, f"{JOB}-0", status={"conditions": []})
+            api.finish(JOB)
+
+    send.ui.then = lambda: unschedulable(api)
+    send.ui.note = schedule  # type: ignore[method-assign]
+    send(HELLO, follow=True)
+    stages = [text for text in send.ui.noted if text.startswith("hello: ")]
+    assert stages == ["hello: pending: 2/2 cluster nodes have insufficient cpu: a node requests 0"]
+
+
+def test_follow_pending_task_times_out_with_cause(api: FakeCluster, send: Submitter) -> None:
+    send(HELLO)
+    unschedulable(api)
+    session = api.session()
+    task = find.get_task(session, ALICE, ID)
+    with pytest.raises(SkyError) as caught:
+        follow(session, task, LogRequest(LogOptions(follow=True), start_timeout=0.1), send.ui)
+    cause = "2/2 cluster nodes have insufficient cpu: a node requests 0"
+    assert caught.value.what == f"task {ID} did not start in time: {cause}"
+    assert (caught.value.exit_code, "kubectl sky doctor" in caught.value.hint) == (1, True)
 
 
 def test_follow_deleted_job_is_stopped_task(api: FakeCluster, send: Submitter) -> None:

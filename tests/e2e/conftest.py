@@ -1,12 +1,15 @@
 """The real command against both clusters: `sky` runs it, `kubectl` is kubectl."""
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +56,7 @@ class Command:
             stderr=pipe,
             text=True,
             start_new_session=terminal is not None,
-            preexec_fn=heed,
+            preexec_fn=heed if terminal is None else partial(_control, terminal),
         )
         self.started.append(process)
         return process
@@ -81,6 +84,12 @@ def heed() -> None:
     """Heed signals that a program would ignore from its start where the tests do."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+
+
+def _control(terminal: int) -> None:
+    """Make the terminal the one whose Ctrl-C interrupts the program."""
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+    heed()
 
 
 def submitted(done: Done) -> str:

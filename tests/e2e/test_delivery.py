@@ -225,8 +225,11 @@ SECRET_NOT_FOUND = (
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        (SECRET_NOT_FOUND, "waiting for node-0: CreateContainerConfigError"),
-        ("resources: {cpus: 5000}", "waiting for node-0: Unschedulable: "),
+        (
+            SECRET_NOT_FOUND,
+            'secret "nope" of an environment variable not found; its files',
+        ),
+        ("resources: {cpus: 5000}", "insufficient cpu: a node requests 5000"),
     ],
     ids=["secret not found", "unschedulable"],
 )

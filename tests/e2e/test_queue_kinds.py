@@ -150,7 +150,7 @@ def test_submit_queued_task_waits_until_admitted(sky: Command, kubectl: Command)
     assert kubectl("patch", "job", job["metadata"]["name"], "-p", patch).returncode == 0
     out, err = running.communicate(timeout=60)
     assert (running.returncode, out.splitlines()[-1]) == (0, "let in"), err
-    assert "waiting for node-0: Queued: in the queue team-queue" in err
+    assert "patient: queued: in the queue team-queue" in err
     limits = pod_of(kubectl, "wait2345")["spec"]["containers"][0]["resources"]["limits"]
     assert limits == {"cpu": "100m", "memory": "128Mi"}
     again = sky("submit", file, "--id", "wait2345", "-d")

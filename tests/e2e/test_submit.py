@@ -279,9 +279,10 @@ def test_submit_dry_run_creates_no_objects(sky: Command, kubectl: Command) -> No
 def test_submit_unschedulable_task_times_out_with_reason(sky: Command) -> None:
     done = sky("submit", "-", "--cpus", "500", "--wait-timeout", "4s", stdin=HELLO)
     assert done.returncode == 1
-    assert "waiting for node-0: Unschedulable: 0/" in done.stderr
-    assert "Insufficient cpu" in done.stderr
-    assert "did not start in time" in done.stderr
+    cause = "insufficient cpu: a node requests 500"
+    assert len([line for line in done.stderr.splitlines() if "pending: " in line]) == 1
+    assert f"{cause}; " in done.stderr and "did not start in time: 1/1 cluster" in done.stderr
+    assert "kubectl sky doctor " in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.practice_only

@@ -2,7 +2,9 @@
 
 import os
 import pty
+import re
 import select
+import termios
 import time
 
 import pytest
@@ -14,15 +16,24 @@ pytestmark = pytest.mark.practice_only
 TASK = "name: quick\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
 
 
-def on_terminal(sky: Command, *arguments: str, types: str = "") -> tuple[int, str]:
-    """Run a command on a terminal with this input; return its exit code and the screen."""
+def on_terminal(
+    sky: Command, *arguments: str, types: str = "", when: str = "", columns: int = 80
+) -> tuple[int, str]:
+    """Run a command on a terminal; return its exit code and what it wrote.
+
+    The input `types` is typed when the screen matches a regular expression.
+    """
     ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, columns))
     running = sky.start(*arguments, terminal=theirs)
     os.close(theirs)
-    os.write(ours, types.encode())
     screen = b""
+    typed = False
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
+        if not typed and re.search(when, screen.decode(errors="replace"), re.DOTALL):
+            typed = True
+            os.write(ours, types.encode())
         if select.select([ours], [], [], 0.2)[0]:
             try:
                 screen += os.read(ours, 65536)
@@ -30,6 +41,38 @@ def on_terminal(sky: Command, *arguments: str, types: str = "") -> tuple[int, st
                 break
     os.close(ours)
     return running.wait(timeout=30), screen.decode()
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_submit_on_terminal_shows_what_it_waits_for(sky: Command, columns: int) -> None:
+    path = sky.write("quick.yaml", TASK)
+    arguments = ("submit", path, "--id", "line0001", "--wait-timeout", "4s")
+    code, screen = on_terminal(sky, *arguments, columns=columns)
+    assert code == 1, screen
+    updates = [part for part in re.split(r"[\r\n]|\x1b\[K", screen) if " of 0:04" in part]
+    assert len({part[-12:] for part in updates}) >= 3, "it ticks"
+    assert all(len(part) < columns and part.startswith("quick: ") for part in updates)
+    assert any("pending: 1/1 cluster nodes" in part for part in updates)
+    last = screen.rpartition(" of 0:04")[2]
+    assert last.startswith("\r\x1b[Kerror: task line0001 did not start in time: 1/1 cluster nodes")
+
+
+def test_submit_interrupted_on_terminal_begins_new_line(sky: Command) -> None:
+    path = sky.write("quick.yaml", TASK)
+    interrupt = {"types": "\x03", "when": "pending: "}
+    code, screen = on_terminal(sky, "submit", path, "--id", "line0002", **interrupt)
+    assert code == 130, screen
+    assert re.search(
+        r" of 5:00(\^C)?\r\ninterrupted; task line0002 is still running\r\n", screen
+    ), screen
+    assert "error" not in screen
+
+
+def test_list_watch_on_terminal_updates_ages(sky: Command) -> None:
+    assert sky("submit", "-", "--id", "ages0001", "--detach", stdin=TASK).returncode == 0
+    _, screen = on_terminal(sky, "list", "-w", types="\x03", when=r"ages0001.* \d+s\b.*ages0001")
+    ages = re.findall(r"ages0001 .*?(\d+)s\b", screen)
+    assert len(set(ages)) >= 2, screen
 
 
 def test_stop_all_on_terminal_asks_for_confirmation(sky: Command) -> None:

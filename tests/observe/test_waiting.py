@@ -1,47 +1,102 @@
 """Notes while a task starts."""
 
-from kubectl_sky.observe.status import tasks
-from kubectl_sky.observe.waiting import notes
-from tests.builders import make_job, make_pod, terminated
+from kubectl_sky.observe.status import TaskStatus, tasks
+from kubectl_sky.observe.waiting import notes, stage
+from tests.builders import Json, condition, make_job, make_pod, terminated
 
 CREATING = {"waiting": {"reason": "ContainerCreating"}}
 
 
-def test_notes_group_nodes_with_same_reason() -> None:
-    condition = {
+def unscheduled(message: str = "no") -> Json:
+    return {
         "type": "PodScheduled",
         "status": "False",
         "reason": "Unschedulable",
-        "message": "no",
+        "message": message,
     }
-    pods = [make_pod(rank, "Pending", conditions=[condition]) for rank in range(6)]
-    (task,) = tasks([make_job(rank, 6) for rank in range(6)], pods)
-    assert notes(task, patient=True) == [
-        "waiting for node-0, node-1, node-2, node-3 and 2 more: Unschedulable: no"
+
+
+def make_waiting(*pods: Json, nodes: int = 1) -> TaskStatus:
+    (task,) = tasks([make_job(rank, nodes) for rank in range(nodes)], pods)
+    return task
+
+
+def text(task: TaskStatus, cause: str = "") -> str:
+    current = stage(task, cause)
+    return current.text if current else ""
+
+
+def make_starting(rank: int = 0, *conditions: Json, **status: object) -> Json:
+    pod = make_pod(rank, "Pending", CREATING, conditions=list(conditions), **status)
+    pod["status"]["containerStatuses"][1]["image"] = "python:3.13-slim"
+    return pod
+
+
+def test_stage_follows_start_of_pod() -> None:
+    unbound = make_pod(phase="Pending")
+    unbound["spec"] = {}
+    sandbox = condition("PodReadyToStartContainers")
+    init: Json = {"name": "fetch", "image": "rclone:1", "state": {"running": {}}}
+    stages = [
+        make_waiting(),
+        make_waiting(unbound),
+        make_waiting(make_starting()),
+        make_waiting(make_starting(0, sandbox)),
+        make_waiting(make_starting(0, sandbox, initContainerStatuses=[init])),
+        make_waiting(make_starting(0, sandbox, initContainerStatuses=[init | {"state": CREATING}])),
+        make_waiting(make_pod(state={"running": {}})),
     ]
+    assert list(map(text, stages)) == [
+        "train: waiting for a pod",
+        "train: waiting for a cluster node",
+        "train: starting python:3.13-slim on worker-1",
+        "train: pulling python:3.13-slim on worker-1",
+        "train: running init container fetch on worker-1",
+        "train: pulling rclone:1 on worker-1",
+        "",
+    ]
+    assert all(current is None or current.normal for current in map(stage, stages))
 
 
-def test_notes_ordinary_start_is_noted_only_after_delay() -> None:
-    (task,) = tasks([make_job()], [make_pod(phase="Pending", state=CREATING)])
-    assert notes(task, patient=True) == []
-    assert notes(task, patient=False) == ["waiting for node-0 to start"]
+def test_stage_of_blocked_nodes_has_cause_as_soon_as_known() -> None:
+    task = make_waiting(make_pod(0, "Pending", conditions=[unscheduled()]))
+    current = stage(task)
+    assert current and (current.text, current.normal) == (
+        "train: pending: Unschedulable: no",
+        False,
+    )
+    assert text(task, "too little cpu") == "train: pending: too little cpu"
+
+
+def test_stage_of_several_nodes_names_those_furthest_behind() -> None:
+    pods = [make_pod(rank, "Pending", conditions=[unscheduled()]) for rank in range(6)]
+    task = make_waiting(*pods, nodes=6)
+    assert text(task) == "train: pending: Unschedulable: no"
+    pods[0] = make_pod(0, state={"running": {}})
+    pods[1] = make_starting(1)
+    assert text(make_waiting(*pods, nodes=6)) == (
+        "train: 1 of 6 nodes have started; node-2, node-3, node-4, node-5:"
+        " pending: Unschedulable: no"
+    )
+    ready = [make_pod(0, state={"running": {}}), make_starting(1), make_starting(2)]
+    assert text(make_waiting(*ready, nodes=3)) == (
+        "train: 1 of 3 nodes have started; node-1, node-2: starting python:3.13-slim on worker-1"
+    )
 
 
 def test_notes_failed_node_is_noted_while_remaining_run() -> None:
     failed = make_pod(0, "Failed", terminated(1))
     jobs = [make_job(0, 2, "Failed"), make_job(1, 2)]
     (task,) = tasks(jobs, [failed, make_pod(1, state={"running": {}})])
-    assert notes(task, patient=False) == ["node-0 failed: exit code 1; the other nodes go on"]
-    stopping = notes(task, patient=False, stopping=True)
+    assert notes(task) == ["node-0 failed: exit code 1; the other nodes go on"]
+    stopping = notes(task, stopping=True)
     assert stopping == ["node-0 failed: exit code 1; the other nodes are being stopped"]
     (task,) = tasks([make_job(end="Failed")], [failed])
-    assert notes(task, patient=False) == []
+    assert notes(task) == []
 
 
 def test_notes_retried_node_is_noted_with_restart() -> None:
     job = make_job()
     job["spec"]["backoffLimit"] = 2
     (task,) = tasks([job], [make_pod(0, "Failed", terminated(3))])
-    assert notes(task, patient=True) == [
-        "node-0 failed and starts again: exit code 3; restart 1 follows"
-    ]
+    assert notes(task) == ["node-0 failed and starts again: exit code 3; restart 1 follows"]

@@ -8,7 +8,7 @@ from kubectl_sky.actions.taskfile import as_array
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus, tasks
-from kubectl_sky.observe.waiting import notes
+from kubectl_sky.observe.waiting import notes, stage
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
@@ -67,7 +67,7 @@ def test_array_node_states_are_independent() -> None:
     assert " ".join(node.state for node in task.nodes) == "completed failed running"
     assert (task.state, task.num_nodes) == (State.RUNNING, 3)
     assert task.note == "1 of 3 failed, first index-3: exit code 4"
-    assert notes(task, patient=False) == ["index-3 failed: exit code 4"]
+    assert notes(task) == ["index-3 failed: exit code 4"]
 
 
 def test_array_fails_when_all_indexes_finished() -> None:
@@ -78,7 +78,9 @@ def test_array_fails_when_all_indexes_finished() -> None:
 
 
 def test_array_indexes_not_started_are_not_noted() -> None:
-    assert notes(fold(make_array("0-99", 100)), patient=False) == []
+    task = fold(make_array("0-99", 100))
+    assert notes(task) == []
+    assert stage(task) is None
 
 
 def test_array_same_reason_is_noted_once() -> None:
@@ -86,8 +88,8 @@ def test_array_same_reason_is_noted_once() -> None:
     for pod in pods:
         no = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"}
         pod["status"]["conditions"] = [no]
-    found = notes(fold(make_array("0-4", 5), *pods), patient=False)
-    assert found == ["waiting for tasks: Unschedulable: no"]
+    current = stage(fold(make_array("0-4", 5), *pods))
+    assert current and current.text == "train: pending: Unschedulable: no"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""One line on a terminal that shows what tasks wait for and how long, until it is erased."""
+
+import os
+import sys
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import RLock, Thread
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+from kubectl_sky.observe.escapes import plain
+
+if TYPE_CHECKING:
+    from kubectl_sky.actions.ui import Waiting
+
+_INTERVAL = 0.25  # seconds between looks at the clock
+_ERASE = "\r\x1b[K"
+_DEFAULT_COLUMNS = 80
+
+
+class LiveLine:
+    """The line at the bottom of stderr; other output goes above it."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._waiting: dict[str, Waiting] = {}
+        self._drawn = ""
+        self._suspended = 0
+        self._partial = False  # whether the last output has no final newline
+        self._thread: Thread | None = None
+
+    def set(self, key: str, waiting: "Waiting | None") -> None:
+        """Show what a task waits for; None if it waits no longer."""
+        with self._lock:
+            self._waiting.pop(key, None)
+            if waiting:
+                self._waiting[key] = waiting
+            self._draw()
+            if waiting and not self._thread:
+                self._thread = Thread(target=self._tick, name="live line", daemon=True)
+                self._thread.start()
+
+    @contextmanager
+    def hidden(self, final_newline: bool = True) -> Iterator[None]:
+        """Erase the line while other output is written; it is drawn again below it, later."""
+        with self._lock:
+            self._erase()
+            self._suspended += 1
+            self._partial = not final_newline
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._suspended -= 1
+
+    def end(self) -> None:
+        """Erase the line for good."""
+        with self._lock:
+            self._waiting.clear()
+            self._erase()
+
+    def interrupt(self) -> None:
+        """Keep the line as it is, with the terminal's ^C, and begin a new one."""
+        with self._lock:
+            self._waiting.clear()
+            self._drawn = ""
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+
+    def _tick(self) -> None:
+        while True:
+            sleep(_INTERVAL)
+            with self._lock:
+                if not self._waiting:
+                    self._thread = None
+                    return
+                self._draw()
+
+    def _draw(self) -> None:
+        if not self._waiting or self._suspended or self._partial:
+            self._erase()
+            return
+        text = line(list(self._waiting.values()), monotonic(), _columns())
+        if text != self._drawn:
+            sys.stderr.write(_ERASE + text)
+            sys.stderr.flush()
+            self._drawn = text
+
+    def _erase(self) -> None:
+        if self._drawn:
+            sys.stderr.write(_ERASE)
+            sys.stderr.flush()
+            self._drawn = ""
+
+
+def line(waiting: "Sequence[Waiting]", now: float, columns: int) -> str:
+    """Format the line: `train: pulling python:3.13 on gpu-7 · 0:42 of 5:00`.
+
+    The text is cut so that the time fits into the columns.
+    """
+    first, others = waiting[0], len(waiting) - 1
+    limit = f" of {_clock(first.limit)}" if first.limit else ""
+    more = f" (and {others} more)" if others else ""
+    suffix = f"{more} · {_clock(now - first.since)}{limit}"
+    text = " ".join(plain(first.text).split())
+    return _cut(text, columns - 1 - len(suffix)) + suffix
+
+
+def _cut(text: str, width: int) -> str:
+    """Cut a text to a number of terminal columns; East Asian characters take two."""
+    used = 0
+    for position, character in enumerate(text):
+        used += 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        if used > width:
+            return text[: max(position - 1, 0)] + "…"
+    return text
+
+
+def _clock(seconds: float) -> str:
+    """Format seconds as `0:42` or `1:02:03`."""
+    minutes, rest = divmod(max(int(seconds), 0), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or _DEFAULT_COLUMNS
+    except (OSError, ValueError):
+        return _DEFAULT_COLUMNS

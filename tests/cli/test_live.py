@@ -1,0 +1,154 @@
+"""The line that shows what tasks wait for, and tables whose ages move."""
+
+import io
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from kubectl_sky.actions.ui import Waiting
+from kubectl_sky.cli import live, output
+from kubectl_sky.cli.live import LiveLine, line
+from kubectl_sky.cli.ui import Terminal
+from kubectl_sky.observe.logs import Origin
+from tests.polling import eventually
+
+PULLING = "train: pulling python:3.13-slim on gpu-7"
+
+
+class Screen(io.TextIOWrapper):
+    """A terminal that keeps what is written to it."""
+
+    def __init__(self) -> None:
+        self.bytes = io.BytesIO()
+        super().__init__(self.bytes, encoding="utf-8")
+
+    def isatty(self) -> bool:
+        return True
+
+    @property
+    def written(self) -> str:
+        self.flush()
+        return self.bytes.getvalue().decode()
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines as they are visible; the last one is empty after a newline."""
+        parts = self.written.replace("\x1b[K", "").split("\n")
+        return [part.rpartition("\r")[2] for part in parts]
+
+
+@pytest.fixture(autouse=True)
+def _live(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(output, "live", LiveLine())
+    monkeypatch.setattr(live, "_INTERVAL", 0.01)
+    monkeypatch.delenv("TERM", raising=False)
+    yield
+    output.live.end()
+
+
+def make_screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """Replace stderr during a test; pytest replaces it between a fixture and its test."""
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    return screen
+
+
+@pytest.mark.parametrize(
+    ("columns", "limit", "expected"),
+    [
+        (120, 300.0, f"{PULLING} · 0:42 of 5:00"),
+        (120, None, f"{PULLING} · 0:42"),
+        (60, 300.0, f"{PULLING} · 0:42 of 5:00"),
+        (40, 300.0, "train: pulling python:3… · 0:42 of 5:00"),
+        (120, 7200.0, f"{PULLING} · 0:42 of 2:00:00"),
+    ],
+)
+def test_line_is_cut_so_that_time_fits(columns: int, limit: float | None, expected: str) -> None:
+    assert line([Waiting(PULLING, 8.0, limit)], 50.9, columns) == expected
+    assert len(expected) < columns
+
+
+def test_line_of_hostile_text_stays_on_one_line() -> None:
+    text = line([Waiting("tr\x1b[2Jain:\nno\u202e \U0001f680 你好" + "你" * 90, 0)], 1, 60)
+    assert text.startswith("train: no<U+202E> \U0001f680 你好") and text.endswith("… · 0:01")
+    assert "\n" not in text and "\x1b" not in text and len(text) < 45, "wide characters"
+
+
+def test_line_of_several_tasks_counts_the_others() -> None:
+    waiting = [Waiting("one: queued", 0), Waiting("two: queued", 0)]
+    assert line(waiting, 5, 80) == "one: queued (and 1 more) · 0:05"
+
+
+def test_live_line_ticks_until_it_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = make_screen(monkeypatch)
+    clock = iter(range(1000))
+    monkeypatch.setattr(live, "monotonic", lambda: float(next(clock)))
+    ui = Terminal()
+    ui.waiting("a", Waiting("train: queued", 0.0, 300.0))
+    eventually(lambda: "0:03 of 5:00" in screen.written)
+    ui.waiting("a", None)
+    assert screen.lines == [""]
+    ui.note("done")
+    assert screen.lines == ["done", ""]
+
+
+def test_live_line_stays_below_notes_and_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = make_screen(monkeypatch)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO()))
+    ui = Terminal()
+    ui.waiting("a", Waiting("train: queued", 0.0))
+    ui.note("a note")
+    eventually(lambda: len(screen.lines) == 2 and screen.lines[1].startswith("train: queued"))
+    assert screen.lines[0] == "a note"
+    origin = Origin("a", 0, "node-0", "pod", "")
+    ui.logs(origin, [b"text without newline"], False)
+    written = screen.written
+    output.live.set("a", Waiting("train: other", 0.0))
+    assert screen.written == written, "it would overwrite the text"
+    ui.logs(origin, [b"", b"next"], True)
+    eventually(lambda: screen.lines[-1].startswith("train: other"))
+
+
+def test_live_line_interrupted_begins_new_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = make_screen(monkeypatch)
+    output.live.set("a", Waiting("train: queued", 0.0))
+    screen.write("^C")
+    output.live.interrupt()
+    output.error("interrupted; task a is still running")
+    first, second, _ = screen.lines
+    assert first.startswith("train: queued") and first.endswith("^C")
+    assert second == "interrupted; task a is still running"
+
+
+@pytest.mark.parametrize("term", ["dumb", None])
+def test_waiting_without_live_terminal_is_a_line(
+    term: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if term:
+        monkeypatch.setenv("TERM", term)
+    ui = Terminal()
+    ui.waiting("a", Waiting(PULLING, 0.0, 300.0))
+    ui.waiting("a", None)
+    assert capsys.readouterr().err == f"{PULLING}\n"
+
+
+def test_live_text_is_outdated_after_a_second_on_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(output, "monotonic", lambda: now[0])
+    monkeypatch.setattr(sys, "stdout", Screen())
+    shown = output.LiveText()
+    assert not shown.is_outdated, "nothing is shown yet"
+    shown.show("AGE 0s")
+    assert not shown.is_outdated
+    now[0] = 1.0
+    assert shown.is_outdated
+    shown.show("AGE 0s")
+    assert not shown.is_outdated
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    piped = output.LiveText()
+    piped.show("AGE 0s")
+    now[0] = 9.0
+    assert not piped.is_outdated
