@@ -196,6 +196,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return 2
     except SkyError as error:
+        if isinstance(error, Interrupted) and sys.stderr.isatty():
+            output.live.interrupt()  # the terminal has shown ^C; click begins a line on Abort
         return _report(error)
     except (click.Abort, KeyboardInterrupt):
         return _report(Interrupted("interrupted"))
@@ -213,8 +215,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(error: SkyError) -> int:
     """Print an error and what to do next, and return the exit code."""
-    if isinstance(error, Interrupted) and sys.stderr.isatty():
-        output.live.interrupt()  # the terminal has shown ^C
     output.live.end()
     output.error(error.what if error.without_prefix else f"error: {error.what}")
     if error.hint:
