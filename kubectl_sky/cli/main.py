@@ -196,9 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return 2
     except SkyError as error:
-        if isinstance(error, Interrupted) and sys.stderr.isatty():
-            output.live.interrupt()  # the terminal has shown ^C; click begins a line on Abort
-        return _report(error)
+        return _report(error, interrupted=isinstance(error, Interrupted))
     except (click.Abort, KeyboardInterrupt):
         return _report(Interrupted("interrupted"))
     except BrokenPipeError:  # the reader has closed the pipe, as with `| head`
@@ -213,8 +211,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _report(error: SkyError) -> int:
-    """Print an error and what to do next, and return the exit code."""
+def _report(error: SkyError, *, interrupted: bool = False) -> int:
+    """Print an error and what to do next, and return the exit code.
+
+    If it is `interrupted`, the terminal has shown ^C, and a new line begins; click begins its own.
+    """
+    if interrupted and sys.stderr.isatty():
+        output.live.interrupt()
     output.live.end()
     output.error(error.what if error.without_prefix else f"error: {error.what}")
     if error.hint:
