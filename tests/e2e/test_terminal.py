@@ -59,8 +59,8 @@ def test_submit_on_terminal_shows_what_it_waits_for(sky: Command, columns: int) 
 
 def test_submit_interrupted_on_terminal_begins_new_line(sky: Command) -> None:
     path = sky.write("quick.yaml", TASK)
-    interrupt = {"types": "\x03", "when": "pending: "}
-    code, screen = on_terminal(sky, "submit", path, "--id", "line0002", **interrupt)
+    arguments = ("submit", path, "--id", "line0002")
+    code, screen = on_terminal(sky, *arguments, types="\x03", when="pending: ")
     assert code == 130, screen
     assert re.search(
         r" of 5:00(\^C)?\r\ninterrupted; task line0002 is still running\r\n", screen
