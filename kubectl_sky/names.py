@@ -60,6 +60,13 @@ SCRIPTS_FOLDER = "/etc/kubectl-sky"
 SCRATCH = "kubectl-sky"  # writable scratch volume for any image and user
 SCRATCH_FOLDER = "/kubectl-sky"
 
+# The labels that tools show for all applications; users can set other values, except for the owner.
+MANAGED_BY = "app.kubernetes.io/managed-by"
+APP_NAME = "app.kubernetes.io/name"
+INSTANCE = "app.kubernetes.io/instance"
+VERSION = "app.kubernetes.io/version"  # of this program
+STANDARD = (MANAGED_BY, APP_NAME, INSTANCE, VERSION)
+
 _OURS = {TASK, TASK_ID, TASK_NAME, USERNAME, NODE_IDX}
 _OUR_PREFIX = "kubectl-sky/"
 

@@ -1,7 +1,8 @@
 """Compare an object in the cluster with the one to send, field by field.
 
-Fields that the server set are ignored. Fields that were sent before but no longer are count as
-differences; the object's `managedFields` list them.
+Fields that the server set are ignored, and standard labels of another version of this program.
+Fields that were sent before but no longer are count as differences; the object's `managedFields`
+list them.
 """
 
 import json
@@ -60,9 +61,19 @@ def differences(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[Dif
     """Return the fields of `live` that `desired` would change; hide Secret values."""
     changes = list(_compare("", desired, live))
     changes += _dropped("", _sent(live), desired, live)
+    changes = [item for item in changes if not _is_of_version(item)]
     if desired.get("kind") == "Secret":
         changes = [Difference(item.path, "(hidden)", "(another value)") for item in changes]
     return changes
+
+
+def _is_of_version(item: Difference) -> bool:
+    """Return whether only another version of this program makes the difference.
+
+    Earlier versions do not set the standard labels. Nothing depends on them.
+    """
+    key = item.path.rpartition("labels[")[2].removesuffix("]")
+    return key == names.VERSION or (key in names.STANDARD and item.live is None)
 
 
 def foreign_fields(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import accelerators
+from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.spec import accelerator, quantity
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.users import User
@@ -67,7 +68,8 @@ class Account:
     @property
     def labels(self) -> dict[str, str]:
         """The labels of the objects."""
-        return {names.ACCOUNT: self.kind, names.USERNAME: self.user.label}
+        standard = standard_labels(names.MANAGER, self.name)
+        return standard | {names.ACCOUNT: self.kind, names.USERNAME: self.user.label}
 
     @property
     def namespace_labels(self) -> Mapping[str, str]:

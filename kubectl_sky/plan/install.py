@@ -4,9 +4,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kubectl_sky import __version__
+from kubectl_sky import __version__, names
 from kubectl_sky.errors import UserError
 from kubectl_sky.names import CONTROLLERS_NAMESPACE
+from kubectl_sky.plan.labels import standard_labels
 
 DEFAULT_NAMESPACE = CONTROLLERS_NAMESPACE
 DEFAULT_IMAGE = f"kubectl-sky:{__version__}"
@@ -37,12 +38,15 @@ class Install:
     @property
     def labels(self) -> Mapping[str, str]:
         """The labels of all objects."""
-        return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/version": __version__}
+        return standard_labels(self.name, self.name)
 
     @property
     def selector(self) -> Mapping[str, str]:
-        """The label that selects the pods."""
-        return {"app.kubernetes.io/name": self.name}
+        """The labels that select the pods.
+
+        A task may have the same name, but not the same instance.
+        """
+        return {names.APP_NAME: self.name, names.INSTANCE: self.name}
 
     @property
     def pod_security(self) -> Mapping[str, object]:

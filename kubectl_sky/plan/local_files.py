@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kubectl_sky import names
 from kubectl_sky.facts import Archive, Facts
+from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.secret import Secret
 from kubectl_sky.spec import credentials
 from kubectl_sky.spec.document import FieldError
@@ -197,10 +198,12 @@ def _config_map(parts: Mapping[str, bytes], facts: Facts) -> FilesConfigMap:
     digest = hashlib.sha256(facts.user.name.encode())
     for key, data in parts.items():
         digest.update(f"\0{key} {len(data)}\0".encode() + data)
+    name = f"files-{digest.hexdigest()[:20]}"
+    labels = {names.TASK: "true", names.FILES: "true", names.USERNAME: facts.user.label}
     return FilesConfigMap(
-        name=f"files-{digest.hexdigest()[:20]}",
+        name=name,
         namespace=facts.namespace,
-        labels={names.TASK: "true", names.FILES: "true", names.USERNAME: facts.user.label},
+        labels=standard_labels(names.MANAGER, name) | labels,
         annotations={names.ORIGINAL_USER: facts.user.name},
         parts=parts,
     )

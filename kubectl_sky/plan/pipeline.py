@@ -6,6 +6,7 @@ from typing import Any
 
 from kubectl_sky import bounded, names
 from kubectl_sky.plan import runtime
+from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.plan.plan import Group, Plan
 from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Task
@@ -200,7 +201,8 @@ def _with_group_service(plan: Plan, member: Member) -> Plan:
     annotation_keys = (names.ORIGINAL_USER, names.PIPELINE_NAME)
     group = Group(
         namespace=plan.namespace,
-        labels={key: plan.labels[key] for key in label_keys},
+        labels=standard_labels(member.title, str(member.service))
+        | {key: plan.labels[key] for key in label_keys},
         annotations={
             key: plan.annotations[key] for key in annotation_keys if key in plan.annotations
         },

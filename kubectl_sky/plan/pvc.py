@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
+from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.volumes import Storage
 from kubectl_sky.users import User
@@ -37,7 +38,8 @@ def new_pvc(user: User, namespace: str, name: str, volume_id: str, storage: Stor
     return Pvc(
         name=f"{names.dns_label(name, 'volume')}-{volume_id}",
         namespace=namespace,
-        labels=dict(storage.labels)
+        labels=standard_labels(name, f"{names.dns_label(name, 'volume')}-{volume_id}")
+        | dict(storage.labels)
         | {
             names.VOLUME: "true",
             names.VOLUME_ID: volume_id,

@@ -6,10 +6,11 @@ is the same for all tasks of a version in a namespace.
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from kubectl_sky import assets, names
+from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.settings import DEFAULT_IMAGE
 from kubectl_sky.spec.task import Task
 
@@ -40,9 +41,12 @@ class Runtime:
     name: str
     namespace: str
     scripts: Mapping[str, str]
-    labels: Mapping[str, str] = field(
-        default_factory=lambda: {names.TASK: "true", names.RUNTIME: "true"}
-    )
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of the ConfigMap."""
+        standard = standard_labels(names.MANAGER, self.name)
+        return standard | {names.TASK: "true", names.RUNTIME: "true"}
 
 
 def runtime(namespace: str) -> Runtime:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kubectl_sky import names
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan import queueing, runtime
+from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.plan.plan import Node
 from kubectl_sky.spec.task import Resources, Task
 
@@ -49,10 +50,12 @@ def build_metadata(
     """Return a task's identity; the default name contains the task ID."""
     title = task.name or f"task-{task_id}"
     user_labels = _user_labels(task.kubernetes.labels, resources.labels, queue)
+    stem = names.dns_label(title)
+    standard = standard_labels(title, names.task_object(stem, task_id))
     return TaskMetadata(
         id=task_id,
-        stem=names.dns_label(title),
-        labels=user_labels | _labels(title, task_id, facts),
+        stem=stem,
+        labels=standard | user_labels | _labels(title, task_id, facts),
         annotations=_annotations(task, title, facts, resources),
     )
 

@@ -1,11 +1,13 @@
 """Submit on a cluster in memory: the requests it sends, and what it refuses."""
 
+import json
 import re
 
 import pytest
 
-from kubectl_sky import kinds
+from kubectl_sky import __version__, kinds
 from kubectl_sky.errors import UserError
+from kubectl_sky.plan import labels, task_metadata
 from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -74,6 +76,65 @@ def test_submit_same_id_twice_sends_no_writes(api: FakeCluster, send: Submitter)
     assert api.writes == []
     assert [result.unchanged for result in ui.results] == [False, True]
     assert ui.results[0].uids == ui.results[1].uids
+
+
+STANDARD = {
+    "app.kubernetes.io/managed-by": "kubectl-sky",
+    "app.kubernetes.io/name": "everything",
+    "app.kubernetes.io/instance": f"everything-{ID}",
+    "app.kubernetes.io/version": __version__,
+}
+EVERYTHING = """\
+name: everything
+num_nodes: 2
+secrets: {KEY: hunter2}
+resources: {ports: 80}
+run: 'true'
+"""
+
+
+def test_submit_sets_standard_labels_on_all_objects_and_pods(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send(EVERYTHING)
+    created = [
+        json.loads(request.body or b"{}") for request in api.sent if request.method == "POST"
+    ]
+    task_objects = [item for item in created if "task-id" in str(item.get("metadata"))]
+    assert {item["kind"] for item in task_objects} >= {"Job", "ConfigMap", "Secret", "Service"}
+    for item in task_objects:
+        assert item["metadata"]["labels"].items() >= STANDARD.items()
+        if item["kind"] == "Job":
+            pod_labels = item["spec"]["template"]["metadata"]["labels"]
+            assert pod_labels.items() >= STANDARD.items()
+
+
+def test_submit_same_id_with_another_version_is_unchanged(
+    api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(TWO)
+    api.requests.clear()
+    monkeypatch.setattr(labels, "__version__", "9.9.9")
+    assert send(TWO).results[-1].unchanged
+    assert api.writes == []
+
+
+def test_submit_same_id_of_version_without_standard_labels_is_unchanged(
+    api: FakeCluster, send: Submitter
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(task_metadata, "standard_labels", lambda name, instance: {})
+        send(TWO)
+    api.requests.clear()
+    assert send(TWO).results[-1].unchanged
+    assert api.writes == []
+
+
+def test_submit_labels_of_user_win_over_standard_labels(api: FakeCluster, send: Submitter) -> None:
+    send("name: a\nresources: {labels: {app.kubernetes.io/name: mine}}\nrun: 'true'\n")
+    metadata = api.get(kinds.JOB, f"a-{ID}")["metadata"]
+    assert metadata["labels"]["app.kubernetes.io/name"] == "mine"
+    assert metadata["labels"]["task-name"] == "a"
 
 
 def test_submit_id_of_other_task_is_refused_with_fields(api: FakeCluster, send: Submitter) -> None:

@@ -1,5 +1,6 @@
 """The manifests of `api --install`: restricted pods without rights, and safe values."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.server_install import server_install
 from kubectl_sky.render import manifests
+from tests.plan.test_resolve import make_plan, make_task
 
 Json = dict[str, Any]
 INGRESS = Path(__file__).parents[2] / "examples" / "server" / "ingress-oidc.yaml"
@@ -32,6 +34,13 @@ def test_server_has_no_rights_and_no_token() -> None:
     (config, tmp) = spec["volumes"]
     assert [list(source) for source in config["projected"]["sources"]] == [["configMap"]] * 2
     assert list(tmp) == ["name", "emptyDir"]
+
+
+def test_service_of_the_server_does_not_select_task_of_the_same_name() -> None:
+    task = make_plan(replace(make_task(), name="kubectl-sky-api"))
+    selector = rendered()["Service"]["spec"]["selector"]
+    assert selector["app.kubernetes.io/name"] == task.labels["app.kubernetes.io/name"]
+    assert not selector.items() <= task.labels.items()
 
 
 def test_kubeconfig_of_the_server_has_an_address_and_no_credentials(tmp_path: Path) -> None:
