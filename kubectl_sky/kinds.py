@@ -39,6 +39,13 @@ CLUSTER_ROLE_BINDING = Kind(
     namespaced=False,
 )
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+CUSTOM_RESOURCE_DEFINITION = Kind(
+    "apiextensions.k8s.io",
+    "v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    namespaced=False,
+)
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 EVENT = Kind("", "v1", "Event", "events")
 HPA = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")

@@ -45,7 +45,14 @@ RULES: Mapping[str, Sequence[Rule]] = {
         # Tells a Job that was deleted from one that submit has not created yet.
         Rule("", ("services",), ("list",)),
     ),
-    "ray": (),
+    "ray": (
+        Rule("kubectl-sky.dev", ("rayservegraphs",), ("list", "watch")),
+        Rule("kubectl-sky.dev", ("rayservegraphs/status",), ("patch",)),
+        Rule("ray.io", ("rayservices",), ("create", "get", "list", "patch", "watch")),
+        Rule("", ("configmaps",), ("create", "get", "patch")),  # the builder
+        Rule("", ("secrets",), ("get",)),  # tokens, CAs and signatures, by name
+        Rule("", ("events",), ("create",)),
+    ),
     "fairshare": (),
 }
 # The rights that a controller needs in all namespaces, or on kinds without a namespace.
@@ -55,7 +62,7 @@ CLUSTER_RULES: Mapping[str, Sequence[Rule]] = {
     for name in NAMES
 }
 # Templates of CRDs that a controller needs.
-CRDS: Mapping[str, Sequence[str]] = {}
+CRDS: Mapping[str, Sequence[str]] = {"ray": ("rayservegraph-crd.yaml.j2",)}
 
 
 @dataclass(frozen=True)

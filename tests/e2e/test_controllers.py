@@ -62,13 +62,13 @@ class Controller:
         assert done.returncode == 0, done.stderr
 
 
-@pytest.fixture
-def controller(
-    sky: Command, kubectl: Command, environment: dict[str, str], namespace: str, tmp_path: Path
-) -> Iterator[Controller]:
-    """A controller with the rights of `controllers install` for the test's namespace."""
-    text = sky("controllers", "install", "-n", namespace, "--only", "tasks").stdout
-    items = [item for item in yaml.safe_load_all(text) if item["kind"] != "Deployment"]
+def as_controller(
+    sky: Command, kubectl: Command, environment: dict[str, str], namespace: str, only: str
+) -> Command:
+    """Apply the rights of `controllers install`; return this program with nothing but them."""
+    text = sky("controllers", "install", "-n", namespace, "--only", only).stdout
+    apart = ("CustomResourceDefinition", "Deployment")
+    items = [item for item in yaml.safe_load_all(text) if item["kind"] not in apart]
     done = kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(items))
     assert done.returncode == 0, done.stderr
     config = yaml.safe_load(Path(environment["KUBECONFIG"]).read_text())
@@ -76,13 +76,18 @@ def controller(
     current = next(c for c in config["contexts"] if c["name"] == config["current-context"])
     current["context"]["user"] = "controller"
     config["users"] = [{"name": "controller", "user": {"token": token}}]
-    kubeconfig = tmp_path / "kubeconfig-of-controller"
+    kubeconfig = sky.folder / "kubeconfig-of-controller"
     kubeconfig.write_text(json.dumps(config))
-    command = Command(
-        (sys.executable, "-m", "kubectl_sky"),
-        environment | {"KUBECONFIG": str(kubeconfig)},
-        tmp_path,
-    )
+    variables = environment | {"KUBECONFIG": str(kubeconfig)}
+    return Command((sys.executable, "-m", "kubectl_sky"), variables, sky.folder)
+
+
+@pytest.fixture
+def controller(
+    sky: Command, kubectl: Command, environment: dict[str, str], namespace: str
+) -> Iterator[Controller]:
+    """A controller with the rights of `controllers install` for the test's namespace."""
+    command = as_controller(sky, kubectl, environment, namespace, "tasks")
     yield Controller(command, kubectl, namespace)
     command.end()
 

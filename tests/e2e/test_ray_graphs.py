@@ -22,6 +22,7 @@ from tests.cluster.target import Cluster
 from tests.controllers.ray.graphs import make_bytes
 from tests.controllers.ray.source import SECRET, GraphSource, serving
 from tests.e2e.conftest import ROOT, Command
+from tests.e2e.test_controllers import as_controller
 from tests.polling import eventually
 
 RAY_SERVICES = ROOT.parent / "shared" / "crds" / "ray.io_rayservices.yaml"
@@ -177,24 +178,27 @@ class Operated:
 def operated(
     sky: Command,
     kubectl: Command,
+    environment: dict[str, str],
     namespace: str,
     source: GraphSource,
     graphs: None,
-    tmp_path: Path,
 ) -> Iterator[Operated]:
-    """The controller as a process, and a RayServeGraph."""
+    """The controller as a process with the installed rights, and a RayServeGraph."""
     port = free_port()
     settings = {"ray_graphs": {"trusted_hosts": ["127.0.0.1"], "webhook": f"127.0.0.1:{port}"}}
-    folder = tmp_path / ".config" / "kubectl-sky"
+    folder = sky.folder / ".config" / "kubectl-sky"
     (folder / "settings.yaml").write_text(json.dumps(settings))
     result = Operated(kubectl, source, namespace, port)
     result.set_secret(source.token)
     result.apply(make_graph(source.url))
-    process = sky.start("controllers", "run", "--only", "ray", "-n", namespace)
+    command = as_controller(sky, kubectl, environment, namespace, "ray")
+    process = command.start("controllers", "run", "--only", "ray", "-n", namespace)
     yield result
     process.terminate()
     output, errors = process.communicate(timeout=30)
+    command.end()
     assert process.returncode == 0, errors
+    assert "forbidden" not in errors, errors
     shown = [kubectl("get", kind, "-o", "yaml").stdout for kind in ("rayservegraphs", "events")]
     text = "".join([output, errors, *shown])
     assert "-token" not in text and SECRET.decode() not in text
