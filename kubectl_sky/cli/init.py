@@ -7,19 +7,43 @@ from kubectl_sky.cli import commands, output
 _DEFAULT = "task"
 
 
-@commands.command("init", examples=["init", "init train", "init train --force", "init - | less"])
-@click.argument("name", default=_DEFAULT)
+@commands.command(
+    "init",
+    examples=[
+        "init",
+        "init train.py --gpus A100:8 --nodes 2",
+        "init llm --kind vllm",
+        "init - | less",
+    ],
+)
+@click.argument("target", metavar="[SCRIPT|NAME]", default=_DEFAULT)
+@click.option("--gpus", default="", metavar="GPUS", help="GPUs per node: 1, A100:8.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(min=1, max=1000),
+    default=1,
+    show_default=True,
+    help="Number of nodes.",
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["script", "torchrun", "vllm"]),
+    help="torchrun: distributed PyTorch (default if SCRIPT imports torch); vllm: serve a model.",
+)
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
-def command(name: str, force: bool) -> None:
-    """Write a first task file with comments: NAME.yaml (default: task.yaml).
+def command(target: str, gpus: str, nodes: int, kind: str | None, force: bool) -> None:
+    """Write a task file with comments: SCRIPT.yaml for a script, otherwise NAME.yaml.
 
-    NAME may be a path. With `-`, the file is printed instead.
+    The task uploads the current folder and runs SCRIPT. Without SCRIPT, it prints a line. With `-`
+    in place of a name, the file is printed instead.
     """
     from kubectl_sky.actions import init
 
-    if name == "-":
-        output.out(init.text("task.yaml", _DEFAULT).rstrip("\n"))
+    to_stdout = target == "-"
+    draft, path = init.draft(_DEFAULT if to_stdout else target, gpus, nodes, kind or "")
+    if to_stdout:
+        output.out(init.text(draft, str(path)).rstrip("\n"))
         return
-    path = init.write(name, force)
+    init.write(draft, path, force)
     output.out(f"{path} created")
     output.note(f'to run it, run "kubectl sky submit {path}"')

@@ -1,4 +1,4 @@
-"""`init` writes a valid file and never overwrites an existing file."""
+"""`init` writes a valid file for every kind and never overwrites an existing file."""
 
 from pathlib import Path
 
@@ -6,9 +6,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kubectl_sky.actions import init
+from kubectl_sky.actions.init import KINDS, Draft
 from kubectl_sky.cli.main import sky
 from kubectl_sky.errors import SkyError
 from tests.actions.test_taskfile import drafted, plans
+
+TORCH = "import os\nimport torch.distributed as dist\n"
 
 
 def run(*arguments: str) -> Result:
@@ -43,8 +46,55 @@ def test_init_writes_valid_task(
     assert plans(task_file)[0].requests == {"cpu": "1", "memory": "1Gi"}
 
 
+@pytest.mark.parametrize("kind", ["", *KINDS])
+@pytest.mark.parametrize("gpus", ["", "H100:8", "2"])
+@pytest.mark.parametrize("nodes", [1, 3])
+@pytest.mark.parametrize("script", ["", "my train.py", "run.sh", "src/tool"])
+def test_init_every_kind_is_valid(
+    folder: Path, kind: str, gpus: str, nodes: int, script: str
+) -> None:
+    task_file = drafted(init.text(Draft("a", script, gpus, nodes, kind), "a.yaml"), folder)
+    assert task_file.warnings == ()
+    assert task_file.tasks[0].num_nodes == nodes
+    assert bool(task_file.tasks[0].run)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "arguments", "command"),
+    [
+        ("hello.py", "print(1)\n", (), "python hello.py\n"),
+        ("a b.sh", "echo\n", (), "bash 'a b.sh'\n"),
+        ("tool", "\x7fELF\0\xff", (), "./tool\n"),
+        ("train.py", TORCH, (), "torchrun \\\n"),
+        ("train.py", "# import torch\n", (), "python train.py\n"),
+        ("train.py", TORCH, ("--kind", "script"), "python train.py\n"),
+        ("other.py", "print(1)\n", ("--nodes", "2", "--gpus", "A100:8"), "torchrun \\\n"),
+        ("train.py", TORCH, ("--kind", "vllm"), 'vllm serve "$MODEL" --port 8000'),
+    ],
+)
+def test_init_script_runs_it_from_uploaded_folder(
+    folder: Path, name: str, content: str, arguments: tuple[str, ...], command: str
+) -> None:
+    (folder / name).write_text(content)
+    done = run(name, *arguments)
+    assert done.exit_code == 0, done.output
+    written = (folder / f"{Path(name).stem}.yaml").read_text()
+    task = drafted(written, folder).tasks[0]
+    assert task.run is not None and task.run.startswith(command)
+    assert ("\nworkdir: ." in written) == (not command.startswith("vllm"))
+
+
+def test_init_torchrun_has_nodes_gpus_and_image(folder: Path) -> None:
+    (folder / "my_Train.py").write_text(TORCH)
+    assert run("my_Train.py", "--gpus", "H100:8", "--nodes", "2").exit_code == 0
+    text = (folder / "my_Train.yaml").read_text()
+    assert "name: my-train\n" in text
+    assert "\nnum_nodes: 2 " in text and "  accelerators: H100:8\n" in text
+    assert "image_id: docker:pytorch/pytorch:" in text and "    my_Train.py\n" in text
+
+
 def test_init_commented_fields_are_valid(folder: Path) -> None:
-    lines = init.text("task.yaml", "task").splitlines()
+    lines = init.text(Draft(), "task.yaml").splitlines()
     text = "\n".join(
         line.replace("# ", "", 1) if line.strip().startswith("# ") and ":" in line else line
         for line in lines[2:]
@@ -56,22 +106,45 @@ def test_init_commented_fields_are_valid(folder: Path) -> None:
 
 def test_init_dash_prints_to_stdout(folder: Path) -> None:
     done = run("-")
-    assert (done.exit_code, done.output) == (0, init.text("task.yaml", "task"))
+    assert (done.exit_code, done.output) == (0, init.text(Draft(), "task.yaml"))
     assert list(folder.iterdir()) == []
 
 
 def test_init_existing_file_requires_force(folder: Path) -> None:
     (folder / "task.yaml").write_text("mine")
     with pytest.raises(SkyError, match=r"task\.yaml already exists; to overwrite it, use --force"):
-        init.write("task", force=False)
+        init.write(Draft(), Path("task.yaml"), force=False)
     assert (folder / "task.yaml").read_text() == "mine"
     assert run("--force").exit_code == 0
     assert (folder / "task.yaml").read_text() != "mine"
 
 
-@pytest.mark.parametrize("name", ["no/such/folder/x", "a b", "x\0y", "$(id)", "-x: {", ""])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "no/such/folder/x",
+        "a b",
+        "x\0y",
+        "$(id)",
+        "-x: {",
+        "",
+        "none.py",
+        "x\ny",
+        "\0.py",
+        "/etc/profile",
+        "../x.sh",
+    ],
+)
 def test_init_invalid_name_is_refused(folder: Path, name: str) -> None:
     with pytest.raises(SkyError) as caught:
-        init.write(name, force=False)
+        draft, path = init.draft(name, "", 1, "")
+        init.write(draft, path, force=False)
     assert caught.value.exit_code == 2
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("gpus", ["A100:two", "a\nb: c", "{", "A100:-1"])
+def test_init_invalid_gpus_are_refused(folder: Path, gpus: str) -> None:
+    with pytest.raises(SkyError) as caught:
+        init.text(Draft(gpus=gpus), "task.yaml")
+    assert caught.value.exit_code == 2
