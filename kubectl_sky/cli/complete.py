@@ -64,8 +64,8 @@ class Text(click.types.StringParamType):
         """Return the candidates for a word; none if the cluster does not answer."""
         from click.shell_completion import CompletionItem
 
-        if self.kind == "fields":
-            return _fields(incomplete)
+        if self.kind in ("fields", "settings"):
+            return _fields(incomplete, "settings." if self.kind == "settings" else "")
         if self.kind in ("file", "dir"):
             return [CompletionItem(incomplete, type=self.kind)]
         paths = self.kind == "paths"  # of cp: TASK:PATH, or a local path
@@ -79,16 +79,16 @@ class Text(click.types.StringParamType):
         return [*items, CompletionItem(incomplete, type="file")] if paths else items
 
 
-def _fields(incomplete: str) -> "list[CompletionItem]":
-    """Return the fields at the level of an incomplete one."""
+def _fields(incomplete: str, root: str) -> "list[CompletionItem]":
+    """Return the fields at the level of an incomplete one; `root` is left out of them."""
     from click.shell_completion import CompletionItem
 
     from kubectl_sky.spec import explain
 
-    parent = explain.explain(incomplete.rpartition(".")[0])
-    roots = [CompletionItem(root) for root in explain.ROOTS[1:] if not parent.path]
-    fields = [CompletionItem(field.name, help=field.summary) for field in parent.fields()]
-    return [item for item in (*fields, *roots) if item.value.startswith(incomplete)]
+    parent = explain.explain(root + incomplete.rpartition(".")[0])
+    words = [(field.name.removeprefix(root), field.summary) for field in parent.fields()]
+    words += [(name, "") for name in explain.ROOTS[1:] if not parent.path and not root]
+    return [CompletionItem(word, help=text) for word, text in words if word.startswith(incomplete)]
 
 
 def add_types(params: Iterable[click.Parameter]) -> None:

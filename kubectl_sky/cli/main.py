@@ -68,6 +68,7 @@ _GROUPS = {
     },
     "Other": {
         "auth": "Manage the owner recorded on your tasks and volumes",
+        "config": "Show and change the settings",
         "completion": "Complete commands, tasks and flags in your shell",
         "version": "Print the version",
     },

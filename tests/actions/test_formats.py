@@ -26,6 +26,7 @@ QUEUE, PODS = kinds.LOCAL_QUEUE, kinds.POD_METRICS
 # The arguments of each command, and its exit code.
 COMMANDS: dict[str, tuple[str, int]] = {
     "auth whoami": ("", 0),
+    "config view": ("", 0),
     "doctor": (ID, 0),
     "gpus": ("", 0),
     "list": ("", 0),
@@ -49,7 +50,7 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "users remove": ("alice --yes", 0),
     "users show": ("alice", 0),
     "validate": ("task.yaml", 0),
-    "version": ("", 0),
+    "version": ("--client", 0),
     "volumes apply": ("volume.yaml", 0),
     "volumes create": ("notes 1Gi", 0),
     "volumes list": ("", 0),

@@ -1,0 +1,154 @@
+"""`config`: show and change the settings file."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from kubectl_sky import __version__, private, settings
+from kubectl_sky.actions import preferences
+from kubectl_sky.errors import InvalidFiles, UserError
+from kubectl_sky.spec import edit, explain
+from kubectl_sky.spec.load import load
+
+_SCHEMA = f"https://github.com/kubectl-sky/kubectl-sky/raw/v{__version__}/schemas/settings.json"
+_HEADER = f"# yaml-language-server: $schema={_SCHEMA}\n"
+DEFAULT, ENVIRONMENT = "default", "environment"
+_VARIABLES = (
+    "KUBECTL_SKY_SERVER",
+    "K8S_CLI_API_URL",
+    "KUBECTL_SKY_CONFIG_HOME",
+    "KUBECTL_SKY_CACHE_HOME",
+    "KUBECTL_SKY_STATE_HOME",
+    "KUBECONFIG",
+)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A setting or environment variable with its value, and where it comes from.
+
+    `source` is `FILE:LINE`, `default` or `environment`.
+    """
+
+    name: str
+    value: Any
+    source: str
+
+
+def view(environ: Mapping[str, str]) -> list[Value]:
+    """Return the settings that are set or have a default, and environment variables that are set.
+
+    Raises InvalidFiles for an invalid settings file.
+    """
+    return [*_settings(environ), *_variables(environ)]
+
+
+def _settings(environ: Mapping[str, str]) -> Iterator[Value]:
+    preferences.preferences(environ)  # reports all problems of the file
+    path = settings.settings_file(environ)
+    documents = load(_text(path).encode(), str(path), example="image: …", optional=True)
+    data = documents[0].data if documents else {}
+    for field in explain.explain("settings").fields():
+        name = field.path[-1]
+        if data.get(name) is not None:
+            line = documents[0].position((name,), key=True)[0]
+            yield Value(name, data[name], f"{path}:{line}")
+        elif "default" in field.rules:
+            yield Value(name, field.rules["default"], DEFAULT)
+
+
+def _variables(environ: Mapping[str, str]) -> Iterator[Value]:
+    for name in _VARIABLES:
+        if environ.get(name):
+            yield Value(name, _without_password(environ[name]), ENVIRONMENT)
+
+
+def _without_password(text: str) -> str:
+    """Remove user and password from a URL."""
+    if "@" not in text:
+        return text
+    parts = urlsplit(text)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def get(key: str, environ: Mapping[str, str]) -> Any:  # noqa: ANN401 -- whatever the setting is
+    """Return a setting, or its default; None if it has none. Raises UnknownName."""
+    steps = _steps(key)
+    value: Any = next((item.value for item in _settings(environ) if item.name == steps[0]), None)
+    for step in steps[1:]:
+        value = value.get(step) if isinstance(value, dict) else None
+    field = explain.explain(f"settings.{key}")
+    return field.rules.get("default") if value is None else value
+
+
+def put(key: str, text: str, environ: Mapping[str, str]) -> Path:
+    """Set a setting to a value in YAML, and return the path of the file.
+
+    Raises UnknownName, and UserError if the value is invalid or the file cannot be edited.
+    """
+    steps = _steps(key)
+    field = explain.explain(f"settings.{key}")
+    try:
+        value = text if field.types == "string" else yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise UserError(f"{key}: invalid YAML: {text!r}") from None
+    path = settings.settings_file(environ)
+    return _write(path, key, edit.put, _text(path) or _HEADER, steps, value)
+
+
+def unset(key: str, environ: Mapping[str, str]) -> Path:
+    """Remove a setting from the file, and return its path. Raises UnknownName if it is not set."""
+    steps = _steps(key)
+    path = settings.settings_file(environ)
+    preferences.preferences(environ)
+    data = yaml.safe_load(_text(path)) or {}
+    for step in steps:
+        data = data.get(step) if isinstance(data, dict) else None
+    if data is None:
+        raise UserError(f"{key} is not set in {path}")
+    return _write(path, key, edit.remove, _text(path), steps)
+
+
+def _steps(key: str) -> list[str]:
+    """Return the path of a setting. Raises UnknownName with a similar one."""
+    steps = key.split(".")
+    if not all(steps):
+        raise UserError(f"invalid setting {key!r}", "run `kubectl sky explain settings`")
+    explain.explain(f"settings.{key}")
+    return steps
+
+
+def _write(path: Path, key: str, change: Any, text: str, *arguments: Any) -> Path:  # noqa: ANN401
+    """Change the text and write it, unless the settings are then invalid."""
+    preferences.read(text.encode(), str(path))
+    try:
+        edited = change(text, *arguments)
+    except edit.Refused as error:
+        raise UserError(f"{path}: {error}", f"edit {key} by hand") from None
+    preferences.read(edited.encode(), str(path))
+    try:
+        target = path.resolve()
+        if not path.parent.exists():
+            private.Folder(path.parent).create()
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
+        private.replace(target, edited.encode(), mode)
+    except OSError as error:
+        reason = (error.strerror or "").lower()
+        raise UserError(f"{path}: cannot be written: {reason}") from None
+    return path
+
+
+def _text(path: Path) -> str:
+    """Return the settings file; "" if it does not exist."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError):
+        preferences.preferences({**os.environ, "KUBECTL_SKY_CONFIG_HOME": str(path.parent)})
+        raise InvalidFiles([]) from None

@@ -1,0 +1,78 @@
+"""`kubectl sky config`."""
+
+import os
+
+import click
+
+from kubectl_sky.cli import commands, complete, options, output
+
+_SETTING = complete.Text("settings")
+
+
+@commands.group("config")
+def command() -> None:
+    """Show and change the settings: defaults for all tasks."""
+
+
+@command.command("view", examples=["config view", "config view -o json"])
+@options.output("json", "yaml")
+def view(form: str | None) -> None:
+    """Show the settings and where each value comes from: file and line, default, environment."""
+    from kubectl_sky.actions import config
+
+    values = config.view(os.environ)
+    if form:
+        rows = [{"name": row.name, "value": row.value, "source": row.source} for row in values]
+        output.out(output.document("Settings", {"settings": rows}, form))
+        return
+    cells = [[row.name, _text(row.value), row.source] for row in values]
+    output.out(output.table(["SETTING", "VALUE", "SOURCE"], cells))
+
+
+@command.command("get", examples=["config get queue", "config get ports.expose"])
+@click.argument("setting", type=_SETTING)
+def get(setting: str) -> None:
+    """Print the value of SETTING, or its default."""
+    from kubectl_sky.actions import config
+
+    value = config.get(setting, os.environ)
+    output.out("" if value is None else _text(value))
+
+
+@command.command(
+    "set", examples=["config set queue team-queue", "config set ports.expose nodeport"]
+)
+@click.argument("setting", type=_SETTING)
+@click.argument("value")
+def put(setting: str, value: str) -> None:
+    """Set SETTING to VALUE, in YAML, and keep the comments of the file.
+
+    `kubectl sky explain settings` lists the settings.
+    """
+    from kubectl_sky.actions import config
+
+    output.out(f"{setting} set in {config.put(setting, value, os.environ)}")
+
+
+@command.command("unset", examples=["config unset queue"])
+@click.argument("setting", type=_SETTING)
+def unset(setting: str) -> None:
+    """Remove SETTING from the file, so that its default applies."""
+    from kubectl_sky.actions import config
+
+    output.out(f"{setting} unset in {config.unset(setting, os.environ)}")
+
+
+@command.command("path", examples=["config path", "config path | xargs cat"])
+def path() -> None:
+    """Print the path of the settings file."""
+    from kubectl_sky import settings
+
+    output.out(str(settings.settings_file()))
+
+
+def _text(value: object) -> str:
+    """Return a value as YAML on one line."""
+    from kubectl_sky.spec import edit
+
+    return edit.inline(value)
