@@ -489,10 +489,26 @@ class LocalCluster(Document):
     context: str
 
 
+class Setting(TypedDict):
+    """A setting, or an environment variable that is set."""
+
+    name: str
+    value: Annotated[str | int | bool | list[str] | dict[str, object], "as in the file"]
+    source: Annotated[str, "`FILE:LINE`, `default` or `environment`"]
+
+
+class Settings(Document):
+    """The settings: `config view`."""
+
+    settings: list[Setting]
+
+
 class Version(Document):
-    """The version: `version`."""
+    """The versions of the client and the cluster: `version`."""
 
     version: str
+    clientVersion: NotRequired[Annotated[dict[str, str], "as in `kubectl version`"]]
+    serverVersion: NotRequired[Annotated[dict[str, str], "without `--client`, if it answers"]]
 
 
 KINDS: Mapping[str, type] = {
@@ -523,6 +539,7 @@ KINDS: Mapping[str, type] = {
         UserList,
         Identity,
         LocalCluster,
+        Settings,
         Version,
     )
 }
