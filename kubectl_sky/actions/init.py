@@ -90,7 +90,6 @@ def text(draft: Draft, file: str) -> str:
 
 
 def _resources(draft: Draft, kind: str) -> Sequence[str]:
-    nodes = f"num_nodes: {draft.nodes}      # the nodes find each other by $SKYPILOT_NODE_IPS"
     gpus = draft.gpus or ("" if kind == "script" else _GPUS)
     image = {"torchrun": _TORCH_IMAGE, "vllm": _VLLM_IMAGE}.get(kind, "")
     return [
@@ -103,8 +102,16 @@ def _resources(draft: Draft, kind: str) -> Sequence[str]:
         if image
         else "  # image_id: docker:python:3.13    # default: python:3.13-slim",
         *(["  ports: 8000"] if kind == "vllm" else []),
-        *(["", nodes if draft.nodes > 1 else f"# {nodes.replace('1', '2', 1)}"] * (kind != "vllm")),
+        *_nodes(draft, kind),
     ]
+
+
+def _nodes(draft: Draft, kind: str) -> Sequence[str]:
+    if draft.nodes == 1 and kind == "vllm":
+        return []
+    sign, number = ("", draft.nodes) if draft.nodes > 1 else ("# ", 2)
+    comment = "# the nodes find each other by $SKYPILOT_NODE_IPS"
+    return ["", f"{sign}num_nodes: {number}      {comment}"]
 
 
 def _script(draft: Draft) -> Sequence[str]:
