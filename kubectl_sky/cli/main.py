@@ -59,6 +59,7 @@ _GROUPS = {
     "Cluster": {
         "gpus": "Show the cluster's GPUs: total, used and free",
         "queues": "Show Kueue's queues and the tasks that wait in them",
+        "fairshare": "Show and simulate the fair share of Volcano queues",
         "ports": "Show the addresses of a task's ports",
         "users": "Give users a namespace with rights and a quota",
         "local": "Run a local cluster",
