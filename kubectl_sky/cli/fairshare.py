@@ -47,7 +47,8 @@ def status(cluster: options.ClusterFlags, form: str | None) -> None:
         for item in classes:
             output.out(f"priorityclass/{item.name}")
     elif form:
-        output.out(output.data({"classes": [item.as_json() for item in classes]}, form))
+        values = {"classes": [item.as_json() for item in classes]}
+        output.out(output.document("FairShareList", values, form))
     elif not classes:
         output.note("No PriorityClasses of fair share found; see `kubectl sky controllers`.")
     else:
@@ -88,7 +89,6 @@ def status(cluster: options.ClusterFlags, form: str | None) -> None:
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random jobs.")
 @click.option(
     "--trace",
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="CSV or JSON with user, submitted, seconds; replaces --users and --jobs.",
 )
@@ -103,14 +103,12 @@ def status(cluster: options.ClusterFlags, form: str | None) -> None:
 @click.option("--floor", type=_VALUE, help="Lowest value.")
 @click.option("--recovery-interval", type=_NUMBER, help="Seconds until a step of the recovery.")
 @click.option("--recovery-step", type=_NUMBER, help="PodGroups forgotten by a step.")
-@click.option(
-    "--plot", type=click.Path(path_type=Path), metavar="FILE", help="Write a plot as PNG."
-)
+@click.option("--plot", metavar="FILE", help="Write a plot as PNG.")
 @options.output("json", "yaml")
 def simulate(
     queue: str | None,
     slots: int,
-    plot: Path | None,
+    plot: str | None,
     form: str | None,
     **flags: Any,  # noqa: ANN401 -- of any type
 ) -> None:
@@ -132,30 +130,30 @@ def simulate(
         names = ("with", "without")
         values = dict(zip(names, map(_as_json, outcomes.values()), strict=True))
         result = {"jobs": len(jobs), "slots": slots, "policy": policy.policy.value, **values}
-        output.out(output.data(result, form))
+        output.out(output.document("FairShareSimulation", result, form))
     else:
         output.out(f"{_over_time(outcomes)}\n\n{_summary(outcomes)}")
     if plot:
         from kubectl_sky.controllers.fairshare.plot import write
 
-        write(outcomes, plot)
+        write(outcomes, Path(plot))
         output.note(f"Wrote {plot}")
 
 
-def _jobs(slots: int, users: int, jobs: int, seed: int, trace: Path | None) -> "list[Job]":
+def _jobs(slots: int, users: int, jobs: int, seed: int, trace: str | None) -> "list[Job]":
     from kubectl_sky.controllers.fairshare.simulate import generate, read_trace
 
     if not trace:
         return generate(users, jobs, slots, seed)
     try:
-        with trace.open("rb") as file:
+        with Path(trace).open("rb") as file:
             data = file.read(_MAX_TRACE_BYTES + 1)
     except OSError as error:
         raise UserError(f"cannot read {trace}: {error.strerror}") from error
     if len(data) > _MAX_TRACE_BYTES:
         raise UserError(f"{trace} is larger than {_MAX_TRACE_BYTES // 10**6} MB")
     try:
-        return read_trace(data.decode(), str(trace))
+        return read_trace(data.decode(), trace)
     except UnicodeDecodeError:
         raise UserError(f"{trace} is not UTF-8") from None
 

@@ -53,13 +53,22 @@ RULES: Mapping[str, Sequence[Rule]] = {
         Rule("", ("secrets",), ("get",)),  # tokens, CAs and signatures, by name
         Rule("", ("events",), ("create",)),
     ),
-    "fairshare": (),
+    "fairshare": (
+        Rule("scheduling.volcano.sh", ("podgroups",), ("list", "watch")),
+        Rule("", ("events",), ("create",)),
+    ),
 }
 # The rights that a controller needs in all namespaces, or on kinds without a namespace.
-CLUSTER_RULES: Mapping[str, Sequence[Rule]] = {
+CLUSTER_RULES: dict[str, tuple[Rule, ...]] = {
     # Kinds may be installed later.
     name: (Rule("apiextensions.k8s.io", ("customresourcedefinitions",), ("list", "watch")),)
     for name in NAMES
+}
+_CLASS_VERBS = ("get", "list", "watch", "create", "patch", "delete")  # RBAC knows no labels
+CLUSTER_RULES["fairshare"] += (Rule("scheduling.k8s.io", ("priorityclasses",), _CLASS_VERBS),)
+# The rights that a controller needs in its own namespace.
+OWN_RULES: Mapping[str, Sequence[Rule]] = {
+    "fairshare": (Rule("", ("configmaps",), ("get", "list", "create", "delete")),),  # its journal
 }
 # Templates of CRDs that a controller needs.
 CRDS: Mapping[str, Sequence[str]] = {"ray": ("rayservegraph-crd.yaml.j2",)}
@@ -130,7 +139,8 @@ class ControllersInstall(Install):
             Rule(group, ("leases",), ("create",)),  # RBAC cannot limit this by name
             Rule(group, ("leases",), ("get", "patch"), leases),
         )
-        yield self._role(self.name, self.namespace, hold)
+        own = [rule for name in self.controllers for rule in OWN_RULES.get(name, ())]
+        yield self._role(self.name, self.namespace, (*hold, *own))
         if "tasks" in self.controllers:
             read = Rule(
                 group,

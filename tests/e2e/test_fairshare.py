@@ -13,6 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+import yaml
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
@@ -21,6 +22,7 @@ from kubectl_sky.controllers.fairshare.loop import Loop
 from kubectl_sky.controllers.fairshare.policy import Policy
 from kubectl_sky.controllers.fairshare.state import LABEL, State
 from kubectl_sky.errors import ClusterError
+from kubectl_sky.names import CONTROLLERS_NAMESPACE
 from kubectl_sky.plan.fair_share import class_name
 from tests.cluster.target import ADMIN, Cluster
 from tests.e2e.conftest import Command
@@ -97,6 +99,22 @@ class Groups:
         return [item["metadata"]["name"] for item in found]
 
 
+@pytest.fixture
+def groups(cluster: Cluster, namespace: str, queue: str, volcano: None) -> Iterator[Groups]:
+    """PodGroups of an open queue."""
+    session = connect(str(cluster.kubeconfig), namespace)
+    manifest = {
+        "apiVersion": kinds.VOLCANO_QUEUE.api_version,
+        "kind": kinds.VOLCANO_QUEUE.kind,
+        "metadata": {"name": queue},
+        "spec": {"weight": 1},
+    }
+    objects.create(session, manifest)
+    yield Groups(session, queue)
+    objects.delete(session, kinds.VOLCANO_QUEUE, queue)
+    session.close()
+
+
 class KilledSession(Session):
     """A session whose process is killed at its n-th write: before it, or before its answer."""
 
@@ -120,20 +138,19 @@ def controller(kubeconfig: str, namespace: str, queue: str, kill_at: int, late: 
     connection = Connection(kubeconfig=kubeconfig, context=ADMIN, namespace=namespace)
     session = KilledSession.connect(connection)
     session.kill_at, session.late = kill_at, late
-    Loop(session, {queue: POLICY}).once()
+    Loop(session, {queue: POLICY}, namespace=namespace).once()
 
 
-@pytest.mark.usefixtures("volcano")
 def test_controller_killed_at_random_points_ends_with_allowed_value(
-    cluster: Cluster, namespace: str, queue: str
+    cluster: Cluster, namespace: str, groups: Groups
 ) -> None:
     """`kill -9` of a real process: at each of its writes, and after a random time."""
     kubeconfig, seed = str(cluster.kubeconfig), random.Random(18)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
-    groups = Groups(connect(kubeconfig, namespace), queue)
+    queue = groups.queue
     groups.create("first", "Running")
-    Loop(groups.session, {queue: POLICY}).once()
+    Loop(groups.session, {queue: POLICY}, namespace=namespace).once()
     missing = killed = 0
     for number in range(1, KILLS + 1):
         groups.create(f"g{number}", "Running")
@@ -149,13 +166,12 @@ def test_controller_killed_at_random_points_ends_with_allowed_value(
         process.join()
         killed += process.exitcode == -signal.SIGKILL
         missing += quietly(groups) is None
-        Loop(groups.session, {queue: POLICY}).once()
+        Loop(groups.session, {queue: POLICY}, namespace=namespace).once()
         expected = (POLICY.value(number + 1), number - 1, 2)
         assert groups.numbers() == expected, (number, point)
         assert groups.journal() == []
     assert killed >= KILLS * 3 // 5
     assert missing >= KILLS // 10, "the class was missing after some of the kills"
-    groups.session.close()
 
 
 def write_settings(sky: Command, queue: str, **policy: object) -> None:
@@ -171,26 +187,35 @@ run: sleep 1
 """
 
 
-@pytest.mark.usefixtures("volcano")
 def test_controller_process_follows_submitted_task_and_is_restarted(
-    sky: Command, cluster: Cluster, namespace: str, queue: str
+    sky: Command, kubectl: Command, kubeconfig: str, groups: Groups
 ) -> None:
-    write_settings(sky, queue, recovery_interval=3)
-    session = connect(str(cluster.kubeconfig), namespace)
-    open_queue(session, queue)
-    run = ("controllers", "run", "-A", "--only", "fairshare")
+    """With no more than the rights that `controllers install` gives."""
+    write_settings(sky, groups.queue, recovery_interval=3)
+    account = ("--kubeconfig", kubeconfig, "--context", ADMIN)
+    run = ("controllers", "run", "-A", "--only", "fairshare", *account)
     process = sky.start(*run)
     try:
-        flags = ("--backend", "volcano", "--queue", queue, "--id", "fairsh01", "--user", "alice")
+        flags = (
+            "--backend",
+            "volcano",
+            "--queue",
+            groups.queue,
+            "--id",
+            "fairsh01",
+            "--user",
+            "alice",
+        )
         done = sky("submit", "-", "-d", *flags, stdin=TASK)
         assert done.returncode == 0, done.stderr
-        groups = Groups(session, queue)
         eventually(lambda: quietly(groups) == (100_000, 0, 0), 30)
         groups.phase("fair-fairsh01", "Running")
         eventually(lambda: quietly(groups) == (99_990, 0, 1), 30)
 
         process.kill()
         process.wait()
+        # A killed process holds its Lease for a while.
+        kubectl("delete", "leases", "--all", "-n", CONTROLLERS_NAMESPACE)
         groups.phase("fair-fairsh01", "Completed")
         process = sky.start(*run)
         eventually(lambda: quietly(groups) == (99_990, 1, 0), 30)
@@ -199,24 +224,36 @@ def test_controller_process_follows_submitted_task_and_is_restarted(
         assert process.wait(20) == 0, process.communicate()
     finally:
         process.kill()
-        objects.delete(session, kinds.VOLCANO_QUEUE, queue)
-        session.close()
+
+
+@pytest.fixture
+def kubeconfig(
+    sky: Command, kubectl: Command, cluster: Cluster, alone: None, tmp_path: Path
+) -> Iterator[str]:
+    """A kubeconfig of the account of `controllers install`, with its rights."""
+    rendered = sky("controllers", "install", "--only", "fairshare").stdout
+    items = [item for item in yaml.safe_load_all(rendered) if item["kind"] != "Deployment"]
+    text = yaml.safe_dump_all(items)
+    done = kubectl("apply", "-f", "-", stdin=text)
+    try:
+        assert done.returncode == 0, done.stderr
+        token = kubectl("create", "token", "kubectl-sky-controllers", "-n", CONTROLLERS_NAMESPACE)
+        assert token.returncode == 0, token.stderr
+        config = yaml.safe_load(cluster.kubeconfig.read_text())
+        (context,) = (item for item in config["contexts"] if item["name"] == ADMIN)
+        config["users"] = [{"name": "controller", "user": {"token": token.stdout.strip()}}]
+        context["context"]["user"] = "controller"
+        path = tmp_path / "kubeconfig-of-controller"
+        path.write_text(json.dumps(config))
+        yield str(path)
+    finally:
+        kubectl("delete", "--ignore-not-found", "--timeout=60s", "-f", "-", stdin=text)
 
 
 def quietly(groups: Groups) -> tuple[int, int, int] | None:
     with suppress(ClusterError):
         return groups.numbers()
     return None
-
-
-def open_queue(session: Session, queue: str) -> None:
-    manifest = {
-        "apiVersion": kinds.VOLCANO_QUEUE.api_version,
-        "kind": kinds.VOLCANO_QUEUE.kind,
-        "metadata": {"name": queue},
-        "spec": {"weight": 1},
-    }
-    objects.create(session, manifest)
 
 
 def test_priority_of_existing_pod_stays_when_class_is_replaced(

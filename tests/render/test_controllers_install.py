@@ -73,3 +73,16 @@ def test_controllers_install_invalid_value_is_refused(
 ) -> None:
     with pytest.raises(UserError, match="is not a valid"):
         controllers_install(namespace, image, NAMES)
+
+
+def test_controllers_install_fairshare_has_rights_on_classes_and_journal_only() -> None:
+    items = rendered(None, ("fairshare",))
+    (cluster_role,), (role,) = of_kind(items, "ClusterRole"), of_kind(items, "Role")
+    cluster_rights = {tuple(rule["resources"]): rule["verbs"] for rule in cluster_role["rules"]}
+    assert cluster_rights[("podgroups",)] == ["list", "watch"]
+    assert cluster_rights[("events",)] == ["create"]
+    assert "delete" in cluster_rights[("priorityclasses",)]
+    assert ("configmaps",) not in cluster_rights
+    assert [rule["verbs"] for rule in role["rules"] if rule["resources"] == ["configmaps"]] == [
+        ["get", "list", "create", "delete"]
+    ]

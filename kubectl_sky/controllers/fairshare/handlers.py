@@ -25,7 +25,6 @@ def register(registry: kopf.OperatorRegistry, context: Context) -> None:
     if context.namespace is not None:
         _LOG.warning("fairshare is off: PriorityClasses need a controller for all namespaces (-A)")
         return
-    context.operator.scanning.disabled = False  # Volcano may be installed later
     handlers = _Handlers(Loop(context.session, policies(context.settings)))
     kopf.on.startup(registry=registry)(handlers.start)
     kopf.on.cleanup(registry=registry)(handlers.stop)

@@ -66,11 +66,12 @@ class Loop:
         session: Session,
         policies: Mapping[str, Policy],
         clock: Callable[[], float] = time.time,
+        namespace: str = names.CONTROLLERS_NAMESPACE,
     ) -> None:
         self._session = session
         self._policies = policies
         self._clock = clock
-        self._journal = Journal(session, session.namespace)
+        self._journal = Journal(session, namespace)
         self._wake = Event()
         self._stopped = Event()
         self._sent: set[str] = set()
