@@ -310,6 +310,46 @@ class QueueList(Document):
     queues: list[QueueFields]
 
 
+class FairShareClass(TypedDict):
+    """A PriorityClass of fair share; numbers are null if its annotations are invalid."""
+
+    name: str
+    queue: str
+    owner: Annotated[str, "empty for a class that the settings list"]
+    value: int
+    base: Annotated[int | None, "value without penalty"]
+    count: Annotated[int | None, "finished PodGroups that lower the value"]
+    running: Annotated[int | None, "running PodGroups that lower the value"]
+    recovers: Annotated[str, "time of the next step of the recovery, or empty"]
+
+
+class FairShareList(Document):
+    """The PriorityClasses of fair share: `fairshare status`."""
+
+    classes: list[FairShareClass]
+
+
+class FairShareOutcome(TypedDict):
+    """How users shared the slots; shares are fractions, by user."""
+
+    shares: Annotated[dict[str, float], "while all users had waiting jobs"]
+    deviation: Annotated[float, "largest relative difference from equal shares"]
+    contended_seconds: Annotated[int, "how long all users had waiting jobs"]
+    waits: Annotated[dict[str, float], "mean wait in seconds"]
+    end: Annotated[int, "seconds until the last job finished"]
+    over_time: Annotated[list[dict[str, float]], "shares in periods of equal length"]
+
+
+class FairShareSimulation(Document):
+    """A queue with fair share and without: `fairshare simulate`."""
+
+    jobs: int
+    slots: int
+    policy: str
+    fair: FairShareOutcome
+    without: FairShareOutcome
+
+
 class Port(TypedDict):
     """A port, and where it is served."""
 
@@ -527,6 +567,8 @@ KINDS: Mapping[str, type] = {
         GpuList,
         Queue,
         QueueList,
+        FairShareList,
+        FairShareSimulation,
         Ports,
         PortsList,
         Volume,

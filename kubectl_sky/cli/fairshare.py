@@ -127,7 +127,7 @@ def simulate(
         "without": simulation.simulate(jobs, slots, None),
     }
     if form:
-        names = ("with", "without")
+        names = ("fair", "without")
         values = dict(zip(names, map(_as_json, outcomes.values()), strict=True))
         result = {"jobs": len(jobs), "slots": slots, "policy": policy.policy.value, **values}
         output.out(output.document("FairShareSimulation", result, form))

@@ -23,11 +23,14 @@ TASK = "name: train\nresources: {ports: 80}\nrun: echo hello\n"
 SERVICE = "name: web\nservice: {replicas: 2}\nresources: {ports: 80}\nrun: serve\n"
 VOLUME = "name: data\ntype: k8s-pvc\nsize: 1Gi\n"
 QUEUE, PODS = kinds.LOCAL_QUEUE, kinds.POD_METRICS
+FAIR = {"apiVersion": kinds.PRIORITY_CLASS.api_version, "kind": kinds.PRIORITY_CLASS.kind}
 # The arguments of each command, and its exit code.
 COMMANDS: dict[str, tuple[str, int]] = {
     "auth whoami": ("", 0),
     "config view": ("", 0),
     "doctor": (ID, 0),
+    "fairshare simulate": ("--jobs 20", 0),
+    "fairshare status": ("", 0),
     "gpus": ("", 0),
     "list": ("", 0),
     "local status": ("", 3),
@@ -82,7 +85,7 @@ FORMATS = dict(with_formats())
 def prepare(api: FakeCluster, folder: Path) -> None:
     """Create a failed task that listens on a port, its metrics, and a queue."""
     api.kinds |= {QUEUE, PODS, kinds.NAMESPACE, kinds.ROLE, kinds.ROLE_BINDING}
-    api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA}
+    api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA, kinds.PRIORITY_CLASS}
     key = "storageclass.kubernetes.io/is-default-class"
     metadata: dict[str, object] = {"name": "fast", "annotations": {key: "true"}}
     api.put({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": metadata})
@@ -94,6 +97,9 @@ def prepare(api: FakeCluster, folder: Path) -> None:
     metadata = {"name": pod, "labels": {"task-id": ID}}
     api.put({"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata, **usage})
     api.put({"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": "gold"}})
+    labels = {"kubectl-sky/fair-share": "listed"}
+    metadata = {"name": "high", "labels": labels}
+    api.put({**FAIR, "metadata": metadata, "value": 5})
 
 
 @pytest.fixture

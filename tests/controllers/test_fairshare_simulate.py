@@ -104,7 +104,7 @@ def test_simulate_json_has_shares_of_trace(tmp_path: Path) -> None:
     done = invoke("simulate", "--trace", str(tmp_path / "jobs.json"), "-o", "json")
     values = json.loads(done.output)
     assert values["policy"] == "linear"
-    assert values["without"]["waits"] == values["with"]["waits"] == {"a": 0.0, "b": 0.0}
+    assert values["without"]["waits"] == values["fair"]["waits"] == {"a": 0.0, "b": 0.0}
 
 
 def test_simulate_plot_is_png(tmp_path: Path) -> None:
