@@ -41,7 +41,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class Prepared:
     """A checked file, and what submit will send and upload for it."""
 
     options: Options
@@ -51,7 +51,15 @@ class _Prepared:
     existing: Existing
 
     @property
+    def shown(self) -> Manifests:
+        """The manifests for people: without secret values, unless the options show them."""
+        if self.options.show_secrets:
+            return self.existing.manifests
+        return self.task_file.render(map(redacted, self.decision.plans))
+
+    @property
     def start_timeout(self) -> float:
+        """The time limit of the first node in seconds."""
         return self.options.start_timeout or self.task_file.start_timeout
 
 
@@ -77,16 +85,12 @@ def submit_all(
 
     The flags of all files are the same. Raises the same errors as `submit`.
     """
-    task_files = taskfile.load_all([options.source for options in files], ui)
-    prepared = [
-        _prepare(options, task_file, ui, connect or Session.connect)
-        for options, task_file in zip(files, task_files, strict=True)
-    ]
+    prepared = prepare_all(files, ui, connect)
     options = files[0]
     if options.dry_run != "none":
         for file in prepared if options.dry_run == "server" else ():
             apply(file.session, file.decision, file.existing, ui, dry_run=True)
-        ui.preview(manifests.merged([_shown_manifests(file) for file in prepared]))
+        ui.preview(manifests.merged([file.shown for file in prepared]))
         return
     if len(files) > 1 and options.follow:
         _check_followable(prepared)
@@ -112,9 +116,22 @@ def submit_all(
                 note_next_steps(file.session, result.id, file.decision, ui.note)
 
 
+def prepare_all(
+    files: Sequence[Options],
+    ui: UI,
+    connect: Callable[[Connection], Session] | None = None,
+) -> list[Prepared]:
+    """Check and plan all files; sends nothing. Raises SkyError."""
+    task_files = taskfile.load_all([options.source for options in files], ui)
+    return [
+        _prepare(options, task_file, ui, connect or Session.connect)
+        for options, task_file in zip(files, task_files, strict=True)
+    ]
+
+
 def _prepare(
     options: Options, task_file: TaskFile, ui: UI, connect: Callable[[Connection], Session]
-) -> _Prepared:
+) -> Prepared:
     """Plan the tasks of a file, and check them against the cluster."""
     task_file, connection = contexts.choose(task_file, options.connection)
     session = connect(connection)
@@ -123,16 +140,10 @@ def _prepare(
     existing = preflight.check(session, task_file, decision, task_file.render(decision.plans))
     ui.notes((*task_file.remarks, *decision.notes, *existing.notes))
     ui.notes(upload.notes(decision.plans, task_file.archives, existing))
-    return _Prepared(options, task_file, session, decision, existing)
+    return Prepared(options, task_file, session, decision, existing)
 
 
-def _shown_manifests(file: _Prepared) -> Manifests:
-    if file.options.show_secrets:
-        return file.existing.manifests
-    return file.task_file.render(map(redacted, file.decision.plans))
-
-
-def _check_followable(files: Sequence[_Prepared]) -> None:
+def _check_followable(files: Sequence[Prepared]) -> None:
     """Raise UserError if this client cannot follow the tasks of several files together."""
     together = [file.task_file.entries[0] for file in files if file.decision.together]
     if together:
@@ -144,7 +155,7 @@ def _check_followable(files: Sequence[_Prepared]) -> None:
         raise UserError("tasks of several clusters cannot be followed together", "use --detach")
 
 
-def _follow(files: Sequence[_Prepared], submitted: Sequence[Submitted], ui: UI) -> None:
+def _follow(files: Sequence[Prepared], submitted: Sequence[Submitted], ui: UI) -> None:
     timeout = max(file.start_timeout for file in files)
     request = LogRequest(LogOptions(follow=True), start_timeout=timeout, until_ready=True)
     if len(files) == 1:

@@ -2,14 +2,21 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from kubectl_sky import settings
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.ui import Terminal
 from kubectl_sky.errors import UserError
+
+if TYPE_CHECKING:
+    from kubectl_sky.actions.taskfile import Source
+    from kubectl_sky.render.manifests import Manifests
 
 
 @commands.command(
@@ -18,6 +25,7 @@ from kubectl_sky.errors import UserError
         "render task.yaml",
         "render task.yaml --explain",
         "render task.yaml --output-dir manifests/",
+        "render task.yaml --as-submitted | kubectl apply -f -",
     ],
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
@@ -35,20 +43,24 @@ from kubectl_sky.errors import UserError
     "--explain", is_flag=True, help="Add a comment to each line: the field that it comes from."
 )
 @click.option(
-    "-n", "--namespace", help="Namespace of the manifests (default: none, kubectl's own)."
+    "--as-submitted",
+    is_flag=True,
+    help="Ask the cluster for owner, namespace, volumes, queues and GPUs, as submit does.",
 )
-@click.option("--user", help="Owner of the task (default: `auth login`, then your OS user name).")
+@options.cluster
 def command(
     files: tuple[str, ...],
     overrides: Overrides,
+    cluster: options.ClusterFlags,
     form: str | None,
     strict: bool,
     **flags: str | None,
 ) -> None:
     """Print the manifests that submit would send for each FILE (`-` is standard input).
 
-    Needs no cluster. `--id` makes the output reproducible. Volumes are taken as PVC names, and the
-    owner comes from this machine; `submit --dry-run=client -o yaml` asks the cluster for both.
+    Needs no cluster: without --as-submitted, the owner is that of `auth login` or your OS user
+    name, volumes are taken as PVC names, and kubectl chooses the namespace. `--id` makes the output
+    reproducible.
     """
     if flags["explain"] and form == "json":
         raise UserError("--explain writes comments, which JSON does not support", "remove -o json")
@@ -59,10 +71,13 @@ def command(
     if len(files) > 1 and overrides.task_id:
         raise UserError("--id names one task", "render one FILE with it")
     sources = [Source(file, overrides, os.environ, sys.stdin.buffer, strict) for file in files]
-    facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
-    rendered = action.render_files(
-        sources, facts, Terminal(), bool(flags["show_secrets"]), bool(flags["explain"])
-    )
+    show = bool(flags["show_secrets"]), bool(flags["explain"])
+    if flags["as_submitted"]:
+        rendered = _as_submitted(sources, cluster, *show)
+    else:
+        facts = action.offline_facts(cluster.user, cluster.namespace, os.environ)
+        rendered = action.render_files(sources, facts, Terminal(), *show)
+        _note_unknown_owner(cluster, facts.user.name)
     if flags["no_runtime"]:
         rendered = rendered.without_runtime
     if flags["output_dir"]:
@@ -71,3 +86,33 @@ def command(
         return
     write = manifests.as_json if form == "json" else manifests.as_yaml
     output.out(write(rendered.all).rstrip("\n"))
+
+
+def _note_unknown_owner(cluster: options.ClusterFlags, user: str) -> None:
+    """Note that the owner may not be the one of submit; `list` would not show the task."""
+    if not cluster.user and not settings.logged_in(os.environ):
+        output.note(
+            f'owner "{user}" is your OS user name: use --user NAME, or --as-submitted for the name'
+            " that the cluster knows"
+        )
+
+
+def _as_submitted(
+    sources: "Sequence[Source]", cluster: options.ClusterFlags, show_secrets: bool, explain: bool
+) -> "Manifests":
+    """Return the manifests as submit would send them now."""
+    from kubectl_sky.actions import render, submit
+    from kubectl_sky.render import manifests
+
+    requests = [
+        submit.Options(source, cluster.flags(), cluster.user, show_secrets=show_secrets)
+        for source in sources
+    ]
+    return manifests.merged(
+        [
+            render.render(file.task_file, file.decision, show_secrets, explain)
+            if explain
+            else file.shown
+            for file in submit.prepare_all(requests, Terminal())
+        ]
+    )

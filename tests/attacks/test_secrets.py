@@ -393,7 +393,7 @@ def test_git_login_is_passed_by_secret_name(url: str, expected: tuple[str, str])
 
 def test_git_login_by_secret_name_is_no_danger(offline: Command) -> None:
     text = f"run: x\nsecrets: {{TOKEN: {MARKER}}}\nworkdir: {{url: '{URL}'}}\n"
-    done = offline("render", "-", "--image", "example.com/git:1", stdin=text)
+    done = offline("render", "-", "--user", "me", "--image", "example.com/git:1", stdin=text)
     assert (done.returncode, done.stderr) == (0, "")
     assert not leaks(done.stdout)
 

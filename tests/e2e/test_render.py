@@ -45,3 +45,22 @@ def test_render_submitted_task_has_empty_kubectl_diff(
     assert (diff.returncode, diff.stdout) == (0, ""), diff.stderr
     changed = "---\n".join(others).replace("8080", "8081")
     assert kubectl("diff", "-f", "-", stdin=changed).returncode == 1
+
+
+def test_render_as_submitted_makes_the_task_of_submit_with_kubectl_apply(
+    sky: Command, kubectl: Command
+) -> None:
+    """Without a login: the owner is the user that the cluster knows."""
+    assert sky("auth", "logout").returncode == 0
+    script = "name: applied\nrun: echo applied by kubectl\n"
+    rendered = sky("render", "-", "--as-submitted", "--id", "apply001", stdin=script)
+    assert (rendered.returncode, rendered.stderr) == (0, "")
+    done = kubectl("apply", "-f", "-", stdin=rendered.stdout)
+    assert done.returncode == 0, done.stderr
+    assert "apply001" in sky("list", "--no-headers").stdout
+    followed = sky("logs", "applied", "-f")
+    assert (followed.returncode, followed.stdout) == (0, "applied by kubectl\n"), followed.stderr
+    assert sky("submit", "-", "--id", "apply001", "-d", stdin=script).returncode == 0
+    assert sky("stop", "apply001").stdout == "task/apply001 (applied) stopped\n"
+    left = kubectl("get", "jobs,configmaps", "-l", "task-id=apply001", "-o", "name").stdout
+    assert not [name for name in left.splitlines() if "job" in name]

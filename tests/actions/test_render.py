@@ -1,0 +1,62 @@
+"""`render`: the task that submit would make, or what is not known without a cluster."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubectl_sky import settings
+from tests.actions.conftest import Run
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster
+
+NOTE = 'owner "os-user" is your OS user name: use --user NAME, or --as-submitted'
+
+
+@pytest.fixture(autouse=True)
+def task(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "task.yaml").write_text("name: train\nsecrets: {KEY: hunter2}\nrun: 'true'\n")
+    monkeypatch.setattr(settings, "system_user", lambda: "os-user")
+
+
+def owners(text: str) -> set[str]:
+    items = [item for item in yaml.safe_load_all(text) if item]
+    return {item["metadata"]["labels"].get("username", "") for item in items}
+
+
+def test_render_offline_notes_unknown_owner(run: Run, api: FakeCluster) -> None:
+    code, out, err = run("render", "task.yaml")
+    assert (code, owners(out)) == (0, {"os-user"})
+    assert err.startswith(NOTE)
+    assert not api.requests
+
+
+def test_render_with_user_or_login_has_known_owner_and_no_note(run: Run) -> None:
+    code, out, err = run("render", "task.yaml", "--user", "bob")
+    assert (code, owners(out), err) == (0, {"bob"}, "")
+    assert run("auth", "login", "carol")[0] == 0
+    code, out, err = run("render", "task.yaml")
+    assert (code, owners(out), err) == (0, {"carol"}, "")
+    assert run("auth", "logout")[0] == 0
+
+
+def test_render_as_submitted_equals_dry_run_of_submit(run: Run, api: FakeCluster) -> None:
+    flags = ("task.yaml", "--id", ID, "-o", "json")
+    code, out, err = run("render", *flags, "--as-submitted")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == json.loads(run("submit", *flags, "--dry-run")[1])
+    assert '"username": "alice"' in out
+    assert '"namespace": "default"' in out
+    assert "hunter2" not in out
+    assert not [text for text in api.writes if "dry run" not in text]
+
+
+def test_render_as_submitted_takes_flags_of_render(run: Run, tmp_path: Path) -> None:
+    out = run("render", "task.yaml", "--as-submitted", "--explain", "--id", ID)[1]
+    assert "# task.yaml:1:1 name" in out
+    assert "hunter2" not in out
+    out = run("render", "task.yaml", "--as-submitted", "--show-secrets", "--id", ID)[1]
+    assert "hunter2" in out or "aHVudGVyMg==" in out
+    assert run("render", "task.yaml", "--as-submitted", "--output-dir", "manifests")[0] == 0
+    assert len(list((tmp_path / "manifests").iterdir())) == 3
