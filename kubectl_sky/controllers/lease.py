@@ -56,8 +56,11 @@ class LeaseKeeper:
                 except ClusterError as error:
                     _log.warning("cannot renew the Lease %s: %s", _path(claim), error)
                     held = self._held[claim].live
+                    reason = "it has expired"
+                else:
+                    reason = "another process holds it"
                 if not held:
-                    return f"another process has taken the Lease {_path(claim)}"
+                    return f"lost the Lease {_path(claim)}: {reason}"
 
     async def release(self) -> None:
         """Give the Leases back, as far as the cluster answers."""

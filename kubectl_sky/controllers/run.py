@@ -4,9 +4,10 @@ import asyncio
 import logging
 import signal
 import ssl
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain, repeat
 
 import aiohttp
 import kopf
@@ -21,6 +22,7 @@ from kubectl_sky.controllers.health import serve_health
 from kubectl_sky.controllers.lease import LeaseKeeper, claims_of
 from kubectl_sky.controllers.ray import handlers as ray
 from kubectl_sky.errors import ClusterError
+from kubectl_sky.observe import escapes
 from kubectl_sky.settings import Settings
 
 Register = Callable[[kopf.OperatorRegistry, Context], None]
@@ -31,7 +33,10 @@ _REGISTER: Mapping[str, Register] = {
     "fairshare": fairshare.register,
 }
 _PREFIX = "kubectl-sky"  # of kopf's annotations
+_NOT_INSTALLED = "Unresolved resources"  # kopf's warning of kinds that a cluster need not serve
 _PAGE_SIZE = 500
+_MAX_LOG_LINE = 1000  # characters
+_RETRY_SECONDS = (1, 1, 2, 3, 5, 8, 13, 21, 34)  # of kopf's requests; then a minute, for ever
 _LEASE_REQUEST_SECONDS = 10.0  # less than a Lease lasts
 _SILENCE_SECONDS = 150.0  # bookmarks come every minute: a longer silence is a dead connection
 
@@ -56,14 +61,34 @@ class Options:
 
 def run(options: Options) -> None:
     """Run the controllers until SIGINT or SIGTERM. Raises SkyError."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")  # of warnings
-    logging.getLogger(__package__).setLevel(logging.INFO)
+    _log_to_stderr()
     session = Session.connect(options.connection)
     session.check_ready()
     try:
         asyncio.run(_run(options, session))
     except kopf.LoginError as error:
         raise ClusterError(str(error)) from None
+
+
+def _log_to_stderr() -> None:
+    """Log our steps, and kopf's warnings, in one line each."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
+    handler.addFilter(lambda record: not record.getMessage().startswith(_NOT_INSTALLED))
+    logging.basicConfig(handlers=[handler])
+    logging.getLogger(__package__).setLevel(logging.INFO)
+
+
+class OneLine(logging.Formatter):
+    """Write an exception as one line, not as a traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the message, and the exception after it; both come from strangers."""
+        error = record.exc_info[1] if record.exc_info else None
+        record.exc_info, record.exc_text, record.stack_info = None, None, None
+        text = super().format(record)
+        whole = f"{text}: {type(error).__name__}: {error}" if error else text
+        return escapes.plain(" ".join(whole.split())[:_MAX_LOG_LINE])
 
 
 async def _run(options: Options, session: Session) -> None:
@@ -134,12 +159,21 @@ def register_all(names: Sequence[str], registry: kopf.OperatorRegistry, context:
 def operator_settings() -> kopf.OperatorSettings:
     """Return kopf's settings: lists in pages, our annotations and finalizer."""
     settings = kopf.OperatorSettings()
+    settings.networking.error_backoffs = _Backoffs()
     settings.watching.chunk_size = _PAGE_SIZE
     settings.watching.inactivity_timeout = _SILENCE_SECONDS
     settings.persistence.finalizer = f"{_PREFIX}/finalizer"
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=_PREFIX)
     settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=_PREFIX)
     return settings
+
+
+class _Backoffs(Iterable[float]):
+    """Seconds between the attempts of a request, without end: an outage never stops the loop."""
+
+    def __iter__(self) -> Iterator[float]:
+        """Return the seconds of one request."""
+        return chain(_RETRY_SECONDS, repeat(60.0))
 
 
 def login_with(session: Session, registry: kopf.OperatorRegistry) -> None:

@@ -1,6 +1,8 @@
 """The process of the controllers: which run, with whose credentials, and how it stops."""
 
+import logging
 import ssl
+from itertools import islice
 from typing import Any
 
 import kopf
@@ -52,3 +54,22 @@ def test_tls_context_verifies_unless_insecure(verify: bool) -> None:
     context = run.tls_context(Tls(verify=verify))
     assert context.verify_mode == (ssl.CERT_REQUIRED if verify else ssl.CERT_NONE)
     assert context.check_hostname == verify
+
+
+def test_log_line_of_exception_has_no_traceback_and_no_escapes() -> None:
+    try:
+        raise ValueError("bad\n\x1b[31mname")
+    except ValueError as error:
+        exception = (ValueError, error, error.__traceback__)
+    record = logging.LogRecord("kopf", logging.ERROR, "f", 1, "it %s", ("failed",), exception)
+    assert run.OneLine("%(levelname)s %(message)s").format(record) == (
+        "ERROR it failed: ValueError: bad name"
+    )
+
+
+def test_backoffs_of_kopf_have_no_end() -> None:
+    backoffs = run.operator_settings().networking.error_backoffs
+    assert not isinstance(backoffs, (int, float))
+    seconds = list(islice(backoffs, 100))
+    assert seconds == sorted(seconds) and seconds[-1] == 60
+    assert list(islice(backoffs, 100)) == seconds
