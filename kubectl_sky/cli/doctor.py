@@ -1,5 +1,6 @@
 """`kubectl sky doctor`."""
 
+import shutil
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,9 @@ _ADD_ONS = {
     "ray.io": "KubeRay",
     "metrics.k8s.io": "metrics",
 }
+
+
+_COLUMNS, _MIN_COLUMNS = 108, 40  # of a cause
 
 
 def _extras(
@@ -109,8 +113,10 @@ def format_verdict(verdict: "Verdict") -> str:
 
 def _format_cause(finding: "Finding", nodes: int) -> list[str]:
     prefix = f"{_ranks(finding.ranks)}: " if finding.ranks and nodes > 1 else ""
-    cause = textwrap.wrap(f"{prefix}{finding.what}", 96, break_on_hyphens=False)
-    advice = textwrap.wrap(f"next: {finding.then}", 96, break_on_hyphens=False)
+    columns = shutil.get_terminal_size((_COLUMNS, 24)).columns  # not a terminal: _COLUMNS
+    width = min(_COLUMNS, max(columns, _MIN_COLUMNS)) - 12
+    cause = textwrap.wrap(f"{prefix}{finding.what}", width, break_on_hyphens=False)
+    advice = textwrap.wrap(f"next: {finding.then}", width, break_on_hyphens=False)
     return [f"{'':<12}{line}" for line in [*cause, *advice]]
 
 

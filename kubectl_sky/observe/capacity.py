@@ -1,41 +1,59 @@
 """Compare the requests of a task with the capacity of the cluster nodes."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
+from kubectl_sky.observe.resource_requests import allocatable, requested, requested_names
 from kubectl_sky.observe.signals import Signal, Snapshot
-from kubectl_sky.spec.quantity import quantity
 from kubectl_sky.workloads.workload import Object
 
 Words = Mapping[str, str]
 _MAX_LISTED = 6
+_MAX_LABELS = 3  # values of a label
+_MAX_KEYS = 2  # labels of cluster nodes
 
 
 def insufficient(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
-    """Return the request of a node, and the most that one cluster node has."""
-    resource = groups["resource"]
-    pod = _pod(snapshot, signal)
-    request = requested(pod, resource) if pod else Fraction(0)
-    cluster_nodes = snapshot.of("Node")
-    words = {"asked": _amount(request, resource)}
+    """Return what a node requests of each resource, and the most that one cluster node has."""
+    names = groups["resources"].split(", ")
+    pod, cluster_nodes = _pod(snapshot, signal), snapshot.of("Node")
+    requests = {name: requested(pod, name) if pod else Fraction(0) for name in names}
+    words = {"resources": _joined(names), "asked": _sizes(requests)}
     if not cluster_nodes:
         return words | {"have": "", "advice": "request less"}
-    largest = max(_allocatable(cluster_node, resource) for cluster_node in cluster_nodes)
-    if largest == 0:
-        return words | {
-            "have": "; no cluster node has any",
-            "advice": _NO_CAPACITY_ADVICE.get(resource, _ADVICE),
-        }
-    if request > largest:
-        amount = _amount(largest, resource)
-        return words | {
-            "have": f"; the largest cluster node has {amount}",
-            "advice": "request less",
-        }
-    return words | {
-        "have": f"; cluster nodes have up to {_amount(largest, resource)}, which is in use",
-        "advice": "wait until other workloads finish, or request less",
-    }
+    largest = {name: max(allocatable(item, name) for item in cluster_nodes) for name in names}
+    missing = [name for name in names if not largest[name]]
+    in_use = [name for name in names if 0 < largest[name] >= requests[name]]
+    if missing:
+        advice = next(filter(None, map(_NO_CAPACITY_ADVICE.get, missing)), _ADVICE)
+    elif len(in_use) < len(names):
+        advice = "request less"
+    else:
+        advice = "wait until other workloads finish, or request less"
+    return words | {"have": _have(largest, missing, in_use), "advice": advice}
+
+
+def _have(largest: Mapping[str, Fraction], missing: Sequence[str], in_use: Sequence[str]) -> str:
+    """Return what the largest cluster node has of each resource."""
+    if len(missing) == len(largest):
+        return "; no cluster node has any"
+    if len(in_use) == len(largest):
+        return f"; cluster nodes have up to {_sizes(largest)}, which is in use"
+    text = f"; the largest cluster node has {_sizes(largest)}"
+    return f"{text}; {_joined(in_use)} is in use" if in_use else text
+
+
+def _sizes(sizes: Mapping[str, Fraction]) -> str:
+    """Return `8 cpu, 16 GiB memory and no nvidia.com/gpu`; a single size without its name."""
+    if len(sizes) == 1:
+        return "".join(_amount(size, name) for name, size in sizes.items())
+    return _joined(
+        [f"{_amount(size, name) if size else 'no'} {name}" for name, size in sizes.items()]
+    )
+
+
+def _joined(texts: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
 _ADVICE = "request less, or what the cluster has"
@@ -80,7 +98,6 @@ def labels(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
     """Return the labels that the pod requires, and the cluster nodes' values for them."""
     pod = _pod(snapshot, signal)
     required = dict(_required_labels(pod)) if pod else {}
-    texts = [f"{key} in ({_listed(values)})" for key, values in required.items()]
     available = {
         key: sorted(
             {
@@ -91,16 +108,19 @@ def labels(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
         )
         for key in required
     }
-    present = [f"{key}={_listed(values)}" for key, values in available.items() if values]
+    present = [
+        f"{key}={_listed(values, _MAX_LABELS)}" for key, values in available.items() if values
+    ]
     if not snapshot.of("Node"):
         summary = ""
     elif present:
-        summary = f"; cluster nodes have {' and '.join(present)}"
+        summary = f"; cluster nodes have {' and '.join(present[:_MAX_KEYS])}"
     else:
         summary = "; no cluster node has any of these labels"
     gpus = any("gpu" in key or "accelerator" in key for key in required)
     return {
-        "wanted": f": {' or '.join(texts)}" if texts else "",
+        "which": "GPU" if gpus else "labels",
+        "wanted": f": {_folded(required)}" if required else "",
         "have": summary,
         "advice": _GPU_LABELS if gpus else _LABELS,
     }
@@ -108,6 +128,14 @@ def labels(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
 
 _GPU_LABELS = "use one of the GPU names that `kubectl sky gpus` shows"
 _LABELS = "see `kubectl get nodes --show-labels`, and change the node selector or affinity"
+
+
+def _folded(required: Mapping[str, Sequence[str]]) -> str:
+    """Return the first values of the first label, and how many others there are."""
+    key, values = next(iter(required.items()))
+    hidden = sum(map(len, required.values())) - len(values[:_MAX_LABELS])
+    more = f" and {hidden} more" if hidden else ""
+    return f"{key} in ({', '.join(values[:_MAX_LABELS])}){more}"
 
 
 def _required_labels(pod: Object) -> Iterator[tuple[str, list[str]]]:
@@ -135,7 +163,7 @@ def gang_capacity(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
     Without permission to list cluster nodes, the scheduler's own message is used.
     """
     pod, number = _pod(snapshot, signal), len(signal.ranks)
-    sizes = {name: requested(pod, name) for name in _requested_names(pod)} if pod else {}
+    sizes = {name: requested(pod, name) for name in requested_names(pod)} if pod else {}
     requests = {name: size for name, size in sizes.items() if size}
     cluster_nodes = snapshot.of("Node")
     advice = "wait until other workloads finish, request less, or use fewer nodes"
@@ -145,7 +173,7 @@ def gang_capacity(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
     per_node = ", ".join(f"{_amount(size, name)} {name}" for name, size in requests.items())
     fits = sum(_fits(cluster_node, requests) for cluster_node in cluster_nodes)
     totals = {
-        name: sum((_allocatable(item, name) for item in cluster_nodes), Fraction(0))
+        name: sum((allocatable(item, name) for item in cluster_nodes), Fraction(0))
         for name in requests
     }
     have = ", ".join(f"{_amount(size, name)} {name}" for name, size in totals.items())
@@ -164,54 +192,23 @@ def gang_capacity(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
     }
 
 
-def _requested_names(pod: Object) -> list[str]:
-    """Return the names of the resources that the containers of a pod request."""
-    sizes = (container.get("resources", {}) for container in pod["spec"].get("containers", ()))
-    return sorted({name for size in sizes for part in size.values() for name in part or ()})
-
-
 def _fits(cluster_node: Object, requests: Mapping[str, Fraction]) -> int:
     """Return how many pods with these requests fit on an empty cluster node."""
-    return min(int(_allocatable(cluster_node, name) / size) for name, size in requests.items())
+    return min(int(allocatable(cluster_node, name) / size) for name, size in requests.items())
 
 
 def _pod(snapshot: Snapshot, signal: Signal) -> Object | None:
     return snapshot.pods.get(signal.ranks[0]) if signal.ranks else None
 
 
-def requested(pod: Object, resource: str) -> Fraction:
-    """Return the sum of the containers' requests; a limit alone counts as a request."""
-    containers = pod.get("spec", {}).get("containers", ())
-    return sum(
-        (
-            amount_of(
-                {**resources.get("limits", {}), **resources.get("requests", {})}.get(resource)
-            )
-            for resources in (container.get("resources", {}) for container in containers)
-        ),
-        Fraction(0),
-    )
-
-
-def _allocatable(cluster_node: Object, resource: str) -> Fraction:
-    return amount_of(cluster_node.get("status", {}).get("allocatable", {}).get(resource))
-
-
-def amount_of(text: object) -> Fraction:
-    """Return a quantity as a number; 0 if it is missing or invalid."""
-    try:
-        return quantity(str(text))
-    except ValueError:
-        return Fraction(0)
-
-
 def _amount(size: Fraction, resource: str) -> str:
     if resource in ("memory", "ephemeral-storage"):
-        return f"{float(size / 2**30):.3g} GiB"
+        gib = float(size / 2**30)
+        return f"{gib:.0f} GiB" if gib >= 100 else f"{gib:.3g} GiB"
     return f"{float(size):g}"
 
 
-def _listed(texts: Iterable[str]) -> str:
+def _listed(texts: Iterable[str], most: int = _MAX_LISTED) -> str:
     unique = list(dict.fromkeys(texts))
-    more = f" and {len(unique) - _MAX_LISTED} more" if len(unique) > _MAX_LISTED else ""
-    return ", ".join(unique[:_MAX_LISTED]) + more
+    more = f" and {len(unique) - most} more" if len(unique) > most else ""
+    return ", ".join(unique[:most]) + more

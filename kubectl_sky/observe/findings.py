@@ -9,7 +9,8 @@ from kubectl_sky import bounded
 from kubectl_sky.observe.nodes import end_text
 from kubectl_sky.observe.signals import Signal, Snapshot, Source, find_signals
 
-_MAX_HEADLINE = 80  # characters
+_MAX_HEADLINE = 80  # characters from which details are left out
+_MAX_CUT_HEADLINE = 120  # characters
 
 
 class Stage(StrEnum):
@@ -66,7 +67,8 @@ class Finding:
         parts = self.what.split("; ")[0].split(": ")
         while len(parts) > 1 and len(": ".join(parts)) > _MAX_HEADLINE:
             parts.pop()
-        return ": ".join(parts)
+        text = ": ".join(parts)
+        return text if len(text) <= _MAX_CUT_HEADLINE else f"{text[: _MAX_CUT_HEADLINE - 1]}…"
 
     def as_json(self) -> dict[str, object]:
         """Return the finding as JSON values."""

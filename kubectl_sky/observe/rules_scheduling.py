@@ -21,8 +21,8 @@ _ROWS = (
     ),
     (
         "insufficient",
-        r"^Insufficient (?P<resource>\S+)",
-        "{about} cluster nodes have insufficient {resource}: a node requests {asked}{have}",
+        r"^Insufficient (?P<resources>.+)",
+        "{about} cluster nodes have insufficient {resources}: a node requests {asked}{have}",
         "{advice}",
     ),
     (
@@ -46,7 +46,7 @@ _ROWS = (
     (
         "labels",
         r"didn't (?:match|satisfy) (?:Pod's|plugin.*) ?node (?:affinity|selector)",
-        "{about} cluster nodes do not have the labels that the task requires{wanted}{have}",
+        "{about} cluster nodes do not have the {which} that the task requires{wanted}{have}",
         "{advice}",
     ),
     (

@@ -2,13 +2,13 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
-from kubectl_sky import kinds, names
-from kubectl_sky.observe import queues
+from kubectl_sky import bounded, kinds, names
+from kubectl_sky.observe import queues, resource_requests
 from kubectl_sky.observe.nodes import JOB_NOT_FOUND, POD_DELETED, TERMINATING, State
 from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.status import TaskStatus, tasks
@@ -20,6 +20,7 @@ _REASON_ITEM = re.compile(r"(?:^|, )(\d+) (?=[A-Za-z])")
 _NODE_TOTAL = re.compile(r"^\d+/(\d+) nodes are (?:un)?available: ")  # Volcano: unavailable
 _PREEMPTION = re.compile(r"(?:\. no new claims to deallocate)?[.,] ?preemption: .*$", re.DOTALL)
 
+_INSUFFICIENT = "Insufficient "
 _ENDINGS = ("Failed", "FailureTarget")
 # Conditions of a Workload that explain why it is not admitted, each with the relevant status.
 _NOT_ADMITTED = (("Preempted", "True"), ("QuotaReserved", "False"), ("Admitted", "False"))
@@ -125,7 +126,11 @@ def _all_signals(snapshot: Snapshot) -> Iterator[tuple[Iterable[int], Signal]]:
     yield from gangs
     yield from _workload_signals(snapshot, pods)
     for rank, pod in pods.items():
-        parts = (_scheduling_signals(pod), _container_signals(pod), _kubelet_signals(snapshot, pod))
+        parts = (
+            _scheduling_signals(snapshot, pod),
+            _container_signals(pod),
+            _kubelet_signals(snapshot, pod),
+        )
         yield from (
             ((rank,), signal)
             for part in parts
@@ -221,13 +226,14 @@ def _has_cause(item: Object) -> bool:  # False if stopped because another node f
     return names.STOPPED_FOR not in item["metadata"].get("annotations", {})
 
 
-def _scheduling_signals(pod: Object) -> Iterator[Signal]:
+def _scheduling_signals(snapshot: Snapshot, pod: Object) -> Iterator[Signal]:
     """Yield why a pod is not scheduled, or was disrupted later."""
     status = pod.get("status", {})
     for condition in status.get("conditions", ()):
         kind, message = condition.get("type"), condition.get("message", "")
         if kind == "PodScheduled" and condition.get("status") == "False":
-            yield from _split_scheduler_message(condition.get("reason", ""), message)
+            signals = _split_scheduler_message(condition.get("reason", ""), message)
+            yield from _with_all_resources(snapshot, pod, list(signals))
         if kind == "DisruptionTarget" and condition.get("status") == "True":
             yield Signal(Source.POD, condition.get("reason", ""), message)
     if status.get("reason"):
@@ -249,6 +255,33 @@ def _kubelet_signals(snapshot: Snapshot, pod: Object) -> Iterator[Signal]:
         if event.get("reason") != "FailedScheduling":
             message = str(event.get("message", "")).replace(name, "the pod")
             yield Signal(Source.POD_EVENT, event.get("reason", ""), message)
+
+
+def _with_all_resources(
+    snapshot: Snapshot, pod: Object, signals: Sequence[Signal]
+) -> Iterator[Signal]:
+    """Yield one signal for all insufficient resources, also those that the scheduler left out.
+
+    It reports only the first reason why a cluster node does not fit.
+    """
+    short = [signal for signal in signals if signal.message.startswith(_INSUFFICIENT)]
+    oversized = resource_requests.too_large(pod, snapshot.of(kinds.NODE.kind))
+    yield from (signal for signal in signals if signal not in short)
+    resources = [signal.message.removeprefix(_INSUFFICIENT) for signal in short]
+    resources += [name for name in oversized if name not in resources]
+    counts = [signal.about for signal in signals if signal.about]
+    if not resources or not counts:
+        yield from short
+        return
+    total = counts[0].rpartition("/")[2]
+    most = max((signal.about for signal in short), key=_count, default="")
+    about = f"{total}/{total}" if oversized else most
+    message = _INSUFFICIENT + ", ".join(resources)
+    yield Signal(Source.SCHEDULER, signals[0].reason, message, about=about)
+
+
+def _count(about: str) -> int:
+    return bounded.integer(about.partition("/")[0])
 
 
 def _lacks_capacity(signal: Signal) -> bool:

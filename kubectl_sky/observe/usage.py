@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from kubectl_sky import names
-from kubectl_sky.observe.capacity import amount_of, requested
 from kubectl_sky.observe.nodes import NodeStatus
+from kubectl_sky.observe.resource_requests import amount_of, requested
 from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.accelerators import FAMILIES, from_labels
 from kubectl_sky.workloads.workload import Object

@@ -38,11 +38,11 @@ class Verdict:
 
     @property
     def summary(self) -> str:
-        """The verdict in one sentence."""
+        """The verdict in one short sentence."""
         node = self.task.first_failure
         causes = [finding for finding in self.findings if not node or _explains(finding, node)]
         if causes:
-            return causes[0].what
+            return causes[0].headline
         return self.task.note or _SUMMARIES[self.task.state]
 
     def as_json(self) -> dict[str, object]:

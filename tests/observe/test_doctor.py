@@ -145,3 +145,82 @@ def test_doctor_selector_without_match_suggests_command(label: str, advice: str)
     seen.pods[0]["spec"]["nodeSelector"] = {label: "x"}
     (finding,) = diagnose(seen, RULES)
     assert (finding.rule, advice in finding.then) == ("labels", True)
+
+
+def make_oversized(message: str, *cluster_nodes: Json, gpu: str = "8", cpu: str = "96") -> Snapshot:
+    """Return an unscheduled node that requests CPU, memory and GPUs."""
+    pod = make_pod(0, "Pending", conditions=[UNSCHEDULABLE | {"message": message}])
+    sizes = {"cpu": cpu, "memory": "900Gi", "nvidia.com/gpu": gpu}
+    pod["spec"] = {"containers": [{"resources": {"requests": sizes}}]}
+    nodes = tuple({"metadata": {}, "status": {"allocatable": item}} for item in cluster_nodes)
+    return Snapshot(ID, "default", {"Job": (make_job(),), "Pod": (pod,), "Node": nodes})
+
+
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+SMALL = {"cpu": "16", "memory": "64Gi"}
+
+
+@pytest.mark.parametrize(
+    "reasons",
+    [
+        "2 Insufficient cpu, 2 Insufficient memory, 2 Insufficient nvidia.com/gpu.",
+        "2 Insufficient memory.",
+        "1 Insufficient cpu, 1 node(s) were unschedulable.",
+    ],
+)
+def test_doctor_names_all_resources_that_do_not_fit(reasons: str) -> None:
+    """The scheduler may report only the first reason why a cluster node does not fit."""
+    found = make_oversized(f"0/2 nodes are available: {reasons}", SMALL, SMALL | {"cpu": "32"})
+    finding = next(one for one in diagnose(found, RULES) if one.rule == "insufficient")
+    for words in ("96 cpu", "900 GiB memory", "8 nvidia.com/gpu", "32 cpu", "64 GiB", "no nvidia"):
+        assert words in finding.what, finding.what
+    assert finding.what.startswith("2/2 cluster nodes have insufficient ")
+    assert finding.headline in (
+        "2/2 cluster nodes have insufficient cpu, memory and nvidia.com/gpu",
+        "2/2 cluster nodes have insufficient memory, cpu and nvidia.com/gpu",
+    )
+    assert "kubectl sky gpus" in finding.then
+
+
+def test_doctor_resource_that_is_in_use_is_distinguished_from_too_large() -> None:
+    message = "0/2 nodes are available: 1 Insufficient cpu, 2 Insufficient memory."
+    large = {"cpu": "128", "memory": "64Gi", "nvidia.com/gpu": "8"}
+    (finding,) = diagnose(make_oversized(message, large, large), RULES)
+    assert finding.what == (
+        "2/2 cluster nodes have insufficient cpu and memory: a node requests 96 cpu and 900 GiB"
+        " memory; the largest cluster node has 128 cpu and 64 GiB memory; cpu is in use"
+    )
+    fits = large | {"memory": "2000Gi"}
+    (finding,) = diagnose(make_oversized(message, fits, fits), RULES)
+    assert finding.what.endswith("up to 128 cpu and 2000 GiB memory, which is in use")
+    assert finding.then.startswith("wait until other workloads finish")
+
+
+def test_doctor_gpu_labels_are_folded() -> None:
+    """A GPU is requested by the labels that several clouds and operators use."""
+    message = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+    seen = make_oversized(message, SMALL)
+    terms = [
+        {"matchExpressions": [{"key": f"{key}/gpu", "operator": "In", "values": values}]}
+        for key, values in (("a", [f"A100-{n}" for n in range(8)]), ("b", ["x", "y"] * 8))
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    seen.pods[0]["spec"]["affinity"] = {"nodeAffinity": required}
+    (task,) = status.tasks(seen.workloads, seen.of("Pod"))
+    verdict = judge(task, seen)
+    first, second = verdict.findings
+    assert verdict.summary == "1/1 cluster nodes do not have the GPU that the task requires"
+    assert ": a/gpu in (A100-0, A100-1, A100-2) and 21 more; no cluster node has" in first.what
+    assert second.rule == "insufficient", "CPU and memory do not fit either"
+
+
+def test_doctor_headlines_are_short() -> None:
+    found = [finding for said in SAID for finding in diagnose(make_snapshot(said), RULES)]
+    found += [
+        finding
+        for trouble in (*TROUBLES, *REFUSALS)
+        for finding in diagnose(load(trouble.name), RULES)
+    ]
+    for finding in found:
+        assert finding.what.startswith(finding.headline.removesuffix("…"))
+        assert "; " not in finding.headline and 0 < len(finding.headline) <= 120, finding.headline

@@ -1,0 +1,51 @@
+"""The resources that pods request, and those that cluster nodes have."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from kubectl_sky.spec.quantity import quantity
+from kubectl_sky.workloads.workload import Object
+
+
+def requested_names(pod: Object) -> list[str]:
+    """Return the names of the resources that the containers of a pod request."""
+    sizes = (container.get("resources", {}) for container in pod["spec"].get("containers", ()))
+    return sorted({name for size in sizes for part in size.values() for name in part or ()})
+
+
+def requested(pod: Object, resource: str) -> Fraction:
+    """Return the sum of the containers' requests; a limit alone counts as a request."""
+    containers = pod.get("spec", {}).get("containers", ())
+    return sum(
+        (
+            amount_of(
+                {**resources.get("limits", {}), **resources.get("requests", {})}.get(resource)
+            )
+            for resources in (container.get("resources", {}) for container in containers)
+        ),
+        Fraction(0),
+    )
+
+
+def allocatable(cluster_node: Object, resource: str) -> Fraction:
+    """Return how much of a resource a cluster node has for pods."""
+    return amount_of(cluster_node.get("status", {}).get("allocatable", {}).get(resource))
+
+
+def amount_of(text: object) -> Fraction:
+    """Return a quantity as a number; 0 if it is missing or invalid."""
+    try:
+        return quantity(str(text))
+    except ValueError:
+        return Fraction(0)
+
+
+def too_large(pod: Object, cluster_nodes: Sequence[Object]) -> list[str]:
+    """Return the resources of which a pod requests more than any cluster node has."""
+    if not cluster_nodes:
+        return []
+    return [
+        name
+        for name in requested_names(pod)
+        if requested(pod, name) > max(allocatable(item, name) for item in cluster_nodes)
+    ]
