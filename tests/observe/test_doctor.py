@@ -216,11 +216,8 @@ def test_doctor_gpu_labels_are_folded() -> None:
 
 def test_doctor_headlines_are_short() -> None:
     found = [finding for said in SAID for finding in diagnose(make_snapshot(said), RULES)]
-    found += [
-        finding
-        for trouble in (*TROUBLES, *REFUSALS)
-        for finding in diagnose(load(trouble.name), RULES)
-    ]
+    names = [trouble.name for trouble in TROUBLES] + [refusal.name for refusal in REFUSALS]
+    found += [finding for name in names for finding in diagnose(load(name), RULES)]
     for finding in found:
         assert finding.what.startswith(finding.headline.removesuffix("…"))
         assert "; " not in finding.headline and 0 < len(finding.headline) <= 120, finding.headline
