@@ -1,0 +1,235 @@
+"""Probes, numbers and updates of services, from the file to the objects."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from kubectl_sky import users
+from kubectl_sky.errors import UserError
+from kubectl_sky.facts import Facts
+from kubectl_sky.plan.placement import choose_placement
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.plan.resolve import resolve
+from kubectl_sky.plan.serving import probe_script
+from kubectl_sky.render import manifests
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec.document import FieldError
+from kubectl_sky.spec.service import Flags, service_of
+from kubectl_sky.spec.task import task_of, with_service
+from kubectl_sky.spec.unsupported import refusals
+from kubectl_sky.workloads import registry
+from tests.spec.documents import make_document
+
+Json = dict[str, Any]
+
+
+def plan_of(service: Json, flags: Flags | None = None, **fields: Any) -> Plan:
+    data = {"name": "web", "run": "serve", "resources": {"ports": 8080}, "service": service}
+    document = make_document(data | fields)
+    task = with_service(task_of(document), service_of(document, flags or Flags()))
+    facts = Facts(users.named("alice"), "default")
+    plan = resolve(task, "bcdf2345", choose_placement(task, facts), facts, Settings())
+    return registry.named("service").adapted(plan)
+
+
+def objects_of(service: Json, flags: Flags | None = None, **fields: Any) -> dict[str, Json]:
+    own = manifests.render(plan_of(service, flags, **fields)).own
+    return {manifest.object["kind"]: manifest.object for manifest in own}
+
+
+def container(found: dict[str, Json]) -> Json:
+    (only,) = found["Deployment"]["spec"]["template"]["spec"]["containers"]
+    return dict(only)
+
+
+def test_service_selects_its_pods_and_no_command_takes_them_for_tasks() -> None:
+    found = objects_of({"replicas": 3})
+    labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert found["Service"]["spec"]["selector"].items() <= labels.items()
+    assert found["Deployment"]["spec"]["selector"]["matchLabels"] == {"kubectl-sky/service": "web"}
+    assert "skypilot-task" not in labels
+    assert {found[kind]["metadata"]["name"] for kind in ("Deployment", "Service")} == {"web"}
+    assert found["ConfigMap"]["metadata"]["name"] == "web-bcdf2345", "of one version"
+    assert found["Deployment"]["spec"]["replicas"] == 3
+    env = [variable["name"] for variable in container(found)["env"]]
+    assert env.count("SKYPILOT_SERVE_REPLICA_ID") == 1
+
+
+def test_probe_times_become_probes_of_the_kubelet() -> None:
+    probe = {
+        "path": "/h?a=b",
+        "headers": {"X": "y"},
+        "initial_delay_seconds": 61,
+        "timeout_seconds": 2.5,
+        "endpoint_probe_interval_seconds": 5,
+        "consecutive_failure_threshold_timeout": 31,
+    }
+    main = container(objects_of({"readiness_probe": probe}))
+    headers = [{"name": "X", "value": "y"}]
+    http = {"path": "/h?a=b", "port": 8080, "httpHeaders": headers}
+    times = {name: {**main[name]} for name in ("startupProbe", "readinessProbe", "livenessProbe")}
+    assert [one.pop("httpGet") for one in times.values()] == [http] * 3
+    assert [tuple(one.values()) for one in times.values()] == [(3, 3, 21), (5, 3, 2), (5, 3, 7)]
+    assert "livenessProbe" not in container(objects_of({"readiness_probe": "/"}))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "replicas", "surge", "unavailable"),
+    [(None, 3, 1, 0), ("A100:1", 1, 1, 0), ("A100:1", 3, 0, 1)],
+)
+def test_update_adds_no_replica_where_several_have_gpus(
+    gpus: str | None, replicas: int, surge: int, unavailable: int
+) -> None:
+    resources = {"ports": 80} | ({"accelerators": gpus} if gpus else {})
+    spec = objects_of({"replicas": replicas}, resources=resources)["Deployment"]["spec"]
+    update = {"maxSurge": surge, "maxUnavailable": unavailable}
+    assert spec["strategy"]["rollingUpdate"] == update
+
+
+POLICY = {"min_replicas": 0, "max_replicas": 4, "target_qps_per_replica": 2.5}
+
+
+def test_scaling_needs_a_metric_or_a_number() -> None:
+    with pytest.raises(FieldError) as error:
+        plan_of({"replica_policy": POLICY})
+    assert error.value.path[-1] == "target_qps_per_replica"
+    fixed = objects_of({"replica_policy": POLICY}, Flags(replicas=2))
+    assert fixed["Deployment"]["spec"]["replicas"] == 2
+    assert "HorizontalPodAutoscaler" not in fixed
+    with pytest.raises(UserError, match="requested CPUs"):
+        plan_of({"replica_policy": POLICY}, Flags(cpu_target=80))
+    with pytest.raises(UserError, match="min_replicas and max_replicas"):
+        plan_of({"replicas": 2}, Flags(cpu_target=80))
+
+
+def test_scaling_becomes_an_autoscaler() -> None:
+    policy = POLICY | {"upscale_delay_seconds": 9, "downscale_delay_seconds": 9999}
+    found = objects_of({"replica_policy": policy}, Flags(qps_metric="rps"))
+    spec = found["HorizontalPodAutoscaler"]["spec"]
+    assert (spec["minReplicas"], spec["maxReplicas"]) == (1, 4)
+    target = {"type": "AverageValue", "averageValue": "2500m"}
+    assert spec["metrics"] == [
+        {"type": "Pods", "pods": {"metric": {"name": "rps"}, "target": target}}
+    ]
+    assert spec["behavior"]["scaleUp"] == {"stabilizationWindowSeconds": 9}
+    assert spec["behavior"]["scaleDown"] == {"stabilizationWindowSeconds": 3600}
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "words"),
+    [
+        ({"resources": {}}, "resources.ports", "no port to serve on"),
+        ({"resources": {"ports": "80-81"}}, "resources.ports", "several ports"),
+        ({"num_nodes": 2}, "num_nodes", "is one pod"),
+        ({"volumes": {"/v": {"size": "1Gi"}}}, "volumes./v", "deleted with the version"),
+        ({"service": {"replicas": -1}}, "service.replicas", "is negative"),
+        ({"service": {"tls": {"keyfile": "a", "certfile": "b"}}}, "service.tls", "without TLS"),
+        (
+            {"service": {"readiness_probe": {"path": "/", "headers": {"a b": "c"}}}},
+            'service.readiness_probe.headers."a b"',
+            "no header",
+        ),
+        (
+            {"secrets": {"T": "x"}, "service": {"readiness_probe": "/$T"}},
+            "service.readiness_probe",
+            "would show a secret",
+        ),
+    ],
+)
+def test_service_that_cannot_be_served_is_refused(fields: Json, path: str, words: str) -> None:
+    data = {"run": "x", "resources": {"ports": 80}, "service": {"replicas": 1}}
+    (problem,) = refusals(make_document(data | fields), served=True)
+    assert problem.path == path and words in problem.message
+
+
+def test_task_without_service_is_not_served() -> None:
+    (problem,) = refusals(make_document({"run": "x"}), served=True)
+    assert problem.message == "no service to serve"
+
+
+class Server(BaseHTTPRequestHandler):
+    """Keeps what it was asked."""
+
+    asked: tuple[str, str, str, str] = ("", "", "", "")
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        asked = (self.command, self.path, self.headers.get("Authorization", ""), body)
+        type(self).asked = asked
+        self.send_response(500 if "fail" in body else 200)
+        self.end_headers()
+
+    do_GET = do_POST  # noqa: N815 -- of the standard library
+
+    def log_message(self, *args: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(params=["curl", "python3", "busybox wget", "nothing"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A PATH with one program that can send requests."""
+    program, _, applet = request.param.partition(" ")
+    found = shutil.which(program) if program != "python3" else Path(sys.executable).resolve()
+    where = str(found or "")
+    if program != "nothing" and not where:
+        pytest.skip(f"no {program} on this machine")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    if program != "nothing":
+        (folder / (applet or program)).symlink_to(where)
+    return str(folder)
+
+
+HOSTILE = 'it\'s "$HOME" `id` $(id) \\ é'
+
+
+def test_probe_script_sends_the_request_with_any_tool(path: str, port: int, tmp_path: Path) -> None:
+    """Only secrets are inserted; anything else is sent as it is written."""
+    probe = {"path": "/a b?c=$1", "post_data": {"say": HOSTILE, "t": "$TOKEN"}}
+    probe["headers"] = {"Authorization": "Bearer ${TOKEN}"}
+    data = {"run": "x", "secrets": {"TOKEN": "dummy"}}
+    data |= {"service": {"readiness_probe": probe, "ports": port}}
+    document = make_document(data)
+    (script,) = probe_script(service_of(document, Flags())).values()
+    (tmp_path / "probe.sh").write_text(script)
+    environment = {"PATH": path, "TOKEN": "s3 'cr3t"}
+    done = subprocess.run(
+        ["/bin/sh", str(tmp_path / "probe.sh")], env=environment, capture_output=True, text=True
+    )
+    assert "cr3t" not in script and "cr3t" not in done.stdout + done.stderr
+    if not list(Path(path).iterdir()):
+        assert done.returncode == 1 and "no curl, python3 or wget" in done.stdout
+        return
+    assert done.returncode == 0, done.stderr
+    body = json.dumps({"say": HOSTILE, "t": "$TOKEN"}).replace("$TOKEN", "s3 'cr3t")
+    assert Server.asked == ("POST", "/a%20b?c=$1", "Bearer s3 'cr3t", body)
+
+
+def test_probe_script_fails_with_the_status(path: str, port: int, tmp_path: Path) -> None:
+    probe = {"path": "/", "post_data": '"fail"'}
+    document = make_document({"run": "x", "service": {"readiness_probe": probe, "ports": port}})
+    (script,) = probe_script(service_of(document, Flags())).values()
+    (tmp_path / "probe.sh").write_text(script)
+    done = subprocess.run(
+        ["/bin/sh", str(tmp_path / "probe.sh")], env={"PATH": path}, capture_output=True, text=True
+    )
+    assert done.returncode != 0 and done.stdout + done.stderr
