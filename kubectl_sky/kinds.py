@@ -69,6 +69,7 @@ PRIORITY_CLASS = Kind(
 )
 PVC = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 RAY_SERVE_GRAPH = Kind("kubectl-sky.dev", "v1alpha1", "RayServeGraph", "rayservegraphs")
+RAY_CLUSTER = Kind("ray.io", "v1", "RayCluster", "rayclusters")
 RAY_SERVICE = Kind("ray.io", "v1", "RayService", "rayservices")
 REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
 RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")

@@ -1,6 +1,6 @@
 """`serve`: run a service, update it, show it and delete it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import monotonic, sleep
@@ -28,6 +28,7 @@ from kubectl_sky.errors import (
     Interrupted,
     NameTaken,
     NotFound,
+    NotServed,
     SkyError,
     TaskFailed,
     UnknownName,
@@ -35,7 +36,14 @@ from kubectl_sky.errors import (
 from kubectl_sky.kinds import Kind
 from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.ownership import controller
-from kubectl_sky.observe.services import ServiceObjects, ServiceStatus, State, status_of
+from kubectl_sky.observe.services import (
+    ServiceObjects,
+    ServiceStatus,
+    State,
+    own_pods,
+    pod_labels,
+    status_of,
+)
 from kubectl_sky.plan.serving import Serving
 from kubectl_sky.render.manifests import Manifest, Manifests, redacted
 from kubectl_sky.users import User
@@ -43,7 +51,8 @@ from kubectl_sky.workloads.decide import Decision, decide
 
 _POLL_SECONDS = 1.0
 _NOTE_SECONDS = 10.0  # between notes on what replicas wait for
-_CLAIMED = (kinds.DEPLOYMENT, kinds.SERVICE, kinds.HPA)  # kinds with the name of the service
+_RUNNERS = {kinds.DEPLOYMENT: kinds.REPLICA_SET, kinds.RAY_SERVICE: kinds.RAY_CLUSTER}
+_CLAIMED = (*_RUNNERS, kinds.SERVICE, kinds.HPA)  # kinds with the name of the service
 
 
 @dataclass(frozen=True)
@@ -149,6 +158,10 @@ def _live(session: Session, kind: Kind, name: str) -> Json | None:
         return objects.get(session, kind, name)
     except NotFound:
         return None
+    except (NotServed, Forbidden):
+        if kind == kinds.RAY_SERVICE:  # without KubeRay, or rights that few users have
+            return None
+        raise
 
 
 def _is_service(item: Json) -> bool:
@@ -165,7 +178,7 @@ def _taken(live: Json, user: User) -> NameTaken:
     if not user.owns(metadata):
         owner = (metadata.get("labels") or {}).get(names.USERNAME)
         return NameTaken(f'service "{name}" belongs to {owner}', "choose another --name")
-    if kind != kinds.DEPLOYMENT.kind:
+    if kind not in {runner.kind for runner in _RUNNERS}:
         message = f'{kind} "{name}" remains of an interrupted `serve up`'
         return NameTaken(message, f"run `kubectl sky serve down {name}` first")
     message = f'service "{name}" already exists in namespace "{namespace}"'
@@ -173,9 +186,13 @@ def _taken(live: Json, user: User) -> NameTaken:
 
 
 def find(session: Session, user: User | None, name: str) -> Json:
-    """Return the Deployment of a service; of any user if `user` is None. Raises UnknownName."""
+    """Return the Deployment or RayService of a service; of any user if `user` is None.
+
+    Raises UnknownName.
+    """
     name = name.removeprefix("service/")
-    live = _live(session, kinds.DEPLOYMENT, names.dns_label(name, "service"))
+    found = (_live(session, kind, names.dns_label(name, "service")) for kind in _RUNNERS)
+    live = next(filter(None, found), None)
     if live is None or not _is_service(live):
         message = f'service "{name}" not found in namespace "{session.namespace}"'
         hint = "run `kubectl sky serve status` to see your services"
@@ -190,7 +207,13 @@ def find(session: Session, user: User | None, name: str) -> Json:
 
 def find_all(session: Session, namespace: str | None, user: User | None) -> list[Json]:
     """List the Deployments of services, newest first."""
-    items = objects.list_all(session, kinds.DEPLOYMENT, namespace, label_selector=names.SERVICE)
+    items: list[Json] = []
+    for kind in _RUNNERS:
+        try:
+            items += objects.list_all(session, kind, namespace, label_selector=names.SERVICE)
+        except (NotServed, Forbidden):
+            if kind == kinds.DEPLOYMENT:
+                raise
     ours = [
         item for item in items if _is_service(item) and (not user or user.owns(item["metadata"]))
     ]
@@ -225,7 +248,11 @@ def _with_replicas(item: Json, live: Json) -> Json:
 
 def _claimed(prepared: _Prepared, live: Json) -> dict[str, Json]:
     """Return the live Service and autoscaler of a service, by kind. Raises NameTaken."""
-    found = {kinds.DEPLOYMENT.kind: live}
+    found = {live["kind"]: live}
+    (workload,) = prepared.manifests.workload
+    if workload.object["kind"] != live["kind"]:
+        message = f'service "{prepared.serving.name}" is a {live["kind"]}'
+        raise NameTaken(message, "delete it by `kubectl sky serve down` to change its backend")
     for kind in (kinds.SERVICE, kinds.HPA):
         item = _live(prepared.session, kind, prepared.serving.name)
         wanted = any(manifest.object["kind"] == kind.kind for manifest in prepared.named())
@@ -300,11 +327,7 @@ def _prune(session: Session, deployment: Json, version: str) -> None:
     """Delete the ConfigMaps and Secrets of versions that no ReplicaSet can return to."""
     name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
     selector = f"{names.SERVICE}={name}"
-    used = {version} | {
-        item["spec"]["template"]["metadata"]["labels"].get(names.TASK_ID)
-        for item in objects.list_all(session, kinds.REPLICA_SET, namespace, label_selector=selector)
-        if controller(item) == deployment["metadata"]["uid"]
-    }
+    used = {version} | {pod_labels(item).get(names.TASK_ID) for item in _parts(session, deployment)}
     for item in objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector=selector):
         if item["metadata"]["labels"].get(names.TASK_ID) in used or not _belongs(item, deployment):
             continue
@@ -339,7 +362,7 @@ def _read(session: Session, deployment: Json, explain: bool) -> ServiceObjects:
 
     return ServiceObjects(
         deployment,
-        objects.list_all(session, kinds.REPLICA_SET, namespace, label_selector=selector),
+        _parts(session, deployment),
         core.list_pods(namespace, selector),
         mine(kinds.SERVICE),
         mine(kinds.HPA),
@@ -348,11 +371,28 @@ def _read(session: Session, deployment: Json, explain: bool) -> ServiceObjects:
     )
 
 
+def _parts(session: Session, live: Json) -> list[Json]:
+    """Return the ReplicaSets of a Deployment, or the RayClusters of a RayService."""
+    kind, metadata = _RUNNERS[objects.known_kind(live)], live["metadata"]
+    selector = f"{names.SERVICE}={metadata['name']}" if kind == kinds.REPLICA_SET else ""
+    items = objects.list_all(session, kind, metadata["namespace"], label_selector=selector)
+    return [item for item in items if controller(item) == live["metadata"]["uid"]]
+
+
+def pods(session: Session, live: Json) -> Sequence[Mapping[str, Any]]:
+    """Return the pods of a service, oldest first: a pod's position is the replica's number."""
+    metadata = live["metadata"]
+    labelled = CoreManager(session).list_pods(
+        metadata["namespace"], f"{names.SERVICE}={metadata['name']}"
+    )
+    return own_pods(live, _parts(session, live), labelled)
+
+
 def _follow(session: Session, name: str, options: Options, ui: UI) -> ServiceStatus:
     """Wait until the version is ready, and say what it waits for. Raises TaskFailed."""
     started, noted, text = monotonic(), 0.0, ""
     while True:
-        current = status(session, objects.get(session, kinds.DEPLOYMENT, name))
+        current = status(session, find(session, None, name))
         if not options.follow or current.state is State.READY:
             return current
         late = options.start_timeout and monotonic() - started > options.start_timeout

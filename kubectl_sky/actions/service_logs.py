@@ -3,16 +3,14 @@
 from collections.abc import Iterator
 from threading import Event, Thread
 
-from kubectl_sky import kinds, names
+from kubectl_sky import names
+from kubectl_sky.actions import serve
 from kubectl_sky.actions.ui import UI
-from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.streams import Batch, Following, LogOptions, LogSource
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe import nodes
 from kubectl_sky.observe.logs import Origin
-from kubectl_sky.observe.services import own_pods
 
 _POLL_SECONDS = 2.0
 
@@ -88,13 +86,7 @@ class _Replicas:
         return Origin(self._name, rank, title, batch.source.pod, prefix)
 
     def _read(self) -> list[Json]:
-        selector = f"{names.SERVICE}={self._name}"
-        namespace = self._deployment["metadata"]["namespace"]
-        replica_sets = objects.list_all(
-            self._session, kinds.REPLICA_SET, namespace, label_selector=selector
-        )
-        pods = CoreManager(self._session).list_pods(namespace, selector)
-        return [dict(pod) for pod in own_pods(self._deployment, replica_sets, pods)]
+        return [dict(pod) for pod in serve.pods(self._session, self._deployment)]
 
 
 def _has_started(pod: Json) -> bool:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
@@ -67,7 +68,11 @@ def _source(file: str, overrides: Overrides, flags: dict[str, Any]) -> "Source":
     from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.spec.service import Flags
 
-    serve = Flags(flags["replicas"], flags["qps_metric"], flags["cpu_target"])
+    if overrides.backend not in (None, "rayservice"):
+        raise UserError(f"--backend {overrides.backend} runs no services", "rayservice does")
+    backend = overrides.backend or "service"
+    overrides = replace(overrides, backend=None)
+    serve = Flags(flags["replicas"], flags["qps_metric"], flags["cpu_target"], backend)
     return Source(file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"]), serve=serve)
 
 
@@ -106,6 +111,8 @@ def up(
     **flags: Any,  # noqa: ANN401 -- click's own types
 ) -> None:
     """Create the service of FILE (`-` is standard input) and wait until it is ready.
+
+    With --backend rayservice, KubeRay runs the application of `serve run MODULE:APP`.
 
     A Deployment runs the replicas, and a Service of the same name is their address. With
     min_replicas and max_replicas, a HorizontalPodAutoscaler scales them. Ctrl-C leaves the service

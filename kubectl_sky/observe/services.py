@@ -138,7 +138,7 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
     """Return the status of a service."""
     deployment = objects.deployment
     metadata, status = deployment["metadata"], deployment.get("status") or {}
-    labels = deployment["spec"]["template"]["metadata"].get("labels") or {}
+    labels = pod_labels(deployment)
     versions = {item["metadata"]["uid"]: _version(item) for item in objects.replica_sets}
     pods = own_pods(deployment, objects.replica_sets, objects.pods)
     task = _as_task(deployment, pods)
@@ -154,12 +154,14 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
         user=task.user,
         uid=metadata["uid"],
         created_at=task.created_at,
-        state=_state(deployment),
+        state=_ray_state(deployment) if _is_ray(deployment) else _state(deployment),
         version=_version(deployment),
         version_id=labels.get(names.TASK_ID, ""),
-        wanted=bounded.integer(deployment["spec"].get("replicas")),
-        ready=bounded.integer(status.get("readyReplicas")),
-        updated=bounded.integer(status.get("updatedReplicas")),
+        wanted=len(registry.of(deployment).ranks(deployment)),
+        ready=sum(replica.ready for replica in replicas)
+        if _is_ray(deployment)
+        else bounded.integer(status.get("readyReplicas")),
+        updated=sum(replica.version == _version(deployment) for replica in replicas),
         most=bounded.integer(objects.autoscaler["spec"].get("maxReplicas"))
         if objects.autoscaler
         else None,
@@ -170,7 +172,28 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
     )
 
 
+def pod_labels(item: Object) -> Object:
+    """Return the labels of the pods of a Deployment, ReplicaSet, RayService or RayCluster."""
+    spec = item["spec"].get("rayClusterConfig") or item["spec"]
+    template = (spec.get("headGroupSpec") or spec)["template"]
+    return dict(template["metadata"].get("labels") or {})
+
+
+def _is_ray(item: Object) -> bool:
+    return bool(item["kind"] in (kinds.RAY_SERVICE.kind, kinds.RAY_CLUSTER.kind))
+
+
+def _ray_state(item: Object) -> State:
+    """Return the state by the conditions of KubeRay."""
+    seen = bounded.integer((item.get("status") or {}).get("observedGeneration"), 2**63)
+    if condition(item, "UpgradeInProgress") or seen < item["metadata"].get("generation", 0):
+        return State.UPDATING if condition(item, "Ready") else State.STARTING
+    return State.READY if condition(item, "Ready") else State.STARTING
+
+
 def _version(item: Object) -> int:
+    if _is_ray(item):  # KubeRay counts no versions
+        return 1
     return bounded.integer((item["metadata"].get("annotations") or {}).get(REVISION))
 
 

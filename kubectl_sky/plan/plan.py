@@ -12,6 +12,7 @@ from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.pod_options import PodOptions
 from kubectl_sky.plan.ports import Ports
+from kubectl_sky.plan.ray_serve import PodPort
 from kubectl_sky.plan.runtime import Runtime, profile, runtime, start
 from kubectl_sky.plan.serving import Check, Serving
 from kubectl_sky.plan.storage import PodStorage
@@ -136,6 +137,11 @@ class Plan:
     def checks(self) -> tuple[Check, ...]:
         """The probes of a service's replicas."""
         return self.serving.checks if self.serving else ()
+
+    @property
+    def container_ports(self) -> tuple[PodPort, ...]:
+        """The named ports of the pods."""
+        return self.serving.container_ports if self.serving else ()
 
     @property
     def service_owner(self) -> Group:

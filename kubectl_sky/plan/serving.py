@@ -12,6 +12,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Placement
+from kubectl_sky.plan.ray_serve import PodPort, RayServe, plan_ray_serve
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.service import REPLICA, Probe, Service
@@ -22,6 +23,7 @@ _START_INTERVAL = 3  # seconds between requests until a replica has started
 _PULL_SECONDS = 600  # to schedule a replica and pull its image, as in Kubernetes
 _MAX_STABILIZATION = 3600  # seconds; the limit of a HorizontalPodAutoscaler
 _QPS: tuple[str, ...] = ("service", "replica_policy", "target_qps_per_replica")
+RAY = "rayservice"  # the backend
 _SCRIPT = "probe.sh"
 _REFERENCE = re.compile(r"\$\{?\b([a-zA-Z_][a-zA-Z0-9_]*)\b\}?", re.ASCII)
 
@@ -88,6 +90,18 @@ class Serving:
     deadline: int
     checks: tuple[Check, ...]
     scaling: Scaling | None
+    most: int
+    ray: RayServe | None = None
+
+    @property
+    def scales(self) -> bool:
+        """Whether the number of replicas changes."""
+        return self.most > self.replicas
+
+    @property
+    def container_ports(self) -> tuple[PodPort, ...]:
+        """The ports that a Ray pod names for KubeRay."""
+        return self.ray.ports if self.ray else ()
 
 
 def plan_serving(
@@ -107,7 +121,7 @@ def plan_serving(
             "too large for ConfigMaps, and a replica may start when no client can upload it",
             "use a git repository, a bucket or a volume, or exclude files in .skyignore",
         )
-    gpus = placement.device is not None
+    gpus, is_ray = placement.device is not None, task.backend == RAY
     in_place = gpus and service.fewest > 1  # a surge would wait for GPUs that nobody has
     return Serving(
         name=names.dns_label(task.name or "", "service"),
@@ -117,7 +131,9 @@ def plan_serving(
         unavailable=1 if in_place else 0,
         deadline=math.ceil(service.probe.start or START_SECONDS) + _PULL_SECONDS,
         checks=tuple(_checks(service.probe, service.port)),
-        scaling=_scaling(service, "cpu" in requests, settings),
+        scaling=None if is_ray else _scaling(service, "cpu" in requests, settings),
+        most=service.most,
+        ray=plan_ray_serve(task, service.port) if is_ray else None,
     )
 
 

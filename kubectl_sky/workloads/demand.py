@@ -71,7 +71,7 @@ def _object_amounts(item: Mapping[str, Any]) -> Amounts:
         result |= _storage(item)
     if kind == kinds.SERVICE:
         result |= _service_amounts(item.get("spec") or {})
-    if kind in registry.KINDS or kind == kinds.DEPLOYMENT:
+    if kind in registry.KINDS or kind in (kinds.DEPLOYMENT, kinds.RAY_SERVICE):
         backend = registry.of(item)
         result["count/pods"] = Fraction(max(len(backend.ranks(item)), 1))
         if backend.owner_label:  # its controller creates a Job

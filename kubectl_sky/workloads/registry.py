@@ -12,6 +12,7 @@ from kubectl_sky.workloads.indexed import Indexed
 from kubectl_sky.workloads.jobs import Jobs
 from kubectl_sky.workloads.jobset import JobSet
 from kubectl_sky.workloads.mpijob import MPIJob
+from kubectl_sky.workloads.rayservice import RayService
 from kubectl_sky.workloads.service import Service
 from kubectl_sky.workloads.volcano import Volcano
 from kubectl_sky.workloads.workload import Object, Workload, field
@@ -27,7 +28,7 @@ _ALL: tuple[Workload, ...] = (
     Array(),
 )
 # Backends of `serve`, whose objects are no tasks.
-_SERVICES: tuple[Workload, ...] = (Service(),)
+_SERVICES: tuple[Workload, ...] = (Service(), RayService())
 BACKENDS: dict[str, Workload] = {backend.name: backend for backend in (*_ALL, *_SERVICES)}
 OWN_QUEUES = frozenset(backend.name for backend in _ALL if backend.queue_kind)
 NAMED = tuple(backend.name for backend in _ALL if backend.selectable)

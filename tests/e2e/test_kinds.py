@@ -125,3 +125,17 @@ def set_status(kubectl: Command, name: str, status: dict[str, object]) -> None:
     patch = ("patch", "appwrapper", name, "--subresource=status", "--type=merge")
     done = kubectl(*patch, "-p", json.dumps({"status": status}))
     assert done.returncode == 0, done.stderr
+
+
+def test_rayservice_of_serve_is_accepted(sky: Command, kubectl: Command) -> None:
+    path = CRDS / "ray.io_rayservices.yaml"
+    if not path.is_file():
+        pytest.skip("the definition of RayServices is not beside the checkout")
+    task = "name: fruit\nservice: {replicas: 2}\nrun: serve run fruit:app size=3\n"
+    task += "resources: {ports: 8000, image_id: rayproject/ray}\nsecrets: {T: x}\n"
+    file = sky.write("fruit.yaml", task)
+    with defined(kubectl, yaml.load(path.read_text(), Loader=yaml.CSafeLoader)):
+        rendered = sky("serve", "render", file, "--backend", "rayservice")
+        assert rendered.returncode == 0, rendered.stderr
+        done = kubectl("apply", "--dry-run=server", "-f", "-", stdin=rendered.stdout)
+        assert "rayservice.ray.io/fruit created" in done.stdout, done.stderr

@@ -86,6 +86,7 @@ def test_service_up_update_and_down(sky: Command, kubectl: Command) -> None:
     watched.terminate()
     counts = [int(text) for text in watched.communicate()[0].split()]
     assert counts and min(counts) >= 2, "none is missing during the update"
+    kubectl.end()
     logs = sky("serve", "logs", "web", "--tail", "-1").stdout
     assert {"replica-0 | serving", "replica-1 | serving"} <= set(logs.splitlines())
 

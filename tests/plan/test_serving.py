@@ -11,6 +11,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+import yaml
 
 from kubectl_sky import users
 from kubectl_sky.errors import UserError
@@ -233,3 +234,63 @@ def test_probe_script_fails_with_the_status(path: str, port: int, tmp_path: Path
         ["/bin/sh", str(tmp_path / "probe.sh")], env={"PATH": path}, capture_output=True, text=True
     )
     assert done.returncode != 0 and done.stdout + done.stderr
+
+
+RAY = {"ports": 8000, "image_id": "rayproject/ray:2.55.1", "accelerators": "A100:1"}
+
+
+def ray_plan(run: str, **fields: Any) -> Plan:
+    policy = {"min_replicas": 1, "max_replicas": 3, "target_qps_per_replica": 1}
+    data = {"name": "fruit", "run": run, "setup": "true", "resources": RAY} | fields
+    document = make_document(data | {"service": {"replica_policy": policy}})
+    task = with_service(task_of(document), service_of(document, Flags(backend="rayservice")))
+    facts = Facts(users.named("alice"), "default")
+    plan = resolve(task, "bcdf2345", choose_placement(task, facts), facts, Settings())
+    return registry.named("rayservice").adapted(plan)
+
+
+def test_serve_run_becomes_a_rayservice() -> None:
+    plan = ray_plan("# x\nserve run fruit:app --name shop \\\n  --route-prefix=/f size='1 2'\n")
+    own = {item.object["kind"]: item.object for item in manifests.render(plan).own}
+    assert "Service" not in own, "KubeRay creates it"
+    spec = own["RayService"]["spec"]
+    config = yaml.safe_load(spec["serveConfigV2"])
+    application = {"name": "shop", "route_prefix": "/f", "import_path": "fruit:app"}
+    assert config["applications"] == [application | {"args": {"size": "1 2"}}]
+    assert config["http_options"]["port"] == 8000
+    cluster = spec["rayClusterConfig"]
+    (group,) = cluster["workerGroupSpecs"]
+    assert (group["minReplicas"], group["maxReplicas"]) == (1, 3)
+    assert cluster["enableInTreeAutoscaling"] is True
+    head, worker = (
+        item["template"]["spec"]["containers"][0] for item in (cluster["headGroupSpec"], group)
+    )
+    assert "limits" not in head.get("resources", {})
+    assert worker["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+    assert {"name": "serve", "containerPort": 8000} in worker["ports"]
+    assert "readinessProbe" not in worker
+    assert "KUBERAY_GEN_RAY_START_CMD" in own["ConfigMap"]["data"]["run.sh"]
+    assert own["RayService"]["metadata"]["annotations"]["ray.io/overwrite-container-cmd"] == "true"
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "python server.py",
+        "pip install x\nserve run a:b",
+        "serve run a:b; rm -rf /",
+        "serve run a:b $(id)",
+        "serve run config.yaml",
+        "serve run",
+        "serve run a:b --working-dir .",
+        "serve run 'a:b",
+    ],
+)
+def test_other_command_is_no_rayservice(run: str) -> None:
+    with pytest.raises(FieldError, match="no RayService can run it"):
+        ray_plan(run)
+
+
+def test_rayservice_needs_an_image_with_ray() -> None:
+    with pytest.raises(FieldError, match="needs an image with Ray"):
+        ray_plan("serve run a:b", resources={"ports": 8000})

@@ -19,20 +19,23 @@ from tests.plan.test_resolve import make_plan
 
 HOSTILE = "a: b\nkind: Secret\n---\n{{ x }} \u2028 \"' # \x7f"
 BACKENDS = sorted(registry.BACKENDS)
+SERVED = ("rayservice", "service")
 
 
 def plan_of(backend: str) -> Plan:
     return make_plan(
         Task(
             name=f"train {HOSTILE}",
-            num_nodes=1 if backend in ("array", "service") else 3,
-            run="true",
-            resources=Resources(cpus="1", ttl_seconds=60, recovery=Recovery(2, (3, 4))),
+            num_nodes=1 if backend in ("array", *SERVED) else 3,
+            run="serve run app:main" if backend in SERVED else "true",
+            resources=Resources(
+                image="rayproject/ray", cpus="1", ttl_seconds=60, recovery=Recovery(2, (3, 4))
+            ),
             envs={"A": HOSTILE},
             secrets={"B": Secret(HOSTILE)},
             backend=backend,
             array=array("0-9%3") if backend == "array" else None,
-            service=Service(8080) if backend == "service" else None,
+            service=Service(8080) if backend in SERVED else None,
         )
     )
 
@@ -58,7 +61,9 @@ def test_backend_rendered_objects_are_recognized(name: str) -> None:
     found = [manifest.object for manifest in manifests.render(plan).workload]
     assert {registry.of(item).name for item in found} == {name}
     ranks = [rank for item in found for rank in registry.of(item).ranks(item)]
-    assert ranks == list(range(plan.array.count if plan.array else len(plan.nodes)))
+    head = int(name == "rayservice")
+    count = plan.array.count if plan.array else len(plan.nodes)
+    assert ranks == list(range(count + head))
 
 
 @pytest.mark.parametrize("name", BACKENDS)
