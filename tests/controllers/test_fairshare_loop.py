@@ -210,6 +210,26 @@ def test_missing_crd_and_forbidden_are_cluster_errors_that_loop_survives(world: 
         thread.join()
 
 
+def test_bug_in_loop_is_logged_and_loop_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("kubectl_sky.controllers.fairshare.loop._MAX_RETRY_SECONDS", 0.01)
+    loop = world.loop()
+    passes: list[int] = []
+
+    def once() -> float:
+        passes.append(1)
+        if len(passes) < 3:
+            raise KeyError("a bug")
+        loop.stop()
+        return 0
+
+    monkeypatch.setattr(loop, "once", once)
+    loop.run_forever()
+    assert len(passes) == 3
+    assert caplog.text.count("internal error") == 2
+
+
 def test_error_of_one_class_does_not_stop_others(world: World) -> None:
     bob = class_name(QUEUE, "bob")
     world.group("a", "Running")

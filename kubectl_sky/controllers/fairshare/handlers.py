@@ -39,7 +39,7 @@ class _Handlers:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._thread = Thread(target=loop.run, name="fairshare", daemon=True)
+        self._thread = Thread(target=loop.run_forever, name="fairshare", daemon=True)
         self._known: dict[str, PodGroup] = {}  # by uid; most changes of a status do not matter
 
     async def start(self, **_: object) -> None:

@@ -86,6 +86,15 @@ class Loop:
         self._stopped.set()
         self._wake.set()
 
+    def run_forever(self) -> None:
+        """Run, also after a bug: it must not end the other controllers of the process."""
+        while not self._stopped.is_set():
+            try:
+                self.run()
+            except Exception:  # noqa: BLE001
+                _LOG.exception("fair share: internal error; trying again")
+                self._stopped.wait(_MAX_RETRY_SECONDS)
+
     def run(self) -> None:
         """Repeat until `stop`; errors are logged, and tried again with backoff."""
         retry = _FIRST_RETRY_SECONDS
