@@ -102,11 +102,12 @@ def test_more_finished_pod_groups_than_remembered_are_counted_once(
 
 def test_classes_of_others_and_of_system_are_never_touched(world: World) -> None:
     world.policies = {QUEUE: Policy(classes=("system-node-critical",))}
+    forged = {"kubectl-sky/fair-share-queue": QUEUE, "kubectl-sky/fair-share-owner": "alice"}
     untouched = [
         world.put_class("high", 5000),
         world.put_class("system-node-critical", 2_000_001_000),
         world.put_class(ALICE, 7),
-        world.put_class("fair-share-x-y", 7, labels={LABEL: "owned"}),
+        world.put_class("fair-share-x-y", 7, labels={LABEL: "owned"}, annotations=forged),
     ]
     for item in untouched:
         name = item["metadata"]["name"]
@@ -114,6 +115,7 @@ def test_classes_of_others_and_of_system_are_never_touched(world: World) -> None
     world.once()
     assert [world.priority_class(item["metadata"]["name"]) for item in untouched] == untouched
     assert world.events() == ["PriorityClass NotManaged"]
+    assert world.writes == 1, "nothing but the Event"
 
 
 def test_listed_class_keeps_its_fields_and_history_is_not_counted(world: World) -> None:
@@ -127,6 +129,9 @@ def test_listed_class_keeps_its_fields_and_history_is_not_counted(world: World) 
     world.group("a", "Completed", priorityClassName="high", user="bob")
     world.once()
     assert world.numbers("high") == (4990, 1, 0)
+    sent = [json.loads(sent.body or b"") for sent in world.cluster.sent if sent.method == "POST"]
+    (created,) = (body["metadata"] for body in sent if body["kind"] == "PriorityClass")
+    assert set(created) == {"name", "labels", "annotations", "namespace"}, "nothing of the server"
     item = world.priority_class("high")
     assert item["metadata"]["labels"] == {"team": "a", LABEL: "listed"}
     assert item["metadata"]["annotations"]["note"] == "b"
