@@ -40,6 +40,7 @@ class State:
     digest: str | None = None
     failures: int = 0
     next_download: float = 0.0  # monotonic time
+    is_triggered: bool = False  # by an event, perhaps while a round runs
     event_time: datetime | None = None
     lasting: tuple[str, ...] = ()  # paths that differ even after they were applied
     has_builder: bool = False
@@ -53,7 +54,7 @@ class State:
 
     def trigger(self, now: datetime) -> None:
         """Download at the next round, because of an event."""
-        self.next_download, self.event_time = 0.0, now
+        self.is_triggered, self.event_time = True, now
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class Reconciler:
             state.source, state.etag, state.next_download = graph["spec"]["source"], "", 0.0
         conditions: list[Condition] = []
         failed = False
-        if monotonic() >= state.next_download:
+        if state.is_triggered or monotonic() >= state.next_download:
+            state.is_triggered = False
             conditions += await self._download(graph, state)
             failed = any(condition.status is False for condition in conditions)
             state.failures = state.failures + 1 if failed else 0

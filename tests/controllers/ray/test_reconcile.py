@@ -3,13 +3,15 @@
 import asyncio
 import base64
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast
 
 import pytest
 
-from kubectl_sky.cluster.session import Answer, Session
+from kubectl_sky.cluster.session import Answer as Accepted
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers.ray import reconcile
+from kubectl_sky.controllers.ray.download import Answer, Source, download
 from kubectl_sky.controllers.ray.reconcile import Reconciler, State
 from kubectl_sky.errors import NotFound, NotServed
 from tests.controllers.ray.graphs import make_bytes
@@ -65,9 +67,9 @@ class Api:
             self.objects[path] = copy.deepcopy(body[1]["value"] if path == STATUS else item)
         return copy.deepcopy(item)
 
-    def send(self, method: str, path: str, *, body: Json, **_: object) -> Answer:
+    def send(self, method: str, path: str, *, body: Json, **_: object) -> Accepted:
         self.events.append(body["reason"])
-        return Answer(201, body, "", retried=False)
+        return Accepted(201, body, "", retried=False)
 
     def condition(self, name: str) -> str:
         """Return the reason of a condition."""
@@ -238,3 +240,22 @@ def test_round_event_time_is_in_status(rounds: Rounds) -> None:
     rounds.state.trigger(rounds.reconciler.now())
     assert rounds.run(download=False) == [f"PATCH {STATUS}"]
     assert rounds.api.objects[STATUS]["lastEventTime"].endswith("Z")
+
+
+def test_round_event_during_download_downloads_again(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
+
+    async def interrupted(source: Source, trusted: Collection[str]) -> Answer:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            rounds.state.trigger(rounds.reconciler.now())
+        return await download(source, trusted)
+
+    monkeypatch.setattr(reconcile, "download", interrupted)
+    rounds.run()
+    rounds.run(download=False)
+    rounds.run(download=False)
+    assert calls == 2
