@@ -35,7 +35,7 @@ def main(target: Path) -> None:
         folder = build(Path(work))
         shutil.copy(ROOT / "LICENSE", folder)
         script = folder / completion_script.NAME
-        script.write_text(completion_script.SCRIPT)
+        script.write_text(completion_script.SCRIPT, encoding="utf-8", newline="\n")
         script.chmod(0o755)
         archive = target / archive_name()
         pack(folder, archive)
@@ -46,7 +46,7 @@ def main(target: Path) -> None:
 
 def archive_name() -> str:
     """Return the name of this platform's archive, as the manifest has it."""
-    machine = platform.machine()
+    machine = platform.machine().lower()  # AMD64 on Windows
     architecture = ARCHITECTURES.get(machine, machine)
     return f"kubectl-sky-{__version__}-{platform.system().lower()}-{architecture}.tar.gz"
 
@@ -73,7 +73,7 @@ def pack(folder: Path, archive: Path) -> None:
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
         for path in files(folder):
-            entry = tarfile.TarInfo(str(path.relative_to(folder)))
+            entry = tarfile.TarInfo(path.relative_to(folder).as_posix())
             entry.size = path.stat().st_size
             entry.mode = 0o755 if os.access(path, os.X_OK) else 0o644
             with path.open("rb") as content:

@@ -137,7 +137,7 @@ def system_user() -> str:
     """Return the operating system user name, or `nobody` if there is none."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container user without a passwd entry
+    except (KeyError, OSError, ImportError):  # no passwd entry, or Windows without USERNAME
         return "nobody"
 
 

@@ -7,6 +7,7 @@ import atexit
 import difflib
 import gc
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -178,6 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     The design notes and the README define the codes.
     """
+    _write_utf8()
     name = Path(sys.argv[0]).name
     gc.set_threshold(_GC_THRESHOLD)
     output.style = output.Style()
@@ -211,6 +213,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = "run again with KUBECTL_SKY_DEBUG=1 and report what it prints"
         return _report(SkyError(message, hint))
     return code if isinstance(code, int) else 0
+
+
+def _write_utf8() -> None:
+    """Write UTF-8 to pipes and files too: Windows would use a code page without most characters."""
+    for stream in (sys.stdout, sys.stderr) if sys.platform == "win32" else ():
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")
 
 
 def _report(error: SkyError, *, interrupted: bool = False) -> int:
